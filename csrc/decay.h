@@ -1,0 +1,43 @@
+/* exp(-rate * k) for the many small integers k that rank differences take. */
+#ifndef DPQ_DECAY_H
+#define DPQ_DECAY_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DPQ_DECAY_TABLE 2048 /* rank differences tabulated; larger ones call exp() */
+#define DPQ_DECAY_STRIDE 32  /* the table is a product of two shorter ones: two roundings */
+
+typedef struct {
+    double rate;  /* per rank, >= 0 */
+    int64_t size; /* entries in use, at most DPQ_DECAY_TABLE */
+    double table[DPQ_DECAY_TABLE];
+} dpq_decay;
+
+static inline void
+dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
+{
+    double fine[DPQ_DECAY_STRIDE];
+
+    decay->rate = rate;
+    decay->size = largest < DPQ_DECAY_TABLE ? largest + 1 : DPQ_DECAY_TABLE;
+    for (int i = 0; i < DPQ_DECAY_STRIDE; i++) {
+        fine[i] = exp(-rate * (double)i);
+    }
+    for (int64_t k = 0; k < decay->size; k += DPQ_DECAY_STRIDE) {
+        double coarse = exp(-rate * (double)k);
+
+        for (int64_t i = 0; i < DPQ_DECAY_STRIDE && k + i < decay->size; i++) {
+            decay->table[k + i] = coarse * fine[i];
+        }
+    }
+}
+
+static inline double
+dpq_decay_at(const dpq_decay *decay, int64_t k)
+{
+    return k < decay->size ? decay->table[k] : exp(-decay->rate * (double)k);
+}
+
+#endif

@@ -1,0 +1,36 @@
+#include "lattice.h"
+
+#include <math.h>
+
+#define CHUNK 4096 /* values looked at between two tests for an early stop */
+
+void
+dpq_lattice_encode(size_t n, const double *value, double low, double high, double per_unit,
+                   double step, int64_t first, int64_t points, int64_t *point)
+{
+    for (size_t i = 0; i < n; i++) {
+        /* a NaN, where sortedness was promised and does not hold, becomes low: no wild cast */
+        double clamped = value[i] >= low ? (value[i] <= high ? value[i] : high) : low;
+        double position = per_unit != 0.0 ? clamped * per_unit : clamped / step;
+        int64_t number = (int64_t)rint(position) - first;
+
+        point[i] = number < 0 ? 0 : number >= points ? points - 1 : number;
+    }
+}
+
+int
+dpq_lattice_is_sorted(size_t n, const double *value)
+{
+    for (size_t start = 1; start < n; start += CHUNK) {
+        size_t stop = n - start < CHUNK ? n : start + CHUNK;
+        int sorted = 1;
+
+        for (size_t i = start; i < stop; i++) {
+            sorted &= value[i - 1] <= value[i];
+        }
+        if (!sorted) {
+            return 0;
+        }
+    }
+    return 1;
+}

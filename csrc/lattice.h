@@ -1,0 +1,30 @@
+/* Rounding values to the public lattice of outputs. */
+#ifndef DPQ_LATTICE_H
+#define DPQ_LATTICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Number of the lattice point nearest to each value, counted from the lowest point in the bounds.
+ *
+ *   n            number of values
+ *   value        IN, length n; NaN counts as low
+ *   low, high    the bounds values are clamped to
+ *   per_unit     1/step where that is nearly an integer, else 0
+ *   step         spacing of the lattice, > 0
+ *   first        the lowest point is first * step, |first| <= 2^53
+ *   points       number of points, 2 <= points <= 2^53
+ *   point        OUT, length n, in [0, points)
+ *
+ * Monotone in the value: it commutes with sorting and with selecting.
+ * Cost      O(n), no allocation.
+ */
+void
+dpq_lattice_encode(size_t n, const double *value, double low, double high, double per_unit,
+                   double step, int64_t first, int64_t points, int64_t *point);
+
+/* Whether value[0] <= value[1] <= ...; false if a NaN is among n >= 2 values. O(n). */
+int
+dpq_lattice_is_sorted(size_t n, const double *value);
+
+#endif

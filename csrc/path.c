@@ -1,0 +1,269 @@
+#include "path.h"
+
+#include <math.h>
+
+#include "race.h"
+#include "uniform.h"
+
+#define LN2 0.693147180559945309417
+#define SMALLEST 0x1p-900 /* a block's sum below this is taken again from logarithms */
+
+/* The number whole + part, part in [0, 1]. */
+typedef struct {
+    int64_t whole;
+    double part;
+} mixed;
+
+/* The stretch of ranks from which the next step costs nothing; see scan.h. */
+typedef struct {
+    mixed lower, upper;
+} free_range;
+
+static int
+mixed_less(mixed a, mixed b)
+{
+    return a.whole < b.whole || (a.whole == b.whole && a.part < b.part);
+}
+
+/* [min(0, v), max(0, v)] + Q_l as ranks, where v belongs to interval t at level l + 1; v = 0 after
+ * the last level. */
+static free_range
+free_range_of(const dpq_scan_problem *p, size_t l, size_t t)
+{
+    mixed target = {p->whole[l], p->part[l]}, other;
+
+    if (l + 1 == p->levels) {
+        return (free_range){target, target};
+    }
+    /* v + Q_l = r_t - (Q_{l+1} - Q_l) */
+    other.whole = p->rank[t] - (p->whole[l + 1] - p->whole[l]);
+    other.part = p->part[l] - p->part[l + 1];
+    if (other.part < 0.0) {
+        other.whole -= 1;
+        other.part += 1.0;
+    }
+    return mixed_less(other, target) ? (free_range){other, target} : (free_range){target, other};
+}
+
+/* How far rank r lies outside the range. */
+static double
+distance(free_range range, int64_t r)
+{
+    double below = (double)(range.lower.whole - r) + range.lower.part;
+    double above = (double)(r - range.upper.whole) - range.upper.part;
+
+    return below > 0.0 ? below : above > 0.0 ? above : 0.0;
+}
+
+/* ln of an entry of row j, at interval t, up to the row's own scale. */
+static double
+log_entry(const dpq_scan_problem *p, size_t j, size_t t, const double *narrow,
+          const dpq_wide *wide)
+{
+    size_t at = p->start[j] + (t - p->lo[j]);
+
+    return narrow ? log(narrow[at]) : log(wide[at].mantissa) + (double)wide[at].exponent * LN2;
+}
+
+/* ln of the weight of interval s at level j as the one before, free range given. */
+static double
+log_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s,
+           free_range range)
+{
+    return log_entry(p, j, s, rows->H, rows->wide_H) - p->rate * distance(range, p->rank[s]);
+}
+
+/* First s in [lo, hi) with rank >= r; hi if none. */
+static size_t
+first_at_least(const int64_t *rank, size_t lo, size_t hi, int64_t r)
+{
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (rank[mid] < r) {
+            lo = mid + 1;
+        }
+        else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* Sum of the weights of s in [lo, hi) at level j, float64 rows; [flat, above) costs nothing. */
+static double
+block_sum(const dpq_scan_problem *p, const dpq_decay *decay, const double *h, size_t lo, size_t hi,
+          size_t flat, size_t above, free_range range, double to_lower, double to_upper)
+{
+    double below_sum = 0.0, flat_sum = 0.0, above_sum = 0.0;
+    size_t s = lo;
+
+    for (; s < hi && s < flat; s++) {
+        below_sum += h[s] * dpq_decay_at(decay, range.lower.whole - p->rank[s]);
+    }
+    for (; s < hi && s < above; s++) {
+        flat_sum += h[s];
+    }
+    for (; s < hi; s++) {
+        above_sum += h[s] * dpq_decay_at(decay, p->rank[s] - range.upper.whole - 1);
+    }
+    return below_sum * to_lower + flat_sum + above_sum * to_upper;
+}
+
+/* Draw the interval at level j that comes before interval t at level j + 1 (any, after the last). */
+static dpq_status
+draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
+            size_t t, bitgen_t *rng, double *work, size_t *drawn)
+{
+    free_range range = free_range_of(p, j, t);
+    size_t lo = p->lo[j], hi = t < p->hi[j] ? t : p->hi[j];
+    size_t blocks = (hi - lo + DPQ_PATH_BLOCK - 1) / DPQ_PATH_BLOCK, winner;
+    double *inside = work + blocks;
+    const double *h = rows->H ? rows->H + p->start[j] - lo : NULL; /* h[s] */
+    double to_lower = exp(-p->rate * range.lower.part);
+    double to_upper = exp(-p->rate * (1.0 - range.upper.part));
+    size_t flat = first_at_least(p->rank, lo, hi, range.lower.whole + (range.lower.part > 0.0));
+    size_t above = first_at_least(p->rank, lo, hi, range.upper.whole + 1);
+    dpq_status status;
+
+    for (size_t b = 0; b < blocks; b++) {
+        size_t from = lo + b * DPQ_PATH_BLOCK;
+        size_t to = from + DPQ_PATH_BLOCK < hi ? from + DPQ_PATH_BLOCK : hi;
+        double sum = h ? block_sum(p, decay, h, from, to, flat, above, range, to_lower, to_upper)
+                       : 0.0;
+
+        if (sum > SMALLEST) {
+            work[b] = log(sum);
+            continue;
+        }
+        for (size_t s = from; s < to; s++) {
+            inside[s - from] = log_weight(p, rows, j, s, range);
+        }
+        work[b] = dpq_race_log_sum(to - from, inside);
+    }
+    status = dpq_race_draw(blocks, work, rng, &winner);
+    if (status != DPQ_OK) {
+        return status;
+    }
+    lo += winner * DPQ_PATH_BLOCK;
+    hi = lo + DPQ_PATH_BLOCK < hi ? lo + DPQ_PATH_BLOCK : hi;
+    for (size_t s = lo; s < hi; s++) {
+        inside[s - lo] = log_weight(p, rows, j, s, range);
+    }
+    status = dpq_race_draw(hi - lo, inside, rng, drawn);
+    *drawn += lo;
+    return status;
+}
+
+/* Draw k, the number of outputs in interval t of which the last is at level j. */
+static dpq_status
+draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t t,
+            bitgen_t *rng, double *work, size_t *copies)
+{
+    double log_factor = 0.0;
+    size_t k = 0;
+    dpq_status status;
+
+    for (size_t l = j;; l--) {
+        double scale = rows->exponent ? (double)rows->exponent[l] * LN2 : 0.0;
+
+        if (k > 0) { /* one more output: from level l to l + 1 inside interval t */
+            double w = p->width[t], count = (double)(k + 1);
+
+            log_factor += p->lattice ? log((w + (count - 1.0)) / count) : log(w) - log(count);
+            log_factor -= p->rate * distance(free_range_of(p, l, t), p->rank[t]);
+        }
+        work[k] = log_entry(p, l, t, rows->A, rows->wide_A) + scale + log_factor;
+        k++;
+        if (l == 0 || t >= p->hi[l - 1]) {
+            break;
+        }
+    }
+    status = dpq_race_draw(k, work, rng, copies);
+    *copies += 1;
+    return status;
+}
+
+dpq_status
+dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+              double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path)
+{
+    size_t m = p->levels;
+
+    for (; size > 0; size--, path += m) {
+        size_t j = m, t = p->intervals;
+
+        if (log_escape > -INFINITY && dpq_uniform_log(rng) < log_escape) {
+            for (j = 0; j < m; j++) {
+                path[j] = p->intervals;
+            }
+            continue;
+        }
+        while (j > 0) {
+            size_t copies = 1;
+            dpq_status status = draw_before(p, decay, rows, j - 1, t, rng, work, &t);
+
+            if (status == DPQ_OK && j > 1 && t < p->hi[j - 2]) {
+                status = draw_copies(p, rows, j - 1, t, rng, work, &copies);
+            }
+            if (status != DPQ_OK) {
+                return status;
+            }
+            for (; copies > 0; copies--) {
+                path[--j] = t;
+            }
+        }
+    }
+    return DPQ_OK;
+}
+
+/* How many of path[j], path[j + 1], ... are the same interval. */
+static size_t
+outputs_inside(size_t m, const size_t *path, size_t j)
+{
+    size_t k = 1;
+
+    while (j + k < m && path[j + k] == path[j]) {
+        k++;
+    }
+    return k;
+}
+
+void
+dpq_path_points_lattice(size_t m, size_t size, const size_t *path, const int64_t *left,
+                        const double *width, bitgen_t *rng, int64_t *point)
+{
+    for (; size > 0; size--, path += m, point += m) {
+        for (size_t j = 0, k; j < m; j += k) {
+            size_t t = path[j];
+
+            k = outputs_inside(m, path, j);
+            dpq_uniform_multiset(k, (uint64_t)width[t], rng, point + j);
+            for (size_t i = 0; i < k; i++) {
+                point[j + i] += left[t] + 1;
+            }
+        }
+    }
+}
+
+void
+dpq_path_points_continuous(size_t m, size_t size, const size_t *path, const double *left,
+                           const double *width, bitgen_t *rng, double *point)
+{
+    for (; size > 0; size--, path += m, point += m) {
+        for (size_t j = 0, k; j < m; j += k) {
+            size_t t = path[j];
+
+            k = outputs_inside(m, path, j);
+            for (size_t i = 0; i < k; i++) { /* insertion sort: k is small */
+                double value = left[t] + width[t] * dpq_uniform_unit(rng);
+                size_t at = j + i;
+
+                for (; at > j && point[at - 1] > value; at--) {
+                    point[at] = point[at - 1];
+                }
+                point[at] = value;
+            }
+        }
+    }
+}

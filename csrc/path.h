@@ -1,0 +1,63 @@
+/* The backward pass of JointExp: drawing sequences of intervals, and points inside them. */
+#ifndef DPQ_PATH_H
+#define DPQ_PATH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <numpy/random/bitgen.h>
+
+#include "scan.h"
+#include "status.h"
+
+/* The rows of a forward pass: float64 (`exponent` set) or wide (`exponent` NULL). */
+typedef struct {
+    const double *A, *H;
+    const int64_t *exponent;
+    const dpq_wide *wide_A, *wide_H;
+} dpq_path_rows;
+
+/* Candidates are raced in blocks of this many: first the blocks, then inside the winner. */
+#define DPQ_PATH_BLOCK 32
+
+/* Draw `size` sequences of m intervals from the law given by the rows.
+ *
+ *   p, decay, rows   IN, as filled by the forward pass
+ *   log_escape       ln of the probability that a draw is left to the caller, -inf for never
+ *   size             number of draws
+ *   rng              IN OUT, the caller holds its lock
+ *   work             WORK, length max(hi - lo) / DPQ_PATH_BLOCK + DPQ_PATH_BLOCK + m + 2
+ *   path             OUT, size times m interval indices, non-decreasing; a draw that escapes has
+ *                    p->intervals everywhere, which is no index
+ *
+ * [GJK21] Alg. 1 lines 13-18: the last interval t with weight H_m(t) exp(-c |n - r_t - n_{m+1}|),
+ * then how many outputs k it holds, then the interval before, and so on. Each choice is a race of
+ * log-weights: no weight, however small, is rounded to zero.
+ *
+ * Draws     one dpq_uniform_log if log_escape is finite, then O(log) of them per interval.
+ * Returns   DPQ_OK; DPQ_ERR_NO_MASS, DPQ_ERR_NAN never happen with the rows of a forward pass.
+ * Cost      O(sum(hi - lo)) per draw, no allocation, reentrant.
+ */
+dpq_status
+dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+              double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path);
+
+/* Draw the outputs inside the intervals of `size` sequences, a uniform multiset where one interval
+ * holds several.
+ *
+ *   m            length of a sequence
+ *   path         IN, size times m, non-decreasing within each sequence
+ *   left, width  IN, the intervals: points left + 1, ..., left + width
+ *   rng          IN OUT, the caller holds its lock
+ *   point        OUT, size times m, non-decreasing within each sequence
+ */
+void
+dpq_path_points_lattice(size_t m, size_t size, const size_t *path, const int64_t *left,
+                        const double *width, bitgen_t *rng, int64_t *point);
+
+/* The same for the continuous mechanism: sorted uniforms on [left, left + width]. */
+void
+dpq_path_points_continuous(size_t m, size_t size, const size_t *path, const double *left,
+                           const double *width, bitgen_t *rng, double *point);
+
+#endif

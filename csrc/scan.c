@@ -1,0 +1,302 @@
+#include "scan.h"
+
+#define LN2 0.693147180559945309417
+#define REST 0x1p-60    /* the sum over k stops at this relative size of its rest */
+#define SMALLEST 0x1p-960 /* positive row entries below this would soon lose bits */
+#define MOST_SCALING 960  /* a power of two a row may be scaled by in float64 */
+
+void
+dpq_scan_targets(size_t m, const double *q, int64_t n, int64_t *whole, double *part)
+{
+    for (size_t j = 0; j < m; j++) {
+        double product = q[j] * (double)n;
+        double rounding = fma(q[j], (double)n, -product);
+        double low = floor(product);
+        double rest = (product - low) + rounding;
+
+        if (rest < 0.0) { /* the product was rounded up to an integer */
+            low -= 1.0;
+            rest += 1.0;
+        }
+        if (rest >= 1.0) {
+            low += 1.0;
+            rest -= 1.0;
+        }
+        whole[j] = (int64_t)low;
+        part[j] = rest;
+    }
+}
+
+void
+dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level)
+{
+    int64_t before = 0;
+    double before_part = 0.0;
+
+    dpq_decay_fill(decay, p->rate, p->rank[p->intervals - 1] - p->rank[0]);
+    for (size_t j = 0; j < p->levels; j++) {
+        level[j].reach = p->whole[j] - before;
+        level[j].slack = before_part - p->part[j];
+        if (level[j].slack < 0.0) {
+            level[j].reach += 1;
+            level[j].slack += 1.0;
+        }
+        level[j].gain = 1.0;
+        before = p->whole[j];
+        before_part = p->part[j];
+    }
+}
+
+/* float64 rows */
+
+#define NUMBER double
+#define NAME(f) f##_float
+#define ADD(a, b) ((a) + (b))
+#define MUL(a, b) ((a) * (b))
+#define LESS(a, b) ((a) < (b))
+#define ZERO 0.0
+#define ONE 1.0
+#define REAL(x) (x)
+#define DECAY(k) dpq_decay_at(decay, (k))
+#define DECAY_PART(y) exp(-p->rate * (y))
+#include "scan_body.h"
+#undef NUMBER
+#undef NAME
+#undef ADD
+#undef MUL
+#undef LESS
+#undef ZERO
+#undef ONE
+#undef REAL
+#undef DECAY
+#undef DECAY_PART
+
+void
+dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+              size_t j, const double *H, double *sums, double *work)
+{
+    if (j > 0) {
+        sums_float(p, decay, level, j, H, sums, work);
+        return;
+    }
+    for (size_t t = p->lo[0]; t < p->hi[0]; t++) {
+        sums[t - p->lo[0]] = 1.0;
+    }
+}
+
+/* Largest entry of a row's n >= 1 entries. */
+static double
+row_largest(size_t n, const double *row)
+{
+    double largest = row[0];
+
+    for (size_t i = 1; i < n; i++) {
+        largest = row[i] > largest ? row[i] : largest;
+    }
+    return largest;
+}
+
+dpq_status
+dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
+               double *A, double *H, int64_t *exponent)
+{
+    size_t lo = p->lo[j], n = p->hi[j] - lo;
+    double *a = A + p->start[j], *h = H + p->start[j];
+    double smallest = INFINITY;
+    int scaling;
+
+    /* Scale so that the largest factor is about one: widths, and what the last row ended with. */
+    (void)frexp(row_largest(n, p->width + lo), &scaling);
+    if (j > 0) {
+        int last;
+
+        (void)frexp(row_largest(p->hi[j - 1] - p->lo[j - 1], H + p->start[j - 1]), &last);
+        scaling += last;
+    }
+    if (scaling > MOST_SCALING || scaling < -MOST_SCALING) {
+        return DPQ_ERR_RANGE;
+    }
+    level[j].gain = ldexp(1.0, -scaling);
+    exponent[j] = scaling + (j > 0 ? exponent[j - 1] : 0);
+
+    for (size_t i = 0; i < n; i++) {
+        double sum = a[i];
+
+        a[i] *= p->width[lo + i] * level[j].gain;
+        h[i] = j == 0 || lo + i >= p->hi[j - 1]
+                   ? a[i]
+                   : copies_float(p, decay, level, j, lo + i, a[i], A, H);
+        if (j == 0 || lo + i > p->lo[j - 1]) { /* elsewhere nothing precedes: truly zero */
+            smallest = fmin(smallest, fmin(sum, a[i]));
+        }
+        smallest = fmin(smallest, h[i]);
+    }
+    return smallest < SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
+}
+
+/* exp(-2c |r_t - Q_m|): the last step, to v = 0. */
+static double
+last_distance(const dpq_scan_problem *p, size_t t)
+{
+    size_t m = p->levels - 1;
+
+    return fabs((double)(p->rank[t] - p->whole[m]) - p->part[m]);
+}
+
+dpq_status
+dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const double *H,
+               const int64_t *exponent, double *log_total)
+{
+    size_t m = p->levels - 1, lo = p->lo[m];
+    double below = exp(-p->rate * p->part[m]), above = exp(-p->rate * (1.0 - p->part[m]));
+    double sum = 0.0;
+
+    for (size_t t = lo; t < p->hi[m]; t++) {
+        int64_t d = p->rank[t] - p->whole[m];
+
+        sum += H[p->start[m] + (t - lo)] *
+               (d <= 0 ? dpq_decay_at(decay, -d) * below : dpq_decay_at(decay, d - 1) * above);
+    }
+    if (sum < SMALLEST) {
+        return DPQ_ERR_RANGE;
+    }
+    *log_total = log(sum) + (double)exponent[m] * LN2;
+    return DPQ_OK;
+}
+
+dpq_status
+dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level, double *A,
+                 double *H, int64_t *exponent, double *work, double *log_total)
+{
+    dpq_scan_prepare(p, decay, level);
+    for (size_t j = 0; j < p->levels; j++) {
+        dpq_status status;
+
+        dpq_scan_sums(p, decay, level, j, H, A + p->start[j], work);
+        status = dpq_scan_close(p, decay, level, j, A, H, exponent);
+        if (status != DPQ_OK) {
+            return status;
+        }
+    }
+    return dpq_scan_total(p, decay, H, exponent, log_total);
+}
+
+/* wide rows */
+
+#define FARTHEST 1e17 /* an exponent beyond this is held there: int64 must not overflow */
+
+static dpq_wide
+wide_of(double x)
+{
+    dpq_wide number = {0.0, 0};
+    int exponent;
+
+    if (x > 0.0) {
+        number.mantissa = 2.0 * frexp(x, &exponent);
+        number.exponent = exponent - 1;
+    }
+    return number;
+}
+
+static dpq_wide
+wide_mul(dpq_wide a, dpq_wide b)
+{
+    dpq_wide product = {a.mantissa * b.mantissa, a.exponent + b.exponent};
+
+    if (product.mantissa >= 2.0) {
+        product.mantissa *= 0.5;
+        product.exponent += 1;
+    }
+    return product;
+}
+
+static dpq_wide
+wide_add(dpq_wide a, dpq_wide b)
+{
+    dpq_wide swap;
+
+    if (a.mantissa == 0.0) {
+        return b;
+    }
+    if (b.mantissa == 0.0) {
+        return a;
+    }
+    if (a.exponent < b.exponent) {
+        swap = a;
+        a = b;
+        b = swap;
+    }
+    if (a.exponent - b.exponent > 64) { /* below the last bit */
+        return a;
+    }
+    a.mantissa += ldexp(b.mantissa, (int)(b.exponent - a.exponent));
+    if (a.mantissa >= 2.0) {
+        a.mantissa *= 0.5;
+        a.exponent += 1;
+    }
+    return a;
+}
+
+static int
+wide_less(dpq_wide a, dpq_wide b)
+{
+    if (a.mantissa == 0.0 || b.mantissa == 0.0) {
+        return a.mantissa < b.mantissa;
+    }
+    return a.exponent < b.exponent || (a.exponent == b.exponent && a.mantissa < b.mantissa);
+}
+
+/* exp(-x), x >= 0 */
+static dpq_wide
+wide_exp(double x)
+{
+    /* ln 2 in two parts: the product of an integer below 2^20 with the first is exact */
+    const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
+    double whole = floor(-(x < FARTHEST ? x : FARTHEST) / LN2);
+    dpq_wide number = wide_of(exp((-(x < FARTHEST ? x : FARTHEST) - whole * ln2_high) -
+                                  whole * ln2_low));
+
+    number.exponent += (int64_t)whole;
+    return number;
+}
+
+#define NUMBER dpq_wide
+#define NAME(f) f##_wide
+#define ADD(a, b) wide_add((a), (b))
+#define MUL(a, b) wide_mul((a), (b))
+#define LESS(a, b) wide_less((a), (b))
+#define ZERO ((dpq_wide){0.0, 0})
+#define ONE ((dpq_wide){1.0, 0})
+#define REAL(x) wide_of(x)
+#define DECAY(k) wide_exp(decay->rate * (double)(k))
+#define DECAY_PART(y) wide_exp(p->rate * (y))
+#include "scan_body.h"
+
+void
+dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
+                      dpq_wide *A, dpq_wide *H, dpq_wide *work, double *log_total)
+{
+    size_t m = p->levels - 1;
+    dpq_wide total = ZERO;
+
+    dpq_scan_prepare(p, decay, level);
+    for (size_t j = 0; j < p->levels; j++) {
+        size_t lo = p->lo[j], n = p->hi[j] - lo;
+        dpq_wide *a = A + p->start[j], *h = H + p->start[j];
+
+        if (j > 0) {
+            sums_wide(p, decay, level, j, H, a, work);
+        }
+        for (size_t i = 0; i < n; i++) {
+            dpq_wide width = wide_of(p->width[lo + i]);
+
+            a[i] = j > 0 ? wide_mul(a[i], width) : width;
+            h[i] = copies_wide(p, decay, level, j, lo + i, a[i], A, H);
+        }
+    }
+    for (size_t t = p->lo[m]; t < p->hi[m]; t++) {
+        total = wide_add(total, wide_mul(H[p->start[m] + (t - p->lo[m])],
+                                         wide_exp(p->rate * last_distance(p, t))));
+    }
+    *log_total = log(total.mantissa) + (double)total.exponent * LN2;
+}

@@ -1,0 +1,93 @@
+#include "uniform.h"
+
+#include <math.h>
+
+#define LN2 0.693147180559945309417
+#define MAX_ZERO_BITS 1024 /* a generator stuck at zero must not hang the caller */
+
+static uint64_t
+next_word(bitgen_t *rng)
+{
+    return rng->next_uint64(rng->state);
+}
+
+static int
+leading_zeros(uint64_t word)
+{
+    int zeros = 0;
+
+    while (!(word >> 63)) {
+        word <<= 1;
+        zeros++;
+    }
+    return zeros;
+}
+
+double
+dpq_uniform_log(bitgen_t *rng)
+{
+    int exponent = 0, zeros;
+    uint64_t word = next_word(rng);
+
+    while (word == 0 && exponent < MAX_ZERO_BITS) {
+        exponent += 64;
+        word = next_word(rng);
+    }
+    if (word == 0) {
+        word = 1;
+    }
+    zeros = leading_zeros(word);
+    word <<= zeros;
+    if (zeros > 11) { /* fewer than 52 bits follow the leading one */
+        word |= next_word(rng) >> (64 - zeros);
+    }
+    /* word >> 11 has 53 bits, the top one set: V in [0.5, 1) times the random power of two */
+    return log((double)(word >> 11) * 0x1p-53) - (double)(exponent + zeros) * LN2;
+}
+
+double
+dpq_uniform_unit(bitgen_t *rng)
+{
+    return (double)(next_word(rng) >> 11) * 0x1p-53;
+}
+
+uint64_t
+dpq_uniform_below(uint64_t n, bitgen_t *rng)
+{
+    uint64_t mask, drawn;
+
+    if (n == 1) {
+        return 0;
+    }
+    mask = UINT64_MAX >> leading_zeros(n - 1);
+    do {
+        drawn = next_word(rng) & mask;
+    } while (drawn >= n);
+    return drawn;
+}
+
+void
+dpq_uniform_multiset(size_t k, uint64_t w, bitgen_t *rng, int64_t *drawn)
+{
+    for (size_t i = 0; i < k; i++) {
+        /* Floyd: i elements chosen from {0, ..., w + i - 2}; make it i + 1 from {0, ..., w + i - 1} */
+        int64_t newest = (int64_t)(w + i - 1);
+        int64_t value = (int64_t)dpq_uniform_below(w + i, rng);
+        size_t at = i;
+
+        while (at > 0 && drawn[at - 1] > value) {
+            at--;
+        }
+        if (at > 0 && drawn[at - 1] == value) { /* taken: the newest is not, and is the largest */
+            drawn[i] = newest;
+            continue;
+        }
+        for (size_t move = i; move > at; move--) {
+            drawn[move] = drawn[move - 1];
+        }
+        drawn[at] = value;
+    }
+    for (size_t i = 0; i < k; i++) {
+        drawn[i] -= (int64_t)i;
+    }
+}

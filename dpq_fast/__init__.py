@@ -1,0 +1,20 @@
+"""Differentially private quantiles with exact output laws."""
+
+from dpq_fast import privacy, reference
+from dpq_fast.ind_exp import ind_exp, ind_exp_law
+from dpq_fast.joint_exp import joint_exp, joint_exp_law
+from dpq_fast.quantile import median, percentile, quantile
+from dpq_fast.sample import Sample
+
+__all__ = [
+    "Sample",
+    "ind_exp",
+    "ind_exp_law",
+    "joint_exp",
+    "joint_exp_law",
+    "median",
+    "percentile",
+    "privacy",
+    "quantile",
+    "reference",
+]

@@ -1,0 +1,125 @@
+"""Checks of public arguments: each returns the cleaned value or says the rule and what came.
+
+They run in every release, and a small release takes some 15 microseconds in all: plain Python
+numbers first, no NumPy calls. Messages show numbers and strings but only the type of anything
+else, so that a column passed in the wrong place is not printed.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from numbers import Real
+from typing import Any
+
+NEIGHBORS = ("swap", "add-remove")
+
+
+def _shown(value: Any) -> str:
+    """What came, for a message: numbers and strings as they are, else the name of the type."""
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return repr(value)
+    return type(value).__name__
+
+
+def _real(name: str, value: Any) -> float:
+    """`value` as a float; bool and everything that is not a real number is a TypeError."""
+    if type(value) is float:
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {_shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:  # an int or a Fraction beyond float64: refused as infinite
+        return math.inf if value > 0 else -math.inf
+
+
+def _positive(name: str, value: Any) -> float:
+    number = _real(name, value)
+    if 0.0 < number < math.inf:  # NaN fails
+        return number
+    raise ValueError(f"{name} must be positive and finite, got {number}")
+
+
+def check_epsilon(epsilon: Any, name: str = "epsilon") -> float:
+    """A budget `epsilon`: a positive, finite real number."""
+    return _positive(name, epsilon)
+
+
+def check_rho(rho: Any) -> float:
+    """A zCDP budget `rho`: a positive, finite real number."""
+    return _positive("rho", rho)
+
+
+def check_nonnegative(name: str, value: Any) -> float:
+    """A cost that may be nothing: a finite real number, at least 0."""
+    number = _real(name, value)
+    if 0.0 <= number < math.inf:
+        return number
+    raise ValueError(f"{name} must be finite and not negative, got {number}")
+
+
+def check_delta(delta: Any) -> float:
+    """A failure probability `delta`: a real number in [0, 1)."""
+    number = _real("delta", delta)
+    if 0.0 <= number < 1.0:
+        return number
+    raise ValueError(f"delta must lie in [0, 1), got {number}")
+
+
+def check_bounds(bounds: Any) -> tuple[float, float]:
+    """Public `bounds`: finite low < high whose difference is finite too."""
+    try:
+        first, second = bounds
+    except TypeError:
+        raise TypeError(
+            f"bounds must be two real numbers (low, high), got {_shown(bounds)}"
+        ) from None
+    except ValueError:
+        raise ValueError(
+            "bounds must be two real numbers (low, high), "
+            f"got {type(bounds).__name__} of length {len(bounds)}"
+        ) from None
+    low = _real("bounds[0]", first)
+    high = _real("bounds[1]", second)
+    # A finite difference of low < high implies that both are finite; NaN fails.
+    if 0.0 < high - low < math.inf:
+        return low, high
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"bounds must be finite with low < high, got ({low}, {high})")
+    raise ValueError(f"bounds must have a finite difference, got ({low}, {high})")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """`value`, one of the strings in `choices`."""
+    if isinstance(value, str):
+        if value in choices:
+            return value
+        error: type[Exception] = ValueError
+    else:
+        error = TypeError
+    listed = ", ".join(repr(choice) for choice in choices)
+    raise error(f"{name} must be one of {listed}, got {_shown(value)}")
+
+
+def check_neighbors(neighbors: Any) -> str:
+    """The neighboring relation, "swap" or "add-remove"."""
+    return check_choice("neighbors", neighbors, NEIGHBORS)
+
+
+def check_count(name: str, value: Any) -> int:
+    """A public number of things: an integer (Python's or NumPy's, not a bool), at least 1."""
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an integer, got {value}")
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
+    if count < 1:
+        raise ValueError(f"{name} must be at least 1, got {count}")
+    return count
+
+
+def check_max_contributions(k: Any) -> int:
+    """How many records one person may hold: an integer, at least 1."""
+    return check_count("max_contributions", k)

@@ -1,0 +1,35 @@
+"""Lattice encoding of csrc/lattice.h."""
+
+import numpy as np
+
+from dpq_fast._kernels.csrc cimport (
+    dpq_lattice_encode,
+    dpq_lattice_is_sorted,
+    int64_t,
+    size_t,
+)
+
+
+def encode(const double[::1] value not None, double low, double high, double per_unit,
+           double step, int64_t first, int64_t points):
+    """Number of the lattice point nearest to each value, int64 of the same length."""
+    cdef:
+        size_t n = value.shape[0]
+        int64_t[::1] point = np.empty(n, dtype=np.int64)
+
+    if n > 0:
+        with nogil:
+            dpq_lattice_encode(n, &value[0], low, high, per_unit, step, first, points, &point[0])
+    return point.base
+
+
+def is_sorted(const double[::1] value not None):
+    """Whether the values ascend; False if a NaN is among them."""
+    cdef:
+        size_t n = value.shape[0]
+        bint sorted_ = True
+
+    if n > 1:
+        with nogil:
+            sorted_ = dpq_lattice_is_sorted(n, &value[0])
+    return bool(sorted_)

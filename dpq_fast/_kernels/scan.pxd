@@ -1,0 +1,28 @@
+"""The forward pass as an object that other kernels read."""
+
+from dpq_fast._kernels.csrc cimport (
+    dpq_decay,
+    dpq_path_rows,
+    dpq_scan_level,
+    dpq_scan_problem,
+    int64_t,
+    size_t,
+)
+
+
+cdef class Scan:
+    cdef:
+        dpq_scan_problem problem
+        dpq_path_rows rows
+        dpq_decay *decay
+        dpq_scan_level *level
+        size_t longest      # entries of the longest row
+        size_t entries      # entries of all rows
+        tuple inputs        # the other arrays that `problem` points into
+        object buffers      # and the memory behind decay and level
+        readonly object A, H, exponent  # the rows; exponent is None for wide ones
+        readonly object rank, lo, hi, whole, part
+        readonly double rate
+        readonly double log_total
+
+    cdef _keep(self, double[::1] A, double[::1] H, int64_t[::1] exponent)

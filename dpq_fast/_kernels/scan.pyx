@@ -1,0 +1,192 @@
+"""The forward pass of csrc/scan.h."""
+
+import numpy as np
+
+from dpq_fast._kernels.csrc cimport (
+    DPQ_ERR_RANGE,
+    DPQ_OK,
+    dpq_decay,
+    dpq_scan_close,
+    dpq_scan_forward,
+    dpq_scan_forward_wide,
+    dpq_scan_level,
+    dpq_scan_prepare,
+    dpq_scan_sums,
+    dpq_scan_targets,
+    dpq_scan_total,
+    dpq_status,
+    dpq_wide,
+    int64_t,
+    size_t,
+)
+from dpq_fast._kernels.status cimport check
+
+# One entry of a wide row, as dpq_wide in csrc/scan.h.
+WIDE = np.dtype([("mantissa", np.float64), ("exponent", np.int64)])
+
+
+cdef class Scan:
+    """Rows A and H of the JointExp recursion over compressed intervals.
+
+    Parameters
+    ----------
+    rank : ndarray of int64, shape (T,)
+        Records below each interval, non-decreasing; T >= 1.
+    width : ndarray of float64, shape (T,)
+        Widths, positive; on a lattice numbers of points.
+    lattice : bool
+        Whether several outputs in one interval are counted as multisets.
+    q : ndarray of float64, shape (m,)
+        Levels, ascending, distinct.
+    n : int
+        Number of records.
+    lo, hi : ndarray of uintp, shape (m,)
+        Level j uses intervals lo[j] <= t < hi[j]; both non-decreasing, none empty.
+    rate : float
+        Loss of log-weight per rank, c.
+
+    Attributes
+    ----------
+    A, H : ndarray
+        All rows one after the other, float64 or the structured `WIDE`.
+    exponent : ndarray of int64, shape (m,), or None
+        Power of two of each float64 row.
+    log_total : float
+        ln Z, the log-weight of all paths.
+    whole, part : ndarray, shape (m,)
+        The targets Q_j as floor (int64) and fraction (float64).
+    """
+
+    def __init__(self, const int64_t[::1] rank not None, const double[::1] width not None,
+                 bint lattice, const double[::1] q not None, int64_t n,
+                 const size_t[::1] lo not None, const size_t[::1] hi not None, double rate):
+        cdef:
+            size_t m = q.shape[0], j
+            int64_t[::1] whole = np.empty(m, dtype=np.int64)
+            double[::1] part = np.empty(m)
+            size_t[::1] start = np.empty(m, dtype=np.uintp)
+            unsigned char[::1] buffers
+
+        self.longest = 0
+        self.entries = 0
+        for j in range(m):
+            start[j] = self.entries
+            self.entries += hi[j] - lo[j]
+            self.longest = max(self.longest, hi[j] - lo[j])
+        buffers = np.empty(sizeof(dpq_decay) + m * sizeof(dpq_scan_level), dtype=np.uint8)
+        self.decay = <dpq_decay *>&buffers[0]
+        self.level = <dpq_scan_level *>&buffers[sizeof(dpq_decay)]
+        self.inputs = (width, start)
+        self.rank, self.lo, self.hi = rank.base, lo.base, hi.base
+        self.whole, self.part = whole.base, part.base
+        self.rate = rate
+        self.buffers = buffers
+        self.problem.intervals = rank.shape[0]
+        self.problem.rank = &rank[0]
+        self.problem.width = &width[0]
+        self.problem.lattice = lattice
+        self.problem.levels = m
+        self.problem.whole = &whole[0]
+        self.problem.part = &part[0]
+        self.problem.lo = &lo[0]
+        self.problem.hi = &hi[0]
+        self.problem.start = &start[0]
+        self.problem.rate = 2.0 * rate
+        with nogil:
+            dpq_scan_targets(m, &q[0], n, &whole[0], &part[0])
+
+    def forward(self):
+        """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
+        cdef:
+            double[::1] A = np.empty(self.entries)
+            double[::1] H = np.empty(self.entries)
+            double[::1] work = np.empty(self.longest)
+            int64_t[::1] exponent = np.empty(self.problem.levels, dtype=np.int64)
+            dpq_status status
+
+        with nogil:
+            status = dpq_scan_forward(&self.problem, self.decay, self.level, &A[0], &H[0],
+                                      &exponent[0], &work[0], &self.log_total)
+        if status == DPQ_ERR_RANGE:
+            self.forward_wide()
+            return
+        check(status)
+        self._keep(A, H, exponent)
+
+    def forward_wide(self):
+        """Compute the rows in wide numbers, whatever the widths."""
+        cdef:
+            object A = np.empty(self.entries, dtype=WIDE)
+            object H = np.empty(self.entries, dtype=WIDE)
+            object work = np.empty(self.longest, dtype=WIDE)
+            dpq_wide *a = <dpq_wide *><size_t>A.ctypes.data
+            dpq_wide *h = <dpq_wide *><size_t>H.ctypes.data
+            dpq_wide *w = <dpq_wide *><size_t>work.ctypes.data
+
+        with nogil:
+            dpq_scan_forward_wide(&self.problem, self.decay, self.level, a, h, w,
+                                  &self.log_total)
+        self.A, self.H, self.exponent = A, H, None
+        self.rows.A = self.rows.H = NULL
+        self.rows.exponent = NULL
+        self.rows.wide_A, self.rows.wide_H = a, h
+
+    def forward_by(self, product):
+        """Compute float64 rows with sums from elsewhere; wide ones if float64 will not do.
+
+        ``product(j, scan)`` returns the sums of level j >= 1, float64 of length hi[j] - lo[j].
+        """
+        cdef:
+            double[::1] A = np.empty(self.entries)
+            double[::1] H = np.empty(self.entries)
+            const double[::1] sums
+            int64_t[::1] exponent = np.empty(self.problem.levels, dtype=np.int64)
+            size_t j, at, n
+            dpq_status status = DPQ_OK
+
+        with nogil:
+            dpq_scan_prepare(&self.problem, self.decay, self.level)
+        self._keep(A, H, exponent)
+        for j in range(self.problem.levels):
+            at = self.problem.start[j]
+            n = self.problem.hi[j] - self.problem.lo[j]
+            if j > 0:
+                sums = product(j, self)
+                A[at:at + n] = sums
+            else:
+                A[at:at + n] = 1.0
+            with nogil:
+                status = dpq_scan_close(&self.problem, self.decay, self.level, j, &A[0], &H[0],
+                                        &exponent[0])
+            if status != DPQ_OK:
+                break
+        if status == DPQ_OK:
+            with nogil:
+                status = dpq_scan_total(&self.problem, self.decay, &H[0], &exponent[0],
+                                        &self.log_total)
+        if status == DPQ_ERR_RANGE:
+            self.forward_wide()
+            return
+        check(status)
+
+    def sums(self, size_t j):
+        """The sums of level j >= 1 from row j - 1, by the scan."""
+        cdef:
+            const double[::1] H = self.H
+            double[::1] out = np.empty(self.problem.hi[j] - self.problem.lo[j])
+            double[::1] work = np.empty(self.longest)
+
+        with nogil:
+            dpq_scan_sums(&self.problem, self.decay, self.level, j, &H[0], &out[0], &work[0])
+        return out.base
+
+    def row(self, size_t j):
+        """Row j of H, a view: float64 entry s - lo[j] stands for interval s."""
+        cdef size_t at = self.problem.start[j]
+        return self.H[at:at + (self.problem.hi[j] - self.problem.lo[j])]
+
+    cdef _keep(self, double[::1] A, double[::1] H, int64_t[::1] exponent):
+        self.A, self.H, self.exponent = A.base, H.base, exponent.base
+        self.rows.A, self.rows.H = &A[0], &H[0]
+        self.rows.exponent = &exponent[0]
+        self.rows.wide_A = self.rows.wide_H = NULL

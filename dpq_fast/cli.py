@@ -1,0 +1,338 @@
+"""The command `dpq-fast`: files and options in, a private answer out.
+
+A thin coat over `dpq_fast.quantile`. Nothing printed depends on the data except the values of
+the release; the one exception is `demo`, whose column is generated and holds nobody's record.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import click
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+    from rich.console import Console
+    from rich.table import Table
+except ModuleNotFoundError as missing:
+    package = str(missing.name).partition(".")[0]
+    print(f"dpq-fast needs {package}: pip install 'dpq_fast[cli]'", file=sys.stderr)
+    raise SystemExit(2) from None
+
+import dpq_fast as dpq
+
+# The demo's column is public: one fixed seed, the same payroll on every machine.
+PAYROLL_SEED = 20_240_131
+PAYROLL_SIZE = 20_000
+PAYROLL_BOUNDS = (0.0, 500_000.0)  # dollars a year
+PAYROLL_RESOLUTION = 100.0  # dollars: the payroll is kept in hundreds
+DECILES = [j / 10 for j in range(1, 10)]
+# Cells of the demo's longest bar; with the other columns the table stays below 80.
+BAR_CELLS = 30
+
+
+class Levels(click.ParamType):
+    """Numbers separated by commas."""
+
+    name = "levels"
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        return "Q[,Q...]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
+        try:
+            return [float(level) for level in value.split(",")]
+        except ValueError:
+            self.fail(f"q must be numbers separated by commas, got {value!r}", param, ctx)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dpq_fast")
+def main() -> None:
+    """Differentially private quantiles of one numeric column."""
+
+
+@main.command()
+@click.option("--epsilon", type=float, default=1.0, show_default=True, help="Privacy budget.")
+@click.option("--seed", type=int, help="Repeatable noise, for demonstrations only.")
+def demo(epsilon: float, seed: int | None) -> None:
+    """Private deciles of a generated payroll column, next to the true ones."""
+    salaries = generated_payroll()
+    private = _released(
+        salaries,
+        DECILES,
+        epsilon=epsilon,
+        bounds=PAYROLL_BOUNDS,
+        method="joint_exp",
+        neighbors="swap",
+        resolution=PAYROLL_RESOLUTION,
+        rng=seed,
+    )
+    true = np.quantile(salaries, DECILES)
+    error = rank_error(salaries, DECILES, private)
+
+    console = _console()
+    low, high = PAYROLL_BOUNDS
+    console.print(f"Deciles of a generated payroll: {salaries.size:,} salaries, dollars a year")
+    console.print(f"epsilon {epsilon:g}, delta 0, neighbors swap (one salary replaced)")
+    console.print(
+        f"mechanism joint_exp, bounds [{low:,.0f}, {high:,.0f}], resolution {PAYROLL_RESOLUTION:g}"
+    )
+    source = "fresh, cryptographic" if seed is None else f"repeatable, from seed {seed}"
+    console.print(f"noise: {source}")
+    both, only_true, only_private = "#'." if console.options.ascii_only else "█▀▄"
+    table = Table()
+    for heading in ("decile", "true", "private", "rank error"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(f"{only_true} true  {only_private} private", no_wrap=True)
+    longest = max(true.max(), private.max())
+    for j, level in enumerate(DECILES):
+        cells = [round(BAR_CELLS * value / longest) for value in (true[j], private[j])]
+        tail = only_true if cells[0] > cells[1] else only_private
+        table.add_row(
+            f"{level:.0%}",
+            f"{true[j]:,.0f}",
+            f"{private[j]:,.0f}",
+            f"{error[j]:,.0f}",
+            both * min(cells) + tail * (max(cells) - min(cells)),
+        )
+    console.print(table)
+    console.print(
+        f"Rank error: how many of the {salaries.size:,} records lie between the private value\n"
+        "and its target rank. True values and rank errors are shown only because the\n"
+        "column is generated; a release of real data prints neither."
+    )
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--column", required=True, help="Name of the numeric column.")
+@click.option(
+    "--q",
+    "levels",
+    type=Levels(),
+    multiple=True,
+    required=True,
+    help="Levels in [0, 1]; commas, repetition, or both.",
+)
+@click.option("--epsilon", type=float, required=True, help="Budget for all levels together.")
+@click.option(
+    "--bounds",
+    type=float,
+    nargs=2,
+    required=True,
+    metavar="LO HI",
+    help="Range of the answers, chosen without looking at the data.",
+)
+@click.option("--delta", type=float, default=0.0, show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "joint_exp", "ind_exp"]),
+    default="auto",
+    show_default=True,
+)
+@click.option(
+    "--neighbors",
+    type=click.Choice(["swap", "add-remove"]),
+    default="swap",
+    show_default=True,
+    help="What one person can change: replace a record, or add or remove one.",
+)
+@click.option(
+    "--resolution",
+    type=float,
+    metavar="G",
+    help="Answers are multiples of G. Default: 1 for an integer column, else very fine.",
+)
+@click.option(
+    "--dither/--no-dither",
+    default=None,
+    help="Spread tied records before the release. Default: on for integer columns and with "
+    "--resolution.",
+)
+@click.option(
+    "--max-contributions",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Most records that one person has in the file.",
+)
+@click.option("--seed", type=int, help="Repeatable noise, for experiments only: not private.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def quantile(
+    file: Path,
+    column: str,
+    levels: tuple[list[float], ...],
+    epsilon: float,
+    bounds: tuple[float, float],
+    delta: float,
+    method: str,
+    neighbors: str,
+    resolution: float | None,
+    dither: bool | None,
+    max_contributions: int,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Private quantiles of one column of FILE, a .csv or .parquet file.
+
+    The names of the columns are public, and so are a Parquet file's types. A CSV file declares no
+    types and its first line holds the names: the column is read as float64, empty fields and
+    the usual marks of a missing value are left out.
+    """
+    q = [level for group in levels for level in group]
+    values = _released(
+        read_column(file, column),
+        q,
+        epsilon=epsilon,
+        delta=delta,
+        bounds=bounds,
+        method=method,
+        neighbors=neighbors,
+        resolution=resolution,
+        dither=dither,
+        max_contributions=max_contributions,
+        rng=seed,
+    )
+    if seed is not None:
+        click.echo("--seed makes the noise repeatable: for experiments only, not private", err=True)
+    if as_json:
+        release = {
+            "method": method,
+            "neighbors": neighbors,
+            "epsilon": epsilon,
+            "delta": delta,
+            "bounds": list(bounds),
+            "resolution": resolution,
+            "q": q,
+            "values": values.tolist(),
+        }
+        click.echo(json.dumps(release))
+        return
+    table = Table()
+    table.add_column("level", justify="right")
+    table.add_column("private value", justify="right")
+    for level, value in zip(q, values.tolist(), strict=True):
+        table.add_row(_number(level), _number(value))
+    console = _console()
+    console.print(f"Private quantiles of {column}")
+    console.print(table)
+    unit = (
+        "one record" if max_contributions == 1 else f"one person, up to {max_contributions} records"
+    )
+    console.print(
+        f"epsilon {_number(epsilon)}, delta {_number(delta)}, neighbors {neighbors} ({unit}), "
+        f"method {method}, bounds [{_number(bounds[0])}, {_number(bounds[1])}], resolution "
+        + ("default" if resolution is None else _number(resolution))
+    )
+
+
+def generated_payroll() -> NDArray[np.float64]:
+    """Salaries in hundreds of dollars, full of ties: three lognormal groups, generated, public."""
+    rng = np.random.default_rng(PAYROLL_SEED)
+    median = np.array([38_000.0, 62_000.0, 125_000.0])  # staff, specialists, managers
+    spread = np.array([0.18, 0.25, 0.35])
+    group = rng.choice(3, size=PAYROLL_SIZE, p=[0.55, 0.35, 0.10])
+    salaries = median[group] * np.exp(spread[group] * rng.standard_normal(PAYROLL_SIZE))
+    return np.round(salaries, -2)
+
+
+def rank_error(x: NDArray[np.float64], q: list[float], outputs: Any) -> NDArray[np.float64]:
+    """Records between each output and its target rank ``q[j] * n``; 0 inside a run of ties."""
+    ordered = np.sort(x)
+    target = np.multiply(q, x.size)
+    below = np.searchsorted(ordered, outputs, side="left")
+    through = np.searchsorted(ordered, outputs, side="right")
+    return np.maximum(np.maximum(below - target, target - through), 0.0)
+
+
+def read_column(file: Path, column: str) -> NDArray[np.float64] | pa.ChunkedArray:
+    """One numeric column of a CSV or Parquet file; no message holds a value or a row of it."""
+    suffix = file.suffix.lower()
+    if suffix == ".csv":
+        return _read_csv(file, column)
+    if suffix in (".parquet", ".pq"):
+        return _read_parquet(file, column)
+    raise click.UsageError(f"FILE must end in .csv, .parquet or .pq, got {file.name}")
+
+
+def _read_csv(file: Path, column: str) -> NDArray[np.float64]:
+    """The column as float64, missing values as NaN.
+
+    Never as integers: CSV declares no types, and a type inferred from the values would let one
+    record choose the lattice.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as lines:
+            names = next((row for row in csv.reader(lines) if row), [])
+    except (csv.Error, UnicodeDecodeError):
+        raise click.UsageError(f"{file.name} must begin with a line of column names") from None
+    _check_column(column, names)
+    try:
+        table = pa.csv.read_csv(
+            file,
+            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                include_columns=[column], column_types={column: pa.float64()}
+            ),
+        )
+    except pa.ArrowException as error:
+        # Arrow's message goes on to quote the value or the row it stumbled on.
+        if str(error).startswith("In CSV column"):
+            raise click.UsageError(f"column {column} must hold numbers") from None
+        raise click.UsageError(
+            f"{file.name} must be a CSV file with as many fields in every row as column names"
+        ) from None
+    return table.column(0).to_numpy()
+
+
+def _read_parquet(file: Path, column: str) -> pa.ChunkedArray:
+    """The column in its declared type, an integer or a floating one."""
+    try:
+        with pa.parquet.ParquetFile(file) as parquet:
+            schema = parquet.schema_arrow
+            _check_column(column, schema.names)
+            declared = schema.field(column).type
+            if not (pa.types.is_integer(declared) or pa.types.is_floating(declared)):
+                raise click.UsageError(
+                    f"column {column} must hold numbers (an integer or floating type), "
+                    f"got type {declared}"
+                )
+            # By name: "x.y" also reads the field y of a struct x, as another column.
+            return parquet.read(columns=[column]).column(column)
+    except (pa.ArrowException, OSError):
+        raise click.UsageError(f"{file.name} must be a readable Parquet file") from None
+
+
+def _check_column(column: str, names: list[str]) -> None:
+    if names.count(column) != 1:
+        raise click.UsageError(
+            f"--column must name exactly one of the columns {', '.join(names)}; got {column}"
+        )
+
+
+def _released(x: Any, q: list[float], **arguments: Any) -> NDArray[np.float64]:
+    """`dpq_fast.quantile`, with its complaints about public arguments as usage errors."""
+    try:
+        return dpq.quantile(x, q, **arguments)
+    except (TypeError, ValueError) as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _console() -> Console:
+    """Standard output, plain: column names are text, never markup."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
+def _number(value: float) -> str:
+    """Shortest text that reads back as `value`, without a trailing ``.0``."""
+    return repr(value).removesuffix(".0")

@@ -1,0 +1,183 @@
+"""The public lattice of outputs: choose it, round records to it, read points back.
+
+Everything here is a function of public facts (bounds, resolution, the column's type). Points are
+numbered 0, 1, ..., points - 1 from the lowest lattice point in the bounds, so that they and their
+dithered refinements are exact integers below 2^53.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels import lattice as kernel
+
+# Interval widths are point counts held in float64 by the kernels: exact up to here.
+MAX_POINTS = 2**53
+# Default spacing of a lattice for floats, as a power of two of the range: fine enough that the
+# lattice is never the error, coarse enough that sums of widths stay exact.
+DEFAULT_BITS = 44
+# Dither bits per record: two tied records fall on one fine point with probability 2^-24, and the
+# answer is floored back anyway.
+DITHER_BITS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """The multiples of `step` inside the bounds, each split into 2^bits fine points by dithering.
+
+    Attributes
+    ----------
+    low, high : float
+        The bounds.
+    step : float
+        Spacing, in the unit of the data.
+    per_unit : float
+        1/step where that is (nearly) an integer, else 0. Decoding divides by it, so that a
+        lattice of 0.01 gives back the decimals of the data.
+    first : int
+        The lowest point is ``first * step``.
+    points : int
+        Number of lattice points, 2 <= points <= 2^53.
+    bits : int
+        Dither bits s; 0 without dithering. ``points << bits`` is at most 2^53.
+    """
+
+    low: float
+    high: float
+    step: float
+    per_unit: float
+    first: int
+    points: int
+    bits: int
+
+    @classmethod
+    def of(
+        cls,
+        bounds: tuple[float, float],
+        resolution: float | None,
+        dither: bool | None,
+        integer_type: bool,
+    ) -> Lattice | None:
+        """The lattice for checked `bounds`; None for ``resolution=0``, the continuous mechanism.
+
+        Parameters
+        ----------
+        bounds : (float, float)
+            Finite low < high.
+        resolution : float or None
+            Spacing; 0 for no lattice; None for 1 (integer column types) or a fine power of two.
+        dither : bool or None
+            None: on exactly where ties are to be expected, that is with a given `resolution` or
+            an integer column type.
+        integer_type : bool
+            Whether the column's *type*, which is public schema, is an integer type.
+        """
+        low, high = bounds
+        if dither is None:
+            dither = integer_type if resolution is None else resolution != 0
+        # Spacing of float64 at the larger bound: finer points would not be distinct numbers.
+        finest = math.ulp(max(abs(low), abs(high)))
+        if resolution is None:
+            if integer_type:
+                step = max(1.0, finest)
+                while (high - low) / step >= MAX_POINTS:
+                    step *= 2.0
+            else:
+                step = max(2.0 ** (math.frexp(high - low)[1] - DEFAULT_BITS), finest)
+        else:
+            step = _check_resolution(resolution)
+            if step == 0.0:
+                if dither:
+                    raise ValueError("dither needs a lattice, got dither=True with resolution=0")
+                return None
+            if step < finest:
+                raise ValueError(
+                    "resolution must be at least the float64 spacing at the larger bound, "
+                    f"{finest}, got {resolution}"
+                )
+        inverse = 1.0 / step
+        per_unit = round(inverse) if 1.0 <= inverse < MAX_POINTS else 0.0
+        if per_unit and abs(inverse - per_unit) > 4.0 * math.ulp(inverse):
+            per_unit = 0.0
+        lattice = cls(low, high, step, float(per_unit), 0, 1, 0)
+        first = math.ceil(lattice._position(low))
+        while lattice._value(first) < low:
+            first += 1
+        while lattice._value(first - 1) >= low:
+            first -= 1
+        last = math.floor(lattice._position(high))
+        while lattice._value(last) > high:
+            last -= 1
+        while lattice._value(last + 1) <= high:
+            last += 1
+        points = last - first + 1
+        if points < 2:
+            raise ValueError(
+                "resolution must leave at least two of its multiples inside bounds, "
+                f"got resolution {step} with bounds ({low}, {high})"
+            )
+        if points > MAX_POINTS:
+            raise ValueError(
+                f"resolution must make at most 2^53 points inside bounds, got {points}"
+            )
+        bits = min(DITHER_BITS, 53 - (points - 1).bit_length()) if dither else 0
+        return cls(low, high, step, float(per_unit), first, points, bits)
+
+    def _position(self, value: float) -> float:
+        """`value` in units of the lattice, not rounded."""
+        return value * self.per_unit if self.per_unit else value / self.step
+
+    def _value(self, index: int) -> float:
+        """The number ``index * step``."""
+        return index / self.per_unit if self.per_unit else index * self.step
+
+    @property
+    def fine_points(self) -> int:
+        """Number of points of the dithered lattice."""
+        return self.points << self.bits
+
+    def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Number of the lattice point nearest to each value; monotone, clamped; NaN is not allowed.
+
+        Record by record, so that neighbors stay neighbors.
+        """
+        return kernel.encode(
+            np.ascontiguousarray(values, dtype=np.float64),
+            self.low,
+            self.high,
+            self.per_unit,
+            self.step,
+            self.first,
+            self.points,
+        )
+
+    def decode(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The float64 value of lattice points, given by their number.
+
+        The only way from the lattice to an output: a function of the point alone.
+        """
+        index = (np.asarray(points) + self.first).astype(np.float64)  # |index| <= 2^53: exact
+        return index / self.per_unit if self.per_unit else index * self.step
+
+    def locate(self, value: float) -> int | None:
+        """Number of the lattice point that decodes to `value`; None if there is none."""
+        if not self.low <= value <= self.high:
+            return None
+        index = round(self._position(value))
+        if self._value(index) != value:
+            return None
+        return index - self.first
+
+
+def _check_resolution(resolution: float) -> float:
+    try:
+        step = float(resolution)
+    except (TypeError, ValueError):
+        raise TypeError(f"resolution must be a real number, got {resolution!r}") from None
+    if not (math.isfinite(step) and step >= 0.0):
+        raise ValueError(f"resolution must be finite and not negative, got {resolution}")
+    return step

@@ -1,0 +1,72 @@
+"""The public quantile levels: checked once, sorted, each released once, answered in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Levels:
+    """Quantile levels in the caller's manner, kept as m distinct ascending values.
+
+    Parameters
+    ----------
+    q : float or array_like of float
+        Levels in [0, 1], any order and shape, duplicates allowed; at least one. Public.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (m,)
+        The distinct levels, ascending.
+    m : int
+        How many distinct levels there are.
+
+    Raises
+    ------
+    TypeError
+        If `q` is not real-valued.
+    ValueError
+        If `q` is empty, or a level is NaN or outside [0, 1].
+    """
+
+    __slots__ = ("_inverse", "_shape", "m", "values")
+
+    def __init__(self, q: Any) -> None:
+        levels = np.asarray(q)
+        if levels.size == 0:
+            raise ValueError("q must hold at least one level, got none")
+        if levels.dtype.kind not in "fiu":
+            raise TypeError(f"q must be real numbers, got dtype {levels.dtype}")
+        flat = levels.astype(np.float64).ravel()
+        bad = ~((flat >= 0.0) & (flat <= 1.0))  # NaN fails both
+        if bad.any():
+            j = int(bad.argmax())
+            where = f"q[{j}] = {flat[j]}" if levels.ndim else f"{flat[j]}"
+            raise ValueError(f"q must lie in [0, 1], got {where}")
+        self._shape = levels.shape
+        if flat.size == 1:
+            self.values, self._inverse = flat, None
+        else:
+            self.values, self._inverse = np.unique(flat, return_inverse=True)
+        self.m = self.values.size
+
+    def restore(self, answers: NDArray[np.float64]) -> Any:
+        """Answers of shape (..., m) as (...) + q's shape, in its order; a float for one scalar."""
+        if self._inverse is not None:
+            answers = answers[..., self._inverse]
+        out = answers.reshape(answers.shape[:-1] + self._shape)
+        return float(out) if out.ndim == 0 else out
+
+    def distinct(self, outputs: Any) -> NDArray[np.float64] | None:
+        """The m distinct outputs behind one tuple of q's shape; None if duplicates disagree."""
+        flat = np.asarray(outputs, dtype=np.float64)
+        if flat.shape != self._shape:
+            raise ValueError(f"o must have the shape of q, {self._shape}, got {flat.shape}")
+        flat = flat.ravel()
+        if self._inverse is None:
+            return flat
+        kept = np.empty(self.m)
+        kept[self._inverse] = flat
+        return kept if np.array_equal(kept[self._inverse], flat) else None

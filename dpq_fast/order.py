@@ -1,0 +1,341 @@
+"""Order statistics in windows of ranks: the one representation that all mechanisms share.
+
+An order answers questions about a sample of n records without ever showing all of them: the
+positive-width intervals inside given windows of ranks, where a rank lies roughly, how many
+records lie below a point. Interval i in {0, ..., n} lies between x_i and x_{i+1}; it has rank i,
+and on a lattice it holds the points in (x_i, x_{i+1}], with x_0 = -1 and x_{n+1} the last point.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels import intervals as kernel
+from dpq_fast._kernels import uniform
+from dpq_fast.lattice import Lattice
+
+# Up to this many records, every record's dither is drawn at once.
+EAGER_RECORDS = 2**14
+# A part of a tied block with at most this many records is drawn record by record.
+WHOLE_BLOCK = 2**12
+# Random words per call while counting bits: bounds the memory of splitting a huge block.
+WORDS = 2**17
+
+
+class Intervals(NamedTuple):
+    """Positive-width intervals, ascending: the compressed sample inside some windows.
+
+    Attributes
+    ----------
+    rank : ndarray of int64, shape (T,)
+        Records below the interval.
+    width : ndarray of float64, shape (T,)
+        Number of (fine) lattice points, exact; or the length, for the continuous mechanism.
+    left : ndarray of int64 or float64, shape (T,)
+        x_i: the interval starts after this point.
+    """
+
+    rank: NDArray[np.int64]
+    width: NDArray[np.float64]
+    left: NDArray
+
+
+class Order(ABC):
+    """What both kinds of order have in common.
+
+    Attributes
+    ----------
+    n : int
+        Number of records. Private under add-remove and with omitted NaN.
+    lattice : Lattice or None
+        None for the continuous mechanism.
+    bounds : (float, float)
+    """
+
+    def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
+        self.n = n
+        self.lattice = lattice
+        self.bounds = bounds
+        if lattice is None:
+            self.before, self.last = bounds
+            self.extent = self.last - self.before
+        else:
+            self.before, self.last = -1, lattice.fine_points - 1
+            self.extent = float(lattice.fine_points)
+
+    def log_volume(self, m: int) -> float:
+        """ln of the measure of all non-decreasing m-tuples of outputs."""
+        if self.lattice is None:
+            return m * math.log(self.extent) - math.lgamma(m + 1)
+        steps = np.arange(m)
+        return float(np.log((self.extent + steps) / (steps + 1.0)).sum())
+
+    @abstractmethod
+    def intervals(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Intervals:
+        """Positive-width intervals with ``first[s] <= rank <= last[s]`` for disjoint windows s."""
+
+    @abstractmethod
+    def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        """About where x_rank lies, in (fine) points or units; 0 <= rank <= n + 1."""
+
+    @abstractmethod
+    def rank_of(self, output: float) -> int:
+        """Number of records below an output: a (coarse) lattice point, or a number."""
+
+    @abstractmethod
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        """Records below a coarse lattice point, and the fine points of the records on it."""
+
+
+class SortedOrder(Order):
+    """Order over n sorted values, which stay as they are: only windows are ever encoded.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        Ascending: records of any real dtype in the unit of the bounds, or fine points (int64).
+    lattice, bounds
+        As for `Order`.
+    fine : bool
+        Whether `values` are fine points already.
+    """
+
+    def __init__(
+        self,
+        values: NDArray,
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+        fine: bool = False,
+    ) -> None:
+        super().__init__(values.size, lattice, bounds)
+        self._values = values
+        self._fine = fine
+
+    def _encode(self, values: NDArray) -> NDArray:
+        if self._fine:
+            return values
+        if self.lattice is None:
+            return np.clip(values, *self.bounds, dtype=np.float64)
+        return self.lattice.encode(values)
+
+    def intervals(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Intervals:
+        count = last - first + 1  # interval i needs x_i and x_{i+1}; x_i is values[i - 1]
+        pieces = [
+            self._values[max(start - 1, 0) : stop + 1]
+            for start, stop in zip(first.tolist(), last.tolist(), strict=True)
+        ]
+        points = self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
+        if first[0] == 0 or last[-1] == self.n:
+            points = np.concatenate(
+                (
+                    points[:0] if first[0] else [self.before],
+                    points,
+                    [self.last] if last[-1] == self.n else points[:0],
+                ),
+                dtype=points.dtype,
+            )
+        if self.lattice is None:
+            return Intervals(*kernel.compress_continuous(first, count, points))
+        return Intervals(*kernel.compress_lattice(first, count, points))
+
+    def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self.n == 0:
+            return np.where(ranks > 0, float(self.last), float(self.before))
+        at = self._encode(self._values[np.clip(ranks - 1, 0, self.n - 1)]).astype(np.float64)
+        at[ranks <= 0] = self.before
+        at[ranks > self.n] = self.last
+        return at
+
+    def _below(self, point: float) -> int:
+        """Number of values whose encoded point is below `point`, by bisection."""
+        lo, hi = 0, self.n
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if self._encode(self._values[mid : mid + 1])[0] < point:
+                lo = mid + 1
+            else:
+                hi = mid
+        return lo
+
+    def rank_of(self, output: float) -> int:
+        if self._fine:
+            return self._below(int(output) << self.lattice.bits)
+        return self._below(output)
+
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        start = self._below(point << self.lattice.bits)
+        return start, self._values[start : self._below((point + 1) << self.lattice.bits)]
+
+
+class RunsOrder(Order):
+    """Order over distinct values and their counts; each lattice value dithered where it is needed.
+
+    Parameters
+    ----------
+    values : ndarray of int64 or float64, shape (R,)
+        Distinct, ascending: coarse lattice points, or clamped numbers without a lattice.
+    counts : ndarray of int64, shape (R,)
+        Records at each, all positive.
+    rng : Generator or None
+        Source of the dither; needed where the lattice has dither bits.
+    """
+
+    def __init__(
+        self,
+        values: NDArray,
+        counts: NDArray[np.int64],
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        ends = np.cumsum(counts, dtype=np.int64)
+        super().__init__(int(ends[-1]) if ends.size else 0, lattice, bounds)
+        self._values = values
+        self._counts = counts
+        self._ends = ends  # records up to and with each run
+        self._bits = lattice.bits if lattice else 0
+        self._rng = rng
+        self._blocks: dict[int, _Block] = {}
+
+    def _start(self, run: int) -> int:
+        return int(self._ends[run - 1]) if run else 0
+
+    def _block(self, run: int) -> _Block:
+        block = self._blocks.get(run)
+        if block is None:
+            block = self._blocks[run] = _Block(int(self._counts[run]), self._bits)
+        return block
+
+    def _points(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Fine points of the records start, ..., stop - 1 in ascending order, counted from 0."""
+        run = int(np.searchsorted(self._ends, start, side="right"))
+        pieces = []
+        while start < stop:
+            below, end = self._start(run), min(stop, int(self._ends[run]))
+            offsets = self._block(run).order(start - below, end - below, self._rng)
+            pieces.append((int(self._values[run]) << self._bits) + offsets)
+            start = end
+            run += 1
+        return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
+
+    def intervals(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Intervals:
+        if self._bits:
+            pieces = []
+            for start, stop in zip(first.tolist(), last.tolist(), strict=True):
+                if start == 0:
+                    pieces.append(np.array([self.before]))
+                pieces.append(self._points(max(start - 1, 0), min(stop + 1, self.n)))
+                if stop == self.n:
+                    pieces.append(np.array([self.last]))
+            return Intervals(
+                *kernel.compress_lattice(first, last - first + 1, np.concatenate(pieces))
+            )
+        # Only the border between two runs has width: rank ends[run - 1], from value to value.
+        rank = np.concatenate(([0], self._ends))
+        left = np.concatenate(([self.before], self._values)).astype(self._values.dtype)
+        right = np.concatenate((self._values, [self.last])).astype(self._values.dtype)
+        window = np.searchsorted(last, rank)
+        inside = window < last.size
+        inside[inside] = rank[inside] >= first[window[inside]]
+        inside &= right > left
+        return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
+
+    def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        at = np.where(ranks > 0, float(self.last), float(self.before))
+        inner = (ranks > 0) & (ranks <= self.n)
+        run = np.searchsorted(self._ends, ranks[inner])
+        # inside a block, where its dithered records are to be expected
+        share = (ranks[inner] - self._ends[run]) / self._counts[run] + 1.0
+        spread = float(1 << self._bits)
+        at[inner] = self._values[run] * spread + share * (spread if self._bits else 0.0)
+        return at
+
+    def rank_of(self, output: float) -> int:
+        return self._start(int(np.searchsorted(self._values, output)))
+
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        run = int(np.searchsorted(self._values, point))
+        start = self._start(run)
+        if run == self._values.size or self._values[run] != point:
+            return start, np.empty(0, dtype=np.int64)
+        return start, self._points(start, int(self._ends[run]))
+
+
+def dithered(
+    values: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    lattice: Lattice,
+    rng: np.random.Generator,
+) -> Order:
+    """One dither of runs on a lattice with dither bits: one fixed random object per call.
+
+    Each record's point k becomes ``k * 2^s + U{0, ..., 2^s - 1}``, independently: a randomization
+    of single records before the mechanism, which keeps neighbors neighbors.
+    """
+    bounds = (lattice.low, lattice.high)
+    n = int(counts.sum())
+    if n > EAGER_RECORDS:
+        return RunsOrder(values, counts, lattice, bounds, rng)
+    points = np.repeat(values << lattice.bits, counts)
+    points += uniform.integers_below(1 << lattice.bits, n, rng)
+    points.sort()
+    return SortedOrder(points, lattice, bounds, fine=True)
+
+
+class _Block:
+    """The dither of tied records, drawn only as far as it was asked for.
+
+    Of K records uniform on 2^s fine points, the number in the lower half is Binomial(K, 1/2), and
+    within the halves they are uniform again: only halves that hold wanted ranks are split.
+    What is drawn is kept.
+    """
+
+    __slots__ = ("_above", "_below", "_bits", "_count", "_drawn")
+
+    def __init__(self, count: int, bits: int) -> None:
+        self._count = count
+        self._bits = bits
+        self._drawn: NDArray[np.int64] | None = None
+        self._below: _Block | None = None
+        self._above: _Block | None = None
+
+    def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Offsets of the records start, ..., stop - 1 in ascending order."""
+        if self._bits == 0:
+            return np.zeros(stop - start, dtype=np.int64)
+        if self._drawn is None and self._below is None:
+            if self._count <= WHOLE_BLOCK:
+                self._drawn = np.sort(uniform.integers_below(1 << self._bits, self._count, rng))
+            else:
+                lower = fair_binomial(self._count, rng)
+                self._below = _Block(lower, self._bits - 1)
+                self._above = _Block(self._count - lower, self._bits - 1)
+        if self._drawn is not None:
+            return self._drawn[start:stop]
+        split = self._below._count
+        pieces = []
+        if start < split:
+            pieces.append(self._below.order(start, min(stop, split), rng))
+        if stop > split:
+            upper = self._above.order(max(start - split, 0), stop - split, rng)
+            pieces.append(upper + (1 << (self._bits - 1)))
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+
+def fair_binomial(count: int, rng: np.random.Generator) -> int:
+    """An exact draw of Binomial(count, 1/2): the number of ones among `count` random bits."""
+    ones = 0
+    words, rest = divmod(count, 64)
+    while words > 0:
+        size = min(words, WORDS)
+        bits = rng.integers(0, 2**64, size=size, dtype=np.uint64)
+        ones += int(np.bitwise_count(bits).sum(dtype=np.int64))
+        words -= size
+    if rest:
+        ones += (int(rng.integers(0, 2**64, dtype=np.uint64)) >> (64 - rest)).bit_count()
+    return ones

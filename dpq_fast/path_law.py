@@ -1,0 +1,274 @@
+r"""The exact law of m ordered outputs under the exponential mechanism with rank scores.
+
+A path is a non-decreasing sequence of intervals, one for each level. Its weight is
+:math:`\exp(-c \sum_{j=1}^{m+1} |i_j - i_{j-1} - n_j|)` times the measure of the outputs inside
+([GJK21] §3.2). JointExp is this law at c = rate; a single-quantile exponential mechanism is the
+law with one level at half its rate, since a single path's score counts every rank twice.
+
+**Windows.** A path that leaves ``|r - Q_j| <= W`` at any level deviates by at least 2W in total:
+v_0 = v_{m+1} = 0 and the score is the total variation of v_j = i_j - Q_j. So all such paths
+together weigh at most B = exp(-2cW) V, V the measure of all outputs. The forward pass runs inside
+windows wide enough that B is below 2^-64 of what it found. What lies outside is not lost: with
+probability B / (Z_inside + B) a draw is decided by the full law, so outputs follow it exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels import path as path_kernel
+from dpq_fast._kernels import race, uniform
+from dpq_fast._kernels.scan import Scan
+from dpq_fast.order import Intervals, Order
+
+# ln of the certificate: what the windows leave out weighs less than 2^-64 of what they hold.
+CERTIFICATE = 64.0 * math.log(2.0)
+
+Forward = Callable[[Scan], None]
+
+
+class PathLaw:
+    """The law of m ascending outputs, given one order (and so one dither).
+
+    Parameters
+    ----------
+    order : Order
+        The sample in order.
+    q : ndarray of float64, shape (m,)
+        Distinct ascending levels.
+    rate : float
+        Loss of log-weight per rank, c > 0.
+    forward : callable
+        Computes a `Scan`'s rows: ``Scan.forward``, or the FFT's way.
+    window : int, optional
+        W, for tests; by default as wide as the certificate asks.
+
+    Attributes
+    ----------
+    log_normalizer : float
+        ln Z over all paths.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        q: NDArray[np.float64],
+        rate: float,
+        forward: Forward = Scan.forward,
+        window: int | None = None,
+    ) -> None:
+        self._order = order
+        self._q = q
+        self._rate = rate
+        self._forward = forward
+        self._log_volume = order.log_volume(q.size)
+        self._outside_parts: tuple[Intervals, list[Scan]] | None = None
+        if window is not None:
+            self._run(window)
+        else:
+            window = self._first_window()
+            while True:
+                self._run(window)
+                needed = 2 * window + 1 if self._scan is None else self._needed_window()
+                if needed <= window:
+                    break
+                window = needed
+        certified = self._log_escape <= -CERTIFICATE
+        self.log_normalizer = (
+            self._log_inside if certified else np.logaddexp(self._log_inside, self._log_outside())
+        )
+
+    # Windows
+
+    def _first_window(self) -> int:
+        """A guess at W from a few order statistics: the mass of paths within 1/c of the targets."""
+        n = self._order.n
+        target = np.rint(self._q * n).astype(np.int64)
+        reach = np.full(self._q.size, max(1, math.ceil(min(1.0 / self._rate, n + 1.0))))
+        while True:
+            edges = np.concatenate((target - reach, target + reach + 1))
+            at = self._order.positions(np.clip(edges, 0, n + 1))
+            span = at[self._q.size :] - at[: self._q.size]
+            tied = span <= 0.0
+            if not tied.any() or reach.max() > n:
+                break
+            reach[tied] *= 2
+        span[tied] = self._order.extent / (n + 2.0)
+        log_mass = float(np.log(span).sum()) - 2.0 * self._rate * float(reach.sum())
+        if self._q.size > 1 and (target[1:] - target[:-1] < 2 * reach.max()).any():
+            log_mass -= math.lgamma(self._q.size + 1)  # the outputs' order has to be right, too
+        return self._window_for(log_mass)
+
+    def _window_for(self, log_mass: float) -> int:
+        """Smallest W whose certificate holds if the windows hold at least this mass."""
+        needed = (CERTIFICATE + self._log_volume - log_mass) / (2.0 * self._rate)
+        return math.ceil(min(needed, self._order.n + 1.0))
+
+    def _needed_window(self) -> int:
+        return 0 if self._covered else self._window_for(self._log_inside)
+
+    def _run(self, window: int) -> None:
+        """Forward pass inside windows |r - Q_j| <= window; no rows if one holds no interval."""
+        n = self._order.n
+        middle = np.floor(self._q * n).astype(np.int64)  # off by one at most
+        first = np.maximum(middle - (window + 1), 0)
+        last = np.minimum(middle + (window + 2), n)
+        gap = np.flatnonzero(first[1:] > last[:-1] + 1)
+        if gap.size:
+            self._intervals = self._order.intervals(
+                np.concatenate((first[:1], first[gap + 1])),
+                np.concatenate((last[gap], last[-1:])),
+            )
+        else:
+            self._intervals = self._order.intervals(first[:1], last[-1:])
+        self._windows = first, last
+        self._scan = self._scan_of(self._intervals, first, last)
+        self._log_inside = -math.inf if self._scan is None else self._scan.log_total
+        # B(W), or nothing where the windows hold everything
+        self._covered = first[-1] == 0 and last[0] == n
+        self._log_bound = (
+            -math.inf if self._covered else self._log_volume - 2.0 * self._rate * window
+        )
+        self._log_escape = float(self._log_bound - np.logaddexp(self._log_bound, self._log_inside))
+
+    def _scan_of(
+        self, intervals: Intervals, first: NDArray[np.int64], last: NDArray[np.int64]
+    ) -> Scan | None:
+        """Rows with level j inside ranks first[j], ..., last[j]; None if no path fits."""
+        lo = np.searchsorted(intervals.rank, first)
+        hi = np.searchsorted(intervals.rank, last, side="right")
+        return self._scan_between(intervals, lo, hi)
+
+    def _scan_between(
+        self, intervals: Intervals, lo: NDArray[np.intp], hi: NDArray[np.intp]
+    ) -> Scan | None:
+        """Rows with level j inside intervals lo[j], ..., hi[j] - 1; None if no path fits."""
+        # Paths do not decrease: what cannot be reached from either side is cut off first.
+        lo = np.maximum.accumulate(lo).astype(np.uintp)
+        hi = np.minimum.accumulate(hi[::-1])[::-1].astype(np.uintp)
+        if (lo >= hi).any():
+            return None
+        scan = Scan(
+            intervals.rank,
+            intervals.width,
+            self._order.lattice is not None,
+            self._q,
+            self._order.n,
+            lo,
+            hi,
+            self._rate,
+        )
+        self._forward(scan)
+        return scan
+
+    # What the windows leave out
+
+    def _outside(self) -> tuple[Intervals, list[Scan]]:
+        """All intervals, and the paths that leave the windows, split by where they last do.
+
+        A part holds the paths that are inside at all levels after j, below (or above) the window
+        at level j, and anywhere before. The parts do not overlap, so their weights add up without
+        a subtraction.
+        """
+        if self._outside_parts is None:
+            n, m = self._order.n, self._q.size
+            everything = self._order.intervals(np.array([0]), np.array([n]))
+            parts = []
+            for j in range(m):
+                for below in (True, False):
+                    first, last = self._windows[0].copy(), self._windows[1].copy()
+                    first[:j], last[:j] = 0, n
+                    first[j], last[j] = (0, first[j] - 1) if below else (last[j] + 1, n)
+                    part = self._scan_of(everything, first, last)
+                    if part is not None:
+                        parts.append(part)
+            self._outside_parts = everything, parts
+        return self._outside_parts
+
+    def _log_outside(self) -> float:
+        """ln of the weight of all paths that leave the windows."""
+        parts = self._outside()[1]
+        return float(np.logaddexp.reduce([part.log_total for part in parts], initial=-np.inf))
+
+    def _draw_outside(self, rng: np.random.Generator) -> NDArray | None:
+        """One draw conditioned on leaving the windows; None if it is rejected: then start again."""
+        everything, parts = self._outside()
+        if uniform.log_uniforms(1, rng)[0] >= self._log_outside() - self._log_bound:
+            return None
+        part = parts[race.draw(np.array([part.log_total for part in parts]), rng)]
+        return self._points(path_kernel.draw(part, -math.inf, 1, rng), everything, rng)[0]
+
+    # Drawing
+
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
+        """`size` draws: (fine) lattice points or numbers, shape (size, m), ascending in m."""
+        if self._scan is None:
+            paths = np.full((size, self._q.size), self._intervals.rank.size, dtype=np.uintp)
+        else:
+            paths = path_kernel.draw(self._scan, self._log_escape, size, rng)
+        escaped = paths[:, 0] == self._intervals.rank.size
+        if not escaped.any():
+            return self._points(paths, self._intervals, rng)
+        points = np.empty(paths.shape, dtype=self._intervals.left.dtype)
+        if not escaped.all():
+            points[~escaped] = self._points(paths[~escaped], self._intervals, rng)
+        for i in np.flatnonzero(escaped):
+            outside = self._draw_outside(rng)
+            points[i] = self.draw(rng, 1)[0] if outside is None else outside
+        return points
+
+    def _points(
+        self, paths: NDArray[np.uintp], intervals: Intervals, rng: np.random.Generator
+    ) -> NDArray:
+        inside = (
+            path_kernel.points_continuous
+            if self._order.lattice is None
+            else path_kernel.points_lattice
+        )
+        return inside(paths, intervals.left, intervals.width, rng)
+
+    # Probabilities
+
+    def log_prob(self, outputs: NDArray[Any]) -> float:
+        """ln of the probability of ascending (coarse) lattice points, or density of numbers."""
+        if (outputs[1:] < outputs[:-1]).any():
+            return -math.inf
+        lattice = self._order.lattice
+        if lattice is not None and lattice.bits:
+            return self._log_prob_of_cells(outputs)
+        scan = self._scan or self._outside()[1][0]
+        whole, part = scan.whole, scan.part
+        rank = np.array([self._order.rank_of(output) for output in outputs.tolist()])
+        # total variation of v_j = r_j - Q_j with v_0 = v_{m+1} = 0
+        steps = np.abs((np.diff(rank) - np.diff(whole)) - np.diff(part))
+        ends = abs((rank[0] - whole[0]) - part[0]) + abs((rank[-1] - whole[-1]) - part[-1])
+        return float(-self._rate * (steps.sum() + ends) - self.log_normalizer)
+
+    def _log_prob_of_cells(self, outputs: NDArray[np.int64]) -> float:
+        """Sum over all fine outputs that are floored to these coarse points.
+
+        The fine intervals are cut at the borders of the outputs' cells; level j is free among the
+        pieces inside its own cell.
+        """
+        cells = np.unique(outputs)
+        bits = self._order.lattice.bits
+        rank, width, ends = [], [], []
+        for cell in cells.tolist():
+            below, points = self._order.cell(cell)
+            edges = np.concatenate(
+                ([(cell << bits) - 1], points, [((cell + 1) << bits) - 1]), dtype=np.int64
+            )
+            kept = np.diff(edges) > 0
+            rank.append((below + np.arange(edges.size - 1))[kept])
+            width.append(np.diff(edges)[kept].astype(np.float64))
+            ends.append(int(kept.sum()))
+        pieces = Intervals(np.concatenate(rank), np.concatenate(width), np.empty(0))
+        hi = np.cumsum(ends)
+        place = np.searchsorted(cells, outputs)
+        part = self._scan_between(pieces, (hi - ends)[place], hi[place])
+        return part.log_total - self.log_normalizer

@@ -1,0 +1,1113 @@
+r"""Every formula that touches epsilon: sensitivities, rates, composition, guarantees, budgets.
+
+**Neighboring relations.** Each statement holds for one of two relations between data sets.
+
+- ``"swap"``: one record is replaced by another; the number n of records is public. Records that
+  are left out (NaN with ``nan_policy="omit"``) stay records: how many there are is private, so
+  the number *kept* may change by one between neighbors.
+- ``"add-remove"``: one record is added or removed; n is private.
+
+With ``max_contributions=k`` the same relations hold for persons of up to k records, who come, go
+or change all their records together.
+
+**Bounded range.** A mechanism has range at most b if, for neighbors x and x', the log ratio
+:math:`\ln P_x(o) - \ln P_{x'}(o)` over all outputs o stays in an interval of length b, that is in
+[t - b, t] for some t in [0, b] [DDR20]. It is then b-DP, and :math:`b^2/8`-zCDP [CR21]. The
+exponential mechanism with weights :math:`\exp(c\,u(x, o))` has range :math:`2 c \Delta`: the
+utility moves by at most :math:`\Delta` up or down, and the normalization shifts all outputs
+alike. Hence the rate :math:`c = \epsilon / 2\Delta`.
+
+Ranges add up along a chain of neighbors, so k records of one person cost k times the range of one
+record: dividing the rate by k makes every statement below a statement about persons.
+
+**Rounding.** What is solved numerically is rounded against the caller: the formula evaluated at
+the answer always satisfies the bound that was asked for.
+
+Keys ([GJK21], [DDR20], ...) are listed in the README, "Papers"; [DDR20] Theorem 3 is quoted as
+[GJK21] Lemma 12, [CKS20] is Canonne, Kamath and Steinke 2020.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from dpq_fast._checks import (
+    check_choice,
+    check_count,
+    check_delta,
+    check_epsilon,
+    check_max_contributions,
+    check_neighbors,
+    check_nonnegative,
+    check_rho,
+)
+from dpq_fast.levels import Levels
+
+# Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
+SUM_TOLERANCE = 1e-12
+# Rounding error of the logarithm of Lemma 12's delta, per mechanism; what is solved from it keeps
+# a distance of this times m + 10^4, several times what was measured against mpmath.
+_LOG_DELTA_ERROR = 1e-15
+# Elements of the matrix (l, i) evaluated at once in Lemma 12: 2 MB per temporary array.
+_BLOCK = 2**18
+
+
+# --- JointExp -------------------------------------------------------------------------------------
+
+
+def joint_exp_sensitivity(q: NDArray[np.float64], neighbors: str) -> float:
+    r"""Sensitivity of JointExp's utility.
+
+    The utility is :math:`u = -\sum_{j=1}^{m+1} |n(o_{j-1}, o_j) - (q_j - q_{j-1}) n|`.
+
+    Parameters
+    ----------
+    q : ndarray of float64, shape (m,)
+        Distinct levels in [0, 1], ascending.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+
+    Returns
+    -------
+    float
+        2 for "swap", :math:`2 (1 - \min_j (q_j - q_{j-1}))` over j = 1..m+1 for "add-remove",
+        with :math:`q_0 = 0`, :math:`q_{m+1} = 1`.
+
+    Notes
+    -----
+    Under "swap" a record that is left out may be replaced by one that is kept, or the other way
+    round: for the utility an addition or a removal. The value for "add-remove" never exceeds the
+    one for "swap", so the latter covers both.
+    """
+    if check_neighbors(neighbors) == "swap":
+        return 2.0  # [GJK21] Lemma 3: two of the counts change, each by at most one
+    # [GJK21] Lemma 10: the interval of the new record is 1 - (q_j - q_{j-1}) off, the others
+    # q_j - q_{j-1} each, in total 2(1 - gap) for the gap the record fell into.
+    levels = q.tolist()
+    narrowest = min(
+        upper - lower for lower, upper in zip([0.0, *levels], [*levels, 1.0], strict=True)
+    )
+    return 2.0 * (1.0 - narrowest)
+
+
+def joint_exp_rate(
+    q: NDArray[np.float64], epsilon: float, neighbors: str, max_contributions: int = 1
+) -> float:
+    r"""Rate c of JointExp's weights :math:`\exp(c\,u)`: :math:`\epsilon / (2 \Delta k)`.
+
+    Parameters
+    ----------
+    q : ndarray of float64, shape (m,)
+        Distinct levels in [0, 1], ascending.
+    epsilon : float
+        Range bound of the whole release, per person. See `resolve_epsilon` for a `rho`.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    float
+        The rate: the release has range, hence epsilon, at most `epsilon` [GJK21, Lemma 4].
+    """
+    k = check_max_contributions(max_contributions)
+    return check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
+
+
+# --- IndExp ---------------------------------------------------------------------------------------
+
+
+def ind_exp_sensitivity(q: NDArray[np.float64], neighbors: str) -> NDArray[np.float64]:
+    r"""Sensitivities of the single-quantile utilities :math:`-|r - q_j n|`, r the rank of o.
+
+    Parameters
+    ----------
+    q : ndarray of float64, shape (m,)
+        Levels in [0, 1].
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        1 for "swap": the rank moves by at most one, the target stays.
+        max(q, 1-q) for "add-remove": the target moves by q, the rank by 0 or 1 in the same
+        direction. Never more than 1, so "swap" covers the records that are left out (see
+        `joint_exp_sensitivity`).
+    """
+    if check_neighbors(neighbors) == "swap":
+        return np.ones(q.size)
+    return np.maximum(q, 1.0 - q)
+
+
+def ind_exp_epsilon_each(
+    m: int, epsilon: float | None, delta: float = 0.0, rho: float | None = None
+) -> float:
+    r"""Range bound of each of m independent exponential mechanisms, per person.
+
+    Parameters
+    ----------
+    m : int
+        Number of distinct levels, at least 1.
+    epsilon, delta : float
+        Total budget. With ``delta=0`` basic composition, ``epsilon / m``; else the optimal
+        non-adaptive composition of [DDR20], `bounded_range_epsilon_each`, which is never less.
+    rho : float, optional
+        Total zCDP budget instead of `epsilon`: :math:`\sqrt{8 \rho / m}`.
+
+    Returns
+    -------
+    float
+    """
+    each = resolve_epsilon(epsilon, rho, m)
+    delta = check_delta(delta)
+    if delta == 0.0:
+        return each
+    if rho is not None:
+        raise ValueError(f"delta must be 0 with rho, got {delta}")
+    return bounded_range_epsilon_each(m, epsilon, delta)
+
+
+def ind_exp_rates(
+    q: NDArray[np.float64],
+    epsilon: float | None,
+    delta: float,
+    neighbors: str,
+    max_contributions: int = 1,
+    rho: float | None = None,
+) -> NDArray[np.float64]:
+    r"""Rates :math:`c_j = \epsilon_{each} / (2 \Delta_j k)` of m independent releases.
+
+    Parameters
+    ----------
+    q : ndarray of float64, shape (m,)
+        Distinct levels in [0, 1].
+    epsilon, delta, rho
+        Total budget of the call, per person: see `ind_exp_epsilon_each`.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+
+    Notes
+    -----
+    Each release has range :math:`\epsilon_{each}/k` per record, so at most
+    :math:`\epsilon_{each}` per person, and Lemma 12 is applied to persons. This is never worse
+    than group privacy on the result, which allows per record only :math:`(\epsilon/k, \delta')`
+    with :math:`\delta' = \delta\,(e^{\epsilon/k} - 1)/(e^{\epsilon} - 1)`: the range bound is
+    reached by k records along a chain, so whatever is sound for the chain passes Lemma 12.
+    """
+    k = check_max_contributions(max_contributions)
+    each = ind_exp_epsilon_each(q.size, epsilon, delta, rho)
+    return each / (2.0 * k * ind_exp_sensitivity(q, neighbors))
+
+
+def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> float:
+    r"""Range bound of each of m exponential mechanisms for a total of `epsilon` or of `rho`.
+
+    Exactly one of the two must be given: :math:`\epsilon / m` by basic composition, or
+    :math:`\sqrt{8 \rho / m}`, since range b is :math:`b^2/8`-zCDP [CR21] and rho adds up [BS16].
+    """
+    if (epsilon is None) == (rho is None):
+        came = "neither" if rho is None else "both"
+        raise ValueError(f"exactly one of epsilon and rho must be given, got {came}")
+    m = check_count("m", m)
+    if rho is None:
+        return check_epsilon(epsilon) / m
+    return math.sqrt(8.0 * check_rho(rho) / m)
+
+
+# --- Optimal composition of bounded-range mechanisms ----------------------------------------------
+
+
+@lru_cache(maxsize=8)
+def _log_binomials(m: int) -> NDArray[np.float64]:
+    """ln C(m, i) for i = 0..m, from exact integers: lgamma would lose 1e-11 at m = 10^4."""
+    logs = np.empty(m + 1)
+    coefficient = 1
+    for i in range(m + 1):
+        logs[i] = math.log(coefficient)
+        coefficient = coefficient * (m - i) // (i + 1)
+    logs.flags.writeable = False
+    return logs
+
+
+def _log_bounded_range_delta(each: float, m: int, epsilon: float) -> float:
+    r"""Logarithm of Lemma 12's delta, -inf where it is 0.
+
+    [GJK21] Lemma 12 = [DDR20] Theorem 3: with :math:`t_l = (\epsilon + (l+1) e)/(m+1)` clipped to
+    [0, e] and :math:`p = (e^{-t} - e^{-e})/(1 - e^{-e})`,
+
+    .. math:: \delta = \max_l \sum_i \binom{m}{i} p^{m-i} (1-p)^i \max(e^{mt - ie} - e^\epsilon, 0)
+
+    (e is the range of each). Written with the probabilities of the other data set,
+    :math:`P = p\,e^t` and :math:`1 - P = (1-p)\,e^{t-e}`, and with u = e - t, a term is
+    :math:`\binom{m}{i} P^{m-i} (1-P)^i (1 - e^{-x_i})`, :math:`x_i = (l - i) e + u`: products of
+    numbers in [0, 1], and sums of non-negative numbers, so nothing overflows or cancels. Terms
+    are positive for i <= l; where t is clipped at e, p = 0 and the sum is empty.
+    """
+    # u = ((m - l) e - epsilon) / (m + 1) is the one difference. With e split into 26 + 27 bits,
+    # the products with m - l < 2^26 are exact, and so is the difference where it is small.
+    scaled = math.ldexp(math.frexp(each)[0], 26)
+    upper = math.ldexp(math.floor(scaled), math.frexp(each)[1] - 26)
+    lower = each - upper
+    left = np.arange(m, -1, -1, dtype=np.float64)  # m - l
+    u = ((left * upper - epsilon) + left * lower) / (m + 1.0)
+    ell = np.flatnonzero(u > 0.0).astype(np.float64)
+    if ell.size == 0:
+        return -math.inf
+    u = u[: ell.size]  # u falls with l
+    t = (epsilon + (ell + 1.0) * each) / (m + 1.0)
+    whole = math.expm1(-each)
+    log_p = np.minimum(np.log(np.expm1(-u) / whole), 0.0)
+    log_r = np.minimum(np.log(np.expm1(-t) / whole), 0.0) - u  # r = 1 - P
+
+    # Below the mode of Bin(m, r) its probabilities fall, downwards from l, at least by the ratio f
+    # per step, so the sum is at most that of a geometric series; and never more than its largest
+    # factor 1 - exp(-x_0). Taking l in the order of this bound, we may stop once it is below the
+    # best sum found, usually after one block.
+    log_binomials = _log_binomials(m)
+    f = np.minimum(ell / (m - ell + 1.0) * np.exp(np.minimum(log_p - log_r, 600.0)), 1.0)
+    with np.errstate(divide="ignore"):
+        geometric = (
+            log_binomials[: ell.size]
+            + (m - ell) * log_p
+            + ell * log_r
+            + np.log(-np.expm1(-u) - f * np.exp(-u) * np.expm1(-t))
+            - np.log1p(-f)
+            - np.log1p(-f * math.exp(-each))
+        )
+    largest = np.log(-np.expm1(-(ell * each + u)))
+    bound = np.minimum(geometric, largest) + 1e-9  # more than its rounding error
+    order = np.argsort(-bound)
+
+    rows = max(1, _BLOCK // (m + 1))
+    best = -math.inf
+    for start in range(0, order.size, rows):
+        if bound[order[start]] < best:
+            break
+        block = order[start : start + rows]
+        i = np.arange(int(block.max()) + 1, dtype=np.float64)
+        x = (ell[block, None] - i) * each + u[block, None]
+        used = i <= ell[block, None]
+        log_terms = np.where(
+            used,
+            log_binomials[: i.size]
+            + (m - i) * log_p[block, None]
+            + i * log_r[block, None]
+            + np.log(-np.expm1(-np.where(used, x, 1.0))),
+            -np.inf,
+        )
+        peak = log_terms.max(axis=1, keepdims=True)
+        log_sums = peak[:, 0] + np.log(np.exp(log_terms - peak).sum(axis=1))
+        best = max(best, float(log_sums.max()))
+    return min(best, 0.0)
+
+
+def bounded_range_delta(epsilon_each: float, m: int, epsilon: float) -> float:
+    r"""Smallest delta of m non-adaptive mechanisms of range `epsilon_each` at total `epsilon`.
+
+    Parameters
+    ----------
+    epsilon_each : float
+        Range bound of each mechanism (an exponential mechanism of epsilon e has range e).
+    m : int
+        Number of mechanisms, at least 1, chosen before the first output is seen.
+    epsilon : float
+        Total epsilon, not negative.
+
+    Returns
+    -------
+    float
+        The delta of [GJK21] Lemma 12 ([DDR20] Theorem 3), which is attained: no smaller delta
+        holds for all such mechanisms. To 1e-10 relative for m up to 10^4.
+
+    Notes
+    -----
+    Not for a sequence of calls in which a later one depends on earlier outputs: the adversary
+    there gains from adapting, and delta is larger [DDR20].
+    """
+    each = check_epsilon(epsilon_each, "epsilon_each")
+    m = check_count("m", m)
+    return math.exp(_log_bounded_range_delta(each, m, check_nonnegative("epsilon", epsilon)))
+
+
+def bounded_range_epsilon_each(m: int, epsilon: float, delta: float) -> float:
+    """Largest range of each of m non-adaptive mechanisms that are (`epsilon`, `delta`)-DP together.
+
+    Parameters
+    ----------
+    m : int
+        Number of mechanisms, at least 1.
+    epsilon, delta : float
+        Total budget.
+
+    Returns
+    -------
+    float
+        The largest ``e`` with ``bounded_range_delta(e, m, epsilon) <= delta``, to 1e-10 relative
+        from below; ``epsilon / m`` rounded down for ``delta=0``.
+    """
+    # Differs from [GJK21], whose calculator steps through a grid of 0.01: that leaves up to 16 %
+    # of the budget unused.
+    return _epsilon_each(check_count("m", m), check_epsilon(epsilon), check_delta(delta))
+
+
+@lru_cache(maxsize=1024)
+def _epsilon_each(m: int, epsilon: float, delta: float) -> float:
+    basic = epsilon / m
+    if _log_bounded_range_delta(basic, m, epsilon) > -math.inf:
+        basic = math.nextafter(basic, 0.0)  # the quotient was rounded up
+    if delta == 0.0:
+        return basic
+    target = math.log(delta) - _LOG_DELTA_ERROR * (m + 10_000)
+
+    def excess(each: float) -> float:
+        # Clipped, because the logarithm of a delta of 0 is no number to interpolate with.
+        return max(_log_bounded_range_delta(each, m, epsilon) - target, -60.0)
+
+    # delta rises with the range: a mechanism of range e also has every larger range.
+    high = basic * 1.5
+    while excess(high) <= 0.0:
+        high *= 1.5
+    low = max(basic, high / 2.25)  # one factor further back than needed, against rounding
+    each = brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13)
+    step = 2.0**-44
+    while each > basic and excess(each) > 0.0:
+        each *= 1.0 - step
+        step *= 2.0
+    return max(each, basic)
+
+
+def bounded_range_epsilon(m: int, epsilon_each: float, delta: float) -> float:
+    """Smallest total epsilon of m non-adaptive mechanisms of range `epsilon_each` at `delta`.
+
+    Parameters
+    ----------
+    m : int
+        Number of mechanisms, at least 1.
+    epsilon_each : float
+        Range bound of each.
+    delta : float
+        Total delta; 0 gives the sum, rounded up.
+
+    Returns
+    -------
+    float
+        The smallest ``epsilon >= 0`` with ``bounded_range_delta(epsilon_each, m, epsilon) <=
+        delta``, from above; 0 if `delta` covers everything.
+    """
+    m = check_count("m", m)
+    each = check_epsilon(epsilon_each, "epsilon_each")
+    return _total_epsilon(m, each, check_delta(delta))
+
+
+@lru_cache(maxsize=1024)
+def _total_epsilon(m: int, each: float, delta: float) -> float:
+    basic = m * each
+    if _log_bounded_range_delta(each, m, basic) > -math.inf:
+        basic = math.nextafter(basic, math.inf)  # the product was rounded down
+    if delta == 0.0:
+        return basic
+    target = math.log(delta) - _LOG_DELTA_ERROR * (m + 10_000)
+
+    def excess(epsilon: float) -> float:
+        return max(_log_bounded_range_delta(each, m, epsilon) - target, -60.0)
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    total = brentq(excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13)
+    step = 2.0**-50 * basic
+    while total < basic and excess(total) > 0.0:
+        total += step
+        step *= 2.0
+    return min(total, basic)
+
+
+# --- Zero-concentrated DP -------------------------------------------------------------------------
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    r"""Smallest epsilon that `rho`-zCDP gives at `delta`, by the Rényi conversion of [CKS20].
+
+    Parameters
+    ----------
+    rho : float
+        zCDP parameter, not negative.
+    delta : float
+        In (0, 1): zCDP gives no pure epsilon.
+
+    Returns
+    -------
+    float
+        The smallest ``epsilon >= 0``, from above; at most
+        :math:`\rho + 2\sqrt{\rho \ln(1/\delta)}` ([BS16] Proposition 1.3).
+
+    Notes
+    -----
+    [CKS20]: rho-zCDP is :math:`(\epsilon, \delta)`-DP for
+
+    .. math:: \delta = \inf_{\alpha > 1} \frac{e^{(\alpha-1)(\alpha\rho - \epsilon)}}{\alpha - 1}
+              (1 - 1/\alpha)^{\alpha}.
+
+    Solved for epsilon, with :math:`\beta = \alpha - 1` and :math:`L = \ln(1/\delta)`,
+
+    .. math:: \epsilon(\beta) = (1+\beta)\rho + \ln\frac{\beta}{1+\beta}
+              + \frac{L - \ln(1+\beta)}{\beta},
+
+    whose derivative has the one zero :math:`\rho\beta^2 = L - \ln(1+\beta)`. Every beta gives a
+    true statement, so an error in beta costs tightness, never privacy.
+    """
+    rho = check_nonnegative("rho", rho)
+    delta = check_delta(delta)
+    if delta == 0.0:
+        raise ValueError("delta must be positive to turn rho into epsilon, got 0.0")
+    if rho == 0.0:
+        return 0.0
+    log_inverse = -math.log(delta)
+    highest = math.sqrt(log_inverse / rho)
+    beta = brentq(
+        lambda b: rho * b * b + math.log1p(b) - log_inverse,
+        0.0,
+        highest * (1.0 + 1e-12),  # the value there is ln(1 + b) > 0
+        xtol=1e-14 * highest,
+        rtol=1e-14,
+    )
+    terms = (
+        (1.0 + beta) * rho,
+        -math.log1p(1.0 / beta),
+        (log_inverse - math.log1p(beta)) / beta,
+    )
+    rounding = 2.0**-50 * (math.fsum(map(abs, terms)) + (log_inverse + 1.0) / beta)
+    simple = rho + 2.0 * math.sqrt(rho * log_inverse)
+    return max(0.0, min(math.fsum(terms) + rounding, simple))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Largest rho such that rho-zCDP is (`epsilon`, `delta`)-DP: the inverse of `zcdp_epsilon`.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        The largest rho with ``zcdp_epsilon(rho, delta) <= epsilon``, from below.
+    """
+    epsilon = check_epsilon(epsilon)
+    delta = check_delta(delta)
+    if delta == 0.0:
+        raise ValueError("delta must be positive to turn epsilon into rho, got 0.0")
+    log_inverse = -math.log(delta)
+    # Solves rho + 2 sqrt(rho L) = epsilon, which is never less than the tight conversion.
+    low = (epsilon / (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse))) ** 2
+    high = 2.0 * low
+    while zcdp_epsilon(high, delta) <= epsilon:
+        high *= 2.0
+    # In the logarithm of rho, which may be far below 1.
+    rho = low * math.exp(
+        brentq(
+            lambda s: zcdp_epsilon(low * math.exp(s), delta) - epsilon * (1.0 - 1e-15),
+            -1e-9,  # room for rounding: the simple bound may be the tight one
+            math.log(high / low),
+            xtol=1e-14,
+            rtol=1e-14,
+        )
+    )
+    step = 2.0**-50
+    while zcdp_epsilon(rho, delta) > epsilon:
+        rho *= 1.0 - step
+        step *= 2.0
+    return rho
+
+
+# --- Guarantees -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    r"""What a release promises each person. Every field that is set is a true statement by itself.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        The release is (`epsilon`, `delta`)-DP. None if no such statement is made: a zCDP release,
+        for which `compose` or `zcdp_epsilon` finds an epsilon for a chosen delta.
+    delta : float, default 0.0
+        In [0, 1); belongs to `epsilon` alone, and is 0 without it.
+    rho : float, optional
+        The release is `rho`-zCDP [BS16].
+    bounded_range : float, optional
+        The log ratio of the output laws of two neighbors stays in an interval of this length
+        [DDR20]; an exponential mechanism of epsilon has range epsilon, and is
+        :math:`\epsilon^2/8`-zCDP [CR21].
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The relation of all statements.
+    composition : str, default ""
+        The theorem that gave them; empty for a single mechanism.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument breaks its rule, or nothing is promised.
+    """
+
+    epsilon: float | None
+    delta: float = 0.0
+    rho: float | None = None
+    bounded_range: float | None = None
+    neighbors: str = "swap"
+    composition: str = ""
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__  # frozen: keep the cleaned values
+        store(self, "delta", check_delta(self.delta))
+        if self.rho is not None:
+            store(self, "rho", check_nonnegative("rho", self.rho))
+        if self.bounded_range is not None:
+            value = check_nonnegative("bounded_range", self.bounded_range)
+            store(self, "bounded_range", value)
+        if self.epsilon is not None:
+            store(self, "epsilon", check_nonnegative("epsilon", self.epsilon))
+        elif self.delta > 0.0:
+            raise ValueError(f"delta must be 0 without epsilon, got {self.delta}")
+        elif self.bounded_range is not None:
+            # range b is b-DP, so there is always an epsilon to state
+            raise ValueError("epsilon must be given with bounded_range, got None")
+        elif self.rho is None:
+            raise ValueError("a guarantee must state epsilon or rho, got neither")
+        check_neighbors(self.neighbors)
+        if not isinstance(self.composition, str):
+            raise TypeError(f"composition must be a string, got {type(self.composition).__name__}")
+
+    @property
+    def implied_rho(self) -> float | None:
+        r"""The smallest rho that the statements imply; None if (`epsilon`, `delta`) is all.
+
+        Range b is :math:`b^2/8`-zCDP [CR21], pure epsilon is :math:`\epsilon^2/2`-zCDP
+        ([BS16] Proposition 1.4).
+        """
+        candidates = []
+        if self.rho is not None:
+            candidates.append(self.rho)
+        if self.bounded_range is not None:
+            candidates.append(self.bounded_range * self.bounded_range / 8.0)
+        if self.epsilon is not None and self.delta == 0.0:
+            candidates.append(self.epsilon * self.epsilon / 2.0)
+        return min(candidates, default=None)
+
+    def to(self, neighbors: str) -> Guarantee:
+        r"""The same release under another relation, only where that follows.
+
+        Parameters
+        ----------
+        neighbors : {"swap", "add-remove"}
+            The relation wanted.
+
+        Returns
+        -------
+        Guarantee
+            From "add-remove" to "swap" by group privacy of two, since a replacement is a removal
+            and an addition: epsilon and the range double, delta becomes
+            :math:`\delta (1 + e^\epsilon)`, rho four times itself [BS16].
+
+        Raises
+        ------
+        ValueError
+            From "swap" to "add-remove", which does not follow, or if delta would reach 1 and no
+            rho is left to state.
+        """
+        if check_neighbors(neighbors) == self.neighbors:
+            return self
+        if self.neighbors == "swap":
+            raise ValueError(
+                "neighbors must stay 'swap' for a guarantee under 'swap', which takes the number "
+                "of records as public and says nothing about data sets of different size, "
+                f"got {neighbors!r}"
+            )
+        rho = None if self.rho is None else 4.0 * self.rho
+        epsilon, delta = self.epsilon, self.delta
+        if epsilon is not None:
+            if delta > 0.0:
+                # e^epsilon beyond float64 is beyond 1/delta for every delta but the denormal ones
+                delta = delta * (1.0 + math.exp(epsilon)) if epsilon < 700.0 else math.inf
+            epsilon *= 2.0
+        bounded_range = self.bounded_range
+        if bounded_range is not None:
+            bounded_range *= 2.0
+        if delta >= 1.0:  # says nothing; the other statements may
+            if bounded_range is not None:
+                epsilon, delta = bounded_range, 0.0
+            elif rho is not None:
+                epsilon, delta = None, 0.0
+            else:
+                raise ValueError(
+                    "delta (1 + exp(epsilon)) must be below 1 to convert to 'swap', "
+                    f"got epsilon {self.epsilon}, delta {self.delta}"
+                )
+        composition = f"{self.composition} + group-privacy".removeprefix(" + ")
+        return Guarantee(epsilon, delta, rho, bounded_range, neighbors, composition)
+
+    @property
+    def dp_event(self) -> Any:
+        """This release for Google's `dp_accounting`.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            ``ZCDpEvent`` where a rho (own or from the range) is known, since that is what composes
+            best. For pure epsilon alone, under "swap" ``RandomizedResponseDpEvent`` with two
+            buckets, of which every epsilon-DP mechanism is a post-processing [KOV15]; under
+            "add-remove", which `dp_accounting` does not take for that event, ``ZCDpEvent`` of
+            epsilon^2/2. ``UnsupportedDpEvent`` for (epsilon, delta) alone: there is no event for
+            it, and an accountant then refuses rather than undercounts.
+
+        Raises
+        ------
+        ImportError
+            If `dp_accounting` is not installed.
+
+        Notes
+        -----
+        An event holds no relation: give the accountant that of `neighbors`.
+        """
+        try:
+            import dp_accounting
+        except ImportError as error:
+            raise ImportError(
+                "dp_event must have dp_accounting: pip install 'dpq_fast[accounting]'"
+            ) from error
+        rho = self.implied_rho
+        if rho is None:
+            return dp_accounting.UnsupportedDpEvent()
+        if self.rho is None and self.bounded_range is None and self.neighbors == "swap":
+            # It answers uniformly with probability p, so P[truth]/P[lie] = (2 - p)/p = e^epsilon.
+            shrunk = math.exp(-self.epsilon)
+            return dp_accounting.RandomizedResponseDpEvent(2.0 * shrunk / (1.0 + shrunk), 2)
+        return dp_accounting.ZCDpEvent(rho)
+
+
+def _joint_exp_guarantee(
+    *,
+    q: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Guarantee:
+    """One exponential mechanism, whatever q; per person, since the rate is divided by k."""
+    check_delta(delta)  # allowed, not used: the release is pure
+    check_max_contributions(max_contributions)
+    each = resolve_epsilon(epsilon, rho)
+    if rho is None:
+        rho = each * each / 8.0  # [CR21]
+    return Guarantee(each, 0.0, rho, each, neighbors)
+
+
+def _ind_exp_guarantee(
+    *,
+    q: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Guarantee:
+    """m independent exponential mechanisms of range `each` per person (rates divided by k)."""
+    if q is None:
+        raise ValueError("q must be given for method 'ind_exp', got None")
+    check_max_contributions(max_contributions)
+    m = q.m if isinstance(q, Levels) else Levels(q).m
+    each = ind_exp_epsilon_each(m, epsilon, delta, rho)
+    # Independent draws: the log ratio is a sum of m, so the ranges add up.
+    bounded_range = m * each if epsilon is None or delta > 0.0 else epsilon
+    if rho is not None:
+        composition = "zcdp" if m > 1 else ""
+        return Guarantee(bounded_range, 0.0, rho, bounded_range, neighbors, composition)
+    composition = "bounded-range" if delta > 0.0 else "basic" if m > 1 else ""
+    rho = m * each * each / 8.0  # [CR21], [BS16]
+    return Guarantee(epsilon, delta, rho, bounded_range, neighbors, composition)
+
+
+# One entry per mechanism: keyword parameters of the public function -> Guarantee.
+_GUARANTEES: dict[str, Callable[..., Guarantee]] = {
+    "joint_exp": _joint_exp_guarantee,
+    "ind_exp": _ind_exp_guarantee,
+}
+
+
+def guarantee(method: str, **parameters: Any) -> Guarantee:
+    r"""What a release by `method` with these public parameters promises; no data needed.
+
+    Parameters
+    ----------
+    method : {"joint_exp", "ind_exp"}
+        Name of the mechanism's public function.
+    **parameters
+        As given to that function: `q` (for "ind_exp"), exactly one of `epsilon` and `rho`,
+        `delta`, `neighbors`, `max_contributions`. All statements are per person of up to
+        `max_contributions` records.
+
+    Returns
+    -------
+    Guarantee
+        "joint_exp": pure `epsilon`, which is also the range; :math:`\rho = \epsilon^2/8`. A given
+        `rho` makes it :math:`\epsilon = \sqrt{8\rho}`. A `delta` is not used.
+        "ind_exp": (`epsilon`, `delta`) for m distinct levels of range e each
+        (`ind_exp_epsilon_each`); also :math:`\rho = m e^2/8` and range m e, which is `epsilon`
+        where ``delta=0``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `method` is unknown or a parameter breaks its rule.
+
+    Examples
+    --------
+    >>> guarantee("joint_exp", epsilon=2.0).rho
+    0.5
+    """
+    return _GUARANTEES[check_choice("method", method, tuple(_GUARANTEES))](**parameters)
+
+
+# --- Composition ----------------------------------------------------------------------------------
+
+
+def compose(
+    guarantees: Iterable[Guarantee],
+    *,
+    delta: float = 0.0,
+    adaptive: bool = True,
+    neighbors: str | None = None,
+) -> Guarantee:
+    r"""Guarantee of several releases together: the best of the theorems that apply.
+
+    Parameters
+    ----------
+    guarantees : iterable of Guarantee
+        One per release, at least one. Their parameters must have been fixed before the first
+        release; for budgets chosen along the way use `Accountant`.
+    delta : float, default 0.0
+        The total delta allowed. 0: basic composition only, with the sum of the deltas.
+    adaptive : bool, default True
+        Whether a release may depend on the outputs of earlier ones. False is your promise that
+        none did, and lets the range bounds be composed.
+    neighbors : {"swap", "add-remove"}, optional
+        Relation to convert to (`Guarantee.to`); needed if the relations differ.
+
+    Returns
+    -------
+    Guarantee
+        The smallest epsilon found; `composition` names its theorem. rho is the sum where each
+        release has or implies one; the range is the sum where each has one and ``adaptive=False``
+        (adaptively, the ranges of a sequence do not add up).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument breaks its rule, relations are mixed, or no theorem applies.
+
+    Notes
+    -----
+    - "basic": epsilons and deltas add up. A release that states only rho is first converted by
+      `zcdp_epsilon`; these share equally what `delta` leaves beyond the other deltas.
+    - "zcdp": each release has or implies a rho (`Guarantee.implied_rho`); the sum [BS16] is
+      converted at `delta` [CKS20].
+    - "bounded-range": ``adaptive=False`` and equal ranges; [DDR20] Theorem 3, solved by
+      `bounded_range_epsilon`. The deltas of the parts do not count here or under "zcdp": rho and
+      range are statements of their own.
+
+    With ``delta=0``, releases that state only rho give a guarantee that states only rho.
+    """
+    parts = list(guarantees)
+    for part in parts:
+        if not isinstance(part, Guarantee):
+            raise TypeError(
+                f"guarantees must hold Guarantee objects, got an item of type {type(part).__name__}"
+            )
+    if not parts:
+        raise ValueError("guarantees must hold at least one guarantee, got none")
+    delta = check_delta(delta)
+    if neighbors is not None:
+        parts = [part.to(neighbors) for part in parts]
+    elif len({part.neighbors for part in parts}) > 1:
+        raise ValueError(
+            "neighbors must be given to compose guarantees of different relations, "
+            "got 'swap' and 'add-remove'"
+        )
+    neighbors = parts[0].neighbors
+
+    rhos = [part.implied_rho for part in parts]
+    rho = None if None in rhos else math.fsum(rhos)
+    ranges = [part.bounded_range for part in parts]
+    bounded_range = None if adaptive or None in ranges else math.fsum(ranges)
+    own_delta = math.fsum(part.delta for part in parts)
+    unstated = sum(part.epsilon is None for part in parts)
+
+    if delta == 0.0 and unstated:
+        if rho is None:
+            raise ValueError(
+                "delta must be positive to state an epsilon for guarantees of rho alone, got 0.0"
+            )
+        return Guarantee(None, 0.0, rho, None, neighbors, "zcdp")
+
+    candidates: list[tuple[float, float, str]] = []
+    share = (delta - own_delta) / unstated if unstated else 0.0
+    within = delta == 0.0 or own_delta <= delta * (1.0 + SUM_TOLERANCE)
+    if within and own_delta < 1.0 and (share > 0.0 or not unstated):
+        epsilon = math.fsum(
+            zcdp_epsilon(part.rho, share) if part.epsilon is None else part.epsilon
+            for part in parts
+        )
+        candidates.append((epsilon, delta if unstated else own_delta, "basic"))
+    if delta > 0.0 and rho is not None:
+        candidates.append((zcdp_epsilon(rho, delta), delta, "zcdp"))
+    if delta > 0.0 and bounded_range and len(set(ranges)) == 1:
+        # Not sound for adaptive sequences: [DDR20] shows that the adversary gains by adapting.
+        epsilon = bounded_range_epsilon(len(parts), ranges[0], delta)
+        candidates.append((epsilon, delta, "bounded-range"))
+    if not candidates:
+        if delta == 0.0:
+            raise ValueError(f"the sum of the deltas must be below 1, got {own_delta}")
+        raise ValueError(
+            f"delta must be {'more than' if unstated else 'at least'} the sum of the deltas, "
+            f"{own_delta}, got {delta}"
+        )
+    epsilon, total_delta, theorem = min(candidates)  # smallest epsilon, then smallest delta
+    return Guarantee(epsilon, total_delta, rho, bounded_range, neighbors, theorem)
+
+
+class BudgetExceeded(ValueError):
+    """A release was refused because it would overdraw its `Accountant`; no data was touched."""
+
+
+class Accountant:
+    r"""A budget that refuses what would overdraw it, whatever order and size the releases have.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total epsilon, per person.
+    delta : float, default 0.0
+        Total delta.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The relation of the budget.
+    composition : {"basic", "zcdp"}, default "basic"
+        "basic" adds up epsilon and delta. "zcdp" needs ``delta > 0``, keeps a budget of
+        ``zcdp_rho(epsilon, delta)``, and takes releases that have or imply a rho.
+    convert : bool, default False
+        Whether to take guarantees of another relation by `Guarantee.to`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    The analyst may choose each release *and its budget* after seeing all outputs so far. Adding
+    up against a bound fixed beforehand stays sound then: it is a privacy filter, for basic
+    composition by Rogers, Roth, Ullman and Vadhan 2016, for zCDP by Feldman and Zrnic 2021. The
+    theorem is chosen once, here. Going on as long as *either* of two theorems allows is not a
+    filter: when to stop would then depend on outputs in a way that neither proof covers. For
+    releases fixed in advance, `compose` may take the best theorem.
+
+    Sums are correctly rounded (`math.fsum`), and a total may exceed the budget by 1e-12 of it, so
+    that ten charges of 0.1 fit a budget of 1.0. Thread-safe.
+
+    Examples
+    --------
+    >>> accountant = Accountant(1.0)
+    >>> with accountant.charge(Guarantee(0.25)):
+    ...     pass  # the release
+    >>> accountant.remaining.epsilon
+    0.75
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        neighbors: str = "swap",
+        composition: str = "basic",
+        *,
+        convert: bool = False,
+    ) -> None:
+        self._epsilon = check_epsilon(epsilon)
+        self._delta = check_delta(delta)
+        self._neighbors = check_neighbors(neighbors)
+        self._composition = check_choice("composition", composition, ("basic", "zcdp"))
+        self._convert = convert
+        self._rho: float | None = None
+        if composition == "zcdp":
+            if self._delta == 0.0:
+                raise ValueError("delta must be positive for composition 'zcdp', got 0.0")
+            self._rho = zcdp_rho(self._epsilon, self._delta)
+        self._lock = threading.Lock()
+        self._history: list[Guarantee] = []
+        self._reserved: dict[object, Guarantee] = {}
+
+    @property
+    def neighbors(self) -> str:
+        """The relation of the budget."""
+        return self._neighbors
+
+    @contextmanager
+    def charge(self, guarantee: Guarantee) -> Iterator[None]:
+        """Reserve the cost of a release on entry, record it at the end of the ``with`` block.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            What the release in the block promises.
+
+        Raises
+        ------
+        BudgetExceeded
+            On entry, before the block runs, if the release does not fit into what is left
+            beside all other releases, those under way included.
+        TypeError, ValueError
+            On entry, if the guarantee's relation does not match, or it lacks the statement that
+            the accountant adds up.
+
+        Notes
+        -----
+        A block that raises gives its reservation back: it must not have shown any output, and
+        what it raises must not depend on the data.
+        """
+        charged = self._accepted(guarantee)
+        key = object()
+        with self._lock:
+            self._refuse_overdraft(charged)
+            self._reserved[key] = charged
+        try:
+            yield
+        except BaseException:
+            with self._lock:
+                del self._reserved[key]
+            raise
+        with self._lock:
+            del self._reserved[key]
+            self._history.append(charged)
+
+    def _accepted(self, guarantee: Guarantee) -> Guarantee:
+        """`guarantee` in the budget's relation, with the statement that is added up."""
+        if not isinstance(guarantee, Guarantee):
+            raise TypeError(f"guarantee must be a Guarantee, got {type(guarantee).__name__}")
+        if guarantee.neighbors != self._neighbors:
+            if not self._convert:
+                raise ValueError(
+                    f"the guarantee must be under {self._neighbors!r}, the accountant's relation "
+                    f"(or set convert=True), got {guarantee.neighbors!r}"
+                )
+            guarantee = guarantee.to(self._neighbors)
+        if self._rho is not None:
+            if guarantee.implied_rho is None:
+                raise ValueError(
+                    "a release must state rho for an accountant of composition 'zcdp', "
+                    f"got {_spoken(guarantee)}"
+                )
+        elif guarantee.epsilon is None:
+            raise ValueError(
+                "a release must state epsilon for an accountant of composition 'basic', "
+                f"got {_spoken(guarantee)}"
+            )
+        return guarantee
+
+    def _refuse_overdraft(self, charged: Guarantee) -> None:
+        """Raise `BudgetExceeded` unless `charged` fits. The caller holds the lock."""
+        total = self._sums(charged)
+        budget = (self._rho,) if self._rho is not None else (self._epsilon, self._delta)
+        if all(
+            cost <= bound * (1.0 + SUM_TOLERANCE) for cost, bound in zip(total, budget, strict=True)
+        ):
+            return
+        spent = self._sums()
+        if self._rho is not None:
+            raise BudgetExceeded(
+                f"a release must fit the budget of rho={self._rho}, of which rho={spent[0]} is "
+                f"spent, got rho={charged.implied_rho}"
+            )
+        raise BudgetExceeded(
+            f"a release must fit the budget of epsilon={self._epsilon}, delta={self._delta}, of "
+            f"which epsilon={spent[0]}, delta={spent[1]} is spent, got {_spoken(charged)}"
+        )
+
+    def _sums(self, *more: Guarantee) -> tuple[float, ...]:
+        """Totals of what is recorded, reserved and `more`: (rho,) or (epsilon, delta)."""
+        parts = [*self._history, *self._reserved.values(), *more]
+        if self._rho is not None:
+            return (math.fsum(part.implied_rho for part in parts),)
+        return math.fsum(part.epsilon for part in parts), math.fsum(part.delta for part in parts)
+
+    @property
+    def spent(self) -> Guarantee:
+        """Guarantee of all releases charged so far, those under way included.
+
+        Under "zcdp" its epsilon is that of the rho spent, at the budget's delta.
+        """
+        with self._lock:
+            sums = self._sums()
+        if self._rho is None:
+            # The sum of deltas may pass a budget just below 1 by the tolerance.
+            delta = min(sums[1], math.nextafter(1.0, 0.0))
+            return Guarantee(sums[0], delta, neighbors=self._neighbors, composition="basic")
+        (rho,) = sums
+        epsilon = zcdp_epsilon(rho, self._delta)
+        return Guarantee(epsilon, self._delta, rho, None, self._neighbors, "zcdp")
+
+    @property
+    def remaining(self) -> Guarantee:
+        """The largest guarantee that `charge` still takes; of rho alone under "zcdp"."""
+        with self._lock:
+            sums = self._sums()
+        if self._rho is not None:
+            return Guarantee(None, rho=max(0.0, self._rho - sums[0]), neighbors=self._neighbors)
+        epsilon = max(0.0, self._epsilon - sums[0])
+        return Guarantee(epsilon, max(0.0, self._delta - sums[1]), neighbors=self._neighbors)
+
+    @property
+    def history(self) -> tuple[Guarantee, ...]:
+        """The recorded guarantees in the order in which their releases ended."""
+        with self._lock:
+            return tuple(self._history)
+
+
+def _spoken(guarantee: Guarantee) -> str:
+    """The statements that a budget is about, for a message."""
+    if guarantee.epsilon is None:
+        return f"rho={guarantee.rho} alone"
+    return f"epsilon={guarantee.epsilon}, delta={guarantee.delta}"
+
+
+# Shared: entering it any number of times, in any thread, does nothing.
+_UNCHARGED = nullcontext()
+
+
+def charged(accountant: Accountant | None, guarantee: Guarantee) -> AbstractContextManager[None]:
+    """``accountant.charge(guarantee)``; without an accountant a block that charges nothing."""
+    if accountant is None:
+        return _UNCHARGED
+    if not isinstance(accountant, Accountant):
+        raise TypeError(f"accountant must be an Accountant, got {type(accountant).__name__}")
+    return accountant.charge(guarantee)

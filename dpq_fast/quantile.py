@@ -1,0 +1,158 @@
+"""The front door: private quantiles called like `np.quantile`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpq_fast import _checks, privacy
+from dpq_fast.ind_exp import ind_exp
+from dpq_fast.joint_exp import joint_exp
+
+METHODS = ("auto", "joint_exp", "ind_exp")
+
+
+def choose_method(method: str) -> str:
+    """The mechanism behind a `method` of `quantile`; "auto" is "joint_exp"."""
+    _checks.check_choice("method", method, METHODS)
+    return "joint_exp" if method == "auto" else method
+
+
+def quantile(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    method: str = "auto",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    **method_options: Any,
+) -> Any:
+    """Release private quantiles of a numeric column.
+
+    Parameters
+    ----------
+    x : array_like of real numbers, shape (n,)
+        Private sample, any order: an array, a pandas, polars or pyarrow column, a sequence, or a
+        `Sample`. Clamped to `bounds`; NaN and null are left out (`nan_policy`).
+    q : float or array_like of float
+        Levels in [0, 1], any order and shape. Public.
+    epsilon : float
+        Total budget of the call. Public. Exactly one of `epsilon` and `rho`.
+    delta : float, default 0
+        Allowed failure of the pure guarantee. "ind_exp" uses it; "joint_exp" is pure and does
+        not need it. Public.
+    rho : float, optional
+        Total zCDP budget instead of `epsilon`. Public.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
+    method : {"auto", "joint_exp", "ind_exp"}, default "auto"
+        The mechanism. "auto" is "joint_exp".
+    neighbors : {"swap", "add-remove"}, default "swap"
+        What the budget protects: one record replaced (n is public), or one added or deleted.
+    resolution, dither, counts, assume_sorted, nan_policy
+        As in `joint_exp`.
+    max_contributions : int, default 1
+        Up to this many records per person: the guarantee is per person.
+    accountant : Accountant, optional
+        Charged with the release; refuses before `x` is touched.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        None, for real releases: a cryptographic generator keyed by the operating system.
+    **method_options
+        Further arguments of the method, such as ``kernel=`` of "joint_exp".
+
+    Returns
+    -------
+    float or ndarray of float64
+        A float for a scalar `q`, else an array of its shape; non-decreasing in `q`, inside
+        `bounds`, in the unit of `x`.
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetExceeded
+        As in `joint_exp` and `ind_exp`.
+
+    See Also
+    --------
+    joint_exp, ind_exp : The mechanisms, with privacy guarantee and cost.
+    dpq_fast.privacy.guarantee : What a call promises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> out = quantile(ages, [0.25, 0.5, 0.75], epsilon=1.0, bounds=(0, 120))
+    >>> out.shape
+    (3,)
+    """
+    chosen = choose_method(method)
+    options = dict(
+        bounds=bounds,
+        neighbors=neighbors,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        max_contributions=max_contributions,
+        accountant=accountant,
+        rng=rng,
+        **method_options,
+    )
+    if chosen == "joint_exp":
+        _checks.check_delta(delta)
+        return joint_exp(x, q, epsilon=privacy.resolve_epsilon(epsilon, rho), **options)
+    return ind_exp(x, q, epsilon=epsilon, delta=delta, rho=rho, **options)
+
+
+def percentile(x: Any, q: Any, **options: Any) -> Any:
+    """Release private percentiles: `quantile` at ``q / 100``, with the same options.
+
+    Parameters
+    ----------
+    x : array_like of real numbers, shape (n,)
+        Private sample, as in `quantile`.
+    q : float or array_like of float
+        Percentages in [0, 100], any order and shape. Public.
+    **options
+        As in `quantile`, with the same guarantee.
+
+    Returns
+    -------
+    float or ndarray of float64
+        In the shape of `q`.
+    """
+    percentages = np.asarray(q)
+    if percentages.dtype.kind not in "iuf":
+        raise TypeError(f"q must be real numbers, got dtype {percentages.dtype}")
+    if not ((percentages >= 0) & (percentages <= 100)).all():
+        raise ValueError("q must lie in [0, 100]")
+    return quantile(x, percentages / 100.0, **options)
+
+
+def median(x: Any, **options: Any) -> float:
+    """Release a private median: `quantile` at 0.5, with the same options.
+
+    Parameters
+    ----------
+    x : array_like of real numbers, shape (n,)
+        Private sample, as in `quantile`.
+    **options
+        As in `quantile`, with the same guarantee.
+
+    Returns
+    -------
+    float
+    """
+    return quantile(x, 0.5, **options)

@@ -1,0 +1,11 @@
+"""The mechanisms in plain Python: direct formulas, written to be read next to the papers.
+
+Same public names and arguments as the fast ones. The two share what is public (levels, lattice,
+privacy) and the check of the sample's form; nothing that computes with a record, so that each
+checks the other. Meant for a few hundred records and a handful of levels.
+"""
+
+from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
+from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
+
+__all__ = ["ind_exp", "ind_exp_law", "joint_exp", "joint_exp_law"]

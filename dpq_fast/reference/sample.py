@@ -1,0 +1,205 @@
+"""The sample as every mechanism sees it: its intervals of positive width."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._checks import check_bounds, check_choice
+from dpq_fast.lattice import Lattice
+from dpq_fast.rng import default_rng
+from dpq_fast.sample import as_column
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The intervals of positive width between the order statistics, from low to high.
+
+    On a lattice everything is in fine points, numbered 0 .. G-1 with G = ``lattice.fine_points``,
+    and interval t holds the points ``left[t] + 1, ..., right[t]``. Without one (the paper's
+    continuous mechanism) everything is in the unit of the data, and interval t is
+    ``(left[t], right[t]]``; the lowest value belongs to the first interval.
+
+    Attributes
+    ----------
+    n : int
+        Number of records.
+    rank : ndarray of int64, shape (T,)
+        Records below the interval, ascending.
+    width : ndarray of int64 (lattice) or float64, shape (T,)
+        Number of points, or length; positive.
+    left, right : ndarray like `width`, shape (T,)
+        Ends of the intervals. ``right[t] == left[t + 1]``: only intervals of width zero lie
+        between.
+    bounds : (float, float)
+        Low and high, in the unit of the data.
+    lattice : Lattice or None
+        None for the continuous mechanism.
+    """
+
+    n: int
+    rank: NDArray[np.int64]
+    width: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    bounds: tuple[float, float]
+    lattice: Lattice | None
+
+    @classmethod
+    def from_points(cls, points: Any, lattice: Lattice) -> Intervals:
+        """The intervals of records given as fine points in [0, G), any order, already dithered."""
+        x = np.sort(np.asarray(points, dtype=np.int64))
+        # The sentinels x_0 = -1 and x_{n+1} = G - 1 make (x_i, x_{i+1}] right at both ends.
+        return cls._between(x, -1, lattice.fine_points - 1, (lattice.low, lattice.high), lattice)
+
+    @classmethod
+    def from_values(cls, values: Any, bounds: tuple[float, float]) -> Intervals:
+        """The intervals of the continuous mechanism; `values` in any order, clamped to `bounds`."""
+        x = np.sort(np.clip(np.asarray(values, dtype=np.float64), *bounds))
+        return cls._between(x, *bounds, bounds, None)
+
+    @classmethod
+    def _between(
+        cls,
+        x: NDArray[Any],
+        first: float,
+        last: float,
+        bounds: tuple[float, float],
+        lattice: Lattice | None,
+    ) -> Intervals:
+        # [GJK21] Alg. 1 line 2: x_0 and x_{n+1} around the sorted sample.
+        edges = np.concatenate(([first], x, [last]))
+        width = np.diff(edges)
+        (kept,) = np.nonzero(width > 0)
+        return cls(x.size, kept, width[kept], edges[kept], edges[kept + 1], bounds, lattice)
+
+    def pieces(self, value: float) -> list[tuple[int, int]]:
+        """What an output of `value` is made of: (rank, number of fine points) pairs.
+
+        One pair with count 1 without dithering (in the continuous mechanism it stands for a
+        density); with dithering the fine points that are floored to `value`, cut where the rank
+        changes. Empty if `value` can not be an output.
+        """
+        if self.lattice is None:
+            if not self.bounds[0] <= value <= self.bounds[1]:
+                return []
+            t = max(int(np.searchsorted(self.left, value, side="left")) - 1, 0)
+            return [(int(self.rank[t]), 1)]
+        point = self.lattice.locate(value)
+        if point is None:
+            return []
+        bits = self.lattice.bits
+        lowest, highest = point << bits, ((point + 1) << bits) - 1
+        pieces = []
+        for rank, left, right in zip(self.rank, self.left, self.right, strict=True):
+            count = min(int(right), highest) - max(int(left) + 1, lowest) + 1
+            if count > 0:
+                pieces.append((int(rank), count))
+        return pieces
+
+    def draw(self, t: int, k: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """k outputs from interval t in ascending order, decoded."""
+        if self.lattice is None:
+            u = np.sort(rng.random(k))
+            values = self.left[t] + self.width[t] * u
+            return np.clip(values, self.left[t], self.right[t])  # against rounding up
+        # Stars and bars: the k-multisets of w points are the k-subsets {a_0 < a_1 < ...} of
+        # w + k - 1, with a_i - i as the points. The subset is drawn by Floyd's algorithm.
+        subset: set[int] = set()
+        places = int(self.width[t]) + k - 1
+        for last in range(places - k, places):
+            a = int(rng.integers(0, last + 1))
+            subset.add(last if a in subset else a)
+        offsets = np.array([a - i for i, a in enumerate(sorted(subset))], dtype=np.int64)
+        return self.lattice.decode((self.left[t] + 1 + offsets) >> self.lattice.bits)
+
+
+def intervals(
+    x: Any,
+    bounds: Any,
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    dither_rng: Any = None,
+) -> Intervals:
+    """The intervals of a sample: clamped, put on the lattice and dithered record by record.
+
+    Parameters
+    ----------
+    x : array_like of float or int, shape (N,)
+        Private values in any order, in the unit of `bounds`.
+    bounds : (float, float)
+        Finite low < high. Public.
+    resolution, dither
+        See `Lattice.of`.
+    counts : array_like of int, shape (N,), optional
+        How many records have each value; 1 each by default.
+    assume_sorted : bool
+        A promise about `x` that only the fast twin makes use of.
+    nan_policy : {"omit", "raise"}
+        Whether records that are NaN are dropped, or an error.
+    dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        Where the dither is drawn from; see `default_rng`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a public argument breaks its rule, the form of `x` or `counts` is wrong, or there is a
+        NaN under ``nan_policy="raise"``.
+    """
+    del assume_sorted  # sorted here in any case
+    check_choice("nan_policy", nan_policy, ("omit", "raise"))
+    bounds = check_bounds(bounds)
+    column, integer_type = as_column(x)
+    lattice = Lattice.of(bounds, resolution, dither, integer_type)
+
+    records = column.astype(np.float64)
+    if counts is not None:
+        records = np.repeat(records, _check_counts(counts, column.size))
+    missing = np.isnan(records)
+    if nan_policy == "raise" and missing.any():
+        raise ValueError("x must not contain NaN with nan_policy='raise'")
+    records = records[~missing]
+
+    if lattice is None:
+        return Intervals.from_values(records, bounds)
+    points = nearest_points(records, lattice)
+    if lattice.bits:
+        noise = default_rng(dither_rng).integers(0, 1 << lattice.bits, size=points.size)
+        points = (points << lattice.bits) + noise
+    return Intervals.from_points(points, lattice)
+
+
+def nearest_points(values: NDArray[np.float64], lattice: Lattice) -> NDArray[np.int64]:
+    """Number of the lattice point nearest to each value, clamped; `Lattice.encode` in NumPy."""
+    clamped = np.clip(values, lattice.low, lattice.high)
+    position = clamped * lattice.per_unit if lattice.per_unit else clamped / lattice.step
+    # Ties go to the even multiple. Clamped again: the nearest multiple may lie out of bounds.
+    return np.clip(np.rint(position).astype(np.int64) - lattice.first, 0, lattice.points - 1)
+
+
+def distances(ranks: Any, target: Fraction) -> NDArray[np.float64]:
+    """|rank - target| for an array of integers, exact until it is rounded once."""
+    # Differs from DESIGN §4: targets are the exact products q_j n, not rounded to float64.
+    numerator, denominator = target.as_integer_ratio()
+    ranks = np.asarray(ranks)
+    # True division of two Python integers is correctly rounded.
+    exact = [abs(r * denominator - numerator) / denominator for r in ranks.ravel().tolist()]
+    return np.array(exact).reshape(ranks.shape)
+
+
+def _check_counts(counts: Any, size: int) -> NDArray[np.int64]:
+    repeats = np.asarray(counts)
+    if repeats.shape != (size,):
+        raise ValueError("counts must have the length of x")
+    if repeats.size and repeats.dtype.kind not in "iu":
+        raise TypeError(f"counts must be integers, got dtype {repeats.dtype}")
+    if (repeats < 0).any():
+        raise ValueError("counts must not be negative")
+    return repeats.astype(np.int64)

@@ -1,0 +1,185 @@
+"""Exact output laws by brute force, from the definitions: nothing here knows how we compute them.
+
+Every law is over all outputs, with exact rank deviations, for a handful of records and points. A
+lattice is its points 0 .. points-1; records are such points. A law is a dict from output tuple to
+log-probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement, pairwise, product
+
+Law = dict[tuple[int, ...], float]
+
+
+def log_sum(terms: Iterable[float]) -> float:
+    """ln of the sum of exp(terms)."""
+    terms = list(terms)
+    top = max(terms, default=-math.inf)
+    if top == -math.inf:
+        return top
+    return top + math.log(math.fsum(math.exp(t - top) for t in terms))
+
+
+def normalized(log_weight: Law) -> Law:
+    total = log_sum(log_weight.values())
+    return {o: w - total for o, w in log_weight.items()}
+
+
+def deviation(records: Sequence[float], q: Sequence[float], o: Sequence[float]) -> float:
+    """Σ_j |n(o_{j-1}, o_j) - n_j|, -u_Q of [GJK21] 3.1: n(u, v) counts the x with u <= x < v."""
+    n = len(records)
+    edges = [-math.inf, *o, math.inf]
+    levels = [Fraction(0), *(Fraction(level) for level in q), Fraction(1)]
+    total = Fraction(0)
+    for j in range(1, len(edges)):
+        inside = sum(1 for x in records if edges[j - 1] <= x < edges[j])
+        total += abs(inside - (levels[j] - levels[j - 1]) * n)
+    return float(total)
+
+
+def joint_exp(records: Sequence[int], points: int, q: Sequence[float], rate: float) -> Law:
+    """JointExp on a lattice, without dithering."""
+    return normalized(
+        {
+            o: -rate * deviation(records, q, o)
+            for o in combinations_with_replacement(range(points), len(q))
+        }
+    )
+
+
+def ind_exp(records: Sequence[int], points: int, q: Sequence[float], rates: Sequence[float]) -> Law:
+    """The sorted tuple of independent exponential mechanisms on a lattice, without dithering."""
+    singles = [ind_exp_single(records, points, q[j], rates[j]) for j in range(len(q))]
+    terms = defaultdict(list)
+    for o in product(range(points), repeat=len(q)):
+        terms[tuple(sorted(o))].append(sum(singles[j][o[j]] for j in range(len(q))))
+    return {o: log_sum(t) for o, t in terms.items()}
+
+
+def ind_exp_single(
+    records: Sequence[int], points: int, level: float, rate: float
+) -> dict[int, float]:
+    """One exponential mechanism on a lattice, with utility -|#{x < o} - qn|."""
+    target = Fraction(level) * len(records)
+    log_weight = {
+        o: -rate * float(abs(sum(1 for x in records if x < o) - target)) for o in range(points)
+    }
+    total = log_sum(log_weight.values())
+    return {o: w - total for o, w in log_weight.items()}
+
+
+def dithers(records: Sequence[int], bits: int) -> Iterator[list[int]]:
+    """The 2^(bits n) equally likely dithered samples, on the lattice of points << bits."""
+    for noise in product(range(1 << bits), repeat=len(records)):
+        yield [(x << bits) + u for x, u in zip(records, noise, strict=True)]
+
+
+def floored(law: Law, bits: int) -> Law:
+    """The law of the outputs floored to the lattice before dithering."""
+    terms = defaultdict(list)
+    for o, log_p in law.items():
+        terms[tuple(point >> bits for point in o)].append(log_p)
+    return {o: log_sum(t) for o, t in terms.items()}
+
+
+def mixture(laws: Iterable[Law]) -> Law:
+    """The average of laws on the same outputs."""
+    terms = defaultdict(list)
+    count = 0
+    for law in laws:
+        count += 1
+        for o, log_p in law.items():
+            terms[o].append(log_p)
+    return {o: log_sum(t) - math.log(count) for o, t in terms.items()}
+
+
+def joint_exp_dithered(
+    records: Sequence[int], points: int, q: Sequence[float], rate: float, bits: int
+) -> Law:
+    """JointExp with dithering, whatever the dither turns out to be."""
+    return mixture(
+        floored(joint_exp(fine, points << bits, q, rate), bits) for fine in dithers(records, bits)
+    )
+
+
+def ind_exp_dithered(
+    records: Sequence[int], points: int, q: Sequence[float], rates: Sequence[float], bits: int
+) -> Law:
+    """IndExp with one dither for all levels, whatever it turns out to be."""
+    return mixture(
+        floored(ind_exp(fine, points << bits, q, rates), bits) for fine in dithers(records, bits)
+    )
+
+
+def joint_exp_density(
+    records: Sequence[float], bounds: tuple[float, float], q: Sequence[float], rate: float
+) -> Callable[[Sequence[float]], float]:
+    """Log density of the continuous JointExp at ascending outputs away from the records."""
+    edges = [bounds[0], *sorted(records), bounds[1]]
+    terms = []
+    for path in combinations_with_replacement(range(len(edges) - 1), len(q)):
+        volume = 1.0
+        for i in set(path):
+            k = path.count(i)
+            volume *= (edges[i + 1] - edges[i]) ** k / math.factorial(k)
+        if volume > 0.0:
+            middle = [(edges[i] + edges[i + 1]) / 2.0 for i in path]
+            terms.append(math.log(volume) - rate * deviation(records, q, middle))
+    log_total = log_sum(terms)
+    return lambda o: -rate * deviation(records, q, o) - log_total
+
+
+def ind_exp_density(
+    records: Sequence[float],
+    bounds: tuple[float, float],
+    q: Sequence[float],
+    rates: Sequence[float],
+) -> Callable[[Sequence[float]], float]:
+    """Log density of the sorted continuous IndExp at distinct outputs away from the records."""
+    edges = [bounds[0], *sorted(records), bounds[1]]
+    widths = [right - left for left, right in pairwise(edges)]
+
+    def single(value: float, j: int) -> float:
+        target = Fraction(q[j]) * len(records)
+        total = math.fsum(
+            width * math.exp(-rates[j] * float(abs(rank - target)))
+            for rank, width in enumerate(widths)
+        )
+        rank = sum(1 for x in records if x < value)
+        return -rates[j] * float(abs(rank - target)) - math.log(total)
+
+    def log_density(o: Sequence[float]) -> float:
+        orders = (order for order in product(o, repeat=len(q)) if sorted(order) == sorted(o))
+        return log_sum(sum(single(order[j], j) for j in range(len(q))) for order in orders)
+
+    return log_density
+
+
+def swap_neighbors(x: Sequence[int], domain: Iterable[int]) -> Iterator[list[int]]:
+    """Every sample that replaces one record by another value of `domain`."""
+    for i, value in product(range(len(x)), list(domain)):
+        if value != x[i]:
+            yield [*x[:i], value, *x[i + 1 :]]
+
+
+def add_remove_neighbors(x: Sequence[int], domain: Iterable[int]) -> Iterator[list[int]]:
+    """Every sample with one record more, out of `domain`, or one less."""
+    for value in domain:
+        yield [*x, value]
+    for i in range(len(x)):
+        yield [*x[:i], *x[i + 1 :]]
+
+
+def max_log_ratio(law1: Law, law2: Law) -> float:
+    """max |ln P_1(o) - ln P_2(o)| over all outputs; infinite if only one of them has an output."""
+    worst = 0.0
+    for o in law1.keys() | law2.keys():
+        log_p, log_r = law1.get(o, -math.inf), law2.get(o, -math.inf)
+        if log_p != log_r:
+            worst = max(worst, abs(log_p - log_r))
+    return worst

@@ -1,0 +1,374 @@
+"""The command `dpq-fast`: what it prints, what it reads, and what it must never print."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+
+import dpq_fast as dpq
+from dpq_fast import cli
+
+BOUNDS = (0.0, 100.0)
+ARGUMENTS = ["--column", "age", "--epsilon", "1", "--bounds", "0", "100"]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+
+
+def released(*arguments: object) -> dict:
+    """The JSON object of a release that succeeds."""
+    result = run("quantile", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def refused(*arguments: object) -> str:
+    """What a refused release prints, on one line: exit code 2, no traceback, nothing released."""
+    result = run("quantile", *arguments)
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    return " ".join(result.stderr.split())
+
+
+@pytest.fixture
+def ages() -> np.ndarray:
+    return np.random.default_rng(5).integers(17, 91, size=2_000)
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path, ages: np.ndarray) -> Path:
+    file = tmp_path / "people.csv"
+    rows = [f'{j},{age},"Doe, {j}"' for j, age in enumerate(ages)]
+    file.write_text("id,age,name\n" + "\n".join(rows) + "\n")
+    return file
+
+
+@pytest.fixture
+def parquet_file(tmp_path: Path, ages: np.ndarray) -> Path:
+    file = tmp_path / "people.parquet"
+    names = [f"Doe, {j}" for j in range(ages.size)]
+    table = pa.table({"age": ages, "height": ages * 1.5, "name": names, "adult": ages > 17})
+    pa.parquet.write_table(table, file)
+    return file
+
+
+# demo
+
+
+def test_demo_states_the_release_and_shows_nine_deciles():
+    result = run("demo")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    for fact in (
+        "generated payroll",
+        "epsilon 1, delta 0, neighbors swap",
+        "bounds [0, 500,000]",
+        "mechanism joint_exp",
+        "resolution 100",
+        "noise: fresh, cryptographic",
+        "True values and rank errors are shown only because the column is generated",
+    ):
+        assert fact in text
+    rows = re.findall(r"(\d0)% +│ +([\d,]+) +│ +([\d,]+) +│ +([\d,]+) +│ (\S+)", result.stdout)
+    assert [row[0] for row in rows] == [f"{j}0" for j in range(1, 10)]
+    numbers = np.array([[cell.replace(",", "") for cell in row[1:4]] for row in rows], dtype=float)
+    true, private, error = numbers.T
+    np.testing.assert_array_equal(true, np.quantile(cli.generated_payroll(), cli.DECILES))
+    assert (np.diff(private) >= 0).all()
+    assert (private % cli.PAYROLL_RESOLUTION == 0).all()
+    # JointExp misses by about 7 records here; 500 would need probabilities below exp(-100).
+    assert error.max() < 500
+
+
+def test_demo_fits_80_columns():
+    assert max(len(line) for line in run("demo", "--epsilon", "0.001").stdout.splitlines()) <= 80
+
+
+def test_demo_draws_fresh_noise_unless_seeded():
+    outputs = {run("demo", "--epsilon", "0.1").stdout for _ in range(3)}
+    assert len(outputs) == 3
+    seeded = [run("demo", "--seed", "3").stdout for _ in range(2)]
+    assert seeded[0] == seeded[1]
+    assert "noise: repeatable, from seed 3" in seeded[0]
+
+
+def test_demo_rejects_epsilon_of_zero():
+    result = run("demo", "--epsilon", "0")
+    assert result.exit_code == 2
+    assert "epsilon must be positive and finite, got 0.0" in result.stderr
+
+
+def test_generated_payroll_is_public_and_full_of_ties():
+    salaries = cli.generated_payroll()
+    np.testing.assert_array_equal(salaries, cli.generated_payroll())
+    assert (salaries % 100 == 0).all()
+    assert np.unique(salaries).size < salaries.size / 5
+    low, high = cli.PAYROLL_BOUNDS
+    assert low < salaries.min() and salaries.max() < high
+
+
+def test_rank_error_known_values():
+    x = np.array([1.0, 2.0, 2.0, 2.0, 5.0])
+    # Targets 2.5; #{x < o} and #{x <= o}: (0, 0), (0, 1), (1, 4), (4, 4), (5, 5).
+    outputs = [0.0, 1.0, 2.0, 3.0, 9.0]
+    np.testing.assert_array_equal(
+        cli.rank_error(x, [0.5] * 5, np.array(outputs)), [2.5, 1.5, 0.0, 1.5, 2.5]
+    )
+
+
+# quantile
+
+
+@pytest.mark.parametrize("levels", [["--q", "0.1,0.5,0.9"], ["--q", "0.1", "--q", "0.5,0.9"]])
+def test_quantile_of_csv_equals_library(csv_file, ages, levels):
+    out = released(csv_file, *ARGUMENTS, *levels, "--seed", 7, "--method", "joint_exp")
+    expected = dpq.quantile(
+        ages.astype(float), [0.1, 0.5, 0.9], epsilon=1, bounds=BOUNDS, method="joint_exp", rng=7
+    )
+    assert out["q"] == [0.1, 0.5, 0.9]
+    assert out["values"] == expected.tolist()
+
+
+def test_quantile_of_parquet_equals_library(parquet_file, ages):
+    arguments = ["--neighbors", "add-remove", "--method", "ind_exp", "--delta", 1e-6]
+    arguments += ["--resolution", 0.5, "--no-dither", "--max-contributions", 2, "--seed", 7]
+    out = released(parquet_file, *ARGUMENTS, "--q", "0.9,0.5", *arguments)
+    expected = dpq.quantile(
+        ages,
+        [0.9, 0.5],
+        epsilon=1,
+        delta=1e-6,
+        bounds=BOUNDS,
+        method="ind_exp",
+        neighbors="add-remove",
+        resolution=0.5,
+        dither=False,
+        max_contributions=2,
+        rng=7,
+    )
+    assert out["values"] == expected.tolist()
+
+
+def test_quantile_reads_pq_and_upper_case_extensions(tmp_path, csv_file, parquet_file):
+    for file, suffix in ((csv_file, ".CSV"), (parquet_file, ".pq")):
+        copy = tmp_path / f"copy{suffix}"
+        copy.write_bytes(file.read_bytes())
+        arguments = [*ARGUMENTS, "--q", "0.5", "--seed", 1]
+        assert released(copy, *arguments) == released(file, *arguments)
+
+
+def test_quantile_keeps_integer_type_of_parquet_and_never_infers_one_from_csv(
+    csv_file, parquet_file, ages
+):
+    arguments = [*ARGUMENTS, "--q", "0.25,0.5,0.75", "--seed", 11]
+    levels = [0.25, 0.5, 0.75]
+    declared = released(parquet_file, *arguments)["values"]
+    assert all(value == int(value) for value in declared)
+    assert declared == dpq.quantile(ages, levels, epsilon=1, bounds=BOUNDS, rng=11).tolist()
+    undeclared = released(csv_file, *arguments)["values"]
+    as_float = ages.astype(float)
+    assert undeclared == dpq.quantile(as_float, levels, epsilon=1, bounds=BOUNDS, rng=11).tolist()
+    assert any(value != int(value) for value in undeclared)
+
+
+def test_quantile_keeps_integer_type_of_parquet_with_missing_values(tmp_path, ages):
+    """Whether a record is missing must not choose the lattice."""
+    file = tmp_path / "missing.parquet"
+    pa.parquet.write_table(pa.table({"age": pa.array([*ages.tolist(), None], pa.int64())}), file)
+    values = released(file, *ARGUMENTS, "--q", "0.1,0.5,0.9", "--seed", 2)["values"]
+    assert values == dpq.quantile(ages, [0.1, 0.5, 0.9], epsilon=1, bounds=BOUNDS, rng=2).tolist()
+
+
+def test_quantile_omits_missing_values_of_csv(tmp_path, ages):
+    file = tmp_path / "missing.csv"
+    rows = [f"{age},x" for age in ages]
+    rows[10:10] = [",x", "NA,x", "nan,x", "NaN,x", "null,x", "N/A,x"]
+    file.write_text("age,kind\n" + "\n".join(rows))
+    values = released(file, *ARGUMENTS, "--q", "0.1,0.5,0.9", "--seed", 2)["values"]
+    with_nan = np.insert(ages.astype(float), [10] * 6, np.nan)
+    expected = dpq.quantile(with_nan, [0.1, 0.5, 0.9], epsilon=1, bounds=BOUNDS, rng=2)
+    assert values == expected.tolist()
+
+
+def test_quantile_reads_quoted_fields_that_span_lines(tmp_path):
+    file = tmp_path / "notes.csv"
+    file.write_text('\ufeffnote,age\n"two\nlines, one ""field""",20\nplain,30\n', encoding="utf-8")
+    np.testing.assert_array_equal(cli.read_column(file, "age"), [20.0, 30.0])
+
+
+def test_quantile_of_parquet_takes_the_column_with_a_dot_in_its_name(tmp_path):
+    file = tmp_path / "dots.parquet"
+    pa.parquet.write_table(pa.table({"x": [{"y": 1}, {"y": 2}], "x.y": [7, 8]}), file)
+    assert cli.read_column(file, "x.y").to_pylist() == [7, 8]
+
+
+def test_quantile_of_file_without_records_answers(tmp_path):
+    file = tmp_path / "empty.csv"
+    file.write_text("age,name\n")
+    values = released(file, *ARGUMENTS, "--q", "0.5")["values"]
+    assert 0.0 <= values[0] <= 100.0
+
+
+def test_quantile_json_holds_public_arguments_and_values_only(csv_file):
+    out = released(csv_file, *ARGUMENTS, "--q", "0.5", "--method", "joint_exp", "--resolution", 1)
+    values = out.pop("values")
+    assert len(values) == 1 and 0.0 <= values[0] <= 100.0
+    assert out == {
+        "method": "joint_exp",
+        "neighbors": "swap",
+        "epsilon": 1.0,
+        "delta": 0.0,
+        "bounds": [0.0, 100.0],
+        "resolution": 1.0,
+        "q": [0.5],
+    }
+
+
+def test_quantile_table_holds_values_and_guarantee(csv_file):
+    arguments = [*ARGUMENTS, "--q", "0.5,0.25", "--seed", 4, "--resolution", 1, "--delta", "1e-6"]
+    values = released(csv_file, *arguments)["values"]
+    result = run("quantile", csv_file, *arguments, "--max-contributions", 1)
+    rows = re.findall(r"│ +([\d.]+) │ +([\d.]+) │", result.stdout)
+    assert [float(level) for level, _ in rows] == [0.5, 0.25]
+    assert [float(value) for _, value in rows] == values
+    text = " ".join(result.stdout.split())
+    assert (
+        "epsilon 1, delta 1e-06, neighbors swap (one record), method auto, bounds [0, 100], "
+        "resolution 1"
+    ) in text
+    assert "experiments only" in result.stderr
+
+
+def test_quantile_prints_column_names_as_plain_text(tmp_path):
+    file = tmp_path / "markup.csv"
+    file.write_text("[red]age[/blue]\n1\n2\n")
+    result = run(
+        "quantile",
+        file,
+        "--column",
+        "[red]age[/blue]",
+        "--epsilon",
+        1,
+        "--bounds",
+        0,
+        9,
+        "--q",
+        0.5,
+    )
+    assert result.exit_code == 0, result.output
+    assert "[red]age[/blue]" in " ".join(result.stdout.split())
+
+
+# errors
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_quantile_rejects_missing_file(tmp_path, suffix):
+    assert "does not exist" in refused(tmp_path / f"none{suffix}", *ARGUMENTS, "--q", "0.5")
+
+
+def test_quantile_rejects_other_extensions(tmp_path):
+    file = tmp_path / "people.xlsx"
+    file.write_text("age\n1\n")
+    message = refused(file, *ARGUMENTS, "--q", "0.5")
+    assert "FILE must end in .csv, .parquet or .pq, got people.xlsx" in message
+
+
+def test_quantile_rejects_missing_column_and_lists_the_columns(csv_file, parquet_file):
+    arguments = ["--column", "wage", "--epsilon", "1", "--bounds", "0", "9", "--q", "0.5"]
+    rule = "--column must name exactly one of the columns"
+    assert f"{rule} id, age, name; got wage" in refused(csv_file, *arguments)
+    assert f"{rule} age, height, name, adult; got wage" in refused(parquet_file, *arguments)
+
+
+def test_quantile_rejects_column_named_twice(tmp_path):
+    file = tmp_path / "twice.csv"
+    file.write_text("age,age\n1,2\n")
+    assert "must name exactly one" in refused(file, *ARGUMENTS, "--q", "0.5")
+
+
+@pytest.mark.parametrize(
+    ("row", "rule"),
+    [
+        ("secret-4711,x", "column age must hold numbers"),
+        ("true,secret-4711", "column age must hold numbers"),
+        ("3,x,secret-4711", "as many fields in every row as column names"),
+        ("In CSV column,x,secret-4711", "as many fields in every row as column names"),
+    ],
+)
+def test_quantile_rejects_bad_csv_without_leaking_it(tmp_path, row, rule):
+    file = tmp_path / "bad.csv"
+    file.write_text("age,name\n" + "1,a\n" * 40 + row + "\n" + "1,a\n" * 9)
+    message = refused(file, *ARGUMENTS, "--q", "0.5")
+    assert rule in message
+    for secret in ("secret", "4711", "true", "41", "42", "50", "51"):
+        assert secret not in message
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe\x00age\n1\n"])
+def test_quantile_rejects_csv_without_header(tmp_path, content):
+    file = tmp_path / "bad.csv"
+    file.write_bytes(content)
+    refused(file, *ARGUMENTS, "--q", "0.5")
+
+
+def test_quantile_rejects_broken_parquet(tmp_path):
+    file = tmp_path / "bad.parquet"
+    file.write_text("secret-4711")
+    message = refused(file, *ARGUMENTS, "--q", "0.5")
+    assert "bad.parquet must be a readable Parquet file" in message
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize(("column", "declared"), [("name", "string"), ("adult", "bool")])
+def test_quantile_rejects_parquet_types_other_than_numbers(parquet_file, column, declared):
+    arguments = ["--column", column, "--epsilon", "1", "--bounds", "0", "9", "--q", "0.5"]
+    message = refused(parquet_file, *arguments)
+    assert f"column {column} must hold numbers" in message
+    assert f"got type {declared}" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["--epsilon", "0"], "epsilon must be positive and finite, got 0.0"),
+        (["--epsilon", "nan"], "epsilon must be positive and finite, got nan"),
+        (["--bounds", "9", "-9"], "bounds must be finite with low < high, got (9.0, -9.0)"),
+        (["--q", "1.5"], "q must lie in [0, 1], got q["),
+        (["--q", "half"], "q must be numbers separated by commas, got 'half'"),
+        (["--resolution", "-1"], "resolution must be finite and not negative, got -1.0"),
+        (["--max-contributions", "0"], "max_contributions must be at least 1, got 0"),
+        (["--method", "guess"], "'guess' is not one of 'auto', 'joint_exp', 'ind_exp'"),
+        (["--neighbors", "near"], "'near' is not one of 'swap', 'add-remove'"),
+    ],
+)
+def test_quantile_rejects_public_arguments_by_the_library_message(csv_file, arguments, rule):
+    # The later of two equal options counts; --q adds up.
+    assert rule in refused(csv_file, *ARGUMENTS, "--q", "0.5", *arguments)
+
+
+@pytest.mark.parametrize("option", ["--column", "--epsilon", "--bounds", "--q"])
+def test_quantile_requires_its_options(csv_file, option):
+    given = {"--column": ["age"], "--epsilon": [1], "--bounds": [0, 9], "--q": [0.5]}
+    del given[option]
+    arguments = [word for name, values in given.items() for word in (name, *values)]
+    assert f"Missing option '{option}'" in refused(csv_file, *arguments)
+
+
+@pytest.mark.parametrize("module", ["click", "rich", "pyarrow"])
+def test_cli_without_its_extra_names_the_extra(tmp_path, module):
+    code = f"import sys; sys.modules[{module!r}] = None; import dpq_fast.cli"
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [f"dpq-fast needs {module}: pip install 'dpq_fast[cli]'"]

@@ -1,0 +1,1121 @@
+"""Formulas of `privacy` against brute force and mpmath; guarantees, composition, budgets."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import math
+import threading
+import warnings
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import binom
+
+from dpq_fast import _checks, privacy
+from dpq_fast.levels import Levels
+from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee, charged, compose, guarantee
+
+BOTH = ["swap", "add-remove"]
+
+
+# --- checks of arguments --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float64(2.0), np.float32(0.25), np.int64(3)])
+def test_check_epsilon_returns_a_python_float(value):
+    cleaned = _checks.check_epsilon(value)
+    assert type(cleaned) in (float, np.float64)
+    assert cleaned == value
+
+
+def test_check_epsilon_takes_fractions():
+    assert _checks.check_epsilon(Fraction(1, 4)) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: _checks.check_epsilon(-1.0),
+            ValueError,
+            "^epsilon must be positive and finite, got -1.0$",
+        ),
+        (
+            lambda: _checks.check_epsilon(0),
+            ValueError,
+            "^epsilon must be positive and finite, got 0.0$",
+        ),
+        (lambda: _checks.check_epsilon(math.nan), ValueError, "positive and finite, got nan$"),
+        (
+            lambda: _checks.check_epsilon(math.inf, "epsilon1"),
+            ValueError,
+            "^epsilon1 must .* got inf$",
+        ),
+        (lambda: _checks.check_epsilon(10**400), ValueError, "got inf$"),
+        (lambda: _checks.check_epsilon(-(10**400)), ValueError, "got -inf$"),
+        (
+            lambda: _checks.check_epsilon(True),
+            TypeError,
+            "^epsilon must be a real number, got True$",
+        ),
+        (lambda: _checks.check_epsilon(np.True_), TypeError, "must be a real number"),
+        (lambda: _checks.check_epsilon("1"), TypeError, "^epsilon must be a real number, got '1'$"),
+        (lambda: _checks.check_epsilon(1j), TypeError, "must be a real number, got 1j$"),
+        (lambda: _checks.check_epsilon(None), TypeError, "must be a real number, got None$"),
+        (lambda: _checks.check_epsilon(np.ones(3)), TypeError, "real number, got ndarray$"),
+        (lambda: _checks.check_rho(0.0), ValueError, "^rho must be positive and finite, got 0.0$"),
+        (lambda: _checks.check_delta(1.0), ValueError, r"^delta must lie in \[0, 1\), got 1.0$"),
+        (
+            lambda: _checks.check_delta(-1e-9),
+            ValueError,
+            r"^delta must lie in \[0, 1\), got -1e-09$",
+        ),
+        (lambda: _checks.check_delta(math.nan), ValueError, "got nan$"),
+        (lambda: _checks.check_delta(False), TypeError, "^delta must be a real number, got False$"),
+        (
+            lambda: _checks.check_nonnegative("x", -1),
+            ValueError,
+            "^x must be finite and not negative, got -1.0$",
+        ),
+        (
+            lambda: _checks.check_bounds((1, 1)),
+            ValueError,
+            r"^bounds must be finite with low < high, got \(1.0, 1.0\)$",
+        ),
+        (lambda: _checks.check_bounds((2, 1)), ValueError, r"low < high, got \(2.0, 1.0\)$"),
+        (
+            lambda: _checks.check_bounds((0, math.inf)),
+            ValueError,
+            r"be finite .* got \(0.0, inf\)$",
+        ),
+        (
+            lambda: _checks.check_bounds((math.nan, 1)),
+            ValueError,
+            r"be finite .* got \(nan, 1.0\)$",
+        ),
+        (
+            lambda: _checks.check_bounds((-1e308, 1e308)),
+            ValueError,
+            r"^bounds must have a finite difference, got \(-1e\+308, 1e\+308\)$",
+        ),
+        (
+            lambda: _checks.check_bounds(None),
+            TypeError,
+            r"^bounds must be two real numbers \(low, high\), got None$",
+        ),
+        (
+            lambda: _checks.check_bounds((1, 2, 3)),
+            ValueError,
+            r"two real numbers .* got tuple of length 3$",
+        ),
+        (
+            lambda: _checks.check_bounds(("0", 1)),
+            TypeError,
+            r"^bounds\[0\] must be a real number, got '0'$",
+        ),
+        (
+            lambda: _checks.check_bounds((0, None)),
+            TypeError,
+            r"^bounds\[1\] must be a real number, got None$",
+        ),
+        (
+            lambda: _checks.check_neighbors("replace"),
+            ValueError,
+            "^neighbors must be one of 'swap', 'add-remove', got 'replace'$",
+        ),
+        (
+            lambda: _checks.check_neighbors(None),
+            TypeError,
+            "one of 'swap', 'add-remove', got None$",
+        ),
+        (lambda: _checks.check_choice("a", 3, ("b",)), TypeError, "^a must be one of 'b', got 3$"),
+        (
+            lambda: _checks.check_max_contributions(0),
+            ValueError,
+            "^max_contributions must be at least 1, got 0$",
+        ),
+        (
+            lambda: _checks.check_max_contributions(1.0),
+            TypeError,
+            "^max_contributions must be an integer, got 1.0$",
+        ),
+        (lambda: _checks.check_max_contributions(True), TypeError, "must be an integer, got True$"),
+        (lambda: _checks.check_max_contributions(np.True_), TypeError, "must be an integer"),
+    ],
+)
+def test_checks_reject_with_the_rule_and_what_came(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_checks_return_clean_values():
+    assert _checks.check_bounds(np.array([0, 5])) == (0.0, 5.0)
+    assert _checks.check_bounds([-1e308, 0]) == (-1e308, 0.0)
+    assert _checks.check_delta(0) == 0.0
+    count = _checks.check_max_contributions(np.int64(4))
+    assert (count, type(count)) == (4, int)
+
+
+# --- sensitivities --------------------------------------------------------------------------------
+
+VALUES = (0, 1, 2, None)  # None: a record that is left out, as NaN is
+
+
+def neighbor_pairs(relation, sizes, values):
+    """All pairs of neighboring data sets (tuples of records) of the sizes given."""
+    for n in sizes:
+        for x in itertools.combinations_with_replacement(range(len(values)), n):
+            if relation == "add-remove":
+                for extra in range(len(values)):
+                    yield [values[i] for i in x], [values[i] for i in (*x, extra)]
+            else:
+                for i, new in itertools.product(range(n), range(len(values))):
+                    y = (*x[:i], new, *x[i + 1 :])
+                    yield [values[i] for i in x], [values[i] for i in y]
+
+
+def joint_utility(x, outputs, q):
+    """-sum_j |n(o_{j-1}, o_j) - (q_j - q_{j-1}) n| in exact arithmetic."""
+    kept = [value for value in x if value is not None]
+    ranks = [0, *(sum(value < o for value in kept) for o in outputs), len(kept)]
+    levels = [0, *q, 1]
+    return -sum(
+        abs(ranks[j] - ranks[j - 1] - (levels[j] - levels[j - 1]) * len(kept))
+        for j in range(1, len(levels))
+    )
+
+
+def largest_change(relation, q, values):
+    cuts = [0, 0.5, 1.5, 2.5]
+    tuples = list(itertools.combinations_with_replacement(cuts, len(q)))
+    return max(
+        abs(joint_utility(x, o, q) - joint_utility(y, o, q))
+        for x, y in neighbor_pairs(relation, range(1, 6), values)
+        for o in tuples
+    )
+
+
+JOINT_LEVELS = [
+    [Fraction(1, 2)],
+    [Fraction(1, 4)],
+    [Fraction(1, 4), Fraction(1, 2)],
+    [Fraction(1, 8), Fraction(3, 4)],
+    [Fraction(0), Fraction(1, 2)],
+]
+
+
+@pytest.mark.parametrize("q", JOINT_LEVELS, ids=str)
+def test_joint_exp_sensitivity_add_remove_is_attained(q):
+    formula = privacy.joint_exp_sensitivity(np.array(q, dtype=float), "add-remove")
+    assert largest_change("add-remove", q, VALUES[:3]) == formula
+
+
+@pytest.mark.parametrize("q", JOINT_LEVELS, ids=str)
+def test_joint_exp_sensitivity_swap_covers_left_out_records(q):
+    formula = privacy.joint_exp_sensitivity(np.array(q, dtype=float), "swap")
+    assert formula == 2.0
+    assert largest_change("swap", q, VALUES) <= formula
+
+
+def test_joint_exp_sensitivity_swap_is_attained():
+    assert largest_change("swap", [Fraction(1, 4), Fraction(1, 2)], VALUES[:3]) == 2
+
+
+def single_change(relation, q, values):
+    def utility(x, o):
+        kept = [value for value in x if value is not None]
+        return -abs(sum(value < o for value in kept) - q * len(kept))
+
+    return max(
+        abs(utility(x, o) - utility(y, o))
+        for x, y in neighbor_pairs(relation, range(1, 6), values)
+        for o in (0, 0.5, 1.5, 2.5)
+    )
+
+
+@pytest.mark.parametrize(
+    "q", [Fraction(1, 2), Fraction(1, 8), Fraction(3, 4), Fraction(1)], ids=str
+)
+def test_ind_exp_sensitivity_is_attained(q):
+    level = np.array([float(q)])
+    add_remove = privacy.ind_exp_sensitivity(level, "add-remove")[0]
+    assert single_change("add-remove", q, VALUES[:3]) == add_remove
+    swap = privacy.ind_exp_sensitivity(level, "swap")[0]
+    assert single_change("swap", q, VALUES[:3]) == swap == 1.0
+    assert single_change("swap", q, VALUES) <= swap  # with records left out
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_add_remove_sensitivities_never_exceed_swap(q):
+    levels = Levels(q).values
+    for sensitivity in (privacy.joint_exp_sensitivity, privacy.ind_exp_sensitivity):
+        assert np.all(sensitivity(levels, "add-remove") <= sensitivity(levels, "swap"))
+
+
+# --- rates ----------------------------------------------------------------------------------------
+
+
+def test_joint_exp_rate_known_values():
+    q = np.array([0.25, 0.5])
+    assert privacy.joint_exp_rate(q, 2.0, "swap") == 2.0 / (2 * 2)
+    # the narrowest of the gaps 1/4, 1/4, 1/2 gives 2 (1 - 1/4) = 3/2
+    assert privacy.joint_exp_rate(q, 3.0, "add-remove") == 3.0 / (2 * 1.5)
+    assert privacy.joint_exp_rate(q, 3.0, "add-remove", 5) == 3.0 / (2 * 1.5 * 5)
+
+
+def test_ind_exp_rates_known_values():
+    q = np.array([0.25, 0.5])
+    assert privacy.ind_exp_rates(q, 1.0, 0.0, "swap").tolist() == [0.25, 0.25]
+    # epsilon / 2 each; sensitivities 3/4 and 1/2
+    expected = [0.5 / 1.5, 0.5 / 1.0]
+    assert privacy.ind_exp_rates(q, 1.0, 0.0, "add-remove") == pytest.approx(expected, rel=1e-15)
+    assert privacy.ind_exp_rates(q, 1.0, 0.0, "swap", 2).tolist() == [0.125, 0.125]
+    # rho = m e^2 / 8 = 2 * 4 / 8 at e = 2
+    assert privacy.ind_exp_rates(q, None, 0.0, "swap", rho=1.0).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_ind_exp_rates_with_delta_spend_the_optimal_range(k):
+    q = np.array([0.1, 0.5, 0.9])
+    rates = privacy.ind_exp_rates(q, 1.0, 1e-6, "swap", k)
+    each = privacy.bounded_range_epsilon_each(3, 1.0, 1e-6)
+    assert rates == pytest.approx(each / (2 * k), rel=1e-15)
+    # Group privacy on the result: (epsilon/k, delta') per record gives (epsilon, delta) to k.
+    shrunk = 1e-6 * math.expm1(1.0 / k) / math.expm1(1.0)
+    by_group = privacy.bounded_range_epsilon_each(3, 1.0 / k, shrunk)
+    assert rates[0] >= by_group / 2.0 * (1 - 1e-9)
+    assert math.isclose(rates[0], by_group / 2.0, rel_tol=1e-9) == (k == 1)
+
+
+def exact_law(x, q, rate, cuts):
+    """IndExp's law on unit-width cells between `cuts`: weight exp(-rate |r - q n|)."""
+    weights = np.array([math.exp(-rate * abs(sum(v < o for v in x) - q * len(x))) for o in cuts])
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("relation", BOTH)
+@pytest.mark.parametrize("k", [1, 2])
+def test_ind_exp_release_has_the_range_claimed_per_person(relation, k):
+    q, epsilon = 0.25, 1.5
+    rate = privacy.ind_exp_rates(np.array([q]), epsilon, 0.0, relation, k)[0]
+    cuts = [0, 0.5, 1.5, 2.5]
+    worst = 0.0
+    for n in range(k, 6):
+        for x in itertools.product(range(3), repeat=n):
+            base = list(x[:-k])
+            if relation == "add-remove":
+                others = [base]
+            else:
+                others = [base + list(new) for new in itertools.product(range(3), repeat=k)]
+            for y in others:
+                loss = np.log(exact_law(x, q, rate, cuts) / exact_law(y, q, rate, cuts))
+                worst = max(worst, np.ptp(loss))
+    assert epsilon * 0.5 < worst <= epsilon * (1 + 1e-12)
+
+
+# --- bounded range: Lemma 12 ----------------------------------------------------------------------
+
+
+def lemma_12(each, m, epsilon):
+    """The formula as printed, in 60 digits (each and epsilon taken as exact float64 numbers)."""
+    with mpmath.workdps(60):
+        each, epsilon = mpmath.mpf(each), mpmath.mpf(epsilon)
+        best = mpmath.mpf(0)
+        for ell in range(m + 1):
+            t = min(max((epsilon + (ell + 1) * each) / (m + 1), mpmath.mpf(0)), each)
+            p = (mpmath.exp(-t) - mpmath.exp(-each)) / (1 - mpmath.exp(-each))
+            best = max(
+                best,
+                mpmath.fsum(
+                    mpmath.binomial(m, i)
+                    * p ** (m - i)
+                    * (1 - p) ** i
+                    * max(mpmath.exp(m * t - i * each) - mpmath.exp(epsilon), 0)
+                    for i in range(m + 1)
+                ),
+            )
+        return best
+
+
+@pytest.mark.parametrize(
+    ("each", "m", "epsilon"),
+    [
+        (1.0, 1, 0.5),
+        (1.0, 1, 0.0),
+        (0.3, 5, 1.0),
+        (0.2, 30, 1.0),
+        (0.05, 120, 1.0),
+        (1e-6, 10, 1e-6),
+        (1e-9, 40, 1e-12),
+        (1.0, 10, 9.999999),  # u = ((m - l) e - epsilon)/(m + 1) cancels to 9e-8
+        (0.1, 10, 1.0 - 2**-50),  # ... and to a few roundings
+        (200.0, 3, 50.0),
+        (300.0, 12, 3000.0),
+        (1e4, 2, 1e4),
+        (5.0, 4, 1e-9),
+    ],
+)
+def test_bounded_range_delta_matches_lemma_12(each, m, epsilon):
+    expected = lemma_12(each, m, epsilon)
+    if expected > 1e-300:
+        assert abs(privacy.bounded_range_delta(each, m, epsilon) / expected - 1) < 1e-10
+    else:
+        assert privacy.bounded_range_delta(each, m, epsilon) <= 1e-299
+
+
+@given(each=st.floats(1e-6, 20), m=st.integers(1, 25), share=st.floats(0, 0.999))
+@settings(max_examples=60, deadline=None)
+def test_bounded_range_delta_matches_lemma_12_anywhere(each, m, share):
+    epsilon = each * m * share
+    expected = lemma_12(each, m, epsilon)
+    if expected > 1e-300:
+        assert abs(privacy.bounded_range_delta(each, m, epsilon) / expected - 1) < 1e-10
+
+
+def pair(each, t):
+    """The extreme pair of range `each`: log ratios t and t - each, in that order."""
+    p = (math.exp(-t) - math.exp(-each)) / -math.expm1(-each)
+    return np.array([p * math.exp(t), (1 - p) * math.exp(t - each)]), np.array([p, 1 - p])
+
+
+def enumerated_delta(each, ts, epsilon):
+    """sum over all outputs of max(P - e^epsilon Q, 0) for the product of the pairs."""
+    first, second = np.ones(1), np.ones(1)
+    for t in ts:
+        p, q = pair(each, t)
+        first, second = np.outer(first, p).ravel(), np.outer(second, q).ravel()
+    assert first.sum() == pytest.approx(1) and second.sum() == pytest.approx(1)
+    return np.maximum(first - math.exp(epsilon) * second, 0).sum()
+
+
+@pytest.mark.parametrize("m", [1, 2, 3])
+@pytest.mark.parametrize(("each", "epsilon"), [(1.0, 0.5), (1.0, 0.9), (0.4, 0.3), (2.0, 0.1)])
+def test_bounded_range_delta_is_attained_and_never_exceeded(m, each, epsilon):
+    delta = privacy.bounded_range_delta(each, m, epsilon)
+    grid = np.linspace(0, each, 25)
+    for ts in itertools.combinations_with_replacement(grid, m):  # t may differ between mechanisms
+        assert enumerated_delta(each, ts, epsilon) <= delta * (1 + 1e-12)
+    candidates = [(epsilon + (ell + 1) * each) / (m + 1) for ell in range(m + 1)]
+    attained = max(enumerated_delta(each, [min(t, each)] * m, epsilon) for t in candidates)
+    assert attained == pytest.approx(delta, rel=1e-12)
+
+
+def test_bounded_range_delta_of_one_mechanism_in_closed_form():
+    # m = 1, l = 0: u = (e - epsilon)/2, and P (1 - exp(-u)) with P = (1 - exp(-u))/(1 - exp(-e))
+    u = (3.0 - 0.5) / 2
+    expected = (1 - math.exp(-u)) ** 2 / (1 - math.exp(-3.0))
+    assert privacy.bounded_range_delta(3.0, 1, 0.5) == pytest.approx(expected, rel=1e-14)
+    assert privacy.bounded_range_delta(0.5, 1, 0.5) == 0.0
+    assert privacy.bounded_range_delta(0.5, 1, 3.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("each", "m", "epsilon"), [(1e4, 10_000, 1e4), (1.0, 10_000, 1e4), (0.01, 10_000, 1.0)]
+)
+def test_bounded_range_delta_stays_finite_at_extremes(each, m, epsilon):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        delta = privacy.bounded_range_delta(each, m, epsilon)
+    assert 0.0 <= delta <= 1.0
+
+
+def test_bounded_range_delta_blocks_agree_with_one_block(monkeypatch):
+    whole = privacy.bounded_range_delta(0.05, 300, 1.0)
+    monkeypatch.setattr(privacy, "_BLOCK", 1)  # one l at a time, in the order of the bound
+    assert privacy.bounded_range_delta(0.05, 300, 1.0) == pytest.approx(whole, rel=1e-13)
+
+
+@pytest.mark.parametrize("each", [0.003, 0.05, 0.5, 4.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 5.0])
+def test_bounded_range_delta_search_skips_no_maximum(each, epsilon, monkeypatch):
+    m = 40
+    monkeypatch.setattr(privacy, "_BLOCK", 1)  # so that the bound decides at every l
+    expected = lemma_12(each, m, epsilon)
+    if expected:
+        assert abs(privacy.bounded_range_delta(each, m, epsilon) / expected - 1) < 1e-10
+    else:
+        assert privacy.bounded_range_delta(each, m, epsilon) == 0.0
+
+
+@given(
+    m=st.integers(1, 60),
+    epsilon=st.floats(1e-3, 50),
+    log_delta=st.floats(math.log(1e-200), math.log(0.5)),
+)
+@settings(max_examples=60, deadline=None)
+def test_bounded_range_epsilon_each_is_the_largest(m, epsilon, log_delta):
+    delta = math.exp(log_delta)
+    each = privacy.bounded_range_epsilon_each(m, epsilon, delta)
+    assert each >= math.nextafter(epsilon / m, 0.0)
+    assert privacy.bounded_range_delta(each, m, epsilon) <= delta
+    assert privacy.bounded_range_delta(each * (1 + 1e-9), m, epsilon) > delta
+
+
+@given(
+    m=st.integers(1, 60),
+    each=st.floats(1e-3, 10),
+    log_delta=st.floats(math.log(1e-200), math.log(0.5)),
+)
+@settings(max_examples=60, deadline=None)
+def test_bounded_range_epsilon_is_the_smallest(m, each, log_delta):
+    delta = math.exp(log_delta)
+    epsilon = privacy.bounded_range_epsilon(m, each, delta)
+    assert 0.0 <= epsilon <= math.nextafter(m * each, math.inf)
+    assert privacy.bounded_range_delta(each, m, epsilon) <= delta
+    if epsilon > 0.0:
+        below = max(0.0, epsilon - 1e-8 * m * each)
+        assert privacy.bounded_range_delta(each, m, below) > delta
+
+
+def test_bounded_range_inverses_at_delta_zero_are_basic():
+    assert privacy.bounded_range_epsilon_each(4, 1.0, 0.0) == 0.25
+    assert privacy.bounded_range_epsilon(4, 0.25, 0.0) == 1.0
+
+
+def test_bounded_range_inverses_where_delta_buys_nothing():
+    # For m = 1 delta falls like (e - epsilon)^2: 5e-324 buys about 1e-162, less than rounding.
+    assert privacy.bounded_range_epsilon_each(1, 1.0, 5e-324) == pytest.approx(1.0, rel=1e-15)
+    assert privacy.bounded_range_epsilon(1, 1.0, 5e-324) == pytest.approx(1.0, rel=1e-15)
+    # Three times this number is not a float64, and the product is rounded down.
+    each = 6.092758432721345
+    assert (
+        Fraction(3 * each)
+        < 3 * Fraction(each)
+        <= Fraction(privacy.bounded_range_epsilon(3, each, 0.0))
+    )
+    # One fiftieth is rounded up.
+    assert Fraction(1 / 50) > Fraction(1, 50)
+    assert Fraction(privacy.bounded_range_epsilon_each(50, 1.0, 0.0)) <= Fraction(1, 50)
+
+
+def test_bounded_range_epsilon_is_zero_where_delta_covers_all():
+    tv = privacy.bounded_range_delta(0.1, 1, 0.0)  # the total variation distance, tanh(e/4)
+    assert tv == pytest.approx(math.tanh(0.1 / 4), rel=1e-13)
+    assert privacy.bounded_range_epsilon(1, 0.1, tv * 1.01) == 0.0
+    assert privacy.bounded_range_epsilon(1, 0.1, tv * 0.99) > 0.0
+
+
+def naive_delta(each, m, epsilon):
+    """Lemma 12 in plain float64, as a calculator on a grid would evaluate it."""
+    i = np.arange(m + 1)
+    best = 0.0
+    for ell in i:
+        t = min(max((epsilon + (ell + 1) * each) / (m + 1), 0.0), each)
+        p = (math.exp(-t) - math.exp(-each)) / (1 - math.exp(-each))
+        gain = np.maximum(np.exp(m * t - i * each) - math.exp(epsilon), 0.0)
+        best = max(best, float((binom(m, i) * p ** (m - i) * (1 - p) ** i * gain).sum()))
+    return best
+
+
+@pytest.mark.parametrize("m", [2, 5, 9, 29])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_bounded_range_epsilon_each_agrees_with_a_grid_of_one_hundredth(m, epsilon):
+    each = privacy.bounded_range_epsilon_each(m, epsilon, 1e-6)
+    on_grid = [
+        value
+        for value in np.arange(epsilon / m - 0.01, epsilon, 0.01)
+        if value > 0 and naive_delta(value, m, epsilon) <= 1e-6
+    ]
+    assert max(on_grid) <= each < max(on_grid) + 0.01
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: privacy.bounded_range_delta(0.0, 1, 1.0), "^epsilon_each must be positive"),
+        (lambda: privacy.bounded_range_delta(1.0, 0, 1.0), "^m must be at least 1, got 0$"),
+        (lambda: privacy.bounded_range_delta(1.0, 1, -1.0), "^epsilon must be finite and not neg"),
+        (lambda: privacy.bounded_range_epsilon_each(1, 0.0, 0.1), "^epsilon must be positive"),
+        (lambda: privacy.bounded_range_epsilon_each(1, 1.0, 1.0), "^delta must lie in"),
+        (lambda: privacy.bounded_range_epsilon(0, 1.0, 0.1), "^m must be at least 1"),
+        (lambda: privacy.bounded_range_epsilon(1, math.inf, 0.1), "^epsilon_each must be positive"),
+        (
+            lambda: privacy.zcdp_epsilon(-1.0, 0.1),
+            "^rho must be finite and not negative, got -1.0$",
+        ),
+        (lambda: privacy.zcdp_epsilon(1.0, 0.0), "^delta must be positive to turn rho into eps"),
+        (lambda: privacy.zcdp_rho(1.0, 0.0), "^delta must be positive to turn epsilon into rho"),
+        (lambda: privacy.zcdp_rho(0.0, 0.1), "^epsilon must be positive"),
+        (
+            lambda: privacy.resolve_epsilon(None, None),
+            "^exactly one of epsilon and rho .* got neither$",
+        ),
+        (lambda: privacy.resolve_epsilon(1.0, 1.0), "^exactly one of epsilon and rho .* got both$"),
+        (
+            lambda: privacy.ind_exp_epsilon_each(2, None, 0.1, 1.0),
+            "^delta must be 0 with rho, got 0.1$",
+        ),
+        (
+            lambda: privacy.joint_exp_rate(np.array([0.5]), 1.0, "swap", 0),
+            "^max_contributions must",
+        ),
+        (
+            lambda: privacy.joint_exp_sensitivity(np.array([0.5]), "both"),
+            "^neighbors must be one of",
+        ),
+        (lambda: privacy.ind_exp_sensitivity(np.array([0.5]), "both"), "^neighbors must be one of"),
+    ],
+)
+def test_formulas_reject(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+# --- zCDP -----------------------------------------------------------------------------------------
+
+
+def renyi(p, q, alpha):
+    return math.log(np.sum(p**alpha * q ** (1 - alpha))) / (alpha - 1)
+
+
+@pytest.mark.parametrize("each", [0.1, 1.0, 3.0])
+def test_range_squared_over_eight_bounds_renyi_divergence(each):
+    ratios = [
+        renyi(*pair(each, t), alpha) / alpha
+        for t in np.linspace(0.01, 0.99, 99) * each
+        for alpha in (1.001, 1.1, 1.5, 2.0, 4.0, 16.0)
+    ]
+    rho = guarantee("joint_exp", epsilon=each).rho
+    assert max(ratios) <= rho
+    if each == 0.1:  # asymptotically exact for small ranges
+        assert max(ratios) > 0.99 * rho
+
+
+def grid_epsilon(rho, delta):
+    """inf over a fine grid of alpha of the conversion of [CKS20], solved for epsilon, 40 digits."""
+    with mpmath.workdps(40):
+        rho, delta = mpmath.mpf(rho), mpmath.mpf(delta)
+
+        def at(beta):  # delta = exp(beta (alpha rho - eps)) / beta * (1 - 1/alpha)^alpha
+            alpha = 1 + beta
+            return alpha * rho - mpmath.log(delta * beta * (1 - 1 / alpha) ** -alpha) / beta
+
+        centre = mpmath.sqrt(-mpmath.log(delta) / rho)
+        return min(at(centre * mpmath.mpf(10) ** (k / mpmath.mpf(500))) for k in range(-1000, 501))
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.01, 0.125, 0.5, 3.0, 200.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.01])
+def test_zcdp_epsilon_matches_a_fine_grid_of_orders(rho, delta):
+    expected = grid_epsilon(rho, delta)
+    epsilon = privacy.zcdp_epsilon(rho, delta)
+    if expected <= 0:
+        assert epsilon == 0.0
+    else:
+        assert epsilon <= expected * (1 + mpmath.mpf(1e-12))  # no grid point is better
+        assert abs(epsilon / expected - 1) < 2e-5  # and the grid comes that close
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+def test_zcdp_epsilon_of_nothing_is_nothing():
+    assert privacy.zcdp_epsilon(0.0, 1e-6) == 0.0
+    assert privacy.zcdp_epsilon(0.001, 0.5) == 0.0
+
+
+@given(epsilon=st.floats(1e-4, 1e3), log_delta=st.floats(math.log(1e-200), math.log(0.9)))
+@settings(deadline=None)
+def test_zcdp_rho_is_the_largest(epsilon, log_delta):
+    delta = math.exp(log_delta)
+    rho = privacy.zcdp_rho(epsilon, delta)
+    assert privacy.zcdp_epsilon(rho, delta) <= epsilon
+    assert privacy.zcdp_epsilon(rho * (1 + 1e-9), delta) > epsilon
+
+
+# --- Guarantee ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"epsilon": -1.0}, ValueError, "^epsilon must be finite and not negative, got -1.0$"),
+        ({"epsilon": math.inf}, ValueError, "^epsilon must be finite"),
+        ({"epsilon": "1"}, TypeError, "^epsilon must be a real number"),
+        ({"epsilon": 1.0, "delta": 1.0}, ValueError, "^delta must lie in"),
+        ({"epsilon": 1.0, "rho": -1.0}, ValueError, "^rho must be finite and not negative"),
+        ({"epsilon": 1.0, "bounded_range": math.nan}, ValueError, "^bounded_range must be finite"),
+        ({"epsilon": 1.0, "neighbors": "x"}, ValueError, "^neighbors must be one of"),
+        (
+            {"epsilon": 1.0, "composition": None},
+            TypeError,
+            "^composition must be a string, got None",
+        ),
+        ({"epsilon": None}, ValueError, "^a guarantee must state epsilon or rho, got neither$"),
+        (
+            {"epsilon": None, "rho": 1.0, "delta": 0.1},
+            ValueError,
+            "^delta must be 0 without epsilon, got 0.1$",
+        ),
+        (
+            {"epsilon": None, "rho": 1.0, "bounded_range": 1.0},
+            ValueError,
+            "^epsilon must be given with bounded_range",
+        ),
+    ],
+)
+def test_guarantee_class_rejects(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Guarantee(**arguments)
+
+
+def test_guarantee_is_frozen_and_clean():
+    made = Guarantee(1, rho=2)
+    assert made == Guarantee(1.0, 0.0, 2.0, None, "swap", "")
+    assert type(made.epsilon) is float
+    with pytest.raises(AttributeError):
+        made.epsilon = 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rho"),
+    [
+        ({"epsilon": 2.0}, 2.0),  # epsilon^2 / 2
+        ({"epsilon": 2.0, "bounded_range": 2.0}, 0.5),  # b^2 / 8
+        ({"epsilon": 2.0, "bounded_range": 2.0, "rho": 0.25}, 0.25),
+        ({"epsilon": 2.0, "delta": 0.1}, None),
+        ({"epsilon": None, "rho": 3.0}, 3.0),
+    ],
+)
+def test_implied_rho_is_the_smallest(arguments, rho):
+    assert Guarantee(**arguments).implied_rho == rho
+
+
+def test_to_swap_is_group_privacy_of_two():
+    start = Guarantee(0.5, 1e-6, 0.25, 2.0, "add-remove", "basic")
+    end = start.to("swap")
+    # two steps: P <= e^eps (e^eps R + delta) + delta
+    expected = Guarantee(1.0, 1e-6 * (1 + math.exp(0.5)), 1.0, 4.0, "swap", "basic + group-privacy")
+    assert end == expected
+    assert start.to("add-remove") is start
+    assert Guarantee(None, rho=1.0, neighbors="add-remove").to("swap").rho == 4.0
+    assert Guarantee(1.0, neighbors="add-remove").to("swap").composition == "group-privacy"
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.5])
+def test_to_swap_holds_for_an_enumerated_path(rate, epsilon):
+    # Data sets x + a, x, x + b: each next one is an addition or a removal away, the ends a swap.
+    weights = [np.exp(-rate * np.abs(np.arange(4) - centre)) for centre in (0.5, 1.2, 2.0)]
+    laws = [w / w.sum() for w in weights]
+    orders = np.array([1.01, 1.5, 2.0, 5.0, 20.0])
+
+    def statements(pairs, at):
+        both = [*pairs, *((q, p) for p, q in pairs)]
+        delta = max(np.maximum(p - math.exp(at) * q, 0).sum() for p, q in both)
+        rho = max(renyi(p, q, alpha) / alpha for p, q in both for alpha in orders)
+        return delta, rho, max(np.ptp(np.log(p / q)) for p, q in both)
+
+    delta, rho, span = statements([laws[:2], laws[1:]], epsilon)
+    swap = Guarantee(epsilon, delta, rho, neighbors="add-remove").to("swap")
+    span = Guarantee(span, bounded_range=span, neighbors="add-remove").to("swap").bounded_range
+    whole = statements([(laws[0], laws[2])], swap.epsilon or 0.0)
+    assert whole[1] <= swap.rho
+    assert whole[2] <= span * (1 + 1e-12)
+    if swap.epsilon is not None:  # else delta (1 + exp(epsilon)) reached 1
+        assert whole[0] <= swap.delta
+
+
+def test_to_swap_drops_a_delta_that_says_nothing():
+    assert Guarantee(800.0, 0.1, 1.0, neighbors="add-remove").to("swap").epsilon is None
+    kept = Guarantee(5.0, 0.5, 1.0, 6.0, "add-remove").to("swap")
+    assert (kept.epsilon, kept.delta) == (12.0, 0.0)  # twice the range, which is pure
+    with pytest.raises(ValueError, match=r"^delta \(1 \+ exp.* must be below 1"):
+        Guarantee(1.0, 0.5, neighbors="add-remove").to("swap")
+
+
+def test_to_add_remove_is_refused():
+    with pytest.raises(ValueError, match=r"takes the number of records as public"):
+        Guarantee(1.0).to("add-remove")
+    with pytest.raises(ValueError, match=r"^neighbors must be one of"):
+        Guarantee(1.0).to("both")
+
+
+def test_dp_event_classes():
+    dp_accounting = pytest.importorskip("dp_accounting", reason="extra 'accounting' not installed")
+    assert guarantee("joint_exp", epsilon=2.0).dp_event == dp_accounting.ZCDpEvent(0.5)
+    assert Guarantee(None, rho=0.25).dp_event == dp_accounting.ZCDpEvent(0.25)
+    pure = Guarantee(1.5).dp_event
+    assert isinstance(pure, dp_accounting.RandomizedResponseDpEvent)
+    p = pure.noise_parameter
+    assert (1 - p + p / 2) / (p / 2) == pytest.approx(math.exp(1.5), rel=1e-14)
+    moved = Guarantee(2.0, neighbors="add-remove").dp_event
+    assert moved == dp_accounting.ZCDpEvent(2.0)
+    assert isinstance(Guarantee(1.0, 1e-6).dp_event, dp_accounting.UnsupportedDpEvent)
+
+
+def test_dp_event_composes_to_our_zcdp_conversion():
+    rdp = pytest.importorskip("dp_accounting.rdp", reason="extra 'accounting' not installed")
+    import dp_accounting
+
+    accountant = rdp.RdpAccountant(
+        orders=list(np.linspace(1.5, 40, 2000)),
+        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE,
+    )
+    accountant.compose(guarantee("joint_exp", epsilon=1.0).dp_event, 10)
+    ours = privacy.zcdp_epsilon(10 / 8, 1e-6)
+    assert accountant.get_epsilon(1e-6) == pytest.approx(ours, rel=1e-4)
+
+
+def test_dp_event_names_the_extra(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "dp_accounting":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'dpq_fast\[accounting\]'"):
+        _ = Guarantee(1.0).dp_event
+
+
+# --- guarantee() ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", BOTH)
+@pytest.mark.parametrize("k", [1, 3])
+def test_guarantee_joint_exp(relation, k):
+    made = guarantee("joint_exp", epsilon=2.0, delta=1e-6, neighbors=relation, max_contributions=k)
+    assert made == Guarantee(2.0, 0.0, 0.5, 2.0, relation, "")
+    # sqrt(8 rho) = 2 at rho = 1/2: the same release
+    assert guarantee("joint_exp", rho=0.5, neighbors=relation) == made
+
+
+def test_guarantee_ind_exp():
+    q = [0.5, 0.25, 0.25, 0.75]  # three distinct levels
+    pure = guarantee("ind_exp", q=q, epsilon=3.0)
+    assert pure == Guarantee(3.0, 0.0, 3 * 1.0 / 8, 3.0, "swap", "basic")
+    assert guarantee("ind_exp", q=Levels(q), epsilon=3.0) == pure
+    each = privacy.bounded_range_epsilon_each(3, 3.0, 1e-6)
+    mixed = guarantee("ind_exp", q=q, epsilon=3.0, delta=1e-6, neighbors="add-remove")
+    assert mixed == Guarantee(
+        3.0, 1e-6, 3 * each * each / 8, 3 * each, "add-remove", "bounded-range"
+    )
+    # each = sqrt(8 rho / 3) = 2 at rho = 3/2
+    zcdp = guarantee("ind_exp", q=q, rho=1.5)
+    assert zcdp == Guarantee(6.0, 0.0, 1.5, 6.0, "swap", "zcdp")
+    assert guarantee("ind_exp", q=0.5, epsilon=1.0).composition == ""
+    assert guarantee("ind_exp", q=0.5, rho=0.5) == Guarantee(2.0, 0.0, 0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "message"),
+    [
+        ("nope", {}, "^method must be one of 'joint_exp', 'ind_exp', got 'nope'$"),
+        ("joint_exp", {}, "^exactly one of epsilon and rho must be given, got neither$"),
+        ("joint_exp", {"epsilon": 1.0, "rho": 1.0}, "got both$"),
+        ("joint_exp", {"epsilon": 1.0, "delta": 2.0}, "^delta must lie in"),
+        ("joint_exp", {"epsilon": 1.0, "max_contributions": 0}, "^max_contributions must be at"),
+        ("joint_exp", {"rho": -1.0}, "^rho must be positive"),
+        ("ind_exp", {"epsilon": 1.0}, "^q must be given for method 'ind_exp', got None$"),
+        ("ind_exp", {"epsilon": 1.0, "q": 2.0}, "^q must lie in"),
+        ("ind_exp", {"rho": 1.0, "delta": 0.1, "q": 0.5}, "^delta must be 0 with rho"),
+        ("ind_exp", {"epsilon": 1.0, "q": 0.5, "neighbors": "x"}, "^neighbors must be one of"),
+        ("ind_exp", {"epsilon": 1.0, "q": 0.5, "max_contributions": 0}, "^max_contributions"),
+    ],
+)
+def test_guarantee_rejects(method, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        guarantee(method, **parameters)
+
+
+# --- compose --------------------------------------------------------------------------------------
+
+
+def test_compose_basic_sums():
+    total = compose([Guarantee(0.1, 1e-7)] * 10)
+    assert (total.epsilon, total.delta) == (1.0, 1e-6)
+    assert (total.composition, total.rho) == ("basic", None)
+    assert compose([Guarantee(1.0), Guarantee(2.0)]).rho == 0.5 + 2.0  # epsilon^2 / 2
+
+
+def test_compose_takes_the_best_theorem():
+    many = [guarantee("joint_exp", epsilon=0.1)] * 100
+    basic = compose(many)
+    assert basic.composition == "basic"
+    assert basic.epsilon == pytest.approx(10.0, rel=1e-15)
+    adaptive = compose(many, delta=1e-6)
+    assert (adaptive.composition, adaptive.delta) == ("zcdp", 1e-6)
+    assert adaptive.epsilon == privacy.zcdp_epsilon(adaptive.rho, 1e-6)
+    assert adaptive.rho == pytest.approx(100 * 0.01 / 8, rel=1e-14)
+    assert adaptive.bounded_range is None
+    fixed = compose(many, delta=1e-6, adaptive=False)
+    assert fixed.composition == "bounded-range"
+    assert fixed.epsilon == privacy.bounded_range_epsilon(100, 0.1, 1e-6)
+    assert fixed.epsilon < adaptive.epsilon < basic.epsilon
+    assert fixed.bounded_range == pytest.approx(10.0)
+
+
+def test_compose_prefers_basic_where_it_is_better():
+    total = compose([Guarantee(0.5, rho=0.1), Guarantee(0.5, rho=0.1)], delta=1e-9)
+    assert (total.epsilon, total.delta, total.composition) == (1.0, 0.0, "basic")
+    assert total.rho == 0.2
+
+
+def test_compose_bounded_range_needs_equal_ranges_and_the_promise():
+    parts = [guarantee("joint_exp", epsilon=e) for e in [0.1] * 60 + [0.2]]
+    assert compose(parts, delta=1e-6, adaptive=False).composition == "zcdp"
+    assert compose(parts[:60], delta=1e-6).composition == "zcdp"
+    assert compose(parts[:60], delta=0.0, adaptive=False).composition == "basic"
+
+
+def test_compose_own_deltas():
+    parts = [Guarantee(1.0, 1e-6), Guarantee(1.0, 2e-6)]
+    assert compose(parts, delta=1e-3).delta == pytest.approx(3e-6)
+    with pytest.raises(ValueError, match=r"^delta must be at least the sum .* got 1e-06$"):
+        compose(parts, delta=1e-6)
+    # their rho needs none of the deltas
+    parts = [Guarantee(1.0, 1e-6, rho=0.01), Guarantee(1.0, 2e-6, rho=0.01)]
+    assert compose(parts, delta=1e-7).composition == "zcdp"
+
+
+def test_compose_rho_alone():
+    parts = [Guarantee(None, rho=0.1), Guarantee(None, rho=0.2)]
+    total = compose(parts)
+    assert (total.epsilon, total.delta, total.composition) == (None, 0.0, "zcdp")
+    assert total.rho == math.fsum([0.1, 0.2])
+    converted = compose(parts, delta=1e-6)
+    assert converted.epsilon == privacy.zcdp_epsilon(total.rho, 1e-6)
+
+
+def test_compose_rho_alone_with_a_release_that_has_none():
+    parts = [Guarantee(1.0, 4e-7), Guarantee(None, rho=0.1), Guarantee(None, rho=0.2)]
+    total = compose(parts, delta=1e-6)
+    share = (1e-6 - 4e-7) / 2
+    expected = 1.0 + privacy.zcdp_epsilon(0.1, share) + privacy.zcdp_epsilon(0.2, share)
+    assert total.epsilon == pytest.approx(expected, rel=1e-15)
+    assert (total.delta, total.composition, total.rho) == (1e-6, "basic", None)
+    with pytest.raises(ValueError, match=r"^delta must be positive to state an epsilon"):
+        compose(parts)
+    with pytest.raises(ValueError, match=r"^delta must be more than the sum of the deltas"):
+        compose(parts, delta=4e-7)
+
+
+def test_compose_relations():
+    mixed = [Guarantee(1.0), Guarantee(1.0, neighbors="add-remove")]
+    with pytest.raises(ValueError, match=r"^neighbors must be given to compose .* different rel"):
+        compose(mixed)
+    total = compose(mixed, neighbors="swap")
+    assert (total.epsilon, total.neighbors) == (3.0, "swap")
+    with pytest.raises(ValueError, match=r"takes the number of records as public"):
+        compose(mixed, neighbors="add-remove")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: compose([]),
+            ValueError,
+            "^guarantees must hold at least one guarantee, got none$",
+        ),
+        (
+            lambda: compose([1.0]),
+            TypeError,
+            "^guarantees must hold Guarantee objects, .* type float$",
+        ),
+        (lambda: compose([Guarantee(1.0)], delta=1.0), ValueError, "^delta must lie in"),
+        (
+            lambda: compose([Guarantee(1.0, 0.6)] * 2),
+            ValueError,
+            "^the sum of the deltas must be below 1, got 1.2$",
+        ),
+    ],
+)
+def test_compose_rejects(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@given(
+    st.lists(st.sampled_from([0.01, 0.1, 0.5, 2.0]), min_size=1, max_size=8),
+    st.sampled_from([1e-12, 1e-6, 1e-2]),
+    st.booleans(),
+)
+@settings(deadline=None)
+def test_compose_is_never_worse_than_basic(epsilons, delta, adaptive):
+    parts = [guarantee("joint_exp", epsilon=epsilon) for epsilon in epsilons]
+    best = compose(parts, delta=delta, adaptive=adaptive)
+    assert best.epsilon <= math.fsum(epsilons)
+    assert best.delta <= delta
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 0.8])
+def test_compose_non_adaptive_holds_for_enumerated_pairs(epsilon):
+    total = compose([guarantee("joint_exp", epsilon=epsilon)] * 3, delta=0.01, adaptive=False)
+    for ts in itertools.product(np.linspace(0, epsilon, 9), repeat=3):
+        assert enumerated_delta(epsilon, ts, total.epsilon) <= total.delta
+
+
+# --- Accountant -----------------------------------------------------------------------------------
+
+
+def test_accountant_takes_ten_tenths_and_no_more():
+    accountant = Accountant(1.0)
+    for _ in range(10):
+        with accountant.charge(Guarantee(0.1)):
+            pass
+    assert accountant.spent == Guarantee(1.0, composition="basic")
+    assert accountant.remaining == Guarantee(0.0)
+    assert accountant.history == (Guarantee(0.1),) * 10
+    with pytest.raises(BudgetExceeded, match="fit the budget") as refused:
+        with accountant.charge(Guarantee(0.001)):
+            pytest.fail("the block must not run")
+    assert str(refused.value) == (
+        "a release must fit the budget of epsilon=1.0, delta=0.0, "
+        "of which epsilon=1.0, delta=0.0 is spent, got epsilon=0.001, delta=0.0"
+    )
+    assert len(accountant.history) == 10
+
+
+def test_accountant_tolerance_is_relative_1e_12():
+    for excess, fits in [(0.5e-12, True), (2e-12, False)]:
+        accountant = Accountant(1e-3, 1e-6)
+        request = Guarantee(1e-3 * (1 + excess), 1e-6)
+        if fits:
+            with accountant.charge(request):
+                pass
+        else:
+            with pytest.raises(BudgetExceeded), accountant.charge(request):
+                pass
+
+
+def test_accountant_counts_delta():
+    accountant = Accountant(10.0, 1e-6)
+    with accountant.charge(Guarantee(1.0, 1e-6)):
+        pass
+    with pytest.raises(BudgetExceeded), accountant.charge(Guarantee(1.0, 1e-12)):
+        pass
+    with accountant.charge(Guarantee(1.0)):
+        pass
+    assert (accountant.spent.epsilon, accountant.spent.delta) == (2.0, 1e-6)
+
+
+def test_accountant_gives_back_when_the_block_raises():
+    accountant = Accountant(1.0)
+    with pytest.raises(KeyError), accountant.charge(Guarantee(1.0)):
+        assert accountant.remaining.epsilon == 0.0  # reserved while under way
+        assert accountant.history == ()
+        with pytest.raises(BudgetExceeded), accountant.charge(Guarantee(0.5)):
+            pass
+        raise KeyError
+    assert accountant.remaining.epsilon == 1.0
+    assert accountant.history == ()
+    with accountant.charge(accountant.remaining):
+        pass
+
+
+def test_accountant_zcdp_keeps_rho():
+    accountant = Accountant(2.0, 1e-6, composition="zcdp")
+    budget = privacy.zcdp_rho(2.0, 1e-6)
+    assert accountant.spent.epsilon == 0.0
+    assert accountant.remaining == Guarantee(None, rho=budget)
+    release = guarantee("joint_exp", epsilon=0.1)  # 0.1^2/8 each
+    count = 0
+    while accountant.remaining.rho >= release.rho:
+        with accountant.charge(release):
+            count += 1
+    assert count == int(budget / release.rho)
+    assert count * 0.1 > 2.0  # more than the basic sum would allow
+    assert accountant.spent.epsilon <= 2.0
+    assert accountant.spent.rho == pytest.approx(count * release.rho)
+    with pytest.raises(BudgetExceeded, match=r"^a release must fit the budget of rho="):
+        with accountant.charge(release):
+            pass
+    with pytest.raises(ValueError, match=r"^a release must state rho .* delta=1e-09$"):
+        with accountant.charge(Guarantee(1.0, 1e-9)):
+            pass
+
+
+def test_accountant_basic_needs_epsilon():
+    with pytest.raises(ValueError, match=r"^a release must state epsilon .* got rho=0.1 alone$"):
+        with Accountant(1.0).charge(Guarantee(None, rho=0.1)):
+            pass
+
+
+def test_accountant_relations():
+    other = Guarantee(0.5, neighbors="add-remove")
+    with pytest.raises(
+        ValueError, match=r"^the guarantee must be under 'swap'.* got 'add-remove'$"
+    ):
+        with Accountant(1.0).charge(other):
+            pass
+    accountant = Accountant(1.0, convert=True)
+    with accountant.charge(other):
+        pass
+    assert accountant.spent.epsilon == 1.0
+    assert accountant.neighbors == accountant.history[0].neighbors == "swap"
+    with pytest.raises(ValueError, match=r"takes the number of records as public"):
+        with Accountant(1.0, neighbors="add-remove", convert=True).charge(Guarantee(0.5)):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Accountant(0.0), ValueError, "^epsilon must be positive"),
+        (lambda: Accountant(1.0, -0.1), ValueError, "^delta must lie in"),
+        (lambda: Accountant(1.0, neighbors="x"), ValueError, "^neighbors must be one of"),
+        (
+            lambda: Accountant(1.0, composition="best"),
+            ValueError,
+            "^composition must be one of 'basic', 'zcdp', got 'best'$",
+        ),
+        (
+            lambda: Accountant(1.0, composition="zcdp"),
+            ValueError,
+            "^delta must be positive for composition 'zcdp', got 0.0$",
+        ),
+        (
+            lambda: Accountant(1.0).charge(1.0).__enter__(),
+            TypeError,
+            "^guarantee must be a Guarantee, got float$",
+        ),
+        (
+            lambda: charged(1.0, Guarantee(1.0)),
+            TypeError,
+            "^accountant must be an Accountant, got float$",
+        ),
+    ],
+)
+def test_accountant_rejects(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_accountant_under_eight_racing_threads_spends_exactly_its_budget():
+    accountant = Accountant(10.0)
+    start = threading.Barrier(8)
+    taken = [0] * 8
+
+    def race(thread):
+        start.wait()
+        for attempt in range(50):
+            try:
+                with accountant.charge(Guarantee(0.1)):
+                    if attempt % 3 == 0:
+                        raise LookupError
+                    taken[thread] += 1
+            except (BudgetExceeded, LookupError):
+                pass
+
+    threads = [threading.Thread(target=race, args=(thread,)) for thread in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(taken) == len(accountant.history) == 100
+    assert accountant.remaining.epsilon == 0.0
+
+
+def test_charged_without_an_accountant_does_nothing():
+    with charged(None, Guarantee(1e9)), charged(None, Guarantee(1.0)):
+        pass
+    accountant = Accountant(1.0)
+    with charged(accountant, Guarantee(0.25)):
+        pass
+    assert accountant.remaining.epsilon == 0.75
