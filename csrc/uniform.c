@@ -3,7 +3,7 @@
 #include <math.h>
 
 #define LN2 0.693147180559945309417
-#define MAX_ZERO_BITS 1024 /* a generator stuck at zero must not hang the caller */
+#define MAX_ZERO_BITS 65536 /* a generator stuck at zero must not hang the caller */
 
 static uint64_t
 next_word(bitgen_t *rng)

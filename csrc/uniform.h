@@ -12,7 +12,7 @@
  *   rng          IN OUT, the caller holds its lock
  *
  * Draws     one 64-bit word; another while all bits so far are zero, and one more if fewer than
- *           52 bits follow the leading one. Gives up on zeros after 1024 bits.
+ *           52 bits follow the leading one. Gives up on zeros after 65536 bits.
  * Returns   a number < 0; V itself may be far below the smallest float64.
  * Accuracy  V is a random exponent and a 53-bit mantissa: events of probability 2^-1000 happen
  *           with that probability. A 53-bit uniform would cut them to nothing.

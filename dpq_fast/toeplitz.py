@@ -4,12 +4,14 @@ The paper's way to a level's sums ([GJK21] §3.3): with one index per rank, zero
 included, the matrix phi has constant diagonals, and its product with a row is a convolution. An
 FFT gets it right to about 1e-16 of its *largest* entry; privacy lives in the others. So
 
-* the factors are tilted exponentially (as for accurate convolutions of non-negative vectors,
-  Wilson and Keich 2016): once so that the product is flat above the target, once below. Over the
-  potentials of csrc/scan.h this is exact, not a bound: for v >= 0
-  dist(u, [0, v]) = max(-u, 0) + max(u - v, 0), which is a factor of u times a factor of v - u,
-  since where both terms of the right side are positive u < 0 <= v < u, which cannot be;
-* every entry has an error bound, and one that is not certified is computed again by the scan.
+* rows and kernel are taken over the potentials of csrc/scan.h, which removes the exponential decay
+  on either side of the target: for v >= 0, dist(u, [0, v]) = max(-u, 0) + max(u - v, 0), a term of
+  u and a term of v - u, since both are positive only for u < 0 <= v < u, which cannot be; and
+  likewise for v < 0;
+* every entry has an error bound, and where it does not certify the entry, both factors are tilted
+  exponentially so as to minimize the bound there, as Wilson and Keich (2016) do for convolutions
+  of non-negative vectors;
+* what no tilt certifies is computed again by the scan.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import threading
 import numpy as np
 import pyfftw
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from dpq_fast._kernels.scan import Scan
 
@@ -31,6 +34,8 @@ ERROR_CONSTANT = 8.0
 UNIT_ROUNDOFF = 2.0**-53
 # Transforms of phi that are kept; levels with equal gaps n_j share one.
 MOST_SPECTRA = 8
+# Products tried per level and side before the scan is asked.
+MOST_TILTS = 6
 
 # A plan owns its arrays: one per thread and length, never shared.
 _plans = threading.local()
@@ -83,70 +88,107 @@ class FftForward:
 
     def _sums(self, scan: Scan, j: int, spectra: dict) -> NDArray[np.float64]:
         """Sums of level j from row j - 1; see dpq_scan_sums."""
-        source = scan.rank[scan.lo[j - 1] : scan.hi[j - 1]]
-        target = scan.rank[scan.lo[j] : scan.hi[j]]
-        u = (source - scan.whole[j - 1]) - scan.part[j - 1]
-        v = (target - scan.whole[j]) - scan.part[j]
-        h = scan.row(j - 1)
-        decay = 2.0 * scan.rate
-        sums = np.empty(target.size)
-        certified = np.empty(target.size, dtype=bool)
+        sums = np.empty(int(scan.hi[j] - scan.lo[j]))
+        certified = np.zeros(sums.size, dtype=bool)
         for above in (True, False):
-            side = v >= 0.0 if above else v < 0.0
-            if side.any():
-                outer = np.maximum(-u, 0.0) if above else np.maximum(u, 0.0)
-                product, bound = self._product(
-                    scan, j, h * np.exp(-decay * outer), source, target, above, spectra
-                )
-                sums[side] = product[side]
-                certified[side] = product[side] * (TOLERANCE / scan.whole.size) >= bound
+            product = _Product(scan, j, above, spectra)
+            wanted = np.flatnonzero((product.v >= 0.0) == above)
+            tilt = 0.0
+            for _ in range(MOST_TILTS):
+                if not wanted.size:
+                    break
+                values, error = product.tilted(tilt, wanted)
+                good = values * (TOLERANCE / scan.whole.size) >= error
+                sums[wanted[good]] = values[good]
+                certified[wanted[good]] = True
+                wanted = wanted[~good]
+                if wanted.size:
+                    tilt = product.best_tilt(wanted[wanted.size // 2])
         self.entries += sums.size
         if not certified.all():
             sums[~certified] = scan.sums(j)[~certified]
             self.recomputed += int(sums.size - certified.sum())
         return sums
 
-    def _product(
-        self,
-        scan: Scan,
-        j: int,
-        tilted: NDArray[np.float64],
-        source: NDArray[np.int64],
-        target: NDArray[np.int64],
-        above: bool,
-        spectra: dict,
-    ) -> tuple[NDArray[np.float64], float]:
-        """The tilted Toeplitz product at the target ranks, and a bound on its absolute error."""
-        rows = int(source[-1] - source[0]) + 1
+
+class _Product:
+    """One level's Toeplitz product, for the targets on one side of v = 0.
+
+    Its factors are kept as logarithms: a of the row, one entry per interval, and b of the kernel,
+    one entry per rank difference.
+    """
+
+    def __init__(self, scan: Scan, j: int, above: bool, spectra: dict) -> None:
+        source = scan.rank[scan.lo[j - 1] : scan.hi[j - 1]]
+        target = scan.rank[scan.lo[j] : scan.hi[j]]
+        self._u = (source - scan.whole[j - 1]) - scan.part[j - 1]
+        self.v = (target - scan.whole[j]) - scan.part[j]
+        decay = 2.0 * scan.rate
+        side = 1.0 if above else -1.0
+        with np.errstate(divide="ignore"):
+            self._log_a = np.log(scan.row(j - 1)) - decay * np.maximum(-side * self._u, 0.0)
         nearest = int(target[0] - source[-1])  # smallest rank difference; below 1 counts nothing
         differences = int(target[-1] - source[0]) - nearest + 1
-        length = pyfftw.next_fast_len(differences)
-        plan = _plan(length)
-        before = scan.whole[j - 1], scan.part[j - 1]
-        n_whole, n_part = scan.whole[j] - before[0], scan.part[j] - before[1]
-        key = (int(n_whole) - nearest, float(n_part), min(nearest, 1), differences, above)
-        if key not in spectra:
-            if len(spectra) >= MOST_SPECTRA:
-                spectra.clear()
-            d = nearest + np.arange(differences)
-            excess = (d - n_whole) - n_part  # v - u
-            outer = np.maximum(-excess, 0.0) if above else np.maximum(excess, 0.0)
-            factor = np.where(d >= 1, np.exp(-2.0 * scan.rate * outer), 0.0)
-            spectra[key] = plan.transform(factor).copy(), float(np.linalg.norm(factor))
-        spectrum, factor_norm = spectra[key]
-        dense = np.zeros(rows)
-        dense[source - source[0]] = tilted
+        n_whole = int(scan.whole[j] - scan.whole[j - 1])
+        n_part = float(scan.part[j] - scan.part[j - 1])
+        d = nearest + np.arange(differences)
+        self._excess = (d - n_whole) - n_part  # v - u
+        self._log_b = np.where(d >= 1, -decay * np.maximum(-side * self._excess, 0.0), -np.inf)
+        self._dense = source - source[0]
+        # Entry (source rank) + (rank difference) of the convolution. A circular convolution of
+        # length `differences` wraps only onto entries before the first target's.
+        self._place = (target - source[0]) - nearest
+        self._plan = _plan(pyfftw.next_fast_len(differences))
+        self._widest = decay
+        self._spectra = spectra
+        self._key = (n_whole - nearest, n_part, min(nearest, 1), differences, above)
+
+    def tilted(
+        self, tilt: float, wanted: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums at the wanted targets with a exp(-tilt u), b exp(-tilt (v - u)); their error."""
+        a, log_scale_a = _scaled(self._log_a - tilt * self._u)
+        spectrum, norm_b, log_scale_b = self._kernel(tilt)
+        plan = self._plan
+        dense = np.zeros(int(self._dense[-1]) + 1)
+        dense[self._dense] = a
         plan.transform(dense)
         plan.spectrum *= spectrum
         plan.backward()
-        # entry i + k of the linear convolution belongs to ranks source[0] + i and difference k;
-        # shorter circular length only wraps onto entries below rows - 1, which no target uses
-        product = plan.values[(target - source[0]) - nearest]
-        bound = (
-            ERROR_CONSTANT
-            * UNIT_ROUNDOFF
-            * math.log2(max(length, 2))
-            * float(np.linalg.norm(tilted))
-            * factor_norm
-        )
-        return product, bound
+        length = plan.values.size
+        error = ERROR_CONSTANT * UNIT_ROUNDOFF * math.log2(max(length, 2))
+        error *= float(np.linalg.norm(a)) * norm_b
+        scale = np.exp(tilt * self.v[wanted] + (log_scale_a + log_scale_b))
+        return plan.values[self._place[wanted]] * scale, error * scale
+
+    def _kernel(self, tilt: float) -> tuple[NDArray[np.complex128], float, float]:
+        """Spectrum, norm and log-scale of b; levels with equal gaps n_j share the untilted one."""
+        if tilt == 0.0 and self._key in self._spectra:
+            return self._spectra[self._key]
+        b, log_scale = _scaled(self._log_b - tilt * self._excess)
+        found = self._plan.transform(b).copy(), float(np.linalg.norm(b)), log_scale
+        if tilt == 0.0:
+            if len(self._spectra) >= MOST_SPECTRA:
+                self._spectra.clear()
+            self._spectra[self._key] = found
+        return found
+
+    def best_tilt(self, wanted: int) -> float:
+        """The tilt that minimizes the error bound at one target."""
+
+        def log_bound(tilt: float) -> float:
+            a, log_scale_a = _scaled(self._log_a - tilt * self._u)
+            b, log_scale_b = _scaled(self._log_b - tilt * self._excess)
+            norms = math.log(np.linalg.norm(a)) + math.log(np.linalg.norm(b))
+            return norms + log_scale_a + log_scale_b + tilt * self.v[wanted]
+
+        edge = self._widest
+        return float(minimize_scalar(log_bound, bounds=(-edge, edge), method="bounded").x)
+
+
+def _scaled(log_values: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """exp(log_values) over its largest, and the logarithm of that."""
+    log_scale = float(log_values.max())
+    if log_scale == -math.inf:
+        return np.zeros(log_values.size), 0.0
+    return np.exp(log_values - log_scale), log_scale

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-import enumeration
 import numpy as np
 import pytest
 from randomgen import UserBitGenerator
 from scipy import stats
 
+import enumeration
 from dpq_fast import privacy
 from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels

@@ -1,0 +1,113 @@
+"""Mean rank error of releases: on real columns full of ties, and on the paper's N(0, 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import published
+from columns import BOUNDS, REAL, gaussian, levels
+from numpy.typing import NDArray
+
+import dpq_fast as dpq
+from bench_ind_exp import DELTA
+
+EPSILON = 1.0
+N = 1_000
+DRAWS = 200
+
+# A release: sample, levels and generator to outputs.
+Release = Callable[[NDArray, NDArray, np.random.Generator], NDArray]
+
+
+def rank_error(x: NDArray, q: NDArray, o: NDArray) -> NDArray[np.float64]:
+    """Rank error of outputs o at levels q of ascending x.
+
+    0 if the target q n lies between #{x < o} and #{x <= o}, else the distance to the nearer.
+    """
+    target = q * x.size
+    below = np.searchsorted(x, o) - target
+    above = target - np.searchsorted(x, o, side="right")
+    return np.maximum(0.0, np.maximum(below, above))
+
+
+def mean_rank_error(
+    draw: Callable[[np.random.Generator], NDArray], release: Release, m: int, draws: int = DRAWS
+) -> tuple[float, float]:
+    """Rank error averaged over levels and fresh samples, and its standard error."""
+    q = levels(m)
+    errors = np.empty(draws)
+    for seed in range(draws):  # the same samples for every release
+        x = draw(np.random.default_rng([seed, 0]))
+        outputs = release(x, q, np.random.default_rng([seed, 1]))
+        errors[seed] = rank_error(np.sort(x), q, outputs).mean()
+    return float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(draws))
+
+
+def joint_exp(bounds: tuple[float, float], resolution: float | None = None) -> Release:
+    return lambda x, q, rng: dpq.joint_exp(
+        x, q, epsilon=EPSILON, bounds=bounds, resolution=resolution, rng=rng
+    )
+
+
+def ind_exp(bounds: tuple[float, float], resolution: float | None = None) -> Release:
+    return lambda x, q, rng: dpq.ind_exp(
+        x, q, epsilon=EPSILON, delta=DELTA, bounds=bounds, resolution=resolution, rng=rng
+    )
+
+
+def published_joint_exp(bounds: tuple[float, float]) -> Release:
+    return lambda x, q, rng: published.joint_exp(np.sort(x), q, EPSILON, bounds, rng)
+
+
+def gaussian_sample(rng: np.random.Generator) -> NDArray[np.float64]:
+    return gaussian(N, rng)
+
+
+def real_sample(name: str) -> Callable[[np.random.Generator], NDArray]:
+    """1,000 records of a real column, drawn without replacement."""
+    column = REAL[name].load()
+    return lambda rng: rng.choice(column, N, replace=False)
+
+
+class RealColumns:
+    """The real columns, with the public API's default dither."""
+
+    params = (list(REAL), [1, 5, 9])
+    param_names = ("column", "m")
+    timeout = 600
+    unit = "records"
+
+    def setup(self, name: str, m: int) -> None:
+        if not REAL[name].path.exists():
+            raise NotImplementedError("the column's file is not there")
+        self.draw = real_sample(name)
+
+    def track_joint_exp(self, name: str, m: int) -> float:
+        column = REAL[name]
+        return mean_rank_error(self.draw, joint_exp(column.bounds, column.resolution), m)[0]
+
+    def track_ind_exp(self, name: str, m: int) -> float:
+        column = REAL[name]
+        return mean_rank_error(self.draw, ind_exp(column.bounds, column.resolution), m)[0]
+
+    def track_published(self, name: str, m: int) -> float:
+        return mean_rank_error(self.draw, published_joint_exp(REAL[name].bounds), m)[0]
+
+
+class Gaussian:
+    """N(0, 5) in [-100, 100], as in [GJK21] §5."""
+
+    params = ([1, 5, 9, 29],)
+    param_names = ("m",)
+    timeout = 600
+    unit = "records"
+
+    def track_joint_exp(self, m: int) -> float:
+        return mean_rank_error(gaussian_sample, joint_exp(BOUNDS), m)[0]
+
+    def track_ind_exp(self, m: int) -> float:
+        return mean_rank_error(gaussian_sample, ind_exp(BOUNDS), m)[0]
+
+    def track_published(self, m: int) -> float:
+        return mean_rank_error(gaussian_sample, published_joint_exp(BOUNDS), m)[0]

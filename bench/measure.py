@@ -1,0 +1,76 @@
+"""Time and memory of functions that are to be compared with each other."""
+
+from __future__ import annotations
+
+import math
+import platform
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Calls shorter than this (seconds) are timed in a loop.
+SHORTEST = 2e-3
+ROUNDS = (3, 51)
+
+
+class Timing(NamedTuple):
+    """Seconds per call: the median and the best round, and all rounds."""
+
+    median: float
+    best: float
+    rounds: list[float]
+
+    def over(self, other: Timing) -> float:
+        """How many times longer than `other`: the median over the rounds both ran in."""
+        return float(np.median(np.divide(self.rounds, other.rounds)))
+
+
+def alternately(sides: dict[str, Callable[[], Any]], seconds: float) -> dict[str, Timing]:
+    """Time functions in turn, A B C A B C ..., for about so many seconds, at least three rounds."""
+    loops, once = {}, {}
+    for name, side in sides.items():
+        _per_call(side, 1)  # caches, plans, generators
+        once[name] = _per_call(side, 1)
+        loops[name] = max(1, math.ceil(SHORTEST / once[name]))
+    one_round = sum(loops[name] * once[name] for name in sides)
+    rounds: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(min(max(int(seconds / one_round), ROUNDS[0]), ROUNDS[1])):
+        for name, side in sides.items():
+            rounds[name].append(_per_call(side, loops[name]))
+    return {name: Timing(float(np.median(r)), min(r), r) for name, r in rounds.items()}
+
+
+def _per_call(side: Callable[[], Any], loops: int) -> float:
+    start = perf_counter()
+    for _ in range(loops):
+        side()
+    return (perf_counter() - start) / loops
+
+
+def peak_memory(side: Callable[[], Any]) -> int:
+    """Peak of the bytes that one call allocates, after a first call, as tracemalloc sees them.
+
+    NumPy reports its buffers to tracemalloc, and our kernels work in NumPy's buffers alone, so
+    this is all there is; memory of other native libraries is not seen.
+    """
+    side()
+    tracemalloc.start()
+    try:
+        side()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def machine() -> str:
+    """Processor model and versions, and nothing that names this machine."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":", 1)[1].strip() for line in lines if "model name" in line)
+    except (OSError, StopIteration):
+        model = platform.machine()
+    return f"{model}, Python {platform.python_version()}, NumPy {np.__version__}"

@@ -1,0 +1,79 @@
+"""JointExp as it was published, re-stated from the paper: the other side of the comparisons.
+
+[GJK21] Algorithm 1 over all n + 1 intervals and all of alpha(j, i, k), in logarithms (Appendix B),
+with FFT products (§3.3) and racing (Appendix C): O(m n log n + m^2 n) time, O(m^2 n) memory.
+
+NOT PRIVATE, and not for use. Because it stands for the published code it repeats that code's
+faults on purpose (DESIGN §10): FFT entries that come out negative are clipped to zero, so that
+outputs of positive probability get none; zero-width intervals, which ties make, get none either,
+without a lattice or a dither; races are run with 53-bit uniforms; outputs are
+``x_i + u (x_{i+1} - x_i)`` in float64, whose low-order bits show the data.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def joint_exp(
+    x: NDArray[np.float64],
+    q: NDArray[np.float64],
+    epsilon: float,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Quantiles at ascending levels q of ascending x, for the swap relation."""
+    n, m = x.size, q.size
+    x = np.concatenate((bounds[:1], np.clip(x, *bounds), bounds[1:]))
+    n_j = np.diff(q, prepend=0.0, append=1.0) * n
+    difference = np.arange(n + 1.0)
+
+    def log_phi(j: int) -> NDArray[np.float64]:
+        """ln phi(i, i', j) by difference i' - i, at sensitivity 2."""
+        return -epsilon / 4.0 * np.abs(difference - n_j[j - 1])
+
+    with np.errstate(divide="ignore"):  # ln 0 = -inf, here and below
+        log_tau = np.log(np.diff(x))
+        # log_alpha[j - 1, i, k - 1] is ln alpha(j, i, k)
+        log_alpha = np.full((m, n + 1, m), -np.inf)
+        log_alpha[0, :, 0] = log_phi(1) + log_tau
+        for j in range(2, m + 1):
+            before = log_alpha[j - 2, :, : j - 1]
+            log_alpha[j - 1, :, 0] = log_tau + _log_toeplitz(log_phi(j), _log_sum(before))
+            log_alpha[j - 1, :, 1:j] = (
+                (log_tau + log_phi(j)[0])[:, np.newaxis] + before - np.log(np.arange(2, j + 1))
+            )
+
+        s = np.empty(m, dtype=np.intp)
+        j, following = m, n
+        while j > 0:
+            # i <= n for the last run, i < i_{j+1} for the others
+            last = max(following, 1) if j < m else n + 1
+            weight = log_alpha[j - 1, :last] + log_phi(j + 1)[following - np.arange(last), None]
+            i, k = divmod(_race(weight, rng), m)
+            s[max(j - k - 1, 0) : j] = i
+            j, following = j - k - 1, i
+    return np.sort(x[s] + rng.random(m) * (x[s + 1] - x[s]))
+
+
+def _log_sum(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln of sums over the last axis ([GJK21] Appendix B)."""
+    largest = log_terms.max(axis=-1, keepdims=True)
+    largest[np.isneginf(largest)] = 0.0
+    return np.log(np.exp(log_terms - largest).sum(axis=-1)) + largest[..., 0]
+
+
+def _log_toeplitz(log_phi: NDArray[np.float64], log_b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """ln of sum_{i' < i} phi(i - i') b(i') by FFT ([GJK21] Appendix B), negatives clipped."""
+    phi = np.exp(log_phi - log_phi.max())
+    phi[0] = 0.0
+    b = np.exp(log_b - log_b.max())
+    length = 1 << (2 * phi.size - 1).bit_length()
+    product = np.fft.irfft(np.fft.rfft(phi, length) * np.fft.rfft(b, length), length)
+    return np.log(np.maximum(product[: phi.size], 0.0)) + log_phi.max() + log_b.max()
+
+
+def _race(log_weight: NDArray[np.float64], rng: np.random.Generator) -> int:
+    """Flat index drawn with probability proportional to exp(log_weight) ([GJK21] Lemma 11)."""
+    return int(np.argmin(np.log(np.log(1.0 / rng.random(log_weight.shape))) - log_weight))

@@ -1,0 +1,469 @@
+"""The compiled kernels against brute force: these tests also run under ASan and UBSan."""
+
+import math
+from itertools import combinations_with_replacement, pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from randomgen import UserBitGenerator
+from scipy import stats
+
+from dpq_fast._kernels import intervals, lattice, path, race, uniform
+from dpq_fast._kernels.scan import Scan
+
+SMALLEST_P = 1e-6
+
+
+def scripted(words):
+    """A Generator whose 64-bit words are given; running out raises."""
+    remaining = iter(words)
+    return np.random.Generator(UserBitGenerator(lambda _: next(remaining), 64))
+
+
+def problem(rank, width, q, n, rate, on_lattice=True, lo=None, hi=None):
+    size, m = len(rank), len(q)
+    return Scan(
+        np.array(rank, dtype=np.int64),
+        np.array(width, dtype=np.float64),
+        on_lattice,
+        np.array(q, dtype=np.float64),
+        n,
+        np.array([0] * m if lo is None else lo, dtype=np.uintp),
+        np.array([size] * m if hi is None else hi, dtype=np.uintp),
+        rate,
+    )
+
+
+# --- uniform
+
+
+def test_log_uniforms_known_values():
+    top = 1 << 63
+    words = [top, 0, top, 1, 0, (1 << 64) - 1]
+    drawn = uniform.log_uniforms(4, scripted(words))
+    half = math.log(0.5)
+    # a leading one: V = 1/2; 64 zero bits and a leading one: 2^-65; 63 zeros, one, zeros: 2^-64
+    np.testing.assert_allclose(drawn[:3], [half, 65 * half, 64 * half], rtol=1e-15)
+    assert drawn[3] == math.log(1.0 - 2.0**-53)
+
+
+def test_log_uniforms_fills_the_mantissa_from_a_fresh_word():
+    # 12 leading zeros leave 51 bits after the one: the 52nd comes from the next word's top
+    assert uniform.log_uniforms(1, scripted([1 << 51, (1 << 64) - 1]))[0] == pytest.approx(
+        math.log(0.5 + (2.0**12 - 1) * 2.0**-64) - 12 * math.log(2.0), rel=1e-15
+    )
+
+
+def test_log_uniforms_gives_up_on_a_stuck_generator():
+    drawn = uniform.log_uniforms(1, scripted([0] * 2000))
+    assert math.isfinite(drawn[0]) and drawn[0] < 65_536 * math.log(0.5)
+
+
+def test_log_uniforms_law_is_exponential():
+    drawn = -uniform.log_uniforms(100_000, np.random.default_rng(1))
+    assert stats.kstest(drawn, stats.expon.cdf).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 64, 2**53, 2**63 - 1, 2**63])
+def test_integers_below_stays_below(n):
+    drawn = uniform.integers_below(n, 1000, np.random.default_rng(0))
+    assert drawn.min() >= 0 and int(drawn.max()) < n
+
+
+def test_integers_below_rejects_what_does_not_fit():
+    # n = 5: three bits; 7, 6 and 5 are rejected, 4 is taken; the upper bits do not count
+    assert uniform.integers_below(5, 1, scripted([7, 6, 13, 12]))[0] == 4
+
+
+def test_integers_below_one_draws_nothing():
+    assert uniform.integers_below(1, 3, scripted([])).tolist() == [0, 0, 0]
+
+
+def test_integers_below_is_uniform():
+    counts = np.bincount(uniform.integers_below(7, 70_000, np.random.default_rng(2)), minlength=7)
+    assert stats.chisquare(counts).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize(("k", "w"), [(1, 1), (3, 1), (1, 4), (2, 4), (3, 3), (4, 2)])
+def test_multiset_is_uniform_over_multisets(k, w):
+    rng = np.random.default_rng(3)
+    cells = {cell: 0 for cell in combinations_with_replacement(range(w), k)}
+    for _ in range(200 * len(cells)):
+        cells[tuple(uniform.multiset(k, w, rng).tolist())] += 1
+    if len(cells) > 1:
+        assert stats.chisquare(list(cells.values())).pvalue > SMALLEST_P
+
+
+def test_multiset_of_a_huge_set_stays_inside():
+    drawn = uniform.multiset(500, 2**53, np.random.default_rng(4))
+    assert (np.diff(drawn) >= 0).all() and drawn[0] >= 0 and drawn[-1] < 2**53
+
+
+# --- race
+
+
+def test_race_draws_an_event_of_1e_minus_20():
+    # index 1 has 1e-20 of the weight: it wins where V, a random exponent and a mantissa, is below
+    weights = np.array([0.0, math.log(1e-20)])
+    bits = math.floor(-math.log2(1e-20))  # 66: V = 2^-67 < 1e-20 < 2^-66
+    assert race.draw(weights, scripted([0, 1 << (63 - (bits - 64)), 0])) == 1
+    assert race.draw(weights, scripted([0, 1 << (63 - (bits - 65)), 0])) == 0
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_race_draws_1e_minus_300_wherever_it_stands(place):
+    weights = np.zeros(4)
+    weights[place] = -690.0  # 1e-299.7
+    sibling, half = place ^ 1, place // 2
+    # the halves weigh 1 and 2 (or 2 and 1); the smaller wins the first race with V small
+    small_half = [0, 1 << 62, 0]
+    rare = [0] * 16 + [1]
+    drawn = race.draw(weights, scripted(small_half + rare + [0] * 4))
+    assert drawn == place != sibling
+    assert drawn // 2 == half
+
+
+def test_race_decides_at_the_exact_threshold():
+    # p = 1/3 against 2/3: the smaller side wins for V < 1/3
+    weights = np.log([2.0, 1.0])
+    third = (1 << 64) // 3
+    assert race.draw(weights, scripted([third - 4096, 0])) == 1
+    assert race.draw(weights, scripted([third + 4096, 0])) == 0
+
+
+@given(
+    st.lists(st.floats(-50, 50) | st.just(-math.inf), min_size=1, max_size=40),
+    st.integers(0, 2**32),
+)
+def test_race_never_draws_what_has_no_weight(weights, seed):
+    weights = np.array(weights)
+    if np.isneginf(weights).all():
+        with pytest.raises(ValueError, match="at least one weight must be positive, got none"):
+            race.draw(weights, np.random.default_rng(seed))
+    else:
+        assert np.isfinite(weights[race.draw(weights, np.random.default_rng(seed))])
+
+
+def test_race_law_matches_weights():
+    weights = np.array([-3.0, 0.0, 1.5, -np.inf, -1.0, 2.0, 0.5])
+    rng = np.random.default_rng(5)
+    counts = np.bincount([race.draw(weights, rng) for _ in range(50_000)], minlength=7)
+    assert counts[3] == 0
+    live = np.isfinite(weights)
+    expected = np.exp(weights[live]) / np.exp(weights[live]).sum() * counts.sum()
+    assert stats.chisquare(counts[live], expected).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_race_rejects_nan_and_infinity(bad):
+    with pytest.raises(ValueError, match=r"log-weights must be finite or -inf, got NaN or \+inf"):
+        race.draw(np.array([0.0, bad]), np.random.default_rng(0))
+
+
+# --- lattice and intervals
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=50))
+def test_is_sorted_agrees_with_python(values):
+    values = np.array(values, dtype=np.float64)
+    assert lattice.is_sorted(values) == (values.tolist() == sorted(values.tolist()))
+    assert lattice.is_sorted(np.sort(values))
+
+
+@pytest.mark.parametrize("size", [4095, 4096, 4097, 4098, 8193])
+def test_is_sorted_sees_a_fall_at_every_place(size):
+    for place in {1, size // 2, 4095, 4096, 4097, size - 1} & set(range(1, size)):
+        values = np.arange(size, dtype=np.float64)
+        values[place] = -1.0
+        assert not lattice.is_sorted(values)
+
+
+def test_encode_of_a_stray_nan_is_the_lowest_point():
+    values = np.array([1.0, np.nan, 3.0])
+    assert lattice.encode(values, 0.0, 4.0, 1.0, 1.0, 0, 5).tolist() == [1, 0, 3]
+
+
+def test_compress_keeps_positive_widths_of_every_segment():
+    rank, width, left = intervals.compress_lattice(
+        np.array([0, 5]), np.array([3, 2]), np.array([-1, 2, 2, 7, 9, 9, 12])
+    )
+    assert rank.tolist() == [0, 2, 6]
+    assert width.tolist() == [3.0, 5.0, 3.0]
+    assert left.tolist() == [-1, 2, 9]
+    rank, width, left = intervals.compress_continuous(
+        np.array([0]), np.array([3]), np.array([0.0, 0.5, 0.5, 2.0])
+    )
+    assert (rank.tolist(), width.tolist(), left.tolist()) == ([0, 2], [0.5, 1.5], [0.0, 0.5])
+
+
+# --- scan: rows against the exact law of paths
+
+
+def exact_log_weights(rank, width, q, n, rate, on_lattice):
+    """ln of every path's weight, by its definition, in 60 digits."""
+    targets = [mpmath.mpf(level) * n for level in q]
+    weights = {}
+    for chosen in combinations_with_replacement(range(len(rank)), len(q)):
+        steps = [mpmath.mpf(0), *(rank[t] - Q for t, Q in zip(chosen, targets, strict=True)), 0]
+        log_weight = -rate * sum(abs(b - a) for a, b in pairwise(steps))
+        for t in set(chosen):
+            k, w = chosen.count(t), mpmath.mpf(width[t])
+            for i in range(k):
+                log_weight += mpmath.log((w + i if on_lattice else w) / (i + 1))
+        weights[chosen] = log_weight
+    return weights
+
+
+def log_rows(scan):
+    """The rows as true logarithms of a and h, one array per level."""
+    rows = []
+    for j in range(scan.whole.size):
+        at = int((scan.hi[:j] - scan.lo[:j]).sum())
+        part = slice(at, at + int(scan.hi[j] - scan.lo[j]))
+        with np.errstate(divide="ignore"):
+            if scan.exponent is None:
+                a, h = (
+                    np.log(row[part]["mantissa"]) + row[part]["exponent"] * math.log(2.0)
+                    for row in (scan.A, scan.H)
+                )
+            else:
+                scale = scan.exponent[j] * math.log(2.0)
+                a, h = np.log(scan.A[part]) + scale, np.log(scan.H[part]) + scale
+        rows.append((a, h))
+    return rows
+
+
+def drawn_log_probs(scan, rank, width, q, n, rate, on_lattice):
+    """ln of the probability with which a backward pass over the rows draws each path."""
+    rows = log_rows(scan)
+    m = len(q)
+    targets = [mpmath.mpf(level) * n for level in q]
+
+    def outside(u, v):
+        return max(min(0, v) - u, u - max(0, v), 0)
+
+    def stay(t, level):  # from level - 1 to level inside interval t
+        return -2 * rate * outside(rank[t] - targets[level - 1], rank[t] - targets[level])
+
+    def candidates(level, following):
+        lo, hi = int(scan.lo[level]), int(scan.hi[level])
+        v = 0 if following is None else rank[following] - targets[level + 1]
+        return {
+            s: rows[level][1][s - lo] - 2 * rate * outside(rank[s] - targets[level], v)
+            for s in range(lo, hi if following is None else min(hi, following))
+        }
+
+    def copies(level, t):
+        terms, factor = {}, mpmath.mpf(0)
+        for k in range(1, level + 2):
+            first = level - k + 1
+            if not scan.lo[first] <= t < scan.hi[first]:
+                break
+            if k > 1:
+                w = mpmath.mpf(width[t])
+                factor += mpmath.log((w + k - 1 if on_lattice else w) / k) + stay(t, first + 1)
+            terms[k] = rows[first][0][t - int(scan.lo[first])] + factor
+        return terms
+
+    def normalized(terms):
+        largest = max(terms.values())
+        total = largest + mpmath.log(mpmath.fsum(mpmath.exp(x - largest) for x in terms.values()))
+        return {key: x - total for key, x in terms.items()}
+
+    found = {}
+    for chosen in combinations_with_replacement(range(len(rank)), m):
+        if not all(scan.lo[j] <= t < scan.hi[j] for j, t in enumerate(chosen)):
+            continue
+        log_prob, j, following = mpmath.mpf(0), m - 1, None
+        while j >= 0:
+            t = chosen[j]
+            k = sum(1 for i in range(j + 1) if chosen[i] == t)
+            log_prob += normalized(candidates(j, following))[t] + normalized(copies(j, t))[k]
+            j, following = j - k, t
+        found[chosen] = log_prob
+    return found
+
+
+def assert_law_is_exact(scan, rank, width, q, n, rate, on_lattice, tolerance=1e-10):
+    exact = exact_log_weights(rank, width, q, n, rate, on_lattice)
+    inside = {
+        chosen: weight
+        for chosen, weight in exact.items()
+        if all(scan.lo[j] <= t < scan.hi[j] for j, t in enumerate(chosen))
+    }
+    largest = max(inside.values())
+    total = largest + mpmath.log(mpmath.fsum(mpmath.exp(w - largest) for w in inside.values()))
+    assert abs(scan.log_total - total) < tolerance
+    found = drawn_log_probs(scan, rank, width, q, n, rate, on_lattice)
+    for chosen, weight in inside.items():
+        if weight > largest - 700:
+            assert abs(found[chosen] - (weight - total)) < tolerance, chosen
+
+
+ranks = st.lists(st.integers(0, 12), min_size=1, max_size=6, unique=True).map(sorted)
+levels = st.lists(st.floats(0, 1), min_size=1, max_size=4, unique=True).map(sorted)
+
+
+@given(ranks, levels, st.floats(1e-7, 3.0), st.booleans(), st.data())
+def test_scan_law_is_exact(rank, q, rate, on_lattice, data):
+    width = data.draw(st.lists(st.integers(1, 50), min_size=len(rank), max_size=len(rank)))
+    n = rank[-1] + data.draw(st.integers(0, 3))
+    scan = problem(rank, width, q, n, rate, on_lattice)
+    scan.forward()
+    with mpmath.workdps(60):
+        assert_law_is_exact(scan, rank, width, q, n, rate, on_lattice)
+
+
+@given(ranks, levels, st.floats(1e-3, 300.0), st.data())
+def test_scan_law_is_exact_for_adversarial_gaps(rank, q, rate, data):
+    exponents = st.integers(-300, 300)
+    drawn = data.draw(st.lists(exponents, min_size=len(rank), max_size=len(rank)))
+    width = [10.0**e for e in drawn]
+    n = rank[-1] + data.draw(st.integers(0, 3))
+    scan = problem(rank, width, q, n, rate, on_lattice=False)
+    scan.forward()
+    with mpmath.workdps(60):
+        assert_law_is_exact(scan, rank, width, q, n, rate, on_lattice=False)
+
+
+def test_scan_law_is_exact_where_the_row_maximum_is_a_dead_end():
+    # what dominates at level 2 sits in front of tiny widths only: 1,364 below its row's maximum
+    rank, width = [0, 1, 2, 3], [1e300, 1e-290, 1e300, 1e-300]
+    q, n, rate = [0.1, 0.5, 0.9], 3, 0.25
+    scan = problem(rank, width, q, n, rate, on_lattice=False)
+    scan.forward()
+    assert scan.exponent is None  # float64 rows would not do
+    with mpmath.workdps(60):
+        assert_law_is_exact(scan, rank, width, q, n, rate, on_lattice=False)
+
+
+@given(ranks, levels, st.floats(1e-3, 3.0), st.booleans(), st.data())
+def test_scan_inside_windows_is_exact(rank, q, rate, on_lattice, data):
+    size, m = len(rank), len(q)
+    width = data.draw(st.lists(st.integers(1, 50), min_size=size, max_size=size))
+    lo = sorted(data.draw(st.lists(st.integers(0, size - 1), min_size=m, max_size=m)))
+    hi = sorted(data.draw(st.lists(st.integers(1, size), min_size=m, max_size=m)))
+    if any(a >= b for a, b in zip(lo, hi, strict=True)):
+        return
+    scan = problem(rank, width, q, rank[-1] + 1, rate, on_lattice, lo, hi)
+    scan.forward()
+    with mpmath.workdps(60):
+        assert_law_is_exact(scan, rank, width, q, rank[-1] + 1, rate, on_lattice)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12), st.floats(1e-6, 2.0), st.booleans())
+def test_scan_wide_rows_equal_float_rows(seed, m, rate, on_lattice):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 200))
+    rank = np.cumsum(rng.integers(1, 4, size)) - 1
+    width = rng.integers(1, 1000, size)
+    q = np.unique(rng.random(m))
+    narrow, wide = (problem(rank, width, q, int(rank[-1]), rate, on_lattice) for _ in range(2))
+    narrow.forward()
+    wide.forward_wide()
+    assert wide.exponent is None
+    assert wide.log_total == pytest.approx(narrow.log_total, abs=1e-10)
+    for (a, h), (wide_a, wide_h) in zip(log_rows(narrow), log_rows(wide), strict=True):
+        np.testing.assert_allclose(h, wide_h, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(a, wide_a, rtol=0, atol=1e-10)
+
+
+def test_scan_allows_pieces_of_one_rank():
+    # an interval cut in two: same rank, and the law of the sum is that of the whole
+    q, n, rate = [0.3, 0.6, 0.7], 5, 0.4
+    whole = problem([0, 2, 5], [4, 6, 3], q, n, rate)
+    cut = problem([0, 2, 2, 5], [4, 1, 5, 3], q, n, rate)
+    whole.forward()
+    cut.forward()
+    assert cut.log_total == pytest.approx(whole.log_total, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 10, 999_983, 10**9 + 7, 2**53])
+def test_targets_are_exact_products(n):
+    q = [1e-300, 1e-12, 0.1, 1 / 3, 0.5, 0.7, 1 - 2**-53, 1.0]
+    scan = problem([0], [1], q, n, 1.0)
+    with mpmath.workdps(60):
+        for level, whole, part in zip(q, scan.whole.tolist(), scan.part.tolist(), strict=True):
+            assert 0.0 <= part < 1.0
+            assert abs(mpmath.mpf(level) * n - whole - part) < 1e-16
+
+
+# --- path
+
+
+def test_path_draw_law_matches_rows():
+    rank, width, q, n, rate = [0, 1, 3, 4], [2, 1, 3, 1], [0.2, 0.5, 0.6], 5, 0.3
+    for on_lattice, wide in ((True, False), (False, False), (True, True)):
+        scan = problem(rank, width, q, n, rate, on_lattice)
+        if wide:
+            scan.forward_wide()
+        else:
+            scan.forward()
+        drawn = path.draw(scan, -math.inf, 40_000, np.random.default_rng(6))
+        with mpmath.workdps(40):
+            exact = exact_log_weights(rank, width, q, n, rate, on_lattice)
+            expected = {key: float(mpmath.exp(w - scan.log_total)) for key, w in exact.items()}
+        found = dict.fromkeys(expected, 0)
+        for row in drawn.tolist():
+            found[tuple(row)] += 1
+        counts = np.array(list(found.values()))
+        law = np.array([expected[key] for key in found]) * len(drawn)
+        often = law >= 5
+        observed = np.append(counts[often], counts[~often].sum())
+        wanted = np.append(law[often], law[~often].sum())
+        keep = wanted > 0
+        assert stats.chisquare(observed[keep], wanted[keep]).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_path_draw_over_many_blocks_has_the_right_marginal(wide):
+    # 500 intervals, one level: blocks of every kind, including those that underflow float64
+    rank, width = np.arange(500), np.ones(500)
+    scan = problem(rank, width, [0.5], 499, 0.02)
+    if wide:
+        scan.forward_wide()
+    else:
+        scan.forward()
+    drawn = path.draw(scan, -math.inf, 50_000, np.random.default_rng(7))[:, 0]
+    law = np.exp(-0.04 * np.abs(rank - 249.5))
+    law *= drawn.size / law.sum()
+    counts = np.bincount(drawn, minlength=500)
+    often = law >= 5
+    observed = np.append(counts[often], counts[~often].sum())
+    wanted = np.append(law[often], law[~often].sum())
+    assert stats.chisquare(observed, wanted).pvalue > SMALLEST_P
+
+
+def test_path_draw_reaches_what_float64_cannot_hold():
+    # the far interval weighs e^-1000 of the near one, and its row entry would underflow
+    scan = problem([0, 1000], [1, 1], [0.0], 1000, 0.5)
+    scan.forward()
+    assert path.draw(scan, -math.inf, 1, scripted([1 << 63])).tolist() == [[0]]
+    # e^-1000 is about 2^-1443
+    assert path.draw(scan, -math.inf, 1, scripted([0] * 22 + [1 << 30, 0])).tolist() == [[0]]
+    assert path.draw(scan, -math.inf, 1, scripted([0] * 23 + [1, 0])).tolist() == [[1]]
+
+
+def test_path_draw_leaves_escapes_to_the_caller():
+    scan = problem([0, 1], [1, 1], [0.5], 1, 0.5)
+    scan.forward()
+    drawn = path.draw(scan, math.log(0.25), 20_000, np.random.default_rng(8))[:, 0]
+    escaped = int((drawn == 2).sum())
+    assert stats.binomtest(escaped, drawn.size, 0.25).pvalue > SMALLEST_P
+
+
+def test_points_fill_each_interval_uniformly():
+    paths = np.tile(np.array([0, 0, 1], dtype=np.uintp), (30_000, 1))
+    rng = np.random.default_rng(9)
+    points = path.points_lattice(paths, np.array([4, 7]), np.array([3.0, 2.0]), rng)
+    assert set(np.unique(points[:, :2])) == {5, 6, 7} and set(np.unique(points[:, 2])) == {8, 9}
+    cells = np.unique(points[:, :2], axis=0, return_counts=True)[1]
+    assert cells.size == 6 and stats.chisquare(cells).pvalue > SMALLEST_P
+    numbers = path.points_continuous(paths, np.array([-1.0, 2.0]), np.array([3.0, 2.0]), rng)
+    assert (np.diff(numbers, axis=1) >= 0).all()
+    assert stats.kstest((numbers[:, 2] - 2) / 2, stats.uniform.cdf).pvalue > SMALLEST_P
+    smaller = (numbers[:, 0] + 1) / 3  # the smaller of two uniforms
+    assert stats.kstest(smaller, stats.beta(1, 2).cdf).pvalue > SMALLEST_P

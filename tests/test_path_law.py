@@ -1,0 +1,134 @@
+"""Windows made exact: the windowed law is the full law, the rare branch included."""
+
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpq_fast import path_law
+from dpq_fast.lattice import Lattice
+from dpq_fast.order import SortedOrder
+from dpq_fast.path_law import PathLaw
+
+SMALLEST_P = 1e-6
+
+
+def small_order(records, points=6):
+    lattice = Lattice.of((0.0, points - 1.0), 1.0, False, True)
+    return SortedOrder(np.sort(np.array(records, dtype=np.int64)), lattice, (0.0, points - 1.0))
+
+
+def all_log_probs(law, points, m):
+    return {
+        output: law.log_prob(np.array(output))
+        for output in combinations_with_replacement(range(points), m)
+    }
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=12),
+    st.lists(st.floats(0, 1), min_size=1, max_size=3, unique=True).map(sorted),
+    st.floats(0.01, 5.0),
+    st.integers(0, 4),
+)
+def test_forced_windows_leave_the_law_unchanged(records, q, rate, window):
+    order, q = small_order(records), np.array(q)
+    full, forced = PathLaw(order, q, rate), PathLaw(order, q, rate, window=window)
+    assert forced.log_normalizer == pytest.approx(full.log_normalizer, abs=1e-11)
+    expected = all_log_probs(full, 6, q.size)
+    assert np.logaddexp.reduce(list(expected.values())) == pytest.approx(0.0, abs=1e-11)
+    for output, log_prob in all_log_probs(forced, 6, q.size).items():
+        assert log_prob == pytest.approx(expected[output], abs=1e-11)
+
+
+def test_windows_split_the_paths_without_overlap():
+    order, q, rate = small_order([0, 0, 1, 3, 3, 3, 4, 5, 5]), np.array([0.2, 0.5, 0.9]), 0.2
+    full = PathLaw(order, q, rate)
+    for window in range(9):
+        forced = PathLaw(order, q, rate, window=window)
+        total = np.logaddexp(forced._log_inside, forced._log_outside())
+        assert total == pytest.approx(full.log_normalizer, abs=1e-12)
+        assert forced._log_outside() <= forced._log_bound
+
+
+@pytest.mark.parametrize("window", [0, 1, 2])
+@pytest.mark.parametrize("bits", [0, 2])
+def test_draws_follow_the_law_through_the_rare_branch(window, bits):
+    records = [0, 1, 1, 1, 2, 4, 4, 5]
+    if bits:
+        lattice = Lattice.of((0.0, 5.0), 1.0, True, True)
+        lattice = Lattice(
+            **{name: getattr(lattice, name) for name in lattice.__slots__} | {"bits": 2}
+        )
+        fine = np.sort(np.array(records) * 4 + np.arange(8) % 4)
+        order = SortedOrder(fine, lattice, (0.0, 5.0), fine=True)
+    else:
+        order = small_order(records)
+    q = np.array([0.25, 0.5])
+    full, forced = PathLaw(order, q, 0.05), PathLaw(order, q, 0.05, window=window)
+    assert forced._log_escape > math.log(0.2)  # the rare branch is not rare here
+    drawn = forced.draw(np.random.default_rng(window), 20_000) >> bits
+    expected = all_log_probs(full, 6, 2)
+    counts = dict.fromkeys(expected, 0)
+    for output in drawn.tolist():
+        counts[tuple(output)] += 1
+    law = np.exp(list(expected.values())) * len(drawn)
+    observed = np.array(list(counts.values()))
+    often = law >= 5
+    wanted = np.append(law[often], law[~often].sum())
+    found = np.append(observed[often], observed[~often].sum())
+    keep = wanted > 0
+    assert stats.chisquare(found[keep], wanted[keep]).pvalue > SMALLEST_P
+
+
+def test_windows_that_hold_no_interval_are_exact_too():
+    # every record at one point: the windows around the targets hold nothing of positive width
+    order, q = small_order([3] * 40), np.array([0.5])
+    full, forced = PathLaw(order, q, 0.02), PathLaw(order, q, 0.02, window=2)
+    assert forced._scan is None
+    assert all_log_probs(forced, 6, 1) == pytest.approx(all_log_probs(full, 6, 1), abs=1e-12)
+    counts = np.bincount(forced.draw(np.random.default_rng(0), 5_000)[:, 0], minlength=6)
+    law = np.exp([full.log_prob(np.array([point])) for point in range(6)]) * 5_000
+    assert stats.chisquare(counts, law).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize("m", [1, 5])
+@pytest.mark.parametrize("rate", [0.05, 0.25, 2.0])
+def test_windows_are_certified_and_small(m, rate):
+    x = np.sort(np.random.default_rng(1).normal(0, 5, 50_000))
+    lattice = Lattice.of((-100.0, 100.0), None, None, False)
+    q = np.arange(1, m + 1) / (m + 1)
+    law = PathLaw(SortedOrder(x, lattice, (-100.0, 100.0)), q, rate)
+    assert law._log_escape <= -path_law.CERTIFICATE
+    assert law._scan.hi[0] - law._scan.lo[0] < 5_000
+    everything = PathLaw(SortedOrder(x, lattice, (-100.0, 100.0)), q, rate, window=x.size)
+    assert everything._log_escape == -math.inf
+    assert law.log_normalizer == pytest.approx(everything.log_normalizer, abs=1e-10)
+
+
+def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
+    x = np.sort(np.random.default_rng(2).normal(0, 5, 5_000))
+    lattice = Lattice.of((-100.0, 100.0), None, None, False)
+    order, q = SortedOrder(x, lattice, (-100.0, 100.0)), np.array([0.3, 0.6])
+    expected = PathLaw(order, q, 0.25)
+    monkeypatch.setattr(PathLaw, "_first_window", lambda self: 1)
+    widened = PathLaw(order, q, 0.25)
+    assert widened._log_escape <= -path_law.CERTIFICATE
+    assert widened.log_normalizer == pytest.approx(expected.log_normalizer, abs=1e-11)
+
+
+def test_log_prob_of_a_density_integrates_to_one():
+    order = SortedOrder(np.array([0.1, 0.4, 0.4, 0.7]), None, (0.0, 1.0))
+    law = PathLaw(order, np.array([0.3, 0.6]), 0.8)
+    cells = np.array([0.05, 0.25, 0.55, 0.85])  # one number inside each interval
+    width = np.diff([0.0, 0.1, 0.4, 0.7, 1.0])
+    total = sum(
+        math.exp(law.log_prob(cells[[i, j]])) * width[i] * width[j] / (2 if i == j else 1)
+        for i in range(4)
+        for j in range(i, 4)
+    )
+    assert total == pytest.approx(1.0, abs=1e-12)
