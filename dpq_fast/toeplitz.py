@@ -97,9 +97,9 @@ class FftForward:
             for _ in range(MOST_TILTS):
                 if not wanted.size:
                     break
-                values, error = product.tilted(tilt, wanted)
+                values, error, log_scale = product.tilted(tilt, wanted)
                 good = values * (TOLERANCE / scan.whole.size) >= error
-                sums[wanted[good]] = values[good]
+                sums[wanted[good]] = values[good] * np.exp(log_scale[good])
                 certified[wanted[good]] = True
                 wanted = wanted[~good]
                 if wanted.size:
@@ -145,8 +145,11 @@ class _Product:
 
     def tilted(
         self, tilt: float, wanted: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums at the wanted targets with a exp(-tilt u), b exp(-tilt (v - u)); their error."""
+    ) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+        """Sums with a exp(-tilt u) and b exp(-tilt (v - u)) at the wanted targets.
+
+        Returns the sums up to a factor, a bound on their absolute error, and ln of the factor.
+        """
         a, log_scale_a = _scaled(self._log_a - tilt * self._u)
         spectrum, norm_b, log_scale_b = self._kernel(tilt)
         plan = self._plan
@@ -158,8 +161,8 @@ class _Product:
         length = plan.values.size
         error = ERROR_CONSTANT * UNIT_ROUNDOFF * math.log2(max(length, 2))
         error *= float(np.linalg.norm(a)) * norm_b
-        scale = np.exp(tilt * self.v[wanted] + (log_scale_a + log_scale_b))
-        return plan.values[self._place[wanted]] * scale, error * scale
+        log_scale = tilt * self.v[wanted] + (log_scale_a + log_scale_b)
+        return plan.values[self._place[wanted]], error, log_scale
 
     def _kernel(self, tilt: float) -> tuple[NDArray[np.complex128], float, float]:
         """Spectrum, norm and log-scale of b; levels with equal gaps n_j share the untilted one."""

@@ -1,0 +1,260 @@
+"""The public lattice: a function of public facts, exact in both directions."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpq_fast.lattice import DITHER_BITS, MAX_POINTS, Lattice
+from dpq_fast.reference.sample import nearest_points
+
+SMALL = [
+    # (bounds, resolution)
+    ((0.0, 10.0), 1.0),
+    ((-7.0, 9.0), 1),
+    ((0.0, 10.0), 0.01),
+    ((-1.0, 1.0), 0.1),
+    ((-3.25, 17.8), 0.05),
+    ((0.5, 3.7), 1.0),
+    ((-100.0, 100.0), 2.5),
+    ((0.0, 1.0), 1.0 / 3.0),
+    ((-1.0, 1.0), 0.3),
+    ((0.0, 1e300), 1e297),
+    ((-1e300, 1e300), 3e298),
+    ((0.0, 1e-300), 1e-303),
+    ((-1e-300, 1e-300), 7e-303),
+    ((1e15, 1e15 + 50.0), 0.125),
+    ((0.0, 1e6), 1e3),
+    ((0.0, 5e-324), 5e-324),
+    ((0.001, 0.999), 0.001),
+    ((1e8, 1e8 + 30.0), 0.01),
+]
+DEFAULT = [
+    (0.0, 1.0),
+    (-100.0, 100.0),
+    (0.1, 0.3),
+    (1e15, 1e15 + 50.0),
+    (-1e300, 1e300),
+    (1e300, 1.5e300),
+    (0.0, 1e-300),
+    (0.0, 5e-324),
+    (1e-300, 2e-300),
+    (0.0, 1.7e308),
+    (-8e307, 8e307),
+    (123.456, 123.457),
+]
+LATTICES = [Lattice.of(bounds, resolution, None, False) for bounds, resolution in SMALL] + [
+    Lattice.of(bounds, None, None, False) for bounds in DEFAULT
+]
+
+
+def some_points(lattice: Lattice) -> np.ndarray:
+    """All points of a small lattice; both ends and 5,000 in between of a large one."""
+    if lattice.points <= 20_000:
+        return np.arange(lattice.points)
+    inner = np.random.default_rng(0).integers(0, lattice.points, size=5_000)
+    ends = np.arange(500)
+    return np.unique(np.concatenate((ends, inner, lattice.points - 1 - ends)))
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+def test_encode_and_locate_invert_decode(lattice):
+    points = some_points(lattice)
+    values = lattice.decode(points)
+    np.testing.assert_array_equal(lattice.encode(values), points)
+    assert [lattice.locate(value) for value in values.tolist()] == points.tolist()
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+def test_decode_is_strictly_increasing_inside_the_bounds(lattice):
+    values = lattice.decode(some_points(lattice))
+    assert (np.diff(values) > 0.0).all()
+    assert values[0] >= lattice.low and values[-1] <= lattice.high
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+def test_of_takes_every_multiple_inside_the_bounds(lattice):
+    below = lattice.decode(np.array([-1]))[0]
+    with np.errstate(over="ignore"):
+        above = lattice.decode(np.array([lattice.points]))[0]
+    assert below < lattice.low and above > lattice.high
+    assert 2 <= lattice.points <= MAX_POINTS
+    assert lattice.step >= math.ulp(max(abs(lattice.low), abs(lattice.high)))
+
+
+def test_of_leaves_bounds_that_are_no_multiples():
+    lattice = Lattice.of((0.5, 3.7), 1.0, None, False)
+    assert lattice.decode(np.arange(lattice.points)).tolist() == [1.0, 2.0, 3.0]
+    assert lattice.encode(np.array([0.5, 1.4, 1.6, 3.4, 3.7])).tolist() == [0, 0, 1, 2, 2]
+
+
+def test_decode_gives_back_decimals():
+    for digits, bounds in [(2, (0.0, 10.0)), (1, (-5.0, 5.0)), (3, (-1.0, 1.0)), (2, (1e6, 1e6 + 9))]:
+        lattice = Lattice.of(bounds, 10.0**-digits, None, False)
+        first = round(bounds[0] * 10**digits)
+        literals = [
+            float(f"{k // 10**digits}.{k % 10**digits:0{digits}d}")
+            if k >= 0
+            else -float(f"{-k // 10**digits}.{-k % 10**digits:0{digits}d}")
+            for k in range(first, first + lattice.points)
+        ]
+        assert lattice.decode(np.arange(lattice.points)).tolist() == literals
+        assert literals[-1] == bounds[1]
+
+
+@pytest.mark.parametrize("bounds", DEFAULT)
+def test_of_defaults_to_a_fine_power_of_two(bounds):
+    lattice = Lattice.of(bounds, None, None, False)
+    assert math.frexp(lattice.step)[0] == 0.5
+    spacing = math.ulp(max(map(abs, bounds)))
+    assert lattice.step >= spacing
+    assert lattice.step == spacing or 2.0**-44 < lattice.step / (bounds[1] - bounds[0]) * 2 <= 2.0**-42
+    assert lattice.bits == 0
+
+
+def test_of_gives_integer_types_the_integers():
+    lattice = Lattice.of((-2.5, 100.0), None, None, True)
+    assert (lattice.step, lattice.points, lattice.bits) == (1.0, 103, DITHER_BITS)
+    # too many integers, or integers that float64 can not tell apart: the next power of two
+    assert Lattice.of((0.0, 2.0**60), None, None, True).step == 2.0**8
+    assert Lattice.of((-(2.0**53) + 1, 2.0**53 - 1), None, None, True).step == 2.0
+
+
+@pytest.mark.parametrize(
+    "resolution, dither, integer_type, dithered",
+    [
+        (None, None, False, False),
+        (None, None, True, True),
+        (0.5, None, False, True),
+        (0.5, None, True, True),
+        (None, True, False, True),
+        (None, False, True, False),
+        (0.5, False, False, False),
+    ],
+)
+def test_of_dithers_where_ties_are_expected(resolution, dither, integer_type, dithered):
+    lattice = Lattice.of((0.0, 8.0), resolution, dither, integer_type)
+    assert (lattice.bits > 0) == dithered
+
+
+@pytest.mark.parametrize("resolution", [0, 0.0, -0.0])
+def test_of_resolution_zero_is_no_lattice(resolution):
+    assert Lattice.of((0.0, 1.0), resolution, None, True) is None
+    assert Lattice.of((0.0, 1.0), resolution, False, False) is None
+
+
+def test_of_sees_public_facts_only():
+    parameters = set(inspect.signature(Lattice.of).parameters)
+    assert parameters == {"bounds", "resolution", "dither", "integer_type"}
+    arguments = ((0.0, 10.0), 0.01, None, False)
+    assert Lattice.of(*arguments) == Lattice.of(*arguments)
+
+
+@pytest.mark.parametrize("exponent", [1, 20, 28, 29, 30, 31, 40, 52])
+@pytest.mark.parametrize("extra", [-1, 0, 1])
+def test_dither_bits_keep_fine_points_exact(exponent, extra):
+    points = 2**exponent + extra
+    if points < 2:
+        return
+    lattice = Lattice.of((0.0, float(points - 1)), 1.0, True, False)
+    assert lattice.points == points
+    assert lattice.fine_points == points << lattice.bits <= 2**53
+    assert lattice.bits == DITHER_BITS or points << (lattice.bits + 1) > 2**53
+    assert lattice.bits == Lattice.of((0.0, float(points - 1)), None, None, True).bits
+
+
+def test_encode_clamps():
+    lattice = Lattice.of((-2.0, 3.0), 1.0, None, False)
+    values = [-np.inf, -1e308, -2.5, -2.0, 3.0, 3.5, 1e308, np.inf]
+    assert lattice.encode(np.array(values)).tolist() == [0, 0, 0, 0, 5, 5, 5, 5]
+    assert lattice.encode(np.array([np.nan, 3.0])).tolist() == [0, 5]  # memory-safe, no wild cast
+    assert lattice.encode(np.empty(0)).tolist() == []
+
+
+def test_encode_rounds_to_the_nearest_multiple():
+    lattice = Lattice.of((0.0, 10.0), 0.01, None, False)
+    assert lattice.encode(np.array([0.004, 0.006, 3.14159, 9.996])).tolist() == [0, 1, 314, 1000]
+    integers = Lattice.of((0.0, 10.0), 1.0, None, False)
+    assert integers.encode(np.array([0.5, 1.5, 2.5])).tolist() == [0, 2, 2]  # ties to even
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float16, np.float32, ">f8", ">i4"])
+def test_encode_takes_any_dtype(dtype):
+    lattice = Lattice.of((0.0, 100.0), 1.0, None, False)
+    values = np.array([3, 50, 7, 99], dtype=dtype)
+    assert lattice.encode(values).tolist() == [3, 50, 7, 99]
+    assert lattice.encode(values[::-2]).tolist() == [99, 50]
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+@given(data=st.data())
+def test_encode_is_monotone_and_equals_reference(lattice, data):
+    inside = st.floats(lattice.low, lattice.high)
+    values = data.draw(st.lists(st.one_of(inside, st.floats(allow_nan=False)), max_size=20))
+    values = np.sort(np.array(values, dtype=np.float64))
+    points = lattice.encode(values)
+    assert (np.diff(points) >= 0).all()
+    assert ((points >= 0) & (points < lattice.points)).all()
+    np.testing.assert_array_equal(points, nearest_points(values, lattice))
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+def test_encode_misses_by_at_most_half_a_step(lattice):
+    values = np.random.default_rng(1).uniform(0.0, 1.0, size=1_000)
+    values = lattice.low + values * (lattice.high - lattice.low)
+    ends = lattice.decode(np.array([0, lattice.points - 1]))
+    values = np.clip(values, *ends)
+    error = np.abs(lattice.decode(lattice.encode(values)) - values)
+    spacing = math.ulp(max(abs(lattice.low), abs(lattice.high)))
+    assert (error <= 0.5 * lattice.step + spacing).all()
+
+
+def test_locate_is_none_off_the_lattice():
+    lattice = Lattice.of((0.5, 3.7), 1.0, None, False)
+    assert [lattice.locate(v) for v in (1.0, 2.0, 3.0)] == [0, 1, 2]
+    for value in (0.0, 4.0, 0.5, 3.7, 1.5, np.nextafter(2.0, 3.0), np.inf, -np.inf, np.nan):
+        assert lattice.locate(value) is None
+
+
+def test_lattice_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Lattice.of((0.0, 1.0), 0.5, None, False).step = 2.0
+
+
+@pytest.mark.parametrize(
+    "bounds, resolution, dither, error, message",
+    [
+        ((0.0, 1.0), -0.5, None, ValueError, "resolution must be finite and not negative, got -0.5"),
+        ((0.0, 1.0), np.nan, None, ValueError, "resolution must be finite and not negative"),
+        ((0.0, 1.0), np.inf, None, ValueError, "resolution must be finite and not negative"),
+        ((0.0, 1.0), "fine", None, TypeError, "resolution must be a real number, got 'fine'"),
+        ((0.0, 1.0), [0.5, 0.5], None, TypeError, "resolution must be a real number"),
+        ((0.0, 1.0), 1j, None, TypeError, "resolution must be a real number"),
+        ((0.0, 1.0), 1.5, None, ValueError, "at least two of its multiples inside bounds"),
+        ((0.1, 0.9), 1.0, None, ValueError, "at least two of its multiples inside bounds"),
+        ((0.0, 1.0), 1e-17, None, ValueError, "at least the float64 spacing at the larger bound"),
+        ((0.0, 1e17), 1.0, None, ValueError, "at least the float64 spacing at the larger bound"),
+        ((0.0, 1.0), 5e-324, None, ValueError, "at least the float64 spacing"),
+        ((-(2.0**53) + 1, 2.0**53 - 1), 1.0, None, ValueError, r"at most 2\^53 points"),
+        ((0.0, 1.0), 0.0, True, ValueError, "dither needs a lattice"),
+    ],
+)
+def test_of_rejects(bounds, resolution, dither, error, message):
+    with pytest.raises(error, match=message):
+        Lattice.of(bounds, resolution, dither, False)
+
+
+def test_of_rejects_text_as_resolution():
+    with pytest.raises(TypeError, match="resolution must be a real number"):
+        Lattice.of((0.0, 1.0), "0.5", None, False)
+
+
+def test_of_rejects_integer_types_without_two_integers():
+    with pytest.raises(ValueError, match="at least two of its multiples inside bounds"):
+        Lattice.of((0.2, 1.8), None, None, True)
