@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 import published
+from bench_ind_exp import DELTA
 from columns import BOUNDS, REAL, gaussian, levels
 from numpy.typing import NDArray
 
 import dpq_fast as dpq
-from bench_ind_exp import DELTA
 
 EPSILON = 1.0
 N = 1_000
-DRAWS = 200
+DRAWS = 1_000
 
 # A release: sample, levels and generator to outputs.
 Release = Callable[[NDArray, NDArray, np.random.Generator], NDArray]

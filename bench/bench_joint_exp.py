@@ -58,7 +58,7 @@ class JointExp(Grid):
 
 
 class Ties(Grid):
-    """Integers: the same column rounded, one record in twelve on each point of its middle."""
+    """The column rounded to integers: at its middle one record in twelve ties with each point."""
 
     def setup(self, n: int, m: int) -> None:
         super().setup(n, m)
@@ -71,33 +71,37 @@ class Ties(Grid):
         self.joint_exp(self.x_integer, dither=False)
 
 
-class FullScan(Grid):
-    """The scan without windows: every interval at every level."""
-
-    params = ([1_000, 30_000, 1_000_000], [1, 9, 30])
+class Paths(Grid):
+    """The law alone, without the call around it."""
 
     def setup(self, n: int, m: int) -> None:
         super().setup(n, m)
         self.order = dpq.Sample.of(self.x_sorted, BOUNDS, assume_sorted=True).order()
         self.rate = privacy.joint_exp_rate(self.q, EPSILON, "swap")
 
-    def time_scan(self, n: int, m: int) -> None:
+
+class Scan(Paths):
+    """The scan in windows; and without: every interval at every level."""
+
+    params = ([1_000, 30_000, 1_000_000], [1, 9, 30])
+
+    def time_windows(self, n: int, m: int) -> None:
+        PathLaw(self.order, self.q, self.rate)
+
+    def time_no_windows(self, n: int, m: int) -> None:
         PathLaw(self.order, self.q, self.rate, window=n)
 
-    def peakmem_scan(self, n: int, m: int) -> None:
+    def peakmem_no_windows(self, n: int, m: int) -> None:
         PathLaw(self.order, self.q, self.rate, window=n)
 
 
-class Fft(FullScan):
+class Fft(Paths):
     """The same forward pass by FFT, in windows and without, and what of it the scan has to redo."""
 
     params = ([1_000, 30_000], [1, 9, 30])
 
     def time_windows(self, n: int, m: int) -> None:
-        self.joint_exp(self.x_sorted, assume_sorted=True, kernel="fft")
-
-    def time_scan(self, n: int, m: int) -> None:
-        self.joint_exp(self.x_sorted, assume_sorted=True)
+        PathLaw(self.order, self.q, self.rate, FftForward())
 
     def time_no_windows(self, n: int, m: int) -> None:
         PathLaw(self.order, self.q, self.rate, FftForward(), window=n)

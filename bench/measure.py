@@ -33,8 +33,9 @@ def alternately(sides: dict[str, Callable[[], Any]], seconds: float) -> dict[str
     """Time functions in turn, A B C A B C ..., for about so many seconds, at least three rounds."""
     loops, once = {}, {}
     for name, side in sides.items():
-        _per_call(side, 1)  # caches, plans, generators
         once[name] = _per_call(side, 1)
+        if once[name] < 1.0:  # caches, plans and generators were made just now
+            once[name] = _per_call(side, 1)
         loops[name] = max(1, math.ceil(SHORTEST / once[name]))
     one_round = sum(loops[name] * once[name] for name in sides)
     rounds: dict[str, list[float]] = {name: [] for name in sides}

@@ -19,7 +19,7 @@ CANDIDATES = 2_001
 
 
 def _import_diffprivlib() -> Any:
-    """`diffprivlib.tools`. Its models need an older scikit-learn than its tools; we need no models."""
+    """`diffprivlib.tools`, without its models, which need an older scikit-learn."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

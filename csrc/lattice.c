@@ -4,6 +4,13 @@
 
 #define CHUNK 4096 /* values looked at between two tests for an early stop */
 
+/* rint(x): adding and taking away 1.5 * 2^52 rounds to an integer, without a library call. */
+static double
+nearest(double x)
+{
+    return fabs(x) < 0x1p51 ? (x + 0x1.8p52) - 0x1.8p52 : rint(x);
+}
+
 void
 dpq_lattice_encode(size_t n, const double *value, double low, double high, double per_unit,
                    double step, int64_t first, int64_t points, int64_t *point)
@@ -12,7 +19,7 @@ dpq_lattice_encode(size_t n, const double *value, double low, double high, doubl
         /* a NaN, where sortedness was promised and does not hold, becomes low: no wild cast */
         double clamped = value[i] >= low ? (value[i] <= high ? value[i] : high) : low;
         double position = per_unit != 0.0 ? clamped * per_unit : clamped / step;
-        int64_t number = (int64_t)rint(position) - first;
+        int64_t number = (int64_t)nearest(position) - first;
 
         point[i] = number < 0 ? 0 : number >= points ? points - 1 : number;
     }

@@ -41,6 +41,9 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
             level[j].reach += 1;
             level[j].slack += 1.0;
         }
+        level[j].stay = exp(-p->rate * ((double)level[j].reach - level[j].slack));
+        level[j].up = exp(-p->rate * (1.0 - p->part[j]));
+        level[j].share = 1.0 / (double)(j + 1);
         level[j].gain = 1.0;
         before = p->whole[j];
         before_part = p->part[j];
@@ -59,6 +62,8 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #define REAL(x) (x)
 #define DECAY(k) dpq_decay_at(decay, (k))
 #define DECAY_PART(y) exp(-p->rate * (y))
+#define STAY(l) (level[l].stay)
+#define UP(l) (level[l].up)
 #include "scan_body.h"
 #undef NUMBER
 #undef NAME
@@ -70,6 +75,8 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #undef REAL
 #undef DECAY
 #undef DECAY_PART
+#undef STAY
+#undef UP
 
 void
 dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
@@ -84,54 +91,87 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
     }
 }
 
-/* Largest entry of a row's n >= 1 entries. */
-static double
-row_largest(size_t n, const double *row)
+/* Smallest and largest of n >= 1 entries; four of each, so that comparisons overlap. */
+static void
+extremes(size_t n, const double *row, double *smallest, double *largest)
 {
-    double largest = row[0];
+    double low[4], high[4];
+    size_t i;
 
-    for (size_t i = 1; i < n; i++) {
-        largest = row[i] > largest ? row[i] : largest;
+    for (i = 0; i < 4; i++) {
+        low[i] = high[i] = row[0];
     }
-    return largest;
+    for (i = 0; i + 4 <= n; i += 4) {
+        for (size_t k = 0; k < 4; k++) {
+            low[k] = row[i + k] < low[k] ? row[i + k] : low[k];
+            high[k] = row[i + k] > high[k] ? row[i + k] : high[k];
+        }
+    }
+    for (; i < n; i++) {
+        low[0] = row[i] < low[0] ? row[i] : low[0];
+        high[0] = row[i] > high[0] ? row[i] : high[0];
+    }
+    for (i = 1; i < 4; i++) {
+        low[0] = low[i] < low[0] ? low[i] : low[0];
+        high[0] = high[i] > high[0] ? high[i] : high[0];
+    }
+    *smallest = low[0];
+    *largest = high[0];
 }
 
 dpq_status
 dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
                double *A, double *H, int64_t *exponent)
 {
-    size_t lo = p->lo[j], n = p->hi[j] - lo;
+    size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached;
     double *a = A + p->start[j], *h = H + p->start[j];
-    double smallest = INFINITY;
+    const double *width = p->width + lo;
+    double gain, smallest_sum, smallest, unused, widest;
     int scaling;
 
     /* Scale so that the largest factor is about one: widths, and what the last row ended with. */
-    (void)frexp(row_largest(n, p->width + lo), &scaling);
+    extremes(n, width, &unused, &widest);
+    (void)frexp(widest, &scaling);
+    exponent[j] = 0;
     if (j > 0) {
         int last;
 
-        (void)frexp(row_largest(p->hi[j - 1] - p->lo[j - 1], H + p->start[j - 1]), &last);
+        (void)frexp(level[j - 1].largest, &last);
         scaling += last;
+        exponent[j] = exponent[j - 1];
+        /* intervals of this row that are in the last one's, too */
+        shared = p->hi[j - 1] > lo ? p->hi[j - 1] - lo : 0;
+        shared = shared < n ? shared : n;
     }
     if (scaling > MOST_SCALING || scaling < -MOST_SCALING) {
         return DPQ_ERR_RANGE;
     }
-    level[j].gain = ldexp(1.0, -scaling);
-    exponent[j] = scaling + (j > 0 ? exponent[j - 1] : 0);
+    level[j].gain = gain = ldexp(1.0, -scaling);
+    exponent[j] += scaling;
 
-    for (size_t i = 0; i < n; i++) {
-        double sum = a[i];
-
-        a[i] *= p->width[lo + i] * level[j].gain;
-        h[i] = j == 0 || lo + i >= p->hi[j - 1]
-                   ? a[i]
-                   : copies_float(p, decay, level, j, lo + i, a[i], A, H);
-        if (j == 0 || lo + i > p->lo[j - 1]) { /* elsewhere nothing precedes: truly zero */
-            smallest = fmin(smallest, fmin(sum, a[i]));
-        }
-        smallest = fmin(smallest, h[i]);
+    /* a_j(t) is truly zero only at the first interval, where no other comes before it */
+    unreached = j > 0 && lo == p->lo[j - 1];
+    smallest_sum = smallest = INFINITY;
+    if (n > unreached) {
+        extremes(n - unreached, a + unreached, &smallest_sum, &unused);
     }
-    return smallest < SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
+    for (size_t i = 0; i < n; i++) {
+        a[i] *= width[i] * gain;
+    }
+    if (n > unreached) {
+        extremes(n - unreached, a + unreached, &smallest, &unused);
+    }
+    for (size_t i = 0; i < shared; i++) {
+        h[i] = copies_float(p, decay, level, j, lo + i, a[i], A, H);
+    }
+    for (size_t i = shared; i < n; i++) {
+        h[i] = a[i];
+    }
+    extremes(n, h, &unused, &level[j].largest);
+    if (smallest_sum < SMALLEST || smallest < SMALLEST || h[0] < SMALLEST) {
+        return DPQ_ERR_RANGE;
+    }
+    return DPQ_OK;
 }
 
 /* exp(-2c |r_t - Q_m|): the last step, to v = 0. */
@@ -270,6 +310,8 @@ wide_exp(double x)
 #define REAL(x) wide_of(x)
 #define DECAY(k) wide_exp(decay->rate * (double)(k))
 #define DECAY_PART(y) wide_exp(p->rate * (y))
+#define STAY(l) wide_exp(p->rate * ((double)level[l].reach - level[l].slack))
+#define UP(l) wide_exp(p->rate * (1.0 - p->part[l]))
 #include "scan_body.h"
 
 void

@@ -51,9 +51,13 @@ typedef struct {
 
 /* What one level needs again and again; filled by dpq_scan_prepare. */
 typedef struct {
-    int64_t reach; /* ceil(n_j): u <= v exactly for r_s <= r_t - reach */
-    double slack;  /* ceil(n_j) - n_j, in [0, 1] */
-    double gain;   /* power of two by which a row is scaled (float64 rows) */
+    int64_t reach;  /* ceil(n_j): u <= v exactly for r_s <= r_t - reach */
+    double slack;   /* ceil(n_j) - n_j, in [0, 1] */
+    double stay;    /* exp(-2c n_j): from level j - 1 to j at one rank above the target */
+    double up;      /* exp(-2c (1 - part[j])): from Q_j to the next rank above */
+    double share;   /* 1 / (j + 1) */
+    double gain;    /* power of two by which a row is scaled (float64 rows) */
+    double largest; /* largest entry of row h_j (float64 rows) */
 } dpq_scan_level;
 
 /* q[j] * n as floor and fraction, exact to 1e-16: a product rounded to float64 would make the

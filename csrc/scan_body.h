@@ -4,6 +4,7 @@
  * ADD MUL  arithmetic          LESS(a, b)   a < b
  * ZERO ONE constants           REAL(x)      a float64 x > 0 as a number
  * DECAY(k) exp(-rate * k) for an integer k >= 0;  DECAY_PART(y) for a float64 y >= 0
+ * STAY(l), UP(l)  level[l].stay and .up as numbers
  */
 
 static void
@@ -11,7 +12,8 @@ NAME(sums)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_lev
            size_t j, const NUMBER *H, NUMBER *sums, NUMBER *work)
 {
     const int64_t *rank = p->rank;
-    size_t first = p->lo[j - 1], last = p->hi[j - 1];
+    size_t lo = p->lo[j], hi = p->hi[j], first = p->lo[j - 1], last = p->hi[j - 1];
+    int64_t target = p->whole[j] + (p->part[j] > 0.0); /* v >= 0 for r_t >= target */
     const NUMBER *h = H + p->start[j - 1]; /* h[s - first] */
     int64_t below = p->whole[j - 1];       /* Q_{j-1} = below + part */
     int64_t above = below + (p->part[j - 1] > 0.0);
@@ -28,15 +30,15 @@ NAME(sums)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_lev
     NUMBER front = ZERO;
     int right = 0; /* whether v >= 0 */
 
-    for (size_t t = p->lo[j]; t < p->hi[j]; t++) {
+    for (size_t t = lo; t < hi; t++) {
         int64_t r = rank[t];
         size_t end = t < last ? t : last; /* s < t */
         int turned = 0;
         NUMBER total, window = ZERO;
 
         if (!right) {
-            right = turned = r > p->whole[j] || (r == p->whole[j] && p->part[j] == 0.0);
-            if (!right && t > p->lo[j]) {
+            right = turned = r >= target;
+            if (!right && t > lo) {
                 fading = MUL(fading, DECAY(r - rank[t - 1]));
             }
         }
@@ -100,33 +102,33 @@ NAME(sums)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_lev
             }
             total = ADD(flat, MUL(window, step_ahead));
         }
-        sums[t - p->lo[j]] = total;
+        sums[t - lo] = total;
     }
 }
 
-/* h_j(t) = sum_k ..., given a_j(t): k outputs in interval t, the first of them at level l. */
+/* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
 static NUMBER
 NAME(copies)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
              size_t j, size_t t, NUMBER alone, const NUMBER *A, const NUMBER *H)
 {
     int64_t r = p->rank[t];
+    double width = p->width[t];
+    size_t k = 2;
     NUMBER sum = alone, factor = ONE;
-    double k = 2.0;
 
-    for (size_t l = j; l-- > 0 && t < p->hi[l]; k += 1.0) {
-        double more = p->lattice ? (p->width[t] + (k - 1.0)) / k : p->width[t] / k;
+    for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
+        double more = (p->lattice ? width + (double)(k - 1) : width) * level[k - 1].share;
         size_t at = p->start[l] + (t - p->lo[l]);
 
         factor = MUL(factor, REAL(more * level[l + 1].gain));
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
-        if (r > p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] == 0.0)) {
-            if (level[l + 1].reach > 0) { /* v >= 0: u - v = n_{l+1} */
-                factor = MUL(factor, MUL(DECAY(level[l + 1].reach - 1),
-                                         DECAY_PART(1.0 - level[l + 1].slack)));
+        if (r > p->whole[l]) { /* u > 0 */
+            if (r > p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] == 0.0)) {
+                factor = MUL(factor, STAY(l + 1)); /* v >= 0: u - v = n_{l+1} */
             }
-        }
-        else if (r > p->whole[l]) { /* v < 0 < u */
-            factor = MUL(factor, MUL(DECAY(r - p->whole[l] - 1), DECAY_PART(1.0 - p->part[l])));
+            else {
+                factor = MUL(factor, MUL(DECAY(r - p->whole[l] - 1), UP(l))); /* v < 0: u */
+            }
         }
         if (LESS(MUL(factor, H[at]), MUL(sum, REAL(REST)))) {
             break;

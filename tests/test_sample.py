@@ -1,0 +1,571 @@
+"""The sample: whatever kind of column comes, the same records on the same public lattice."""
+
+from __future__ import annotations
+
+import copy
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpq_fast as dpq
+from dpq_fast import Sample
+from dpq_fast.sample import as_column
+
+BOUNDS = (0.0, 10.0)
+RECORDS = [7, 2, 2, 9, 0, 3, 2]
+
+
+def content(sample: Sample, seed: int = 0) -> tuple:
+    """Everything a mechanism sees of a sample, at one dither."""
+    order = sample.order(seed)
+    found = order.intervals(np.array([0]), np.array([order.n]))
+    return (order.n, sample.lattice, sample.bounds, *(part.tolist() for part in found))
+
+
+def read_only(x: np.ndarray) -> np.ndarray:
+    x.flags.writeable = False
+    return x
+
+
+INTEGER_COLUMNS: dict[str, Callable[[list], Any]] = {
+    **{
+        f"numpy {dtype}": lambda r, dtype=dtype: np.array(r, dtype=dtype)
+        for dtype in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4", ">u8")
+    },
+    "numpy strided": lambda r: np.repeat(np.array(r), 3)[::3],
+    "numpy read-only": lambda r: read_only(np.array(r)),
+    "numpy subclass": lambda r: np.array(r).view(np.recarray),
+    "numpy masked": lambda r: np.ma.array([*r, 5], mask=[*(False for _ in r), True]),
+    "pandas int64": lambda r: pd.Series(r, dtype="int64"),
+    "pandas index": lambda r: pd.Index(r, dtype="int64"),
+    "pandas other index": lambda r: pd.Series(r, index=range(100, 100 + len(r)), dtype="int64"),
+    "pandas uint8": lambda r: pd.Series(r, dtype="uint8"),
+    "pandas Int64": lambda r: pd.Series(r, dtype="Int64"),
+    "pandas Int64 with NA": lambda r: pd.Series([None, *r], dtype="Int64"),
+    "pandas UInt8 array with NA": lambda r: pd.array([None, *r], dtype="UInt8"),
+    "pandas arrow": lambda r: pd.Series(r, dtype=pd.ArrowDtype(pa.int16())),
+    "pandas arrow with NA": lambda r: pd.Series([None, *r], dtype=pd.ArrowDtype(pa.uint32())),
+    "polars": lambda r: pl.Series(r, dtype=pl.Int64),
+    "polars with null": lambda r: pl.Series([None, *r], dtype=pl.Int64),
+    "polars UInt8 with null": lambda r: pl.Series([*r, None], dtype=pl.UInt8),
+    "arrow": lambda r: pa.array(r, pa.int64()),
+    "arrow with null": lambda r: pa.array([*r, None], pa.int64()),
+    "arrow uint8 with null": lambda r: pa.array([*r, None], pa.uint8()),
+    "arrow chunked": lambda r: pa.chunked_array([r[:2], r[2:]], pa.int32()),
+    "arrow chunked with null": lambda r: pa.chunked_array([r[:2], [None], r[2:]], pa.int32()),
+}
+FLOAT_COLUMNS: dict[str, Callable[[list], Any]] = {
+    **{
+        f"numpy {dtype}": lambda r, dtype=dtype: np.array(r, dtype=dtype)
+        for dtype in ("f2", "f4", "f8", "longdouble", ">f8", ">f4")
+    },
+    "numpy strided": lambda r: np.repeat(np.array(r, dtype=float), 2)[::2],
+    "numpy reversed": lambda r: np.array(r[::-1], dtype=float)[::-1],
+    "numpy read-only": lambda r: read_only(np.array(r, dtype=float)),
+    "numpy unaligned": lambda r: np.frombuffer(
+        b"\0" + np.array(r, dtype=float).tobytes(), dtype=np.uint8
+    )[1:].view(float),
+    "numpy with NaN": lambda r: np.array([np.nan, *r, np.nan]),
+    "numpy masked": lambda r: np.ma.array([*r, 5.0], mask=[*(False for _ in r), True]),
+    "list of int": list,
+    "list of float": lambda r: [float(v) for v in r],
+    "list with None": lambda r: [None, *r],
+    "list with NaN": lambda r: [float("nan"), *r],
+    "list of NumPy scalars": lambda r: [np.int8(v) for v in r],
+    "tuple": tuple,
+    "range-like": lambda r: (v for v in r),
+    "pandas float64": lambda r: pd.Series(r, dtype="float64"),
+    "pandas float64 with NaN": lambda r: pd.Series([*r, None], dtype="float64"),
+    "pandas Float32 with NA": lambda r: pd.Series([*r, None], dtype="Float32"),
+    "pandas arrow with NA": lambda r: pd.Series([None, *r], dtype=pd.ArrowDtype(pa.float32())),
+    "polars": lambda r: pl.Series(r, dtype=pl.Float64, strict=False),
+    "polars Float32 with null": lambda r: pl.Series([*r, None], dtype=pl.Float32, strict=False),
+    "polars with NaN": lambda r: pl.Series([*map(float, r), float("nan")]),
+    "arrow": lambda r: pa.array(r, pa.float64()),
+    "arrow float with null": lambda r: pa.array([None, *r], pa.float32()),
+    "arrow half with null": lambda r: pa.array([None, *map(np.float16, r)], pa.float16()),
+    "arrow chunked with null": lambda r: pa.chunked_array([r, [None]], pa.float64()),
+}
+
+
+@pytest.mark.parametrize("make", INTEGER_COLUMNS.values(), ids=INTEGER_COLUMNS.keys())
+def test_of_integer_types_takes_the_integers(make):
+    sample = Sample.of(make(RECORDS), BOUNDS)
+    assert sample.lattice.step == 1.0 and sample.lattice.bits > 0
+    assert content(sample) == content(Sample.of(np.array(RECORDS), BOUNDS))
+    assert content(Sample.of(make(RECORDS), BOUNDS, resolution=0)) == content(
+        Sample.of(np.array(RECORDS), BOUNDS, resolution=0)
+    )
+
+
+@pytest.mark.parametrize("make", FLOAT_COLUMNS.values(), ids=FLOAT_COLUMNS.keys())
+def test_of_other_types_takes_a_fine_lattice(make):
+    expected = np.array(RECORDS, dtype=float)
+    sample = Sample.of(make(RECORDS), BOUNDS)
+    assert sample.lattice.step == 2.0**-40 and sample.lattice.bits == 0
+    for options in ({}, {"resolution": 1.0}, {"resolution": 0}, {"resolution": 0.5}):
+        assert content(Sample.of(make(RECORDS), BOUNDS, **options)) == content(
+            Sample.of(expected, BOUNDS, **options)
+        )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [*INTEGER_COLUMNS.values(), *FLOAT_COLUMNS.values()],
+    ids=[*INTEGER_COLUMNS.keys(), *(f"float {name}" for name in FLOAT_COLUMNS)],
+)
+def test_of_an_empty_column_has_the_lattice_of_its_type(make):
+    sample = Sample.of(make([]), BOUNDS)
+    assert sample.lattice == Sample.of(make(RECORDS), BOUNDS).lattice
+    assert sample.order(0).n == 0
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(), st.floats(), st.integers(10**300, 10**310))))
+def test_of_a_list_never_chooses_its_lattice_by_its_values(x):
+    sample = Sample.of(x, BOUNDS)
+    assert sample.lattice == Sample.of([], BOUNDS).lattice
+    kept = [v for v in x if v is not None and v == v]
+    assert sample.order().n == len(kept)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        [True, False],
+        [1.0, True],
+        [1, np.True_],
+        ["1"],
+        [1.0, "2"],
+        [b"1"],
+        [1j],
+        [1.0, np.complex64(2)],
+        [object()],
+        [1.0, object()],
+        [np.datetime64("2020-01-01")],
+        [np.timedelta64(5, "s")],
+        "12",
+        b"12",
+        None,
+        3.0,
+        np.array([True, False]),
+        np.array([1j]),
+        np.array(["1"]),
+        np.array([b"1"]),
+        np.array([1, 2.5], dtype=object),
+        np.array(["2020-01-01"], dtype="M8[D]"),
+        np.array([5], dtype="m8[s]"),
+        np.zeros(2, dtype="i4,i4"),
+        np.ma.array([True, False]),
+        pd.Series([True]),
+        pd.Series([True, None], dtype="boolean"),
+        pd.Series(["1"]),
+        pd.Series([1, 2], dtype="category"),
+        pd.Series([1, 2.5], dtype=object),
+        pd.Series(pd.to_datetime(["2020-01-01"])),
+        pd.Series([True], dtype=pd.ArrowDtype(pa.bool_())),
+        pl.Series([True]),
+        pl.Series(["1"]),
+        pl.Series([[1, 2]]),
+        pl.Series([1], dtype=pl.Date),
+        pa.array([True]),
+        pa.array(["1"]),
+        pa.array([[1, 2]]),
+        pa.chunked_array([[True]]),
+    ],
+    ids=lambda x: f"{type(x).__module__}.{type(x).__name__} {x}"[:60],
+)
+def test_of_rejects_what_is_not_real(x):
+    with pytest.raises(TypeError, match=r"x must (hold real numbers|be a one-dimensional array)"):
+        Sample.of(x, BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.zeros((2, 2)),
+        np.zeros((3, 1)),
+        np.zeros((0, 2)),
+        np.array(3.0),
+        np.float64(3.0),
+        [[1.0, 2.0], [3.0, 4.0]],
+        [[1.0]],
+        [None, [1.0]],
+        [np.zeros(2), np.zeros(2)],
+        np.ma.zeros((2, 2)),
+        pl.DataFrame({"a": [1.0], "b": [2.0]}),
+    ],
+    ids=lambda x: f"{type(x).__module__}.{type(x).__name__}",
+)
+def test_of_rejects_other_dimensions(x):
+    with pytest.raises(ValueError, match="x must be one-dimensional, got"):
+        Sample.of(x, BOUNDS)
+
+
+def test_of_rejects_ragged_lists():
+    with pytest.raises(ValueError, match="x must be one-dimensional"):
+        Sample.of([[1.0], [2.0, 3.0]], BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [pd.DataFrame({0: [1.0, 2.0], 1: [3.0, 4.0]}), {1: 10.0, 2: 20.0}],
+    ids=["DataFrame", "dict"],
+)
+def test_of_never_takes_names_for_records(x):
+    """Iterating over a frame or a dict gives its keys, which are no data."""
+    with pytest.raises((TypeError, ValueError), match="x must be"):
+        Sample.of(x, BOUNDS)
+
+
+def test_of_takes_the_array_protocol():
+    class Column:
+        def __array__(self, dtype=None, copy=None):
+            return np.array(RECORDS, dtype=float)
+
+    assert content(Sample.of(Column(), BOUNDS)) == content(Sample.of(list(RECORDS), BOUNDS))
+
+
+def test_of_clamps_without_a_warning():
+    inside = [0, 0, 0, 10, 10, 10, 4]
+    for x in (
+        [-np.inf, -1e308, -0.5, np.inf, 1e308, 10.5, 4],
+        [-np.inf, -(10**400), -3, np.inf, 10**400, 2**70, 4],
+        np.array([-np.inf, -1e30, -1, np.inf, 1e30, 11, 4], dtype=np.float32),
+    ):
+        for options in ({}, {"resolution": 1}, {"resolution": 0}):
+            sample = Sample.of(x, BOUNDS, **options)
+            assert content(sample) == content(Sample.of(inside, BOUNDS, **options))
+    huge = np.array([2**64 - 1, 2**63, 4], dtype=np.uint64)
+    assert content(Sample.of(huge, BOUNDS)) == content(Sample.of(np.array([10, 10, 4]), BOUNDS))
+    low = np.array([-(2**63), 4])
+    assert content(Sample.of(low, BOUNDS)) == content(Sample.of(np.array([0, 4]), BOUNDS))
+
+
+@pytest.mark.parametrize("options", [{}, {"resolution": 1}, {"resolution": 0}])
+def test_of_clamps_extended_precision_without_a_warning(implementation, options):
+    """A long double may lie beyond float64: whether it does is data, and must not warn."""
+    x = np.array([1.0, 2.0, np.finfo(np.longdouble).max])
+    law = implementation.joint_exp_law(x, 0.5, epsilon=1.0, bounds=BOUNDS, **options, dither_rng=1)
+    y = np.array([1.0, 2.0, np.inf])
+    same = implementation.joint_exp_law(y, 0.5, epsilon=1.0, bounds=BOUNDS, **options, dither_rng=1)
+    assert law.log_prob(7.0) == same.log_prob(7.0)
+
+
+def test_of_takes_signaling_nan_without_a_warning(implementation):
+    """What bits a NaN has is data, and must not warn."""
+    x = np.array([0x3F800000, 0x7FA00000, 0x40000000], dtype=np.uint32).view(np.float32)
+    law = implementation.joint_exp_law(x, 0.5, epsilon=1.0, bounds=BOUNDS)
+    same = implementation.joint_exp_law([1.0, 2.0], 0.5, epsilon=1.0, bounds=BOUNDS)
+    assert law.log_prob(7.0) == same.log_prob(7.0)
+
+
+# NaN
+
+
+MISSING = {
+    "float64": np.array([3.0, np.nan, 1.0]),
+    "float64 sorted": np.array([1.0, 3.0, np.nan]),
+    "only NaN": np.array([np.nan]),
+    "float32": np.array([np.nan, 1.0, 3.0], dtype=np.float32),
+    "list": [1.0, None, 3.0],
+    "masked": np.ma.array([1, 7, 3], mask=[False, True, False]),
+    "pandas": pd.Series([1, None, 3], dtype="Int64"),
+    "polars": pl.Series([1, None, 3]),
+    "arrow": pa.array([1, None, 3]),
+}
+
+
+@pytest.mark.parametrize("x", MISSING.values(), ids=MISSING.keys())
+@pytest.mark.parametrize("options", [{}, {"resolution": 1}, {"resolution": 0}, {"dither": True}])
+def test_of_raises_on_nan_only_where_told_to(x, options):
+    kept = [v for v in np.asarray(as_column(x)[0]).tolist() if v == v]
+    sample = Sample.of(x, BOUNDS, **options)
+    assert sample.order(0).n == len(kept)
+    with pytest.raises(ValueError, match="^x must not contain NaN with nan_policy='raise'$"):
+        Sample.of(x, BOUNDS, nan_policy="raise", **options)
+    assert Sample.of(kept, BOUNDS, nan_policy="raise", **options).order(0).n == len(kept)
+
+
+def test_of_omits_nan_with_its_count():
+    x = [1.0, np.nan, 3.0]
+    expected = content(Sample.of([1.0, 1.0, 3.0], BOUNDS, resolution=1))
+    assert content(Sample.of(x, BOUNDS, resolution=1, counts=[2, 50, 1])) == expected
+    with pytest.raises(ValueError, match="x must not contain NaN"):
+        Sample.of(x, BOUNDS, counts=[2, 50, 1], nan_policy="raise")
+
+
+# Counts
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10), st.integers(0, 5)), max_size=8),
+    st.sampled_from([{"resolution": 1}, {"resolution": 1, "dither": False}, {"resolution": 0}, {}]),
+)
+def test_counts_stand_for_repeated_values(pairs, options):
+    values = np.array([float(value) for value, _ in pairs])
+    counts = np.array([count for _, count in pairs], dtype=np.int64)
+    expected = content(Sample.of(np.repeat(values, counts), BOUNDS, **options))
+    for weights in (counts, counts.tolist(), counts.astype(float), counts.astype(np.uint8)):
+        assert content(Sample.of(values, BOUNDS, counts=weights, **options)) == expected
+
+
+@pytest.mark.parametrize(
+    "counts, error, message",
+    [
+        ([1, 2], ValueError, "counts must have one entry for each value of x"),
+        ([1, 2, 3, 4], ValueError, "counts must have one entry for each value of x"),
+        ([[1, 2, 3]], ValueError, "counts must have one entry for each value of x"),
+        (3, ValueError, "counts must have one entry for each value of x"),
+        ([1, -31337, 3], ValueError, "counts must not be negative"),
+        ([1, 31337.5, 3], ValueError, "counts must be integers"),
+        ([1, np.nan, 3], ValueError, "counts must be integers"),
+        ([2**52, 2**52, 31337], ValueError, r"counts must sum to at most 2\^53"),
+        ([2**63 - 1, 2**63 - 1, 2], ValueError, r"counts must sum to at most 2\^53"),
+        ([1, 1e300, 3], ValueError, r"counts must sum to at most 2\^53"),
+        (["1", "31337", "3"], TypeError, "counts must be integers"),
+        ([True, True, False], TypeError, "counts must be integers"),
+        ([1, None, 3], TypeError, "counts must be integers"),
+        ([1j, 1, 1], TypeError, "counts must be integers"),
+    ],
+)
+def test_of_rejects_counts(counts, error, message):
+    with pytest.raises(error, match=message) as raised:
+        Sample.of([1.0, 2.0, 3.0], BOUNDS, counts=counts)
+    assert "31337" not in str(raised.value)
+
+
+def test_counts_may_sum_to_2_to_the_53():
+    x = np.array([2.0, 4.0])
+    for options in ({}, {"resolution": 1}, {"resolution": 0}):
+        sample = Sample.of(x, BOUNDS, counts=[2**52, 2**52], **options)
+        order = sample.order(0)
+        assert order.n == 2**53
+        out = dpq.joint_exp(sample, [0.25, 0.75], epsilon=1.0, rng=3)
+        assert np.abs(out - x).max() <= 1.0
+    with pytest.raises(ValueError, match="counts must sum"):
+        Sample.of(x, BOUNDS, counts=[2**52, 2**52 + 2])
+
+
+# Order of the records
+
+
+@given(st.lists(st.floats(-2.0, 12.0), max_size=12), st.sampled_from([None, 1.0, 0]))
+def test_sorted_unsorted_and_promised_are_the_same_sample(values, resolution):
+    unsorted = np.array(values)
+    ascending = np.sort(unsorted)
+    expected = content(Sample.of(ascending, BOUNDS, resolution=resolution))
+    assert content(Sample.of(unsorted, BOUNDS, resolution=resolution)) == expected
+    for promised in (ascending, np.append(ascending, np.nan), ascending[::-1].copy()[::-1]):
+        sample = Sample.of(promised, BOUNDS, resolution=resolution, assume_sorted=True)
+        assert content(sample) == expected
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8])
+def test_sorted_and_unsorted_integers_are_the_same_sample(dtype):
+    x = np.random.default_rng(0).integers(0, 12, size=5_000).astype(dtype)
+    for options in ({}, {"resolution": 0}, {"resolution": 0.5}, {"dither": False}):
+        expected = content(Sample.of(np.sort(x), BOUNDS, **options))
+        assert content(Sample.of(x, BOUNDS, **options)) == expected
+        assert content(Sample.of(np.sort(x), BOUNDS, assume_sorted=True, **options)) == expected
+
+
+@pytest.mark.parametrize("resolution", [None, 1.0, 0])
+def test_broken_promise_of_order_is_harmless_to_memory(resolution):
+    rng = np.random.default_rng(8)
+    for size in (1, 2, 5, 300, 5_000):
+        x = rng.uniform(-1.0, 11.0, size=size)
+        for values in (x, np.sort(x)[::-1], x.astype(np.float32), (x * 10).astype(int)):
+            for release in (dpq.joint_exp, dpq.ind_exp):
+                out = release(
+                    values,
+                    [0.1, 0.5, 0.9],
+                    epsilon=1.0,
+                    bounds=BOUNDS,
+                    resolution=resolution,
+                    assume_sorted=True,
+                    rng=1,
+                )
+                assert ((out >= 0.0) & (out <= 10.0)).all()
+
+
+BROKEN = """
+import numpy as np
+import dpq_fast as dpq
+
+rng = np.random.default_rng(3)
+samples = [[np.nan, 10.0], [np.nan, 5.0], [5.0, np.nan, 1.0], [np.nan, np.nan, 0.0]]
+for size in (20, 3_000):
+    x = rng.uniform(0.0, 10.0, size=size)
+    x[rng.integers(0, size - 1, size=size // 3)] = np.nan
+    samples.append(x)
+for resolution in {resolutions}:
+    for x in samples:
+        for release in (dpq.joint_exp, dpq.ind_exp):
+            release(
+                np.array(x), [0.1, 0.9], epsilon=1.0, bounds=(0.0, 10.0), rng=1,
+                resolution=resolution, assume_sorted=True,
+            )
+print("done")
+"""
+
+
+@pytest.mark.parametrize("resolutions", ["(None, 1.0)", "(0,)"], ids=["lattice", "continuous"])
+def test_nan_against_a_promise_of_order_is_harmless(resolutions):
+    """In a process of its own: memory must stay safe, and the call must come to an end."""
+    code = BROKEN.format(resolutions=resolutions)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout == "done\n", run.stderr
+
+
+# The Sample itself
+
+
+@pytest.mark.parametrize("options", [{}, {"resolution": 1}, {"resolution": 0}, {"dither": True}])
+def test_sample_stands_for_its_column(options):
+    x = np.array([1.5, 3.5, 3.5, 8.0])
+    sample = Sample.of(x, BOUNDS, **options)
+    q = [0.25, 0.5]
+    for release in (dpq.joint_exp, dpq.ind_exp, dpq.quantile):
+        out = release(sample, q, epsilon=1.0, rng=5)
+        again = release(sample, q, epsilon=1.0, bounds=[0, 10], rng=5)
+        column = release(x, q, epsilon=1.0, bounds=BOUNDS, rng=5, **options)
+        np.testing.assert_array_equal(out, column)
+        np.testing.assert_array_equal(again, column)
+
+
+def test_sample_dithers_afresh_in_each_release():
+    sample = Sample.of(np.full(50, 3), BOUNDS)
+    assert content(sample, 1) == content(sample, 1) != content(sample, 2)
+
+
+def test_sample_rejects_other_bounds():
+    sample = Sample.of([1.0], BOUNDS)
+    assert Sample.of(sample, None) is sample
+    assert Sample.of(sample, (0, 10)) is sample
+    with pytest.raises(ValueError, match="bounds must be left out or equal to the sample's"):
+        Sample.of(sample, (0.0, 11.0))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"resolution": 1.0},
+        {"resolution": 0},
+        {"dither": False},
+        {"counts": [1, 1]},
+        {"counts": np.array([1, 1])},
+        {"assume_sorted": True},
+    ],
+    ids=str,
+)
+def test_sample_rejects_arguments_of_its_making(options):
+    sample = Sample.of([1.0, 2.0], BOUNDS)
+    with pytest.raises(ValueError, match="belong to Sample.of, and must be left out"):
+        Sample.of(sample, None, **options)
+    with pytest.raises(ValueError, match="belong to Sample.of, and must be left out"):
+        dpq.joint_exp(sample, 0.5, epsilon=1.0, **options)
+
+
+def test_sample_rejects_unknown_nan_policy():
+    with pytest.raises(ValueError, match="nan_policy must be one of"):
+        Sample.of(Sample.of([1.0], BOUNDS), None, nan_policy="propagate")
+
+
+def test_decode_and_locate_translate_outputs():
+    sample = Sample.of([1.0], BOUNDS, resolution=0.5)
+    bits = sample.lattice.bits
+    fine = np.array([0, (1 << bits) - 1, 3 << bits, (20 << bits) + 5])
+    assert sample.decode(fine).tolist() == [0.0, 0.0, 1.5, 10.0]
+    assert sample.locate(np.array([0.0, 1.5, 10.0])).tolist() == [0, 3, 20]
+    assert sample.locate(np.array([0.0, 1.25])) is None
+    continuous = Sample.of([1.0], BOUNDS, resolution=0)
+    assert continuous.decode(np.array([-1e-9, 3.3, 10.1])).tolist() == [0.0, 3.3, 10.0]
+    assert continuous.locate(np.array([3.3])).tolist() == [3.3]
+    assert continuous.locate(np.array([3.3, 10.5])) is None
+
+
+# The argument is private and the caller's
+
+
+@pytest.mark.parametrize(
+    "make",
+    [*INTEGER_COLUMNS.values(), *FLOAT_COLUMNS.values()],
+    ids=[*INTEGER_COLUMNS.keys(), *(f"float {name}" for name in FLOAT_COLUMNS)],
+)
+def test_of_leaves_its_input_unchanged(make):
+    x = make(RECORDS)
+    if not hasattr(x, "__len__"):
+        return  # a generator is used up
+    before = copy.deepcopy(x)
+    for options in ({}, {"resolution": 1}, {"resolution": 0}):
+        content(Sample.of(x, BOUNDS, **options))
+    assert repr(x) == repr(before)
+
+
+def test_of_leaves_counts_unchanged():
+    x, counts = read_only(np.array([3.0, 1.0, 3.0])), read_only(np.array([2, 0, 5]))
+    content(Sample.of(x, BOUNDS, counts=counts))
+    assert (x.tolist(), counts.tolist()) == ([3.0, 1.0, 3.0], [2, 0, 5])
+
+
+def test_of_does_not_copy_sorted_floats():
+    x = np.arange(1_000.0)
+    order = Sample.of(x, (0.0, 1_000.0)).order()
+    x[:] = 500.0  # the sample sees it: it holds no copy
+    assert order.rank_of(1) == 0
+
+
+@pytest.mark.parametrize(
+    "x, options",
+    [
+        ([31337.25, "31338.5"], {}),
+        ([[31337.25, 31338.5]], {}),
+        (np.full((31337, 2), 31338.5), {}),
+        ([[31337.25], [31338.5, 31339.5]], {}),
+        ([31337.25, True], {}),
+        ([31337.25, 31338.5j], {}),
+        ([31337.25, np.nan], {"nan_policy": "raise"}),
+        (np.array([31337.25, np.nan]), {"nan_policy": "raise", "resolution": 1}),
+        (np.array([31337.25], dtype=object), {}),
+        (np.array(["31337"]), {}),
+        (pd.Series(["31337"]), {}),
+        (pl.Series(["31337"]), {}),
+        (pa.array(["31337"]), {}),
+        (31337.25, {}),
+        ("31337", {}),
+        ([31337.25, 31338.5], {"counts": [31339, -31340]}),
+        ([31337.25, 31338.5], {"counts": [31339, 31340.5]}),
+        ([31337.25, 31338.5], {"counts": [31339] * 31341}),
+        ([31337.25, 31338.5], {"counts": [2**53, 31340]}),
+    ],
+)
+@pytest.mark.parametrize("mechanism", ["joint_exp", "ind_exp"])
+def test_errors_hold_no_number_of_the_data(implementation, mechanism, x, options):
+    release = getattr(implementation, mechanism)
+    if implementation is dpq.reference and options.get("counts") == [2**53, 31340]:
+        pytest.skip("the reference lays all records out")
+    with pytest.raises((TypeError, ValueError)) as raised:
+        release(x, 0.5, epsilon=1.0, bounds=(0.0, 50_000.0), **options)
+    assert not re.search(r"313\d\d", str(raised.value))
+
+
+def test_columns_of_real_data_are_taken(real_columns):
+    frame = pd.read_csv(real_columns / "adult.csv", nrows=2_000)
+    ages = frame["age"] if "age" in frame else frame.iloc[:, 0]
+    sample = Sample.of(ages, (0, 100))
+    assert sample.lattice.step == 1.0
+    assert sample.order(0).n == 2_000
+    median = dpq.median(ages, epsilon=1.0, bounds=(0, 100), rng=0)
+    assert abs(median - float(ages.median())) <= 3.0
