@@ -487,7 +487,7 @@ def plot(report: Report, directory: Path) -> None:
         directory / "missed_points_vs_m.png",
         lines,
         "levels m",
-        "mean missed points per level (records)",
+        "mean rank error per level ± s.e. (records)",
         title,
     )
 
@@ -498,8 +498,10 @@ def _save(path: Path, lines: dict[str, list[tuple]], xlabel: str, ylabel: str, t
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for label, points in lines.items():
         x, y, *spread = zip(*points, strict=True)
-        axes.errorbar(x, y, *spread, label=label, marker="o", markersize=4, capsize=2)
-    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel, title=title)
+        style = "--" if label.startswith("published") else "-"
+        axes.errorbar(x, y, *spread, label=label, fmt=f"o{style}", markersize=4, capsize=2)
+    yscale = "linear" if spread else "log"  # errors are of one order, times are not
+    axes.set(xscale="log", yscale=yscale, xlabel=xlabel, ylabel=ylabel, title=title)
     if max(x) < 1_000:
         axes.set_xticks(x, [f"{value}" for value in x])
         axes.minorticks_off()

@@ -1,5 +1,9 @@
 #include "intervals.h"
 
+#include <math.h>
+
+#include "ranks.h"
+
 size_t
 dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,
                       const int64_t *point, int64_t *rank, double *width, int64_t *left)
@@ -35,4 +39,46 @@ dpq_intervals_continuous(size_t segments, const int64_t *first_rank, const int64
         point++;
     }
     return written;
+}
+
+size_t
+dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int64_t *first,
+                      int64_t *last, int64_t *segment, int64_t *count)
+{
+    size_t segments = 0;
+
+    for (size_t j = 0; j < m; j++) {
+        int64_t middle = (int64_t)floor(q[j] * (double)n); /* off by one at most */
+        int64_t room = window < n ? window : n;
+
+        first[j] = middle - (room + 1) > 0 ? middle - (room + 1) : 0;
+        last[j] = middle + (room + 2) < n ? middle + (room + 2) : n;
+        if (segments == 0 || first[j] > segment[segments - 1] + count[segments - 1]) {
+            segment[segments++] = first[j];
+        }
+        count[segments - 1] = last[j] - segment[segments - 1] + 1;
+    }
+    return segments;
+}
+
+int
+dpq_intervals_ranges(size_t m, const int64_t *first, const int64_t *last, size_t intervals,
+                     const int64_t *rank, size_t *lo, size_t *hi)
+{
+    int any = 1;
+
+    for (size_t j = 0; j < m; j++) {
+        lo[j] = dpq_ranks_first(rank, 0, intervals, first[j]);
+        hi[j] = dpq_ranks_first(rank, lo[j], intervals, last[j] + 1);
+        if (j > 0 && lo[j] < lo[j - 1]) {
+            lo[j] = lo[j - 1];
+        }
+    }
+    for (size_t j = m; j-- > 0;) {
+        if (j + 1 < m && hi[j] > hi[j + 1]) {
+            hi[j] = hi[j + 1];
+        }
+        any &= lo[j] < hi[j];
+    }
+    return any;
 }

@@ -30,4 +30,36 @@ size_t
 dpq_intervals_continuous(size_t segments, const int64_t *first_rank, const int64_t *count,
                          const double *point, int64_t *rank, double *width, double *left);
 
+/* The ranks within `window` of each target, and the disjoint segments they make up.
+ *
+ *   m            number of levels, m >= 1
+ *   q            IN, length m, ascending, in [0, 1]
+ *   n            records, 0 <= n <= 2^53
+ *   window       W >= 0; every rank outside is more than W from the target q[j] * n
+ *   first, last  OUT, length m: ranks first[j], ..., last[j], within [0, n]
+ *   segment      OUT, length m: first rank of each segment
+ *   count        OUT, length m: how many ranks it has
+ *
+ * Returns   the number of segments.
+ */
+size_t
+dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int64_t *first,
+                      int64_t *last, int64_t *segment, int64_t *count);
+
+/* Which intervals the levels may use, so that paths do not decrease.
+ *
+ *   m            number of levels, m >= 1
+ *   first, last  IN, length m: level j uses ranks first[j], ..., last[j]
+ *   intervals    length of `rank`
+ *   rank         IN, non-decreasing
+ *   lo, hi       OUT, length m: intervals lo[j] <= t < hi[j]; both made non-decreasing, by leaving
+ *                out what no path can use
+ *
+ * Returns   1, or 0 if some level is left without an interval.
+ * Cost      O(m log(intervals)).
+ */
+int
+dpq_intervals_ranges(size_t m, const int64_t *first, const int64_t *last, size_t intervals,
+                     const int64_t *rank, size_t *lo, size_t *hi);
+
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "race.h"
+#include "ranks.h"
 #include "uniform.h"
 
 #define LN2 0.693147180559945309417
@@ -73,23 +74,6 @@ log_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_
     return log_entry(p, j, s, rows->H, rows->wide_H) - p->rate * distance(range, p->rank[s]);
 }
 
-/* First s in [lo, hi) with rank >= r; hi if none. */
-static size_t
-first_at_least(const int64_t *rank, size_t lo, size_t hi, int64_t r)
-{
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-
-        if (rank[mid] < r) {
-            lo = mid + 1;
-        }
-        else {
-            hi = mid;
-        }
-    }
-    return lo;
-}
-
 /* Sum of the weights of s in [lo, hi) at level j, float64 rows; [flat, above) costs nothing. */
 static double
 block_sum(const dpq_scan_problem *p, const dpq_decay *decay, const double *h, size_t lo, size_t hi,
@@ -122,8 +106,8 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     const double *h = rows->H ? rows->H + p->start[j] - lo : NULL; /* h[s] */
     double to_lower = exp(-p->rate * range.lower.part);
     double to_upper = exp(-p->rate * (1.0 - range.upper.part));
-    size_t flat = first_at_least(p->rank, lo, hi, range.lower.whole + (range.lower.part > 0.0));
-    size_t above = first_at_least(p->rank, lo, hi, range.upper.whole + 1);
+    size_t flat = dpq_ranks_first(p->rank, lo, hi, range.lower.whole + (range.lower.part > 0.0));
+    size_t above = dpq_ranks_first(p->rank, lo, hi, range.upper.whole + 1);
     dpq_status status;
 
     for (size_t b = 0; b < blocks; b++) {

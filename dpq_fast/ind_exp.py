@@ -193,7 +193,9 @@ def ind_exp(
     True
     """
     levels = Levels(q)
-    spent = privacy.guarantee(
+    generator = default_rng(rng)
+    with privacy.charged(
+        accountant,
         "ind_exp",
         q=levels,
         epsilon=epsilon,
@@ -201,9 +203,7 @@ def ind_exp(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
-    )
-    generator = default_rng(rng)
-    with privacy.charged(accountant, spent):
+    ):
         law = ind_exp_law(
             x,
             levels,

@@ -172,11 +172,14 @@ def joint_exp(
     True
     """
     levels = Levels(q)
-    spent = privacy.guarantee(
-        "joint_exp", epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
-    )
     generator = default_rng(rng)
-    with privacy.charged(accountant, spent):
+    with privacy.charged(
+        accountant,
+        "joint_exp",
+        epsilon=epsilon,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    ):
         law = joint_exp_law(
             x,
             levels,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +77,25 @@ class Lattice:
         integer_type : bool
             Whether the column's *type*, which is public schema, is an integer type.
         """
+        if resolution is not None:
+            resolution = _check_resolution(resolution)
+        if dither is not None and not isinstance(dither, (bool, np.bool_)):
+            raise TypeError(f"dither must be True, False or None, got {dither!r}")
+        return cls._of(bounds, resolution, dither, integer_type)
+
+    @classmethod
+    @lru_cache(maxsize=256)  # public facts only; a program asks for few lattices, again and again
+    def _of(
+        cls,
+        bounds: tuple[float, float],
+        resolution: float | None,
+        dither: bool | None,
+        integer_type: bool,
+    ) -> Lattice | None:
+        """`of` with checked arguments."""
         low, high = bounds
         if dither is None:
-            dither = integer_type if resolution is None else resolution != 0
+            dither = integer_type if resolution is None else resolution != 0.0
         # Spacing of float64 at the larger bound: finer points would not be distinct numbers.
         finest = math.ulp(max(abs(low), abs(high)))
         if resolution is None:
@@ -89,7 +106,7 @@ class Lattice:
             else:
                 step = max(2.0 ** (math.frexp(high - low)[1] - DEFAULT_BITS), finest)
         else:
-            step = _check_resolution(resolution)
+            step = resolution
             if step == 0.0:
                 if dither:
                     raise ValueError("dither needs a lattice, got dither=True with resolution=0")

@@ -46,7 +46,7 @@ class Levels:
             where = f"q[{j}] = {flat[j]}" if levels.ndim else f"{flat[j]}"
             raise ValueError(f"q must lie in [0, 1], got {where}")
         self._shape = levels.shape
-        if flat.size == 1:
+        if (flat[1:] > flat[:-1]).all():
             self.values, self._inverse = flat, None
         else:
             self.values, self._inverse = np.unique(flat, return_inverse=True)

@@ -72,16 +72,15 @@ class Order(ABC):
         """ln of the measure of all non-decreasing m-tuples of outputs."""
         if self.lattice is None:
             return m * math.log(self.extent) - math.lgamma(m + 1)
-        steps = np.arange(m)
-        return float(np.log((self.extent + steps) / (steps + 1.0)).sum())
+        return sum(math.log((self.extent + i) / (i + 1.0)) for i in range(m))
 
     @abstractmethod
-    def intervals(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Intervals:
-        """Positive-width intervals with ``first[s] <= rank <= last[s]`` for disjoint windows s."""
+    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
+        """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
 
     @abstractmethod
     def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """About where x_rank lies, in (fine) points or units; 0 <= rank <= n + 1."""
+        """About where x_rank lies, in (fine) points or units; 0 <= rank <= n + 1, n >= 1."""
 
     @abstractmethod
     def rank_of(self, output: float) -> int:
@@ -123,30 +122,28 @@ class SortedOrder(Order):
             return np.clip(values, *self.bounds, dtype=np.float64)
         return self.lattice.encode(values)
 
-    def intervals(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Intervals:
-        count = last - first + 1  # interval i needs x_i and x_{i+1}; x_i is values[i - 1]
+    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
+        # interval i needs x_i and x_{i+1}; x_i is values[i - 1]
         pieces = [
-            self._values[max(start - 1, 0) : stop + 1]
-            for start, stop in zip(first.tolist(), last.tolist(), strict=True)
+            self._values[max(start - 1, 0) : start + ranks]
+            for start, ranks in zip(first.tolist(), count.tolist(), strict=True)
         ]
         points = self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
-        if first[0] == 0 or last[-1] == self.n:
-            points = np.concatenate(
-                (
-                    points[:0] if first[0] else [self.before],
-                    points,
-                    [self.last] if last[-1] == self.n else points[:0],
-                ),
-                dtype=points.dtype,
-            )
+        from_low, to_high = first[0] == 0, first[-1] + count[-1] > self.n
+        if from_low or to_high:
+            inner, start = points, 1 if from_low else 0
+            points = np.empty(inner.size + start + (1 if to_high else 0), dtype=inner.dtype)
+            points[start : start + inner.size] = inner
+            if from_low:
+                points[0] = self.before
+            if to_high:
+                points[-1] = self.last
         if self.lattice is None:
             return Intervals(*kernel.compress_continuous(first, count, points))
         return Intervals(*kernel.compress_lattice(first, count, points))
 
     def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        if self.n == 0:
-            return np.where(ranks > 0, float(self.last), float(self.before))
-        at = self._encode(self._values[np.clip(ranks - 1, 0, self.n - 1)]).astype(np.float64)
+        at = self._encode(self._values.take(ranks - 1, mode="clip")).astype(np.float64)
         at[ranks <= 0] = self.before
         at[ranks > self.n] = self.last
         return at
@@ -223,25 +220,22 @@ class RunsOrder(Order):
             run += 1
         return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
 
-    def intervals(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Intervals:
+    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         if self._bits:
             pieces = []
-            for start, stop in zip(first.tolist(), last.tolist(), strict=True):
+            for start, ranks in zip(first.tolist(), count.tolist(), strict=True):
                 if start == 0:
                     pieces.append(np.array([self.before]))
-                pieces.append(self._points(max(start - 1, 0), min(stop + 1, self.n)))
-                if stop == self.n:
+                pieces.append(self._points(max(start - 1, 0), min(start + ranks, self.n)))
+                if start + ranks > self.n:
                     pieces.append(np.array([self.last]))
-            return Intervals(
-                *kernel.compress_lattice(first, last - first + 1, np.concatenate(pieces))
-            )
+            return Intervals(*kernel.compress_lattice(first, count, np.concatenate(pieces)))
         # Only the border between two runs has width: rank ends[run - 1], from value to value.
         rank = np.concatenate(([0], self._ends))
         left = np.concatenate(([self.before], self._values)).astype(self._values.dtype)
         right = np.concatenate((self._values, [self.last])).astype(self._values.dtype)
-        window = np.searchsorted(last, rank)
-        inside = window < last.size
-        inside[inside] = rank[inside] >= first[window[inside]]
+        segment = np.searchsorted(first, rank, side="right") - 1
+        inside = (segment >= 0) & (rank < first[segment] + count[segment])
         inside &= right > left
         return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
 

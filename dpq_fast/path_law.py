@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import race, uniform
 from dpq_fast._kernels.scan import Scan
@@ -28,6 +29,8 @@ from dpq_fast.order import Intervals, Order
 
 # ln of the certificate: what the windows leave out weighs less than 2^-64 of what they hold.
 CERTIFICATE = 64.0 * math.log(2.0)
+# Up to this many row entries, windows cost more than they save.
+SMALL_PROBLEM = 512
 
 Forward = Callable[[Scan], None]
 
@@ -71,7 +74,8 @@ class PathLaw:
         if window is not None:
             self._run(window)
         else:
-            window = self._first_window()
+            small = (order.n + 1) * q.size <= SMALL_PROBLEM
+            window = order.n if small else self._first_window()
             while True:
                 self._run(window)
                 needed = 2 * window + 1 if self._scan is None else self._needed_window()
@@ -80,28 +84,30 @@ class PathLaw:
                 window = needed
         certified = self._log_escape <= -CERTIFICATE
         self.log_normalizer = (
-            self._log_inside if certified else np.logaddexp(self._log_inside, self._log_outside())
+            self._log_inside if certified else _log_add(self._log_inside, self._log_outside())
         )
 
     # Windows
 
     def _first_window(self) -> int:
         """A guess at W from a few order statistics: the mass of paths within 1/c of the targets."""
-        n = self._order.n
+        n, m = self._order.n, self._q.size
         target = np.rint(self._q * n).astype(np.int64)
-        reach = np.full(self._q.size, max(1, math.ceil(min(1.0 / self._rate, n + 1.0))))
+        reach = np.full(m, max(1, math.ceil(min(1.0 / self._rate, n + 1.0))))
         while True:
-            edges = np.concatenate((target - reach, target + reach + 1))
-            at = self._order.positions(np.clip(edges, 0, n + 1))
-            span = at[self._q.size :] - at[: self._q.size]
+            edges = np.concatenate((target - reach, target + (reach + 1)))
+            at = self._order.positions(edges.clip(0, n + 1))
+            span = at[m:] - at[:m]
             tied = span <= 0.0
-            if not tied.any() or reach.max() > n:
+            if not tied.any():
+                break
+            if reach.max() > n:
+                span[tied] = self._order.extent / (n + 2.0)
                 break
             reach[tied] *= 2
-        span[tied] = self._order.extent / (n + 2.0)
         log_mass = float(np.log(span).sum()) - 2.0 * self._rate * float(reach.sum())
-        if self._q.size > 1 and (target[1:] - target[:-1] < 2 * reach.max()).any():
-            log_mass -= math.lgamma(self._q.size + 1)  # the outputs' order has to be right, too
+        if (target[1:] - target[:-1] < 2 * reach.max()).any():
+            log_mass -= math.lgamma(m + 1)  # the outputs' order has to be right, too
         return self._window_for(log_mass)
 
     def _window_for(self, log_mass: float) -> int:
@@ -114,45 +120,30 @@ class PathLaw:
 
     def _run(self, window: int) -> None:
         """Forward pass inside windows |r - Q_j| <= window; no rows if one holds no interval."""
-        n = self._order.n
-        middle = np.floor(self._q * n).astype(np.int64)  # off by one at most
-        first = np.maximum(middle - (window + 1), 0)
-        last = np.minimum(middle + (window + 2), n)
-        gap = np.flatnonzero(first[1:] > last[:-1] + 1)
-        if gap.size:
-            self._intervals = self._order.intervals(
-                np.concatenate((first[:1], first[gap + 1])),
-                np.concatenate((last[gap], last[-1:])),
-            )
-        else:
-            self._intervals = self._order.intervals(first[:1], last[-1:])
+        first, last, segment, count = intervals_kernel.windows(self._q, self._order.n, window)
         self._windows = first, last
+        self._intervals = self._order.intervals(segment, count)
         self._scan = self._scan_of(self._intervals, first, last)
         self._log_inside = -math.inf if self._scan is None else self._scan.log_total
         # B(W), or nothing where the windows hold everything
-        self._covered = first[-1] == 0 and last[0] == n
-        self._log_bound = (
-            -math.inf if self._covered else self._log_volume - 2.0 * self._rate * window
-        )
-        self._log_escape = float(self._log_bound - np.logaddexp(self._log_bound, self._log_inside))
+        self._covered = bool(first[-1] == 0 and last[0] == self._order.n)
+        if self._covered:
+            self._log_bound = self._log_escape = -math.inf
+        else:
+            self._log_bound = self._log_volume - 2.0 * self._rate * window
+            self._log_escape = self._log_bound - _log_add(self._log_bound, self._log_inside)
 
     def _scan_of(
         self, intervals: Intervals, first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> Scan | None:
         """Rows with level j inside ranks first[j], ..., last[j]; None if no path fits."""
-        lo = np.searchsorted(intervals.rank, first)
-        hi = np.searchsorted(intervals.rank, last, side="right")
-        return self._scan_between(intervals, lo, hi)
+        ranges = intervals_kernel.ranges(first, last, intervals.rank)
+        return None if ranges is None else self._scan_between(intervals, *ranges)
 
     def _scan_between(
-        self, intervals: Intervals, lo: NDArray[np.intp], hi: NDArray[np.intp]
-    ) -> Scan | None:
-        """Rows with level j inside intervals lo[j], ..., hi[j] - 1; None if no path fits."""
-        # Paths do not decrease: what cannot be reached from either side is cut off first.
-        lo = np.maximum.accumulate(lo).astype(np.uintp)
-        hi = np.minimum.accumulate(hi[::-1])[::-1].astype(np.uintp)
-        if (lo >= hi).any():
-            return None
+        self, intervals: Intervals, lo: NDArray[np.uintp], hi: NDArray[np.uintp]
+    ) -> Scan:
+        """Rows with level j inside intervals lo[j], ..., hi[j] - 1."""
         scan = Scan(
             intervals.rank,
             intervals.width,
@@ -177,7 +168,7 @@ class PathLaw:
         """
         if self._outside_parts is None:
             n, m = self._order.n, self._q.size
-            everything = self._order.intervals(np.array([0]), np.array([n]))
+            everything = self._order.intervals(np.array([0]), np.array([n + 1]))
             parts = []
             for j in range(m):
                 for below in (True, False):
@@ -270,5 +261,12 @@ class PathLaw:
         pieces = Intervals(np.concatenate(rank), np.concatenate(width), np.empty(0))
         hi = np.cumsum(ends)
         place = np.searchsorted(cells, outputs)
-        part = self._scan_between(pieces, (hi - ends)[place], hi[place])
+        part = self._scan_between(
+            pieces, (hi - ends)[place].astype(np.uintp), hi[place].astype(np.uintp)
+        )
         return part.log_total - self.log_normalizer
+
+
+def _log_add(a: float, b: float) -> float:
+    """ln(exp(a) + exp(b)); not both -inf."""
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))

@@ -1104,10 +1104,12 @@ def _spoken(guarantee: Guarantee) -> str:
 _UNCHARGED = nullcontext()
 
 
-def charged(accountant: Accountant | None, guarantee: Guarantee) -> AbstractContextManager[None]:
-    """``accountant.charge(guarantee)``; without an accountant a block that charges nothing."""
+def charged(
+    accountant: Accountant | None, method: str, **parameters: Any
+) -> AbstractContextManager[None]:
+    """``accountant.charge(guarantee(method, **parameters))``; nothing without an accountant."""
     if accountant is None:
         return _UNCHARGED
     if not isinstance(accountant, Accountant):
         raise TypeError(f"accountant must be an Accountant, got {type(accountant).__name__}")
-    return accountant.charge(guarantee)
+    return accountant.charge(guarantee(method, **parameters))

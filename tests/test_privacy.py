@@ -1076,7 +1076,7 @@ def test_accountant_relations():
             "^guarantee must be a Guarantee, got float$",
         ),
         (
-            lambda: charged(1.0, Guarantee(1.0)),
+            lambda: charged(1.0, "joint_exp", epsilon=1.0),
             TypeError,
             "^accountant must be an Accountant, got float$",
         ),
@@ -1113,9 +1113,12 @@ def test_accountant_under_eight_racing_threads_spends_exactly_its_budget():
 
 
 def test_charged_without_an_accountant_does_nothing():
-    with charged(None, Guarantee(1e9)), charged(None, Guarantee(1.0)):
+    with charged(None, "joint_exp", epsilon=1e9):
         pass
+
+
+def test_charged_charges_the_guarantee():
     accountant = Accountant(1.0)
-    with charged(accountant, Guarantee(0.25)):
+    with charged(accountant, "joint_exp", epsilon=0.25):
         pass
     assert accountant.remaining.epsilon == 0.75

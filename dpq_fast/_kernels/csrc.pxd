@@ -33,6 +33,10 @@ cdef extern from "intervals.h" nogil:
     size_t dpq_intervals_continuous(size_t segments, const int64_t *first_rank,
                                     const int64_t *count, const double *point, int64_t *rank,
                                     double *width, double *left)
+    size_t dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window,
+                                 int64_t *first, int64_t *last, int64_t *segment, int64_t *count)
+    int dpq_intervals_ranges(size_t m, const int64_t *first, const int64_t *last,
+                             size_t intervals, const int64_t *rank, size_t *lo, size_t *hi)
 
 cdef extern from "decay.h" nogil:
     ctypedef struct dpq_decay:

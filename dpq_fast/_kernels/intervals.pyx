@@ -5,6 +5,8 @@ import numpy as np
 from dpq_fast._kernels.csrc cimport (
     dpq_intervals_continuous,
     dpq_intervals_lattice,
+    dpq_intervals_ranges,
+    dpq_intervals_windows,
     int64_t,
     size_t,
 )
@@ -42,3 +44,32 @@ def compress_continuous(const int64_t[::1] first_rank not None, const int64_t[::
         kept = dpq_intervals_continuous(segments, &first_rank[0], &count[0], &point[0], &rank[0],
                                         &width[0], &left[0])
     return rank.base[:kept], width.base[:kept], left.base[:kept]
+
+
+def windows(const double[::1] q not None, int64_t n, int64_t window):
+    """Ranks within `window` of the targets: ``(first, last)`` by level, and by disjoint segment."""
+    cdef:
+        size_t m = q.shape[0], segments
+        int64_t[:, ::1] out = np.empty((4, m), dtype=np.int64)
+
+    with nogil:
+        segments = dpq_intervals_windows(m, &q[0], n, window, &out[0, 0], &out[1, 0], &out[2, 0],
+                                         &out[3, 0])
+    rows = out.base
+    return rows[0], rows[1], rows[2, :segments], rows[3, :segments]
+
+
+def ranges(const int64_t[::1] first not None, const int64_t[::1] last not None,
+           const int64_t[::1] rank not None):
+    """Intervals lo[j] <= t < hi[j] that level j may use, or None if a level has none."""
+    cdef:
+        size_t m = first.shape[0], intervals = rank.shape[0]
+        size_t[:, ::1] out = np.empty((2, m), dtype=np.uintp)
+        int found
+
+    if intervals == 0:
+        return None
+    with nogil:
+        found = dpq_intervals_ranges(m, &first[0], &last[0], intervals, &rank[0], &out[0, 0],
+                                     &out[1, 0])
+    return (out.base[0], out.base[1]) if found else None

@@ -206,15 +206,15 @@ def ind_exp(
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     rng = default_rng(rng)
-    spent = privacy.guarantee(
+    with privacy.charged(
+        accountant,
         "ind_exp",
         q=q,
         epsilon=epsilon,
         delta=delta,
         neighbors=neighbors,
         max_contributions=max_contributions,
-    )
-    with privacy.charged(accountant, spent):
+    ):
         return ind_exp_law(
             x,
             q,

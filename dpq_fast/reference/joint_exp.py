@@ -293,13 +293,13 @@ def joint_exp(
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     rng = default_rng(rng)
-    spent = privacy.guarantee(
+    with privacy.charged(
+        accountant,
         "joint_exp",
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
-    )
-    with privacy.charged(accountant, spent):
+    ):
         return joint_exp_law(
             x,
             q,
