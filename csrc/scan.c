@@ -1,5 +1,7 @@
 #include "scan.h"
 
+#include "ranks.h"
+
 #define LN2 0.693147180559945309417
 #define REST 0x1p-60    /* the sum over k stops at this relative size of its rest */
 #define SMALLEST 0x1p-960 /* positive row entries below this would soon lose bits */

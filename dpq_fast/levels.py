@@ -34,6 +34,9 @@ class Levels:
     __slots__ = ("_inverse", "_shape", "m", "values")
 
     def __init__(self, q: Any) -> None:
+        if type(q) is float and 0.0 <= q <= 1.0:  # the commonest call, at a tenth of the price
+            self.values, self._inverse, self._shape, self.m = np.array([q]), None, (), 1
+            return
         levels = np.asarray(q)
         if levels.size == 0:
             raise ValueError("q must hold at least one level, got none")

@@ -79,8 +79,11 @@ class Order(ABC):
         """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
 
     @abstractmethod
-    def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """About where x_rank lies, in (fine) points or units; 0 <= rank <= n + 1, n >= 1."""
+    def spans(self, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NDArray[np.float64]:
+        """About how far x_lower and x_upper are apart, in (fine) points or units; n >= 1.
+
+        Ranks before the first record or after the last count as that record's.
+        """
 
     @abstractmethod
     def rank_of(self, output: float) -> int:
@@ -142,11 +145,14 @@ class SortedOrder(Order):
             return Intervals(*kernel.compress_continuous(first, count, points))
         return Intervals(*kernel.compress_lattice(first, count, points))
 
-    def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        at = self._encode(self._values.take(ranks - 1, mode="clip")).astype(np.float64)
-        at[ranks <= 0] = self.before
-        at[ranks > self.n] = self.last
-        return at
+    def spans(self, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NDArray[np.float64]:
+        at = self._values.take(np.concatenate((lower, upper)) - 1, mode="clip").astype(np.float64)
+        if not self._fine:
+            low, high = self.bounds
+            at = np.fmin(np.fmax(at, low), high)  # a stray NaN becomes low
+            if self.lattice is not None:
+                at /= self.lattice.step
+        return at[lower.size :] - at[: lower.size]
 
     def _below(self, point: float) -> int:
         """Number of values whose encoded point is below `point`, by bisection."""
@@ -239,15 +245,14 @@ class RunsOrder(Order):
         inside &= right > left
         return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
 
-    def positions(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        at = np.where(ranks > 0, float(self.last), float(self.before))
-        inner = (ranks > 0) & (ranks <= self.n)
-        run = np.searchsorted(self._ends, ranks[inner])
-        # inside a block, where its dithered records are to be expected
-        share = (ranks[inner] - self._ends[run]) / self._counts[run] + 1.0
-        spread = float(1 << self._bits)
-        at[inner] = self._values[run] * spread + share * (spread if self._bits else 0.0)
-        return at
+    def spans(self, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NDArray[np.float64]:
+        ranks = np.clip(np.concatenate((lower, upper)), 1, self.n)
+        run = np.searchsorted(self._ends, ranks)
+        at = self._values[run].astype(np.float64)
+        if self._bits:  # inside a block, where its dithered records are to be expected
+            at += (ranks - self._ends[run]) / self._counts[run]
+            at *= 1 << self._bits
+        return at[lower.size :] - at[: lower.size]
 
     def rank_of(self, output: float) -> int:
         return self._start(int(np.searchsorted(self._values, output)))

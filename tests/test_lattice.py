@@ -95,7 +95,12 @@ def test_of_leaves_bounds_that_are_no_multiples():
 
 
 def test_decode_gives_back_decimals():
-    for digits, bounds in [(2, (0.0, 10.0)), (1, (-5.0, 5.0)), (3, (-1.0, 1.0)), (2, (1e6, 1e6 + 9))]:
+    for digits, bounds in [
+        (2, (0.0, 10.0)),
+        (1, (-5.0, 5.0)),
+        (3, (-1.0, 1.0)),
+        (2, (1e6, 1e6 + 9)),
+    ]:
         lattice = Lattice.of(bounds, 10.0**-digits, None, False)
         first = round(bounds[0] * 10**digits)
         literals = [
@@ -114,7 +119,9 @@ def test_of_defaults_to_a_fine_power_of_two(bounds):
     assert math.frexp(lattice.step)[0] == 0.5
     spacing = math.ulp(max(map(abs, bounds)))
     assert lattice.step >= spacing
-    assert lattice.step == spacing or 2.0**-44 < lattice.step / (bounds[1] - bounds[0]) * 2 <= 2.0**-42
+    assert (
+        lattice.step == spacing or 2.0**-44 < lattice.step / (bounds[1] - bounds[0]) * 2 <= 2.0**-42
+    )
     assert lattice.bits == 0
 
 
@@ -230,7 +237,13 @@ def test_lattice_cannot_be_changed():
 @pytest.mark.parametrize(
     "bounds, resolution, dither, error, message",
     [
-        ((0.0, 1.0), -0.5, None, ValueError, "resolution must be finite and not negative, got -0.5"),
+        (
+            (0.0, 1.0),
+            -0.5,
+            None,
+            ValueError,
+            "resolution must be finite and not negative, got -0.5",
+        ),
         ((0.0, 1.0), np.nan, None, ValueError, "resolution must be finite and not negative"),
         ((0.0, 1.0), np.inf, None, ValueError, "resolution must be finite and not negative"),
         ((0.0, 1.0), "fine", None, TypeError, "resolution must be a real number, got 'fine'"),

@@ -42,9 +42,9 @@ INTEGER_COLUMNS: dict[str, Callable[[list], Any]] = {
         f"numpy {dtype}": lambda r, dtype=dtype: np.array(r, dtype=dtype)
         for dtype in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4", ">u8")
     },
-    "numpy strided": lambda r: np.repeat(np.array(r), 3)[::3],
-    "numpy read-only": lambda r: read_only(np.array(r)),
-    "numpy subclass": lambda r: np.array(r).view(np.recarray),
+    "numpy strided": lambda r: np.repeat(np.array(r, dtype=int), 3)[::3],
+    "numpy read-only": lambda r: read_only(np.array(r, dtype=int)),
+    "numpy subclass": lambda r: np.array(r, dtype=int).view(np.recarray),
     "numpy masked": lambda r: np.ma.array([*r, 5], mask=[*(False for _ in r), True]),
     "pandas int64": lambda r: pd.Series(r, dtype="int64"),
     "pandas index": lambda r: pd.Index(r, dtype="int64"),
@@ -83,7 +83,7 @@ FLOAT_COLUMNS: dict[str, Callable[[list], Any]] = {
     "list with NaN": lambda r: [float("nan"), *r],
     "list of NumPy scalars": lambda r: [np.int8(v) for v in r],
     "tuple": tuple,
-    "range-like": lambda r: (v for v in r),
+    "generator": lambda r: (v for v in r),
     "pandas float64": lambda r: pd.Series(r, dtype="float64"),
     "pandas float64 with NaN": lambda r: pd.Series([*r, None], dtype="float64"),
     "pandas Float32 with NA": lambda r: pd.Series([*r, None], dtype="Float32"),
@@ -351,7 +351,9 @@ def test_counts_may_sum_to_2_to_the_53():
         order = sample.order(0)
         assert order.n == 2**53
         out = dpq.joint_exp(sample, [0.25, 0.75], epsilon=1.0, rng=3)
-        assert np.abs(out - x).max() <= 1.0
+        assert 0.0 <= out[0] <= out[1] <= 10.0
+        if sample.lattice and sample.lattice.bits:
+            assert out.tolist() == x.tolist()
     with pytest.raises(ValueError, match="counts must sum"):
         Sample.of(x, BOUNDS, counts=[2**52, 2**52 + 2])
 
@@ -511,7 +513,7 @@ def test_of_leaves_its_input_unchanged(make):
     before = copy.deepcopy(x)
     for options in ({}, {"resolution": 1}, {"resolution": 0}):
         content(Sample.of(x, BOUNDS, **options))
-    assert repr(x) == repr(before)
+    assert str(x) == str(before)
 
 
 def test_of_leaves_counts_unchanged():
