@@ -93,8 +93,8 @@ class Report:
                 side,
                 duration(timing.median),
                 duration(timing.best),
-                f"{timing.median / n * 1e9:,.3g}",
-                f"{timing.over(base):,.3g}",
+                digits(timing.median / n * 1e9),
+                digits(timing.over(base)),
                 (bars or {}).get(side, ""),
             )
         self.print(table)
@@ -104,12 +104,17 @@ class Report:
 
 def duration(seconds: float) -> str:
     if seconds >= 1.0:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+        return f"{digits(seconds)} s"
+    return f"{digits(seconds * 1e3)} ms" if seconds >= 1e-3 else f"{digits(seconds * 1e6)} µs"
+
+
+def digits(number: float) -> str:
+    """Three digits, or all those before the point."""
+    return f"{number:,.0f}" if number >= 99.5 else f"{number:.3g}"
 
 
 def megabytes(size: float) -> str:
-    return f"{size / 1e6:,.3g} MB"
+    return f"{digits(size / 1e6)} MB"
 
 
 def release(x: np.ndarray, m: int, **options: Any) -> Callable[[], Any]:
@@ -194,7 +199,7 @@ def large(report: Report) -> None:
         table.add_row(
             f"{MEGA:,} *",
             duration(ours_now),
-            f"≈ {guess:.3g} s",
+            f"≈ {duration(guess)}",
             f"≈ {guess / ours_now:,.0f}",
             megabytes(peak_memory(ours)),
             f"≈ {megabytes(space)}",
@@ -229,7 +234,7 @@ def full_scan(report: Report) -> None:
     )
     size = peak_memory(lambda: PathLaw(order, q, rate, window=n))
     report.console.print(
-        f"{timings[name].median / n / m * 1e9:.3g} ns per value and level, peak {megabytes(size)}\n"
+        f"{digits(timings[name].median / n / m * 1e9)} ns per value and level, peak {megabytes(size)}\n"
     )
 
 
@@ -293,7 +298,7 @@ def fft(report: Report) -> None:
             "windows" if window is None else "all",
             duration(timing["scan"].median),
             duration(timing["fft"].median),
-            f"{timing['fft'].over(timing['scan']):.3g}",
+            digits(timing["fft"].over(timing["scan"])),
             f"{forward.recomputed:,} of {forward.entries:,}",
         )
         report.raw.setdefault("fft", []).append(
@@ -346,7 +351,7 @@ def peer_libraries(report: Report) -> None:
     for side, row in columns.items():
         cells = []
         for timing, base in zip(row, columns["joint_exp"], strict=True):
-            cells += [duration(timing.median), f"{timing.median / base.median:.3g}"]
+            cells += [duration(timing.median), digits(timing.median / base.median)]
         table.add_row(side, *cells)
     for name in ("diffprivlib", "opendp"):
         if name not in columns:

@@ -28,6 +28,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 import dpq_fast as dpq
+from dpq_fast.quantile import choose_method
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
 PAYROLL_SEED = 20_240_131
@@ -190,6 +191,7 @@ def quantile(
     the usual marks of a missing value are left out.
     """
     q = [level for group in levels for level in group]
+    method = choose_method(method)
     values = _released(
         read_column(file, column),
         q,
@@ -205,12 +207,21 @@ def quantile(
     )
     if seed is not None:
         click.echo("--seed makes the noise repeatable: for experiments only, not private", err=True)
+    guarantee = dpq.privacy.guarantee(
+        method,
+        q=q,
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
     if as_json:
         release = {
             "method": method,
             "neighbors": neighbors,
-            "epsilon": epsilon,
-            "delta": delta,
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
+            "max_contributions": max_contributions,
             "bounds": list(bounds),
             "resolution": resolution,
             "q": q,
@@ -230,7 +241,8 @@ def quantile(
         "one record" if max_contributions == 1 else f"one person, up to {max_contributions} records"
     )
     console.print(
-        f"epsilon {_number(epsilon)}, delta {_number(delta)}, neighbors {neighbors} ({unit}), "
+        f"epsilon {_number(guarantee.epsilon)}, delta {_number(guarantee.delta)}, "
+        f"neighbors {neighbors} ({unit}), "
         f"method {method}, bounds [{_number(bounds[0])}, {_number(bounds[1])}], resolution "
         + ("default" if resolution is None else _number(resolution))
     )

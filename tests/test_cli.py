@@ -227,6 +227,7 @@ def test_quantile_json_holds_public_arguments_and_values_only(csv_file):
         "neighbors": "swap",
         "epsilon": 1.0,
         "delta": 0.0,
+        "max_contributions": 1,
         "bounds": [0.0, 100.0],
         "resolution": 1.0,
         "q": [0.5],
@@ -242,7 +243,7 @@ def test_quantile_table_holds_values_and_guarantee(csv_file):
     assert [float(value) for _, value in rows] == values
     text = " ".join(result.stdout.split())
     assert (
-        "epsilon 1, delta 1e-06, neighbors swap (one record), method auto, bounds [0, 100], "
+        "epsilon 1, delta 0, neighbors swap (one record), method joint_exp, bounds [0, 100], "
         "resolution 1"
     ) in text
     assert "experiments only" in result.stderr
