@@ -1,0 +1,15 @@
+import numpy as np
+from numpy.typing import NDArray
+
+def compress_lattice(
+    first_rank: NDArray[np.int64], count: NDArray[np.int64], point: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]: ...
+def compress_continuous(
+    first_rank: NDArray[np.int64], count: NDArray[np.int64], point: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
+def windows(
+    q: NDArray[np.float64], n: int, window: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+def ranges(
+    first: NDArray[np.int64], last: NDArray[np.int64], rank: NDArray[np.int64]
+) -> tuple[NDArray[np.uintp], NDArray[np.uintp]] | None: ...

@@ -1,0 +1,20 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels.scan import Scan
+
+def draw(
+    scan: Scan, log_escape: float, size: int, rng: np.random.Generator
+) -> NDArray[np.uintp]: ...
+def points_lattice(
+    path: NDArray[np.uintp],
+    left: NDArray[np.int64],
+    width: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]: ...
+def points_continuous(
+    path: NDArray[np.uintp],
+    left: NDArray[np.float64],
+    width: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]: ...

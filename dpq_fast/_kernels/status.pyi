@@ -1,0 +1,3 @@
+STATUS_END: int
+
+def exception_of(status: int) -> Exception: ...

@@ -1,0 +1,37 @@
+"""The examples in docstrings run, and every public name has one docstring in numpydoc form."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import dpq_fast as dpq
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(dpq.__path__, "dpq_fast.")
+    if "._kernels" not in module.name
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstring_examples_run(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("name", [name for name in dpq.__all__ if callable(getattr(dpq, name))])
+def test_public_names_are_documented(name):
+    function = getattr(dpq, name)
+    if inspect.isclass(function):
+        assert function.__doc__
+        return
+    for heading in ("Parameters\n", "Returns\n"):
+        assert heading in function.__doc__
+    undocumented = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.name not in function.__doc__ and "as in `" not in function.__doc__
+    ]
+    assert undocumented == []
