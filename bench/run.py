@@ -234,7 +234,8 @@ def full_scan(report: Report) -> None:
     )
     size = peak_memory(lambda: PathLaw(order, q, rate, window=n))
     report.console.print(
-        f"{digits(timings[name].median / n / m * 1e9)} ns per value and level, peak {megabytes(size)}\n"
+        f"{digits(timings[name].median / n / m * 1e9)} ns per value and level, "
+        f"peak {megabytes(size)}\n"
     )
 
 

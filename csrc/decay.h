@@ -8,6 +8,7 @@
 
 #define DPQ_DECAY_TABLE 2048 /* rank differences tabulated; larger ones call exp() */
 #define DPQ_DECAY_STRIDE 32  /* the table is a product of two shorter ones: two roundings */
+#define DPQ_DECAY_ZERO 708.0     /* beyond this exp() is subnormal: slow, and soon 0 */
 
 typedef struct {
     double rate;  /* per rank, >= 0 */
@@ -26,7 +27,7 @@ dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
         fine[i] = exp(-rate * (double)i);
     }
     for (int64_t k = 0; k < decay->size; k += DPQ_DECAY_STRIDE) {
-        double coarse = exp(-rate * (double)k);
+        double coarse = rate * (double)k < DPQ_DECAY_ZERO ? exp(-rate * (double)k) : 0.0;
 
         for (int64_t i = 0; i < DPQ_DECAY_STRIDE && k + i < decay->size; i++) {
             decay->table[k + i] = coarse * fine[i];
@@ -37,7 +38,13 @@ dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
 static inline double
 dpq_decay_at(const dpq_decay *decay, int64_t k)
 {
-    return k < decay->size ? decay->table[k] : exp(-decay->rate * (double)k);
+    double loss;
+
+    if (k < decay->size) {
+        return decay->table[k];
+    }
+    loss = decay->rate * (double)k;
+    return loss < DPQ_DECAY_ZERO ? exp(-loss) : 0.0;
 }
 
 #endif

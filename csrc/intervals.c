@@ -61,6 +61,30 @@ dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int6
     return segments;
 }
 
+void
+dpq_intervals_probes(size_t m, const double *q, int64_t n, const int64_t *reach, int64_t *place)
+{
+    for (size_t j = 0; j < m; j++) {
+        int64_t target = (int64_t)rint(q[j] * (double)n);
+        int64_t lower = target - reach[j] - 1, upper = target + reach[j];
+
+        place[j] = lower < 0 ? 0 : lower >= n ? n - 1 : lower;
+        place[m + j] = upper >= n ? n - 1 : upper;
+    }
+}
+
+void
+dpq_intervals_log_spans(size_t m, const double *value, double low, double high, double unit,
+                        double *log_span)
+{
+    for (size_t j = 0; j < m; j++) {
+        double lower = value[j] >= low ? (value[j] <= high ? value[j] : high) : low;
+        double upper = value[m + j] >= low ? (value[m + j] <= high ? value[m + j] : high) : low;
+
+        log_span[j] = upper > lower ? log((upper - lower) / unit) : -INFINITY;
+    }
+}
+
 int
 dpq_intervals_ranges(size_t m, const int64_t *first, const int64_t *last, size_t intervals,
                      const int64_t *rank, size_t *lo, size_t *hi)

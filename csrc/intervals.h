@@ -46,6 +46,28 @@ size_t
 dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int64_t *first,
                       int64_t *last, int64_t *segment, int64_t *count);
 
+/* Places of two order statistics around each target: x_{Q_j - reach_j} and x_{Q_j + reach_j + 1}.
+ *
+ *   m            number of levels
+ *   q            IN, length m, in [0, 1]
+ *   n            records, n >= 1
+ *   reach        IN, length m, in [0, 2^54]
+ *   place        OUT, length 2 m: first all lower ones, then all upper ones, counted from 0 and held
+ *                within [0, n)
+ */
+void
+dpq_intervals_probes(size_t m, const double *q, int64_t n, const int64_t *reach, int64_t *place);
+
+/* ln of how far apart values stand: ln((upper[j] - lower[j]) / unit), -inf where not at all.
+ *
+ *   m            number of pairs
+ *   value        IN, length 2 m, as for dpq_intervals_probes; clamped to [low, high], NaN is low
+ *   log_span     OUT, length m
+ */
+void
+dpq_intervals_log_spans(size_t m, const double *value, double low, double high, double unit,
+                        double *log_span);
+
 /* Which intervals the levels may use, so that paths do not decrease.
  *
  *   m            number of levels, m >= 1

@@ -7,7 +7,7 @@
 #include "uniform.h"
 
 #define LN2 0.693147180559945309417
-#define SMALLEST 0x1p-900 /* a block's sum below this is taken again from logarithms */
+#define SMALLEST 0x1p-900 /* weights below this are taken again as logarithms */
 
 /* The number whole + part, part in [0, 1]. */
 typedef struct {
@@ -74,24 +74,28 @@ log_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_
     return log_entry(p, j, s, rows->H, rows->wide_H) - p->rate * distance(range, p->rank[s]);
 }
 
-/* Sum of the weights of s in [lo, hi) at level j, float64 rows; [flat, above) costs nothing. */
+/* The weights of s in [lo, hi), float64 rows, [flat, above) costing nothing; their sum. */
 static double
-block_sum(const dpq_scan_problem *p, const dpq_decay *decay, const double *h, size_t lo, size_t hi,
-          size_t flat, size_t above, free_range range, double to_lower, double to_upper)
+plain_weights(const dpq_scan_problem *p, const dpq_decay *decay, const double *h, size_t lo,
+              size_t hi, size_t flat, size_t above, free_range range, double to_lower,
+              double to_upper, double *weight)
 {
-    double below_sum = 0.0, flat_sum = 0.0, above_sum = 0.0;
+    double sum = 0.0;
     size_t s = lo;
 
     for (; s < hi && s < flat; s++) {
-        below_sum += h[s] * dpq_decay_at(decay, range.lower.whole - p->rank[s]);
+        weight[s - lo] = h[s] * dpq_decay_at(decay, range.lower.whole - p->rank[s]) * to_lower;
     }
     for (; s < hi && s < above; s++) {
-        flat_sum += h[s];
+        weight[s - lo] = h[s];
     }
     for (; s < hi; s++) {
-        above_sum += h[s] * dpq_decay_at(decay, p->rank[s] - range.upper.whole - 1);
+        weight[s - lo] = h[s] * dpq_decay_at(decay, p->rank[s] - range.upper.whole - 1) * to_upper;
     }
-    return below_sum * to_lower + flat_sum + above_sum * to_upper;
+    for (s = 0; s < hi - lo; s++) {
+        sum += weight[s];
+    }
+    return sum;
 }
 
 /* Draw the interval at level j that comes before interval t at level j + 1 (any, after the last). */
@@ -101,40 +105,59 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
 {
     free_range range = free_range_of(p, j, t);
     size_t lo = p->lo[j], hi = t < p->hi[j] ? t : p->hi[j];
-    size_t blocks = (hi - lo + DPQ_PATH_BLOCK - 1) / DPQ_PATH_BLOCK, winner;
+    size_t blocks = (hi - lo + DPQ_PATH_BLOCK - 1) / DPQ_PATH_BLOCK, winner = 0;
     double *inside = work + blocks;
     const double *h = rows->H ? rows->H + p->start[j] - lo : NULL; /* h[s] */
     double to_lower = exp(-p->rate * range.lower.part);
     double to_upper = exp(-p->rate * (1.0 - range.upper.part));
     size_t flat = dpq_ranks_first(p->rank, lo, hi, range.lower.whole + (range.lower.part > 0.0));
     size_t above = dpq_ranks_first(p->rank, lo, hi, range.upper.whole + 1);
-    dpq_status status;
+    int plain = h != NULL; /* whether all blocks weigh enough to do without logarithms */
+    dpq_status status = DPQ_OK;
 
-    for (size_t b = 0; b < blocks; b++) {
+    for (size_t b = 0; plain && b < blocks; b++) {
         size_t from = lo + b * DPQ_PATH_BLOCK;
         size_t to = from + DPQ_PATH_BLOCK < hi ? from + DPQ_PATH_BLOCK : hi;
-        double sum = h ? block_sum(p, decay, h, from, to, flat, above, range, to_lower, to_upper)
-                       : 0.0;
 
-        if (sum > SMALLEST) {
-            work[b] = log(sum);
-            continue;
-        }
-        for (size_t s = from; s < to; s++) {
-            inside[s - from] = log_weight(p, rows, j, s, range);
-        }
-        work[b] = dpq_race_log_sum(to - from, inside);
+        work[b] = plain_weights(p, decay, h, from, to, flat, above, range, to_lower, to_upper,
+                                inside);
+        plain = work[b] > SMALLEST;
     }
-    status = dpq_race_draw(blocks, work, rng, &winner);
-    if (status != DPQ_OK) {
-        return status;
+    if (plain) {
+        winner = dpq_race_draw_plain(blocks, work, rng);
+    }
+    else {
+        for (size_t b = 0; b < blocks; b++) {
+            size_t from = lo + b * DPQ_PATH_BLOCK;
+            size_t to = from + DPQ_PATH_BLOCK < hi ? from + DPQ_PATH_BLOCK : hi;
+
+            for (size_t s = from; s < to; s++) {
+                inside[s - from] = log_weight(p, rows, j, s, range);
+            }
+            work[b] = dpq_race_log_sum(to - from, inside);
+        }
+        status = dpq_race_draw(blocks, work, rng, &winner);
+        if (status != DPQ_OK) {
+            return status;
+        }
     }
     lo += winner * DPQ_PATH_BLOCK;
     hi = lo + DPQ_PATH_BLOCK < hi ? lo + DPQ_PATH_BLOCK : hi;
-    for (size_t s = lo; s < hi; s++) {
-        inside[s - lo] = log_weight(p, rows, j, s, range);
+    if (plain) {
+        (void)plain_weights(p, decay, h, lo, hi, flat, above, range, to_lower, to_upper, inside);
+        for (size_t s = 0; s < hi - lo; s++) {
+            plain &= inside[s] > SMALLEST;
+        }
     }
-    status = dpq_race_draw(hi - lo, inside, rng, drawn);
+    if (plain) {
+        *drawn = dpq_race_draw_plain(hi - lo, inside, rng);
+    }
+    else {
+        for (size_t s = lo; s < hi; s++) {
+            inside[s - lo] = log_weight(p, rows, j, s, range);
+        }
+        status = dpq_race_draw(hi - lo, inside, rng, drawn);
+    }
     *drawn += lo;
     return status;
 }

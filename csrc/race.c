@@ -64,3 +64,40 @@ dpq_race_draw(size_t n, const double *log_weight, bitgen_t *rng, size_t *drawn)
     *drawn = lo;
     return DPQ_OK;
 }
+
+static double
+sum_of(size_t n, const double *weight)
+{
+    double sum = 0.0;
+
+    for (size_t k = 0; k < n; k++) {
+        sum += weight[k];
+    }
+    return sum;
+}
+
+size_t
+dpq_race_draw_plain(size_t n, const double *weight, bitgen_t *rng)
+{
+    size_t lo = 0, hi = n;
+
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        double left = sum_of(mid - lo, weight + lo), right = sum_of(hi - mid, weight + mid);
+        int left_wins = right == 0.0;
+
+        if (left > 0.0 && right > 0.0) {
+            double smaller = left < right ? left : right;
+            int smaller_wins = dpq_uniform_fine(rng) < smaller / (left + right);
+
+            left_wins = smaller_wins == (left < right);
+        }
+        if (left_wins) {
+            hi = mid;
+        }
+        else {
+            lo = mid;
+        }
+    }
+    return lo;
+}

@@ -29,6 +29,16 @@
 dpq_status
 dpq_race_draw(size_t n, const double *log_weight, bitgen_t *rng, size_t *drawn);
 
+/* The same with plain weights, for those that need no logarithms.
+ *
+ *   weight       IN, length n, each in [2^-900, 2^900], or 0 for "never"; not all 0 (not checked)
+ *
+ * Draws     as dpq_race_draw.
+ * Returns   the index.
+ */
+size_t
+dpq_race_draw_plain(size_t n, const double *weight, bitgen_t *rng);
+
 /* ln sum_k exp(log_weight[k]) over n >= 0 weights; -inf if all are. No NaN, no +inf. O(n). */
 double
 dpq_race_log_sum(size_t n, const double *log_weight);

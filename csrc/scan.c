@@ -4,7 +4,9 @@
 
 #define LN2 0.693147180559945309417
 #define REST 0x1p-60    /* the sum over k stops at this relative size of its rest */
-#define SMALLEST 0x1p-960 /* positive row entries below this would soon lose bits */
+#define SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
+#define SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum is
+                           * above 2^-900, and what decays below 2^-1021 is nothing to it */
 #define MOST_SCALING 960  /* a power of two a row may be scaled by in float64 */
 
 void
@@ -33,8 +35,11 @@ void
 dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level)
 {
     int64_t before = 0;
-    double before_part = 0.0;
+    double before_part = 0.0, widest = 0.0;
 
+    for (size_t t = p->lo[0]; t < p->hi[p->levels - 1]; t++) {
+        widest = p->width[t] > widest ? p->width[t] : widest;
+    }
     dpq_decay_fill(decay, p->rate, p->rank[p->intervals - 1] - p->rank[0]);
     for (size_t j = 0; j < p->levels; j++) {
         level[j].reach = p->whole[j] - before;
@@ -46,6 +51,7 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
         level[j].stay = exp(-p->rate * ((double)level[j].reach - level[j].slack));
         level[j].up = exp(-p->rate * (1.0 - p->part[j]));
         level[j].share = 1.0 / (double)(j + 1);
+        level[j].widest = widest;
         level[j].gain = 1.0;
         before = p->whole[j];
         before_part = p->part[j];
@@ -93,25 +99,27 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
     }
 }
 
-/* Smallest and largest of n >= 1 entries; four of each, so that comparisons overlap. */
+/* a[i] *= width[i] * gain for n entries; the smallest and largest result. Four of each are kept, so
+ * that comparisons overlap. */
 static void
-extremes(size_t n, const double *row, double *smallest, double *largest)
+scale(size_t n, double *a, const double *width, double gain, double *smallest, double *largest)
 {
-    double low[4], high[4];
+    double low[4] = {INFINITY, INFINITY, INFINITY, INFINITY}, high[4] = {0.0, 0.0, 0.0, 0.0};
     size_t i;
 
-    for (i = 0; i < 4; i++) {
-        low[i] = high[i] = row[0];
-    }
     for (i = 0; i + 4 <= n; i += 4) {
         for (size_t k = 0; k < 4; k++) {
-            low[k] = row[i + k] < low[k] ? row[i + k] : low[k];
-            high[k] = row[i + k] > high[k] ? row[i + k] : high[k];
+            double x = a[i + k] * (width[i + k] * gain);
+
+            a[i + k] = x;
+            low[k] = x < low[k] ? x : low[k];
+            high[k] = x > high[k] ? x : high[k];
         }
     }
     for (; i < n; i++) {
-        low[0] = row[i] < low[0] ? row[i] : low[0];
-        high[0] = row[i] > high[0] ? row[i] : high[0];
+        a[i] *= width[i] * gain;
+        low[0] = a[i] < low[0] ? a[i] : low[0];
+        high[0] = a[i] > high[0] ? a[i] : high[0];
     }
     for (i = 1; i < 4; i++) {
         low[0] = low[i] < low[0] ? low[i] : low[0];
@@ -125,58 +133,48 @@ dpq_status
 dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
                double *A, double *H, int64_t *exponent)
 {
-    size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached;
+    size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0;
     double *a = A + p->start[j], *h = H + p->start[j];
-    const double *width = p->width + lo;
-    double gain, smallest_sum, smallest, unused, widest;
+    double smallest, largest;
     int scaling;
 
     /* Scale so that the largest factor is about one: widths, and what the last row ended with. */
-    extremes(n, width, &unused, &widest);
-    (void)frexp(widest, &scaling);
+    (void)frexp(level[j].widest, &scaling);
     exponent[j] = 0;
     if (j > 0) {
         int last;
 
         (void)frexp(level[j - 1].largest, &last);
+        if (last < SMALLEST_ROW) {
+            return DPQ_ERR_RANGE;
+        }
         scaling += last;
         exponent[j] = exponent[j - 1];
         /* intervals of this row that are in the last one's, too */
         shared = p->hi[j - 1] > lo ? p->hi[j - 1] - lo : 0;
         shared = shared < n ? shared : n;
+        /* a_j(t) is truly zero only at the first interval, where no other comes before it */
+        unreached = lo == p->lo[j - 1];
     }
     if (scaling > MOST_SCALING || scaling < -MOST_SCALING) {
         return DPQ_ERR_RANGE;
     }
-    level[j].gain = gain = ldexp(1.0, -scaling);
+    level[j].gain = ldexp(1.0, -scaling);
     exponent[j] += scaling;
-
-    /* a_j(t) is truly zero only at the first interval, where no other comes before it */
-    unreached = j > 0 && lo == p->lo[j - 1];
-    smallest_sum = smallest = INFINITY;
-    if (n > unreached) {
-        extremes(n - unreached, a + unreached, &smallest_sum, &unused);
-    }
-    for (size_t i = 0; i < n; i++) {
-        a[i] *= width[i] * gain;
-    }
-    if (n > unreached) {
-        extremes(n - unreached, a + unreached, &smallest, &unused);
-    }
+    scale(n - unreached, a + unreached, p->width + lo + unreached, level[j].gain, &smallest,
+          &largest);
     for (size_t i = 0; i < shared; i++) {
         h[i] = copies_float(p, decay, level, j, lo + i, a[i], A, H);
+        largest = h[i] > largest ? h[i] : largest;
     }
     for (size_t i = shared; i < n; i++) {
         h[i] = a[i];
     }
-    extremes(n, h, &unused, &level[j].largest);
-    if (smallest_sum < SMALLEST || smallest < SMALLEST || h[0] < SMALLEST) {
-        return DPQ_ERR_RANGE;
-    }
-    return DPQ_OK;
+    level[j].largest = largest;
+    return smallest < SMALLEST || h[0] < SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
 }
 
-/* exp(-2c |r_t - Q_m|): the last step, to v = 0. */
+/* |r_t - Q_m|: the last step, to v = 0. */
 static double
 last_distance(const dpq_scan_problem *p, size_t t)
 {
@@ -186,12 +184,11 @@ last_distance(const dpq_scan_problem *p, size_t t)
 }
 
 dpq_status
-dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const double *H,
-               const int64_t *exponent, double *log_total)
+dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+               const double *H, const int64_t *exponent, double *log_total)
 {
     size_t m = p->levels - 1, lo = p->lo[m];
-    double below = exp(-p->rate * p->part[m]), above = exp(-p->rate * (1.0 - p->part[m]));
-    double sum = 0.0;
+    double below = exp(-p->rate * p->part[m]), above = level[m].up, sum = 0.0;
 
     for (size_t t = lo; t < p->hi[m]; t++) {
         int64_t d = p->rank[t] - p->whole[m];
@@ -220,7 +217,7 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
             return status;
         }
     }
-    return dpq_scan_total(p, decay, H, exponent, log_total);
+    return dpq_scan_total(p, decay, level, H, exponent, log_total);
 }
 
 /* wide rows */

@@ -56,6 +56,7 @@ typedef struct {
     double stay;    /* exp(-2c n_j): from level j - 1 to j at one rank above the target */
     double up;      /* exp(-2c (1 - part[j])): from Q_j to the next rank above */
     double share;   /* 1 / (j + 1) */
+    double widest;  /* largest width that any level uses */
     double gain;    /* power of two by which a row is scaled (float64 rows) */
     double largest; /* largest entry of row h_j (float64 rows) */
 } dpq_scan_level;
@@ -99,7 +100,8 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
  *
  * The sum over k stops where a bound on its rest is below 2^-60 of it: what follows is at most
  * H_{j-k+1}(t) times the factor reached so far.
- * Returns   DPQ_OK; DPQ_ERR_RANGE if a positive entry fell below 2^-960: float64 rows will not do.
+ * Returns   DPQ_OK; DPQ_ERR_RANGE if a positive entry fell below 2^-840, or a whole row below
+ *           2^-60: float64 rows will not do.
  * Cost      O(1) per entry and level that shares the interval.
  */
 dpq_status
@@ -112,8 +114,8 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
  * Returns   DPQ_OK, or DPQ_ERR_RANGE as above.
  */
 dpq_status
-dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const double *H,
-               const int64_t *exponent, double *log_total);
+dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+               const double *H, const int64_t *exponent, double *log_total);
 
 /* The whole forward pass in float64 rows: sums and close for every level, then the total.
  *

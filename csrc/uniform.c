@@ -23,14 +23,15 @@ leading_zeros(uint64_t word)
     return zeros;
 }
 
-double
-dpq_uniform_log(bitgen_t *rng)
+/* V = mantissa * 2^-exponent, mantissa in [0.5, 1). */
+static double
+next_uniform(bitgen_t *rng, int *exponent)
 {
-    int exponent = 0, zeros;
+    int before = 0, zeros;
     uint64_t word = next_word(rng);
 
-    while (word == 0 && exponent < MAX_ZERO_BITS) {
-        exponent += 64;
+    while (word == 0 && before < MAX_ZERO_BITS) {
+        before += 64;
         word = next_word(rng);
     }
     if (word == 0) {
@@ -41,8 +42,26 @@ dpq_uniform_log(bitgen_t *rng)
     if (zeros > 11) { /* fewer than 52 bits follow the leading one */
         word |= next_word(rng) >> (64 - zeros);
     }
-    /* word >> 11 has 53 bits, the top one set: V in [0.5, 1) times the random power of two */
-    return log((double)(word >> 11) * 0x1p-53) - (double)(exponent + zeros) * LN2;
+    *exponent = before + zeros;
+    return (double)(word >> 11) * 0x1p-53; /* 53 bits, the top one set */
+}
+
+double
+dpq_uniform_log(bitgen_t *rng)
+{
+    int exponent;
+    double mantissa = next_uniform(rng, &exponent);
+
+    return log(mantissa) - (double)exponent * LN2;
+}
+
+double
+dpq_uniform_fine(bitgen_t *rng)
+{
+    int exponent;
+    double mantissa = next_uniform(rng, &exponent);
+
+    return exponent < 1021 ? ldexp(mantissa, -exponent) : 0.0;
 }
 
 double

@@ -20,6 +20,13 @@
 double
 dpq_uniform_log(bitgen_t *rng);
 
+/* V itself, uniform on (0, 1), with full relative precision near zero; 0 below 2^-1022.
+ *
+ * Draws     as dpq_uniform_log, in the same order.
+ */
+double
+dpq_uniform_fine(bitgen_t *rng);
+
 /* A number in [0, 1): 53 bits, one 64-bit word. */
 double
 dpq_uniform_unit(bitgen_t *rng);

@@ -79,10 +79,10 @@ class Order(ABC):
         """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
 
     @abstractmethod
-    def spans(self, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NDArray[np.float64]:
-        """About how far x_lower and x_upper are apart, in (fine) points or units; n >= 1.
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """About ln of how far records are apart, in (fine) points or units; -inf for ties.
 
-        Ranks before the first record or after the last count as that record's.
+        `places` counts records in order from 0: the lower ones of all pairs, then the upper ones.
         """
 
     @abstractmethod
@@ -145,14 +145,12 @@ class SortedOrder(Order):
             return Intervals(*kernel.compress_continuous(first, count, points))
         return Intervals(*kernel.compress_lattice(first, count, points))
 
-    def spans(self, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NDArray[np.float64]:
-        at = self._values.take(np.concatenate((lower, upper)) - 1, mode="clip").astype(np.float64)
-        if not self._fine:
-            low, high = self.bounds
-            at = np.fmin(np.fmax(at, low), high)  # a stray NaN becomes low
-            if self.lattice is not None:
-                at /= self.lattice.step
-        return at[lower.size :] - at[: lower.size]
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        values = self._values.take(places).astype(np.float64, copy=False)
+        if self._fine:
+            return kernel.log_spans(values, self.before, self.last, 1.0)
+        unit = 1.0 if self.lattice is None else self.lattice.step
+        return kernel.log_spans(values, *self.bounds, unit)
 
     def _below(self, point: float) -> int:
         """Number of values whose encoded point is below `point`, by bisection."""
@@ -245,14 +243,13 @@ class RunsOrder(Order):
         inside &= right > left
         return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
 
-    def spans(self, lower: NDArray[np.int64], upper: NDArray[np.int64]) -> NDArray[np.float64]:
-        ranks = np.clip(np.concatenate((lower, upper)), 1, self.n)
-        run = np.searchsorted(self._ends, ranks)
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        run = np.searchsorted(self._ends, places, side="right")
         at = self._values[run].astype(np.float64)
         if self._bits:  # inside a block, where its dithered records are to be expected
-            at += (ranks - self._ends[run]) / self._counts[run]
+            at += (places + 1 - self._ends[run]) / self._counts[run]
             at *= 1 << self._bits
-        return at[lower.size :] - at[: lower.size]
+        return kernel.log_spans(at, -math.inf, math.inf, 1.0)
 
     def rank_of(self, output: float) -> int:
         return self._start(int(np.searchsorted(self._values, output)))

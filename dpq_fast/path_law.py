@@ -77,7 +77,7 @@ class PathLaw:
         if window is not None:
             self._run(window)
         else:
-            small = (order.n + 1) * q.size <= SMALL_PROBLEM
+            small = (order.n + 1) * q.size <= SMALL_PROBLEM  # and so are empty samples
             window = order.n if small else self._first_window()
             while True:
                 self._run(window)
@@ -100,21 +100,21 @@ class PathLaw:
         them deviate less: by TYPICAL_SAVING / c per level.
         """
         n, m = self._order.n, self._q.size
-        target = np.rint(self._q * n).astype(np.int64)
         nearest = max(1, math.ceil(min(1.0 / self._rate, n + 1.0)))
-        reach: Any = nearest
-        span = self._order.spans(target - reach, target + (reach + 1))
-        if (span <= 0.0).any():  # tied: look farther out, but only there
-            reach = np.full(m, nearest)
-            while (span <= 0.0).any() and reach.max() <= n:
-                reach[span <= 0.0] *= 2
-                span = self._order.spans(target - reach, target + (reach + 1))
-            span[span <= 0.0] = self._order.extent / (n + 2.0)
-        deviation = 2.0 * float(np.broadcast_to(reach, m).sum())
-        saving = TYPICAL_SAVING * m * min(1.0, self._rate * nearest) - GUESS_MARGIN
-        log_mass = float(np.log(span).sum()) - self._rate * deviation + saving
-        if m > 1 and (target[1:] - target[:-1]).min() < 2 * nearest:
-            log_mass -= math.lgamma(m + 1)  # the outputs' order has to be right, too
+        reach = np.full(m, nearest)
+        while True:
+            log_spans = self._order.log_spans(intervals_kernel.probes(self._q, n, reach))
+            log_mass = float(log_spans.sum())
+            if log_mass > -math.inf or reach.max() > n:
+                break
+            reach[np.isneginf(log_spans)] *= 2  # tied: look farther out, but only there
+        if log_mass == -math.inf:
+            log_spans[np.isneginf(log_spans)] = math.log(self._order.extent / (n + 2.0))
+            log_mass = float(log_spans.sum())
+        log_mass -= 2.0 * self._rate * float(reach.sum())
+        log_mass += TYPICAL_SAVING * m * min(1.0, self._rate * nearest) - GUESS_MARGIN
+        if n < 2 * nearest * m:
+            log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
         return self._window_for(log_mass)
 
     def _window_for(self, log_mass: float) -> int:

@@ -10,7 +10,6 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
-import enumeration
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -19,6 +18,7 @@ from scipy import stats
 
 import dpq_fast
 import dpq_fast.reference
+import enumeration
 from dpq_fast.ind_exp import IndExpLaw
 from dpq_fast.joint_exp import JointExpLaw
 from dpq_fast.lattice import Lattice

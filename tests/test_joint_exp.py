@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import combinations_with_replacement
 
-import enumeration
 import numpy as np
 import pytest
 from conftest import (
@@ -22,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpq_fast as dpq
+import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast.levels import Levels
 from dpq_fast.reference.joint_exp import JointExpLaw as ReferenceLaw
@@ -158,8 +158,6 @@ def test_joint_exp_fast_equals_reference_on_lattices(sample, q, rate, bits):
     st.lists(st.floats(0.0, 4.0, exclude_min=True), min_size=3, max_size=3).map(sorted),
 )
 def test_joint_exp_fast_equals_reference_on_continuous_data(x, q, epsilon, neighbors, o):
-    if neighbors == "add-remove" and q in ([0.0, 1.0], [0.0], [1.0]):
-        epsilon = min(epsilon, 50.0)
     options = {"epsilon": epsilon, "bounds": (0.0, 4.0), "neighbors": neighbors, "resolution": 0}
     law = dpq.joint_exp_law(x, q, **options)
     expected = reference.joint_exp_law(x, q, **options)
@@ -217,8 +215,6 @@ def test_joint_exp_kernels_have_one_law(kernel):
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("records, points, q", CASES)
 def test_joint_exp_law_equals_enumeration(implementation, records, points, q, neighbors, epsilon):
-    if neighbors == "add-remove" and max(np.diff([0.0, *q, 1.0])) == 1.0 and len(q) > 1:
-        epsilon = min(epsilon, 5.0)
     law = implementation.joint_exp_law(
         np.array(records, dtype=int),
         q,
@@ -308,10 +304,8 @@ def test_joint_exp_sample_follows_density():
 
 @pytest.mark.slow
 def test_joint_exp_release_follows_the_law_over_all_dithers():
-    """The whole call, fresh dither each time, against the mixture at one bit of dither."""
+    """The whole call, with a fresh dither each time, against an average of 2,000 laws."""
     records, points, q = [0, 1, 1, 2], 3, [0.3, 0.6]
-    # 2^52 points of which three can be told apart: no; so the dither is checked on its own
-    # lattice of the default bits, where the mixture is that of continuous uniform positions.
     rng = np.random.default_rng(14)
     laws = [
         tabulate(
@@ -641,9 +635,11 @@ def test_joint_exp_fast_equals_reference_at_the_edges(x, bounds, q, resolution, 
     options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution}
     law = dpq.joint_exp_law(x, levels, **options)
     expected = reference.joint_exp_law(x, levels, **options)
-    # outputs that both can release: the fast law's own, and ties at the high bound
+    # not at the low bound of a density, which has a test of its own
     outputs = [*law.sample(3, 3), np.full(len(levels), bounds[1])]
     for o in outputs:
+        if resolution == 0:
+            o = np.maximum(o, np.nextafter(bounds[0], np.inf))
         assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-10)
 
 
@@ -753,7 +749,7 @@ def test_joint_exp_law_is_zero_off_the_support(implementation):
 def test_joint_exp_law_is_conditional_on_its_dither():
     x = np.array([1, 1, 2, 4])
     laws = [
-        tabulate(dpq.joint_exp_law(x, 0.5, epsilon=1.0, bounds=(0, 4), dither_rng=seed), 5, 1)
+        tabulate(dpq.joint_exp_law(x, [0.5], epsilon=1.0, bounds=(0, 4), dither_rng=seed), 5, 1)
         for seed in (8, 8, 9)
     ]
     assert laws[0] == laws[1] != laws[2]

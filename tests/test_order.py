@@ -1,4 +1,4 @@
-"""Orders: the same intervals as from all records laid out, and a dither that is one fixed object."""
+"""Orders: the intervals of all records laid out, and a dither that is one fixed object."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def brute_force(
 
 
 def listed(order: Order, first: list[int], last: list[int]) -> list[tuple[int, float, float]]:
-    found = order.intervals(np.array(first), np.array(last))
+    found = order.intervals(np.array(first), np.array(last) - np.array(first) + 1)
     assert found.rank.dtype == np.int64 and found.width.dtype == np.float64
     assert found.left.dtype == (np.float64 if order.lattice is None else np.int64)
     return list(zip(*(part.tolist() for part in found), strict=True))
@@ -181,26 +181,32 @@ def test_cell_gives_the_fine_points_of_a_point(records):
         assert points.tolist() == sorted(f for f in fine if f >> 2 == point)
 
 
-@given(records_strategy)
-def test_positions_are_about_the_order_statistics(records):
-    ranks = np.arange(len(records) + 2)
-    for lattice in (lattice_of(10), None):
-        order = SortedOrder(np.array(records, dtype=float), lattice, BOUNDS)
-        expected = [order.before, *records, order.last]
-        assert order.positions(ranks).tolist() == expected
+@given(records_strategy.filter(len), st.data())
+def test_spans_are_the_distances_of_order_statistics(records, data):
+    """Exact but for a dither that is not drawn yet: there to a cell, so to 2^bits."""
+    n = len(records)
+    rank = st.integers(-2, n + 3)
+    pairs = np.array(data.draw(st.lists(st.tuples(rank, rank), min_size=1, max_size=4))).T
+    lower, upper = pairs.min(axis=0), pairs.max(axis=0)
+    at = np.array(records, dtype=float)[np.clip(np.stack((lower, upper)) - 1, 0, n - 1)]
+    expected = at[1] - at[0]
+    raw = np.array(records, dtype=float)
     counted = Counter(records)
-    order = RunsOrder(
-        np.array(list(counted), dtype=np.int64),
-        np.array(list(counted.values()), dtype=np.int64),
-        lattice_of(10, bits=2),
-        BOUNDS,
-        np.random.default_rng(0),
-    )
-    about = order.positions(ranks)
-    assert (np.diff(about[1:-1]) >= 0.0).all()
-    assert (about[0], about[-1]) == (order.before, order.last)
-    cells = about[1:-1] / 4.0
-    assert ((cells >= records) & (cells <= np.array(records) + 1.0)).all()
+    values = np.array(list(counted), dtype=np.int64)
+    counts = np.array(list(counted.values()), dtype=np.int64)
+    for order in (
+        SortedOrder(raw, lattice_of(10), BOUNDS),
+        SortedOrder(raw, None, BOUNDS),
+        order_of(records, lattice_of(5, bits=1)),
+        RunsOrder(values, counts, lattice_of(10), BOUNDS),
+        RunsOrder(values.astype(float), counts, None, BOUNDS),
+    ):
+        assert order.spans(lower, upper).tolist() == expected.tolist()
+    rng = np.random.default_rng(0)
+    order = RunsOrder(values, counts, lattice_of(10, bits=2), BOUNDS, rng)
+    spans = order.spans(lower, upper)
+    assert (spans >= 0.0).all()
+    assert (np.abs(spans - 4.0 * expected) <= 4.0).all()
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
@@ -245,7 +251,7 @@ def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, 
     for _ in range(6_000):
         order = dithered(values, counts, lattice, rng)
         if asked is not None:
-            order.intervals(np.array([asked]), np.array([asked]))
+            order.intervals(np.array([asked]), np.array([1]))
         below, points = order.cell(1)
         assert below == 0
         drawn.append(tuple((points - 4).tolist()))

@@ -35,6 +35,10 @@ cdef extern from "intervals.h" nogil:
                                     double *width, double *left)
     size_t dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window,
                                  int64_t *first, int64_t *last, int64_t *segment, int64_t *count)
+    void dpq_intervals_probes(size_t m, const double *q, int64_t n, const int64_t *reach,
+                              int64_t *place)
+    void dpq_intervals_log_spans(size_t m, const double *value, double low, double high,
+                                 double unit, double *log_span)
     int dpq_intervals_ranges(size_t m, const int64_t *first, const int64_t *last,
                              size_t intervals, const int64_t *rank, size_t *lo, size_t *hi)
 
@@ -71,7 +75,8 @@ cdef extern from "scan.h" nogil:
     dpq_status dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay,
                               dpq_scan_level *level, size_t j, double *A, double *H,
                               int64_t *exponent)
-    dpq_status dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const double *H,
+    dpq_status dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay,
+                              const dpq_scan_level *level, const double *H,
                               const int64_t *exponent, double *log_total)
     dpq_status dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay,
                                 dpq_scan_level *level, double *A, double *H, int64_t *exponent,

@@ -5,6 +5,8 @@ import numpy as np
 from dpq_fast._kernels.csrc cimport (
     dpq_intervals_continuous,
     dpq_intervals_lattice,
+    dpq_intervals_log_spans,
+    dpq_intervals_probes,
     dpq_intervals_ranges,
     dpq_intervals_windows,
     int64_t,
@@ -73,3 +75,25 @@ def ranges(const int64_t[::1] first not None, const int64_t[::1] last not None,
         found = dpq_intervals_ranges(m, &first[0], &last[0], intervals, &rank[0], &out[0, 0],
                                      &out[1, 0])
     return (out.base[0], out.base[1]) if found else None
+
+
+def probes(const double[::1] q not None, int64_t n, const int64_t[::1] reach not None):
+    """Places, from 0, of the order statistics `reach` below and above each target; n >= 1."""
+    cdef:
+        size_t m = q.shape[0]
+        int64_t[::1] place = np.empty(2 * m, dtype=np.int64)
+
+    with nogil:
+        dpq_intervals_probes(m, &q[0], n, &reach[0], &place[0])
+    return place.base
+
+
+def log_spans(const double[::1] value not None, double low, double high, double unit):
+    """ln of the distances between value[j] and value[m + j] in units; -inf for none."""
+    cdef:
+        size_t m = value.shape[0] // 2
+        double[::1] log_span = np.empty(m)
+
+    with nogil:
+        dpq_intervals_log_spans(m, &value[0], low, high, unit, &log_span[0])
+    return log_span.base

@@ -162,8 +162,8 @@ cdef class Scan:
                 break
         if status == DPQ_OK:
             with nogil:
-                status = dpq_scan_total(&self.problem, self.decay, &H[0], &exponent[0],
-                                        &self.log_total)
+                status = dpq_scan_total(&self.problem, self.decay, self.level, &H[0],
+                                        &exponent[0], &self.log_total)
         if status == DPQ_ERR_RANGE:
             self.forward_wide()
             return

@@ -1,0 +1,469 @@
+"""IndExp, both implementations: known values, enumeration, each other, and the promise."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from conftest import (
+    assert_draws_follow,
+    assert_same_law,
+    fast_ind_law,
+    lattice_of,
+    lattice_samples,
+    level_sets,
+    neighbors_of,
+    tabulate,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from test_joint_exp import BAD, CASES, DITHER_CASES, EDGES, GOOD, Q_EDGES, Untouchable
+
+import dpq_fast as dpq
+import enumeration
+from dpq_fast import privacy, reference
+from dpq_fast.levels import Levels
+from dpq_fast.reference.ind_exp import IndExpLaw as ReferenceLaw
+from dpq_fast.reference.sample import Intervals
+
+
+def unequal(rate: float, q: list[float]) -> list[float]:
+    return [rate * (1.0 + 0.5 * j) for j in range(len(q))]
+
+
+# Known values
+
+
+def test_ind_exp_known_values_of_one_level(implementation):
+    # Records 0, 1 on {0, 1, 2}, target 1: ranks 0, 1, 2. Delta = 1: weights exp(-eps/2), 1, same.
+    law = implementation.ind_exp_law(
+        [0.0, 1.0], 0.5, epsilon=2.0, bounds=(0.0, 2.0), resolution=1, dither=False
+    )
+    total = 1.0 + 2.0 * math.exp(-1.0)
+    for o, weight in zip((0.0, 1.0, 2.0), (math.exp(-1.0), 1.0, math.exp(-1.0)), strict=True):
+        assert law.log_prob(o) == pytest.approx(math.log(weight / total), abs=1e-14)
+
+
+def test_ind_exp_known_values_of_two_levels(implementation):
+    # One record at 0 of {0, 1}: level 0 aims at rank 0 (point 0), level 1 at rank 1 (point 1),
+    # each with epsilon 1.
+    law = implementation.ind_exp_law(
+        [0.0], [0.0, 1.0], epsilon=2.0, bounds=(0.0, 1.0), resolution=1, dither=False
+    )
+    hit = 1.0 / (1.0 + math.exp(-0.5))
+    miss = 1.0 - hit
+    assert math.exp(law.log_prob([0.0, 0.0])) == pytest.approx(hit * miss, abs=1e-14)
+    assert math.exp(law.log_prob([1.0, 1.0])) == pytest.approx(miss * hit, abs=1e-14)
+    both = hit * hit + miss * miss
+    assert math.exp(law.log_prob([0.0, 1.0])) == pytest.approx(both, abs=1e-14)
+
+
+def test_ind_exp_known_values_of_add_remove(implementation):
+    # Level 1/4: Delta = 3/4, c = 3/2 / (2 * 3/4) = 1. One record 1 on {0, 1, 2}, target 1/4.
+    law = implementation.ind_exp_law(
+        [1.0],
+        0.25,
+        epsilon=1.5,
+        bounds=(0.0, 2.0),
+        resolution=1,
+        dither=False,
+        neighbors="add-remove",
+    )
+    far = math.exp(-0.5)
+    assert law.log_prob(1.0) == pytest.approx(-math.log(2.0 + far), abs=1e-14)
+    assert law.log_prob(2.0) == pytest.approx(math.log(far / (2.0 + far)), abs=1e-14)
+
+
+def test_ind_exp_known_values_of_the_continuous_mechanism(implementation):
+    law = implementation.ind_exp_law([0.25], 1.0, epsilon=2.0, bounds=(0.0, 1.0), resolution=0)
+    log_z = math.log(0.75 + 0.25 * math.exp(-1.0))
+    assert law.log_prob(0.6) == pytest.approx(-log_z, abs=1e-14)
+    assert law.log_prob(0.1) == pytest.approx(-1.0 - log_z, abs=1e-14)
+
+
+OPTIONS = {"bounds": (0.0, 4.0), "resolution": 1, "dither": False}
+
+
+def test_ind_exp_divides_its_rate_among_contributions(implementation):
+    x, q = [0.0, 1.0, 3.0], [0.2, 0.5]
+    law = implementation.ind_exp_law(x, q, epsilon=3.0, max_contributions=3, **OPTIONS)
+    single = implementation.ind_exp_law(x, q, epsilon=1.0, **OPTIONS)
+    assert_same_law(tabulate(law, 5, 2), tabulate(single, 5, 2), 1e-13)
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_ind_exp_takes_delta(implementation, neighbors):
+    """Each level gets the range that the optimal composition allows, more than epsilon / m."""
+    x, q = [0, 1, 1, 3], [0.2, 0.5, 0.7]
+    each = privacy.bounded_range_epsilon_each(3, 1.0, 1e-3)
+    assert each > 1.0 / 3.0
+    law = implementation.ind_exp_law(x, q, epsilon=1.0, delta=1e-3, neighbors=neighbors, **OPTIONS)
+    rates = each / (2.0 * privacy.ind_exp_sensitivity(np.array(q), neighbors))
+    assert_same_law(tabulate(law, 5, 3), enumeration.ind_exp(x, 5, q, rates), 1e-12)
+
+
+def test_ind_exp_takes_rho(implementation):
+    x, q = [0, 1, 1, 3], [0.2, 0.5]
+    law = implementation.ind_exp_law(x, q, rho=0.25, **OPTIONS)
+    # two levels of range e: 2 e^2 / 8 = rho, so e = 1
+    assert_same_law(tabulate(law, 5, 2), enumeration.ind_exp(x, 5, q, [0.5, 0.5]), 1e-12)
+    out = implementation.ind_exp(x, q, rho=0.25, rng=1, **OPTIONS)
+    assert out[0] <= out[1]
+
+
+def test_ind_exp_rejects_two_budgets_or_none():
+    for function in (dpq.ind_exp, dpq.ind_exp_law):
+        for budget in ({}, {"epsilon": 1.0, "rho": 0.1}):
+            with pytest.raises(ValueError, match="exactly one of epsilon and rho must be given"):
+                function([1.0], 0.5, bounds=(0, 4), **budget)
+        with pytest.raises(ValueError, match="delta must be 0 with rho"):
+            function([1.0], 0.5, bounds=(0, 4), rho=0.1, delta=1e-6)
+        for rho in (0.0, -1.0, math.nan, math.inf):
+            with pytest.raises(ValueError, match="rho must be positive and finite"):
+                function([1.0], 0.5, bounds=(0, 4), rho=rho)
+
+
+# Fast equals reference
+
+
+@given(lattice_samples(), level_sets(), st.floats(1e-3, 30.0), st.integers(0, 2))
+def test_ind_exp_fast_equals_reference_on_lattices(sample, q, rate, bits):
+    fine, size = sample
+    points = max(-(-size // (1 << bits)), 2)
+    lattice = lattice_of(points, bits)
+    rates = unequal(rate, q)
+    law = fast_ind_law(fine, lattice, q, rates)
+    expected = ReferenceLaw(Intervals.from_points(fine, lattice), Levels(q), rates)
+    assert_same_law(tabulate(law, points, len(q)), tabulate(expected, points, len(q)), 1e-10)
+
+
+@given(
+    st.lists(st.one_of(st.floats(-1.0, 5.0), st.sampled_from([0.0, 1.0, 4.0])), max_size=10),
+    level_sets(),
+    st.floats(1e-3, 100.0),
+    st.sampled_from([0.0, 1e-6]),
+    st.sampled_from(["swap", "add-remove"]),
+    st.lists(st.floats(0.0, 4.0, exclude_min=True), min_size=3, max_size=3).map(sorted),
+)
+def test_ind_exp_fast_equals_reference_on_continuous_data(x, q, epsilon, delta, neighbors, o):
+    options = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "bounds": (0.0, 4.0),
+        "neighbors": neighbors,
+        "resolution": 0,
+    }
+    law = dpq.ind_exp_law(x, q, **options)
+    expected = reference.ind_exp_law(x, q, **options)
+    for outputs in (o[: len(q)], [o[0]] * len(q)):
+        assert law.log_prob(outputs) == pytest.approx(expected.log_prob(outputs), abs=1e-10)
+
+
+# Law equals enumeration
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("records, points, q", CASES)
+def test_ind_exp_law_equals_enumeration(implementation, records, points, q, neighbors, epsilon):
+    law = implementation.ind_exp_law(
+        np.array(records, dtype=int),
+        q,
+        epsilon=epsilon,
+        bounds=(0, points - 1),
+        neighbors=neighbors,
+        dither=False,
+    )
+    rates = privacy.ind_exp_rates(np.array(q), epsilon, 0.0, neighbors)
+    expected = enumeration.ind_exp(records, points, q, rates)
+    assert_same_law(tabulate(law, points, len(q)), expected, 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
+@pytest.mark.parametrize("records, points, q", CASES)
+def test_ind_exp_density_equals_enumeration(implementation, records, points, q, epsilon):
+    bounds = (0.0, points - 1.0)
+    law = implementation.ind_exp_law(records, q, epsilon=epsilon, bounds=bounds, resolution=0)
+    rates = [epsilon / len(q) / 2.0] * len(q)
+    expected = enumeration.ind_exp_density(records, bounds, q, rates)
+    rng = np.random.default_rng(0)
+    for o in np.sort(rng.uniform(*bounds, size=(10, len(q)))).tolist():
+        assert law.log_prob(o) == pytest.approx(expected(o), abs=1e-12)
+
+
+@pytest.mark.parametrize("records, points, q, bits", DITHER_CASES)
+def test_ind_exp_law_over_all_dithers_equals_enumeration(records, points, q, bits):
+    lattice, rates = lattice_of(points, bits), unequal(0.5, q)
+    laws, exact = [], []
+    for fine in enumeration.dithers(records, bits):
+        laws.append(tabulate(fast_ind_law(fine, lattice, q, rates), points, len(q)))
+        one = enumeration.ind_exp(fine, points << bits, q, rates) if len(q) < 4 else None
+        exact.append(laws[-1] if one is None else enumeration.floored(one, bits))
+        assert_same_law(laws[-1], exact[-1], 1e-12)
+    assert_same_law(enumeration.mixture(laws), enumeration.mixture(exact), 1e-12)
+
+
+# Draws
+
+
+def test_ind_exp_sample_follows_law():
+    options = {"epsilon": 2.0, "bounds": (0, 4)}
+    q = [0.3, 0.5, 0.7]
+    for law in (
+        dpq.ind_exp_law(np.array([0, 2, 2, 3]), q, dither=False, **options),
+        dpq.ind_exp_law(np.array([0, 2, 2, 3]), q, dither_rng=5, **options),
+    ):
+        draws = law.sample(np.random.default_rng(12), 20_000)
+        assert (np.diff(draws) >= 0.0).all()
+        assert_draws_follow(map(tuple, draws.astype(int).tolist()), tabulate(law, 5, 3))
+
+
+def test_ind_exp_sample_follows_density():
+    law = dpq.ind_exp_law(
+        [0.0, 2.0, 2.0, 3.0], [0.3, 0.7], epsilon=2.0, bounds=(0.0, 4.0), resolution=0
+    )
+    draws = law.sample(np.random.default_rng(13), 20_000)
+    log_p = {
+        (a, b): law.log_prob([a + 0.4, b + 0.6]) - (math.log(2.0) if a == b else 0.0)
+        for a, b in combinations_with_replacement(range(4), 2)
+    }
+    assert_draws_follow(map(tuple, np.floor(draws).astype(int).tolist()), log_p)
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_ind_exp_sample_shapes(implementation, size):
+    options = {"epsilon": 1.0, "bounds": (0.0, 4.0)}
+    law = implementation.ind_exp_law([1.0, 2.0], 0.5, **options)
+    assert isinstance(law.sample(1), float)
+    assert law.sample(1, size).shape == (size,)
+    law = implementation.ind_exp_law([1.0, 2.0], [[0.5, 0.2, 0.5]], **options)
+    assert law.sample(1).shape == (1, 3)
+    assert law.sample(1, size).shape == (size, 1, 3)
+
+
+# Privacy
+
+
+@pytest.mark.parametrize("bits", [0, 1])
+@pytest.mark.parametrize("q", [[0.5], [0.1, 0.6], [0.0, 1.0], [0.9]])
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_ind_exp_privacy_ratio(neighbors, q, bits):
+    points, laws = 3, {}
+    lattice = lattice_of(points, bits)
+    rates = privacy.ind_exp_rates(np.array(q), 1.0, 0.0, neighbors)
+
+    def law_of(records):
+        key = tuple(sorted(records))
+        if key not in laws:
+            laws[key] = enumeration.mixture(
+                tabulate(fast_ind_law(fine, lattice, q, rates), points, len(q))
+                for fine in enumeration.dithers(key, bits)
+            )
+        return laws[key]
+
+    worst = max(
+        enumeration.max_log_ratio(law_of(x), law_of(y))
+        for n in range(4)
+        for x in combinations_with_replacement(range(points), n)
+        for y in neighbors_of(list(x), points, neighbors)
+    )
+    assert 0.05 < worst <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_ind_exp_privacy_ratio_of_two_contributions(neighbors):
+    q, points, x = [0.2, 0.5], 4, [0, 1, 1, 3]
+
+    def law_of(records):
+        law = dpq.ind_exp_law(
+            np.array(records),
+            q,
+            epsilon=1.0,
+            bounds=(0, points - 1),
+            neighbors=neighbors,
+            dither=False,
+            max_contributions=2,
+        )
+        return tabulate(law, points, len(q))
+
+    base = law_of(x)
+    worst = max(
+        enumeration.max_log_ratio(base, law_of(z))
+        for y in neighbors_of(x, points, neighbors)
+        for z in neighbors_of(y, points, neighbors)
+    )
+    assert 0.05 < worst <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_ind_exp_with_delta_keeps_its_promise(neighbors):
+    """The hockey-stick divergence of neighbors at epsilon is at most delta."""
+    q, points, delta = [0.2, 0.5, 0.8], 4, 0.05
+
+    def law_of(records):
+        law = dpq.ind_exp_law(
+            np.array(records, dtype=int),
+            q,
+            epsilon=0.5,
+            delta=delta,
+            bounds=(0, points - 1),
+            neighbors=neighbors,
+            dither=False,
+        )
+        return tabulate(law, points, len(q))
+
+    for x in ([0, 0, 0], [0, 1, 3], [1, 1, 2]):
+        base = law_of(x)
+        for y in neighbors_of(x, points, neighbors):
+            other = law_of(y)
+            for first, second in ((base, other), (other, base)):
+                excess = math.fsum(
+                    max(math.exp(first[o]) - math.exp(0.5 + second[o]), 0.0) for o in first
+                )
+                assert excess <= delta + 1e-12
+
+
+# Bad input and the accountant
+
+
+@pytest.mark.parametrize("bad, error, message", BAD, ids=[str(bad) for bad, _, _ in BAD])
+def test_ind_exp_rejects_bad_input(implementation, bad, error, message):
+    if bad == {"epsilon": None}:
+        error, message = ValueError, "exactly one of epsilon and rho must be given"
+    for function in (implementation.ind_exp, implementation.ind_exp_law):
+        arguments = GOOD | bad
+        with pytest.raises(error, match=message):
+            function(arguments.pop("x"), **arguments)
+
+
+@pytest.mark.parametrize(
+    "delta, error",
+    [(-0.1, ValueError), (1.0, ValueError), (math.nan, ValueError), ("0", TypeError)],
+)
+def test_ind_exp_rejects_delta(implementation, delta, error):
+    with pytest.raises(error, match="delta must"):
+        implementation.ind_exp([1.0], 0.5, epsilon=1.0, delta=delta, bounds=(0, 4))
+
+
+def test_ind_exp_has_no_kernel(implementation):
+    with pytest.raises(TypeError, match="kernel"):
+        implementation.ind_exp([1.0], 0.5, epsilon=1.0, bounds=(0, 4), kernel="scan")
+
+
+def test_ind_exp_charges_the_accountant(implementation):
+    accountant = privacy.Accountant(1.0, 1e-5)
+    options = {"epsilon": 0.6, "delta": 1e-6, "bounds": (0.0, 4.0), "accountant": accountant}
+    implementation.ind_exp([1.0, 2.0], [0.2, 0.5], rng=1, **options)
+    expected = privacy.guarantee("ind_exp", q=[0.2, 0.5], epsilon=0.6, delta=1e-6)
+    assert accountant.history == (expected,)
+    with pytest.raises(privacy.BudgetExceeded, match="must fit the budget"):
+        implementation.ind_exp(Untouchable(), [0.2, 0.5], **options)
+    assert accountant.history == (expected,)
+    with pytest.raises(AssertionError, match="touched"):
+        implementation.ind_exp(Untouchable(), 0.5, epsilon=0.1, bounds=(0.0, 4.0))
+
+
+def test_ind_exp_charges_distinct_levels_only(implementation):
+    accountant = privacy.Accountant(1.0)
+    options = {"epsilon": 1.0, "bounds": (0.0, 4.0), "accountant": accountant, "rng": 1}
+    out = implementation.ind_exp([1.0, 2.0], [0.5, 0.5, 0.5], **options)
+    assert np.unique(out).size == 1
+    law = implementation.ind_exp_law([1, 2], [0.5, 0.5], epsilon=1.0, **OPTIONS)
+    single = implementation.ind_exp_law([1, 2], 0.5, epsilon=1.0, **OPTIONS)
+    for o in range(5):
+        assert law.log_prob([o, o]) == pytest.approx(single.log_prob(o), abs=1e-14)
+
+
+# Edges
+
+
+@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"dither": True}], ids=str)
+@pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
+@pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
+def test_ind_exp_answers_at_the_edges(x, bounds, q, options):
+    for epsilon in (1e-6, 1.0, 1e4):
+        for neighbors in ("swap", "add-remove"):
+            out = dpq.ind_exp(
+                x, q, epsilon=epsilon, bounds=bounds, neighbors=neighbors, rng=9, **options
+            )
+            assert np.isfinite(out).all()
+            assert (np.diff(out) >= 0.0).all()
+            assert bounds[0] <= out[0] and out[-1] <= bounds[1]
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e4])
+@pytest.mark.parametrize("resolution", [None, 0])
+@pytest.mark.parametrize("q", ["one", "1e-12 apart", "ends", "one ulp apart"])
+@pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
+def test_ind_exp_fast_equals_reference_at_the_edges(x, bounds, q, resolution, epsilon):
+    levels = Q_EDGES[q]
+    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution}
+    law = dpq.ind_exp_law(x, levels, **options)
+    expected = reference.ind_exp_law(x, levels, **options)
+    for o in [*law.sample(3, 3), np.full(len(levels), bounds[1])]:
+        if resolution == 0:  # the low bound is one output of a density
+            o = np.maximum(o, np.nextafter(bounds[0], np.inf))
+        assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-10)
+
+
+def test_ind_exp_law_of_no_records_is_that_of_sorted_uniforms(implementation):
+    law = implementation.ind_exp_law([], [0.2, 0.5], epsilon=1.0, **OPTIONS)
+    for a, b in combinations_with_replacement(range(5), 2):
+        expected = math.log((1.0 if a == b else 2.0) / 25.0)
+        assert law.log_prob([a, b]) == pytest.approx(expected, abs=1e-13)
+
+
+def test_ind_exp_law_refuses_log_prob_of_many_levels():
+    q = np.linspace(0.0, 1.0, 17)
+    law = dpq.ind_exp_law([1.0, 2.0], q, epsilon=1.0, bounds=(0.0, 4.0))
+    with pytest.raises(ValueError, match="log_prob takes at most 16 distinct levels, got 17"):
+        law.log_prob(np.zeros(17))
+    assert law.sample(1).shape == (17,)
+
+
+# Manners
+
+
+@pytest.mark.parametrize("q", [0.5, [0.5], [[0.9, 0.1], [0.5, 0.9]], [0.0, 1.0], [0.5] * 5])
+def test_ind_exp_answers_in_the_shape_of_q(implementation, q):
+    out = implementation.ind_exp(np.arange(40) % 7, q, epsilon=1.0, bounds=(0, 10), rng=4)
+    assert np.shape(out) == np.shape(q)
+    assert isinstance(out, float if np.ndim(q) == 0 else np.ndarray)
+    order = np.argsort(np.ravel(q), kind="stable")
+    assert (np.diff(np.ravel(out)[order]) >= 0.0).all()
+
+
+def test_ind_exp_is_reproducible_by_seed():
+    x = np.random.default_rng(0).integers(0, 50, size=300)
+    outs = [
+        dpq.ind_exp(x, [0.1, 0.5, 0.9], epsilon=0.1, bounds=(0, 50), rng=rng)
+        for rng in (7, np.random.default_rng(7), np.random.PCG64(7), 8)
+    ]
+    assert outs[0].tolist() == outs[1].tolist() == outs[2].tolist() != outs[3].tolist()
+
+
+@pytest.mark.parametrize("options", [{}, {"resolution": 1}, {"resolution": 0}], ids=str)
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+def test_ind_exp_leaves_input_unchanged(implementation, dtype, options):
+    x = np.random.default_rng(1).integers(0, 20, size=90).astype(dtype)
+    q, counts = np.array([0.9, 0.1]), np.arange(45)
+    kept = x.copy(), q.copy(), counts.copy()
+    for array in (x, q, counts):
+        array.flags.writeable = False
+    arguments = {"epsilon": 1.0, "bounds": (0.0, 20.0), "rng": 3, "counts": counts, **options}
+    strided = implementation.ind_exp(x[::2], q, **arguments)
+    contiguous = implementation.ind_exp(x[::2].copy(), q, **arguments)
+    np.testing.assert_array_equal(strided, contiguous)
+    for array, before in zip((x, q, counts), kept, strict=True):
+        np.testing.assert_array_equal(array, before)
+
+
+def test_ind_exp_law_is_zero_off_the_support(implementation):
+    law = implementation.ind_exp_law([1.0, 2.0], [0.5, 0.2, 0.5], epsilon=1.0, **OPTIONS)
+    assert math.isfinite(law.log_prob([2.0, 1.0, 2.0]))
+    for o in ([1.0, 2.0, 1.0], [2.0, 1.0, 3.0], [2.0, 0.5, 2.0], [5.0, 1.0, 5.0]):
+        assert law.log_prob(o) == -math.inf
+    with pytest.raises(ValueError, match="o must have the shape of q"):
+        law.log_prob([1.0, 2.0])

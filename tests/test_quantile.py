@@ -1,0 +1,179 @@
+"""The front door: one mechanism behind each call, with the same draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from test_joint_exp import Untouchable
+
+import dpq_fast as dpq
+from dpq_fast import privacy
+from dpq_fast.quantile import METHODS, choose_method
+
+X = np.random.default_rng(0).normal(size=400)
+Q = [[0.9, 0.1], [0.5, 0.9]]
+BOUNDS = (-5.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"neighbors": "add-remove"},
+        {"resolution": 0.01},
+        {"resolution": 0.01, "dither": False},
+        {"resolution": 0},
+        {"max_contributions": 3},
+        {"counts": np.arange(400) % 3},
+        {"nan_policy": "raise"},
+    ],
+    ids=str,
+)
+def test_quantile_equals_its_mechanism(options):
+    arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, **options}
+    joint = dpq.joint_exp(X, Q, **arguments)
+    np.testing.assert_array_equal(dpq.quantile(X, Q, **arguments), joint)
+    np.testing.assert_array_equal(dpq.quantile(X, Q, method="joint_exp", **arguments), joint)
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, method="ind_exp", **arguments), dpq.ind_exp(X, Q, **arguments)
+    )
+
+
+def test_quantile_hands_assume_sorted_on():
+    arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, "assume_sorted": True}
+    broken = X[::-1]
+    np.testing.assert_array_equal(
+        dpq.quantile(broken, Q, **arguments), dpq.joint_exp(broken, Q, **arguments)
+    )
+
+
+def test_quantile_takes_rho():
+    arguments = {"bounds": BOUNDS, "rng": 7}
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, rho=0.125, **arguments), dpq.joint_exp(X, Q, epsilon=1.0, **arguments)
+    )
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, rho=0.125, method="ind_exp", **arguments),
+        dpq.ind_exp(X, Q, rho=0.125, **arguments),
+    )
+
+
+def test_quantile_takes_delta():
+    arguments = {"epsilon": 1.0, "delta": 1e-6, "bounds": BOUNDS, "rng": 7}
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, method="ind_exp", **arguments), dpq.ind_exp(X, Q, **arguments)
+    )
+    pure = dpq.joint_exp(X, Q, epsilon=1.0, bounds=BOUNDS, rng=7)
+    for method in ("auto", "joint_exp"):
+        np.testing.assert_array_equal(dpq.quantile(X, Q, method=method, **arguments), pure)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantile_rejects_delta(method):
+    for delta in (-1e-6, 1.0, math.nan):
+        with pytest.raises(ValueError, match=r"delta must lie in \[0, 1\)"):
+            dpq.quantile(X, 0.5, epsilon=1.0, delta=delta, bounds=BOUNDS, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "budget, came", [({}, "neither"), ({"epsilon": 1.0, "rho": 0.1}, "both")], ids=str
+)
+def test_quantile_rejects_two_budgets_or_none(method, budget, came):
+    with pytest.raises(
+        ValueError, match=f"exactly one of epsilon and rho must be given, got {came}"
+    ):
+        dpq.quantile(X, 0.5, bounds=BOUNDS, method=method, **budget)
+
+
+def test_choose_method_knows_the_mechanisms():
+    assert [choose_method(method) for method in METHODS] == ["joint_exp", "joint_exp", "ind_exp"]
+
+
+@pytest.mark.parametrize(
+    "method, error", [("jointexp", ValueError), ("", ValueError), (None, TypeError)]
+)
+def test_quantile_rejects_unknown_methods(method, error):
+    with pytest.raises(error, match="method must be one of 'auto', 'joint_exp', 'ind_exp', got"):
+        dpq.quantile(X, 0.5, epsilon=1.0, bounds=BOUNDS, method=method)
+
+
+def test_quantile_hands_method_options_on():
+    arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7}
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, kernel="fft", **arguments),
+        dpq.joint_exp(X, Q, kernel="fft", **arguments),
+    )
+    with pytest.raises(ValueError, match="kernel must be one of"):
+        dpq.quantile(X, Q, kernel="magic", **arguments)
+    for method in METHODS:
+        with pytest.raises(TypeError, match="colour"):
+            dpq.quantile(X, Q, method=method, colour="red", **arguments)
+    with pytest.raises(TypeError, match="kernel"):
+        dpq.quantile(X, Q, method="ind_exp", kernel="scan", **arguments)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_quantile_charges_before_the_data_is_touched(method):
+    accountant = privacy.Accountant(1.0)
+    arguments = {"epsilon": 0.6, "bounds": BOUNDS, "method": method, "accountant": accountant}
+    dpq.quantile(X, Q, rng=1, **arguments)
+    assert accountant.spent.epsilon == 0.6
+    with pytest.raises(privacy.BudgetExceeded):
+        dpq.quantile(Untouchable(), Q, **arguments)
+
+
+def test_quantile_is_not_run_on_bad_arguments():
+    with pytest.raises(ValueError, match="method must be one of"):
+        dpq.quantile(Untouchable(), 0.5, epsilon=1.0, bounds=BOUNDS, method="best")
+    with pytest.raises(ValueError, match="q must lie in"):
+        dpq.quantile(Untouchable(), 1.5, epsilon=1.0, bounds=BOUNDS)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_percentile_is_quantile_of_a_hundredth(method):
+    arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, "method": method}
+    expected = dpq.quantile(X, np.array([[90, 10], [50, 90]]) / 100.0, **arguments)
+    for q in ([[90, 10], [50, 90]], [[90.0, 10.0], [50.0, 90.0]]):
+        np.testing.assert_array_equal(dpq.percentile(X, q, **arguments), expected)
+    assert isinstance(dpq.percentile(X, 50, **arguments), float)
+
+
+@pytest.mark.parametrize(
+    "q, error, message",
+    [
+        (100.5, ValueError, r"q must lie in \[0, 100\]"),
+        ([50, -1], ValueError, r"q must lie in \[0, 100\]"),
+        (math.nan, ValueError, r"q must lie in \[0, 100\]"),
+        ([], ValueError, "q must hold at least one level"),
+        ("50", TypeError, "q must be real numbers"),
+        (True, TypeError, "q must be real numbers"),
+    ],
+)
+def test_percentile_rejects(q, error, message):
+    with pytest.raises(error, match=message):
+        dpq.percentile(X, q, epsilon=1.0, bounds=BOUNDS)
+
+
+def test_percentile_takes_its_ends():
+    out = dpq.percentile(X, [0, 100], epsilon=1.0, bounds=BOUNDS, rng=1)
+    assert BOUNDS[0] <= out[0] <= out[1] <= BOUNDS[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_median_is_quantile_of_a_half(method):
+    arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, "method": method}
+    out = dpq.median(X, **arguments)
+    assert isinstance(out, float)
+    assert out == dpq.quantile(X, 0.5, **arguments)
+
+
+def test_quantile_is_near_the_truth():
+    x = np.random.default_rng(1).normal(size=20_000)
+    q = [0.1, 0.5, 0.9]
+    for method in METHODS:
+        out = dpq.quantile(x, q, epsilon=5.0, bounds=BOUNDS, method=method, rng=3)
+        ranks = np.searchsorted(np.sort(x), out) / 20_000
+        assert np.abs(ranks - q).max() < 0.005
