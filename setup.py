@@ -1,5 +1,7 @@
 """The compiled modules; everything else is in pyproject.toml."""
 
+from glob import glob
+
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -21,6 +23,7 @@ setup(
             Extension(
                 f"dpq_fast._kernels.{stem}",
                 [f"dpq_fast/_kernels/{stem}.pyx", *(f"csrc/{source}.c" for source in sources)],
+                depends=glob("csrc/*.h"),
                 include_dirs=["csrc", numpy.get_include()],
                 define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
                 # -ffp-contract=off: the accuracy contracts count roundings, the same on every CPU.

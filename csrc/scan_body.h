@@ -148,10 +148,10 @@ NAME(copies)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
     NUMBER sum = alone, factor = ONE;
 
     for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
-        double more = (p->lattice ? width + (double)(k - 1) : width) * level[k - 1].share;
+        double places = p->lattice ? width + (double)(k - 1) : width;
         size_t at = p->start[l] + (t - p->lo[l]);
 
-        factor = MUL(factor, REAL(more * level[l + 1].gain));
+        factor = MUL(factor, MUL(REAL(places), REAL(level[k - 1].share * level[l + 1].gain)));
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
         if (r > p->whole[l]) { /* u > 0 */
             if (r > p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] == 0.0)) {

@@ -107,16 +107,23 @@ def check_neighbors(neighbors: Any) -> str:
     return check_choice("neighbors", neighbors, NEIGHBORS)
 
 
-def check_count(name: str, value: Any) -> int:
-    """A public number of things: an integer (Python's or NumPy's, not a bool), at least 1."""
+def check_flag(name: str, value: Any) -> bool:
+    """A yes or no: True or False, Python's or NumPy's, and nothing that only counts as one."""
+    if value is True or value is False or type(value).__name__ == "bool":
+        return bool(value)
+    raise TypeError(f"{name} must be True or False, got {_shown(value)}")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A public number of things: an integer (Python's or NumPy's, not a bool), at least `least`."""
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value}")
     try:
         count = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
-    if count < 1:
-        raise ValueError(f"{name} must be at least 1, got {count}")
+    if count < least:
+        raise ValueError(f"{name} must be at least {least}, got {count}")
     return count
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast import privacy
+from dpq_fast import _checks, privacy
 from dpq_fast.levels import Levels
 from dpq_fast.path_law import PathLaw
 from dpq_fast.rng import default_rng
@@ -79,7 +79,10 @@ class IndExpLaw:
             One output of q's shape; with `size`, an array of shape (size,) + q's.
         """
         generator = default_rng(rng)
-        draws = [law.draw(generator, 1 if size is None else size) for law in self._paths]
+        draws = [
+            law.draw(generator, 1 if size is None else _checks.check_count("size", size, 0))
+            for law in self._paths
+        ]
         outputs = np.sort(np.concatenate(draws, axis=1), axis=1)
         return self._levels.restore(self._sample.decode(outputs[0] if size is None else outputs))
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._checks import check_flag, check_nonnegative
 from dpq_fast._kernels import lattice as kernel
 
 # Interval widths are point counts held in float64 by the kernels: exact up to here.
@@ -78,9 +79,9 @@ class Lattice:
             Whether the column's *type*, which is public schema, is an integer type.
         """
         if resolution is not None:
-            resolution = _check_resolution(resolution)
-        if dither is not None and not isinstance(dither, (bool, np.bool_)):
-            raise TypeError(f"dither must be True, False or None, got {dither!r}")
+            resolution = check_nonnegative("resolution", resolution)
+        if dither is not None:
+            dither = check_flag("dither", dither)
         return cls._of(bounds, resolution, dither, integer_type)
 
     @classmethod
@@ -163,7 +164,7 @@ class Lattice:
         Record by record, so that neighbors stay neighbors.
         """
         return kernel.encode(
-            np.ascontiguousarray(values, dtype=np.float64),
+            as_float64(values),
             self.low,
             self.high,
             self.per_unit,
@@ -190,11 +191,12 @@ class Lattice:
         return index - self.first
 
 
-def _check_resolution(resolution: float) -> float:
-    try:
-        step = float(resolution)
-    except (TypeError, ValueError):
-        raise TypeError(f"resolution must be a real number, got {resolution!r}") from None
-    if not (math.isfinite(step) and step >= 0.0):
-        raise ValueError(f"resolution must be finite and not negative, got {resolution}")
-    return step
+def as_float64(values: NDArray) -> NDArray[np.float64]:
+    """Values as contiguous native float64; what does not fit becomes infinite, without a warning.
+
+    NumPy would warn of overflow and of signaling NaN: a warning that depends on the data.
+    """
+    if values.dtype == np.float64 and values.dtype.isnative:
+        return np.ascontiguousarray(values)
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(values, dtype=np.float64)

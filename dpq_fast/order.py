@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels import uniform
-from dpq_fast.lattice import Lattice
+from dpq_fast.lattice import Lattice, as_float64
 
 # Up to this many records, every record's dither is drawn at once.
 EAGER_RECORDS = 2**14
 # A part of a tied block with at most this many records is drawn record by record.
 WHOLE_BLOCK = 2**12
-# Random words per call while counting bits: bounds the memory of splitting a huge block.
-WORDS = 2**17
+# Up to this many records, a block is split by counting random bits.
+COUNTED_BITS = 2**20
 
 
 class Intervals(NamedTuple):
@@ -87,7 +87,11 @@ class Order(ABC):
 
     @abstractmethod
     def rank_of(self, output: float) -> int:
-        """Number of records below an output: a (coarse) lattice point, or a number."""
+        """Number of records below an output: a (coarse) lattice point, or a number.
+
+        A number at the low bound belongs to the first interval that has a width: records at the
+        bound count as below it.
+        """
 
     @abstractmethod
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
@@ -122,7 +126,8 @@ class SortedOrder(Order):
         if self._fine:
             return values
         if self.lattice is None:
-            return np.clip(values, *self.bounds, dtype=np.float64)
+            low, high = self.bounds
+            return np.fmin(np.fmax(as_float64(values), low), high)  # a stray NaN becomes low
         return self.lattice.encode(values)
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
@@ -146,7 +151,7 @@ class SortedOrder(Order):
         return Intervals(*kernel.compress_lattice(first, count, points))
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        values = self._values.take(places).astype(np.float64, copy=False)
+        values = as_float64(self._values.take(places))
         if self._fine:
             return kernel.log_spans(values, self.before, self.last, 1.0)
         unit = 1.0 if self.lattice is None else self.lattice.step
@@ -166,6 +171,8 @@ class SortedOrder(Order):
     def rank_of(self, output: float) -> int:
         if self._fine:
             return self._below(int(output) << self.lattice.bits)
+        if self.lattice is None and output == self.before:
+            return self._below(math.nextafter(output, math.inf))
         return self._below(output)
 
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
@@ -252,7 +259,8 @@ class RunsOrder(Order):
         return kernel.log_spans(at, -math.inf, math.inf, 1.0)
 
     def rank_of(self, output: float) -> int:
-        return self._start(int(np.searchsorted(self._values, output)))
+        side = "right" if self.lattice is None and output == self.before else "left"
+        return self._start(int(np.searchsorted(self._values, output, side=side)))
 
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
         run = int(np.searchsorted(self._values, point))
@@ -324,14 +332,52 @@ class _Block:
 
 
 def fair_binomial(count: int, rng: np.random.Generator) -> int:
-    """An exact draw of Binomial(count, 1/2): the number of ones among `count` random bits."""
-    ones = 0
-    words, rest = divmod(count, 64)
-    while words > 0:
-        size = min(words, WORDS)
-        bits = rng.integers(0, 2**64, size=size, dtype=np.uint64)
-        ones += int(np.bitwise_count(bits).sum(dtype=np.int64))
-        words -= size
-    if rest:
-        ones += (int(rng.integers(0, 2**64, dtype=np.uint64)) >> (64 - rest)).bit_count()
-    return ones
+    """A draw of Binomial(count, 1/2).
+
+    Up to COUNTED_BITS, the number of ones among `count` random bits. Beyond, in O(1), by rejection
+    ([BKPPT14]): the distance from the middle is proposed in blocks of sqrt(count), block b with
+    probability 2^-(b + 1), and accepted with the ratio of the probabilities. That ratio, and with
+    it every probability, is right to 1e-13 relative; only the two outcomes of probability 2^-count
+    are left out.
+    """
+    if count <= COUNTED_BITS:
+        words, rest = divmod(count, 64)
+        bits = rng.integers(0, 2**64, size=words + (rest > 0), dtype=np.uint64)
+        if rest:
+            bits[-1] >>= np.uint64(64 - rest)
+        return int(np.bitwise_count(bits).sum(dtype=np.int64))
+    if count % 2:
+        return fair_binomial(count - 1, rng) + int(uniform.integers_below(2, 1, rng)[0])
+    half, size = count // 2, math.isqrt(count)
+    while True:
+        block = 0
+        while uniform.integers_below(2, 1, rng)[0]:
+            block += 1
+        distance = block * size + int(uniform.integers_below(size, 1, rng)[0])
+        above = bool(uniform.integers_below(2, 1, rng)[0])
+        if distance >= half or (distance == 0 and above):  # the middle is proposed only once
+            continue
+        # P[half + distance] <= 2^-block P[half], since distance^2 / half >= 2 block^2
+        log_accept = log_fair_binomial(half, distance) + block * math.log(2.0)
+        if uniform.log_uniforms(1, rng)[0] < log_accept:
+            return half + distance if above else half - distance
+
+
+def log_fair_binomial(half: int, distance: int) -> float:
+    """ln of P[half + distance] / P[half] under Binomial(2 half, 1/2), distance < half.
+
+    Stirling's series for the three factorials, with what cancels left out: where x = distance /
+    half, (1 + x) ln(1 + x) + (1 - x) ln(1 - x) is the sum over k >= 1 of x^2k / (k (2k - 1)).
+    """
+    x = distance / half
+    square = power = x * x
+    series, k = 0.0, 1
+    while power > 1e-18 * series:
+        series += power / (k * (2 * k - 1))
+        power *= square
+        k += 1
+    rest = sum(
+        factor * (1.0 / (12.0 * n) - 1.0 / (360.0 * n**3))
+        for factor, n in ((2.0, half), (-1.0, half + distance), (-1.0, half - distance))
+    )
+    return rest - half * series - 0.5 * math.log1p(-square)

@@ -81,7 +81,7 @@ class PathLaw:
             window = order.n if small else self._first_window()
             while True:
                 self._run(window)
-                needed = 2 * window + 1 if self._scan is None else self._needed_window()
+                needed = self._needed_window() if self._scan else 2 * window + 1
                 if needed <= window:
                     break
                 window = needed

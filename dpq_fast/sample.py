@@ -6,6 +6,7 @@ decides whether or what is raised, and no message holds a number taken from it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import lattice as kernel
-from dpq_fast.lattice import MAX_POINTS, Lattice
+from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64
 from dpq_fast.order import Order, RunsOrder, SortedOrder, dithered
 from dpq_fast.rng import default_rng
 
@@ -103,27 +104,29 @@ class Sample:
         **Cost.** O(n) for sorted floats and small lattices, O(n log n) otherwise. A sorted array
         without NaN is not copied.
         """
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
         if isinstance(x, Sample):
             if bounds is not None and _checks.check_bounds(bounds) != x.bounds:
                 raise ValueError(
                     f"bounds must be left out or equal to the sample's {x.bounds}, got {bounds}"
                 )
-            if (resolution, dither, counts, assume_sorted) != (None, None, None, False):
+            given = [option is not None for option in (resolution, dither, counts)]
+            if any(given) or assume_sorted or nan_policy != "omit":
                 raise ValueError(
-                    "resolution, dither, counts and assume_sorted belong to Sample.of, "
-                    "and must be left out for a Sample"
+                    "resolution, dither, counts, assume_sorted and nan_policy belong to "
+                    "Sample.of, and must be left out for a Sample"
                 )
             return x
         bounds = _checks.check_bounds(bounds)
-        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         values, integer_type = as_column(x)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
-        weights = None if counts is None else _check_counts(counts, values.size)
+        weights = None if counts is None else check_counts(counts, values.size)
         if weights is None and not (lattice and lattice.bits):
             return cls(_in_order(values, assume_sorted, nan_policy), None, lattice, bounds)
         values, weights = _without_nan(values, weights, nan_policy)
         if lattice is None:
-            coarse = np.clip(values.astype(np.float64, copy=False), *bounds)
+            coarse = np.clip(as_float64(values), *bounds)
         else:
             coarse = lattice.encode(values)
         return cls(*_runs(coarse, weights, lattice), lattice, bounds)
@@ -165,6 +168,9 @@ def as_column(x: Any) -> tuple[NDArray, bool]:
         column = x if x.dtype.kind not in "iuf" else np.ma.filled(x.astype(np.float64), np.nan)
     elif hasattr(x, "dtype") or hasattr(x, "type"):
         column, integer_type = _foreign_column(x)
+    elif hasattr(x, "__array__"):
+        column = np.asarray(x)
+        integer_type = column.dtype.kind in "iu"
     else:
         column, integer_type = _sequence(x), False
     if column.ndim != 1:
@@ -198,20 +204,9 @@ def _is_float(name: str) -> bool:
 
 def _sequence(x: Any) -> NDArray:
     """A Python sequence of real numbers (None for null) as float64."""
-    if isinstance(x, (str, bytes)) or not hasattr(x, "__iter__"):
+    if isinstance(x, (str, bytes, Mapping, Set)) or not hasattr(x, "__iter__"):
         raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
-    items = list(x)
-    if not items:
-        return np.empty(0)
-    column = np.asarray(items) if _is_rectangular(items) else None
-    if column is not None and column.dtype.kind in "iuf":
-        return column.astype(np.float64)
-    return np.array([_real(item) for item in items], dtype=np.float64)
-
-
-def _is_rectangular(items: list) -> bool:
-    """Whether NumPy may see the items as they are: True counts as 1 only for NumPy."""
-    return not any(item is None or isinstance(item, (bool, np.bool_)) for item in items)
+    return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 
 
 def _real(item: Any) -> float:
@@ -229,7 +224,8 @@ def _real(item: Any) -> float:
         raise TypeError(f"x must hold real numbers, got {type(item).__name__}") from None
 
 
-def _check_counts(counts: Any, size: int) -> NDArray[np.int64]:
+def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
+    """How often each of `size` values occurs: non-negative integers, int64."""
     weights = np.asarray(counts)
     if weights.ndim != 1 or weights.size != size:
         raise ValueError("counts must have one entry for each value of x")
@@ -274,10 +270,16 @@ def _in_order(values: NDArray, assume_sorted: bool, nan_policy: str) -> NDArray:
 
 
 def _ascends(values: NDArray) -> bool:
-    if values.dtype == np.float64 and values.flags.c_contiguous and values.flags.aligned:
-        if values.dtype.isnative:
-            return kernel.is_sorted(values)
-    return bool((values[:-1] <= values[1:]).all())
+    flags = values.flags
+    if (
+        values.dtype == np.float64
+        and values.dtype.isnative
+        and flags.c_contiguous
+        and flags.aligned
+    ):
+        return kernel.is_sorted(values)
+    with np.errstate(invalid="ignore"):  # signaling NaN
+        return bool((values[:-1] <= values[1:]).all())
 
 
 def _runs(

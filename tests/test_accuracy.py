@@ -19,7 +19,7 @@ SAMPLES, DRAWS = 100, 4
 
 
 def rank_error(x, outputs, targets):
-    """0 where the target lies between #{x < o} and #{x <= o}, else how far it is from the nearer."""
+    """0 where the target lies between #{x < o} and #{x <= o}, else how far it is from that."""
     ordered = np.sort(x)
     below = np.searchsorted(ordered, outputs, side="left")
     up_to = np.searchsorted(ordered, outputs, side="right")

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from itertools import combinations_with_replacement
 
+import mpmath
 import numpy as np
 import pytest
-from conftest import assert_draws_follow, lattice_of, order_of
+from conftest import SMALLEST_P, assert_draws_follow, lattice_of, order_of
 from hypothesis import given
 from hypothesis import strategies as st
 from randomgen import UserBitGenerator
@@ -16,7 +17,7 @@ from scipy import stats
 
 from dpq_fast import order as order_module
 from dpq_fast.lattice import Lattice
-from dpq_fast.order import Order, RunsOrder, SortedOrder, dithered, fair_binomial
+from dpq_fast.order import Order, RunsOrder, SortedOrder, dithered, fair_binomial, log_fair_binomial
 
 BOUNDS = (0.0, 9.0)
 
@@ -167,7 +168,7 @@ def test_rank_of_counts_the_records_below(records, shift):
         RunsOrder(values.astype(float), counts, None, BOUNDS),
     ]
     for output in (0.0, 0.5, 3.0, np.nextafter(3.0, 4.0), 9.0):
-        expected = sum(record < output for record in records)
+        expected = sum(record < output or record == output == 0.0 for record in records)
         assert [order.rank_of(output) for order in continuous] == [expected] * 2
 
 
@@ -182,15 +183,14 @@ def test_cell_gives_the_fine_points_of_a_point(records):
 
 
 @given(records_strategy.filter(len), st.data())
-def test_spans_are_the_distances_of_order_statistics(records, data):
+def test_log_spans_are_the_distances_of_order_statistics(records, data):
     """Exact but for a dither that is not drawn yet: there to a cell, so to 2^bits."""
     n = len(records)
-    rank = st.integers(-2, n + 3)
-    pairs = np.array(data.draw(st.lists(st.tuples(rank, rank), min_size=1, max_size=4))).T
-    lower, upper = pairs.min(axis=0), pairs.max(axis=0)
-    at = np.array(records, dtype=float)[np.clip(np.stack((lower, upper)) - 1, 0, n - 1)]
-    expected = at[1] - at[0]
+    place = st.integers(0, n - 1)
+    pairs = np.array(data.draw(st.lists(st.tuples(place, place), min_size=1, max_size=4))).T
+    places = np.concatenate((pairs.min(axis=0), pairs.max(axis=0)))
     raw = np.array(records, dtype=float)
+    expected = raw[pairs.max(axis=0)] - raw[pairs.min(axis=0)]
     counted = Counter(records)
     values = np.array(list(counted), dtype=np.int64)
     counts = np.array(list(counted.values()), dtype=np.int64)
@@ -201,12 +201,17 @@ def test_spans_are_the_distances_of_order_statistics(records, data):
         RunsOrder(values, counts, lattice_of(10), BOUNDS),
         RunsOrder(values.astype(float), counts, None, BOUNDS),
     ):
-        assert order.spans(lower, upper).tolist() == expected.tolist()
+        np.testing.assert_allclose(np.exp(order.log_spans(places)), expected, rtol=1e-15)
     rng = np.random.default_rng(0)
     order = RunsOrder(values, counts, lattice_of(10, bits=2), BOUNDS, rng)
-    spans = order.spans(lower, upper)
-    assert (spans >= 0.0).all()
-    assert (np.abs(spans - 4.0 * expected) <= 4.0).all()
+    assert (np.abs(np.exp(order.log_spans(places)) - 4.0 * expected) <= 4.0).all()
+
+
+def test_log_spans_clamp_and_take_nan_for_low():
+    order = SortedOrder(np.array([np.nan, -50.0, 4.0, np.inf]), lattice_of(10), BOUNDS)
+    spans = np.exp(order.log_spans(np.array([0, 1, 2, 2, 2, 3])))
+    low, high = BOUNDS
+    np.testing.assert_allclose(spans, [4.0 - low, 4.0 - low, high - 4.0], rtol=1e-15)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
@@ -277,9 +282,7 @@ def scripted(words: list[int]) -> np.random.Generator:
     return np.random.Generator(UserBitGenerator(lambda state: next(left)))
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 1000])
-def test_fair_binomial_counts_each_random_bit_once(monkeypatch, chunk):
-    monkeypatch.setattr(order_module, "WORDS", chunk)
+def test_fair_binomial_counts_each_random_bit_once():
     words = [0xF0F0F0F0F0F0F0F0, 2**64 - 1, 0, 0xAAAAAAAAAAAAAAAA, 1 << 63, 0b10110 << 59]
     assert fair_binomial(0, scripted([])) == 0
     assert fair_binomial(64, scripted(words[:1])) == 32
@@ -298,6 +301,36 @@ def test_fair_binomial_follows_the_binomial_law(count):
     drawn = [fair_binomial(count, rng) for _ in range(8_000)]
     law = {k: float(stats.binom.logpmf(k, count, 0.5)) for k in range(count + 1)}
     assert_draws_follow(drawn, law)
+
+
+@pytest.mark.parametrize("half, distance", [(50, 0), (50, 1), (50, 30), (5000, 200), (10**6, 5000)])
+def test_log_fair_binomial_matches_factorials(half, distance):
+    def log_choose(k):
+        return mpmath.log(mpmath.binomial(2 * half, k))
+
+    with mpmath.workdps(40):
+        exact = log_choose(half + distance) - log_choose(half)
+    # Stirling's rest is 1/(1260 n^5): what matters is n >= 2^19
+    tolerance = 1e-13 if half > 1000 else 1e-9
+    assert log_fair_binomial(half, distance) == pytest.approx(
+        float(exact), abs=tolerance, rel=1e-15
+    )
+
+
+@pytest.mark.parametrize("count", [99, 100, 1001])
+def test_fair_binomial_by_rejection_follows_the_binomial_law(monkeypatch, count):
+    monkeypatch.setattr(order_module, "COUNTED_BITS", 10)
+    rng = np.random.default_rng(count)
+    drawn = [fair_binomial(count, rng) for _ in range(8_000)]
+    law = {k: float(stats.binom.logpmf(k, count, 0.5)) for k in range(count + 1)}
+    assert_draws_follow(drawn, law)
+
+
+def test_fair_binomial_of_the_largest_count_is_near_the_middle():
+    rng = np.random.default_rng(0)
+    drawn = np.array([fair_binomial(2**53 - 1, rng) for _ in range(200)])
+    z = (drawn - 2.0**52) / (2.0**53 / 4) ** 0.5
+    assert stats.kstest(z, stats.norm.cdf).pvalue > SMALLEST_P
 
 
 def test_dithered_is_a_function_of_the_seed():

@@ -234,9 +234,10 @@ def test_intervals_rejects_nan_when_told():
 @pytest.mark.parametrize(
     "counts, error, message",
     [
-        ([1], ValueError, "counts must have the length of x"),
+        ([1], ValueError, "counts must have one entry for each value of x"),
         ([1, -1], ValueError, "counts must not be negative"),
-        ([1.0, 2.0], TypeError, "counts must be integers"),
+        ([1.5, 2.0], ValueError, "counts must be integers"),
+        (["1", "2"], TypeError, "counts must be integers"),
     ],
 )
 def test_intervals_rejects_counts(counts, error, message):

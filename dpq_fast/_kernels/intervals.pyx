@@ -14,6 +14,21 @@ from dpq_fast._kernels.csrc cimport (
 )
 
 
+cdef int _check_sizes(const int64_t[::1] first_rank, const int64_t[::1] count,
+                      size_t room) except -1:
+    cdef:
+        Py_ssize_t s
+        size_t total = 0
+        bint good = count.shape[0] == first_rank.shape[0] > 0
+
+    for s in range(count.shape[0]):
+        good = good and count[s] >= 1
+        total += <size_t>count[s]
+    if not good or total != room:
+        raise ValueError("each segment must have count >= 1 intervals and one more point")
+    return 0
+
+
 def compress_lattice(const int64_t[::1] first_rank not None, const int64_t[::1] count not None,
                      const int64_t[::1] point not None):
     """Rank, width and left edge of the positive-width intervals between lattice points."""
@@ -25,6 +40,7 @@ def compress_lattice(const int64_t[::1] first_rank not None, const int64_t[::1] 
         int64_t[::1] left = np.empty(room, dtype=np.int64)
         size_t kept
 
+    _check_sizes(first_rank, count, room)
     with nogil:
         kept = dpq_intervals_lattice(segments, &first_rank[0], &count[0], &point[0], &rank[0],
                                      &width[0], &left[0])
@@ -42,6 +58,7 @@ def compress_continuous(const int64_t[::1] first_rank not None, const int64_t[::
         double[::1] left = np.empty(room)
         size_t kept
 
+    _check_sizes(first_rank, count, room)
     with nogil:
         kept = dpq_intervals_continuous(segments, &first_rank[0], &count[0], &point[0], &rank[0],
                                         &width[0], &left[0])

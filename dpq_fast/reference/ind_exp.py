@@ -118,8 +118,9 @@ def ind_exp_law(
     x: Any,
     q: Any,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float = 0.0,
+    rho: float | None = None,
     bounds: tuple[float, float],
     neighbors: str = "swap",
     resolution: float | None = None,
@@ -134,7 +135,7 @@ def ind_exp_law(
 
     Parameters
     ----------
-    x, q, epsilon, delta, bounds, neighbors, resolution, dither, counts, assume_sorted, \
+    x, q, epsilon, delta, rho, bounds, neighbors, resolution, dither, counts, assume_sorted, \
 nan_policy, max_contributions
         As in `ind_exp`.
     dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -145,7 +146,7 @@ nan_policy, max_contributions
     IndExpLaw
     """
     levels = Levels(q)
-    rates = privacy.ind_exp_rates(levels.values, epsilon, delta, neighbors, max_contributions)
+    rates = privacy.ind_exp_rates(levels.values, epsilon, delta, neighbors, max_contributions, rho)
     data = intervals(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, dither_rng)
     return IndExpLaw(data, levels, rates)
 
@@ -154,8 +155,9 @@ def ind_exp(
     x: Any,
     q: Any,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     delta: float = 0.0,
+    rho: float | None = None,
     bounds: tuple[float, float],
     neighbors: str = "swap",
     resolution: float | None = None,
@@ -179,6 +181,8 @@ def ind_exp(
         Levels in [0, 1], any shape. Public.
     epsilon, delta : float
         Budget for the whole tuple. Public.
+    rho : float, optional
+        Zero-concentrated budget instead of `epsilon`.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public.
     neighbors : {"swap", "add-remove"}
@@ -212,6 +216,7 @@ def ind_exp(
         q=q,
         epsilon=epsilon,
         delta=delta,
+        rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
     ):
@@ -220,6 +225,7 @@ def ind_exp(
             q,
             epsilon=epsilon,
             delta=delta,
+            rho=rho,
             bounds=bounds,
             neighbors=neighbors,
             resolution=resolution,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import check_bounds, check_choice
-from dpq_fast.lattice import Lattice
+from dpq_fast.lattice import Lattice, as_float64
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column
+from dpq_fast.sample import as_column, check_counts
 
 
 @dataclass(frozen=True)
@@ -159,9 +159,9 @@ def intervals(
     column, integer_type = as_column(x)
     lattice = Lattice.of(bounds, resolution, dither, integer_type)
 
-    records = column.astype(np.float64)
+    records = as_float64(column)
     if counts is not None:
-        records = np.repeat(records, _check_counts(counts, column.size))
+        records = np.repeat(records, check_counts(counts, column.size))
     missing = np.isnan(records)
     if nan_policy == "raise" and missing.any():
         raise ValueError("x must not contain NaN with nan_policy='raise'")
@@ -192,14 +192,3 @@ def distances(ranks: Any, target: Fraction) -> NDArray[np.float64]:
     # True division of two Python integers is correctly rounded.
     exact = [abs(r * denominator - numerator) / denominator for r in ranks.ravel().tolist()]
     return np.array(exact).reshape(ranks.shape)
-
-
-def _check_counts(counts: Any, size: int) -> NDArray[np.int64]:
-    repeats = np.asarray(counts)
-    if repeats.shape != (size,):
-        raise ValueError("counts must have the length of x")
-    if repeats.size and repeats.dtype.kind not in "iu":
-        raise TypeError(f"counts must be integers, got dtype {repeats.dtype}")
-    if (repeats < 0).any():
-        raise ValueError("counts must not be negative")
-    return repeats.astype(np.int64)
