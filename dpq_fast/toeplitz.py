@@ -36,6 +36,8 @@ UNIT_ROUNDOFF = 2.0**-53
 MOST_SPECTRA = 8
 # Products tried per level and side before the scan is asked.
 MOST_TILTS = 6
+# How closely the best tilt is searched, relative to the largest that makes sense.
+TILT_TOLERANCE = 0.01
 
 # A plan owns its arrays: one per thread and length, never shared.
 _plans = threading.local()
@@ -160,7 +162,7 @@ class _Product:
         plan.backward()
         length = plan.values.size
         error = ERROR_CONSTANT * UNIT_ROUNDOFF * math.log2(max(length, 2))
-        error *= float(np.linalg.norm(a)) * norm_b
+        error *= _norm(a) * norm_b
         log_scale = tilt * self.v[wanted] + (log_scale_a + log_scale_b)
         return plan.values[self._place[wanted]], error, log_scale
 
@@ -169,7 +171,7 @@ class _Product:
         if tilt == 0.0 and self._key in self._spectra:
             return self._spectra[self._key]
         b, log_scale = _scaled(self._log_b - tilt * self._excess)
-        found = self._plan.transform(b).copy(), float(np.linalg.norm(b)), log_scale
+        found = self._plan.transform(b).copy(), _norm(b), log_scale
         if tilt == 0.0:
             if len(self._spectra) >= MOST_SPECTRA:
                 self._spectra.clear()
@@ -182,11 +184,19 @@ class _Product:
         def log_bound(tilt: float) -> float:
             a, log_scale_a = _scaled(self._log_a - tilt * self._u)
             b, log_scale_b = _scaled(self._log_b - tilt * self._excess)
-            norms = math.log(np.linalg.norm(a)) + math.log(np.linalg.norm(b))
+            norms = math.log(_norm(a)) + math.log(_norm(b))
             return norms + log_scale_a + log_scale_b + tilt * self.v[wanted]
 
         edge = self._widest
-        return float(minimize_scalar(log_bound, bounds=(-edge, edge), method="bounded").x)
+        options = {"xatol": TILT_TOLERANCE * edge}
+        return float(
+            minimize_scalar(log_bound, bounds=(-edge, edge), method="bounded", options=options).x
+        )
+
+
+def _norm(values: NDArray[np.float64]) -> float:
+    """2-norm; not by BLAS, whose threads would get in the way of many small calls."""
+    return math.sqrt(float(np.square(values).sum()))
 
 
 def _scaled(log_values: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
