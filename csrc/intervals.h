@@ -6,29 +6,34 @@
 #include <stdint.h>
 
 /* A segment is a run of consecutive intervals first_rank, first_rank + 1, ...; interval i lies
- * between order statistics x_i and x_{i+1}, so `count` intervals need count + 1 points. Points of
- * all segments stand one after the other, the sentinels x_0 and x_{n+1} included where needed.
+ * between order statistics x_i and x_{i+1}, where x_0 = before and x_{n+1} = after. Points of all
+ * segments stand one after the other: x_i for each segment's intervals, and one more, but neither
+ * x_0 nor x_{n+1}.
  *
- *   segments     number of segments
- *   first_rank   IN, length `segments`, ascending
- *   count        IN, length `segments`, each >= 1
- *   point        IN, ascending within each segment, sum(count + 1) of them
- *   rank         OUT, records below the interval; room for sum(count)
- *   width        OUT, number of points in (x_i, x_{i+1}], exact in float64 up to 2^53
- *   left         OUT, x_i
+ *   segments       number of segments, each of at least one interval
+ *   first_rank     IN, length `segments`, ascending, >= 0
+ *   count          IN, length `segments`, first_rank + count <= n + 1
+ *   n              records
+ *   before, after  x_0 and x_{n+1}
+ *   point          IN, ascending within each segment
+ *   rank           OUT, records below the interval; room for sum(count)
+ *   width          OUT, number of points in (x_i, x_{i+1}], exact in float64 up to 2^53
+ *   left           OUT, x_i
  *
  * Intervals of zero width are left out.
  * Returns   the number of intervals written.
  * Cost      O(sum(count)), no allocation. Unsorted points are safe: such intervals are left out.
  */
 size_t
-dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,
-                      const int64_t *point, int64_t *rank, double *width, int64_t *left);
+dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count, int64_t n,
+                      int64_t before, int64_t after, const int64_t *point, int64_t *rank,
+                      double *width, int64_t *left);
 
 /* The same for the continuous mechanism: points are numbers, width is x_{i+1} - x_i. */
 size_t
 dpq_intervals_continuous(size_t segments, const int64_t *first_rank, const int64_t *count,
-                         const double *point, int64_t *rank, double *width, double *left);
+                         int64_t n, double before, double after, const double *point,
+                         int64_t *rank, double *width, double *left);
 
 /* The ranks within `window` of each target, and the disjoint segments they make up.
  *

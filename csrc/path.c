@@ -193,10 +193,12 @@ draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size
 
 dpq_status
 dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
-              double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path)
+              double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path,
+              size_t *escaped)
 {
     size_t m = p->levels;
 
+    *escaped = 0;
     for (; size > 0; size--, path += m) {
         size_t j = m, t = p->intervals;
 
@@ -204,6 +206,7 @@ dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_
             for (j = 0; j < m; j++) {
                 path[j] = p->intervals;
             }
+            *escaped += 1;
             continue;
         }
         while (j > 0) {

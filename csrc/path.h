@@ -29,6 +29,7 @@ typedef struct {
  *   work             WORK, length max(hi - lo) / DPQ_PATH_BLOCK + DPQ_PATH_BLOCK + m + 2
  *   path             OUT, size times m interval indices, non-decreasing; a draw that escapes has
  *                    p->intervals everywhere, which is no index
+ *   escaped          OUT, how many draws escaped
  *
  * [GJK21] Alg. 1 lines 13-18: the last interval t with weight H_m(t) exp(-c |n - r_t - n_{m+1}|),
  * then how many outputs k it holds, then the interval before, and so on. Each choice is a race of
@@ -40,7 +41,8 @@ typedef struct {
  */
 dpq_status
 dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
-              double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path);
+              double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path,
+              size_t *escaped);
 
 /* Draw the outputs inside the intervals of `size` sequences, a uniform multiset where one interval
  * holds several.

@@ -178,7 +178,7 @@ class Lattice:
 
         The only way from the lattice to an output: a function of the point alone.
         """
-        index = (np.asarray(points) + self.first).astype(np.float64)  # |index| <= 2^53: exact
+        index = (points + self.first).astype(np.float64)  # |index| <= 2^53: exact
         return index / self.per_unit if self.per_unit else index * self.step
 
     def locate(self, value: float) -> int | None:

@@ -78,6 +78,13 @@ class Order(ABC):
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
 
+    def _compressed(
+        self, first: NDArray[np.int64], count: NDArray[np.int64], points: NDArray
+    ) -> Intervals:
+        """The intervals between points; see csrc/intervals.h for which points are expected."""
+        compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
+        return Intervals(*compress(first, count, self.n, self.before, self.last, points))
+
     @abstractmethod
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """About ln of how far records are apart, in (fine) points or units; -inf for ties.
@@ -137,18 +144,7 @@ class SortedOrder(Order):
             for start, ranks in zip(first.tolist(), count.tolist(), strict=True)
         ]
         points = self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
-        from_low, to_high = first[0] == 0, first[-1] + count[-1] > self.n
-        if from_low or to_high:
-            inner, start = points, 1 if from_low else 0
-            points = np.empty(inner.size + start + (1 if to_high else 0), dtype=inner.dtype)
-            points[start : start + inner.size] = inner
-            if from_low:
-                points[0] = self.before
-            if to_high:
-                points[-1] = self.last
-        if self.lattice is None:
-            return Intervals(*kernel.compress_continuous(first, count, points))
-        return Intervals(*kernel.compress_lattice(first, count, points))
+        return self._compressed(first, count, points)
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         values = as_float64(self._values.take(places))
@@ -233,14 +229,11 @@ class RunsOrder(Order):
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         if self._bits:
-            pieces = []
-            for start, ranks in zip(first.tolist(), count.tolist(), strict=True):
-                if start == 0:
-                    pieces.append(np.array([self.before]))
-                pieces.append(self._points(max(start - 1, 0), min(start + ranks, self.n)))
-                if start + ranks > self.n:
-                    pieces.append(np.array([self.last]))
-            return Intervals(*kernel.compress_lattice(first, count, np.concatenate(pieces)))
+            pieces = [
+                self._points(max(start - 1, 0), min(start + ranks, self.n))
+                for start, ranks in zip(first.tolist(), count.tolist(), strict=True)
+            ]
+            return self._compressed(first, count, np.concatenate(pieces))
         # Only the border between two runs has width: rank ends[run - 1], from value to value.
         rank = np.concatenate(([0], self._ends))
         left = np.concatenate(([self.before], self._values)).astype(self._values.dtype)

@@ -199,7 +199,7 @@ class PathLaw:
         if uniform.log_uniforms(1, rng)[0] >= self._log_outside() - self._log_bound:
             return None
         part = parts[race.draw(np.array([part.log_total for part in parts]), rng)]
-        return self._points(path_kernel.draw(part, -math.inf, 1, rng), everything, rng)[0]
+        return self._points(path_kernel.draw(part, -math.inf, 1, rng)[0], everything, rng)[0]
 
     # Drawing
 
@@ -207,11 +207,12 @@ class PathLaw:
         """`size` draws: (fine) lattice points or numbers, shape (size, m), ascending in m."""
         if self._scan is None:
             paths = np.full((size, self._q.size), self._intervals.rank.size, dtype=np.uintp)
+            escapes = size
         else:
-            paths = path_kernel.draw(self._scan, self._log_escape, size, rng)
-        escaped = paths[:, 0] == self._intervals.rank.size
-        if not escaped.any():
+            paths, escapes = path_kernel.draw(self._scan, self._log_escape, size, rng)
+        if not escapes:
             return self._points(paths, self._intervals, rng)
+        escaped = paths[:, 0] == self._intervals.rank.size
         points = np.empty(paths.shape, dtype=self._intervals.left.dtype)
         if not escaped.all():
             points[~escaped] = self._points(paths[~escaped], self._intervals, rng)

@@ -143,7 +143,7 @@ class Sample:
         """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
         if self.lattice is None:
             return np.clip(points, *self.bounds)
-        return self.lattice.decode(points >> self.lattice.bits)
+        return self.lattice.decode(points >> self.lattice.bits if self.lattice.bits else points)
 
     def locate(self, outputs: NDArray[np.float64]) -> NDArray | None:
         """Lattice points of outputs, or the numbers themselves; None if one cannot be released."""
@@ -263,7 +263,7 @@ def _in_order(values: NDArray, assume_sorted: bool, nan_policy: str) -> NDArray:
     """The values ascending and without NaN; not copied where they are so already."""
     if not (assume_sorted or _ascends(values)):
         values = np.sort(values)
-    if values.size and values.dtype.kind == "f" and np.isnan(values[-1]):
+    if values.size and values[-1] != values[-1]:  # NaN
         _refuse_nan(nan_policy)
         values = values[: np.searchsorted(values, np.nan)]  # NaN sorts to the end
     return values

@@ -187,16 +187,34 @@ def test_encode_of_a_stray_nan_is_the_lowest_point():
 
 
 def test_compress_keeps_positive_widths_of_every_segment():
+    # segments of ranks 0..2 and 5..6 among n = 6 records; x_0 = -1 and x_7 = 12 are implied
     rank, width, left = intervals.compress_lattice(
-        np.array([0, 5]), np.array([3, 2]), np.array([-1, 2, 2, 7, 9, 9, 12])
+        np.array([0, 5]), np.array([3, 2]), 6, -1, 12, np.array([2, 2, 7, 9, 9])
     )
     assert rank.tolist() == [0, 2, 6]
     assert width.tolist() == [3.0, 5.0, 3.0]
     assert left.tolist() == [-1, 2, 9]
     rank, width, left = intervals.compress_continuous(
-        np.array([0]), np.array([3]), np.array([0.0, 0.5, 0.5, 2.0])
+        np.array([0]), np.array([3]), 2, 0.0, 2.0, np.array([0.5, 0.5])
     )
     assert (rank.tolist(), width.tolist(), left.tolist()) == ([0, 2], [0.5, 1.5], [0.0, 0.5])
+
+
+def test_compress_of_no_records_is_the_whole_range():
+    none = np.empty(0, dtype=np.int64)
+    found = intervals.compress_lattice(np.array([0]), np.array([1]), 0, -1, 9, none)
+    assert [part.tolist() for part in found] == [[0], [10.0], [-1]]
+
+
+@pytest.mark.parametrize(
+    "first, count, points",
+    [([0], [2], 1), ([0], [2], 3), ([0, 3], [1], 3), ([2], [0], 1), ([-1], [2], 2), ([5], [3], 3)],
+)
+def test_compress_rejects_sizes_that_do_not_fit(first, count, points):
+    with pytest.raises(ValueError, match="each segment must have at least one interval"):
+        intervals.compress_lattice(
+            np.array(first), np.array(count), 6, -1, 12, np.arange(points, dtype=np.int64)
+        )
 
 
 # --- scan: rows against the exact law of paths
@@ -402,7 +420,7 @@ def test_path_draw_law_matches_rows():
             scan.forward_wide()
         else:
             scan.forward()
-        drawn = path.draw(scan, -math.inf, 40_000, np.random.default_rng(6))
+        drawn, _ = path.draw(scan, -math.inf, 40_000, np.random.default_rng(6))
         with mpmath.workdps(40):
             exact = exact_log_weights(rank, width, q, n, rate, on_lattice)
             expected = {key: float(mpmath.exp(w - scan.log_total)) for key, w in exact.items()}
@@ -427,7 +445,7 @@ def test_path_draw_over_many_blocks_has_the_right_marginal(wide):
         scan.forward_wide()
     else:
         scan.forward()
-    drawn = path.draw(scan, -math.inf, 50_000, np.random.default_rng(7))[:, 0]
+    drawn = path.draw(scan, -math.inf, 50_000, np.random.default_rng(7))[0][:, 0]
     law = np.exp(-0.04 * np.abs(rank - 249.5))
     law *= drawn.size / law.sum()
     counts = np.bincount(drawn, minlength=500)
@@ -441,18 +459,18 @@ def test_path_draw_reaches_what_float64_cannot_hold():
     # the far interval weighs e^-1000 of the near one, and its row entry would underflow
     scan = problem([0, 1000], [1, 1], [0.0], 1000, 0.5)
     scan.forward()
-    assert path.draw(scan, -math.inf, 1, scripted([1 << 63])).tolist() == [[0]]
+    assert path.draw(scan, -math.inf, 1, scripted([1 << 63]))[0].tolist() == [[0]]
     # e^-1000 is about 2^-1443
-    assert path.draw(scan, -math.inf, 1, scripted([0] * 22 + [1 << 30, 0])).tolist() == [[0]]
-    assert path.draw(scan, -math.inf, 1, scripted([0] * 23 + [1, 0])).tolist() == [[1]]
+    assert path.draw(scan, -math.inf, 1, scripted([0] * 22 + [1 << 30, 0]))[0].tolist() == [[0]]
+    assert path.draw(scan, -math.inf, 1, scripted([0] * 23 + [1, 0]))[0].tolist() == [[1]]
 
 
 def test_path_draw_leaves_escapes_to_the_caller():
     scan = problem([0, 1], [1, 1], [0.5], 1, 0.5)
     scan.forward()
-    drawn = path.draw(scan, math.log(0.25), 20_000, np.random.default_rng(8))[:, 0]
-    escaped = int((drawn == 2).sum())
-    assert stats.binomtest(escaped, drawn.size, 0.25).pvalue > SMALLEST_P
+    drawn, escaped = path.draw(scan, math.log(0.25), 20_000, np.random.default_rng(8))
+    assert escaped == int((drawn[:, 0] == 2).sum())
+    assert stats.binomtest(escaped, len(drawn), 0.25).pvalue > SMALLEST_P
 
 
 def test_points_fill_each_interval_uniformly():

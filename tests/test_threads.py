@@ -168,7 +168,7 @@ def paths() -> tuple[np.ndarray, np.ndarray]:
 def kernels() -> dict[str, Callable[[], Any]]:
     """For each kernel a call that runs for about a millisecond or more."""
     values = np.linspace(0.0, 9.0, MANY)
-    ranks, counts = np.array([0]), np.array([MANY - 1])
+    ranks, counts = np.array([1]), np.array([MANY - 1])  # x_1, ..., x_MANY
     points = np.arange(MANY)
     grid = lattice_of(10)
     encode = (values, grid.low, grid.high, grid.per_unit, grid.step, grid.first, grid.points)
@@ -177,9 +177,11 @@ def kernels() -> dict[str, Callable[[], Any]]:
     return {
         "lattice.encode": lambda: lattice.encode(*encode),
         "lattice.is_sorted": lambda: lattice.is_sorted(values),
-        "intervals.compress_lattice": lambda: intervals.compress_lattice(ranks, counts, points),
+        "intervals.compress_lattice": lambda: intervals.compress_lattice(
+            ranks, counts, MANY, -1, MANY, points
+        ),
         "intervals.compress_continuous": lambda: intervals.compress_continuous(
-            ranks, counts, values
+            ranks, counts, MANY, 0.0, 1.0, values
         ),
         "scan.forward": long_scan().forward,
         "scan.forward_wide": long_scan().forward_wide,

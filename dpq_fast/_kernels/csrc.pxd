@@ -29,10 +29,12 @@ cdef extern from "lattice.h" nogil:
 
 cdef extern from "intervals.h" nogil:
     size_t dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,
-                                 const int64_t *point, int64_t *rank, double *width, int64_t *left)
+                                 int64_t n, int64_t before, int64_t after, const int64_t *point,
+                                 int64_t *rank, double *width, int64_t *left)
     size_t dpq_intervals_continuous(size_t segments, const int64_t *first_rank,
-                                    const int64_t *count, const double *point, int64_t *rank,
-                                    double *width, double *left)
+                                    const int64_t *count, int64_t n, double before, double after,
+                                    const double *point, int64_t *rank, double *width,
+                                    double *left)
     size_t dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window,
                                  int64_t *first, int64_t *last, int64_t *segment, int64_t *count)
     void dpq_intervals_probes(size_t m, const double *q, int64_t n, const int64_t *reach,
@@ -96,7 +98,7 @@ cdef extern from "path.h" nogil:
 
     dpq_status dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay,
                              const dpq_path_rows *rows, double log_escape, size_t size,
-                             bitgen_t *rng, double *work, size_t *path)
+                             bitgen_t *rng, double *work, size_t *path, size_t *escaped)
     void dpq_path_points_lattice(size_t m, size_t size, const size_t *path, const int64_t *left,
                                  const double *width, bitgen_t *rng, int64_t *point)
     void dpq_path_points_continuous(size_t m, size_t size, const size_t *path,

@@ -2,10 +2,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 def compress_lattice(
-    first_rank: NDArray[np.int64], count: NDArray[np.int64], point: NDArray[np.int64]
+    first_rank: NDArray[np.int64],
+    count: NDArray[np.int64],
+    n: int,
+    before: int,
+    after: int,
+    point: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]: ...
 def compress_continuous(
-    first_rank: NDArray[np.int64], count: NDArray[np.int64], point: NDArray[np.float64]
+    first_rank: NDArray[np.int64],
+    count: NDArray[np.int64],
+    n: int,
+    before: float,
+    after: float,
+    point: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
 def windows(
     q: NDArray[np.float64], n: int, window: int

@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from dpq_fast._kernels.buffers cimport integers
 from dpq_fast._kernels.csrc cimport (
     dpq_lattice_encode,
     dpq_lattice_is_sorted,
     int64_t,
     size_t,
 )
+from numpy cimport ndarray
 
 
 def encode(const double[::1] value not None, double low, double high, double per_unit,
@@ -15,12 +17,13 @@ def encode(const double[::1] value not None, double low, double high, double per
     """Number of the lattice point nearest to each value, int64 of the same length."""
     cdef:
         size_t n = value.shape[0]
-        int64_t[::1] point = np.empty(n, dtype=np.int64)
+        ndarray point = np.empty(n, dtype=np.int64)
+        int64_t *out = integers(point)
 
     if n > 0:
         with nogil:
-            dpq_lattice_encode(n, &value[0], low, high, per_unit, step, first, points, &point[0])
-    return point.base
+            dpq_lattice_encode(n, &value[0], low, high, per_unit, step, first, points, out)
+    return point
 
 
 def is_sorted(const double[::1] value not None):

@@ -5,7 +5,7 @@ from dpq_fast._kernels.scan import Scan
 
 def draw(
     scan: Scan, log_escape: float, size: int, rng: np.random.Generator
-) -> NDArray[np.uintp]: ...
+) -> tuple[NDArray[np.uintp], int]: ...
 def points_lattice(
     path: NDArray[np.uintp],
     left: NDArray[np.int64],

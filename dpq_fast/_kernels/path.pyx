@@ -3,6 +3,7 @@
 import numpy as np
 
 from dpq_fast._kernels.bitgen cimport bitgen_of
+from dpq_fast._kernels.buffers cimport doubles, integers, places
 from dpq_fast._kernels.csrc cimport (
     DPQ_PATH_BLOCK,
     dpq_path_draw,
@@ -14,24 +15,28 @@ from dpq_fast._kernels.csrc cimport (
 )
 from dpq_fast._kernels.scan cimport Scan
 from dpq_fast._kernels.status cimport check
+from numpy cimport ndarray
 from numpy.random cimport bitgen_t
 
 
 def draw(Scan scan not None, double log_escape, size_t size, rng not None):
-    """`size` >= 1 paths, uintp of shape (size, m); a draw that escapes holds T everywhere."""
+    """`size` paths, uintp of shape (size, m), and how many escaped: those hold T everywhere."""
     cdef:
-        size_t m = scan.problem.levels
-        size_t[:, ::1] path = np.empty((size, m), dtype=np.uintp)
-        double[::1] work = np.empty(scan.longest // DPQ_PATH_BLOCK + DPQ_PATH_BLOCK + m + 2)
+        ndarray paths = np.empty((size, scan.problem.levels), dtype=np.uintp)
+        size_t *path = places(paths)
+        size_t room = scan.longest // DPQ_PATH_BLOCK + DPQ_PATH_BLOCK + scan.problem.levels + 2
+        ndarray workspace = np.empty(room)
+        double *work = doubles(workspace)
+        size_t escaped
         object bit_generator = rng.bit_generator
         bitgen_t *bits = bitgen_of(bit_generator)
         dpq_status status
 
     with bit_generator.lock, nogil:
-        status = dpq_path_draw(&scan.problem, scan.decay, &scan.rows, log_escape, size, bits,
-                               &work[0], &path[0, 0])
+        status = dpq_path_draw(&scan.problem, scan.decay, &scan.rows, log_escape, size, bits, work,
+                               path, &escaped)
     check(status)
-    return path.base
+    return paths, escaped
 
 
 def points_lattice(const size_t[:, ::1] path not None, const int64_t[::1] left not None,
@@ -39,13 +44,15 @@ def points_lattice(const size_t[:, ::1] path not None, const int64_t[::1] left n
     """Lattice points inside the paths' intervals, int64 of the paths' shape."""
     cdef:
         size_t size = path.shape[0], m = path.shape[1]
-        int64_t[:, ::1] point = np.empty((size, m), dtype=np.int64)
+        ndarray points = np.empty((size, m), dtype=np.int64)
+        int64_t *point = integers(points)
         object bit_generator = rng.bit_generator
         bitgen_t *bits = bitgen_of(bit_generator)
 
-    with bit_generator.lock, nogil:
-        dpq_path_points_lattice(m, size, &path[0, 0], &left[0], &width[0], bits, &point[0, 0])
-    return point.base
+    if size > 0:
+        with bit_generator.lock, nogil:
+            dpq_path_points_lattice(m, size, &path[0, 0], &left[0], &width[0], bits, point)
+    return points
 
 
 def points_continuous(const size_t[:, ::1] path not None, const double[::1] left not None,
@@ -53,10 +60,12 @@ def points_continuous(const size_t[:, ::1] path not None, const double[::1] left
     """Numbers inside the paths' intervals, float64 of the paths' shape."""
     cdef:
         size_t size = path.shape[0], m = path.shape[1]
-        double[:, ::1] point = np.empty((size, m))
+        ndarray points = np.empty((size, m))
+        double *point = doubles(points)
         object bit_generator = rng.bit_generator
         bitgen_t *bits = bitgen_of(bit_generator)
 
-    with bit_generator.lock, nogil:
-        dpq_path_points_continuous(m, size, &path[0, 0], &left[0], &width[0], bits, &point[0, 0])
-    return point.base
+    if size > 0:
+        with bit_generator.lock, nogil:
+            dpq_path_points_continuous(m, size, &path[0, 0], &left[0], &width[0], bits, point)
+    return points

@@ -5,9 +5,9 @@ from dpq_fast._kernels.csrc cimport (
     dpq_path_rows,
     dpq_scan_level,
     dpq_scan_problem,
-    int64_t,
     size_t,
 )
+from numpy cimport ndarray
 
 
 cdef class Scan:
@@ -18,11 +18,10 @@ cdef class Scan:
         dpq_scan_level *level
         size_t longest      # entries of the longest row
         size_t entries      # entries of all rows
-        tuple inputs        # the other arrays that `problem` points into
-        object buffers      # and the memory behind decay and level
+        tuple inputs        # the other arrays that the pointers above point into
         readonly object A, H, exponent  # the rows; exponent is None for wide ones
         readonly object rank, lo, hi, whole, part
         readonly double rate
         readonly double log_total
 
-    cdef _keep(self, double[::1] A, double[::1] H, int64_t[::1] exponent)
+    cdef _keep(self, ndarray A, ndarray H, ndarray exponent)

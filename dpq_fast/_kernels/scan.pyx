@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dpq_fast._kernels.buffers cimport doubles, integers, places
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
     DPQ_OK,
@@ -20,6 +21,7 @@ from dpq_fast._kernels.csrc cimport (
     size_t,
 )
 from dpq_fast._kernels.status cimport check
+from numpy cimport ndarray
 
 # One entry of a wide row, as dpq_wide in csrc/scan.h.
 WIDE = np.dtype([("mantissa", np.float64), ("exponent", np.int64)])
@@ -62,10 +64,11 @@ cdef class Scan:
                  const size_t[::1] lo not None, const size_t[::1] hi not None, double rate):
         cdef:
             size_t m = q.shape[0], j
-            int64_t[::1] whole = np.empty(m, dtype=np.int64)
-            double[::1] part = np.empty(m)
-            size_t[::1] start = np.empty(m, dtype=np.uintp)
-            unsigned char[::1] buffers
+            ndarray whole = np.empty(m, dtype=np.int64)
+            ndarray part = np.empty(m)
+            ndarray starts = np.empty(m, dtype=np.uintp)
+            size_t *start = places(starts)
+            ndarray buffers = np.empty(sizeof(dpq_decay) + m * sizeof(dpq_scan_level), np.uint8)
 
         self.longest = 0
         self.entries = 0
@@ -73,40 +76,41 @@ cdef class Scan:
             start[j] = self.entries
             self.entries += hi[j] - lo[j]
             self.longest = max(self.longest, hi[j] - lo[j])
-        buffers = np.empty(sizeof(dpq_decay) + m * sizeof(dpq_scan_level), dtype=np.uint8)
-        self.decay = <dpq_decay *>&buffers[0]
-        self.level = <dpq_scan_level *>&buffers[sizeof(dpq_decay)]
-        self.inputs = (width, start)
+        self.decay = <dpq_decay *>doubles(buffers)
+        self.level = <dpq_scan_level *>(self.decay + 1)
+        self.inputs = (width, starts, buffers)
         self.rank, self.lo, self.hi = rank.base, lo.base, hi.base
-        self.whole, self.part = whole.base, part.base
+        self.whole, self.part = whole, part
         self.rate = rate
-        self.buffers = buffers
         self.problem.intervals = rank.shape[0]
         self.problem.rank = &rank[0]
         self.problem.width = &width[0]
         self.problem.lattice = lattice
         self.problem.levels = m
-        self.problem.whole = &whole[0]
-        self.problem.part = &part[0]
+        self.problem.whole = integers(whole)
+        self.problem.part = doubles(part)
         self.problem.lo = &lo[0]
         self.problem.hi = &hi[0]
-        self.problem.start = &start[0]
+        self.problem.start = start
         self.problem.rate = 2.0 * rate
-        with nogil:
-            dpq_scan_targets(m, &q[0], n, &whole[0], &part[0])
+        dpq_scan_targets(m, &q[0], n, integers(whole), doubles(part))
 
     def forward(self):
         """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
         cdef:
-            double[::1] A = np.empty(self.entries)
-            double[::1] H = np.empty(self.entries)
-            double[::1] work = np.empty(self.longest)
-            int64_t[::1] exponent = np.empty(self.problem.levels, dtype=np.int64)
+            ndarray A = np.empty(self.entries)
+            ndarray H = np.empty(self.entries)
+            ndarray work = np.empty(self.longest)
+            ndarray exponent = np.empty(self.problem.levels, dtype=np.int64)
+            double *a = doubles(A)
+            double *h = doubles(H)
+            double *w = doubles(work)
+            int64_t *e = integers(exponent)
             dpq_status status
 
         with nogil:
-            status = dpq_scan_forward(&self.problem, self.decay, self.level, &A[0], &H[0],
-                                      &exponent[0], &work[0], &self.log_total)
+            status = dpq_scan_forward(&self.problem, self.decay, self.level, a, h, e, w,
+                                      &self.log_total)
         if status == DPQ_ERR_RANGE:
             self.forward_wide()
             return
@@ -116,12 +120,12 @@ cdef class Scan:
     def forward_wide(self):
         """Compute the rows in wide numbers, whatever the widths."""
         cdef:
-            object A = np.empty(self.entries, dtype=WIDE)
-            object H = np.empty(self.entries, dtype=WIDE)
-            object work = np.empty(self.longest, dtype=WIDE)
-            dpq_wide *a = <dpq_wide *><size_t>A.ctypes.data
-            dpq_wide *h = <dpq_wide *><size_t>H.ctypes.data
-            dpq_wide *w = <dpq_wide *><size_t>work.ctypes.data
+            ndarray A = np.empty(self.entries, dtype=WIDE)
+            ndarray H = np.empty(self.entries, dtype=WIDE)
+            ndarray work = np.empty(self.longest, dtype=WIDE)
+            dpq_wide *a = <dpq_wide *>doubles(A)
+            dpq_wide *h = <dpq_wide *>doubles(H)
+            dpq_wide *w = <dpq_wide *>doubles(work)
 
         with nogil:
             dpq_scan_forward_wide(&self.problem, self.decay, self.level, a, h, w,
@@ -137,10 +141,12 @@ cdef class Scan:
         ``product(j, scan)`` returns the sums of level j >= 1, float64 of length hi[j] - lo[j].
         """
         cdef:
-            double[::1] A = np.empty(self.entries)
-            double[::1] H = np.empty(self.entries)
-            const double[::1] sums
-            int64_t[::1] exponent = np.empty(self.problem.levels, dtype=np.int64)
+            ndarray A = np.empty(self.entries)
+            ndarray H = np.empty(self.entries)
+            ndarray exponent = np.empty(self.problem.levels, dtype=np.int64)
+            double *a = doubles(A)
+            double *h = doubles(H)
+            int64_t *e = integers(exponent)
             size_t j, at, n
             dpq_status status = DPQ_OK
 
@@ -150,20 +156,15 @@ cdef class Scan:
         for j in range(self.problem.levels):
             at = self.problem.start[j]
             n = self.problem.hi[j] - self.problem.lo[j]
-            if j > 0:
-                sums = product(j, self)
-                A[at:at + n] = sums
-            else:
-                A[at:at + n] = 1.0
+            A[at:at + n] = product(j, self) if j > 0 else 1.0
             with nogil:
-                status = dpq_scan_close(&self.problem, self.decay, self.level, j, &A[0], &H[0],
-                                        &exponent[0])
+                status = dpq_scan_close(&self.problem, self.decay, self.level, j, a, h, e)
             if status != DPQ_OK:
                 break
         if status == DPQ_OK:
             with nogil:
-                status = dpq_scan_total(&self.problem, self.decay, self.level, &H[0],
-                                        &exponent[0], &self.log_total)
+                status = dpq_scan_total(&self.problem, self.decay, self.level, h, e,
+                                        &self.log_total)
         if status == DPQ_ERR_RANGE:
             self.forward_wide()
             return
@@ -173,20 +174,22 @@ cdef class Scan:
         """The sums of level j >= 1 from row j - 1, by the scan."""
         cdef:
             const double[::1] H = self.H
-            double[::1] out = np.empty(self.problem.hi[j] - self.problem.lo[j])
-            double[::1] work = np.empty(self.longest)
+            ndarray sums = np.empty(self.problem.hi[j] - self.problem.lo[j])
+            ndarray work = np.empty(self.longest)
+            double *out = doubles(sums)
+            double *w = doubles(work)
 
         with nogil:
-            dpq_scan_sums(&self.problem, self.decay, self.level, j, &H[0], &out[0], &work[0])
-        return out.base
+            dpq_scan_sums(&self.problem, self.decay, self.level, j, &H[0], out, w)
+        return sums
 
     def row(self, size_t j):
         """Row j of H, a view: float64 entry s - lo[j] stands for interval s."""
         cdef size_t at = self.problem.start[j]
         return self.H[at:at + (self.problem.hi[j] - self.problem.lo[j])]
 
-    cdef _keep(self, double[::1] A, double[::1] H, int64_t[::1] exponent):
-        self.A, self.H, self.exponent = A.base, H.base, exponent.base
-        self.rows.A, self.rows.H = &A[0], &H[0]
-        self.rows.exponent = &exponent[0]
+    cdef _keep(self, ndarray A, ndarray H, ndarray exponent):
+        self.A, self.H, self.exponent = A, H, exponent
+        self.rows.A, self.rows.H = doubles(A), doubles(H)
+        self.rows.exponent = integers(exponent)
         self.rows.wide_A = self.rows.wide_H = NULL
