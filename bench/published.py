@@ -4,11 +4,11 @@
 with FFT products (§3.3) and racing (Appendix C): O(m n log n + m^2 n) time, O(m^2 n) memory.
 
 NOT PRIVATE, and not for use. Because it stands for the published code it repeats that code's
-faults on purpose (DESIGN §10): FFT entries that come out negative are clipped to zero, so that
+faults on purpose: FFT entries that come out negative are clipped to zero, so that
 outputs of positive probability get none; zero-width intervals, which ties make, get none either,
 without a lattice or a dither; races are run with 53-bit uniforms; outputs are
 ``x_i + u (x_{i+1} - x_i)`` in float64, whose low-order bits show the data. It is about three
-times faster than the authors' own code was measured to be (DESIGN §9), so ratios to it are low.
+times faster than the authors' own code was measured to be, so ratios to it are low.
 """
 
 from __future__ import annotations

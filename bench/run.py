@@ -1,4 +1,4 @@
-"""Print the tables of DESIGN §9: ``python bench/run.py [--quick] [--full] [--only NAME] ...``.
+"""Print the benchmark tables: ``python bench/run.py [--quick] [--full] [--only NAME] ...``.
 
 What is compared is timed alternately in one run (A B A B ...): times are medians over the rounds,
 ratios medians over the rounds' ratios. Real releases are timed: sample, law, draw, and the default
@@ -32,16 +32,16 @@ from dpq_fast.path_law import PathLaw
 from dpq_fast.toeplitz import FftForward
 
 MEGA = 1_000_000
-# What the authors' code took where DESIGN §9 was measured, by (n, m): seconds.
+# What the authors' code took on a machine like ours, by (n, m): seconds.
 AUTHORS = {(MEGA, 30): 51.0, (1_000, 9): 4.7e-3}
-# Rank errors of the published JointExp and the bars, by column, for m = 1, 5, 9: DESIGN §9.
+# Rank errors of the authors' JointExp, and our bars, by column, for m = 1, 5, 9.
 COLUMN_FIGURES = {
     "hours_per_week": ((204, 133, 128), (0.2, 1.3, 2.7)),
     "age": ((5.3, 7.8, 8.8), (0.3, 1.2, 1.6)),
     "average_rating": ((3.8, 5.4, 7.1), (0.5, 2.0, 3.0)),
     "num_pages": ((4.6, 6.1, 7.1), (2.2, 5.2, 6.5)),
 }
-# Missed points on N(0, 5) of JointExp and AppIndExp, by m: DESIGN §9.
+# Missed points on N(0, 5) of the authors' JointExp and AppIndExp, by m.
 GAUSSIAN_FIGURES = {1: (2.0, 2.0), 5: (3.9, 8.0), 9: (6.1, 13.8), 29: (10.4, 26.9)}
 
 
@@ -210,7 +210,7 @@ def large(report: Report) -> None:
         )
         report.raw["published_extrapolated"] = {"power": power, "seconds": guess, "bytes": space}
     table.caption += (
-        f" Authors' own code, as quoted in DESIGN §9 from a machine like it: "
+        f" Authors' own code, measured earlier on a machine like it: "
         f"{AUTHORS[n, m]:.0f} s at n = 10^6, which is {AUTHORS[n, m] / ours_now:,.0f} × ours now "
         "(bar 10,000 ×, stretch 50,000 ×; memory bar 20 MB)."
     )
@@ -260,7 +260,7 @@ def small(report: Report) -> None:
             )
         caption = None
         if (n, m) in AUTHORS:
-            caption = f"Authors' own code, as quoted in DESIGN §9: {duration(AUTHORS[n, m])}."
+            caption = f"Authors' own code, measured earlier: {duration(AUTHORS[n, m])}."
         report.times("small", f"n = {n:,}, m = {m}, sorted", n, sides, {"joint_exp": bar}, caption)
 
 
@@ -372,7 +372,7 @@ def real_columns(report: Report) -> None:
         "joint_exp",
         "bar",
         "published, re-stated",
-        "DESIGN §9",
+        "authors' code",
         caption="± standard error. Public API, default dither; integer columns as integers.",
     )
     for name, column in REAL.items():
@@ -402,11 +402,11 @@ def gaussian_errors(report: Report) -> None:
         f"Mean rank error, N(0, 5) in ±100, n = {accuracy.N:,}, ε = 1, {report.draws} draws",
         "m",
         "joint_exp",
-        "DESIGN §9",
+        "authors' code",
         "published, re-stated",
         "ind_exp, δ = 1e-6",
-        "DESIGN §9",
-        caption="± standard error; DESIGN's figures count missed points, the same up to one half.",
+        "authors' code",
+        caption="± standard error; the authors' figures count missed points, the same up to one half.",
     )
     for m, (joint, app_ind) in GAUSSIAN_FIGURES.items():
         rows = [

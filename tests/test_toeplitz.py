@@ -67,7 +67,7 @@ def test_fft_rows_equal_scan_rows_inside_windows():
 
 
 def test_most_entries_are_certified_where_the_published_code_clips():
-    # n = 2,000, m = 5: a plain FFT product of the rows has 44% negative entries (DESIGN.md 10)
+    # n = 2,000, m = 5: a plain FFT product of the rows has 44% negative entries
     rng = np.random.default_rng(2)
     x = np.sort(rng.normal(0, 5, 2000))
     width = np.diff(np.concatenate(([-100], x, [100])))

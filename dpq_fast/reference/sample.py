@@ -186,7 +186,7 @@ def nearest_points(values: NDArray[np.float64], lattice: Lattice) -> NDArray[np.
 
 def distances(ranks: Any, target: Fraction) -> NDArray[np.float64]:
     """|rank - target| for an array of integers, exact until it is rounded once."""
-    # Differs from DESIGN §4: targets are the exact products q_j n, not rounded to float64.
+    # Targets are the exact products q_j n: rounded to float64 they would move unevenly with n.
     numerator, denominator = target.as_integer_ratio()
     ranks = np.asarray(ranks)
     # True division of two Python integers is correctly rounded.
