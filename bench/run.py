@@ -406,7 +406,7 @@ def gaussian_errors(report: Report) -> None:
         "published, re-stated",
         "ind_exp, δ = 1e-6",
         "authors' code",
-        caption="± standard error; the authors' figures count missed points, the same up to one half.",
+        caption="± standard error; the authors count missed points, the same up to one half.",
     )
     for m, (joint, app_ind) in GAUSSIAN_FIGURES.items():
         rows = [
