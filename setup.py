@@ -11,10 +11,13 @@ KERNELS = {
     "status": [],
     "lattice": ["lattice"],
     "intervals": ["intervals"],
+    "histogram": ["histogram"],
     "uniform": ["uniform"],
     "race": ["race", "uniform"],
     "scan": ["scan"],
+    "select": ["select"],
     "path": ["path", "race", "uniform"],
+    "groups": ["groups", "intervals", "lattice", "path", "race", "scan", "uniform"],
 }
 
 setup(

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import bench_accuracy as accuracy
+import bench_selection as select
 import matplotlib
 import numpy as np
 import peers
 import published
+from bench_groups import PART, SIZE
+from bench_groups import rows as group_rows
 from bench_ind_exp import DELTA
 from bench_joint_exp import EPSILON
 from columns import BOUNDS, REAL, gaussian, levels
@@ -424,18 +427,105 @@ def gaussian_errors(report: Report) -> None:
     report.print(table)
 
 
+def groups(report: Report) -> None:
+    """Many small groups in one call."""
+    count = 20_000 if report.quick else MEGA
+    rows, timings = group_rows(count, report.seconds)
+    table = report.table(
+        f"{count:,} groups of {SIZE} float rows in no order, m = 3, ε = 1",
+        "",
+        "time",
+        "ns/value",
+        "× the first",
+        "bar",
+        caption=f"* Timed on {PART} groups that are put together already, and scaled.",
+    )
+    bars = {
+        "quantile_by, 2 threads": "5 s for 10^6 groups on 2 cores",
+        "loop over diffprivlib": "200 ×",
+    }
+    for row in rows:
+        table.add_row(
+            row.side + (" *" if row.scaled else ""),
+            duration(row.seconds),
+            digits(row.seconds / count / SIZE * 1e9),
+            digits(row.over_first),
+            bars.get(row.side, ""),
+        )
+    report.print(table)
+    report.raw["groups"] = {side: timing.rounds for side, timing in timings.items()}
+
+
 def error(mean_and_error: tuple[float, float]) -> str:
     return "{:.2f} ± {:.2f}".format(*mean_and_error)
 
 
+def selection(report: Report) -> None:
+    """Bars for unsorted columns."""
+    for n in (MEGA,) if report.quick else (MEGA, 100 * MEGA):
+        x, q = gaussian(n), levels(30)
+        ours = select.release(x, 30)
+        bar, single_bar = ("0.5 ×", "") if n == MEGA else ("0.12 ×", "0.25 × at m = 1")
+        timings = report.times(
+            "selection",
+            f"Unsorted, n = {n:,}: N(0, 5) in ±100, ε = 1",
+            n,
+            {
+                "np.quantile, m = 30": lambda x=x, q=q: np.quantile(x, q),
+                "np.quantile, m = 1": lambda x=x: np.quantile(x, 0.5),
+                "joint_exp, m = 30": ours,
+                "joint_exp, m = 30, workers=2": select.release(x, 30, workers=2),
+                "ind_exp, m = 1": select.single(x),
+                "x.sum()": x.sum,
+            },
+            {"joint_exp, m = 30": bar, "ind_exp, m = 1": single_bar},
+        )
+        one = timings["ind_exp, m = 1"].over(timings["np.quantile, m = 1"])
+        two = timings["joint_exp, m = 30"].over(timings["joint_exp, m = 30, workers=2"])
+        share = peak_memory(ours) / x.nbytes
+        report.console.print(
+            f"ind_exp / np.quantile at m = 1: {digits(one)} (bar 0.25 at n = 10^8); two workers: "
+            f"{digits(two)} × faster (bar 1.7 at n = 10^8); extra memory {share:.1%} of x "
+            "(bar 5% at n = 10^8)\n"
+        )
+        del x, ours
+    n = MEGA if report.quick else 10 * MEGA
+    columns = {
+        "normal": select.release(gaussian(n), 30),
+        "lognormal, σ = 10": select.release(select.lognormal(n), 30, **select.LOGNORMAL),
+        "Cauchy": select.release(select.cauchy(n), 30, **select.CAUCHY),
+    }
+    report.times(
+        "shapes",
+        f"Other columns, unsorted, n = {n:,}, m = 30",
+        n,
+        columns,
+        {name: "2 ×" for name in list(columns)[1:]},
+    )
+    n = MEGA if report.quick else 100 * MEGA
+    ages, q = select.ages(n), levels(9)
+    report.times(
+        "ages",
+        f"Integer ages, unsorted, n = {n:,}, m = 9",
+        n,
+        {
+            "np.quantile": lambda: np.quantile(ages, q),
+            "joint_exp": select.release(ages, 9, bounds=(0, 120)),
+        },
+        {"joint_exp": "0.1 ×"},
+    )
+
+
 TABLES = {
     "large": large,
+    "selection": selection,
     "full_scan": full_scan,
     "small": small,
     "fft": fft,
     "peers": peer_libraries,
     "real_columns": real_columns,
     "gaussian_errors": gaussian_errors,
+    "groups": groups,
 }
 
 

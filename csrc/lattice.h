@@ -23,6 +23,21 @@ void
 dpq_lattice_encode(size_t n, const double *value, double low, double high, double per_unit,
                    double step, int64_t first, int64_t points, int64_t *point);
 
+/* Count values by lattice point; NaN is counted at `points`.
+ *
+ *   count        IN OUT, length points + 1, added to
+ *
+ * Everything else as for dpq_lattice_encode.
+ */
+void
+dpq_lattice_count(size_t n, const double *value, double low, double high, double per_unit,
+                  double step, int64_t first, int64_t points, int64_t *count);
+
+/* The same for integers on the lattice of spacing 1. */
+void
+dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
+                           int64_t *count);
+
 /* Whether value[0] <= value[1] <= ...; false if a NaN is among n >= 2 values. O(n). */
 int
 dpq_lattice_is_sorted(size_t n, const double *value);

@@ -4,6 +4,7 @@ from dpq_fast import privacy, reference
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
+from dpq_fast.quantile_by import quantile_by
 from dpq_fast.sample import Sample
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "percentile",
     "privacy",
     "quantile",
+    "quantile_by",
     "reference",
 ]

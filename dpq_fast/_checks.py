@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from numbers import Real
 from typing import Any
 
@@ -130,3 +131,18 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
 def check_max_contributions(k: Any) -> int:
     """How many records one person may hold: an integer, at least 1."""
     return check_count("max_contributions", k)
+
+
+def check_workers(workers: Any) -> int:
+    """Number of threads, at least 1; a negative `workers` counts back from the CPUs (-1: all)."""
+    if isinstance(workers, bool):
+        raise TypeError(f"workers must be an integer, got {workers}")
+    try:
+        number = operator.index(workers)
+    except TypeError:
+        raise TypeError(f"workers must be an integer, got {_shown(workers)}") from None
+    if number == 0:
+        raise ValueError("workers must not be 0")
+    if number < 0:
+        number = max(1, (os.cpu_count() or 1) + 1 + number)
+    return number

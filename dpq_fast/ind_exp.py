@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.levels import Levels
-from dpq_fast.path_law import PathLaw
+from dpq_fast.path_law import PathLaw, prepare
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
+from dpq_fast.selection import SelectedOrder
 
 # log_prob sums over subsets of levels: 2^m of them.
 MOST_LEVELS = 16
@@ -119,6 +120,7 @@ def ind_exp(
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    workers: int = 1,
 ) -> Any:
     r"""Release quantiles with one exponential mechanism per level, and sort them.
 
@@ -142,7 +144,7 @@ def ind_exp(
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
         Charged with ``guarantee("ind_exp", q=q, ...)``; refuses before `x` is touched.
-    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+    rng, workers
         As in `joint_exp`.
 
     Returns
@@ -175,8 +177,8 @@ def ind_exp(
     **Privacy.** (`epsilon`, `delta`)-DP under `neighbors`, or `rho`-zCDP. Weights are right to
     1e-10 relative, none is rounded to zero. Not covered: running time and memory.
 
-    **Cost.** A sort of `x` unless it is sorted, then O(W) per level for windows of W ranks, W
-    about (44 + ln n) m / epsilon.
+    **Cost.** Two passes over `x`, none if it is sorted, then O(W) per level for windows of W
+    ranks, W about (44 + ln n) m / epsilon.
 
     References
     ----------
@@ -221,6 +223,7 @@ def ind_exp(
             assume_sorted=assume_sorted,
             nan_policy=nan_policy,
             max_contributions=max_contributions,
+            workers=workers,
             dither_rng=generator,
         )
         return law.sample(generator)
@@ -241,6 +244,7 @@ def ind_exp_law(
     assume_sorted: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,
+    workers: int = 1,
     dither_rng: Any = None,
 ) -> IndExpLaw:
     """The exact output law of `ind_exp` on this sample. Not a release: for audits and research.
@@ -267,11 +271,12 @@ def ind_exp_law(
         counts=counts,
         assume_sorted=assume_sorted,
         nan_policy=nan_policy,
+        workers=workers,
     )
     order = sample.order(dither_rng)
     # A path of one level counts its rank twice, to it and from it: half the rate.
-    paths = [
-        PathLaw(order, levels.values[j : j + 1], rate / 2.0)
-        for j, rate in enumerate(rates.tolist())
-    ]
+    half = rates / 2.0
+    if levels.m > 1 and isinstance(order, SelectedOrder):
+        prepare(order, levels.values, half)
+    paths = [PathLaw(order, levels.values[j : j + 1], rate) for j, rate in enumerate(half.tolist())]
     return IndExpLaw(sample, levels, paths)

@@ -79,6 +79,7 @@ def joint_exp(
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    workers: int = 1,
     kernel: str = "scan",
 ) -> Any:
     r"""Release m quantiles at once with JointExp.
@@ -120,6 +121,8 @@ def joint_exp(
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system. Anything
         else is given to `numpy.random.default_rng`, for tests and experiments.
+    workers : int, default 1
+        Threads for going through a long `x`, as in `scipy.fft`; the answer does not depend on it.
     kernel : {"scan", "fft"}, default "scan"
         How the forward pass is computed; the law is the same. "fft" is the paper's way, slower.
 
@@ -155,7 +158,7 @@ def joint_exp(
     :math:`\epsilon^2/8`-zCDP. Weights are right to 1e-10 relative, none is rounded to zero. Not
     covered: running time and memory.
 
-    **Cost.** A sort of `x` unless it is sorted, then O(m W) for windows of W ranks, W about
+    **Cost.** Two passes over `x`, none if it is sorted, then O(m W) for windows of W ranks, W about
     (64 + m ln n) / epsilon.
 
     References
@@ -195,6 +198,7 @@ def joint_exp(
             nan_policy=nan_policy,
             max_contributions=max_contributions,
             kernel=kernel,
+            workers=workers,
             dither_rng=generator,
         )
         return law.sample(generator)
@@ -214,6 +218,7 @@ def joint_exp_law(
     nan_policy: str = "omit",
     max_contributions: int = 1,
     kernel: str = "scan",
+    workers: int = 1,
     dither_rng: Any = None,
 ) -> JointExpLaw:
     """The exact output law of `joint_exp` on this sample. Not a release: for audits and research.
@@ -241,6 +246,7 @@ def joint_exp_law(
         counts=counts,
         assume_sorted=assume_sorted,
         nan_policy=nan_policy,
+        workers=workers,
     )
     forward = Scan.forward if kernel == "scan" else FftForward()
     return JointExpLaw(

@@ -173,6 +173,29 @@ class Lattice:
             self.points,
         )
 
+    def encode_records(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """As `encode`, but points as float64, and NaN stays."""
+        return np.where(np.isnan(values), np.nan, self.encode(values))
+
+    def count(self, total: NDArray[np.int64], values: NDArray) -> None:
+        """Add to `total`, of length points + 1, how many values are at each point; NaN last.
+
+        Values are contiguous float64, or int64 where the step is 1.
+        """
+        if values.dtype == np.int64:
+            kernel.count_integers(values, self.first, self.points, total)
+        else:
+            kernel.count(
+                values,
+                self.low,
+                self.high,
+                self.per_unit,
+                self.step,
+                self.first,
+                self.points,
+                total,
+            )
+
     def decode(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The float64 value of lattice points, given by their number.
 

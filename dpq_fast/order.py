@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -185,8 +186,8 @@ class RunsOrder(Order):
         Distinct, ascending: coarse lattice points, or clamped numbers without a lattice.
     counts : ndarray of int64, shape (R,)
         Records at each, all positive.
-    rng : Generator or None
-        Source of the dither; needed where the lattice has dither bits.
+    dither : Dither or None
+        Needed where the lattice has dither bits.
     """
 
     def __init__(
@@ -195,40 +196,30 @@ class RunsOrder(Order):
         counts: NDArray[np.int64],
         lattice: Lattice | None,
         bounds: tuple[float, float],
-        rng: np.random.Generator | None = None,
+        dither: Dither | None = None,
     ) -> None:
         ends = np.cumsum(counts, dtype=np.int64)
         super().__init__(int(ends[-1]) if ends.size else 0, lattice, bounds)
         self._values = values
         self._counts = counts
         self._ends = ends  # records up to and with each run
-        self._bits = lattice.bits if lattice else 0
-        self._rng = rng
-        self._blocks: dict[int, _Block] = {}
+        self._dither = dither
 
     def _start(self, run: int) -> int:
         return int(self._ends[run - 1]) if run else 0
 
-    def _block(self, run: int) -> _Block:
-        block = self._blocks.get(run)
-        if block is None:
-            block = self._blocks[run] = _Block(int(self._counts[run]), self._bits)
-        return block
-
     def _points(self, start: int, stop: int) -> NDArray[np.int64]:
         """Fine points of the records start, ..., stop - 1 in ascending order, counted from 0."""
-        run = int(np.searchsorted(self._ends, start, side="right"))
-        pieces = []
-        while start < stop:
-            below, end = self._start(run), min(stop, int(self._ends[run]))
-            offsets = self._block(run).order(start - below, end - below, self._rng)
-            pieces.append((int(self._values[run]) << self._bits) + offsets)
-            start = end
-            run += 1
-        return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
+        runs = slice(
+            int(np.searchsorted(self._ends, start, side="right")),
+            int(np.searchsorted(self._ends, stop - 1, side="right")) + 1,
+        )
+        values, counts = self._values[runs].tolist(), self._counts[runs].tolist()
+        below = (self._ends[runs] - self._counts[runs]).tolist()
+        return fine_points(zip(values, counts, below, strict=True), start, stop, self._dither)
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
-        if self._bits:
+        if self._dither is not None:
             pieces = [
                 self._points(max(start - 1, 0), min(start + ranks, self.n))
                 for start, ranks in zip(first.tolist(), count.tolist(), strict=True)
@@ -246,9 +237,9 @@ class RunsOrder(Order):
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         run = np.searchsorted(self._ends, places, side="right")
         at = self._values[run].astype(np.float64)
-        if self._bits:  # inside a block, where its dithered records are to be expected
+        if self._dither is not None:  # inside a block, where its records are to be expected
             at += (places + 1 - self._ends[run]) / self._counts[run]
-            at *= 1 << self._bits
+            at *= 1 << self._dither.bits
         return kernel.log_spans(at, -math.inf, math.inf, 1.0)
 
     def rank_of(self, output: float) -> int:
@@ -277,11 +268,50 @@ def dithered(
     bounds = (lattice.low, lattice.high)
     n = int(counts.sum())
     if n > EAGER_RECORDS:
-        return RunsOrder(values, counts, lattice, bounds, rng)
+        return RunsOrder(values, counts, lattice, bounds, Dither(lattice.bits, rng))
     points = np.repeat(values << lattice.bits, counts)
     points += uniform.integers_below(1 << lattice.bits, n, rng)
     points.sort()
     return SortedOrder(points, lattice, bounds, fine=True)
+
+
+class Dither:
+    """The dither of a call: for each coarse point, where its records lie inside its cell.
+
+    Parameters
+    ----------
+    bits : int
+        Each point stands for 2^bits fine ones.
+    rng : Generator
+        Drawn from only as far as records are asked for; what was drawn is kept.
+    """
+
+    def __init__(self, bits: int, rng: np.random.Generator) -> None:
+        self.bits = bits
+        self._rng = rng
+        self._blocks: dict[int, _Block] = {}
+
+    def order(self, point: int, count: int, start: int, stop: int) -> NDArray[np.int64]:
+        """Fine points of the records start, ..., stop - 1 of the `count` at a coarse point."""
+        block = self._blocks.get(point)
+        if block is None:
+            block = self._blocks[point] = _Block(count, self.bits)
+        return block.order(start, stop, self._rng) + (point << self.bits)
+
+
+def fine_points(
+    runs: Iterable[tuple[int, int, int]], start: int, stop: int, dither: Dither
+) -> NDArray[np.int64]:
+    """Fine points of the records start, ..., stop - 1 of a sample given by runs.
+
+    A run is (coarse point, number of records, records below it); runs ascend.
+    """
+    pieces = [
+        dither.order(point, count, max(start - below, 0), min(stop - below, count))
+        for point, count, below in runs
+        if below < stop and below + count > start
+    ]
+    return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
 
 
 class _Block:

@@ -26,10 +26,11 @@ from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import race, uniform
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.order import Intervals, Order
+from dpq_fast.selection import SelectedOrder
 
 # ln of the certificate: what the windows leave out weighs less than 2^-64 of what they hold.
 CERTIFICATE = 64.0 * math.log(2.0)
-# The first window's guess, in nats: see `_first_window`. Tuned so that most guesses are enough.
+# The first window's guess, in nats: see `first_window`. Tuned so that most guesses are enough.
 TYPICAL_SAVING = 1.6
 GUESS_MARGIN = 0.9
 # Up to this many row entries, windows cost more than they save.
@@ -77,8 +78,7 @@ class PathLaw:
         if window is not None:
             self._run(window)
         else:
-            small = (order.n + 1) * q.size <= SMALL_PROBLEM  # and so are empty samples
-            window = order.n if small else self._first_window()
+            window = first_window(order, q, rate)
             while True:
                 self._run(window)
                 needed = self._needed_window() if self._scan else 2 * window + 1
@@ -92,38 +92,10 @@ class PathLaw:
 
     # Windows
 
-    def _first_window(self) -> int:
-        """A guess at W from a few order statistics; a wrong one costs a second pass, no more.
-
-        Paths within `reach` of every target deviate by at most 2 reach per level, and weigh at
-        least the product of the spans times exp(-c deviation). Where reach is about 1/c, most of
-        them deviate less: by TYPICAL_SAVING / c per level.
-        """
-        n, m = self._order.n, self._q.size
-        nearest = max(1, math.ceil(min(1.0 / self._rate, n + 1.0)))
-        reach = np.full(m, nearest)
-        while True:
-            log_spans = self._order.log_spans(intervals_kernel.probes(self._q, n, reach))
-            log_mass = float(log_spans.sum())
-            if log_mass > -math.inf or reach.max() > n:
-                break
-            reach[np.isneginf(log_spans)] *= 2  # tied: look farther out, but only there
-        if log_mass == -math.inf:
-            log_spans[np.isneginf(log_spans)] = math.log(self._order.extent / (n + 2.0))
-            log_mass = float(log_spans.sum())
-        log_mass -= 2.0 * self._rate * float(reach.sum())
-        log_mass += TYPICAL_SAVING * m * min(1.0, self._rate * nearest) - GUESS_MARGIN
-        if n < 2 * nearest * m:
-            log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
-        return self._window_for(log_mass)
-
-    def _window_for(self, log_mass: float) -> int:
-        """Smallest W whose certificate holds if the windows hold at least this mass."""
-        needed = (CERTIFICATE + self._log_volume - log_mass) / (2.0 * self._rate)
-        return math.ceil(min(needed, self._order.n + 1.0))
-
     def _needed_window(self) -> int:
-        return 0 if self._covered else self._window_for(self._log_inside)
+        if self._covered:
+            return 0
+        return _window_for(self._order, self._rate, self._log_volume - self._log_inside)
 
     def _run(self, window: int) -> None:
         """Forward pass inside windows |r - Q_j| <= window; no rows if one holds no interval."""
@@ -273,6 +245,50 @@ class PathLaw:
             pieces, (hi - ends)[place].astype(np.uintp), hi[place].astype(np.uintp)
         )
         return part.log_total - self.log_normalizer
+
+
+def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
+    """A guess at W from a few order statistics; a wrong one costs a second pass, no more.
+
+    Paths within `reach` of every target deviate by at most 2 reach per level, and weigh at least
+    the product of the spans times exp(-c deviation). Where reach is about 1/c, most of them
+    deviate less: by TYPICAL_SAVING / c per level.
+    """
+    n, m = order.n, q.size
+    if (n + 1) * m <= SMALL_PROBLEM:  # empty samples among them
+        return n
+    nearest = max(1, math.ceil(min(1.0 / rate, n + 1.0)))
+    reach = np.full(m, nearest)
+    while True:
+        log_spans = order.log_spans(intervals_kernel.probes(q, n, reach))
+        log_mass = float(log_spans.sum())
+        if log_mass > -math.inf or reach.max() > n:
+            break
+        reach[np.isneginf(log_spans)] *= 2  # tied: look farther out, but only there
+    if log_mass == -math.inf:
+        log_spans[np.isneginf(log_spans)] = math.log(order.extent / (n + 2.0))
+        log_mass = float(log_spans.sum())
+    log_mass -= 2.0 * rate * float(reach.sum())
+    log_mass += TYPICAL_SAVING * m * min(1.0, rate * nearest) - GUESS_MARGIN
+    if n < 2 * nearest * m:
+        log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
+    return _window_for(order, rate, order.log_volume(m) - log_mass)
+
+
+def _window_for(order: Order, rate: float, log_excess: float) -> int:
+    """Smallest W whose certificate holds, where the windows hold exp(-log_excess) of V."""
+    return math.ceil(min((CERTIFICATE + log_excess) / (2.0 * rate), order.n + 1.0))
+
+
+def prepare(order: SelectedOrder, q: NDArray[np.float64], rates: NDArray[np.float64]) -> None:
+    """Collect the windows that laws of single levels will ask for: all in one pass."""
+    first, last = [], []
+    for level, rate in zip(q[:, None], rates.tolist(), strict=True):
+        window = first_window(order, level, rate)
+        ends = intervals_kernel.windows(level, order.n, window)
+        first.append(int(ends[0][0]))
+        last.append(int(ends[1][0]))
+    order.prepare(np.array(first), np.array(last) - np.array(first) + 1)
 
 
 def _log_add(a: float, b: float) -> float:

@@ -46,6 +46,7 @@ from dpq_fast._checks import (
     check_count,
     check_delta,
     check_epsilon,
+    check_flag,
     check_max_contributions,
     check_neighbors,
     check_nonnegative,
@@ -123,6 +124,53 @@ def joint_exp_rate(
     """
     k = check_max_contributions(max_contributions)
     return check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
+
+
+# --- Groups ---------------------------------------------------------------------------------------
+
+
+def quantile_by_rate(
+    q: NDArray[np.float64],
+    epsilon: float,
+    neighbors: str,
+    max_contributions: int = 1,
+    public_by: bool = False,
+) -> float:
+    r"""Rate c of JointExp in each group of `quantile_by`, for `epsilon` in total.
+
+    Parameters
+    ----------
+    q : ndarray of float64, shape (m,)
+        Distinct levels in [0, 1], ascending.
+    epsilon : float
+        Range bound of the whole call, per person.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person, in any groups.
+    public_by : bool, default False
+        Whether the keys are public, so that "swap" does not change them.
+
+    Returns
+    -------
+    float
+        With :math:`\Delta_{\pm}` the add-remove sensitivity (`joint_exp_sensitivity`):
+        :math:`\epsilon / (2 \Delta_{\pm} k)` for "add-remove"; half of that for "swap";
+        :math:`\epsilon / (2 \cdot 2 k)` for "swap" with public keys.
+
+    Notes
+    -----
+    The groups' draws are independent, so the log ratio of the call is a sum over the groups that
+    differ, and the ranges add up. One record added or removed changes one group: range
+    :math:`2 c \Delta_{\pm}`. One replaced may leave a group and enter another: twice that. If it
+    stays (or the keys are public), the range is :math:`2 c \cdot 2`, which is no more, since
+    :math:`\Delta_{\pm} \ge 1`: of at least two gaps, one is at most 1/2. Records left out (NaN,
+    keys of no group) make an addition or a removal of a replacement. k records are a chain of k
+    such changes.
+    """
+    if check_neighbors(neighbors) == "swap" and not public_by:
+        return joint_exp_rate(q, epsilon, "add-remove", max_contributions) / 2.0
+    return joint_exp_rate(q, epsilon, neighbors, max_contributions)
 
 
 # --- IndExp ---------------------------------------------------------------------------------------
@@ -749,10 +797,38 @@ def _ind_exp_guarantee(
     return Guarantee(epsilon, delta, rho, bounded_range, neighbors, composition)
 
 
+def _quantile_by_guarantee(
+    *,
+    q: Any = None,
+    epsilon: float,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    public_by: bool = False,
+) -> Guarantee:
+    r"""Independent exponential mechanisms, of which one record changes one or two.
+
+    See `quantile_by_rate` for the ranges. A person's records change group g by range r_g, and
+    rho is the sum of :math:`r_g^2/8` [CR21, BS16]. A record adds to the vector of the r_g: one
+    entry s where it stays in its group, two entries b where it moves. The length of a sum of k
+    such vectors is at most k times that of the longest: :math:`\rho = k^2 \max(s^2, 2 b^2)/8`.
+    For "swap" with private keys, :math:`k b = \epsilon/2` and
+    :math:`k s = \epsilon/\Delta_{\pm}`; otherwise no record moves, and :math:`k s = \epsilon`.
+    """
+    check_max_contributions(max_contributions)
+    epsilon = check_epsilon(epsilon)
+    public_by = check_flag("public_by", public_by)
+    share = 1.0
+    if check_neighbors(neighbors) == "swap" and not public_by and q is not None:
+        levels = q if isinstance(q, Levels) else Levels(q)
+        share = max(0.5, joint_exp_sensitivity(levels.values, "add-remove") ** -2.0)
+    return Guarantee(epsilon, 0.0, share * epsilon * epsilon / 8.0, epsilon, neighbors, "parallel")
+
+
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
 _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "joint_exp": _joint_exp_guarantee,
     "ind_exp": _ind_exp_guarantee,
+    "quantile_by": _quantile_by_guarantee,
 }
 
 
@@ -761,7 +837,7 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
 
     Parameters
     ----------
-    method : {"joint_exp", "ind_exp"}
+    method : {"joint_exp", "ind_exp", "quantile_by"}
         Name of the mechanism's public function.
     **parameters
         As given to that function: `q` (for "ind_exp"), exactly one of `epsilon` and `rho`,
@@ -776,6 +852,9 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
         "ind_exp": (`epsilon`, `delta`) for m distinct levels of range e each
         (`ind_exp_epsilon_each`); also :math:`\rho = m e^2/8` and range m e, which is `epsilon`
         where ``delta=0``.
+        "quantile_by": pure `epsilon` for all groups together, which is also the range;
+        :math:`\rho = \epsilon^2/8`, for "swap" with private keys and `q` given as little as half
+        of it. Takes `public_by`, but no `rho` and no `delta`.
 
     Raises
     ------

@@ -37,6 +37,7 @@ def quantile(
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    workers: int = 1,
     **method_options: Any,
 ) -> Any:
     """Release private quantiles of a numeric column.
@@ -69,6 +70,8 @@ def quantile(
         Charged with the release; refuses before `x` is touched.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system.
+    workers : int, default 1
+        Threads for going through a long `x`, as in `scipy.fft`; the answer does not depend on it.
     **method_options
         Further arguments of the method, such as ``kernel=`` of "joint_exp".
 
@@ -108,6 +111,7 @@ def quantile(
         max_contributions=max_contributions,
         accountant=accountant,
         rng=rng,
+        workers=workers,
         **method_options,
     )
     if chosen == "joint_exp":

@@ -6,7 +6,7 @@ decides whether or what is raised, and no message holds a number taken from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,27 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import lattice as kernel
+from dpq_fast.chunks import CONVERTED, Chunks
+from dpq_fast.histogram import Bins
 from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64
-from dpq_fast.order import Order, RunsOrder, SortedOrder, dithered
+from dpq_fast.order import Dither, Order, RunsOrder, SortedOrder, dithered
 from dpq_fast.rng import default_rng
+from dpq_fast.selection import PROBED, Buckets, SelectedOrder
 
-# Lattices up to this many points, or a few per record, are counted by bin instead of sorted.
-SMALL_LATTICE = 2**16
+# Columns up to this many records are sorted where they are not in order; longer ones are gone
+# through, and only windows of ranks are sorted.
+SORTED_RECORDS = 2**16
+# A lattice is counted point by point up to this many points, or this many per record (but with at
+# most the last many counters); else its points are treated like other values.
+FEW_POINTS, POINTS_PER_RECORD, MANY_POINTS = 2**10, 4, 2**22
 
 
 class Sample:
     """Records of one numeric column, clamped to bounds and in order, ready for any mechanism.
 
-    A sample keeps the records (sorted, or as distinct values with counts); it is private. Make one
-    with `Sample.of` and pass it to several releases in place of the column.
+    A sample keeps the records, or what it takes to go through them again; it is private. Make one
+    with `Sample.of` or `Sample.from_batches` and pass it to several releases in place of the
+    column.
 
     Attributes
     ----------
@@ -36,17 +44,17 @@ class Sample:
         The public lattice of outputs; None for the continuous mechanism.
     """
 
-    __slots__ = ("_counts", "_values", "bounds", "lattice")
+    __slots__ = ("_make_order", "_records", "bounds", "lattice")
 
     def __init__(
         self,
-        values: NDArray,
-        counts: NDArray[np.int64] | None,
+        make_order: Callable[[Any], Order],
+        records: Chunks | tuple[NDArray, NDArray[np.int64]],
         lattice: Lattice | None,
         bounds: tuple[float, float],
     ) -> None:
-        self._values = values
-        self._counts = counts
+        self._make_order = make_order
+        self._records = records  # to be gone through, or values and counts
         self.lattice = lattice
         self.bounds = bounds
 
@@ -61,6 +69,7 @@ class Sample:
         counts: Any = None,
         assume_sorted: bool = False,
         nan_policy: str = "omit",
+        workers: int = 1,
     ) -> Sample:
         """Check, clamp and order a column.
 
@@ -85,6 +94,9 @@ class Sample:
             meaningless and its privacy lost, but memory stays safe. Public.
         nan_policy : {"omit", "raise"}, default "omit"
             "omit" leaves NaN and null out, record by record; "raise" states that there are none.
+        workers : int, default 1
+            Number of threads for going through long columns; negative numbers count back from
+            the number of CPUs. The sample does not depend on it.
 
         Returns
         -------
@@ -101,11 +113,13 @@ class Sample:
 
         Notes
         -----
-        **Cost.** O(n) for sorted floats and small lattices, O(n log n) otherwise. A sorted array
-        without NaN is not copied.
+        **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
+        but the windows of a release if `x` is sorted. `x` must not change while the sample is in
+        use.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
+        threads = _checks.check_workers(workers)
         if isinstance(x, Sample):
             if bounds is not None and _checks.check_bounds(bounds) != x.bounds:
                 raise ValueError(
@@ -121,23 +135,144 @@ class Sample:
         bounds = _checks.check_bounds(bounds)
         values, integer_type = as_column(x)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
-        weights = None if counts is None else check_counts(counts, values.size)
-        if weights is None and not (lattice and lattice.bits):
-            return cls(_in_order(values, assume_sorted, nan_policy), None, lattice, bounds)
-        values, weights = _without_nan(values, weights, nan_policy)
-        if lattice is None:
-            coarse = np.clip(as_float64(values), *bounds)
+        chunks = Chunks.of_array(values, threads)
+        if counts is not None:
+            weights = check_counts(counts, values.size)
+            make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
+            return cls(make_order, (values, weights), lattice, bounds)
+        if lattice is not None and lattice.bits:
+            make_order = _of_points(
+                chunks, values.size, lattice, bounds, nan_policy, _probe(values)
+            )
         else:
-            coarse = lattice.encode(values)
-        return cls(*_runs(coarse, weights, lattice), lattice, bounds)
+            make_order = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
+        return cls(make_order, chunks, lattice, bounds)
+
+    @classmethod
+    def from_batches(
+        cls,
+        source: Any,
+        bounds: tuple[float, float],
+        *,
+        column: str | None = None,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        nan_policy: str = "omit",
+        workers: int = 1,
+        progress: bool = False,
+    ) -> Sample:
+        """A sample of records that come in batches, and need not fit in memory.
+
+        Parameters
+        ----------
+        source : callable or Arrow dataset, table or Parquet file
+            ``source()`` gives a fresh iterator of batches at every call: one-dimensional columns
+            as for `Sample.of`, always the same records. Or an object with ``to_batches`` or
+            ``iter_batches``, as `pyarrow.dataset.Dataset`, `pyarrow.Table` and
+            `pyarrow.parquet.ParquetFile` have, with `column`.
+        bounds, resolution, dither, nan_policy, workers
+            As in `Sample.of`. The type that chooses the lattice is that of the first batch.
+        column : str, optional
+            Name of the column of an Arrow source.
+        progress : bool, default False
+            Show a progress bar (tqdm) during the first pass.
+
+        Returns
+        -------
+        Sample
+
+        Raises
+        ------
+        TypeError
+            If `source` is none of these, or a batch is not of a real numeric type, or not of the
+            first one's kind.
+        ValueError
+            If a public argument breaks its rule, NaN is there against ``nan_policy="raise"``, or
+            (here or in a release) the source turns out to give other records at a later pass.
+        ImportError
+            If `progress` is asked for without tqdm.
+
+        Notes
+        -----
+        **Cost.** One pass here and about one in each release, of O(records); memory for one batch
+        and the windows of ranks. The first batch is asked for once more, to see its type.
+        """
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        threads = _checks.check_workers(workers)
+        bounds = _checks.check_bounds(bounds)
+        batches = _batches_of(source, column)
+        first, integer_type = next(map(as_column, batches()), (np.empty(0), False))
+        lattice = Lattice.of(bounds, resolution, dither, integer_type)
+
+        def columns() -> Iterator[NDArray]:
+            for values, integers in map(as_column, batches()):
+                if integers != integer_type:
+                    raise TypeError("every batch must be of the first one's type")
+                yield values
+
+        chunks = Chunks(columns, threads, _bar() if progress else None)
+        probe = _probe(first)
+        if lattice is not None and lattice.bits:
+            make_order = _of_points(chunks, MANY_POINTS, lattice, bounds, nan_policy, probe)
+        else:
+            make_order = _selected(chunks, lattice, bounds, nan_policy, probe)
+        return cls(make_order, chunks, lattice, bounds)
 
     def order(self, dither_rng: Any = None) -> Order:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
-        if self._counts is None:
-            return SortedOrder(self._values, self.lattice, self.bounds)
-        if self.lattice is not None and self.lattice.bits:
-            return dithered(self._values, self._counts, self.lattice, default_rng(dither_rng))
-        return RunsOrder(self._values, self._counts, self.lattice, self.bounds)
+        return self._make_order(dither_rng)
+
+    def histogram(self, bins: Any) -> NDArray[np.int64]:
+        """Exact counts by bin, by one pass. Private: a part of mechanisms, not a release.
+
+        Parameters
+        ----------
+        bins : int or array_like of float
+            A number of equal bins between the bounds, or ascending edges. Public. Bin k is
+            [e_k, e_{k+1}), the last one closed; records are clamped to the bounds and counted in
+            the end bins where they are beyond the edges.
+
+        Returns
+        -------
+        ndarray of int64, shape (B,)
+        """
+        chosen = Bins.uniform(*self.bounds, bins) if np.ndim(bins) == 0 else Bins.of(bins)
+        return self._counted(chosen)
+
+    def geometric_counts(
+        self, beta: float, lower: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Exact counts between the thresholds beta^i + lower - 1, by one pass. Private.
+
+        Parameters
+        ----------
+        beta : float
+            Ratio of one threshold to the one before, above 1. Public.
+        lower : float
+            Records below count as it. Public.
+
+        Returns
+        -------
+        thresholds : ndarray of float64, shape (I + 1,)
+            From `lower` on, as far as float64 reaches or the upper bound asks.
+        counts : ndarray of int64, shape (I + 1,)
+            Records with thresholds[i] <= x < thresholds[i + 1]; the last count has no end.
+        """
+        high = self.bounds[1]
+        upper = high if high > lower else None
+        chosen = Bins.geometric(beta, lower, upper)
+        return chosen.edges, self._counted(chosen)
+
+    def _counted(self, bins: Bins) -> NDArray[np.int64]:
+        """Records, clamped to the bounds, by bin."""
+        if isinstance(self._records, tuple):
+            values, weights = self._records
+            return bins.count(np.clip(as_float64(values), *self.bounds), weights)
+        totals = self._records.fold(
+            bins.zeros,
+            lambda total, piece: bins.count(np.clip(piece, *self.bounds), out=total),
+        )
+        return np.sum(totals, axis=0)
 
     def decode(self, points: NDArray) -> NDArray[np.float64]:
         """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
@@ -242,31 +377,94 @@ def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
     return weights.astype(np.int64)
 
 
-def _without_nan(
-    values: NDArray, weights: NDArray[np.int64] | None, nan_policy: str
-) -> tuple[NDArray, NDArray[np.int64] | None]:
-    if values.dtype.kind == "f":
-        missing = np.isnan(values)
-        if missing.any():
+def _of_array(
+    values: NDArray,
+    chunks: Chunks,
+    lattice: Lattice | None,
+    bounds: tuple[float, float],
+    assume_sorted: bool,
+    nan_policy: str,
+) -> Callable[[Any], Order]:
+    """Records of one array, as they are; sorted only if there are few."""
+    if not (assume_sorted or _ascends(values)):
+        if values.size > SORTED_RECORDS:
+            return _selected(chunks, lattice, bounds, nan_policy, _probe(values))
+        values = np.sort(values)
+    if values.size and values[-1] != values[-1]:  # NaN sorts to the end
+        _refuse_nan(nan_policy)
+        values = values[: np.searchsorted(values, np.nan)]
+    return lambda dither_rng: SortedOrder(values, lattice, bounds)
+
+
+def _selected(
+    chunks: Chunks,
+    lattice: Lattice | None,
+    bounds: tuple[float, float],
+    nan_policy: str,
+    probe: NDArray,
+) -> Callable[[Any], Order]:
+    """Records that are gone through: a first pass here."""
+    buckets = Buckets(chunks, *bounds, probe)
+    if buckets.missing:
+        _refuse_nan(nan_policy)
+    return lambda dither_rng: SelectedOrder(chunks, buckets, lattice, bounds)
+
+
+def _of_points(
+    chunks: Chunks,
+    most_records: int,
+    lattice: Lattice,
+    bounds: tuple[float, float],
+    nan_policy: str,
+    probe: NDArray,
+) -> Callable[[Any], Order]:
+    """Records on a lattice with dither bits: counted point by point, or gone through."""
+    few = max(FEW_POINTS, min(POINTS_PER_RECORD * most_records, MANY_POINTS))
+    if lattice.points <= few:
+        totals = chunks.fold(
+            lambda: np.zeros(lattice.points + 1, dtype=np.int64), lattice.count, lattice.step == 1.0
+        )
+        total = np.sum(totals, axis=0)
+        if total[-1]:
             _refuse_nan(nan_policy)
-            values = values[~missing]
-            weights = None if weights is None else weights[~missing]
-    return values, weights
+        present = np.flatnonzero(total[:-1])
+        counts = total[present]
+        return lambda dither_rng: dithered(present, counts, lattice, default_rng(dither_rng))
+    points = chunks.map(lattice.encode_records)
+    buckets = Buckets(points, 0.0, lattice.points - 1.0, lattice.encode_records(probe))
+    if buckets.missing:
+        _refuse_nan(nan_policy)
+    return lambda dither_rng: SelectedOrder(
+        points, buckets, lattice, bounds, Dither(lattice.bits, default_rng(dither_rng))
+    )
+
+
+def _of_counts(
+    values: NDArray,
+    weights: NDArray[np.int64],
+    lattice: Lattice | None,
+    bounds: tuple[float, float],
+    nan_policy: str,
+) -> Callable[[Any], Order]:
+    """Records given as values and counts."""
+    values = as_float64(values)
+    missing = np.isnan(values)
+    if missing.any():
+        _refuse_nan(nan_policy)
+        values, weights = values[~missing], weights[~missing]
+    records = np.clip(values, *bounds) if lattice is None else lattice.encode(values)
+    distinct, place = np.unique(records, return_inverse=True)
+    totals = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(totals, place, weights)
+    distinct, totals = distinct[totals > 0], totals[totals > 0]
+    if lattice is not None and lattice.bits:
+        return lambda dither_rng: dithered(distinct, totals, lattice, default_rng(dither_rng))
+    return lambda dither_rng: RunsOrder(distinct, totals, lattice, bounds)
 
 
 def _refuse_nan(nan_policy: str) -> None:
     if nan_policy == "raise":
         raise ValueError("x must not contain NaN with nan_policy='raise'")
-
-
-def _in_order(values: NDArray, assume_sorted: bool, nan_policy: str) -> NDArray:
-    """The values ascending and without NaN; not copied where they are so already."""
-    if not (assume_sorted or _ascends(values)):
-        values = np.sort(values)
-    if values.size and values[-1] != values[-1]:  # NaN
-        _refuse_nan(nan_policy)
-        values = values[: np.searchsorted(values, np.nan)]  # NaN sorts to the end
-    return values
 
 
 def _ascends(values: NDArray) -> bool:
@@ -279,24 +477,42 @@ def _ascends(values: NDArray) -> bool:
     ):
         return kernel.is_sorted(values)
     with np.errstate(invalid="ignore"):  # signaling NaN
-        return bool((values[:-1] <= values[1:]).all())
+        for start in range(0, values.size - 1, CONVERTED):
+            piece = values[start : start + CONVERTED + 1]
+            if not (piece[:-1] <= piece[1:]).all():
+                return False
+    return True
 
 
-def _runs(
-    values: NDArray, weights: NDArray[np.int64] | None, lattice: Lattice | None
-) -> tuple[NDArray, NDArray[np.int64]]:
-    """Distinct values, ascending, and how many records are at each."""
-    if lattice is not None and lattice.points <= max(SMALL_LATTICE, 4 * values.size):
-        if weights is None:
-            totals = np.bincount(values, minlength=1)
-        else:
-            totals = np.zeros(lattice.points, dtype=np.int64)
-            np.add.at(totals, values, weights)
-        present = np.flatnonzero(totals)
-        return present, totals[present].astype(np.int64, copy=False)
-    if weights is None:
-        return np.unique(values, return_counts=True)
-    distinct, place = np.unique(values, return_inverse=True)
-    totals = np.zeros(distinct.size, dtype=np.int64)
-    np.add.at(totals, place, weights)
-    return distinct[totals > 0], totals[totals > 0]
+def _probe(values: NDArray) -> NDArray[np.float64]:
+    """Some of the values, evenly over the array."""
+    return as_float64(values[:: max(1, values.size // PROBED)])
+
+
+def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
+    """A factory of batches: the source itself, or the column of an Arrow source."""
+    for method in ("to_batches", "iter_batches"):
+        if hasattr(source, method):
+            if not isinstance(column, str):
+                raise TypeError(f"column must name a column of the source, got {column!r}")
+            give = getattr(source, method)
+            # a table gives all its columns, which costs it nothing; the others can choose
+            chosen = {} if hasattr(source, "select") else {"columns": [column]}
+            return lambda: (batch.column(column) for batch in give(**chosen))
+    if not callable(source):
+        raise TypeError(
+            "source must be callable, or have to_batches or iter_batches, "
+            f"got {type(source).__name__}"
+        )
+    if column is not None:
+        raise ValueError("column must be left out for a callable source")
+    return source
+
+
+def _bar() -> Callable[[Iterable], Iterable]:
+    """A progress bar over batches."""
+    try:
+        from tqdm import tqdm
+    except ModuleNotFoundError:
+        raise ImportError("progress=True needs tqdm: pip install 'dpq_fast[progress]'") from None
+    return lambda batches: tqdm(batches, desc="first pass", unit=" batches")

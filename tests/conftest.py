@@ -103,7 +103,9 @@ def fast_ind_law(
 
 def _empty_sample(lattice: Lattice) -> Sample:
     """Enough of a sample to translate outputs."""
-    return Sample(np.empty(0), None, lattice, (lattice.low, lattice.high))
+    bounds = (lattice.low, lattice.high)
+    empty = SortedOrder(np.empty(0), lattice, bounds)
+    return Sample(lambda dither_rng: empty, (np.empty(0), np.empty(0, int)), lattice, bounds)
 
 
 def tabulate(law: Any, points: int, m: int) -> enumeration.Law:

@@ -17,7 +17,15 @@ from scipy import stats
 
 from dpq_fast import order as order_module
 from dpq_fast.lattice import Lattice
-from dpq_fast.order import Order, RunsOrder, SortedOrder, dithered, fair_binomial, log_fair_binomial
+from dpq_fast.order import (
+    Dither,
+    Order,
+    RunsOrder,
+    SortedOrder,
+    dithered,
+    fair_binomial,
+    log_fair_binomial,
+)
 
 BOUNDS = (0.0, 9.0)
 
@@ -129,7 +137,11 @@ def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
 def test_split_of_a_huge_block_finds_its_middle():
     """Of 10^8 uniform offsets the middle one is 2^23 +- 2^24 / 10^4, to 10 deviations."""
     order = RunsOrder(
-        np.array([4]), np.array([10**8]), lattice_of(10, bits=24), BOUNDS, np.random.default_rng(1)
+        np.array([4]),
+        np.array([10**8]),
+        lattice_of(10, bits=24),
+        BOUNDS,
+        Dither(24, np.random.default_rng(1)),
     )
     middle = 5 * 10**7
     found = listed(order, [middle], [middle + 100])
@@ -157,7 +169,7 @@ def test_rank_of_counts_the_records_below(records, shift):
             counts,
             lattice_of(10, bits=2),
             BOUNDS,
-            np.random.default_rng(0),
+            Dither(2, np.random.default_rng(0)),
         ),
     ]
     for point in range(10):
@@ -203,7 +215,7 @@ def test_log_spans_are_the_distances_of_order_statistics(records, data):
     ):
         np.testing.assert_allclose(np.exp(order.log_spans(places)), expected, rtol=1e-15)
     rng = np.random.default_rng(0)
-    order = RunsOrder(values, counts, lattice_of(10, bits=2), BOUNDS, rng)
+    order = RunsOrder(values, counts, lattice_of(10, bits=2), BOUNDS, Dither(2, rng))
     assert (np.abs(np.exp(order.log_spans(places)) - 4.0 * expected) <= 4.0).all()
 
 

@@ -115,7 +115,7 @@ def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
     lattice = Lattice.of((-100.0, 100.0), None, None, False)
     order, q = SortedOrder(x, lattice, (-100.0, 100.0)), np.array([0.3, 0.6])
     expected = PathLaw(order, q, 0.25)
-    monkeypatch.setattr(PathLaw, "_first_window", lambda self: 1)
+    monkeypatch.setattr(path_law, "first_window", lambda order, q, rate: 1)
     widened = PathLaw(order, q, 0.25)
     assert widened._log_escape <= -path_law.CERTIFICATE
     assert widened.log_normalizer == pytest.approx(expected.log_normalizer, abs=1e-11)

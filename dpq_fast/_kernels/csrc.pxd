@@ -1,7 +1,7 @@
 """Declarations of csrc/*.h; the headers are the contracts."""
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from numpy.random cimport bitgen_t
 
 
@@ -25,7 +25,36 @@ cdef extern from "lattice.h" nogil:
     void dpq_lattice_encode(size_t n, const double *value, double low, double high,
                             double per_unit, double step, int64_t first, int64_t points,
                             int64_t *point)
+    void dpq_lattice_count(size_t n, const double *value, double low, double high,
+                           double per_unit, double step, int64_t first, int64_t points,
+                           int64_t *count)
+    void dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
+                                    int64_t *count)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
+
+cdef extern from "select.h" nogil:
+    ctypedef struct dpq_select_map:
+        double low
+        double high
+        int linear
+        double origin
+        double scale
+        int64_t base
+        int shift
+        int64_t buckets
+
+    int64_t dpq_select_key(double value)
+    void dpq_select_count(const dpq_select_map *map, size_t n, const double *value,
+                          int64_t *count)
+    double dpq_select_value(int64_t key)
+    double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
+    int64_t dpq_select_bucket(const dpq_select_map *map, double value)
+    void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,
+                           const int32_t *shift, int64_t parts, size_t n, const double *value,
+                           int64_t *count)
+    size_t dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
+                              const int64_t *key_lo, const int64_t *key_hi, size_t n,
+                              const double *value, size_t room, double *out)
 
 cdef extern from "intervals.h" nogil:
     size_t dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,
@@ -104,3 +133,78 @@ cdef extern from "path.h" nogil:
     void dpq_path_points_continuous(size_t m, size_t size, const size_t *path,
                                     const double *left, const double *width, bitgen_t *rng,
                                     double *point)
+
+cdef extern from "histogram.h" nogil:
+    ctypedef struct dpq_histogram:
+        size_t edges
+        const double *edge
+        double low
+        double base
+        double scale
+        int logarithmic
+        int shift
+        uint32_t last
+        uint32_t *start
+        double cap
+        uint64_t first
+        size_t most
+
+    void dpq_histogram_prepare(dpq_histogram *h)
+    void dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value,
+                             const int64_t *weight, int64_t *count)
+    size_t dpq_histogram_powers(double base, size_t size, double *power)
+
+cdef extern from "groups.h" nogil:
+    size_t DPQ_GROUPS_CHUNK
+
+    ctypedef struct dpq_groups_keys:
+        int64_t lowest
+        uint64_t span
+        const int32_t *table
+
+    ctypedef struct dpq_groups_law:
+        size_t levels
+        const double *q
+        double rate
+        double low
+        double high
+        int lattice
+        double per_unit
+        double step
+        int64_t first
+        int64_t points
+        int bits
+
+    ctypedef struct dpq_groups_work:
+        int64_t *point
+        int64_t *spare
+        int64_t *rank
+        int64_t *left
+        double *width
+        double *number
+        double *edge
+        double *A
+        double *H
+        double *race
+        int64_t *exponent
+        int64_t *whole
+        double *part
+        size_t *lo
+        size_t *hi
+        size_t *row
+        size_t *path
+        dpq_decay *decay
+        dpq_scan_level *level
+
+    void dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key,
+                          int64_t *count)
+    int64_t dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key,
+                               const double *value, int64_t *place, const int64_t *end,
+                               double *grouped, uint16_t *member)
+    void dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
+                          int64_t *start, double *ordered)
+    size_t dpq_groups_room(size_t n)
+    int64_t *dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
+    dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
+                                  const double *value, const dpq_groups_work *work,
+                                  bitgen_t *rng, size_t *next, int64_t *point, double *number)

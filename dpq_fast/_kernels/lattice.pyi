@@ -11,3 +11,16 @@ def encode(
     points: int,
 ) -> NDArray[np.int64]: ...
 def is_sorted(value: NDArray[np.float64]) -> bool: ...
+def count(
+    value: NDArray[np.float64],
+    low: float,
+    high: float,
+    per_unit: float,
+    step: float,
+    first: int,
+    points: int,
+    total: NDArray[np.int64],
+) -> None: ...
+def count_integers(
+    value: NDArray[np.int64], first: int, points: int, total: NDArray[np.int64]
+) -> None: ...

@@ -4,6 +4,8 @@ import numpy as np
 
 from dpq_fast._kernels.buffers cimport integers
 from dpq_fast._kernels.csrc cimport (
+    dpq_lattice_count,
+    dpq_lattice_count_integers,
     dpq_lattice_encode,
     dpq_lattice_is_sorted,
     int64_t,
@@ -24,6 +26,30 @@ def encode(const double[::1] value not None, double low, double high, double per
         with nogil:
             dpq_lattice_encode(n, &value[0], low, high, per_unit, step, first, points, out)
     return point
+
+
+def count(const double[::1] value not None, double low, double high, double per_unit,
+          double step, int64_t first, int64_t points, int64_t[::1] total not None):
+    """Add to `total`, of length points + 1, how many values are at each point; NaN comes last."""
+    cdef size_t n = value.shape[0]
+
+    if total.shape[0] != points + 1:
+        raise ValueError("total must have one entry for each point, and one more")
+    if n > 0:
+        with nogil:
+            dpq_lattice_count(n, &value[0], low, high, per_unit, step, first, points, &total[0])
+
+
+def count_integers(const int64_t[::1] value not None, int64_t first, int64_t points,
+                   int64_t[::1] total not None):
+    """Add to `total`, of length points + 1, how many values are at each integer."""
+    cdef size_t n = value.shape[0]
+
+    if total.shape[0] != points + 1:
+        raise ValueError("total must have one entry for each point, and one more")
+    if n > 0:
+        with nogil:
+            dpq_lattice_count_integers(n, &value[0], first, points, &total[0])
 
 
 def is_sorted(const double[::1] value not None):

@@ -1,0 +1,338 @@
+#include "groups.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "intervals.h"
+#include "lattice.h"
+
+#define NETWORK 8 /* points that one sorting network sorts */
+
+/* Group of a key, or -1. */
+static int64_t
+group_of(const dpq_groups_keys *keys, int64_t key)
+{
+    uint64_t entry = (uint64_t)key - (uint64_t)keys->lowest; /* below `lowest`: wraps to a large one */
+
+    if (entry >= keys->span) {
+        return -1;
+    }
+    return keys->table ? keys->table[entry] : (int64_t)entry;
+}
+
+void
+dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key, int64_t *count)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t group = group_of(keys, key[i]);
+
+        if (group >= 0) {
+            count[group / DPQ_GROUPS_CHUNK]++;
+        }
+    }
+}
+
+int64_t
+dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key, const double *value,
+                   int64_t *place, const int64_t *end, double *grouped, uint16_t *member)
+{
+    int64_t missing = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t group = group_of(keys, key[i]);
+
+        if (group >= 0) {
+            int64_t chunk = group / DPQ_GROUPS_CHUNK, at = place[chunk];
+
+            if (at < end[chunk]) {
+                grouped[at] = value[i];
+                member[at] = (uint16_t)(group % DPQ_GROUPS_CHUNK);
+                place[chunk] = at + 1;
+                missing += isnan(value[i]) != 0;
+            }
+        }
+    }
+    return missing;
+}
+
+void
+dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
+                 int64_t *start, double *ordered)
+{
+    int64_t total = 0;
+
+    memset(start, 0, (groups + 1) * sizeof *start);
+    for (size_t i = 0; i < n; i++) {
+        start[member[i] + 1] += !isnan(value[i]);
+    }
+    /* start[g + 1] is where group g's next row goes, and so in the end where group g + 1 starts */
+    for (size_t g = 1; g <= groups; g++) {
+        int64_t size = start[g];
+
+        start[g] = total;
+        total += size;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!isnan(value[i])) {
+            ordered[start[member[i] + 1]++] = value[i];
+        }
+    }
+}
+
+/* Sorting: 2^k runs of one length, at most NETWORK, by a network; then merged pairwise. What fills
+ * up the last runs is the largest integer. */
+
+static size_t
+runs_of(size_t n)
+{
+    size_t runs = 1;
+
+    while (runs * NETWORK < n) {
+        runs *= 2;
+    }
+    return runs;
+}
+
+size_t
+dpq_groups_room(size_t n)
+{
+    size_t runs = runs_of(n);
+
+    return runs * ((n + runs - 1) / runs);
+}
+
+static void
+exchange(int64_t *a, int64_t *b)
+{
+    int64_t low = *a < *b ? *a : *b, high = *a < *b ? *b : *a;
+
+    *a = low;
+    *b = high;
+}
+
+/* Sort up to NETWORK points: 19 exchanges, the fewest possible for 8. */
+static void
+sort_run(size_t n, int64_t *point)
+{
+    int64_t x[NETWORK];
+
+    for (size_t i = 0; i < NETWORK; i++) {
+        x[i] = i < n ? point[i] : INT64_MAX;
+    }
+    exchange(x + 0, x + 2), exchange(x + 1, x + 3), exchange(x + 4, x + 6), exchange(x + 5, x + 7);
+    exchange(x + 0, x + 4), exchange(x + 1, x + 5), exchange(x + 2, x + 6), exchange(x + 3, x + 7);
+    exchange(x + 0, x + 1), exchange(x + 2, x + 3), exchange(x + 4, x + 5), exchange(x + 6, x + 7);
+    exchange(x + 2, x + 4), exchange(x + 3, x + 5);
+    exchange(x + 1, x + 4), exchange(x + 3, x + 6);
+    exchange(x + 1, x + 2), exchange(x + 3, x + 4), exchange(x + 5, x + 6);
+    for (size_t i = 0; i < n; i++) {
+        point[i] = x[i];
+    }
+}
+
+/* Merge two runs of `length` from both ends at once: either end stops after `length` points, before
+ * it could leave a run. */
+static void
+merge(size_t length, const int64_t *run, int64_t *merged)
+{
+    size_t a = 0, b = length, c = length - 1, d = 2 * length - 1;
+
+    for (size_t i = 0; i < length; i++) {
+        int64_t low = run[a], low_b = run[b], high = run[d], high_c = run[c];
+        size_t from_b = low_b < low, from_c = high_c > high;
+
+        merged[i] = from_b ? low_b : low;
+        b += from_b;
+        a += 1 - from_b;
+        merged[2 * length - 1 - i] = from_c ? high_c : high;
+        c -= from_c; /* below 0 only after the last read */
+        d -= 1 - from_c;
+    }
+}
+
+int64_t *
+dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
+{
+    size_t runs = runs_of(n), length = (n + runs - 1) / runs, room = runs * length;
+
+    for (size_t i = n; i < room; i++) {
+        point[i] = INT64_MAX;
+    }
+    for (size_t i = 0; i < room; i += length) {
+        sort_run(length, point + i);
+    }
+    for (; length < room; length *= 2) {
+        int64_t *swap = point;
+
+        for (size_t i = 0; i < room; i += 2 * length) {
+            merge(length, point + i, spare + i);
+        }
+        point = spare;
+        spare = swap;
+    }
+    return point;
+}
+
+/* point = point 2^s + U{0, ..., 2^s - 1}, as many at a time as one random word has bits for. */
+static void
+dither(size_t n, int64_t *point, int bits, bitgen_t *rng)
+{
+    uint64_t word = 0, mask = ((uint64_t)1 << bits) - 1;
+    int left = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (left < bits) {
+            word = rng->next_uint64(rng->state);
+            left = 64;
+        }
+        point[i] = (int64_t)(((uint64_t)point[i] << bits) | (word & mask));
+        word >>= bits;
+        left -= bits;
+    }
+}
+
+/* Integers in the order of the numbers, and back: a negative one's bits are turned over. */
+static int64_t
+integer_of(double x)
+{
+    int64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits < 0 ? bits ^ INT64_MAX : bits;
+}
+
+static double
+number_of(int64_t bits)
+{
+    double x;
+
+    bits = bits < 0 ? bits ^ INT64_MAX : bits;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The intervals of n records; their number. Sorted points are left in work->point or ->number. */
+static size_t
+intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work,
+             bitgen_t *rng)
+{
+    const int64_t first_rank = 0, count = (int64_t)n + 1;
+    int64_t *sorted;
+
+    if (law->lattice) {
+        dpq_lattice_encode(n, value, law->low, law->high, law->per_unit, law->step, law->first,
+                           law->points, work->point);
+        if (law->bits > 0) {
+            dither(n, work->point, law->bits, rng);
+        }
+        sorted = dpq_groups_sort(n, work->point, work->spare);
+        if (sorted != work->point) {
+            memcpy(work->point, sorted, n * sizeof *sorted);
+        }
+        return dpq_intervals_lattice(1, &first_rank, &count, (int64_t)n, -1,
+                                     (law->points << law->bits) - 1, work->point, work->rank,
+                                     work->width, work->left);
+    }
+    for (size_t i = 0; i < n; i++) {
+        double x = value[i];
+
+        work->point[i] = integer_of(x >= law->low ? (x <= law->high ? x : law->high) : law->low);
+    }
+    sorted = dpq_groups_sort(n, work->point, work->spare);
+    for (size_t i = 0; i < n; i++) {
+        work->number[i] = number_of(sorted[i]);
+    }
+    return dpq_intervals_continuous(1, &first_rank, &count, (int64_t)n, law->low, law->high,
+                                    work->number, work->rank, work->width, work->edge);
+}
+
+/* One forward pass over all intervals, as dpq_scan_forward. The decays and most of the levels'
+ * constants depend on n and on the ranks' span alone: if `same` as for the group before, they stay. */
+static dpq_status
+forward(const dpq_scan_problem *problem, const dpq_groups_work *work, int same)
+{
+    size_t m = problem->levels;
+    double log_total;
+
+    if (same) {
+        double widest = 0.0;
+
+        for (size_t t = 0; t < problem->intervals; t++) {
+            widest = problem->width[t] > widest ? problem->width[t] : widest;
+        }
+        for (size_t j = 0; j < m; j++) {
+            work->level[j].widest = widest;
+        }
+    }
+    else {
+        dpq_scan_prepare(problem, work->decay, work->level);
+    }
+    for (size_t j = 0; j < m; j++) {
+        dpq_status status;
+
+        dpq_scan_sums(problem, work->decay, work->level, j, work->H, work->A + problem->start[j],
+                      work->race);
+        status = dpq_scan_close(problem, work->decay, work->level, j, work->A, work->H,
+                                work->exponent);
+        if (status != DPQ_OK) {
+            return status;
+        }
+    }
+    return dpq_scan_total(problem, work->decay, work->level, work->H, work->exponent, &log_total);
+}
+
+dpq_status
+dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
+                   const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
+                   int64_t *point, double *number)
+{
+    size_t m = law->levels, last_n = SIZE_MAX;
+    int64_t last_span = -1;
+    dpq_path_rows rows = {.A = work->A, .H = work->H, .exponent = work->exponent};
+    dpq_scan_problem problem = {.rank = work->rank,
+                                .width = work->width,
+                                .lattice = law->lattice,
+                                .levels = m,
+                                .whole = work->whole,
+                                .part = work->part,
+                                .lo = work->lo,
+                                .hi = work->hi,
+                                .start = work->row,
+                                .rate = 2.0 * law->rate};
+
+    for (; *next < groups; ++*next) {
+        size_t g = *next, n = (size_t)(start[g + 1] - start[g]), escaped;
+        int64_t span;
+        dpq_status status;
+
+        problem.intervals = intervals_of(law, n, value + start[g], work, rng);
+        for (size_t j = 0; j < m; j++) {
+            work->lo[j] = 0;
+            work->hi[j] = problem.intervals;
+            work->row[j] = j * problem.intervals;
+        }
+        span = work->rank[problem.intervals - 1] - work->rank[0];
+        if (n != last_n) {
+            dpq_scan_targets(m, law->q, (int64_t)n, work->whole, work->part);
+        }
+        status = forward(&problem, work, n == last_n && span == last_span);
+        last_n = n;
+        last_span = span;
+        if (status == DPQ_OK) {
+            status = dpq_path_draw(&problem, work->decay, &rows, -INFINITY, 1, rng, work->race,
+                                   work->path, &escaped);
+        }
+        if (status != DPQ_OK) {
+            return status;
+        }
+        if (law->lattice) {
+            dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng,
+                                    point + g * m);
+        }
+        else {
+            dpq_path_points_continuous(m, 1, work->path, work->edge, work->width, rng,
+                                       number + g * m);
+        }
+    }
+    return DPQ_OK;
+}

@@ -1,0 +1,130 @@
+/* One JointExp release for each of many small groups of one column. */
+#ifndef DPQ_GROUPS_H
+#define DPQ_GROUPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <numpy/random/bitgen.h>
+
+#include "path.h"
+#include "scan.h"
+#include "status.h"
+
+/* Groups are handled in chunks of this many consecutive ones: group g is member
+ * g % DPQ_GROUPS_CHUNK of chunk g / DPQ_GROUPS_CHUNK. What one pass over all rows scatters to is
+ * chunks, few enough to stay in the cache; then a chunk fits into it, too. */
+#define DPQ_GROUPS_CHUNK 512
+
+/* Which group a key stands for: table[key - lowest], or key - lowest itself. */
+typedef struct {
+    int64_t lowest;       /* the key of entry 0 */
+    uint64_t span;        /* number of entries; keys outside belong to no group */
+    const int32_t *table; /* IN, length `span`: group, or negative for none; NULL for identity */
+} dpq_groups_keys;
+
+/* Count rows by chunk.
+ *
+ *   n            rows
+ *   key          IN, length n
+ *   count        IN OUT, one for each chunk: the rows of its groups are added
+ *
+ * Cost      O(n), no allocation, reentrant.
+ */
+void
+dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key, int64_t *count);
+
+/* Put the rows of each chunk together, in their order; rows of no group are left out.
+ *
+ *   n            rows
+ *   key, value   IN, length n
+ *   place        IN OUT, one for each chunk: where its next row goes
+ *   end          IN, one for each chunk: where its room ends; a row too many (keys that changed
+ *                since they were counted) is left out
+ *   grouped      OUT, the values
+ *   member       OUT, number of each row's group within its chunk
+ *
+ * Returns   how many of the rows put there are NaN.
+ * Cost      O(n), no allocation, reentrant for disjoint places.
+ */
+int64_t
+dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key, const double *value,
+                   int64_t *place, const int64_t *end, double *grouped, uint16_t *member);
+
+/* Put the rows of each group of one chunk together, in their order, without NaN.
+ *
+ *   n            rows
+ *   value        IN, length n
+ *   member       IN, length n, each below `groups` (not checked)
+ *   groups       groups in this chunk
+ *   start        OUT, length groups + 1: group g has the rows start[g], ..., start[g + 1] - 1
+ *   ordered      OUT, room for n
+ */
+void
+dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
+                 int64_t *start, double *ordered);
+
+/* What all groups share; everything here is public. */
+typedef struct {
+    size_t levels;   /* m >= 1 */
+    const double *q; /* IN, length m, ascending, distinct, in [0, 1] */
+    double rate;     /* loss of log-weight per rank, c > 0 */
+    double low, high;
+    int lattice;     /* 0 for the continuous mechanism; the rest is for the lattice alone: */
+    double per_unit; /* see lattice.h */
+    double step;
+    int64_t first, points;
+    int bits; /* dither bits s >= 0, points * 2^s <= 2^53 */
+} dpq_groups_law;
+
+/* Room for groups of up to n records. */
+typedef struct {
+    int64_t *point, *spare;        /* WORK, length dpq_groups_room(n) */
+    int64_t *rank, *left;          /* WORK, length n + 1 */
+    double *width, *number, *edge; /* WORK, length n + 1 */
+    double *A, *H;                 /* WORK, length m (n + 1) */
+    double *race;                  /* WORK, length n + m + DPQ_PATH_BLOCK + 3 */
+    int64_t *exponent, *whole;     /* WORK, length m */
+    double *part;                  /* WORK, length m */
+    size_t *lo, *hi, *row, *path;  /* WORK, length m */
+    dpq_decay *decay;              /* WORK */
+    dpq_scan_level *level;         /* WORK, length m */
+} dpq_groups_work;
+
+/* Length of the arrays that n points are sorted in. */
+size_t
+dpq_groups_room(size_t n);
+
+/* Sort n points.
+ *
+ *   point, spare IN OUT, length dpq_groups_room(n); the points stand in the first n of `point`
+ *
+ * Returns   `point` or `spare`, whichever holds the sorted points.
+ * Cost      O(n log n), whatever the points are; no branch depends on them.
+ */
+int64_t *
+dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
+
+/* Release the groups *next, ..., groups - 1, one after the other.
+ *
+ *   start, value IN, as from dpq_groups_order; no group larger than `work` has room for
+ *   rng          IN OUT, the caller holds its lock
+ *   next         IN OUT, the first group that is left to do
+ *   point        OUT, lattice: (fine) points, m for each group, ascending; else NULL
+ *   number       OUT, continuous: numbers; else NULL
+ *
+ * For each group: every record on the lattice and dithered, p 2^s + U{0, ..., 2^s - 1}, sorted,
+ * compressed; one forward pass over all intervals in float64 rows; one draw.
+ * Draws     for each group: ceil(n / floor(64 / s)) words of dither, if s > 0; dpq_path_draw; its
+ *           points.
+ * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of group *next leave the range
+ *           of float64: its sorted points stand in work->point (lattice) or work->number, dither
+ *           included, for the caller to go on with.
+ * Cost      O(m n + n log n) per group, no allocation, reentrant.
+ */
+dpq_status
+dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
+                   const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
+                   int64_t *point, double *number);
+
+#endif

@@ -1,0 +1,81 @@
+/* Counting values by bin, in one pass, exactly as by comparison with the stored edges. */
+#ifndef DPQ_HISTOGRAM_H
+#define DPQ_HISTOGRAM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bins are told apart by `edges` inner edges: a value x, clamped from below to `low`, belongs to bin
+ * #{c : edge[c] <= x}, one of edges + 1 bins. What lies above the last inner edge is the last bin.
+ *
+ * To find the bin without a search, a value is first given a key in [0, last], a function that never
+ * decreases, roundings included; start[k] is the number of edges of smaller keys. So edges of
+ * smaller keys are <= x, edges of larger keys are > x, and only edges of x's own key are compared
+ * with x. The key never decides anything: a bad one costs time. With z = max(x - base, 0), the key is
+ *   linear        the integer part of z * scale + 1/2: edges that stand 1/scale apart lie in the
+ *                 middle of their keys;
+ *   logarithmic   the top bits of the float64 number z + scale, all but `shift` of them, counted
+ *                 from those of `scale`: octaves, each in 2^(52 - shift) equal parts;
+ * and `last` where that is more.
+ *
+ *   edges        number of inner edges, < 2^31
+ *   edge         length edges + 1: ascending (ties are allowed, +-inf too, NaN is not), then one NaN
+ *   low          smaller values count as this one; -inf for none; not NaN
+ *   base         finite
+ *   scale        positive and finite
+ *   logarithmic  which key
+ *   shift        0 <= shift <= 52, for the logarithmic key
+ *   last         largest key, < 2^31
+ *   start        length last + 1, filled by dpq_histogram_prepare
+ *   cap          the least number whose key is `last`, set by dpq_histogram_prepare
+ *   first        the bits of `scale` that keys are counted from, set by dpq_histogram_prepare
+ *   most         largest number of edges with one key, set by dpq_histogram_prepare
+ */
+typedef struct {
+    size_t edges;
+    const double *edge;
+    double low, base, scale;
+    int logarithmic, shift;
+    uint32_t last;
+    uint32_t *start;
+    double cap;
+    uint64_t first;
+    size_t most;
+} dpq_histogram;
+
+/* Fill start[0], ..., start[last], `cap`, `first` and `most`; every other field is given.
+ *
+ * Cost      O(edges + last), no allocation.
+ */
+void
+dpq_histogram_prepare(dpq_histogram *h);
+
+/* Add the number of values in each bin, or their weights, to the counts.
+ *
+ *   h            IN, prepared
+ *   n            number of values
+ *   value        IN, length n; NaN is in no bin
+ *   weight       IN, length n, or NULL for 1 each; sums are taken modulo 2^64
+ *   count        IN OUT, length h->edges + 1
+ *
+ * Cost      O(n) where h->most <= 1, else O(n log(h->most)); no allocation, reentrant: threads may
+ *           share h, each with its own counts.
+ */
+void
+dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, const int64_t *weight,
+                    int64_t *count);
+
+/* The powers 1, base, base^2, ..., as far as they are finite in float64.
+ *
+ *   base         > 1, finite (not checked)
+ *   size         room in `power`
+ *   power        OUT, ascending
+ *
+ * Returns   how many there are, at most `size`.
+ * Accuracy  base^i is computed to i * 2^-103 relative and then rounded to nearest: for i < 2^24, it
+ *           is the float64 number nearest to it unless it lies within 2^-79 of a tie.
+ */
+size_t
+dpq_histogram_powers(double base, size_t size, double *power);
+
+#endif

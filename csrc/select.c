@@ -1,0 +1,222 @@
+#include "select.h"
+
+#include <string.h>
+
+#define BLOCK 1024 /* values whose buckets are computed at once, by vector instructions */
+
+/* Wider vectors where the machine has them, chosen when the library is loaded. */
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
+#define VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define VECTORIZED
+#endif
+
+static inline int64_t
+key_of(double value)
+{
+    int64_t bits;
+
+    value += 0.0; /* -0 becomes 0 */
+    memcpy(&bits, &value, sizeof bits);
+    /* negative numbers: all bits but the sign the other way round */
+    return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
+}
+
+int64_t
+dpq_select_key(double value)
+{
+    return key_of(value);
+}
+
+double
+dpq_select_value(int64_t key)
+{
+    int64_t bits = key ^ (int64_t)((uint64_t)(key >> 63) >> 1);
+    double value;
+
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline double
+clamped(double value, double low, double high)
+{
+    double above = value < low ? low : value; /* NaN stays */
+
+    return above > high ? high : above;
+}
+
+VECTORIZED static void
+buckets_linear(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
+{
+    double low = map->low, high = map->high, origin = map->origin, scale = map->scale;
+    double last = (double)(map->buckets - 1);
+    int32_t missing = (int32_t)map->buckets;
+
+    for (size_t i = 0; i < n; i++) {
+        double v = clamped(value[i], low, high);
+        double place = clamped((v - origin) * scale, 0.0, last);
+        int32_t b = (int32_t)(place == place ? place : 0.0);
+
+        bucket[i] = v == v ? b : missing;
+    }
+}
+
+VECTORIZED static void
+buckets_by_key(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
+{
+    double low = map->low, high = map->high;
+    int64_t base = map->base, last = map->buckets - 1;
+    int shift = map->shift;
+
+    for (size_t i = 0; i < n; i++) {
+        double v = clamped(value[i], low, high);
+        int64_t key = key_of(v);
+        uint64_t above = key > base ? (uint64_t)key - (uint64_t)base : 0;
+        int64_t b = (int64_t)(above >> shift);
+
+        b = b < last ? b : last;
+        b = v == v ? b : last + 1;
+        bucket[i] = (int32_t)b;
+    }
+}
+
+static void
+buckets_of(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
+{
+    if (map->linear) {
+        buckets_linear(map, n, value, bucket);
+    }
+    else {
+        buckets_by_key(map, n, value, bucket);
+    }
+}
+
+double
+dpq_select_edge(const dpq_select_map *map, int64_t bucket)
+{
+    double edge;
+
+    if (bucket <= 0) {
+        return map->low;
+    }
+    if (bucket >= map->buckets) {
+        return map->high;
+    }
+    if (map->linear) {
+        edge = map->origin + (double)bucket / map->scale;
+    }
+    else {
+        int64_t highest = key_of(map->high);
+        uint64_t room = (uint64_t)highest - (uint64_t)map->base;
+        uint64_t above = (uint64_t)bucket << map->shift;
+
+        edge = dpq_select_value(above < room ? (int64_t)((uint64_t)map->base + above) : highest);
+    }
+    return clamped(edge, map->low, map->high);
+}
+
+int64_t
+dpq_select_bucket(const dpq_select_map *map, double value)
+{
+    int32_t bucket;
+
+    buckets_of(map, 1, &value, &bucket);
+    return bucket;
+}
+
+void
+dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64_t *count)
+{
+    int32_t bucket[BLOCK];
+
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        buckets_of(map, size, value + start, bucket);
+        for (size_t i = 0; i < size; i++) {
+            count[bucket[i]]++;
+        }
+    }
+}
+
+void
+dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,
+                  const int32_t *shift, int64_t parts, size_t n, const double *value,
+                  int64_t *count)
+{
+    int32_t bucket[BLOCK];
+
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        buckets_of(map, size, value + start, bucket);
+        for (size_t i = 0; i < size; i++) {
+            int32_t c = cell[bucket[i]];
+
+            if (c >= 0) {
+                int64_t key = key_of(clamped(value[start + i], map->low, map->high));
+                uint64_t part = ((uint64_t)key - (uint64_t)base[c]) >> shift[c];
+
+                if (key >= base[c] && part < (uint64_t)parts) {
+                    count[c * parts + (int64_t)part]++;
+                }
+            }
+        }
+    }
+}
+
+/* Whether a key lies in one of the ranges. */
+static int
+in_ranges(size_t ranges, const int64_t *key_lo, const int64_t *key_hi, int64_t key)
+{
+    size_t lo = 0, hi = ranges; /* the last range that starts at or below the key */
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (key_lo[mid] <= key) {
+            lo = mid + 1;
+        }
+        else {
+            hi = mid;
+        }
+    }
+    return lo > 0 && key < key_hi[lo - 1];
+}
+
+size_t
+dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
+                   const int64_t *key_lo, const int64_t *key_hi, size_t n, const double *value,
+                   size_t room, double *out)
+{
+    int32_t bucket[BLOCK];
+    double spare[BLOCK];
+    size_t found = 0;
+
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK, here = 0;
+        /* every value is written, only the wanted ones are kept; near the end, to spare memory */
+        int roomy = found <= room && room - found >= BLOCK;
+        double *to = roomy ? out + found : spare;
+
+        buckets_of(map, size, value + start, bucket);
+        for (size_t i = 0; i < size; i++) {
+            uint8_t want = wanted[bucket[i]];
+
+            to[here] = clamped(value[start + i], map->low, map->high);
+            if (want > 1) {
+                want = (uint8_t)in_ranges(ranges, key_lo, key_hi, key_of(to[here]));
+            }
+            here += want;
+        }
+        if (!roomy && found < room) {
+            size_t fits = here < room - found ? here : room - found;
+
+            memcpy(out + found, spare, fits * sizeof *out);
+        }
+        found += here;
+    }
+    return found;
+}

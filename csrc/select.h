@@ -1,0 +1,81 @@
+/* Selecting windows of ranks from unsorted values: count by bucket, then collect some buckets.
+ *
+ * Values are clamped to the bounds and put in buckets 0, ..., buckets - 1 by a map that never
+ * decreases; NaN goes to a bucket of its own, number `buckets`. So the ranks of a bucket follow from
+ * the counts, whatever the map: a bad map costs time, never a wrong answer.
+ *
+ * The key of a value is its float64 bits as an integer in the order of the values; -0 counts as 0.
+ */
+#ifndef DPQ_SELECT_H
+#define DPQ_SELECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    double low, high; /* values are clamped to this */
+    int linear;       /* bucket of a value v: (v - origin) * scale, rounded down; */
+    double origin;    /* else of its key: (key - base) >> shift; */
+    double scale;     /* > 0, finite */
+    int64_t base;
+    int shift;       /* 0 to 63 */
+    int64_t buckets; /* both held within [0, buckets - 1]; at most 2^30 */
+} dpq_select_map;
+
+/* Key of a number that is not NaN. */
+int64_t
+dpq_select_key(double value);
+
+/* The number that has this key. */
+double
+dpq_select_value(int64_t key);
+
+/* About where a bucket begins, within the bounds; exact bisection is the caller's business. */
+double
+dpq_select_edge(const dpq_select_map *map, int64_t bucket);
+
+/* Bucket of one value. */
+int64_t
+dpq_select_bucket(const dpq_select_map *map, double value);
+
+/* Count values by bucket.
+ *
+ *   n            number of values
+ *   value        IN, length n
+ *   count        IN OUT, length map->buckets + 1, added to
+ *
+ * Cost      O(n), no allocation.
+ */
+void
+dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64_t *count);
+
+/* Count by key the values of some buckets: part (key - base) >> shift, from 0 to parts - 1.
+ *
+ *   cell         IN, length map->buckets + 1: number of the bucket's cell, -1 to pass it over
+ *   base, shift  IN, one for each cell; keys below base or beyond the last part are passed over
+ *   parts        number of parts of a cell
+ *   count        IN OUT, `parts` for each cell, added to
+ */
+void
+dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,
+                  const int32_t *shift, int64_t parts, size_t n, const double *value,
+                  int64_t *count);
+
+/* Collect the values of some buckets, clamped, in the order they stand.
+ *
+ *   wanted       IN, length map->buckets + 1: 0 nothing, 1 all, 2 those with a key in a range
+ *   ranges       number of ranges
+ *   key_lo       IN, length `ranges`, ascending
+ *   key_hi       IN, length `ranges`: keys key_lo[i] <= key < key_hi[i]; ranges do not overlap
+ *   room         length of `out`
+ *   out          OUT
+ *
+ * Returns   how many there are; only the first `room` are written.
+ * Cost      O(n + collected * log(ranges)), no allocation.
+ */
+size_t
+dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
+                   const int64_t *key_lo, const int64_t *key_hi, size_t n, const double *value,
+                   size_t room, double *out);
+
+#endif

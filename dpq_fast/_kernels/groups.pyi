@@ -1,0 +1,44 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast.lattice import Lattice
+
+CHUNK: int
+
+class Keys:
+    groups: int
+    chunks: int
+    def __init__(self, groups: int, lowest: int, table: NDArray[np.int32] | None) -> None: ...
+    def count(self, key: NDArray[np.int64]) -> NDArray[np.int64]: ...
+    def scatter(
+        self,
+        key: NDArray[np.int64],
+        value: NDArray[np.float64],
+        place: NDArray[np.int64],
+        end: NDArray[np.int64],
+        grouped: NDArray[np.float64],
+        member: NDArray[np.uint16],
+    ) -> int: ...
+
+def order(
+    value: NDArray[np.float64], member: NDArray[np.uint16], groups: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+def sort(point: NDArray[np.int64]) -> NDArray[np.int64]: ...
+
+class Releases:
+    def __init__(
+        self,
+        q: NDArray[np.float64],
+        rate: float,
+        bounds: tuple[float, float],
+        lattice: Lattice | None,
+    ) -> None: ...
+    def run(
+        self,
+        start: NDArray[np.int64],
+        value: NDArray[np.float64],
+        next: int,
+        stop: int,
+        answers: NDArray,
+        rng: np.random.Generator,
+    ) -> tuple[int, NDArray | None]: ...

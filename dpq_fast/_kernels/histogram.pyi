@@ -1,0 +1,23 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Table:
+    most: int
+    def __init__(
+        self,
+        edge: NDArray[np.float64],
+        low: float,
+        base: float,
+        scale: float,
+        logarithmic: bool,
+        shift: int,
+        last: int,
+    ) -> None: ...
+    def count(
+        self,
+        value: NDArray[np.float64],
+        weight: NDArray[np.int64] | None,
+        count: NDArray[np.int64],
+    ) -> None: ...
+
+def powers(base: float, size: int) -> NDArray[np.float64]: ...

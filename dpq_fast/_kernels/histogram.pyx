@@ -1,0 +1,91 @@
+"""Counting by bin of csrc/histogram.h."""
+
+import numpy as np
+
+from dpq_fast._kernels.buffers cimport doubles
+from dpq_fast._kernels.csrc cimport (
+    dpq_histogram,
+    dpq_histogram_count,
+    dpq_histogram_powers,
+    dpq_histogram_prepare,
+    int64_t,
+    size_t,
+    uint32_t,
+)
+from numpy cimport ndarray
+
+
+cdef class Table:
+    """Bins told apart by ascending inner edges, ready to count; immutable, shared by threads.
+
+    Attributes
+    ----------
+    most : int
+        Edges that the key does not tell apart; beyond 1, some values take a search.
+    """
+
+    cdef:
+        dpq_histogram bins
+        const double[::1] edge  # keep the memory that `bins` points to
+        uint32_t[::1] start
+
+    def __cinit__(self, const double[::1] edge not None, double low, double base, double scale,
+                  bint logarithmic, int shift, Py_ssize_t last):
+        cdef Py_ssize_t c, edges = edge.shape[0]
+        cdef double[::1] padded = np.empty(edges + 1)
+
+        if not 0 <= last < 2**31 - 1 or not 0 <= shift <= 52 or edges >= 2**31 - 1:
+            raise ValueError("last and the number of edges must be below 2^31 - 1, shift at most 52")
+        if not -np.inf < base < np.inf or not 0.0 < scale < np.inf or low != low:
+            raise ValueError("base must be finite, scale positive and finite, low not NaN")
+        for c in range(edges):
+            if edge[c] != edge[c] or (c > 0 and edge[c] < edge[c - 1]):
+                raise ValueError("edge must ascend")
+            padded[c] = edge[c]
+        padded[edges] = np.nan
+        self.edge = padded
+        self.start = np.zeros(last + 1, dtype=np.uint32)
+        self.bins.edges = edges
+        self.bins.edge = &self.edge[0]
+        self.bins.low = low
+        self.bins.base = base
+        self.bins.scale = scale
+        self.bins.logarithmic = logarithmic
+        self.bins.shift = shift
+        self.bins.last = last
+        self.bins.start = &self.start[0]
+        with nogil:
+            dpq_histogram_prepare(&self.bins)
+
+    @property
+    def most(self):
+        return self.bins.most
+
+    def count(self, const double[::1] value not None, const int64_t[::1] weight,
+              int64_t[::1] count not None):
+        """Add the number of values in each bin, or their weights, to `count`."""
+        cdef:
+            size_t n = value.shape[0]
+            const int64_t *weights = NULL
+
+        if <size_t>count.shape[0] != self.bins.edges + 1:
+            raise ValueError("count must have one entry for each bin")
+        if weight is not None and <size_t>weight.shape[0] != n:
+            raise ValueError("weight must have one entry for each value")
+        if n > 0:
+            if weight is not None:
+                weights = &weight[0]
+            with nogil:
+                dpq_histogram_count(&self.bins, n, &value[0], weights, &count[0])
+
+
+def powers(double base, size_t size):
+    """1, base, base^2, ..., at most `size` of them, as far as they are finite; base > 1."""
+    cdef:
+        ndarray power = np.empty(size)
+        double *out = doubles(power)
+        size_t count
+
+    with nogil:
+        count = dpq_histogram_powers(base, size, out)
+    return power[:count]

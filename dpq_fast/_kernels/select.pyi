@@ -1,0 +1,37 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Map:
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        buckets: int,
+        *,
+        origin: float | None = None,
+        scale: float | None = None,
+        base: int | None = None,
+        shift: int | None = None,
+    ) -> None: ...
+    def edges(self, bucket: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def bucket(self, value: float) -> int: ...
+    def count(self, value: NDArray[np.float64], total: NDArray[np.int64]) -> None: ...
+    def refine(
+        self,
+        cell: NDArray[np.int32],
+        base: NDArray[np.int64],
+        shift: NDArray[np.int32],
+        value: NDArray[np.float64],
+        total: NDArray[np.int64],
+    ) -> None: ...
+    def collect(
+        self,
+        wanted: NDArray[np.uint8],
+        key_lo: NDArray[np.int64],
+        key_hi: NDArray[np.int64],
+        value: NDArray[np.float64],
+        room: int,
+    ) -> tuple[NDArray[np.float64], int]: ...
+
+def keys(value: NDArray[np.float64]) -> NDArray[np.int64]: ...
+def value_of(key: int) -> float: ...

@@ -1,0 +1,124 @@
+"""Selection from unsorted values, csrc/select.h."""
+
+import numpy as np
+
+from dpq_fast._kernels.buffers cimport doubles, integers
+from dpq_fast._kernels.csrc cimport (
+    dpq_select_bucket,
+    dpq_select_collect,
+    dpq_select_count,
+    dpq_select_edge,
+    dpq_select_key,
+    dpq_select_map,
+    dpq_select_refine,
+    dpq_select_value,
+    int32_t,
+    int64_t,
+    size_t,
+    uint8_t,
+)
+from numpy cimport ndarray
+
+
+cdef class Map:
+    """Which bucket a value falls in; NaN falls in bucket number `buckets`.
+
+    Parameters
+    ----------
+    low, high : float
+        Values are clamped to this first.
+    buckets : int
+        Number of buckets, 1 to 2^30.
+    origin, scale : float, optional
+        Bucket (v - origin) * scale, rounded down; scale > 0 and finite. Or:
+    base, shift : int, optional
+        Bucket (key(v) - base) >> shift, 0 <= shift < 64.
+    """
+
+    cdef dpq_select_map map
+
+    def __init__(self, double low, double high, int64_t buckets, *, origin=None, scale=None,
+                 base=None, shift=None):
+        if not 1 <= buckets <= 1 << 30:
+            raise ValueError(f"buckets must be 1 to 2^30, got {buckets}")
+        self.map.low, self.map.high, self.map.buckets = low, high, buckets
+        self.map.linear = origin is not None
+        if self.map.linear:
+            self.map.origin, self.map.scale = origin, scale
+        else:
+            self.map.base, self.map.shift = base, shift
+
+    def edges(self, const int64_t[::1] bucket not None):
+        """About where buckets begin, but for the first."""
+        cdef:
+            ndarray found = np.empty(bucket.shape[0])
+            double *out = doubles(found)
+            Py_ssize_t i
+
+        for i in range(bucket.shape[0]):
+            out[i] = dpq_select_edge(&self.map, bucket[i])
+        return found
+
+    def bucket(self, double value):
+        """Bucket of one value."""
+        return dpq_select_bucket(&self.map, value)
+
+    def count(self, const double[::1] value not None, int64_t[::1] total not None):
+        """Add to `total`, of length buckets + 1, how many values are in each bucket."""
+        if total.shape[0] != self.map.buckets + 1:
+            raise ValueError("total must have one entry for each bucket, and one more")
+        if value.shape[0] > 0:
+            with nogil:
+                dpq_select_count(&self.map, value.shape[0], &value[0], &total[0])
+
+    def refine(self, const int32_t[::1] cell not None, const int64_t[::1] base not None,
+               const int32_t[::1] shift not None, const double[::1] value not None,
+               int64_t[:, ::1] total not None):
+        """Add to `total`, a row for each cell, how many values are in each part of its keys.
+
+        ``cell[bucket]`` numbers the cells, -1 for none; one cell, or none, for each bucket.
+        """
+        if cell.shape[0] != self.map.buckets + 1 or not (
+            base.shape[0] == shift.shape[0] == total.shape[0] > 0
+        ):
+            raise ValueError("cell must have one entry for each bucket, and one more")
+        if value.shape[0] > 0:
+            with nogil:
+                dpq_select_refine(&self.map, &cell[0], &base[0], &shift[0], total.shape[1],
+                                  value.shape[0], &value[0], &total[0, 0])
+
+    def collect(self, const uint8_t[::1] wanted not None, const int64_t[::1] key_lo not None,
+                const int64_t[::1] key_hi not None, const double[::1] value not None,
+                size_t room):
+        """Values of the wanted buckets or key ranges, at most `room`; and how many there were."""
+        cdef:
+            ndarray found = np.empty(min(room, <size_t>value.shape[0]))
+            double *out = doubles(found)
+            size_t total = 0, kept = found.shape[0], ranges = key_lo.shape[0]
+            const int64_t *lo = &key_lo[0] if ranges else NULL
+            const int64_t *hi = &key_hi[0] if ranges else NULL
+
+        if wanted.shape[0] != self.map.buckets + 1 or key_hi.shape[0] != key_lo.shape[0]:
+            raise ValueError("wanted must have one entry for each bucket, and one more")
+        if value.shape[0] > 0:
+            with nogil:
+                total = dpq_select_collect(&self.map, &wanted[0], ranges, lo, hi,
+                                           value.shape[0], &value[0], kept, out)
+        return found[:min(total, kept)], total
+
+
+def value_of(int64_t key):
+    """The number with this key."""
+    return dpq_select_value(key)
+
+
+def keys(const double[::1] value not None):
+    """Keys of numbers that are not NaN: int64 in the order of the values."""
+    cdef:
+        ndarray found = np.empty(value.shape[0], dtype=np.int64)
+        int64_t *out = integers(found)
+        Py_ssize_t i
+
+    for i in range(value.shape[0]):
+        out[i] = dpq_select_key(value[i])
+    return found

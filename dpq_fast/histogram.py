@@ -1,0 +1,383 @@
+"""Counts of values by bin, in one pass over unsorted data, exact at the edges.
+
+A bin is decided by comparing values with the stored float64 edges and by nothing else: no
+logarithm, quotient or product is trusted. So what a mechanism reads off the counts, such as
+#{v < edge}, is what it would get by asking the data.
+
+Bins are public. The counts are private, exact, and not noised here.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks
+from dpq_fast._kernels import histogram as kernel
+from dpq_fast.lattice import as_float64
+
+# Values converted at a time where they are not contiguous float64 already: 512 KiB, in cache.
+CHUNK = 2**16
+# Most bins: of 8 bytes each, and as much again for the edges.
+MAX_BINS = 2**28
+# Most buckets of a geometric grid: without `upper`, beta of at least about 1.00005.
+MAX_BUCKETS = 2**24
+# Bins up to this many (some 20 MB) are kept for the next call.
+KEPT_BINS = 2**20
+# Keys per edge, for edges that stand anyhow.
+KEYS_PER_EDGE = 8
+# Octaves from the smallest to the largest float64.
+OCTAVES = 2098
+
+
+class Bins:
+    """Public bins over the whole line, ready to count values from any number of threads.
+
+    With edges e_0 <= ... <= e_B, values below e_0 count as e_0 and values above e_B as e_B. Bin k
+    is [e_k, e_{k+1}), and the last one [e_{B-1}, e_B]. So v is in bin #{0 < k < B : e_k <= v}, but
+    for v < e_0 where e_0 is tied.
+
+    Attributes
+    ----------
+    edges : ndarray of float64, read-only
+        For `uniform` and `of`, all B + 1 edges. For `geometric`, the B lower edges of the buckets:
+        the last one has no upper edge.
+    size : int
+        Number of bins B.
+    """
+
+    __slots__ = ("_table", "edges", "size")
+
+    def __init__(self, edges: NDArray[np.float64], size: int, table: kernel.Table) -> None:
+        edges.flags.writeable = False
+        self.edges = edges
+        self.size = size
+        self._table = table
+
+    @classmethod
+    def uniform(cls, low: float, high: float, bins: int) -> Bins:
+        """Bins of equal width; see `uniform_counts`."""
+        low, high = _checks.check_bounds((low, high))
+        bins = _checks.check_count("bins", bins)
+        if bins > MAX_BINS:
+            raise ValueError(f"bins must be at most 2^28, got {bins}")
+        return (_kept_uniform if bins <= KEPT_BINS else _uniform)(low, high, bins)
+
+    @classmethod
+    def of(cls, edges: Any) -> Bins:
+        """Bins between ascending edges; see `edge_counts`."""
+        given = np.asarray(edges)
+        if given.ndim != 1 or given.size < 2:
+            raise ValueError(
+                f"edges must be at least two numbers in a row, got shape {given.shape}"
+            )
+        if given.dtype.kind not in "iuf":
+            raise TypeError(f"edges must be real numbers, got dtype {given.dtype}")
+        if given.size - 1 > MAX_BINS:
+            raise ValueError(f"edges must make at most 2^28 bins, got {given.size - 1}")
+        public = as_float64(given).copy()
+        wrong = np.flatnonzero(~(public[:-1] <= public[1:]))  # NaN fails
+        if wrong.size:
+            k = int(wrong[0])
+            raise ValueError(
+                "edges must ascend and not be NaN, "
+                f"got edges[{k}] = {public[k]}, edges[{k + 1}] = {public[k + 1]}"
+            )
+        return cls(public, public.size - 1, _table(public))
+
+    @classmethod
+    def geometric(cls, beta: float, lower: float, upper: float | None = None) -> Bins:
+        """Buckets between powers of `beta`; see `geometric_counts`."""
+        beta = _checks._real("beta", beta)
+        if not 1.0 < beta < math.inf:  # NaN fails
+            raise ValueError(f"beta must be finite and greater than 1, got {beta}")
+        lower = _checks._real("lower", lower)
+        if not math.isfinite(lower):
+            raise ValueError(f"lower must be finite, got {lower}")
+        log_range = 1024.0 * math.log(2.0)
+        if upper is not None:
+            upper = _checks._real("upper", upper)
+            if not lower < upper < math.inf:
+                raise ValueError(f"upper must be finite and above lower, got ({lower}, {upper})")
+            log_range = min(math.log1p(upper - lower), log_range)
+        powers = int(log_range / math.log1p(beta - 1.0)) + 3  # beta^0, one beyond, and rounding
+        if powers > MAX_BUCKETS:
+            raise ValueError(f"beta must be large enough for at most 2^24 buckets, got {beta}")
+        make = _kept_geometric if powers <= KEPT_BINS else _geometric
+        return make(beta, lower, upper, powers)
+
+    def zeros(self) -> NDArray[np.int64]:
+        """Counts to begin with."""
+        return np.zeros(self.size, dtype=np.int64)
+
+    def count(
+        self, values: Any, weights: Any = None, *, out: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """Count values by bin; `out`, where given, is added to.
+
+        Parameters
+        ----------
+        values : array_like of real numbers, shape (n,)
+            Any order, n >= 0. Compared as float64: what is not exact there is rounded first. NaN
+            is in no bin. Private.
+        weights : array_like of int, shape (n,), optional
+            What each value counts for, in place of 1; not negative, the sum at most 2^53 (the
+            caller's promise; if it is broken, counts are wrong). Private.
+        out : ndarray of int64, shape (size,), optional
+            Counts so far, added to in place: of other batches, or of another thread's part.
+
+        Returns
+        -------
+        ndarray of int64, shape (size,)
+            `out`, or fresh counts.
+
+        Raises
+        ------
+        TypeError
+            If an argument is not of its type.
+        ValueError
+            If an argument is not of its shape.
+        """
+        column = _column("values", values, "iuf")
+        weight = None if weights is None else _column("weights", weights, "iu")
+        if weight is not None and weight.size != column.size:
+            raise ValueError("weights must have one entry for each value")
+        counts = self.zeros() if out is None else self._checked(out)
+        step = max(column.size, 1) if _is_ready(column, np.float64) else CHUNK
+        if weight is not None and not _is_ready(weight, np.int64):
+            step = CHUNK
+        for start in range(0, column.size, step):
+            part = slice(start, start + step)
+            self._table.count(
+                as_float64(_aligned(column[part])),
+                None if weight is None else _as_int64(_aligned(weight[part])),
+                counts,
+            )
+        return counts
+
+    def _checked(self, out: Any) -> NDArray[np.int64]:
+        if not isinstance(out, np.ndarray) or out.dtype != np.int64 or not out.dtype.isnative:
+            raise TypeError("out must be an ndarray of int64")
+        if out.shape != (self.size,):
+            raise ValueError(f"out must have shape ({self.size},), got {out.shape}")
+        flags = out.flags
+        if not (flags.c_contiguous and flags.aligned and flags.writeable):
+            raise ValueError("out must be contiguous, aligned and writeable")
+        return out
+
+
+def uniform_counts(
+    values: Any,
+    low: float,
+    high: float,
+    bins: int,
+    weights: Any = None,
+    *,
+    out: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
+    """Count values in bins of equal width.
+
+    Parameters
+    ----------
+    values, weights, out
+        As for `Bins.count`. Values outside [low, high] are clamped to it.
+    low, high : float
+        Finite low < high. Public.
+    bins : int
+        Number of bins, at least 1. Public.
+
+    Returns
+    -------
+    ndarray of int64, shape (bins,)
+        Entry k counts edges[k] <= v < edges[k + 1]; the last one v <= high, too.
+
+    Notes
+    -----
+    The edges (`Bins.uniform`) are float64 numbers: edges[k] = k * step + low with step = (high -
+    low) / bins, each operation rounded, and edges[bins] = high. That is what
+    ``np.linspace(low, high, bins + 1)`` gives, unless step is subnormal; then edges are cut at
+    `high`, so that they ascend.
+
+    Examples
+    --------
+    >>> uniform_counts([-5.0, 0.0, 0.3, 0.5, 1.0], 0.0, 1.0, 2)
+    array([3, 2])
+    """
+    return Bins.uniform(low, high, bins).count(values, weights, out=out)
+
+
+def edge_counts(
+    values: Any, edges: Any, weights: Any = None, *, out: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Count values between given edges.
+
+    Parameters
+    ----------
+    values, weights, out
+        As for `Bins.count`.
+    edges : array_like of real numbers, shape (bins + 1,)
+        Ascending; ties and infinite ones are allowed. Public.
+
+    Returns
+    -------
+    ndarray of int64, shape (bins,)
+        Entry k counts edges[k] <= v < edges[k + 1]; the last one v <= edges[-1], too.
+
+    Notes
+    -----
+    The bins of ``np.histogram(values, edges)``, but for values outside of all edges: they are
+    clamped into the first and the last bin (data are bounded here), where NumPy leaves them out.
+
+    Examples
+    --------
+    >>> edge_counts([-5.0, 0.0, 1.0, 9.0, 10.0, 11.0], [0.0, 1.0, 10.0])
+    array([2, 4])
+    """
+    return Bins.of(edges).count(values, weights, out=out)
+
+
+def geometric_counts(
+    values: Any,
+    beta: float,
+    lower: float,
+    weights: Any = None,
+    *,
+    upper: float | None = None,
+    out: NDArray[np.int64] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    r"""Count values in buckets whose distance from `lower` grows like the powers of `beta`.
+
+    Parameters
+    ----------
+    values, weights, out
+        As for `Bins.count`. Values below `lower` count as `lower`.
+    beta : float
+        Finite, greater than 1; at least about 1.00005 if there is no `upper`. Public.
+    lower : float
+        Finite. Public.
+    upper : float, optional
+        Where to stop, finite, above `lower`. Public. Default: the end of float64.
+
+    Returns
+    -------
+    thresholds : ndarray of float64, shape (I + 1,), read-only
+        :math:`t_i = (\beta^i - 1) + lower` for i = 0, ..., I: the power rounded to nearest, then
+        each operation. Ascending (ties where `lower` is large), from ``thresholds[0] == lower``.
+        t_I is the first threshold not below `upper`, or the last one in float64.
+    counts : ndarray of int64, shape (I + 1,)
+        Entry i counts :math:`t_i \le v < t_{i+1}`; the last one all :math:`v \ge t_I`, +inf too.
+
+    Notes
+    -----
+    The queries of the unbounded quantile, f_i = #{v < t_i} with v clamped to `lower` from below,
+    are ``counts[:i].sum()``, exactly, on the thresholds that it releases.
+
+    Examples
+    --------
+    >>> thresholds, counts = geometric_counts([-1.0, 0.0, 1.0, 2.9, 3.0, 8.0], 2.0, 0.0)
+    >>> thresholds[:5]
+    array([ 0.,  1.,  3.,  7., 15.])
+    >>> counts[:5]
+    array([2, 2, 1, 1, 0])
+    """
+    bins = Bins.geometric(beta, lower, upper)
+    return bins.edges, bins.count(values, weights, out=out)
+
+
+def _uniform(low: float, high: float, bins: int) -> Bins:
+    edges = np.full(bins + 1, high)
+    lower = np.arange(bins) * ((high - low) / bins) + low
+    np.minimum(lower, high, out=edges[:-1])  # above high only where a subnormal step was rounded up
+    return Bins(edges, bins, _linear(edges[1:-1], low, high, bins))
+
+
+def _geometric(beta: float, lower: float, upper: float | None, powers: int) -> Bins:
+    thresholds = kernel.powers(beta, powers)
+    thresholds -= 1.0
+    with np.errstate(over="ignore"):
+        thresholds += lower
+    stop = int(np.searchsorted(thresholds, math.inf))
+    if upper is not None:
+        stop = min(int(np.searchsorted(thresholds, upper)) + 1, stop)
+    thresholds = thresholds[:stop].copy()
+    # Parts of [1, 2) narrower than the first bucket hold one edge each, with room for rounding.
+    bits = min(max(1 - math.frexp(0.9 * (beta - 1.0))[1], 0), 52)
+    table = _logarithmic(thresholds[1:], lower, lower, 1.0, 52 - bits)
+    return Bins(thresholds, thresholds.size, table)
+
+
+_kept_uniform = lru_cache(maxsize=4)(_uniform)  # public facts only
+_kept_geometric = lru_cache(maxsize=4)(_geometric)
+
+
+def _linear(
+    inner: NDArray[np.float64], low: float, high: float, keys: int, clamp: float | None = None
+) -> kernel.Table:
+    """A table with `keys` keys of equal width between finite low < high."""
+    width = high / keys - low / keys  # high - low may be infinite
+    scale = min(1.0 / width, 2.0**1000) if width > 0.0 else 2.0**1000
+    return kernel.Table(inner, low if clamp is None else clamp, low, scale, False, 0, keys)
+
+
+def _logarithmic(
+    inner: NDArray[np.float64], clamp: float, base: float, scale: float, shift: int
+) -> kernel.Table:
+    """A table whose keys are relative distances from ``base - scale``, base <= inner."""
+    top = inner[np.searchsorted(inner, math.inf) - 1] if inner.size else base
+    with np.errstate(over="ignore"):
+        ends = np.array([max(top - base, 0.0) + scale, scale])
+    last, first = (ends.view(np.int64) >> shift).tolist()
+    return kernel.Table(inner, clamp, base, scale, True, shift, last - first + 1)
+
+
+def _table(edges: NDArray[np.float64]) -> kernel.Table:
+    """A table for any ascending edges: the key that tells more of them apart."""
+    clamp, inner = float(edges[0]), edges[1:-1]
+    finite = inner[np.isfinite(inner)]
+    if finite.size == 0:
+        return _linear(inner, 0.0, 1.0, 1, clamp)
+    low, high = float(finite[0]), float(finite[-1])
+    keys = KEYS_PER_EDGE * finite.size
+    linear = _linear(inner, low, high, keys, clamp)
+    if linear.most <= 1:
+        return linear
+    with np.errstate(over="ignore"):
+        gaps = np.diff(finite)
+    smallest = float(gaps[gaps > 0.0].min(initial=math.inf))
+    if smallest == math.inf:
+        return linear
+    with np.errstate(over="ignore"):
+        octaves = min(math.frexp(high / 4.0 - low / 4.0)[1] - math.frexp(smallest)[1] + 4, OCTAVES)
+    bits = min(max((keys // octaves).bit_length(), 0), 52)
+    logarithmic = _logarithmic(inner, clamp, low, smallest, 52 - bits)
+    return min(linear, logarithmic, key=lambda table: table.most)
+
+
+def _column(name: str, given: Any, kinds: str) -> NDArray:
+    column = np.asarray(given)
+    if column.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got {column.ndim} dimensions")
+    if column.size == 0 and not isinstance(given, np.ndarray):
+        return np.empty(0, dtype=np.int64)
+    if column.dtype.kind not in kinds:
+        rule = "hold real numbers" if "f" in kinds else "be integers"
+        raise TypeError(f"{name} must {rule}, got dtype {column.dtype}")
+    return column
+
+
+def _is_ready(column: NDArray, dtype: type) -> bool:
+    """Whether the kernel takes the column as it stands."""
+    flags = column.flags
+    return column.dtype == dtype and column.dtype.isnative and flags.c_contiguous and flags.aligned
+
+
+def _aligned(part: NDArray) -> NDArray:
+    return part if part.flags.aligned else part.copy()
+
+
+def _as_int64(weight: NDArray) -> NDArray[np.int64]:
+    return np.ascontiguousarray(weight, dtype=np.int64)

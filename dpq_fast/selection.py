@@ -1,0 +1,412 @@
+"""Order statistics of unsorted values: one pass counts buckets, another collects a few of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels import intervals as intervals_kernel
+from dpq_fast._kernels.select import Map, keys, value_of
+from dpq_fast.chunks import Chunks
+from dpq_fast.lattice import Lattice
+from dpq_fast.order import Dither, Intervals, Order, fine_points
+
+# Buckets of the first pass: 64 KiB of counts, which stay in a core's cache.
+BUCKETS = 2**13
+# Up to this many records, or this share of all, are collected. Where a plan has more, cells that
+# hold more than their part of them (and more than FULL) are counted again by 2^PART_BITS parts.
+COLLECTED = 2**20
+COLLECTED_SHARE = 2.0**-6
+FULL = 2**10
+PART_BITS = 12
+# Values looked at before the first pass, to choose a map; how many on each side it may crowd.
+PROBED = 2**12
+CROWDED = 2.0**-10
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The records of one bucket with key_lo <= key < key_hi.
+
+    Attributes
+    ----------
+    bucket, key_lo, key_hi : int
+    start, count : int
+        Records below, and inside.
+    """
+
+    bucket: int
+    key_lo: int
+    key_hi: int
+    start: int
+    count: int
+
+    @property
+    def tied(self) -> bool:
+        """Whether all of its records are one and the same value: none has to be collected."""
+        return self.key_hi - self.key_lo == 1
+
+
+class Plan(NamedTuple):
+    """Cells and whole buckets that hold some windows of places, ascending.
+
+    Attributes
+    ----------
+    start, count : ndarray of int64, shape (C,)
+        Records below each, and inside.
+    bucket : ndarray of int64, shape (C,)
+    cell : ndarray of object, shape (C,)
+        The `Cell`, or None for a whole bucket.
+    tied : ndarray of bool, shape (C,)
+        Whether it is a cell of tied records.
+    """
+
+    start: NDArray[np.int64]
+    count: NDArray[np.int64]
+    bucket: NDArray[np.int64]
+    cell: NDArray
+    tied: NDArray[np.bool_]
+
+
+class Buckets:
+    """Values counted by bucket; those that turn out too full, by parts.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        The values.
+    low, high : float
+        What they are clamped to.
+    probe : ndarray of float64
+        Some of them, maybe none. It decides the cost, never the answer.
+
+    Attributes
+    ----------
+    count, ends : ndarray of int64, shape (BUCKETS,)
+        Records in each bucket, and up to and with it.
+    missing : int
+        Number of NaN.
+    """
+
+    def __init__(self, chunks: Chunks, low: float, high: float, probe: NDArray) -> None:
+        self._chunks = chunks
+        self._low, self._high = low, high
+        self._map = _choose_map(low, high, probe)
+        totals = chunks.fold(
+            lambda: np.zeros(BUCKETS + 1, dtype=np.int64),
+            lambda total, piece: self._map.count(piece, total),
+        )
+        total = np.sum(totals, axis=0)
+        self.count, self.missing = total[:-1], int(total[-1])
+        self.ends = np.cumsum(self.count)
+        self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
+
+    def _first_key(self, bucket: int) -> int:
+        """Lowest key in the bucket or above it, by bisection."""
+        lo, hi = (int(key) for key in keys(np.array([self._low, self._high])))
+        hi += 1
+        while lo < hi:
+            middle = (lo + hi) // 2
+            if self._map.bucket(value_of(middle)) < bucket:
+                lo = middle + 1
+            else:
+                hi = middle
+        return lo
+
+    def edges(self, bucket: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """About where buckets begin and end."""
+        return self._map.edges(bucket), self._map.edges(bucket + 1)
+
+    def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Plan:
+        """What holds the places start[s], ..., stop[s] - 1; passes until nothing is too full.
+
+        Windows ascend, do not overlap, and none is empty.
+        """
+        most = max(COLLECTED, int(COLLECTED_SHARE * int(self.ends[-1])))
+        full = max(FULL, most // (4 * start.size))
+        first = np.searchsorted(self.ends, start, side="right")
+        last = np.searchsorted(self.ends, stop - 1, side="right")
+        inside = np.zeros(BUCKETS + 1, dtype=np.int64)
+        np.add.at(inside, first, 1)
+        np.add.at(inside, last + 1, -1)
+        buckets = np.flatnonzero((np.cumsum(inside[:-1]) > 0) & (self.count > 0))
+        while True:
+            parts = [
+                cell
+                for bucket in buckets.tolist()
+                if bucket in self._cells
+                for cell in self._cells[bucket]
+                if _meets(cell, start, stop)
+            ]
+            whole = [bucket for bucket in buckets.tolist() if bucket not in self._cells]
+            total = int(self.count[whole].sum()) + sum(c.count for c in parts if not c.tied)
+            crowded = {c.bucket: c for c in parts if c.count > full and not c.tied}
+            for bucket in whole:
+                if self.count[bucket] > full:
+                    crowded[bucket] = self._whole(bucket)
+            if total <= most or not crowded:
+                break
+            self._refine(list(crowded.values()))
+        cell = np.array([None] * len(whole) + parts, dtype=object)
+        count = np.append(self.count[whole], [c.count for c in parts]).astype(np.int64)
+        begin = np.append(self.ends[whole] - self.count[whole], [c.start for c in parts])
+        bucket = np.array(whole + [c.bucket for c in parts], dtype=np.int64)
+        tied = np.array([False] * len(whole) + [c.tied for c in parts], dtype=bool)
+        order = np.argsort(begin, kind="stable")
+        return Plan(
+            begin[order].astype(np.int64), count[order], bucket[order], cell[order], tied[order]
+        )
+
+    def _whole(self, bucket: int) -> Cell:
+        count = int(self.count[bucket])
+        return Cell(
+            bucket,
+            self._first_key(bucket),
+            self._first_key(bucket + 1),
+            int(self.ends[bucket]) - count,
+            count,
+        )
+
+    def _refine(self, cells: list[Cell]) -> None:
+        """Count one cell of each of some buckets by parts of its keys, in one pass."""
+        shift = np.array(
+            [max(0, (c.key_hi - c.key_lo - 1).bit_length() - PART_BITS) for c in cells],
+            dtype=np.int32,
+        )
+        base = np.array([c.key_lo for c in cells], dtype=np.int64)
+        number = np.full(BUCKETS + 1, -1, dtype=np.int32)
+        number[[c.bucket for c in cells]] = np.arange(len(cells))
+        totals = self._chunks.fold(
+            lambda: np.zeros((len(cells), 1 << PART_BITS), dtype=np.int64),
+            lambda total, piece: self._map.refine(number, base, shift, piece, total),
+        )
+        for cell, by, counts in zip(cells, shift.tolist(), np.sum(totals, axis=0), strict=True):
+            if int(counts.sum()) != cell.count:
+                raise _source_changed()
+            parts, start = [], cell.start
+            for part in np.flatnonzero(counts).tolist():
+                key_lo = cell.key_lo + (part << by)
+                key_hi = min(key_lo + (1 << by), cell.key_hi)
+                parts.append(Cell(cell.bucket, key_lo, key_hi, start, int(counts[part])))
+                start += int(counts[part])
+            before = self._cells.get(cell.bucket, [cell])
+            place = before.index(cell)
+            self._cells[cell.bucket] = before[:place] + parts + before[place + 1 :]
+
+    def collect(self, plan: Plan) -> NDArray[np.float64]:
+        """The records of the plan but for the tied ones, ascending; one pass."""
+        expected = int(plan.count[~plan.tied].sum())
+        if not expected:
+            return np.empty(0)
+        wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
+        parts = [cell for cell in plan.cell if cell is not None]
+        wanted[plan.bucket] = 1
+        wanted[[cell.bucket for cell in parts]] = 2
+        parts = [cell for cell in parts if not cell.tied]
+        key_lo = np.array([cell.key_lo for cell in parts], dtype=np.int64)
+        key_hi = np.array([cell.key_hi for cell in parts], dtype=np.int64)
+
+        def step(found: list[NDArray], piece: NDArray[np.float64]) -> None:
+            values, total = self._map.collect(wanted, key_lo, key_hi, piece, expected)
+            if total > expected:
+                raise _source_changed()
+            if total:
+                found.append(values.copy())
+
+        lists: list[list[NDArray]] = self._chunks.fold(list, step)
+        collected = np.concatenate([values for found in lists for values in found] or [[]])
+        if collected.size != expected:
+            raise _source_changed()
+        collected.sort()
+        return collected
+
+
+class _Held(NamedTuple):
+    """Records at the places start[s], ..., stop[s] - 1 of some windows."""
+
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    plan: Plan
+    offset: NDArray[np.int64]  # where each part of the plan begins among the collected
+    collected: NDArray[np.float64]
+
+    def holds(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> bool:
+        """Whether all these windows are inside."""
+        window = np.searchsorted(self.start, start, side="right") - 1
+        return bool((window >= 0).all() and (stop <= self.stop[window]).all())
+
+
+class SelectedOrder(Order):
+    """Order over values that stay where they are.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        The values: records in the unit of the bounds; with a dither, coarse points as float64.
+    buckets : Buckets
+        The same values, counted.
+    lattice, bounds
+        As for `Order`.
+    dither : Dither or None
+        Needed on a lattice with dither bits.
+    """
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        buckets: Buckets,
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+        dither: Dither | None = None,
+    ) -> None:
+        super().__init__(int(buckets.ends[-1]), lattice, bounds)
+        self._chunks = chunks
+        self._buckets = buckets
+        self._dither = dither
+        self._held: _Held | None = None  # windows collected ahead
+
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        ends, count = self._buckets.ends, self._buckets.count
+        bucket = np.searchsorted(ends, places, side="right")
+        lower, upper = self._buckets.edges(bucket)
+        share = (places + 0.5 - (ends[bucket] - count[bucket])) / count[bucket]
+        at = lower + (upper - lower) * share
+        unit = 1.0
+        if self.lattice is not None:
+            unit = 2.0**-self._dither.bits if self._dither else self.lattice.step
+        return intervals_kernel.log_spans(at, -math.inf, math.inf, unit)
+
+    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
+        # interval i needs x_i and x_{i+1}; x_i is at place i - 1
+        start = np.maximum(first - 1, 0)
+        stop = np.minimum(first + count, self.n)
+        some = start < stop
+        if not some.any():  # no records
+            kind = np.float64 if self.lattice is None else np.int64
+            return self._compressed(first, count, np.empty(0, dtype=kind))
+        start, stop = start[some], stop[some]
+        held = self._held if self._held and self._held.holds(start, stop) else None
+        if held is None:
+            held = self._hold(start, stop)
+        pieces = [
+            self._points(a, b, held) for a, b in zip(start.tolist(), stop.tolist(), strict=True)
+        ]
+        return self._compressed(first, count, self._encode(np.concatenate(pieces)))
+
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
+        ascending = np.argsort(first, kind="stable")
+        first, count = first[ascending], count[ascending]
+        start = np.maximum(first - 1, 0)
+        stop = np.minimum(first + count, self.n)
+        some = start < stop
+        if some.any():  # one window after another, those that touch as one
+            starts, stops = start[some], np.maximum.accumulate(stop[some])
+            apart = np.flatnonzero(starts[1:] > stops[:-1]) + 1
+            begin = np.concatenate(([0], apart))
+            end = np.concatenate((apart, [starts.size])) - 1
+            self._held = self._hold(starts[begin], stops[end])
+
+    def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> _Held:
+        """Collect the records at some places."""
+        plan = self._buckets.plan(start, stop)
+        collected = self._buckets.collect(plan)
+        size = np.where(plan.tied, 0, plan.count)
+        return _Held(start, stop, plan, np.cumsum(size) - size, collected)
+
+    def _encode(self, values: NDArray) -> NDArray:
+        """Points of records, or what `_points` has made points of already."""
+        if self.lattice is None or self._dither is not None:
+            return values
+        return self.lattice.encode(values)
+
+    def _points(self, start: int, stop: int, held: _Held) -> NDArray:
+        """Records at places start, ..., stop - 1; their fine points, with a dither."""
+        plan, offset, collected = held.plan, held.offset, held.collected
+        begin, end = np.searchsorted(plan.start, [start, stop - 1], side="right")
+        parts = range(int(begin) - 1, int(end))
+        if self._dither is None and not plan.tied[parts.start : parts.stop].any():
+            shift = int(offset[parts.start] - plan.start[parts.start])
+            return collected[start + shift : stop + shift]
+        pieces: list[NDArray] = []
+        runs: list[tuple[int, int, int]] = []
+        for i in parts:
+            below, size, at = int(plan.start[i]), int(plan.count[i]), int(offset[i])
+            a, b = max(start - below, 0), min(stop - below, size)
+            if plan.tied[i]:
+                value = value_of(plan.cell[i].key_lo)
+                pieces.append(np.full(max(b - a, 0), value))
+                runs.append((int(value), size, below))
+            else:
+                pieces.append(collected[at + a : at + b])
+                if self._dither is not None:  # all records of a point are in one cell
+                    points, counts = np.unique(collected[at : at + size], return_counts=True)
+                    starts = below + np.cumsum(counts) - counts
+                    runs += zip(
+                        points.astype(int).tolist(), counts.tolist(), starts.tolist(), strict=True
+                    )
+        if self._dither is not None:
+            return fine_points(runs, start, stop, self._dither)
+        return np.concatenate(pieces)
+
+    def rank_of(self, output: float) -> int:
+        return self._totals(output)[0]
+
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        below, here = self._totals(point)
+        return below, fine_points([(point, here, below)], below, below + here, self._dither)
+
+    def _totals(self, output: float) -> tuple[int, int]:
+        """Records below an output and at it, by a pass."""
+        at_low = self.lattice is None and output == self.before
+
+        def step(total: list[int], piece: NDArray[np.float64]) -> None:
+            records = piece[~np.isnan(piece)]
+            if self.lattice is None:
+                records = np.clip(records, *self.bounds)
+            elif self._dither is None:
+                records = self.lattice.encode(records)
+            here = int(np.count_nonzero(records == output))
+            total[0] += int(np.count_nonzero(records < output)) + (here if at_low else 0)
+            total[1] += here
+
+        totals = self._chunks.fold(lambda: [0, 0], step)
+        return sum(total[0] for total in totals), sum(total[1] for total in totals)
+
+
+def _choose_map(low: float, high: float, probe: NDArray) -> Map:
+    """Of a map linear in the value and one linear in its key, the one that spreads more evenly."""
+    values = np.sort(np.clip(probe[~np.isnan(probe)], low, high))
+    lo, hi = low, high
+    if values.size:
+        tail = int(CROWDED * values.size)
+        lo, hi = float(values[tail]), float(values[values.size - 1 - tail])
+    if not lo < hi:
+        lo, hi = low, high
+    first, last = (int(key) for key in keys(np.array([lo, hi])))
+    shift = max(0, (last - first).bit_length() - (BUCKETS.bit_length() - 1))
+    maps = [Map(low, high, BUCKETS, base=first, shift=shift)]
+    scale = BUCKETS / (hi - lo)
+    if math.isfinite(scale):
+        maps.append(Map(low, high, BUCKETS, origin=lo, scale=scale))
+
+    def crowding(candidate: Map) -> float:
+        total = np.zeros(BUCKETS + 1, dtype=np.int64)
+        candidate.count(values, total)
+        return float(np.square(total[:-1]).sum())
+
+    return min(maps, key=crowding)
+
+
+def _meets(cell: Cell, start: NDArray[np.int64], stop: NDArray[np.int64]) -> bool:
+    """Whether one of the places start[s], ..., stop[s] - 1 is inside."""
+    window = int(np.searchsorted(stop, cell.start, side="right"))
+    return window < start.size and int(start[window]) < cell.start + cell.count
+
+
+def _source_changed() -> ValueError:
+    return ValueError("the source of batches must give the same records at every pass")

@@ -1,0 +1,710 @@
+"""Quantiles by group: law of each group, keys, threads, and the promise over all groups."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+import sys
+from collections.abc import Iterator
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import assert_draws_follow, lattice_of, tabulate
+from hypothesis import given
+from hypothesis import strategies as st
+from randomgen import ChaCha
+
+import dpq_fast as dpq
+import enumeration
+from dpq_fast import privacy, reference
+from dpq_fast._kernels import groups as kernel
+from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
+
+module = importlib.import_module("dpq_fast.quantile_by")
+
+Q = [0.3, 0.5, 0.7]
+OPTIONS = {"epsilon": 2.0, "bounds": (0.0, 4.0)}
+# Records of a group on 0 .. 4: none, one, all tied, two of one size and span of ranks one after the
+# other (which share their decays), ties at both ends, many.
+SAMPLES = [[], [1], [2, 2, 2], [0, 2, 2, 3], [1, 1, 3, 3], [0, 0, 4, 4, 4], list(range(5)) * 4]
+
+
+def rows_of(samples, copies: int, rng=0):
+    """Rows of copies of each sample in random order; group g holds samples[g % len(samples)]."""
+    x = np.concatenate([np.array(sample, dtype=float) for sample in samples] * copies)
+    sizes = [len(sample) for sample in samples] * copies
+    by = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.random.default_rng(rng).permutation(x.size)
+    return x[order], by[order], np.arange(len(sizes))
+
+
+# The law of each group
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "public_by", "each", "relation"),
+    [
+        ("swap", False, 1.0, "add-remove"),
+        ("swap", True, 2.0, "swap"),
+        ("add-remove", False, 2.0, "add-remove"),
+        ("add-remove", True, 2.0, "add-remove"),
+    ],
+)
+def test_quantile_by_draws_follow_the_law_of_each_group(neighbors, public_by, each, relation):
+    x, by, groups = rows_of(SAMPLES, 4_000)
+    out = dpq.quantile_by(
+        x,
+        by,
+        Q,
+        groups=groups,
+        neighbors=neighbors,
+        public_by=public_by,
+        resolution=1,
+        dither=False,
+        rng=3,
+        **OPTIONS,
+    )
+    assert out.values.shape == (groups.size, 3)
+    for i, sample in enumerate(SAMPLES):
+        law = reference.joint_exp_law(
+            np.array(sample, dtype=float),
+            Q,
+            epsilon=each,
+            bounds=(0, 4),
+            neighbors=relation,
+            resolution=1,
+            dither=False,
+        )
+        draws = out.values[i :: len(SAMPLES)].astype(int)
+        assert_draws_follow(map(tuple, draws.tolist()), tabulate(law, 5, 3))
+
+
+def test_quantile_by_large_groups_follow_their_law(monkeypatch):
+    monkeypatch.setattr(module, "SMALL_ENTRIES", 12)  # up to 3 records are small
+    x, by, groups = rows_of(SAMPLES, 2_000)
+    out = dpq.quantile_by(x, by, Q, groups=groups, resolution=1, dither=False, rng=4, **OPTIONS)
+    for i, sample in enumerate(SAMPLES):
+        law = dpq.joint_exp_law(
+            np.array(sample, dtype=float),
+            Q,
+            epsilon=1.0,
+            bounds=(0, 4),
+            neighbors="add-remove",
+            resolution=1,
+            dither=False,
+        )
+        draws = out.values[i :: len(SAMPLES)].astype(int)
+        assert_draws_follow(map(tuple, draws.tolist()), tabulate(law, 5, 3))
+
+
+@pytest.mark.parametrize("bits", [1, 2])
+def test_releases_follow_the_law_over_all_dithers(bits):
+    """The kernel's own dither, exactly, on a lattice of few bits."""
+    samples, q, copies = [[], [1], [0, 1, 1], [2, 2]], [0.25, 0.6], 5_000
+    x, by, groups = rows_of(samples, copies)
+    lattice = lattice_of(3, bits)
+    releases = kernel.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
+    start, ordered = kernel.order(x, by.astype(np.uint16), groups.size)
+    points = np.empty((groups.size, 2), dtype=np.int64)
+    assert releases.run(start, ordered, 0, groups.size, points, np.random.default_rng(5)) == (
+        groups.size,
+        None,
+    )
+    for i, sample in enumerate(samples):
+        law = enumeration.joint_exp_dithered(sample, 3, q, 0.5, bits)
+        draws = points[i :: len(samples)] >> bits
+        assert_draws_follow(map(tuple, draws.tolist()), law)
+
+
+@pytest.mark.parametrize("entries", [0, 20_000])
+def test_quantile_by_dithers_integers(entries, monkeypatch):
+    """All records on one point: the answer is that point, which no undithered release finds."""
+    monkeypatch.setattr(module, "SMALL_ENTRIES", entries)
+    x, by = np.full(600, 37), np.arange(600) % 3
+    out = dpq.quantile_by(x, by, Q, groups=range(3), epsilon=4.0, bounds=(0, 100), rng=1)
+    assert (out.values == 37.0).all()
+
+
+@pytest.mark.parametrize("entries", [0, 20_000])
+@pytest.mark.parametrize(
+    "sample", [[], [0.0, 2.0, 2.0, 3.0], [1e-300, 1.0], [-5.0, -0.0, 0.0, 9.0]], ids=str
+)
+def test_quantile_by_draws_follow_the_density(sample, entries, monkeypatch):
+    monkeypatch.setattr(module, "SMALL_ENTRIES", entries)
+    x, by, groups = rows_of([sample], 3_000)
+    out = dpq.quantile_by(
+        x, by, [0.3, 0.7], groups=groups, resolution=0, neighbors="add-remove", rng=6, **OPTIONS
+    )
+    law = reference.joint_exp_law(
+        sample, [0.3, 0.7], resolution=0, neighbors="add-remove", **OPTIONS
+    )
+    # a unit cell holds one density; two outputs in one cell have half its square
+    log_p = {
+        (a, b): law.log_prob([a + 0.4, b + 0.6]) - (math.log(2.0) if a == b else 0.0)
+        for a, b in combinations_with_replacement(range(4), 2)
+    }
+    assert_draws_follow(map(tuple, np.floor(out.values).astype(int).tolist()), log_p)
+    assert (np.diff(out.values) >= 0.0).all()
+
+
+def test_releases_leave_out_of_range_groups_to_the_caller_with_their_dither():
+    releases = kernel.Releases(np.array([0.3, 0.7]), 0.5, (0.0, 1.0), None)
+    value = np.array([0.5, 0.75, 1.0, 1e-300, 0.25])
+    start = np.array([0, 2, 5, 5])
+    answers = np.full((3, 2), np.nan)
+    rng = np.random.default_rng(0)
+    at, points = releases.run(start, value, 0, 3, answers, rng)
+    assert at == 1 and points.tolist() == [1e-300, 0.25, 1.0]
+    assert not np.isnan(answers[0]).any() and np.isnan(answers[1:]).all()
+    assert releases.run(start, value, 2, 3, answers, rng) == (3, None)
+
+    lattice = lattice_of(1_000, 4)
+    releases = kernel.Releases(np.array([0.3, 0.7]), 2_000.0, (0.0, 999.0), lattice)
+    points = np.empty((1, 2), dtype=np.int64)
+    at, dithered = releases.run(np.array([0, 3]), np.array([7.0, 3, 3]), 0, 1, points, rng)
+    assert at == 0
+    assert (dithered >> 4).tolist() == [3, 3, 7] and (np.diff(dithered) >= 0).all()
+    out = dpq.quantile_by(
+        [7.0, 3.0, 3.0],
+        [0, 0, 0],
+        [0.3, 0.7],
+        groups=[0],
+        epsilon=20_000.0,
+        bounds=(0.0, 999.0),
+        resolution=1,
+    )
+    assert set(out[0].tolist()) <= {3.0, 4.0, 5.0, 6.0, 7.0}
+
+
+@given(st.lists(st.integers(-(2**62), 2**62), max_size=300), st.integers(0, 62))
+def test_sort_equals_numpy(points, shift):
+    points = np.array(points, dtype=np.int64) >> shift
+    assert np.array_equal(kernel.sort(points), np.sort(points))
+
+
+def test_sort_of_runs_by_the_zero_one_principle():
+    for n in range(18):
+        for bits in range(1 << n if n <= 9 else 512):
+            points = np.array([bits >> i & 1 for i in range(n)], dtype=np.int64)
+            assert (np.diff(kernel.sort(points)) >= 0).all()
+
+
+def test_quantile_by_reference_follows_the_same_law():
+    x, by, groups = rows_of([[0, 2, 2, 3], [1]], 1_000)
+    for implementation in (dpq, reference):
+        out = implementation.quantile_by(
+            x, by, 0.5, groups=groups, resolution=1, dither=False, rng=8, **OPTIONS
+        )
+        for i, sample in enumerate([[0, 2, 2, 3], [1]]):
+            law = enumeration.joint_exp(
+                sample, 5, [0.5], privacy.quantile_by_rate(np.array([0.5]), 2.0, "swap")
+            )
+            assert_draws_follow(((int(v),) for v in out.values[i::2]), law)
+
+
+# Keys
+
+NAMES = ["b", "a", "", "ü", "never"]
+NUMBERS = [3, -1, 2**62 + 1, 0, 77]
+CODES = np.random.default_rng(1).integers(0, 6, size=400)  # 4: in no group; 5: missing
+
+
+def named(keys, other, missing):
+    return [[*keys[:4], other, missing][code] for code in CODES]
+
+
+def as_int64(keys):
+    return np.array(named(keys, 12_345, 6))
+
+
+STRING_COLUMNS = {
+    "list": lambda: named(NAMES, "other", None),
+    "tuple": lambda: tuple(named(NAMES, "other", "none")),
+    "str": lambda: np.array(named(NAMES, "other", "none")),
+    "object": lambda: np.array(named(NAMES, "other", None), dtype=object),
+    "unhashable": lambda: named(NAMES, ["b"], {}),
+    "StringDType": lambda: np.array(named(NAMES, "other", "none"), dtype=np.dtypes.StringDType()),
+    "masked": lambda: np.ma.masked_array(named(NAMES, "other", "b"), mask=CODES == 5),
+    "pandas": lambda: pd.Series(named(NAMES, "other", None)),
+    "pandas object": lambda: pd.Series(named(NAMES, "other", None), dtype=object),
+    "categorical": lambda: pd.Categorical(named(NAMES, "other", None)),
+    "category": lambda: pd.Series(named(NAMES, "other", None), dtype="category"),
+    "CategoricalIndex": lambda: pd.CategoricalIndex(named(NAMES, "other", None)),
+    "Index": lambda: pd.Index(named(NAMES, "other", None)),
+    "polars": lambda: pl.Series(named(NAMES, "other", None)),
+    "polars categorical": lambda: pl.Series(named(NAMES, "other", None), dtype=pl.Categorical),
+    "pyarrow": lambda: pa.array(named(NAMES, "other", None)),
+    "pyarrow chunks": lambda: pa.chunked_array([named(NAMES, "other", None)]),
+    "pyarrow dictionary": lambda: pa.array(named(NAMES, "other", None)).dictionary_encode(),
+}
+INTEGER_COLUMNS = {
+    "int64": lambda: as_int64(NUMBERS),
+    "big-endian": lambda: as_int64(NUMBERS).astype(">i8"),
+    "strided": lambda: np.repeat(as_int64(NUMBERS), 2)[::2],
+    "list": lambda: named(NUMBERS, 12_345, None),
+    "object": lambda: np.array(named(NUMBERS, 12_345, None), dtype=object),
+    "masked": lambda: np.ma.masked_array(as_int64(NUMBERS), mask=CODES == 5),
+    "pandas": lambda: pd.Series(as_int64(NUMBERS)),
+    "Int64": lambda: pd.Series(named(NUMBERS, 12_345, None), dtype="Int64"),
+    "categorical": lambda: pd.Categorical(named(NUMBERS, 12_345, None)),
+    "polars": lambda: pl.Series(named(NUMBERS, 12_345, None)),
+    "pyarrow": lambda: pa.array(named(NUMBERS, 12_345, None)),
+}
+X = np.random.default_rng(2).normal(2.0, 1.0, size=400)
+
+
+def answers_by_code() -> np.ndarray:
+    out = dpq.quantile_by(X, CODES, Q, groups=[0, 1, 2, 3, 99], rng=9, **OPTIONS)
+    return out.values
+
+
+@pytest.mark.parametrize("kind", STRING_COLUMNS)
+def test_quantile_by_takes_string_keys(kind):
+    out = dpq.quantile_by(X, STRING_COLUMNS[kind](), Q, groups=NAMES, rng=9, **OPTIONS)
+    assert np.array_equal(out.values, answers_by_code())
+    assert list(out) == NAMES
+
+
+@pytest.mark.parametrize("kind", INTEGER_COLUMNS)
+def test_quantile_by_takes_integer_keys(kind):
+    out = dpq.quantile_by(X, INTEGER_COLUMNS[kind](), Q, groups=NUMBERS, rng=9, **OPTIONS)
+    assert np.array_equal(out.values, answers_by_code())
+    assert list(out) == NUMBERS
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+@pytest.mark.parametrize(
+    "keys", [[0, 1, 2, 3, 4], [13, 10, 11, 12, 90], [100, 3, 0, 99, 1]], ids=str
+)
+def test_quantile_by_takes_small_integers(dtype, keys):
+    by = np.array([*keys[:4], 7, 120], dtype=dtype)[CODES]
+    out = dpq.quantile_by(X, by, Q, groups=keys, rng=9, **OPTIONS)
+    assert np.array_equal(out.values, answers_by_code())
+
+
+def test_quantile_by_does_not_wrap_unsigned_keys():
+    big = 2**64 - 1
+    by = np.array([*NUMBERS[:1], 5, 6, 7, 12_345, big], dtype=np.uint64)[CODES]
+    for groups in ([3, 5, 6, 7, -1], [3, 5, 6, 7, 2**63]):
+        out = dpq.quantile_by(X, by, Q, groups=groups, rng=9, **OPTIONS)
+        assert np.array_equal(out.values, answers_by_code())
+    # code 5 is a group now
+    swapped = np.where(CODES == 5, 0, np.where(CODES == 0, 5, CODES))
+    expected = dpq.quantile_by(X, swapped, Q, groups=[0, 1, 2, 3, 99], rng=9, **OPTIONS)
+    out = dpq.quantile_by(X, by, Q, groups=np.array([big, 5, 6, 7, 1], np.uint64), rng=9, **OPTIONS)
+    assert np.array_equal(out.values, expected.values)
+    assert next(iter(out)) == big
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        np.array([4, 5, 6]),
+        range(4, 7),
+        (4, 5, 6),
+        pd.Index([4, 5, 6]),
+        pd.Series([4, 5, 6]),
+        pl.Series([4, 5, 6]),
+        pa.array([4, 5, 6]),
+        [np.int8(4), np.uint64(5), 6],
+    ],
+    ids=lambda groups: type(groups).__name__,
+)
+def test_quantile_by_takes_groups_of_any_sequence(groups):
+    out = dpq.quantile_by([1.0, 2.0], [4, 6], 0.5, groups=groups, rng=1, **OPTIONS)
+    assert list(out) == [4, 5, 6]
+
+
+def test_quantile_by_ignores_rows_of_other_keys():
+    keep = CODES < 4
+    out = dpq.quantile_by(X[keep], CODES[keep], Q, groups=[0, 1, 2, 3, 99], rng=9, **OPTIONS)
+    assert np.array_equal(out.values, answers_by_code())
+    x = np.where(keep, X, np.nan)
+    out = dpq.quantile_by(
+        x, CODES, Q, groups=[0, 1, 2, 3, 99], nan_policy="raise", rng=9, **OPTIONS
+    )
+    assert np.array_equal(out.values, answers_by_code())
+
+
+def test_quantile_by_keeps_the_order_of_groups():
+    x, by = np.repeat([1.0, 2.0, 3.0], 300), np.repeat(["l", "m", "h"], 300)
+    for groups in (["h", "l", "m"], ["m", "h", "l"]):
+        out = dpq.quantile_by(
+            x, by, 0.5, groups=groups, epsilon=9.0, bounds=(0, 4), resolution=1, rng=1
+        )
+        assert out.groups.tolist() == groups
+        assert {key: out[key] for key in out} == {"l": 1.0, "m": 2.0, "h": 3.0}
+
+
+def test_quantile_by_of_no_rows_and_no_groups():
+    for x, by in (([], []), ([1.0], [7]), (np.empty(0), np.empty(0, dtype=int))):
+        out = dpq.quantile_by(x, by, Q, groups=[1, 2], rng=1, **OPTIONS)
+        assert out.values.shape == (2, 3) and ((out.values >= 0) & (out.values <= 4)).all()
+    out = dpq.quantile_by([1.0], [7], Q, groups=[], rng=1, **OPTIONS)
+    assert out.values.shape == (0, 3) and len(out) == 0
+
+
+# The result
+
+
+def test_group_quantiles_restore_the_shape_of_q():
+    q = [[0.9, 0.1], [0.5, 0.9]]
+    out = dpq.quantile_by(X, CODES, q, groups=[2, 0, 5], rng=1, **OPTIONS)
+    assert out.values.shape == (3, 2, 2) and out[0].shape == (2, 2)
+    assert (out.values[:, 0, 0] == out.values[:, 1, 1]).all()
+    assert (out.values[:, 0, 1] <= out.values[:, 1, 0]).all()
+    frame = out.to_pandas()
+    assert frame.shape == (3, 4) and frame.index.tolist() == [2, 0, 5]
+    scalar = dpq.quantile_by(X, CODES, 0.5, groups=[2, 0], rng=1, **OPTIONS)
+    assert scalar.values.shape == (2,) and isinstance(scalar[2], float)
+    assert scalar.to_pandas().loc[0, 0.5] == scalar[0]
+    assert scalar.to_pandas().index.name == "group"
+
+
+def test_group_quantiles_are_a_mapping_of_keys():
+    out = dpq.quantile_by(X, CODES, Q, groups=[2, 0], rng=1, **OPTIONS)
+    assert len(out) == 2 and 2 in out and 1 not in out
+    assert np.array_equal(out[np.int64(0)], out.values[1])
+    with pytest.raises(KeyError):
+        out[1]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        out.values = None
+
+
+def test_group_quantiles_name_the_extra_that_pandas_is_in(monkeypatch):
+    out = dpq.quantile_by(X, CODES, Q, groups=[2, 0], rng=1, **OPTIONS)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'dpq_fast\[pandas\]'"):
+        out.to_pandas()
+
+
+# Threads and seeds
+
+
+@pytest.mark.parametrize("resolution", [None, 0, 0.5])
+def test_quantile_by_does_not_depend_on_workers(resolution, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 1_000)
+    monkeypatch.setattr(module, "SMALL_ENTRIES", 60)
+    rng = np.random.default_rng(3)
+    x, by = rng.normal(2.0, 1.0, 20_000), rng.integers(0, 3 * kernel.CHUNK, 20_000)
+    groups = rng.permutation(3 * kernel.CHUNK)
+
+    def answer(workers, seed):
+        return dpq.quantile_by(
+            x, by, Q, groups=groups, resolution=resolution, workers=workers, rng=seed, **OPTIONS
+        ).values
+
+    expected = answer(1, 5)
+    for workers in (2, 3, -1):
+        assert np.array_equal(answer(workers, 5), expected)
+    assert not np.array_equal(answer(2, 6), expected)
+    for make in (np.random.default_rng, lambda key: np.random.Generator(ChaCha(key=key))):
+        first, second = make(7), make(7)
+        one, two = answer(1, first), answer(2, second)
+        assert np.array_equal(one, two)
+        assert not np.array_equal(answer(2, second), two)  # the generator went on
+    assert not np.array_equal(answer(2, None), answer(2, None))
+    monkeypatch.setattr(module, "BLOCK", 10**6)
+    assert np.array_equal(answer(1, 5), expected)
+
+
+def test_quantile_by_leaves_input_unchanged():
+    x, by, groups = X.copy(), CODES.copy(), np.array([3, 1])
+    for array in (x, by, groups):
+        array.flags.writeable = False
+    for resolution in (None, 0, 1):
+        out = dpq.quantile_by(x, by, Q, groups=groups, resolution=resolution, **OPTIONS)
+        out.groups[0] = 5
+    assert np.array_equal(x, X) and np.array_equal(by, CODES)
+    assert groups.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("make", [np.float32, ">f8", np.float16])
+def test_quantile_by_takes_any_real_column(make):
+    x = np.round(X * 8) / 8
+    expected = dpq.quantile_by(x, CODES, Q, groups=[0, 1], rng=1, **OPTIONS).values
+    for column in (x.astype(make), np.repeat(x.astype(make), 2)[::2], pd.Series(x.astype("f4"))):
+        out = dpq.quantile_by(column, CODES, Q, groups=[0, 1], rng=1, **OPTIONS).values
+        assert np.array_equal(out, expected)
+
+
+# Missing values
+
+
+def test_quantile_by_omits_missing_values_record_by_record():
+    gone = np.arange(400) % 7 == 0
+    expected = dpq.quantile_by(X[~gone], CODES[~gone], Q, groups=[0, 1], rng=1, **OPTIONS).values
+    x = np.where(gone, np.nan, X)
+    for column in (x, pd.Series(x), pl.Series(x), [None if g else v for g, v in zip(gone, X)]):  # noqa: B905
+        out = dpq.quantile_by(column, CODES, Q, groups=[0, 1], rng=1, **OPTIONS).values
+        assert np.array_equal(out, expected)
+
+
+def test_quantile_by_raises_for_missing_values_if_asked_to(monkeypatch):
+    x = X.copy()
+    x[np.flatnonzero(CODES == 1)[0]] = np.nan
+    accountant = Accountant(10.0)
+    with pytest.raises(ValueError, match=r"^x must not contain NaN with nan_policy='raise'$"):
+        dpq.quantile_by(
+            x,
+            CODES,
+            Q,
+            groups=[0, 1],
+            nan_policy="raise",
+            accountant=accountant,
+            workers=2,
+            **OPTIONS,
+        )
+    assert accountant.spent.epsilon == 0.0
+
+
+# Bad input
+
+GOOD = {"x": [1.0, 2.0], "by": [1, 2], "q": [0.5], "groups": [1, 2], **OPTIONS}
+BAD = [
+    ({"epsilon": 0.0}, ValueError, "epsilon must be positive and finite, got 0.0"),
+    ({"epsilon": "1"}, TypeError, "epsilon must be a real number"),
+    ({"q": []}, ValueError, "q must hold at least one level"),
+    ({"q": 1.2}, ValueError, r"q must lie in \[0, 1\]"),
+    ({"bounds": (1, 1)}, ValueError, "bounds must be finite with low < high"),
+    ({"neighbors": "replace"}, ValueError, "neighbors must be one of"),
+    ({"public_by": 1}, TypeError, "public_by must be True or False, got 1"),
+    ({"max_contributions": 0}, ValueError, "max_contributions must be at least 1"),
+    ({"nan_policy": "keep"}, ValueError, "nan_policy must be one of"),
+    ({"resolution": -1.0}, ValueError, "resolution must be finite and not negative"),
+    ({"dither": 1}, TypeError, "dither must be True or False"),
+    ({"accountant": 1.0}, TypeError, "accountant must be an Accountant"),
+    ({"workers": 0}, ValueError, "workers must"),
+    ({"workers": 1.5}, TypeError, "workers must be an integer"),
+    ({"groups": [1, 1]}, ValueError, "^groups must be distinct, got 1 twice$"),
+    ({"groups": ["a", "b", "a"]}, ValueError, "^groups must be distinct, got a twice$"),
+    ({"groups": [1, "a"]}, TypeError, "^groups must hold integers or strings, all of one kind$"),
+    ({"groups": [1.0]}, TypeError, "^groups must hold integers or strings"),
+    ({"groups": np.array([1.0])}, TypeError, "^groups must hold integers or strings"),
+    ({"groups": [True, False]}, TypeError, "^groups must hold integers or strings"),
+    ({"groups": [None]}, TypeError, "^groups must hold integers or strings"),
+    ({"groups": [2**64]}, ValueError, "^groups must be integers of 64 bits$"),
+    ({"groups": [-1, 2**63]}, ValueError, "^groups must be integers of 64 bits$"),
+    ({"groups": {1, 2}}, TypeError, "^groups must be a sequence .* got set$"),
+    ({"groups": {1: 2}}, TypeError, "^groups must be a sequence .* got dict$"),
+    ({"groups": "ab"}, TypeError, "^groups must be a sequence .* got str$"),
+    ({"groups": 3}, TypeError, "^groups must be a sequence .* got int$"),
+    ({"groups": None}, TypeError, "^groups must be a sequence .* got NoneType$"),
+    ({"groups": np.zeros((2, 2), int)}, ValueError, "^groups must be one-dimensional"),
+    ({"by": [1]}, ValueError, "^by must have one key for each row of x$"),
+    ({"by": np.arange(3)}, ValueError, "^by must have one key for each row of x$"),
+    ({"by": np.zeros((2, 2), int)}, ValueError, "^by must be one-dimensional, got 2 dimensions$"),
+    ({"by": np.array([1.0, 2.0])}, TypeError, "^by must hold integers or strings, got dtype"),
+    ({"by": np.array([True, False])}, TypeError, "^by must hold integers or strings, got dtype"),
+    ({"by": pd.Series([1.5, 2.5])}, TypeError, "^by must hold integers or strings, got dtype"),
+    ({"by": pl.Series([1.5, 2.5])}, TypeError, "^by must hold integers or strings, got dtype"),
+    ({"by": np.array(["2020-01-01"] * 2, "M8[D]")}, TypeError, "^by must hold integers or str"),
+    ({"by": "ab"}, TypeError, "^by must be a column of integers or of strings, got str$"),
+    ({"by": {1: 2}}, TypeError, "^by must be a column .* got dict$"),
+    ({"by": None}, TypeError, "^by must be a column .* got NoneType$"),
+    ({"by": np.array(["a", "b"])}, TypeError, "^groups must be strings as the column by is, got"),
+    ({"groups": ["a"], "by": np.arange(2)}, TypeError, "^groups must be integers as the column"),
+    ({"x": np.zeros((2, 2))}, ValueError, "x must be one-dimensional"),
+    ({"x": ["a", "b"]}, TypeError, "x must hold real numbers"),
+    ({"x": dpq.Sample.of([1.0, 2.0], (0, 4))}, TypeError, "x must be"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), BAD)
+def test_quantile_by_rejects(change, error, message):
+    arguments = {**GOOD, **change}
+    with pytest.raises(error, match=message):
+        dpq.quantile_by(arguments.pop("x"), arguments.pop("by"), arguments.pop("q"), **arguments)
+
+
+class Untouchable:
+    """A column that must not be looked at."""
+
+    def __getattr__(self, name):
+        raise AssertionError("the data was touched")
+
+    __array__ = __iter__ = __len__ = __getattr__
+
+
+def test_quantile_by_asks_the_accountant_before_it_touches_data():
+    accountant = Accountant(1.0)
+    with pytest.raises(BudgetExceeded):
+        dpq.quantile_by(
+            Untouchable(),
+            Untouchable(),
+            Q,
+            groups=[1],
+            epsilon=1.5,
+            bounds=(0, 1),
+            accountant=accountant,
+        )
+    dpq.quantile_by(
+        [0.5], [1], Q, groups=[1, 2, 3], epsilon=1.0, bounds=(0, 1), accountant=accountant
+    )
+    assert accountant.spent.epsilon == 1.0  # whatever the number of groups
+
+
+# Privacy
+
+POINTS = 3
+# What a row can be: a group of two and a value; or in no group, or without a value.
+ROWS = [*product(range(2), range(POINTS)), None]
+
+
+def neighbors_of(rows: tuple, neighbors: str, public_by: bool) -> Iterator[tuple]:
+    for i, row in enumerate(rows):
+        if neighbors == "add-remove":
+            yield rows[:i] + rows[i + 1 :]
+            continue
+        for new in ROWS:
+            if not public_by or row is None or new is None or new[0] == row[0]:
+                yield tuple(sorted((*rows[:i], new, *rows[i + 1 :]), key=str))
+    if neighbors == "add-remove":
+        for new in ROWS:
+            yield tuple(sorted((*rows, new), key=str))
+
+
+class Releases:
+    """The exact law of a call: a product over two groups of brute-force laws."""
+
+    def __init__(self, q, rate):
+        self.q, self.rate, self.laws = q, rate, {}
+
+    def law(self, rows, group):
+        records = tuple(sorted(row[1] for row in rows if row is not None and row[0] == group))
+        if records not in self.laws:
+            self.laws[records] = enumeration.joint_exp(records, POINTS, self.q, self.rate)
+        return self.laws[records]
+
+    def ratios(self, x, y):
+        """For each group the log ratios of all outputs, and their log-probabilities under x."""
+        for group in range(2):
+            p, r = self.law(x, group), self.law(y, group)
+            yield np.array([p[o] - r[o] for o in p]), np.array(list(p.values()))
+
+    def loss(self, x, y):
+        """Largest |log ratio| and its range over all pairs of outputs: groups are independent."""
+        highest = sum(ratio.max() for ratio, _ in self.ratios(x, y))
+        lowest = sum(ratio.min() for ratio, _ in self.ratios(x, y))
+        return max(highest, -lowest), highest - lowest
+
+    def renyi(self, x, y, alpha):
+        """Divergence of order alpha; it adds up over groups."""
+        return sum(
+            np.logaddexp.reduce(log_p + (alpha - 1.0) * ratio) / (alpha - 1.0)
+            for ratio, log_p in self.ratios(x, y)
+        )
+
+
+CASES = [
+    ("swap", False),
+    ("swap", True),
+    ("add-remove", False),
+]
+
+
+def datasets(most: int) -> Iterator[tuple]:
+    """All small ones, and some where one more row moves every output by almost the sensitivity."""
+    for n in range(most + 1):
+        yield from combinations_with_replacement(sorted(ROWS, key=str), n)
+    for n in (4, 10, 20):
+        for low in range(0, n + 1, 2):
+            side = [0] * low + [2] * (n - low)
+            yield tuple((group, value) for group in range(2) for value in side)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("q", [[0.5], [0.1, 0.6], [0.0, 0.3, 1.0], [0.9]], ids=str)
+@pytest.mark.parametrize(("neighbors", "public_by"), CASES)
+def test_quantile_by_privacy_ratio_over_all_neighbors(neighbors, public_by, q):
+    epsilon = 1.5
+    rate = privacy.quantile_by_rate(np.array(q), epsilon, neighbors, 1, public_by)
+    promise = guarantee(
+        "quantile_by", q=q, epsilon=epsilon, neighbors=neighbors, public_by=public_by
+    )
+    releases = Releases(q, rate)
+    worst = worst_range = worst_rho = 0.0
+    for x in datasets(4 if len(q) < 3 else 3):
+        for y in neighbors_of(x, neighbors, public_by):
+            loss, spread = releases.loss(x, y)
+            worst, worst_range = max(worst, loss), max(worst_range, spread)
+            for alpha in (1.01, 3.0, 30.0):
+                worst_rho = max(worst_rho, releases.renyi(x, y, alpha) / alpha)
+    assert 0.2 * epsilon < worst <= promise.epsilon + 1e-9
+    assert 0.6 * epsilon < worst_range <= promise.bounded_range + 1e-9
+    assert 0.1 * promise.rho < worst_rho <= promise.rho + 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("q", [[0.5], [0.2, 0.6]], ids=str)
+@pytest.mark.parametrize(("neighbors", "public_by"), CASES)
+def test_quantile_by_privacy_ratio_of_two_contributions(neighbors, public_by, q):
+    epsilon = 1.5
+    rate = privacy.quantile_by_rate(np.array(q), epsilon, neighbors, 2, public_by)
+    promise = guarantee(
+        "quantile_by",
+        q=q,
+        epsilon=epsilon,
+        neighbors=neighbors,
+        public_by=public_by,
+        max_contributions=2,
+    )
+    releases = Releases(q, rate)
+    worst = worst_range = worst_rho = 0.0
+    for x in datasets(3):
+        further = {
+            z
+            for y in neighbors_of(x, neighbors, public_by)
+            for z in neighbors_of(y, neighbors, public_by)
+        }
+        for y in further:
+            loss, spread = releases.loss(x, y)
+            worst, worst_range = max(worst, loss), max(worst_range, spread)
+            worst_rho = max(worst_rho, releases.renyi(x, y, 2.0) / 2.0)
+    assert 0.2 * epsilon < worst <= promise.epsilon + 1e-9
+    assert worst_range <= promise.bounded_range + 1e-9
+    assert worst_rho <= promise.rho + 1e-9
+
+
+def test_quantile_by_swap_is_half_its_epsilon_under_add_remove():
+    q = [0.25, 0.5]
+    releases = Releases(q, privacy.quantile_by_rate(np.array(q), 2.0, "swap"))
+    worst = max(
+        releases.loss(x, y)[1] for x in datasets(3) for y in neighbors_of(x, "add-remove", False)
+    )
+    assert 0.5 < worst <= 1.0 + 1e-9
+
+
+def test_quantile_by_rate_known_values():
+    q = np.array([0.25, 0.5, 0.75])  # add-remove sensitivity 2 (1 - 1/4) = 3/2
+    rate = privacy.quantile_by_rate
+    assert rate(q, 3.0, "add-remove") == 3.0 / (2 * 1.5)
+    assert rate(q, 3.0, "add-remove", public_by=True) == 3.0 / (2 * 1.5)
+    assert rate(q, 3.0, "swap") == 1.5 / (2 * 1.5)
+    assert rate(q, 3.0, "swap", public_by=True) == 3.0 / (2 * 2)
+    assert rate(q, 3.0, "swap", 5) == pytest.approx(1.5 / (2 * 1.5 * 5), rel=1e-15)
+    assert rate(q, 3.0, "swap", 5, True) == 3.0 / (2 * 2 * 5)
+
+
+def test_quantile_by_guarantee_known_values():
+    for neighbors, public_by in product(("swap", "add-remove"), (False, True)):
+        promise = guarantee("quantile_by", epsilon=2.0, neighbors=neighbors, public_by=public_by)
+        assert (promise.epsilon, promise.delta, promise.bounded_range) == (2.0, 0.0, 2.0)
+        assert (promise.rho, promise.neighbors) == (0.5, neighbors)
+    # two groups of epsilon / 2 each: 2 (epsilon / 2)^2 / 8, where that is the worst
+    assert guarantee("quantile_by", q=[0.25, 0.5, 0.75], epsilon=2.0).rho == 0.25
+    assert guarantee("quantile_by", q=[0.0, 0.5], epsilon=2.0).rho == 0.25
+    # sensitivity 1: a replacement within a group is the worst
+    assert guarantee("quantile_by", q=0.5, epsilon=2.0).rho == 0.5
+    # sensitivity 1.25: 1 / 1.5625
+    assert guarantee("quantile_by", q=0.375, epsilon=2.0).rho == pytest.approx(0.5 / 1.5625)
+    assert guarantee("quantile_by", q=[0.25, 0.5], epsilon=2.0, public_by=True).rho == 0.5
+    with pytest.raises(TypeError, match="public_by must be True or False"):
+        guarantee("quantile_by", epsilon=2.0, public_by=None)
+    with pytest.raises(ValueError, match="epsilon must be positive"):
+        guarantee("quantile_by", epsilon=0.0)

@@ -1,0 +1,431 @@
+"""Selection from unsorted values equals sorting: every kind of data, any number of threads."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpq_fast as dpq
+from dpq_fast import order as order_module
+from dpq_fast import sample as sample_module
+from dpq_fast import selection
+from dpq_fast._kernels.select import Map, keys, value_of
+from dpq_fast.chunks import Chunks
+from dpq_fast.lattice import Lattice
+from dpq_fast.order import SortedOrder
+from dpq_fast.sample import Sample
+from dpq_fast.selection import BUCKETS, Buckets, SelectedOrder
+
+BOUNDS = (-100.0, 100.0)
+WIDE = (-1e301, 1e301)
+
+
+def shapes(n, rng):
+    """Data that is hard on one method or another."""
+    half = np.arange(n // 2, dtype=float)
+    return {
+        "all equal": np.full(n, 3.5),
+        "two values": rng.choice([-1.0, 2.0], n),
+        "sorted": np.sort(rng.normal(size=n)),
+        "reversed": np.sort(rng.normal(size=n))[::-1].copy(),
+        "organ pipe": np.concatenate((half, half[::-1])),
+        "normal": rng.normal(0, 5, n),
+        "narrow": 1000.0 + rng.random(n),
+        "lognormal": rng.lognormal(0, 10, n),
+        "cauchy": rng.standard_cauchy(n),
+        "outlier": np.append(rng.normal(size=n - 1), 1e300),
+        "denormals": rng.integers(0, 1000, n) * 5e-324,
+        "zeros": rng.choice([0.0, -0.0, 1e-310], n),
+        "three integers": rng.integers(0, 3, n).astype(float),
+        "atom and rest": np.where(rng.random(n) < 0.8, 40.0, rng.normal(40, 10, n)),
+        "two clusters": np.where(rng.random(n) < 0.5, rng.normal(0, 1, n), 1e6 + rng.random(n)),
+        "infinities": rng.choice([-np.inf, 0.0, 1.0, np.inf], n),
+        "missing": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+    }
+
+
+def selected(values, lattice, bounds, workers=1, probe=None):
+    chunks = Chunks.of_array(values, workers)
+    probe = values[:100] if probe is None else probe
+    return SelectedOrder(chunks, Buckets(chunks, *bounds, probe), lattice, bounds)
+
+
+def in_order(values, lattice, bounds):
+    return SortedOrder(np.sort(values[~np.isnan(values)]), lattice, bounds)
+
+
+def assert_same_intervals(order, expected, first, count):
+    for mine, other in zip(
+        order.intervals(first, count), expected.intervals(first, count), strict=True
+    ):
+        np.testing.assert_array_equal(mine, other)
+
+
+def some_windows(n, rng):
+    """Disjoint segments of ranks, the first and the last rank among them."""
+    edges = np.sort(rng.choice(n + 2, min(n + 2, 12), replace=False))
+    edges[0], edges[-1] = 0, n + 1
+    first, stop = edges[:-1:2], edges[1::2]
+    keep = stop > first
+    return first[keep].astype(np.int64), (stop - first)[keep].astype(np.int64)
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, WIDE, (0.0, 2.0)], ids=str)
+@pytest.mark.parametrize("resolution", [None, 0])
+@pytest.mark.parametrize("shape", shapes(4, np.random.default_rng(0)))
+def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 20)  # so that small data has full buckets, too
+    monkeypatch.setattr(selection, "COLLECTED", 50)
+    rng = np.random.default_rng(1)
+    lattice = Lattice.of(bounds, resolution, None, False)
+    for n in (10, 1000):
+        values = shapes(n, rng)[shape]
+        order, expected = selected(values, lattice, bounds), in_order(values, lattice, bounds)
+        assert order.n == expected.n
+        for _ in range(5):
+            assert_same_intervals(order, expected, *some_windows(order.n, rng))
+        everything = np.array([0]), np.array([order.n + 1])
+        assert_same_intervals(order, expected, *everything)
+
+
+@given(
+    st.lists(st.floats(), max_size=60),
+    st.lists(st.floats(allow_nan=False), max_size=5),
+    st.integers(0, 2**32),
+)
+def test_selection_equals_sorting_for_any_floats(values, probe, seed):
+    values, bounds = np.array(values, dtype=float), (-1e150, 1e300)
+    order = selected(values, None, bounds, probe=np.array(probe, dtype=float))
+    expected = in_order(values, None, bounds)
+    assert order.n == expected.n
+    assert_same_intervals(order, expected, *some_windows(order.n, np.random.default_rng(seed)))
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 65_537, 300_000])
+def test_samples_of_unsorted_arrays_have_the_law_of_sorted_ones(n):
+    x = np.random.default_rng(n).normal(0, 5, n)
+    arguments = dict(epsilon=1.0, bounds=BOUNDS)
+    law = dpq.joint_exp_law(x, [0.1, 0.5, 0.6], **arguments)
+    expected = dpq.joint_exp_law(np.sort(x), [0.1, 0.5, 0.6], **arguments)
+    for output in expected.sample(1, 3):
+        assert law.log_prob(output) == pytest.approx(expected.log_prob(output), abs=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["normal", "lognormal", "atom and rest", "two clusters", "zeros"])
+def test_selection_equals_sorting_of_ten_million(shape):
+    rng = np.random.default_rng(3)
+    values = shapes(10_000_000, rng)[shape]
+    lattice = Lattice.of(BOUNDS, None, None, False)
+    first = np.array([0, 1_000_000, 4_999_000, 9_999_000])
+    count = np.array([1500, 2000, 3000, 1001])
+    order = selected(values, lattice, BOUNDS, workers=2)
+    assert_same_intervals(order, in_order(values, lattice, BOUNDS), first, count)
+
+
+@pytest.mark.parametrize("options", [{}, {"resolution": 0.5}, {"resolution": 1e-4}], ids=str)
+def test_answers_do_not_depend_on_workers(options):
+    x = np.random.default_rng(4).normal(0, 5, 200_000)
+    answers = [
+        dpq.joint_exp(x, [0.2, 0.7], epsilon=1, bounds=BOUNDS, rng=5, workers=workers, **options)
+        for workers in (1, 2, 3, -1)
+    ]
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer, answers[0])
+
+
+@pytest.mark.parametrize("workers, error", [(0, ValueError), (1.5, TypeError), (True, TypeError)])
+def test_workers_are_checked(workers, error):
+    with pytest.raises(error, match="workers must"):
+        dpq.joint_exp([1.0], 0.5, epsilon=1, bounds=BOUNDS, workers=workers)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.astype(np.float32),
+        lambda x: x.astype(">f8"),
+        lambda x: np.repeat(x, 2)[::2],
+        lambda x: x[::-1],
+        lambda x: np.frombuffer(x.tobytes()),  # read-only
+        lambda x: x.astype(np.float16),
+    ],
+    ids=["float32", "big-endian", "strided", "reversed", "read-only", "float16"],
+)
+def test_arrays_of_any_layout_are_gone_through(change):
+    x = change(np.random.default_rng(6).normal(0, 5, 100_000))
+    before = x.copy()
+    law = dpq.joint_exp_law(x, [0.25, 0.5], epsilon=1, bounds=BOUNDS)
+    expected = dpq.joint_exp_law(np.sort(x.astype(float)), [0.25, 0.5], epsilon=1, bounds=BOUNDS)
+    assert law._paths.log_normalizer == pytest.approx(expected._paths.log_normalizer, abs=1e-10)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_memory_mapped_arrays_are_gone_through(tmp_path):
+    x = np.random.default_rng(7).normal(0, 5, 100_000)
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    answers = [dpq.joint_exp(v, 0.5, epsilon=1, bounds=BOUNDS, rng=1) for v in (x, mapped)]
+    assert answers[0] == answers[1]
+
+
+def test_several_levels_of_ind_exp_share_one_pass():
+    x, passes = np.random.default_rng(23).normal(0, 5, 100_000), []
+
+    def source():
+        passes.append(None)
+        return [x]
+
+    sample = Sample.from_batches(source, BOUNDS)
+    before = len(passes)
+    answers = dpq.ind_exp(sample, [0.1, 0.5, 0.9], epsilon=1, rng=1)
+    assert len(passes) == before + 1
+    law = dpq.ind_exp_law(np.sort(x), [0.1, 0.5, 0.9], epsilon=1, bounds=BOUNDS)
+    mine = dpq.ind_exp_law(sample, [0.1, 0.5, 0.9], epsilon=1)
+    assert mine.log_prob(answers) == pytest.approx(law.log_prob(answers), abs=1e-10)
+
+
+# --- dithered columns
+
+
+def test_integer_columns_are_counted_by_point():
+    ages = np.random.default_rng(8).integers(17, 91, 100_000)
+    values, counts = np.unique(ages, return_counts=True)
+    for column in (ages, ages.astype(np.int8), ages.astype(np.int32)):
+        answers = dpq.joint_exp(column, [0.1, 0.5], epsilon=1, bounds=(0, 120), rng=9)
+        expected = dpq.joint_exp(
+            values, [0.1, 0.5], epsilon=1, bounds=(0, 120), counts=counts, rng=9
+        )
+        np.testing.assert_array_equal(answers, expected)
+
+
+def test_dithered_columns_on_a_large_lattice_are_gone_through(monkeypatch):
+    # the same lattice, once counted by point and once selected: the same law of the dither
+    x = np.round(np.random.default_rng(10).normal(0, 5, 3000), 1)
+    monkeypatch.setattr(order_module, "EAGER_RECORDS", 0)
+    counted = Sample.of(x, BOUNDS, resolution=0.01).order(11)
+    monkeypatch.setattr(sample_module, "MANY_POINTS", 1)
+    monkeypatch.setattr(sample_module, "FEW_POINTS", 1)
+    order = Sample.of(x, BOUNDS, resolution=0.01).order(11)
+    assert isinstance(order, SelectedOrder)
+    windows = np.array([0, 1400]), np.array([100, 300])
+    assert_same_intervals(order, counted, *windows)
+    for point in (0, 9_990, 10_010, 12_000):
+        below, fine = order.cell(point)
+        expected_below, expected = counted.cell(point)
+        assert below == expected_below
+        assert len(fine) == len(expected) and (fine >> order.lattice.bits == point).all()
+
+
+# --- batches
+
+
+def batches_of(x, sizes=(1, 10, 1000)):
+    def source():
+        start = 0
+        for size in itertools.cycle(sizes):
+            if start >= x.size:
+                return
+            yield x[start : start + size]
+            start += size
+
+    return source
+
+
+@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"resolution": 0.25}], ids=str)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_batches_have_the_law_of_their_records(options, workers):
+    x = np.random.default_rng(12).normal(0, 5, 20_000)
+    x[::50] = np.nan
+    sample = Sample.from_batches(batches_of(x), BOUNDS, workers=workers, **options)
+    answers = dpq.joint_exp(sample, [0.1, 0.9], epsilon=1, rng=13)
+    expected = dpq.joint_exp(x, [0.1, 0.9], epsilon=1, bounds=BOUNDS, rng=13, **options)
+    np.testing.assert_array_equal(answers, expected)
+
+
+def test_batches_of_integers_fall_on_the_integers():
+    ages = np.random.default_rng(14).integers(17, 91, 5000)
+    sample = Sample.from_batches(batches_of(ages), (0, 120))
+    assert sample.lattice == Lattice.of((0.0, 120.0), None, None, True)
+    answers = dpq.ind_exp(sample, [0.1, 0.9], epsilon=1, rng=15)
+    expected = dpq.ind_exp(ages, [0.1, 0.9], epsilon=1, bounds=(0, 120), rng=15)
+    np.testing.assert_array_equal(answers, expected)
+
+
+def test_no_batches_are_an_empty_sample():
+    sample = Sample.from_batches(lambda: iter(()), (0.0, 4.0), resolution=1.0, dither=False)
+    law = dpq.joint_exp_law(sample, 0.5, epsilon=1)
+    assert [law.log_prob(float(k)) for k in range(5)] == pytest.approx([-np.log(5.0)] * 5)
+
+
+def test_arrow_sources_give_their_column(tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="extra 'cli' is not installed")
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    x = np.random.default_rng(16).normal(0, 5, 5000)
+    table = pa.table({"other": np.arange(5000), "x": x})
+    pa.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=700)
+    expected = dpq.joint_exp(x, 0.5, epsilon=1, bounds=BOUNDS, rng=17)
+    with pa.parquet.ParquetFile(tmp_path / "a.parquet") as file:
+        for source in (table, pyarrow.dataset.dataset(tmp_path / "a.parquet"), file):
+            sample = Sample.from_batches(source, BOUNDS, column="x")
+            assert dpq.joint_exp(sample, 0.5, epsilon=1, rng=17) == expected
+
+
+def test_batches_follow_nan_policy():
+    x = np.array([1.0, np.nan, 2.0])
+    for options in ({}, {"resolution": 0.5}):
+        with pytest.raises(ValueError, match=r"x must not contain NaN with nan_policy='raise'"):
+            Sample.from_batches(lambda: [x], BOUNDS, nan_policy="raise", **options)
+
+
+def test_a_source_that_changes_is_refused():
+    rng = np.random.default_rng(18)
+    passes = iter([rng.normal(size=5000), rng.normal(size=5000), rng.normal(size=5001) * 3])
+    sample = Sample.from_batches(lambda: [next(passes)], BOUNDS)
+    with pytest.raises(ValueError, match="the source of batches must give the same records at ev"):
+        dpq.joint_exp(sample, 0.5, epsilon=1)
+
+
+def test_a_source_that_grows_writes_nowhere_else():
+    sizes = iter([10, 10, 1_000_000])
+    sample = Sample.from_batches(lambda: [np.full(next(sizes), 0.125)], BOUNDS)
+    with pytest.raises(ValueError, match="the source of batches must give the same records at ev"):
+        dpq.joint_exp(sample, 0.5, epsilon=1)
+
+
+def test_a_source_that_fails_shows_its_own_error():
+    def source():
+        yield np.arange(10.0)
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        Sample.from_batches(source, BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "source, options, error, message",
+    [
+        (5, {}, TypeError, "source must be callable, or have to_batches or iter_batches, got int"),
+        (lambda: [[1.0]], {"column": "x"}, ValueError, "column must be left out for a callable"),
+        (lambda: [["a"]], {}, TypeError, "x must hold real numbers, got str"),
+        (
+            lambda: [np.arange(3), np.arange(3.0)],
+            {},
+            TypeError,
+            "every batch must be of the first one's type",
+        ),
+    ],
+)
+def test_from_batches_rejects(source, options, error, message):
+    with pytest.raises(error, match=message):
+        Sample.from_batches(source, BOUNDS, **options)
+
+
+def test_progress_shows_the_first_pass_only(capsys):
+    pytest.importorskip("tqdm", reason="extra 'progress' is not installed")
+    x = np.random.default_rng(19).normal(size=100)
+    sample = Sample.from_batches(lambda: [x, x], BOUNDS, progress=True)
+    assert "first pass: 2 batches" in capsys.readouterr().err
+    dpq.joint_exp(sample, 0.5, epsilon=1)
+    assert capsys.readouterr().err == ""
+
+
+# --- bucket counts
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_histogram_counts_clamped_records(workers):
+    x = np.append(np.random.default_rng(21).normal(0, 60, 5000), [np.nan, np.inf, -np.inf])
+    clamped = np.clip(x[~np.isnan(x)], *BOUNDS)
+    for sample in (
+        Sample.of(x, BOUNDS, workers=workers),
+        Sample.of(x, BOUNDS, counts=np.ones(x.size, dtype=int)),
+        Sample.from_batches(batches_of(x), BOUNDS, workers=workers),
+    ):
+        expected = np.histogram(clamped, 50, BOUNDS)[0]
+        np.testing.assert_array_equal(sample.histogram(50), expected)
+        edges = [-100.0, -3.0, 0.0, 2.5, 100.0]
+        np.testing.assert_array_equal(sample.histogram(edges), np.histogram(clamped, edges)[0])
+        assert sample.histogram([-1.0, 0.0, 1.0]).sum() == clamped.size
+
+
+def test_histogram_counts_weights():
+    sample = Sample.of([1.0, 2.0, 50.0], (0.0, 10.0), counts=[3, 4, 5])
+    assert sample.histogram(10).tolist() == [0, 3, 4, 0, 0, 0, 0, 0, 0, 5]
+
+
+@pytest.mark.parametrize("lower", [0.0, -100.0, 99.0])
+def test_geometric_counts_give_the_queries(lower):
+    x = np.random.default_rng(22).normal(0, 60, 5000)
+    clamped = np.clip(x, *BOUNDS)
+    thresholds, counts = Sample.of(x, BOUNDS).geometric_counts(1.01, lower)
+    assert thresholds[0] == lower and counts.sum() == x.size
+    for i in range(1, thresholds.size):
+        assert counts[:i].sum() == np.count_nonzero(np.maximum(clamped, lower) < thresholds[i])
+
+
+# --- the kernel
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1))
+def test_keys_order_numbers_and_come_back(values):
+    found = keys(np.array(values))
+    for (a, key_a), (b, key_b) in itertools.product(zip(values, found, strict=True), repeat=2):
+        if a < b:
+            assert key_a < key_b
+    assert [value_of(key) for key in found.tolist()] == values
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Map(-5.0, 5.0, 100, origin=-1.0, scale=30.0),
+        lambda: Map(-5.0, 5.0, 100, origin=-1e308, scale=1e308),
+        lambda: Map(-5.0, 5.0, 100, base=int(keys(np.array([-1.0]))[0]), shift=50),
+        lambda: Map(-5.0, 5.0, 100, base=-(2**63), shift=57),
+        lambda: Map(-5.0, 5.0, 1, base=2**62, shift=0),
+    ],
+)
+def test_buckets_never_decrease(make):
+    values = np.sort(np.append(np.random.default_rng(20).normal(0, 3, 3000), [np.inf, -np.inf]))
+    buckets = [make().bucket(value) for value in values.tolist()]
+    assert buckets == sorted(buckets)
+    assert min(buckets) >= 0
+
+
+def test_count_counts_buckets_and_missing():
+    chosen = Map(0.0, 10.0, 5, origin=0.0, scale=0.5)
+    total = np.zeros(6, dtype=np.int64)
+    chosen.count(np.array([-1.0, 0.0, 1.9, 2.0, 9.9, 10.0, 11.0, np.nan, np.inf]), total)
+    assert total.tolist() == [3, 1, 0, 0, 4, 1]
+
+
+def test_collect_keeps_to_its_room():
+    chosen = Map(0.0, 10.0, 5, origin=0.0, scale=0.5)
+    wanted = np.array([0, 1, 0, 0, 2, 0], dtype=np.uint8)
+    lo, hi = keys(np.array([9.0])), keys(np.array([9.5]))
+    values = np.tile([0.5, 2.5, 9.25, 9.75, 3.5], 1000)
+    found, total = chosen.collect(wanted, lo, hi, values, 10_000)
+    assert total == 3000 and np.array_equal(found, np.tile([2.5, 9.25, 3.5], 1000))
+    found, total = chosen.collect(wanted, lo, hi, values, 1001)
+    assert total == 3000 and np.array_equal(found, np.tile([2.5, 9.25, 3.5], 1000)[:1001])
+
+
+def test_kernel_rejects_sizes_that_do_not_fit():
+    chosen = Map(0.0, 10.0, 5, origin=0.0, scale=0.5)
+    none = np.empty(0, dtype=np.int64)
+    with pytest.raises(ValueError, match="total must have one entry for each bucket, and one"):
+        chosen.count(np.zeros(3), np.zeros(5, dtype=np.int64))
+    with pytest.raises(ValueError, match="wanted must have one entry for each bucket, and one"):
+        chosen.collect(np.zeros(5, dtype=np.uint8), none, none, np.zeros(3), 3)
+    with pytest.raises(ValueError, match="cell must have one entry for each bucket, and one"):
+        chosen.refine(
+            np.zeros(5, dtype=np.int32), none, none.astype(np.int32), np.zeros(3), none[None, :]
+        )
+    with pytest.raises(ValueError, match=r"buckets must be 1 to 2\^30, got 0"):
+        Map(0.0, 1.0, 0, base=0, shift=0)
+    assert BUCKETS <= 2**30
