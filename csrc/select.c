@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#define NEAR 4104  /* up to this many counters are kept near */
+#define FLUSH ((size_t)1 << 30) /* values after which they are added up, long before 2^32 */
+#define STRETCH 256 /* values looked at together for one that is wanted */
 #define BLOCK 1024 /* values whose buckets are computed at once, by vector instructions */
 
 /* Wider vectors where the machine has them, chosen when the library is loaded. */
@@ -117,6 +120,14 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     return clamped(edge, map->low, map->high);
 }
 
+static void
+flush(int64_t buckets, const uint32_t *near, int64_t *count)
+{
+    for (int64_t b = 0; b < buckets; b++) {
+        count[b] += near[b];
+    }
+}
+
 int64_t
 dpq_select_bucket(const dpq_select_map *map, double value)
 {
@@ -130,14 +141,30 @@ void
 dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64_t *count)
 {
     int32_t bucket[BLOCK];
+    uint32_t near[NEAR]; /* half as large as the counts: it stays in the first cache */
+    int small = map->buckets < NEAR;
 
     for (size_t start = 0; start < n; start += BLOCK) {
         size_t size = n - start < BLOCK ? n - start : BLOCK;
 
-        buckets_of(map, size, value + start, bucket);
-        for (size_t i = 0; i < size; i++) {
-            count[bucket[i]]++;
+        if (small && start % FLUSH == 0) {
+            flush(start ? map->buckets + 1 : 0, near, count);
+            memset(near, 0, sizeof near);
         }
+        buckets_of(map, size, value + start, bucket);
+        if (small) {
+            for (size_t i = 0; i < size; i++) {
+                near[bucket[i]]++;
+            }
+        }
+        else {
+            for (size_t i = 0; i < size; i++) {
+                count[bucket[i]]++;
+            }
+        }
+    }
+    if (small && n > 0) {
+        flush(map->buckets + 1, near, count);
     }
 }
 
@@ -217,6 +244,44 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
             memcpy(out + found, spare, fits * sizeof *out);
         }
         found += here;
+    }
+    return found;
+}
+
+/* Whether any of the values lies in [lo, hi]. */
+VECTORIZED static int
+any_inside(size_t n, const double *value, double lo, double hi)
+{
+    int64_t any = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        any |= (value[i] >= lo) & (value[i] <= hi);
+    }
+    return any != 0;
+}
+
+size_t
+dpq_select_between(double low, double high, size_t ranges, const double *lo, const double *hi,
+                   size_t n, const double *value, size_t room, double *out)
+{
+    size_t found = 0;
+
+    for (size_t start = 0; start < n; start += STRETCH) {
+        size_t size = n - start < STRETCH ? n - start : STRETCH;
+
+        for (size_t r = 0; r < ranges; r++) {
+            if (!any_inside(size, value + start, lo[r], hi[r])) {
+                continue;
+            }
+            for (size_t i = start; i < start + size; i++) {
+                if (value[i] >= lo[r] && value[i] <= hi[r]) {
+                    if (found < room) {
+                        out[found] = clamped(value[i], low, high);
+                    }
+                    found++;
+                }
+            }
+        }
     }
     return found;
 }

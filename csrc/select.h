@@ -78,4 +78,19 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
                    const int64_t *key_lo, const int64_t *key_hi, size_t n, const double *value,
                    size_t room, double *out);
 
+/* Collect the values in a few ranges, clamped; much faster than dpq_select_collect if few are.
+ *
+ *   low, high    the bounds
+ *   ranges       number of ranges
+ *   lo, hi       IN, length `ranges`: values lo[r] <= v <= hi[r], before they are clamped; ranges do
+ *                not overlap. NaN is in none.
+ *   room, out    as for dpq_select_collect
+ *
+ * Returns   how many there are; only the first `room` are written.
+ * Cost      O(n * ranges), by vector instructions where nothing is found.
+ */
+size_t
+dpq_select_between(double low, double high, size_t ranges, const double *lo, const double *hi,
+                   size_t n, const double *value, size_t room, double *out);
+
 #endif

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,17 +17,21 @@ from dpq_fast.chunks import Chunks
 from dpq_fast.lattice import Lattice
 from dpq_fast.order import Dither, Intervals, Order, fine_points
 
-# Buckets of the first pass: 64 KiB of counts, which stay in a core's cache.
-BUCKETS = 2**13
+# Buckets of the first pass: their counts stay in a core's first cache.
+BUCKETS = 2**12
+# From this many records on, a few stretches of buckets are collected by comparing values alone.
+COMPARED = 2**20
+FEW_STRETCHES = 4
 # Up to this many records, or this share of all, are collected. Where a plan has more, cells that
 # hold more than their part of them (and more than FULL) are counted again by 2^PART_BITS parts.
 COLLECTED = 2**20
-COLLECTED_SHARE = 2.0**-6
+COLLECTED_SHARE = 2.0**-5
 FULL = 2**10
-PART_BITS = 12
-# Values looked at before the first pass, to choose a map; how many on each side it may crowd.
+PART_BITS = 9
+# Values looked at before the first pass, to choose a map; the shares of them that a map may crowd
+# on each side.
 PROBED = 2**12
-CROWDED = 2.0**-10
+CROWDED = (2.0**-10, 2.0**-6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,27 +208,45 @@ class Buckets:
         expected = int(plan.count[~plan.tied].sum())
         if not expected:
             return np.empty(0)
-        wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
-        parts = [cell for cell in plan.cell if cell is not None]
-        wanted[plan.bucket] = 1
-        wanted[[cell.bucket for cell in parts]] = 2
-        parts = [cell for cell in parts if not cell.tied]
-        key_lo = np.array([cell.key_lo for cell in parts], dtype=np.int64)
-        key_hi = np.array([cell.key_hi for cell in parts], dtype=np.int64)
+        take = self._taker(plan, expected)
+        collected = np.empty(expected)
+        taken, lock = 0, threading.Lock()
 
-        def step(found: list[NDArray], piece: NDArray[np.float64]) -> None:
-            values, total = self._map.collect(wanted, key_lo, key_hi, piece, expected)
-            if total > expected:
-                raise _source_changed()
-            if total:
-                found.append(values.copy())
+        def step(state: None, piece: NDArray[np.float64]) -> None:
+            nonlocal taken
+            values, total = take(piece)
+            with lock:
+                if taken + total > expected:
+                    raise _source_changed()
+                collected[taken : taken + total] = values
+                taken += total
 
-        lists: list[list[NDArray]] = self._chunks.fold(list, step)
-        collected = np.concatenate([values for found in lists for values in found] or [[]])
-        if collected.size != expected:
+        self._chunks.fold(lambda: None, step)
+        if taken != expected:
             raise _source_changed()
         collected.sort()
         return collected
+
+    def _taker(self, plan: Plan, room: int) -> Callable[[NDArray[np.float64]], tuple]:
+        """What takes the plan's records, at most `room`, out of a piece."""
+        parts = [cell for cell in plan.cell if cell is not None]
+        stretches = np.flatnonzero(np.diff(plan.bucket) != 1) + 1
+        if not parts and stretches.size < FEW_STRETCHES and self.ends[-1] >= COMPARED:
+            first = plan.bucket[np.append(0, stretches)].tolist()
+            last = plan.bucket[np.append(stretches - 1, plan.bucket.size - 1)].tolist()
+            lowest, highest = (int(key) for key in keys(np.array([self._low, self._high])))
+            lo_keys = [self._first_key(bucket) for bucket in first]
+            hi_keys = [self._first_key(bucket + 1) - 1 for bucket in last]
+            # what is beyond the bounds counts as they do
+            lo = np.array([-np.inf if key <= lowest else value_of(key) for key in lo_keys])
+            hi = np.array([np.inf if key >= highest else value_of(key) for key in hi_keys])
+            return lambda piece: self._map.between(lo, hi, piece, room)
+        wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
+        wanted[plan.bucket] = 1
+        wanted[[cell.bucket for cell in parts]] = 2
+        ranges = [(cell.key_lo, cell.key_hi) for cell in parts if not cell.tied]
+        keys_of = np.array(ranges, dtype=np.int64).reshape(-1, 2).T.copy()
+        return lambda piece: self._map.collect(wanted, keys_of[0], keys_of[1], piece, room)
 
 
 class _Held(NamedTuple):
@@ -381,18 +405,17 @@ class SelectedOrder(Order):
 def _choose_map(low: float, high: float, probe: NDArray) -> Map:
     """Of a map linear in the value and one linear in its key, the one that spreads more evenly."""
     values = np.sort(np.clip(probe[~np.isnan(probe)], low, high))
-    lo, hi = low, high
+    ranges = [(low, high)]
     if values.size:
-        tail = int(CROWDED * values.size)
-        lo, hi = float(values[tail]), float(values[values.size - 1 - tail])
-    if not lo < hi:
-        lo, hi = low, high
-    first, last = (int(key) for key in keys(np.array([lo, hi])))
-    shift = max(0, (last - first).bit_length() - (BUCKETS.bit_length() - 1))
-    maps = [Map(low, high, BUCKETS, base=first, shift=shift)]
-    scale = BUCKETS / (hi - lo)
-    if math.isfinite(scale):
-        maps.append(Map(low, high, BUCKETS, origin=lo, scale=scale))
+        tails = [int(share * values.size) for share in CROWDED]
+        ranges += [(float(values[t]), float(values[values.size - 1 - t])) for t in tails]
+    maps = []
+    for lo, hi in ranges:
+        first, last = (int(key) for key in keys(np.array([lo, hi])))
+        shift = max(0, (last - first).bit_length() - (BUCKETS.bit_length() - 1))
+        maps.append(Map(low, high, BUCKETS, base=first, shift=shift))
+        if lo < hi and math.isfinite(BUCKETS / (hi - lo)):
+            maps.append(Map(low, high, BUCKETS, origin=lo, scale=BUCKETS / (hi - lo)))
 
     def crowding(candidate: Map) -> float:
         total = np.zeros(BUCKETS + 1, dtype=np.int64)

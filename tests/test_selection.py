@@ -78,6 +78,7 @@ def some_windows(n, rng):
 def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
     monkeypatch.setattr(selection, "FULL", 20)  # so that small data has full buckets, too
     monkeypatch.setattr(selection, "COLLECTED", 50)
+    monkeypatch.setattr(selection, "COMPARED", 500)
     rng = np.random.default_rng(1)
     lattice = Lattice.of(bounds, resolution, None, False)
     for n in (10, 1000):
@@ -413,6 +414,20 @@ def test_collect_keeps_to_its_room():
     assert total == 3000 and np.array_equal(found, np.tile([2.5, 9.25, 3.5], 1000))
     found, total = chosen.collect(wanted, lo, hi, values, 1001)
     assert total == 3000 and np.array_equal(found, np.tile([2.5, 9.25, 3.5], 1000)[:1001])
+
+
+def test_between_takes_closed_ranges_and_clamps():
+    chosen = Map(0.0, 10.0, 5, origin=0.0, scale=0.5)
+    values = np.tile([-np.inf, -1.0, 0.5, 2.0, 3.0, np.nan, 11.0, np.inf], 300)
+    lo, hi = np.array([-np.inf, 2.0, 9.0]), np.array([0.0, 2.0, np.inf])
+    found, total = chosen.between(lo, hi, values, 10_000)
+    assert total == found.size == 1500
+    assert np.unique(found, return_counts=True)[1].tolist() == [600, 300, 600]
+    assert set(found) == {0.0, 2.0, 10.0}
+    found, total = chosen.between(lo, hi, values, 7)
+    assert total == 1500 and found.size == 7
+    with pytest.raises(ValueError, match="lo and hi must have one entry for each range"):
+        chosen.between(lo, hi[:1], values, 7)
 
 
 def test_kernel_rejects_sizes_that_do_not_fit():

@@ -52,6 +52,9 @@ cdef extern from "select.h" nogil:
     void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,
                            const int32_t *shift, int64_t parts, size_t n, const double *value,
                            int64_t *count)
+    size_t dpq_select_between(double low, double high, size_t ranges, const double *lo,
+                              const double *hi, size_t n, const double *value, size_t room,
+                              double *out)
     size_t dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
                               const int64_t *key_lo, const int64_t *key_hi, size_t n,
                               const double *value, size_t room, double *out)

@@ -32,6 +32,13 @@ class Map:
         value: NDArray[np.float64],
         room: int,
     ) -> tuple[NDArray[np.float64], int]: ...
+    def between(
+        self,
+        lo: NDArray[np.float64],
+        hi: NDArray[np.float64],
+        value: NDArray[np.float64],
+        room: int,
+    ) -> tuple[NDArray[np.float64], int]: ...
 
 def keys(value: NDArray[np.float64]) -> NDArray[np.int64]: ...
 def value_of(key: int) -> float: ...

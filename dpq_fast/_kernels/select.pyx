@@ -4,6 +4,7 @@ import numpy as np
 
 from dpq_fast._kernels.buffers cimport doubles, integers
 from dpq_fast._kernels.csrc cimport (
+    dpq_select_between,
     dpq_select_bucket,
     dpq_select_collect,
     dpq_select_count,
@@ -104,6 +105,22 @@ cdef class Map:
             with nogil:
                 total = dpq_select_collect(&self.map, &wanted[0], ranges, lo, hi,
                                            value.shape[0], &value[0], kept, out)
+        return found[:min(total, kept)], total
+
+    def between(self, const double[::1] lo not None, const double[::1] hi not None,
+                const double[::1] value not None, size_t room):
+        """Values with lo[r] <= v <= hi[r] for some r, clamped, as for `collect`."""
+        cdef:
+            ndarray found = np.empty(min(room, <size_t>value.shape[0]))
+            double *out = doubles(found)
+            size_t total = 0, kept = found.shape[0]
+
+        if not lo.shape[0] == hi.shape[0] > 0:
+            raise ValueError("lo and hi must have one entry for each range")
+        if value.shape[0] > 0:
+            with nogil:
+                total = dpq_select_between(self.map.low, self.map.high, lo.shape[0], &lo[0],
+                                           &hi[0], value.shape[0], &value[0], kept, out)
         return found[:min(total, kept)], total
 
 
