@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "intervals.h"
+#include "key.h"
 #include "lattice.h"
 
 #define NETWORK 8 /* points that one sorting network sorts */
@@ -191,26 +192,6 @@ dither(size_t n, int64_t *point, int bits, bitgen_t *rng)
     }
 }
 
-/* Integers in the order of the numbers, and back: a negative one's bits are turned over. */
-static int64_t
-integer_of(double x)
-{
-    int64_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits < 0 ? bits ^ INT64_MAX : bits;
-}
-
-static double
-number_of(int64_t bits)
-{
-    double x;
-
-    bits = bits < 0 ? bits ^ INT64_MAX : bits;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* The intervals of n records; their number. Sorted points are left in work->point or ->number. */
 static size_t
 intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work,
@@ -236,11 +217,11 @@ intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq
     for (size_t i = 0; i < n; i++) {
         double x = value[i];
 
-        work->point[i] = integer_of(x >= law->low ? (x <= law->high ? x : law->high) : law->low);
+        work->point[i] = dpq_key_of(x >= law->low ? (x <= law->high ? x : law->high) : law->low);
     }
     sorted = dpq_groups_sort(n, work->point, work->spare);
     for (size_t i = 0; i < n; i++) {
-        work->number[i] = number_of(sorted[i]);
+        work->number[i] = dpq_key_value(sorted[i]);
     }
     return dpq_intervals_continuous(1, &first_rank, &count, (int64_t)n, law->low, law->high,
                                     work->number, work->rank, work->width, work->edge);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "key.h"
+
 #define NEAR 4104  /* up to this many counters are kept near */
 #define FLUSH ((size_t)1 << 30) /* values after which they are added up, long before 2^32 */
 #define STRETCH 256 /* values looked at together for one that is wanted */
@@ -14,33 +16,6 @@
 #else
 #define VECTORIZED
 #endif
-
-static inline int64_t
-key_of(double value)
-{
-    int64_t bits;
-
-    value += 0.0; /* -0 becomes 0 */
-    memcpy(&bits, &value, sizeof bits);
-    /* negative numbers: all bits but the sign the other way round */
-    return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
-}
-
-int64_t
-dpq_select_key(double value)
-{
-    return key_of(value);
-}
-
-double
-dpq_select_value(int64_t key)
-{
-    int64_t bits = key ^ (int64_t)((uint64_t)(key >> 63) >> 1);
-    double value;
-
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 static inline double
 clamped(double value, double low, double high)
@@ -75,7 +50,7 @@ buckets_by_key(const dpq_select_map *map, size_t n, const double *value, int32_t
 
     for (size_t i = 0; i < n; i++) {
         double v = clamped(value[i], low, high);
-        int64_t key = key_of(v);
+        int64_t key = dpq_key_of(v);
         uint64_t above = key > base ? (uint64_t)key - (uint64_t)base : 0;
         int64_t b = (int64_t)(above >> shift);
 
@@ -111,11 +86,11 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket)
         edge = map->origin + (double)bucket / map->scale;
     }
     else {
-        int64_t highest = key_of(map->high);
+        int64_t highest = dpq_key_of(map->high);
         uint64_t room = (uint64_t)highest - (uint64_t)map->base;
         uint64_t above = (uint64_t)bucket << map->shift;
 
-        edge = dpq_select_value(above < room ? (int64_t)((uint64_t)map->base + above) : highest);
+        edge = dpq_key_value(above < room ? (int64_t)((uint64_t)map->base + above) : highest);
     }
     return clamped(edge, map->low, map->high);
 }
@@ -183,7 +158,7 @@ dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t 
             int32_t c = cell[bucket[i]];
 
             if (c >= 0) {
-                int64_t key = key_of(clamped(value[start + i], map->low, map->high));
+                int64_t key = dpq_key_of(clamped(value[start + i], map->low, map->high));
                 uint64_t part = ((uint64_t)key - (uint64_t)base[c]) >> shift[c];
 
                 if (key >= base[c] && part < (uint64_t)parts) {
@@ -234,7 +209,7 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
 
             to[here] = clamped(value[start + i], map->low, map->high);
             if (want > 1) {
-                want = (uint8_t)in_ranges(ranges, key_lo, key_hi, key_of(to[here]));
+                want = (uint8_t)in_ranges(ranges, key_lo, key_hi, dpq_key_of(to[here]));
             }
             here += want;
         }

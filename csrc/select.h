@@ -3,8 +3,7 @@
  * Values are clamped to the bounds and put in buckets 0, ..., buckets - 1 by a map that never
  * decreases; NaN goes to a bucket of its own, number `buckets`. So the ranks of a bucket follow from
  * the counts, whatever the map: a bad map costs time, never a wrong answer.
- *
- * The key of a value is its float64 bits as an integer in the order of the values; -0 counts as 0.
+ * Keys are those of key.h.
  */
 #ifndef DPQ_SELECT_H
 #define DPQ_SELECT_H
@@ -21,14 +20,6 @@ typedef struct {
     int shift;       /* 0 to 63 */
     int64_t buckets; /* both held within [0, buckets - 1]; at most 2^30 */
 } dpq_select_map;
-
-/* Key of a number that is not NaN. */
-int64_t
-dpq_select_key(double value);
-
-/* The number that has this key. */
-double
-dpq_select_value(int64_t key);
 
 /* About where a bucket begins, within the bounds; exact bisection is the caller's business. */
 double

@@ -32,6 +32,10 @@ cdef extern from "lattice.h" nogil:
                                     int64_t *count)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
 
+cdef extern from "key.h" nogil:
+    int64_t dpq_key_of(double value)
+    double dpq_key_value(int64_t key)
+
 cdef extern from "select.h" nogil:
     ctypedef struct dpq_select_map:
         double low
@@ -43,10 +47,8 @@ cdef extern from "select.h" nogil:
         int shift
         int64_t buckets
 
-    int64_t dpq_select_key(double value)
     void dpq_select_count(const dpq_select_map *map, size_t n, const double *value,
                           int64_t *count)
-    double dpq_select_value(int64_t key)
     double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     int64_t dpq_select_bucket(const dpq_select_map *map, double value)
     void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,

@@ -4,15 +4,15 @@ import numpy as np
 
 from dpq_fast._kernels.buffers cimport doubles, integers
 from dpq_fast._kernels.csrc cimport (
+    dpq_key_of,
+    dpq_key_value,
     dpq_select_between,
     dpq_select_bucket,
     dpq_select_collect,
     dpq_select_count,
     dpq_select_edge,
-    dpq_select_key,
     dpq_select_map,
     dpq_select_refine,
-    dpq_select_value,
     int32_t,
     int64_t,
     size_t,
@@ -126,7 +126,7 @@ cdef class Map:
 
 def value_of(int64_t key):
     """The number with this key."""
-    return dpq_select_value(key)
+    return dpq_key_value(key)
 
 
 def keys(const double[::1] value not None):
@@ -137,5 +137,5 @@ def keys(const double[::1] value not None):
         Py_ssize_t i
 
     for i in range(value.shape[0]):
-        out[i] = dpq_select_key(value[i])
+        out[i] = dpq_key_of(value[i])
     return found
