@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 
 import numpy as np
@@ -36,7 +37,14 @@ FIRST_DRAW = "from dpq_fast.rng import default_rng; print(default_rng().integers
 
 def script(code: str) -> list[str]:
     """Lines that a process of its own prints."""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    # not in the checkout: its dpq_fast/ would be found first, without compiled modules
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tempfile.gettempdir(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return run.stdout.splitlines()
 
 
