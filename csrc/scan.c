@@ -1,6 +1,7 @@
 #include "scan.h"
 
 #include "ranks.h"
+#include "vector.h"
 
 #define LN2 0.693147180559945309417
 #define REST 0x1p-60    /* the sum over k stops at this relative size of its rest */
@@ -64,27 +65,17 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #define NAME(f) f##_float
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
-#define LESS(a, b) ((a) < (b))
 #define ZERO 0.0
-#define ONE 1.0
-#define REAL(x) (x)
 #define DECAY(k) dpq_decay_at(decay, (k))
 #define DECAY_PART(y) exp(-p->rate * (y))
-#define STAY(l) (level[l].stay)
-#define UP(l) (level[l].up)
 #include "scan_body.h"
 #undef NUMBER
 #undef NAME
 #undef ADD
 #undef MUL
-#undef LESS
 #undef ZERO
-#undef ONE
-#undef REAL
 #undef DECAY
 #undef DECAY_PART
-#undef STAY
-#undef UP
 
 void
 dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
@@ -96,6 +87,60 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
     }
     for (size_t t = p->lo[0]; t < p->hi[0]; t++) {
         sums[t - p->lo[0]] = 1.0;
+    }
+}
+
+/* One more output in the same intervals, for n of them: factor[i] *= (width[i] + extra) * gain * stay,
+ * and h[i] += factor[i] * a[i]. */
+DPQ_VECTORIZED static void
+one_more(size_t n, const double *width, double extra, double gain, double stay, const double *a,
+         double *factor, double *h)
+{
+    for (size_t i = 0; i < n; i++) {
+        factor[i] *= (width[i] + extra) * gain * stay;
+        h[i] += factor[i] * a[i];
+    }
+}
+
+/* h_j(t) = sum_k ..., for the first n intervals of level j, which are in the last level, too. The
+ * same sum as copies_wide, but for many intervals at once: they leave from the end, as soon as the
+ * bound on what is to come is small; those before cost little more than they have to. */
+static void
+copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+             size_t j, size_t n, const double *A, double *H, double *factor)
+{
+    const int64_t *rank = p->rank + p->lo[j];
+    const double *width = p->width + p->lo[j];
+    double *h = H + p->start[j];
+
+    for (size_t i = 0; i < n; i++) {
+        h[i] = A[p->start[j] + i];
+        factor[i] = 1.0;
+    }
+    for (size_t l = j, k = 2; l-- > 0 && p->hi[l] > p->lo[j]; k++) {
+        size_t at = p->start[l] + (p->lo[j] - p->lo[l]), below, above;
+        double extra = p->lattice ? (double)(k - 1) : 0.0;
+        double gain = level[k - 1].share * level[l + 1].gain;
+
+        n = n < p->hi[l] - p->lo[j] ? n : p->hi[l] - p->lo[j];
+        /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v: */
+        below = dpq_ranks_first(rank, 0, n, p->whole[l] + 1);
+        above = dpq_ranks_first(rank, below, n, p->whole[l + 1] + (p->part[l + 1] > 0.0));
+        one_more(below, width, extra, gain, 1.0, A + at, factor, h); /* u <= 0: 0 */
+        for (size_t i = below; i < above; i++) { /* v < 0 < u: u */
+            double stay = dpq_decay_at(decay, rank[i] - p->whole[l] - 1) * level[l].up;
+
+            factor[i] *= (width[i] + extra) * gain * stay;
+            h[i] += factor[i] * A[at + i];
+        }
+        one_more(n - above, width + above, extra, gain, level[l + 1].stay, A + at + above,
+                 factor + above, h + above); /* v >= 0: u - v = n_{l+1} */
+        while (n > 0 && factor[n - 1] * H[at + n - 1] < h[n - 1] * REST) {
+            n--;
+        }
+        if (n == 0) {
+            break;
+        }
     }
 }
 
@@ -131,7 +176,7 @@ scale(size_t n, double *a, const double *width, double gain, double *smallest, d
 
 dpq_status
 dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
-               double *A, double *H, int64_t *exponent)
+               double *A, double *H, int64_t *exponent, double *work)
 {
     size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0;
     double *a = A + p->start[j], *h = H + p->start[j];
@@ -163,8 +208,8 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     exponent[j] += scaling;
     scale(n - unreached, a + unreached, p->width + lo + unreached, level[j].gain, &smallest,
           &largest);
+    copies_float(p, decay, level, j, shared, A, H, work);
     for (size_t i = 0; i < shared; i++) {
-        h[i] = copies_float(p, decay, level, j, lo + i, a[i], A, H);
         largest = h[i] > largest ? h[i] : largest;
     }
     for (size_t i = shared; i < n; i++) {
@@ -212,7 +257,7 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
         dpq_status status;
 
         dpq_scan_sums(p, decay, level, j, H, A + p->start[j], work);
-        status = dpq_scan_close(p, decay, level, j, A, H, exponent);
+        status = dpq_scan_close(p, decay, level, j, A, H, exponent, work);
         if (status != DPQ_OK) {
             return status;
         }
@@ -303,15 +348,42 @@ wide_exp(double x)
 #define NAME(f) f##_wide
 #define ADD(a, b) wide_add((a), (b))
 #define MUL(a, b) wide_mul((a), (b))
-#define LESS(a, b) wide_less((a), (b))
 #define ZERO ((dpq_wide){0.0, 0})
-#define ONE ((dpq_wide){1.0, 0})
-#define REAL(x) wide_of(x)
 #define DECAY(k) wide_exp(decay->rate * (double)(k))
 #define DECAY_PART(y) wide_exp(p->rate * (y))
-#define STAY(l) wide_exp(p->rate * ((double)level[l].reach - level[l].slack))
-#define UP(l) wide_exp(p->rate * (1.0 - p->part[l]))
 #include "scan_body.h"
+
+/* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
+static dpq_wide
+copies_wide(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j, size_t t,
+            dpq_wide alone, const dpq_wide *A, const dpq_wide *H)
+{
+    int64_t r = p->rank[t];
+    double width = p->width[t];
+    size_t k = 2;
+    dpq_wide sum = alone, factor = wide_of(1.0);
+
+    for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
+        double places = p->lattice ? width + (double)(k - 1) : width;
+        size_t at = p->start[l] + (t - p->lo[l]);
+
+        factor = wide_mul(factor, wide_mul(wide_of(places), wide_of(level[k - 1].share)));
+        /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
+        if (r > p->whole[l]) { /* u > 0 */
+            double distance = (double)level[l + 1].reach - level[l + 1].slack; /* u - v = n_{l+1} */
+
+            if (r < p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] > 0.0)) { /* v < 0 */
+                distance = (double)(r - p->whole[l]) - p->part[l];
+            }
+            factor = wide_mul(factor, wide_exp(p->rate * distance));
+        }
+        if (wide_less(wide_mul(factor, H[at]), wide_mul(sum, wide_of(REST)))) {
+            break;
+        }
+        sum = wide_add(sum, wide_mul(factor, A[at]));
+    }
+    return sum;
+}
 
 void
 dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
@@ -332,7 +404,7 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
             dpq_wide width = wide_of(p->width[lo + i]);
 
             a[i] = j > 0 ? wide_mul(a[i], width) : width;
-            h[i] = copies_wide(p, decay, level, j, lo + i, a[i], A, H);
+            h[i] = copies_wide(p, level, j, lo + i, a[i], A, H);
         }
     }
     for (size_t t = p->lo[m]; t < p->hi[m]; t++) {

@@ -1,10 +1,8 @@
 /* The forward pass for one type of number, included by scan.c once for float64 and once for wide.
  *
  * NUMBER   the type            NAME(f)      f with the type's suffix
- * ADD MUL  arithmetic          LESS(a, b)   a < b
- * ZERO ONE constants           REAL(x)      a float64 x > 0 as a number
+ * ADD MUL  arithmetic          ZERO         nothing
  * DECAY(k) exp(-rate * k) for an integer k >= 0;  DECAY_PART(y) for a float64 y >= 0
- * STAY(l), UP(l)  level[l].stay and .up as numbers
  */
 
 /* Both halves of a level keep the intervals s before t in two groups: [first, past) with u <= v, and
@@ -135,36 +133,4 @@ NAME(sums)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_lev
     size_t past = NAME(sums_left)(p, decay, level, j, turn, H, sums, work);
 
     NAME(sums_right)(p, decay, level, j, turn, past, H, sums, work);
-}
-
-/* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
-static NUMBER
-NAME(copies)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-             size_t j, size_t t, NUMBER alone, const NUMBER *A, const NUMBER *H)
-{
-    int64_t r = p->rank[t];
-    double width = p->width[t];
-    size_t k = 2;
-    NUMBER sum = alone, factor = ONE;
-
-    for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
-        double places = p->lattice ? width + (double)(k - 1) : width;
-        size_t at = p->start[l] + (t - p->lo[l]);
-
-        factor = MUL(factor, MUL(REAL(places), REAL(level[k - 1].share * level[l + 1].gain)));
-        /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
-        if (r > p->whole[l]) { /* u > 0 */
-            if (r > p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] == 0.0)) {
-                factor = MUL(factor, STAY(l + 1)); /* v >= 0: u - v = n_{l+1} */
-            }
-            else {
-                factor = MUL(factor, MUL(DECAY(r - p->whole[l] - 1), UP(l))); /* v < 0: u */
-            }
-        }
-        if (LESS(MUL(factor, H[at]), MUL(sum, REAL(REST)))) {
-            break;
-        }
-        sum = ADD(sum, MUL(factor, A[at]));
-    }
-    return sum;
 }

@@ -3,19 +3,12 @@
 #include <string.h>
 
 #include "key.h"
+#include "vector.h"
 
 #define NEAR 4104  /* up to this many counters are kept near */
 #define FLUSH ((size_t)1 << 30) /* values after which they are added up, long before 2^32 */
 #define STRETCH 256 /* values looked at together for one that is wanted */
 #define BLOCK 1024 /* values whose buckets are computed at once, by vector instructions */
-
-/* Wider vectors where the machine has them, chosen when the library is loaded. */
-#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
-    defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__)
-#define VECTORIZED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VECTORIZED
-#endif
 
 static inline double
 clamped(double value, double low, double high)
@@ -25,7 +18,7 @@ clamped(double value, double low, double high)
     return above > high ? high : above;
 }
 
-VECTORIZED static void
+DPQ_VECTORIZED static void
 buckets_linear(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
 {
     double low = map->low, high = map->high, origin = map->origin, scale = map->scale;
@@ -41,7 +34,7 @@ buckets_linear(const dpq_select_map *map, size_t n, const double *value, int32_t
     }
 }
 
-VECTORIZED static void
+DPQ_VECTORIZED static void
 buckets_by_key(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
 {
     double low = map->low, high = map->high;
@@ -224,7 +217,7 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
 }
 
 /* Whether any of the values lies in [lo, hi]. */
-VECTORIZED static int
+DPQ_VECTORIZED static int
 any_inside(size_t n, const double *value, double lo, double hi)
 {
     int64_t any = 0;
