@@ -75,7 +75,11 @@ class Chunks:
         batches = self._batches()
         if self._show is not None:
             batches, self._show = self._show(batches), None
-        with ThreadPoolExecutor(self._workers) as pool:  # starts no thread before it needs one
+        if self._workers == 1:  # a pool costs more than a short column
+            for batch in batches:
+                _go_through(batch, integers, step, states[0])
+            return states
+        with ThreadPoolExecutor(self._workers) as pool:
             for batch in batches:
                 parts = max(1, min(self._workers, batch.size // LEAST_SHARE))
                 ends = [batch.size * i // parts for i in range(parts + 1)]
