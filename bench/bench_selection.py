@@ -31,8 +31,8 @@ def ages(n: int) -> NDArray[np.int64]:
 
 
 def release(x: NDArray, m: int, **options: Any) -> Callable:
-    options = {"bounds": BOUNDS, **options}
-    return lambda: dpq.joint_exp(x, levels(m), epsilon=EPSILON, **options)
+    q, options = levels(m), {"bounds": BOUNDS, **options}
+    return lambda: dpq.joint_exp(x, q, epsilon=EPSILON, **options)
 
 
 def single(x: NDArray, **options: Any) -> Callable:

@@ -23,6 +23,7 @@ from bench_groups import PART, SIZE
 from bench_groups import rows as group_rows
 from bench_ind_exp import DELTA
 from bench_joint_exp import EPSILON
+from bench_selection import release
 from columns import BOUNDS, REAL, gaussian, levels
 from measure import Timing, alternately, machine, peak_memory
 from rich.console import Console
@@ -118,11 +119,6 @@ def digits(number: float) -> str:
 
 def megabytes(size: float) -> str:
     return f"{digits(size / 1e6)} MB"
-
-
-def release(x: np.ndarray, m: int, **options: Any) -> Callable[[], Any]:
-    q = levels(m)
-    return lambda: dpq.joint_exp(x, q, epsilon=EPSILON, bounds=BOUNDS, **options)
 
 
 def published_release(x: np.ndarray, m: int) -> Callable[[], Any]:
@@ -464,7 +460,7 @@ def selection(report: Report) -> None:
     """Bars for unsorted columns."""
     for n in (MEGA,) if report.quick else (MEGA, 100 * MEGA):
         x, q = gaussian(n), levels(30)
-        ours = select.release(x, 30)
+        ours = release(x, 30)
         bar, single_bar = ("0.5 ×", "") if n == MEGA else ("0.12 ×", "0.25 × at m = 1")
         timings = report.times(
             "selection",
@@ -474,7 +470,7 @@ def selection(report: Report) -> None:
                 "np.quantile, m = 30": lambda x=x, q=q: np.quantile(x, q),
                 "np.quantile, m = 1": lambda x=x: np.quantile(x, 0.5),
                 "joint_exp, m = 30": ours,
-                "joint_exp, m = 30, workers=2": select.release(x, 30, workers=2),
+                "joint_exp, m = 30, workers=2": release(x, 30, workers=2),
                 "ind_exp, m = 1": select.single(x),
                 "x.sum()": x.sum,
             },
@@ -491,9 +487,9 @@ def selection(report: Report) -> None:
         del x, ours
     n = MEGA if report.quick else 10 * MEGA
     columns = {
-        "normal": select.release(gaussian(n), 30),
-        "lognormal, σ = 10": select.release(select.lognormal(n), 30, **select.LOGNORMAL),
-        "Cauchy": select.release(select.cauchy(n), 30, **select.CAUCHY),
+        "normal": release(gaussian(n), 30),
+        "lognormal, σ = 10": release(select.lognormal(n), 30, **select.LOGNORMAL),
+        "Cauchy": release(select.cauchy(n), 30, **select.CAUCHY),
     }
     report.times(
         "shapes",
@@ -510,7 +506,7 @@ def selection(report: Report) -> None:
         n,
         {
             "np.quantile": lambda: np.quantile(ages, q),
-            "joint_exp": select.release(ages, 9, bounds=(0, 120)),
+            "joint_exp": release(ages, 9, bounds=(0, 120)),
         },
         {"joint_exp": "0.1 ×"},
     )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.lattice import as_float64
+from dpq_fast.lattice import as_float64, is_ready
 
 # Values per piece where they have to be converted: the only copy that is ever made.
 CONVERTED = 2**16
@@ -102,8 +102,7 @@ def _go_through(
 
 def _pieces(values: NDArray, size: int, integers: bool) -> Iterator[NDArray]:
     """Pieces of at most `size` values, of at most CONVERTED if they have to be converted."""
-    kept = values.dtype == np.float64 or (integers and values.dtype == np.int64)
-    plain = kept and values.dtype.isnative and values.flags.c_contiguous and values.flags.aligned
+    plain = is_ready(values, np.float64) or (integers and is_ready(values, np.int64))
     if not plain:
         size = min(size, CONVERTED)
     for start in range(0, values.size, size):

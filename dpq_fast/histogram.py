@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import histogram as kernel
-from dpq_fast.lattice import as_float64
+from dpq_fast.chunks import CONVERTED
+from dpq_fast.lattice import as_float64, is_ready
 
-# Values converted at a time where they are not contiguous float64 already: 512 KiB, in cache.
-CHUNK = 2**16
 # Most bins: of 8 bytes each, and as much again for the edges.
 MAX_BINS = 2**28
 # Most buckets of a geometric grid: without `upper`, beta of at least about 1.00005.
@@ -147,14 +146,14 @@ class Bins:
         if weight is not None and weight.size != column.size:
             raise ValueError("weights must have one entry for each value")
         counts = self.zeros() if out is None else self._checked(out)
-        step = max(column.size, 1) if _is_ready(column, np.float64) else CHUNK
-        if weight is not None and not _is_ready(weight, np.int64):
-            step = CHUNK
+        step = max(column.size, 1) if is_ready(column, np.float64) else CONVERTED
+        if weight is not None and not is_ready(weight, np.int64):
+            step = CONVERTED
         for start in range(0, column.size, step):
             part = slice(start, start + step)
             self._table.count(
-                as_float64(_aligned(column[part])),
-                None if weight is None else _as_int64(_aligned(weight[part])),
+                as_float64(column[part]),
+                None if weight is None else _as_int64(weight[part]),
                 counts,
             )
         return counts
@@ -369,15 +368,5 @@ def _column(name: str, given: Any, kinds: str) -> NDArray:
     return column
 
 
-def _is_ready(column: NDArray, dtype: type) -> bool:
-    """Whether the kernel takes the column as it stands."""
-    flags = column.flags
-    return column.dtype == dtype and column.dtype.isnative and flags.c_contiguous and flags.aligned
-
-
-def _aligned(part: NDArray) -> NDArray:
-    return part if part.flags.aligned else part.copy()
-
-
 def _as_int64(weight: NDArray) -> NDArray[np.int64]:
-    return np.ascontiguousarray(weight, dtype=np.int64)
+    return weight if is_ready(weight, np.int64) else np.array(weight, dtype=np.int64, order="C")

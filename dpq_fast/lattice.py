@@ -214,12 +214,18 @@ class Lattice:
         return index - self.first
 
 
+def is_ready(values: NDArray, dtype: type) -> bool:
+    """Whether a kernel takes the array as it stands."""
+    flags = values.flags
+    return values.dtype == dtype and values.dtype.isnative and flags.c_contiguous and flags.aligned
+
+
 def as_float64(values: NDArray) -> NDArray[np.float64]:
-    """Values as contiguous native float64; what does not fit becomes infinite, without a warning.
+    """Values as float64 that a kernel takes; what does not fit becomes infinite, without a warning.
 
     NumPy would warn of overflow and of signaling NaN: a warning that depends on the data.
     """
-    if values.dtype == np.float64 and values.dtype.isnative:
-        return np.ascontiguousarray(values)
+    if is_ready(values, np.float64):
+        return values
     with np.errstate(all="ignore"):
-        return np.ascontiguousarray(values, dtype=np.float64)
+        return np.array(values, dtype=np.float64, order="C")

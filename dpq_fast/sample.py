@@ -16,7 +16,7 @@ from dpq_fast import _checks
 from dpq_fast._kernels import lattice as kernel
 from dpq_fast.chunks import CONVERTED, Chunks
 from dpq_fast.histogram import Bins
-from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64
+from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64, is_ready
 from dpq_fast.order import Dither, Order, RunsOrder, SortedOrder, dithered
 from dpq_fast.rng import default_rng
 from dpq_fast.selection import PROBED, Buckets, SelectedOrder
@@ -468,13 +468,7 @@ def _refuse_nan(nan_policy: str) -> None:
 
 
 def _ascends(values: NDArray) -> bool:
-    flags = values.flags
-    if (
-        values.dtype == np.float64
-        and values.dtype.isnative
-        and flags.c_contiguous
-        and flags.aligned
-    ):
+    if is_ready(values, np.float64):
         return kernel.is_sorted(values)
     with np.errstate(invalid="ignore"):  # signaling NaN
         for start in range(0, values.size - 1, CONVERTED):

@@ -110,6 +110,7 @@ class Buckets:
         self.count, self.missing = total[:-1], int(total[-1])
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
+        self._refining = threading.Lock()  # releases in several threads may share a sample
 
     def _first_key(self, bucket: int) -> int:
         """Lowest key in the bucket or above it, by bisection."""
@@ -132,6 +133,11 @@ class Buckets:
 
         Windows ascend, do not overlap, and none is empty.
         """
+        with self._refining:
+            return self._plan(start, stop)
+
+    def _plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Plan:
+        """`plan`, by one thread at a time."""
         most = max(COLLECTED, int(COLLECTED_SHARE * int(self.ends[-1])))
         full = max(FULL, most // (4 * start.size))
         first = np.searchsorted(self.ends, start, side="right")

@@ -239,8 +239,8 @@ def test_count_takes_every_dtype_and_layout(bins, dtype, monkeypatch):
         "backwards": values[::-1],
         "unaligned": np.frombuffer(b"." + values.tobytes(), dtype=np.uint8)[1:].view(dtype),
     }
-    for chunk in (fast.CHUNK, 64):
-        monkeypatch.setattr(fast, "CHUNK", chunk)
+    for chunk in (fast.CONVERTED, 64):
+        monkeypatch.setattr(fast, "CONVERTED", chunk)
         for array in layouts.values():
             array.flags.writeable = False
             before = array.copy()
@@ -250,7 +250,7 @@ def test_count_takes_every_dtype_and_layout(bins, dtype, monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["i8", ">i8", "i4", "u8", "u1"])
 def test_count_takes_weights(bins, dtype, monkeypatch):
-    monkeypatch.setattr(fast, "CHUNK", 64)
+    monkeypatch.setattr(fast, "CONVERTED", 64)
     rng = np.random.default_rng(4)
     values = np.concatenate([rng.normal(50.0, 40.0, 300), SPECIAL, [0.0, 3.0, 60.0]])
     weights = rng.integers(0, 200, values.size).astype(dtype)

@@ -1,6 +1,7 @@
 """Selection from unsorted values equals sorting: every kind of data, any number of threads."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -152,8 +153,9 @@ def test_workers_are_checked(workers, error):
         lambda x: x[::-1],
         lambda x: np.frombuffer(x.tobytes()),  # read-only
         lambda x: x.astype(np.float16),
+        lambda x: np.frombuffer(b"." + x.tobytes(), offset=1),
     ],
-    ids=["float32", "big-endian", "strided", "reversed", "read-only", "float16"],
+    ids=["float32", "big-endian", "strided", "reversed", "read-only", "float16", "not aligned"],
 )
 def test_arrays_of_any_layout_are_gone_through(change):
     x = change(np.random.default_rng(6).normal(0, 5, 100_000))
@@ -162,6 +164,22 @@ def test_arrays_of_any_layout_are_gone_through(change):
     expected = dpq.joint_exp_law(np.sort(x.astype(float)), [0.25, 0.5], epsilon=1, bounds=BOUNDS)
     assert law._paths.log_normalizer == pytest.approx(expected._paths.log_normalizer, abs=1e-10)
     np.testing.assert_array_equal(x, before)
+
+
+def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 20)
+    monkeypatch.setattr(selection, "COLLECTED", 50)
+    x = shapes(70_000, np.random.default_rng(24))["atom and rest"]
+    expected = dpq.joint_exp(x, [0.05, 0.95], epsilon=50, bounds=BOUNDS, resolution=0, rng=1)
+    for _ in range(5):
+        sample = Sample.of(x, BOUNDS, resolution=0)
+        with ThreadPoolExecutor(8) as pool:
+            answers = pool.map(
+                lambda _, shared=sample: dpq.joint_exp(shared, [0.05, 0.95], epsilon=50, rng=1),
+                range(8),
+            )
+            for answer in answers:
+                np.testing.assert_array_equal(answer, expected)
 
 
 def test_memory_mapped_arrays_are_gone_through(tmp_path):
