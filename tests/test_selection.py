@@ -169,14 +169,19 @@ def test_arrays_of_any_layout_are_gone_through(change):
 def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch):
     monkeypatch.setattr(selection, "FULL", 20)
     monkeypatch.setattr(selection, "COLLECTED", 50)
+    refined, refine = [], Buckets._refine
+    monkeypatch.setattr(
+        Buckets, "_refine", lambda self, cells: (refined.append(len(cells)), refine(self, cells))
+    )
     x = shapes(70_000, np.random.default_rng(24))["atom and rest"]
-    expected = dpq.joint_exp(x, [0.05, 0.95], epsilon=50, bounds=BOUNDS, resolution=0, rng=1)
-    for _ in range(5):
+    q = [0.3, 0.5]  # inside the atom
+    expected = dpq.joint_exp(x, q, epsilon=50, bounds=BOUNDS, resolution=0, rng=1)
+    assert refined
+    for _ in range(10):
         sample = Sample.of(x, BOUNDS, resolution=0)
         with ThreadPoolExecutor(8) as pool:
             answers = pool.map(
-                lambda _, shared=sample: dpq.joint_exp(shared, [0.05, 0.95], epsilon=50, rng=1),
-                range(8),
+                lambda _, shared=sample: dpq.joint_exp(shared, q, epsilon=50, rng=1), range(8)
             )
             for answer in answers:
                 np.testing.assert_array_equal(answer, expected)
