@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,10 @@ class Levels:
         out = answers.reshape(answers.shape[:-1] + self._shape)
         return float(out) if out.ndim == 0 else out
 
+    def mirrored(self) -> Levels:
+        """The levels 1 - q, ascending: those of the negated data."""
+        return Levels(1.0 - self.values[::-1])
+
     def distinct(self, outputs: Any) -> NDArray[np.float64] | None:
         """The m distinct outputs behind one tuple of q's shape; None if duplicates disagree."""
         flat = np.asarray(outputs, dtype=np.float64)
@@ -73,3 +77,41 @@ class Levels:
         kept = np.empty(self.m)
         kept[self._inverse] = flat
         return kept if np.array_equal(kept[self._inverse], flat) else None
+
+
+class Split(NamedTuple):
+    """One step of the recursion over ascending levels: it releases `middle` of [lower, upper).
+
+    Attributes
+    ----------
+    depth : int
+        Steps before it on the way from the root; one step of a depth concerns one part of the
+        records, and parts of one depth share none.
+    lower, middle, upper : int
+        Indices of levels.
+    local : float
+        Which quantile of its part the middle level is: (q - q_lo) / (q_hi - q_lo), where q_lo and
+        q_hi are the levels at which the part was cut off, or 0 and 1.
+    """
+
+    depth: int
+    lower: int
+    middle: int
+    upper: int
+    local: float
+
+
+def splits(q: NDArray[np.float64]) -> list[Split]:
+    """The steps for m distinct ascending levels, by depth: ceil(log2(m + 1)) depths."""
+    levels = q.tolist()
+    steps, ranges = [], [(0, 0, len(levels))]
+    for depth, lower, upper in ranges:  # grows on the way
+        if lower == upper:
+            continue
+        middle = (lower + upper) // 2
+        cut_low = levels[lower - 1] if lower > 0 else 0.0
+        cut_high = levels[upper] if upper < len(levels) else 1.0
+        local = (levels[middle] - cut_low) / (cut_high - cut_low)
+        steps.append(Split(depth, lower, middle, upper, local))
+        ranges += [(depth + 1, lower, middle), (depth + 1, middle + 1, upper)]
+    return steps

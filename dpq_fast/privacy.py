@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ from dpq_fast._checks import (
     check_nonnegative,
     check_rho,
 )
-from dpq_fast.levels import Levels
+from dpq_fast.levels import Levels, Split, splits
 
 # Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
 SUM_TOLERANCE = 1e-12
@@ -278,6 +278,323 @@ def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> flo
     if rho is None:
         return check_epsilon(epsilon) / m
     return math.sqrt(8.0 * check_rho(rho) / m)
+
+
+# --- Unbounded quantiles --------------------------------------------------------------------------
+
+
+def _unbounded_losses(q: Any, split: float) -> tuple[Any, Any]:
+    r"""One-sided losses of AboveThreshold on :math:`f_i = \#\{x < t_i\} - q n`, ascending t_i.
+
+    Per unit of :math:`\epsilon_1 + \epsilon_2`, with `split` the share of :math:`\epsilon_1`:
+    the loss :math:`\epsilon(x, x')` ([Dur23] Definition A.1) where x has one record more than x',
+    and where x' has one more.
+
+    [Dur23] Lemma B.1, its proof: the queries of the larger data set are higher by 1 - q from some
+    index on and lower by q before, so the two are :math:`q\epsilon_1 + \epsilon_2` and
+    :math:`\max\{q\epsilon_2, (1-q)\epsilon_1\}`.
+    """
+    first, second = split, 1.0 - split
+    return q * first + second, np.maximum(q * second, (1.0 - q) * first)
+
+
+def _unbounded_cost(q: float, neighbors: str, search: str, split: float) -> tuple[float, float]:
+    """Epsilon and 8 rho of one call, per unit of epsilon1 + epsilon2 and of its square."""
+    whole = 1.0 + (1.0 - split)  # epsilon1 + 2 epsilon2
+    if search == "down":
+        q = 1.0 - q  # the mirrored data, and its level
+    removal, addition = map(float, _unbounded_losses(q, split))
+    if search == "both":
+        if neighbors == "swap":
+            return whole, 2.0 * whole * whole
+        other = float(sum(_unbounded_losses(1.0 - q, split)))
+        return whole, (removal + addition) ** 2 + other**2
+    if neighbors == "swap":
+        return 1.0, whole * whole
+    return max(removal, addition), (removal + addition) ** 2
+
+
+def check_split(split: Any) -> float:
+    """The share of epsilon1 in epsilon1 + epsilon2: a real number strictly between 0 and 1."""
+    share = check_nonnegative("split", split)
+    if 0.0 < share < 1.0:
+        return share
+    raise ValueError(f"split must lie strictly between 0 and 1, got {share}")
+
+
+def unbounded_search(lower: float | None, upper: float | None, invert: bool) -> str:
+    """Which way an unbounded quantile is searched: "up" from `lower`, "down" from `upper`, "both".
+
+    Inverted data ascend where the data descend, so `invert` turns the way round.
+    """
+    if lower is None and upper is None:
+        if invert:
+            raise ValueError("invert must be False if neither lower nor upper is given, got True")
+        return "both"
+    return "down" if (lower is None) != bool(invert) else "up"
+
+
+def unbounded_quantile_epsilons(
+    q: float,
+    epsilon: float | None,
+    neighbors: str,
+    search: str = "up",
+    split: float = 0.5,
+    max_contributions: int = 1,
+    rho: float | None = None,
+) -> tuple[float, float]:
+    r"""The two epsilons of AboveThreshold in one call of the unbounded quantile.
+
+    Parameters
+    ----------
+    q : float
+        The level, in [0, 1].
+    epsilon, rho : float
+        Total budget of the call, per person: exactly one.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    search : {"up", "down", "both"}
+        `unbounded_search`.
+    split : float, default 0.5
+        :math:`\epsilon_1 / (\epsilon_1 + \epsilon_2)`.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    (float, float)
+        For the noise of the threshold and of the queries, whose sensitivity is 1.
+
+    Notes
+    -----
+    The threshold is q times the number of records kept, which is private: under "add-remove", and
+    where a replaced record is left out or was, it moves with the data.
+
+    - "swap", "up" or "down": with n fixed the queries are monotonic [Dur23, Lemma 4.1], and the
+      call costs :math:`\epsilon_1 + \epsilon_2`, with range :math:`\epsilon_1 + 2\epsilon_2`
+      [Dur23, Lemma A.3]. A record that appears or disappears costs no more (next item).
+    - "add-remove": :math:`\max\{(1-q)\epsilon_1,\ q\epsilon_1 + \epsilon_2\}` for "up" [Dur23,
+      Lemma B.1]; "down" is the mirrored data at level 1 - q. Range: the sum of both directions
+      [Dur23, Corollary A.2].
+    - "both": two calls, one of each. Differs from [Dur23], which adds up their epsilons, to
+      :math:`2(\epsilon_1 + \epsilon_2)` under "swap": a record that moves up lowers the queries
+      of the first call and raises those of the second, and the loss is
+      :math:`\epsilon_1 + \epsilon_2` in the one and :math:`\epsilon_2` in the other [Dur23, proof
+      of Lemma A.3], in sum :math:`\epsilon_1 + 2\epsilon_2`, whichever data set is the first.
+      "add-remove": :math:`(q\epsilon_1 + \epsilon_2) + ((1-q)\epsilon_1 + \epsilon_2)`, the same.
+    """
+    k = check_max_contributions(max_contributions)
+    split = check_split(split)
+    cost, ranges = _unbounded_cost(q, check_neighbors(neighbors), search, split)
+    if rho is None:
+        total = resolve_epsilon(epsilon, rho) / (k * cost)
+    else:
+        total = resolve_epsilon(epsilon, rho) / (k * math.sqrt(ranges))
+    return split * total, (1.0 - split) * total
+
+
+# --- Approximate quantiles ------------------------------------------------------------------------
+
+
+class _SplitLosses(NamedTuple):
+    """What the steps of a recursion cost, per unit of their scales; arrays over some steps.
+
+    Attributes
+    ----------
+    same : ndarray
+        Epsilon where one record of the step's part is replaced inside it.
+    removal, addition : ndarray
+        One-sided epsilon where its part has one record more, or one less, than the neighbor's.
+    same_range, one_range : ndarray
+        Ranges of the two cases.
+    """
+
+    same: NDArray[np.float64]
+    removal: NDArray[np.float64]
+    addition: NDArray[np.float64]
+    same_range: NDArray[np.float64]
+    one_range: NDArray[np.float64]
+
+    def scaled(self, scale: NDArray[np.float64] | float) -> _SplitLosses:
+        return _SplitLosses(*(loss * scale for loss in self))
+
+    def epsilon(self, neighbors: str) -> float:
+        """Loss of all steps of one depth together, for the worst record."""
+        alone = float(np.maximum(self.removal, self.addition).max())
+        if neighbors == "add-remove":
+            return alone
+        moved = _two_different(self.removal, self.addition)
+        return max(alone, moved, float(self.same.max()))
+
+    def eight_rho(self, neighbors: str) -> float:
+        """Eight times their rho: the sum of the squared ranges that one record changes."""
+        squares = np.square(self.one_range)
+        if neighbors == "add-remove":
+            return float(squares.max())
+        moved = _two_different(squares, squares)
+        return max(float(squares.max()), moved, float(np.square(self.same_range).max()))
+
+
+def _two_different(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """The largest a[u] + b[v] with u != v; 0 if there is one entry only."""
+    if a.size == 1:
+        return 0.0
+    u, v = int(a.argmax()), int(b.argmax())
+    if u != v:
+        return float(a[u] + b[v])
+    return float(max(a[u] + np.delete(b, u).max(), np.delete(a, u).max() + b[u]))
+
+
+def _split_losses(steps: list[Split], base: str, split: float) -> list[_SplitLosses]:
+    """The losses of the steps of each depth."""
+    by_depth = []
+    for depth in range(steps[-1].depth + 1):
+        q = np.array([step.local for step in steps if step.depth == depth])
+        if base == "ind_exp":  # per unit of the rate: see `ind_exp_sensitivity`
+            one, same = 2.0 * np.maximum(q, 1.0 - q), np.full(q.size, 2.0)
+            by_depth.append(_SplitLosses(same, one, one, same, one))
+        else:  # per unit of epsilon1 + epsilon2: see `unbounded_quantile_epsilons`
+            removal, addition = _unbounded_losses(q, split)
+            whole = np.ones(q.size)
+            ranges = _SplitLosses(
+                whole, removal, addition, (2.0 - split) * whole, removal + addition
+            )
+            by_depth.append(ranges)
+    return by_depth
+
+
+def approx_quantiles_scales(
+    q: NDArray[np.float64],
+    epsilon: float | None,
+    rho: float | None,
+    neighbors: str,
+    base: str = "ind_exp",
+    split: float = 0.5,
+    max_contributions: int = 1,
+) -> NDArray[np.float64]:
+    r"""How much noise each step of the recursion has: its rate, or its epsilon1 + epsilon2.
+
+    Parameters
+    ----------
+    q : ndarray of float64, shape (m,)
+        Distinct levels in [0, 1], ascending.
+    epsilon, rho : float
+        Total budget, per person: exactly one.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    base : {"ind_exp", "unbounded"}
+        What releases the middle level of a part.
+    split : float, default 0.5
+        For "unbounded", the share of epsilon1.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        In the order of `levels.splits`: the rate c of :math:`\exp(-c|r - T|)` for "ind_exp";
+        :math:`\epsilon_1 + \epsilon_2` for "unbounded".
+
+    Notes
+    -----
+    [KSS22]: one record is in one part of each of the :math:`L = \lceil\log_2(m+1)\rceil` depths,
+    whatever was released before. Each depth gets `epsilon` / L (or `rho` / L), and the scales
+    within it are the largest for which the worst record costs no more:
+
+    - "add-remove": one step changes, whose target :math:`\hat q` times the records of its part
+      moves with the data (targets fixed at q_j n would move in every part).
+    - "swap": a record is replaced inside a part, which changes one step with a fixed target, or
+      moves from a part to another, a removal in one step and an addition in another. A record
+      left out makes one of the two.
+
+    Differs from [KSS22], which charges two add-remove losses per depth under "swap" and does not
+    have the replacement inside a part: for an exponential mechanism at :math:`\hat q = 1/2` that
+    one alone has twice the add-remove range, so in zCDP it costs four times that of one
+    add-remove loss, more than the sum of two.
+    """
+    k = check_max_contributions(max_contributions)
+    check_neighbors(neighbors)
+    steps = splits(q)
+    unit = resolve_epsilon(epsilon, rho, steps[-1].depth + 1) / k
+    scales = []
+    for losses in _split_losses(steps, base, check_split(split)):
+        if neighbors == "swap":
+            whole = losses.epsilon("swap") if rho is None else math.sqrt(losses.eight_rho("swap"))
+            scales.append(np.full(losses.same.size, unit / whole))
+        elif rho is None:
+            scales.append(unit / np.maximum(losses.removal, losses.addition))
+        else:
+            scales.append(unit / losses.one_range)
+    return np.concatenate(scales)
+
+
+# --- Counts, sums and means -----------------------------------------------------------------------
+
+
+def sum_sensitivity(low: int, high: int, neighbors: str, missing: bool) -> int:
+    """Sensitivity of a sum of integers clamped to [low, high].
+
+    Parameters
+    ----------
+    low, high : int
+        The clip, in lattice points; 0 need not lie between them.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    missing : bool
+        Whether records may be left out, so that a replacement may be an addition or a removal.
+
+    Returns
+    -------
+    int
+        high - low for "swap", max(abs(low), abs(high)) for one record more or less.
+    """
+    alone = max(abs(low), abs(high))
+    if check_neighbors(neighbors) == "add-remove":
+        return alone
+    return max(high - low, alone) if missing else high - low
+
+
+def clip_epsilons(
+    q: float,
+    epsilon: float,
+    neighbors: str,
+    two_sided: bool,
+    split: float = 0.5,
+    max_contributions: int = 1,
+) -> tuple[float, float]:
+    r"""The two epsilons of AboveThreshold for the clip of a sum, for `epsilon` in total.
+
+    Parameters
+    ----------
+    q : float
+        The level of the clip, in [0, 1].
+    epsilon : float
+        For the clip, or for both clips together, per person.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    two_sided : bool
+        Whether the records below zero have a clip of their own.
+    split, max_contributions
+        As in `unbounded_quantile_epsilons`.
+
+    Returns
+    -------
+    (float, float)
+
+    Notes
+    -----
+    Two-sided, a record is on one side, so under "add-remove" the clips compose in parallel. Under
+    "swap" it is replaced on its side, at :math:`\epsilon_1 + \epsilon_2`, or changes sides: a
+    removal on one and an addition on the other, whose one-sided losses (`_unbounded_losses`) add
+    up.
+    """
+    first, second = unbounded_quantile_epsilons(
+        q, epsilon, neighbors, "up", split, max_contributions
+    )
+    if not two_sided or neighbors == "add-remove":
+        return first, second
+    worst = max(1.0, float(sum(_unbounded_losses(q, split))))
+    return first / worst, second / worst
 
 
 # --- Optimal composition of bounded-range mechanisms ----------------------------------------------
@@ -824,11 +1141,92 @@ def _quantile_by_guarantee(
     return Guarantee(epsilon, 0.0, share * epsilon * epsilon / 8.0, epsilon, neighbors, "parallel")
 
 
+def _unbounded_quantile_guarantee(
+    *,
+    q: Any,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    invert: bool = False,
+    split: float = 0.5,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Guarantee:
+    """One search, two, or a recursion of them, by the number of levels and what is bounded."""
+    levels = q if isinstance(q, Levels) else Levels(q)
+    search = unbounded_search(lower, upper, invert)
+    k, m = check_max_contributions(max_contributions), levels.m
+    if m > 1 and search != "both":
+        return _approx_quantiles_guarantee(
+            q=levels.mirrored() if search == "down" else levels,
+            epsilon=epsilon,
+            rho=rho,
+            base="unbounded",
+            split=split,
+            neighbors=neighbors,
+            max_contributions=k,
+        )
+    split = check_split(split)
+    each = resolve_epsilon(epsilon, rho, m)  # per level, epsilon or the square root of 8 rho
+    total_epsilon, eight_rho, bounded_range = 0.0, 0.0, None
+    for level in levels.values.tolist():
+        cost, ranges = _unbounded_cost(level, check_neighbors(neighbors), search, split)
+        unit = each / (cost if rho is None else math.sqrt(ranges))
+        total_epsilon += cost * unit
+        eight_rho += ranges * unit * unit
+        bounded_range = math.sqrt(ranges) * unit if search != "both" else None
+    if epsilon is None:
+        return Guarantee(total_epsilon, 0.0, rho, bounded_range, neighbors, "zcdp" * (m > 1))
+    return Guarantee(epsilon, 0.0, eight_rho / 8.0, bounded_range, neighbors, "basic" * (m > 1))
+
+
+def _approx_quantiles_guarantee(
+    *,
+    q: Any,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    base: str = "ind_exp",
+    split: float = 0.5,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Guarantee:
+    """Adaptive composition over the depths of the recursion: epsilons add up, and rhos."""
+    levels = (q if isinstance(q, Levels) else Levels(q)).values
+    k = check_max_contributions(max_contributions)
+    scales = k * approx_quantiles_scales(levels, epsilon, rho, neighbors, base, split, k)
+    by_depth = _split_losses(splits(levels), base, split)
+    scaled = []
+    for losses in by_depth:
+        scaled.append(losses.scaled(scales[: losses.same.size]))
+        scales = scales[losses.same.size :]
+    if epsilon is None:
+        epsilon = math.fsum(losses.epsilon(neighbors) for losses in scaled)
+        theorem = "zcdp"
+    else:
+        rho = math.fsum(losses.eight_rho(neighbors) for losses in scaled) / 8.0
+        theorem = "basic"
+    return Guarantee(epsilon, 0.0, rho, None, neighbors, theorem if len(scaled) > 1 else "")
+
+
+def _pure_guarantee(
+    *, epsilon: float, neighbors: str = "swap", max_contributions: int = 1, **public: Any
+) -> Guarantee:
+    """Parts whose epsilons add up to `epsilon`: sums, means and counts."""
+    check_max_contributions(max_contributions)
+    return Guarantee(check_epsilon(epsilon), neighbors=neighbors)
+
+
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
 _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "joint_exp": _joint_exp_guarantee,
     "ind_exp": _ind_exp_guarantee,
     "quantile_by": _quantile_by_guarantee,
+    "approx_quantiles": _approx_quantiles_guarantee,
+    "unbounded_quantile": _unbounded_quantile_guarantee,
+    "count": _pure_guarantee,
+    "sum": _pure_guarantee,
+    "mean": _pure_guarantee,
 }
 
 
@@ -837,12 +1235,13 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
 
     Parameters
     ----------
-    method : {"joint_exp", "ind_exp", "quantile_by"}
+    method : str
         Name of the mechanism's public function.
     **parameters
-        As given to that function: `q` (for "ind_exp"), exactly one of `epsilon` and `rho`,
-        `delta`, `neighbors`, `max_contributions`. All statements are per person of up to
-        `max_contributions` records.
+        As given to that function: `q` (but for "joint_exp", "quantile_by"), exactly one of
+        `epsilon` and `rho`, `delta`, `neighbors`, `max_contributions`, and what else the privacy
+        of that function depends on. All statements are per person of up to `max_contributions`
+        records.
 
     Returns
     -------
@@ -855,6 +1254,12 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
         "quantile_by": pure `epsilon` for all groups together, which is also the range;
         :math:`\rho = \epsilon^2/8`, for "swap" with private keys and `q` given as little as half
         of it. Takes `public_by`, but no `rho` and no `delta`.
+        "approx_quantiles": pure `epsilon` and the rho that its steps add up to, or the other way
+        round (`approx_quantiles_scales`). Takes `base` and `split`.
+        "unbounded_quantile": the same, by one search, two, or a recursion of them
+        (`unbounded_quantile_epsilons`); with one, also the range. Takes `lower`, `upper`,
+        `invert` and `split`.
+        "count", "sum", "mean": pure `epsilon`, the sum of their parts.
 
     Raises
     ------
