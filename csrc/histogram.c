@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "vector.h"
+
 static inline uint32_t
 key_of(const dpq_histogram *h, double x, int logarithmic)
 {
@@ -110,21 +112,29 @@ dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, const
     }
 }
 
+DPQ_VECTORIZED /* for the sake of a fast fma */
 size_t
-dpq_histogram_powers(double base, size_t size, double *power)
+dpq_histogram_thresholds(double base, double lower, double upper, size_t skip, size_t size,
+                         double *threshold)
 {
     double high = 1.0, low = 0.0; /* the power is high + low, |low| at most half an ulp of high */
 
     for (size_t i = 0; i < size; i++) {
+        double t = (high - 1.0) + lower;
         double product = high * base;
         double rest = fma(high, base, -product) + low * base; /* NaN once product is infinite */
 
-        power[i] = high;
-        high = product + rest;
-        low = rest - (high - product);
-        if (!(high < INFINITY)) {
+        if (!(t < INFINITY)) {
+            return i;
+        }
+        if (i >= skip) {
+            threshold[i - skip] = t;
+        }
+        if (t >= upper) {
             return i + 1;
         }
+        high = product + rest;
+        low = rest - (high - product);
     }
     return size;
 }

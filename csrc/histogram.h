@@ -65,17 +65,23 @@ void
 dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, const int64_t *weight,
                     int64_t *count);
 
-/* The powers 1, base, base^2, ..., as far as they are finite in float64.
+/* The thresholds t_i = (base^i - 1) + lower, i = 0, 1, ...: the power rounded to nearest, then each
+ * operation. They end with the first one not below `upper`, before one that is infinite in float64,
+ * or when there are `size` of them.
  *
  *   base         > 1, finite (not checked)
- *   size         room in `power`
- *   power        OUT, ascending
+ *   lower        finite (not checked)
+ *   upper        not NaN (not checked)
+ *   skip, size   0 <= skip <= size
+ *   threshold    OUT, length size - skip: those from t_skip on, ascending; untouched beyond the end
  *
- * Returns   how many there are, at most `size`.
- * Accuracy  base^i is computed to i * 2^-103 relative and then rounded to nearest: for i < 2^24, it
- *           is the float64 number nearest to it unless it lies within 2^-79 of a tie.
+ * Returns   how many there are, those skipped included.
+ * Cost      O(size), no allocation. What t_i is does not depend on `upper`, `skip` and `size`.
+ * Accuracy  base^i is computed to i * 2^-103 relative and then rounded: for i < 2^24, it is the
+ *           float64 number nearest to it unless it lies within 2^-79 of a tie.
  */
 size_t
-dpq_histogram_powers(double base, size_t size, double *power);
+dpq_histogram_thresholds(double base, double lower, double upper, size_t skip, size_t size,
+                         double *threshold);
 
 #endif

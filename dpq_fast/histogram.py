@@ -23,8 +23,8 @@ from dpq_fast.lattice import as_float64, is_ready
 
 # Most bins: of 8 bytes each, and as much again for the edges.
 MAX_BINS = 2**28
-# Most buckets of a geometric grid: without `upper`, beta of at least about 1.00005.
-MAX_BUCKETS = 2**24
+# Most thresholds of a geometric grid.
+MAX_THRESHOLDS = 2**24
 # Bins up to this many (some 20 MB) are kept for the next call.
 KEPT_BINS = 2**20
 # Keys per edge, for edges that stand anyhow.
@@ -44,7 +44,7 @@ class Bins:
     ----------
     edges : ndarray of float64, read-only
         For `uniform` and `of`, all B + 1 edges. For `geometric`, the B lower edges of the buckets:
-        the last one has no upper edge.
+        the last one has no upper edge. With `below`, the first lower edge is -inf.
     size : int
         Number of bins B.
     """
@@ -89,32 +89,45 @@ class Bins:
         return cls(public, public.size - 1, _table(public))
 
     @classmethod
-    def geometric(cls, beta: float, lower: float, upper: float | None = None) -> Bins:
-        """Buckets between powers of `beta`; see `geometric_counts`."""
-        beta = _checks._real("beta", beta)
-        if not 1.0 < beta < math.inf:  # NaN fails
-            raise ValueError(f"beta must be finite and greater than 1, got {beta}")
-        lower = _checks._real("lower", lower)
-        if not math.isfinite(lower):
-            raise ValueError(f"lower must be finite, got {lower}")
-        log_range = 1024.0 * math.log(2.0)
-        if upper is not None:
-            upper = _checks._real("upper", upper)
-            if not lower < upper < math.inf:
-                raise ValueError(f"upper must be finite and above lower, got ({lower}, {upper})")
-            log_range = min(math.log1p(upper - lower), log_range)
-        powers = int(log_range / math.log1p(beta - 1.0)) + 3  # beta^0, one beyond, and rounding
-        if powers > MAX_BUCKETS:
-            raise ValueError(f"beta must be large enough for at most 2^24 buckets, got {beta}")
-        make = _kept_geometric if powers <= KEPT_BINS else _geometric
-        return make(beta, lower, upper, powers)
+    def geometric(
+        cls,
+        beta: float,
+        lower: float,
+        upper: float | None = None,
+        *,
+        below: bool = False,
+        end: float | None = None,
+    ) -> Bins:
+        """Buckets between powers of `beta`; see `geometric_counts`.
+
+        With `below`, values below `lower` have a bin of their own, before the others. With `end`,
+        thresholds are left out after the first one above it. `end` may be private, if it is known
+        that no threshold beyond it will be asked for: such bins are not kept.
+        """
+        size = geometric_size(beta, lower, upper)
+        beta, lower = float(beta), float(lower)
+        if end is not None:
+            beyond = math.nextafter(max(float(end), lower), math.inf)
+            size = kernel.reach(beta, lower, beyond, size)
+        make = _kept_geometric if end is None and size <= KEPT_BINS else _geometric
+        return make(beta, lower, size, below)
+
+    def find(self, value: float) -> int:
+        """The bin of a number that is not NaN."""
+        inner = self.edges[1 : self.size]
+        return int(np.searchsorted(inner, max(value, self.edges[0]), side="right"))
 
     def zeros(self) -> NDArray[np.int64]:
         """Counts to begin with."""
         return np.zeros(self.size, dtype=np.int64)
 
     def count(
-        self, values: Any, weights: Any = None, *, out: NDArray[np.int64] | None = None
+        self,
+        values: Any,
+        weights: Any = None,
+        *,
+        negate: bool = False,
+        out: NDArray[np.int64] | None = None,
     ) -> NDArray[np.int64]:
         """Count values by bin; `out`, where given, is added to.
 
@@ -126,6 +139,8 @@ class Bins:
         weights : array_like of int, shape (n,), optional
             What each value counts for, in place of 1; not negative, the sum at most 2^53 (the
             caller's promise; if it is broken, counts are wrong). Private.
+        negate : bool, default False
+            Whether -v is counted in place of v. Public.
         out : ndarray of int64, shape (size,), optional
             Counts so far, added to in place: of other batches, or of another thread's part.
 
@@ -146,13 +161,13 @@ class Bins:
         if weight is not None and weight.size != column.size:
             raise ValueError("weights must have one entry for each value")
         counts = self.zeros() if out is None else self._checked(out)
-        step = max(column.size, 1) if is_ready(column, np.float64) else CONVERTED
-        if weight is not None and not is_ready(weight, np.int64):
-            step = CONVERTED
+        ready = is_ready(column, np.float64) and (weight is None or is_ready(weight, np.int64))
+        step = max(column.size, 1) if ready and not negate else CONVERTED
         for start in range(0, column.size, step):
             part = slice(start, start + step)
+            piece = as_float64(column[part])
             self._table.count(
-                as_float64(column[part]),
+                -piece if negate else piece,
                 None if weight is None else _as_int64(weight[part]),
                 counts,
             )
@@ -255,18 +270,20 @@ def geometric_counts(
     values, weights, out
         As for `Bins.count`. Values below `lower` count as `lower`.
     beta : float
-        Finite, greater than 1; at least about 1.00005 if there is no `upper`. Public.
+        Finite, greater than 1. Public.
     lower : float
         Finite. Public.
     upper : float, optional
-        Where to stop, finite, above `lower`. Public. Default: the end of float64.
+        Where to stop, finite, above `lower`, reached by 2^24 thresholds. Public. Default: the end
+        of float64, or 2^24 thresholds.
 
     Returns
     -------
     thresholds : ndarray of float64, shape (I + 1,), read-only
         :math:`t_i = (\beta^i - 1) + lower` for i = 0, ..., I: the power rounded to nearest, then
         each operation. Ascending (ties where `lower` is large), from ``thresholds[0] == lower``.
-        t_I is the first threshold not below `upper`, or the last one in float64.
+        t_I is the first threshold not below `upper`, or the last one in float64, or, without
+        `upper`, t_I with I + 1 = 2^24.
     counts : ndarray of int64, shape (I + 1,)
         Entry i counts :math:`t_i \le v < t_{i+1}`; the last one all :math:`v \ge t_I`, +inf too.
 
@@ -287,6 +304,30 @@ def geometric_counts(
     return bins.edges, bins.count(values, weights, out=out)
 
 
+def geometric_size(beta: float, lower: float, upper: float | None = None) -> int:
+    """How many thresholds `geometric_counts` has. Public."""
+    beta = _checks._real("beta", beta)
+    if not 1.0 < beta < math.inf:  # NaN fails
+        raise ValueError(f"beta must be finite and greater than 1, got {beta}")
+    lower = _checks._real("lower", lower)
+    if not math.isfinite(lower):
+        raise ValueError(f"lower must be finite, got {lower}")
+    if upper is None:
+        return min(_kept_reach(beta, lower, math.inf), MAX_THRESHOLDS)
+    upper = _checks._real("upper", upper)
+    if not lower < upper < math.inf:
+        raise ValueError(f"upper must be finite and above lower, got ({lower}, {upper})")
+    size = _kept_reach(beta, lower, upper)
+    if size > MAX_THRESHOLDS:
+        raise ValueError(f"beta must be large enough to reach upper in 2^24 thresholds, got {beta}")
+    return size
+
+
+def geometric_threshold(beta: float, lower: float, i: int) -> float:
+    """The threshold t_i of `geometric_counts`, finite, at O(i) cost: without making them all."""
+    return float(kernel.thresholds(beta, lower, i, i + 1)[0])
+
+
 def _uniform(low: float, high: float, bins: int) -> Bins:
     edges = np.full(bins + 1, high)
     lower = np.arange(bins) * ((high - low) / bins) + low
@@ -294,23 +335,24 @@ def _uniform(low: float, high: float, bins: int) -> Bins:
     return Bins(edges, bins, _linear(edges[1:-1], low, high, bins))
 
 
-def _geometric(beta: float, lower: float, upper: float | None, powers: int) -> Bins:
-    thresholds = kernel.powers(beta, powers)
-    thresholds -= 1.0
-    with np.errstate(over="ignore"):
-        thresholds += lower
-    stop = int(np.searchsorted(thresholds, math.inf))
-    if upper is not None:
-        stop = min(int(np.searchsorted(thresholds, upper)) + 1, stop)
-    thresholds = thresholds[:stop].copy()
+def _geometric(beta: float, lower: float, size: int, below: bool) -> Bins:
+    edges = kernel.thresholds(beta, lower, 0, size)
+    if below:
+        edges = np.append(-math.inf, edges)
     # Parts of [1, 2) narrower than the first bucket hold one edge each, with room for rounding.
     bits = min(max(1 - math.frexp(0.9 * (beta - 1.0))[1], 0), 52)
-    table = _logarithmic(thresholds[1:], lower, lower, 1.0, 52 - bits)
-    return Bins(thresholds, thresholds.size, table)
+    table = _logarithmic(edges[1:], float(edges[0]), lower, 1.0, 52 - bits)
+    return Bins(edges, edges.size, table)
+
+
+def _reach(beta: float, lower: float, upper: float) -> int:
+    """How many thresholds there are, at most MAX_THRESHOLDS + 1."""
+    return kernel.reach(beta, lower, upper, MAX_THRESHOLDS + 1)
 
 
 _kept_uniform = lru_cache(maxsize=4)(_uniform)  # public facts only
 _kept_geometric = lru_cache(maxsize=4)(_geometric)
+_kept_reach = lru_cache(maxsize=64)(_reach)
 
 
 def _linear(

@@ -6,6 +6,7 @@ decides whether or what is raised, and no message holds a number taken from it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels import lattice as kernel
 from dpq_fast.chunks import CONVERTED, Chunks
-from dpq_fast.histogram import Bins
+from dpq_fast.histogram import KEPT_BINS, Bins, geometric_size
 from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64, is_ready
 from dpq_fast.order import Dither, Order, RunsOrder, SortedOrder, dithered
 from dpq_fast.rng import default_rng
@@ -42,19 +43,21 @@ class Sample:
         Public.
     lattice : Lattice or None
         The public lattice of outputs; None for the continuous mechanism.
+    records : Records
+        The records, clamped to the bounds, to be counted.
     """
 
-    __slots__ = ("_make_order", "_records", "bounds", "lattice")
+    __slots__ = ("_make_order", "bounds", "lattice", "records")
 
     def __init__(
         self,
         make_order: Callable[[Any], Order],
-        records: Chunks | tuple[NDArray, NDArray[np.int64]],
+        records: Records,
         lattice: Lattice | None,
         bounds: tuple[float, float],
     ) -> None:
         self._make_order = make_order
-        self._records = records  # to be gone through, or values and counts
+        self.records = records
         self.lattice = lattice
         self.bounds = bounds
 
@@ -139,14 +142,14 @@ class Sample:
         if counts is not None:
             weights = check_counts(counts, values.size)
             make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
-            return cls(make_order, (values, weights), lattice, bounds)
+            return cls(make_order, Records(chunks, (values, weights), bounds), lattice, bounds)
         if lattice is not None and lattice.bits:
             make_order = _of_points(
                 chunks, values.size, lattice, bounds, nan_policy, _probe(values)
             )
         else:
             make_order = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
-        return cls(make_order, chunks, lattice, bounds)
+        return cls(make_order, Records(chunks, bounds=bounds), lattice, bounds)
 
     @classmethod
     def from_batches(
@@ -198,25 +201,15 @@ class Sample:
         and the windows of ranks. The first batch is asked for once more, to see its type.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        threads = _checks.check_workers(workers)
         bounds = _checks.check_bounds(bounds)
-        batches = _batches_of(source, column)
-        first, integer_type = next(map(as_column, batches()), (np.empty(0), False))
+        chunks, first, integer_type = _chunks_of(source, column, workers, progress)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
-
-        def columns() -> Iterator[NDArray]:
-            for values, integers in map(as_column, batches()):
-                if integers != integer_type:
-                    raise TypeError("every batch must be of the first one's type")
-                yield values
-
-        chunks = Chunks(columns, threads, _bar() if progress else None)
         probe = _probe(first)
         if lattice is not None and lattice.bits:
             make_order = _of_points(chunks, MANY_POINTS, lattice, bounds, nan_policy, probe)
         else:
             make_order = _selected(chunks, lattice, bounds, nan_policy, probe)
-        return cls(make_order, chunks, lattice, bounds)
+        return cls(make_order, Records(chunks, bounds=bounds), lattice, bounds)
 
     def order(self, dither_rng: Any = None) -> Order:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
@@ -237,7 +230,7 @@ class Sample:
         ndarray of int64, shape (B,)
         """
         chosen = Bins.uniform(*self.bounds, bins) if np.ndim(bins) == 0 else Bins.of(bins)
-        return self._counted(chosen)
+        return self.records.count(chosen)
 
     def geometric_counts(
         self, beta: float, lower: float
@@ -261,18 +254,7 @@ class Sample:
         high = self.bounds[1]
         upper = high if high > lower else None
         chosen = Bins.geometric(beta, lower, upper)
-        return chosen.edges, self._counted(chosen)
-
-    def _counted(self, bins: Bins) -> NDArray[np.int64]:
-        """Records, clamped to the bounds, by bin."""
-        if isinstance(self._records, tuple):
-            values, weights = self._records
-            return bins.count(np.clip(as_float64(values), *self.bounds), weights)
-        totals = self._records.fold(
-            bins.zeros,
-            lambda total, piece: bins.count(np.clip(piece, *self.bounds), out=total),
-        )
-        return np.sum(totals, axis=0)
+        return chosen.edges, self.records.count(chosen)
 
     def decode(self, points: NDArray) -> NDArray[np.float64]:
         """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
@@ -287,6 +269,184 @@ class Sample:
             return outputs if ((outputs >= low) & (outputs <= high)).all() else None
         points = [self.lattice.locate(output) for output in outputs.tolist()]
         return None if None in points else np.array(points, dtype=np.int64)
+
+
+class Records:
+    """Records of one numeric column, without bounds or order, ready to be counted by bin.
+
+    They stay where they are, and are private. Infinite records are allowed.
+    """
+
+    __slots__ = ("_bounds", "_chunks", "_weighted")
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        weighted: tuple[NDArray, NDArray[np.int64]] | None = None,
+        bounds: tuple[float, float] | None = None,
+    ) -> None:
+        self._chunks = chunks  # what is gone through
+        self._weighted = weighted  # the same values, and how often each occurs
+        self._bounds = bounds  # what records are clamped to
+
+    @classmethod
+    def of(
+        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+    ) -> Records:
+        """Check the form of a column.
+
+        Parameters
+        ----------
+        x, counts, nan_policy, workers
+            As in `Sample.of`. A `Sample` gives its records, clamped to its bounds; these and
+            `Records` are returned as they are (then the other arguments must be left at their
+            defaults).
+
+        Returns
+        -------
+        Records
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `Sample.of`.
+
+        Notes
+        -----
+        **Cost.** None, but O(n) for `counts` and for ``nan_policy="raise"``; no copy of `x`, which
+        must not change while the records are in use.
+        """
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        threads = _checks.check_workers(workers)
+        if isinstance(x, (Records, Sample)):
+            if counts is not None or nan_policy != "omit":
+                raise ValueError(
+                    "counts and nan_policy belong to Sample.of or Records.of, and must be left "
+                    f"out for a {type(x).__name__}"
+                )
+            return x.records if isinstance(x, Sample) else x
+        values, _ = as_column(x)
+        weighted = None if counts is None else (values, check_counts(counts, values.size))
+        return cls(Chunks.of_array(values, threads), weighted)._checked(nan_policy)
+
+    @classmethod
+    def from_batches(
+        cls,
+        source: Any,
+        *,
+        column: str | None = None,
+        nan_policy: str = "omit",
+        workers: int = 1,
+        progress: bool = False,
+    ) -> Records:
+        """Records that come in batches, and need not fit in memory; see `Sample.from_batches`.
+
+        The source is called once for every pass; here, for the first batch, and once more if
+        `nan_policy` is "raise".
+        """
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        chunks, _, _ = _chunks_of(source, column, workers, progress)
+        return cls(chunks)._checked(nan_policy)
+
+    @property
+    def total(self) -> int:
+        """Number of records, without NaN; by one pass."""
+        return int(self.count(Bins.of([-math.inf, math.inf]))[0])
+
+    def count(self, bins: Bins, negate: bool = False) -> NDArray[np.int64]:
+        """Exact counts of the records x, or of -x, by one pass. Private.
+
+        Parameters
+        ----------
+        bins : Bins
+            Public.
+        negate : bool, default False
+            Whether -x is counted in place of x. Public.
+
+        Returns
+        -------
+        ndarray of int64, shape (bins.size,)
+        """
+        if self._weighted is not None:
+            counts = bins.count(*self._weighted, negate=negate)
+        else:
+            totals = self._chunks.fold(
+                bins.zeros, lambda total, piece: bins.count(piece, negate=negate, out=total)
+            )
+            counts = totals[0] if len(totals) == 1 else np.sum(totals, axis=0)
+        if self._bounds is not None:  # bins ascend: clamped records are in those of the bounds
+            low, high = self._bounds
+            first, last = (bins.find(end) for end in ((-high, -low) if negate else (low, high)))
+            counts[first] = counts[: first + 1].sum()
+            counts[:first] = 0
+            counts[last] = counts[last:].sum()
+            counts[last + 1 :] = 0
+        return counts
+
+    def geometric_counts(
+        self, beta: float, lower: float, upper: float | None = None, negate: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], int, int]:
+        r"""Exact counts between the thresholds :math:`t_i = (\beta^i - 1) + lower`. Private.
+
+        Parameters
+        ----------
+        beta, lower, upper
+            As in `dpq_fast.histogram.geometric_counts`. Public.
+        negate : bool, default False
+            Whether -x is counted in place of x. Public.
+
+        Returns
+        -------
+        thresholds : ndarray of float64, shape (I + 1,)
+            The public thresholds. If they are very many, only those up to the first one above all
+            records: how many is private then. `dpq_fast.histogram.geometric_threshold` gives the
+            others.
+        counts : ndarray of int64, shape (I + 1,)
+            Records with thresholds[i] <= x < thresholds[i + 1], those below `lower` counted as
+            it; the last count has no end.
+        below : int
+            Records below `lower`; they are in `counts`, too.
+        size : int
+            Number of public thresholds, at least I + 1. Public.
+
+        Notes
+        -----
+        **Cost.** One pass; another, cheap one where thresholds are very many.
+        """
+        size = geometric_size(beta, lower, upper)
+        end = self._largest(negate) if size > KEPT_BINS else None
+        bins = Bins.geometric(beta, lower, upper, below=True, end=end)
+        counts = self.count(bins, negate)
+        below = int(counts[0])
+        counts[bins.find(lower)] += below
+        return bins.edges[1:], counts[1:], below, size
+
+    def _largest(self, negate: bool) -> float:
+        """The largest record x, or -x; -inf if there is none."""
+        outer = np.fmin if negate else np.fmax  # which leave NaN out
+
+        def step(found: NDArray[np.float64], piece: NDArray[np.float64]) -> None:
+            with np.errstate(invalid="ignore"):  # signaling NaN
+                outer(found, outer.reduce(piece), out=found)
+
+        start = math.inf if negate else -math.inf
+        found = float(
+            outer.reduce(np.concatenate(self._chunks.fold(lambda: np.array([start]), step)))
+        )
+        if self._bounds is not None:
+            found = min(max(found, self._bounds[0]), self._bounds[1])
+        return -found if negate else found
+
+    def _checked(self, nan_policy: str) -> Records:
+        """The same; without NaN if there must be none."""
+        if nan_policy == "raise":
+
+            def step(missing: NDArray[np.bool_], piece: NDArray[np.float64]) -> None:
+                missing |= np.isnan(piece).any()
+
+            if np.any(self._chunks.fold(lambda: np.zeros(1, dtype=bool), step)):
+                _refuse_nan(nan_policy)
+        return self
 
 
 def as_column(x: Any) -> tuple[NDArray, bool]:
@@ -481,6 +641,23 @@ def _ascends(values: NDArray) -> bool:
 def _probe(values: NDArray) -> NDArray[np.float64]:
     """Some of the values, evenly over the array."""
     return as_float64(values[:: max(1, values.size // PROBED)])
+
+
+def _chunks_of(
+    source: Any, column: str | None, workers: int, progress: bool
+) -> tuple[Chunks, NDArray, bool]:
+    """Records that come in batches; the first batch, and whether its type is an integer type."""
+    threads = _checks.check_workers(workers)
+    batches = _batches_of(source, column)
+    first, integer_type = next(map(as_column, batches()), (np.empty(0), False))
+
+    def columns() -> Iterator[NDArray]:
+        for values, integers in map(as_column, batches()):
+            if integers != integer_type:
+                raise TypeError("every batch must be of the first one's type")
+            yield values
+
+    return Chunks(columns, threads, _bar() if progress else None), first, integer_type
 
 
 def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:

@@ -1,5 +1,6 @@
 """Counts by bin: equal to one bisection per value, at and around every edge."""
 
+import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
 
@@ -177,9 +178,8 @@ def test_geometric_counts_equal_reference(beta, lower, above, values):
 
 
 @pytest.mark.parametrize("beta", BETAS)
-def test_thresholds_are_powers_rounded_to_nearest(beta):
-    powers = reference.powers(beta)
-    assert kernel.powers(beta, len(powers) + 5).tolist() == powers
+def test_reference_powers_are_powers_rounded_to_nearest(beta):
+    powers = list(reference.powers(beta))
     with mpmath.workprec(1200):
         for i in [*range(0, len(powers), max(len(powers) // 300, 1)), len(powers) - 1]:
             assert powers[i] == float(mpmath.mpf(beta) ** i)
@@ -188,7 +188,9 @@ def test_thresholds_are_powers_rounded_to_nearest(beta):
 
 def test_geometric_counts_where_floating_logarithms_fail():
     # DESIGN section 10: math.log(x, b) // 1 puts up to 45% of exact edges one bin off
-    edges = kernel.powers(1.01, 3000)  # up to 1e13: the thresholds (y - 1) + 1 are these
+    edges = np.fromiter(
+        reference.powers(1.01), float, 3000
+    )  # up to 1e13: the thresholds (y - 1) + 1 are these
     wrong = sum(math.log(y, 1.01) // 1 != i for i, y in enumerate(edges.tolist()))
     assert wrong > 500
     thresholds, counts = fast.geometric_counts(edges, 1.01, 1.0)
@@ -340,7 +342,6 @@ def test_edge_counts_rejects_bad_edges(error, message, edges):
         (ValueError, "beta must be finite and greater than 1, got 1.0", (1.0, 0.0)),
         (ValueError, "beta must be finite and greater than 1, got inf", (math.inf, 0.0)),
         (ValueError, "beta must be finite and greater than 1, got nan", (math.nan, 0.0)),
-        (ValueError, r"beta must be large enough for at most 2\^24 buckets", (1.00001, 0.0)),
         (ValueError, "lower must be finite, got -inf", (1.01, -math.inf)),
         (ValueError, "lower must be finite, got nan", (1.01, math.nan)),
         (TypeError, "beta must be a real number", ("1.01", 0.0)),
@@ -354,9 +355,64 @@ def test_geometric_counts_rejects_bad_grids(error, message, arguments):
             fast.geometric_counts([0.5], 1.01, 0.0, upper=upper)
 
 
-def test_geometric_counts_takes_a_finer_beta_below_upper():
-    thresholds, counts = fast.geometric_counts([0.0, 0.5, 1.0], 1.00001, 0.0, upper=1.0)
-    assert thresholds[-2] < 1.0 <= thresholds[-1] and counts.sum() == 3
+def test_thresholds_end_at_2_24():
+    assert fast.geometric_size(1.00001, 0.0) == 2**24
+    assert fast.geometric_size(1.0001, 0.0) < 2**24
+    assert fast.geometric_size(1.00001, 0.0, 1.0) == 69317
+    last = fast.geometric_threshold(1.00001, 0.0, 2**24 - 1)
+    with mpmath.workprec(300):
+        assert last == float(float(mpmath.mpf(1.00001) ** (2**24 - 1)) - 1.0)
+    assert fast.geometric_size(1.00001, 0.0, last) == 2**24
+    with pytest.raises(ValueError, match=r"beta must be large enough to reach upper in 2\^24"):
+        fast.geometric_size(1.00001, 0.0, math.nextafter(last, math.inf))
+
+
+@pytest.mark.parametrize("lower", [0.0, 0.1, -1e17])
+@pytest.mark.parametrize("beta", [1.00001, 1.0 + 2.0**-52, 1.5])
+def test_thresholds_of_fine_beta_equal_reference(beta, lower):
+    expected = list(itertools.islice(reference.powers(beta), 30_000))
+    expected = [(power - 1.0) + lower for power in expected]
+    assert kernel.thresholds(beta, lower, 0, len(expected)).tolist() == expected
+    for i in (0, 1, len(expected) - 1):
+        assert fast.geometric_threshold(beta, lower, i) == expected[i]
+        assert kernel.thresholds(beta, lower, i, len(expected)).tolist() == expected[i:]
+
+
+def test_bins_up_to_an_end_are_the_first_ones():
+    whole = fast.Bins.geometric(1.0001, -3.0)
+    values = np.random.default_rng(7).exponential(5.0, 1000)
+    for end in (-10.0, -3.0, values.max(), whole.edges[77], math.inf):
+        part = fast.Bins.geometric(1.0001, -3.0, end=end)
+        assert np.array_equal(part.edges, whole.edges[: part.size])
+        assert part.size == whole.size or part.edges[-2] <= max(end, -3.0) < part.edges[-1]
+        known = values[values <= end]
+        counts = whole.count(known)
+        assert_same(part.count(known), counts[: part.size])
+        assert counts[part.size :].sum() == 0
+
+
+@pytest.mark.parametrize("lower", LOWERS)
+def test_bins_below_lower_are_apart(lower):
+    whole, apart = (fast.Bins.geometric(1.01, lower, below=b) for b in (False, True))
+    values = around(whole.edges)
+    counts, split = whole.count(values), apart.count(values)
+    assert split[0] == np.count_nonzero(values < lower) > 0
+    split[apart.find(lower)] += split[0]
+    assert np.array_equal(split[1:], counts)
+    assert apart._table.most <= 1 or apart._table.most <= whole._table.most + 1
+
+
+def test_count_of_negated_values(bins):
+    values = around(np.append(bins.edges, -bins.edges))
+    assert_same(bins.count(values, negate=True), bins.count(-values))
+    weights = np.arange(values.size)
+    assert_same(bins.count(values, weights, negate=True), bins.count(-values, weights))
+
+
+def test_find_is_the_bin_of_a_number(bins):
+    for value in around(bins.edges):
+        if not math.isnan(value):
+            assert bins.count([value])[bins.find(value)] == 1
 
 
 def test_count_rejects_the_wrong_form():

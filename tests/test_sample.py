@@ -19,7 +19,11 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import Sample
-from dpq_fast.sample import as_column
+from dpq_fast import sample as sample_module
+from dpq_fast.chunks import LEAST_SHARE
+from dpq_fast.histogram import Bins, geometric_threshold
+from dpq_fast.reference import histogram as reference
+from dpq_fast.sample import Records, as_column
 
 BOUNDS = (0.0, 10.0)
 RECORDS = [7, 2, 2, 9, 0, 3, 2]
@@ -578,3 +582,184 @@ def test_columns_of_real_data_are_taken(real_columns):
     assert sample.order(0).n == 2_000
     median = dpq.median(ages, epsilon=1.0, bounds=(0, 100), rng=0)
     assert abs(median - float(ages.median())) <= 3.0
+
+
+# --- records without bounds
+
+MIXED = np.array([-np.inf, -7.5, -3.0, -1.0, -0.0, 0.0, 0.5, 1.0, 3.0, 3.0, 1e9, np.inf, np.nan])
+
+
+def assert_counted(records, values, weights=None, beta=2.0, lower=-1.0, upper=None):
+    """Counted by thresholds from both sides, as the reference counts the values."""
+    for negate in (False, True):
+        thresholds, counts, below, size = records.geometric_counts(beta, lower, upper, negate)
+        expected = reference.records_counts(
+            values, beta, lower, weights, upper=upper, negate=negate
+        )
+        assert (thresholds.tolist(), counts.tolist(), below, size) == expected
+        assert counts.dtype == np.int64 and type(below) is type(size) is int
+        bins = Bins.of([-5.0, 0.0, 1.0, 3.0, 8.0])
+        column = [-float(v) if negate else float(v) for v in values]
+        assert records.count(bins, negate=negate).tolist() == reference.edge_counts(
+            column, bins.edges.tolist(), weights
+        )
+
+
+@pytest.mark.parametrize("make", INTEGER_COLUMNS.values(), ids=INTEGER_COLUMNS)
+def test_records_take_every_column(make):
+    records = Records.of(make(RECORDS))
+    assert records.total == len(RECORDS)
+    assert_counted(records, RECORDS)
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", ">f4", "f2"])
+@pytest.mark.parametrize("upper", [None, 3.0])
+def test_records_take_every_layout(dtype, upper):
+    with np.errstate(over="ignore"):
+        x = MIXED.astype(dtype)
+    for column in (x, np.repeat(x, 3)[::3], x[::-1], read_only(x.copy())):
+        before = column.copy()
+        records = Records.of(column)
+        assert records.total == x.size - 1
+        assert_counted(records, x.tolist(), upper=upper)
+        assert column.tobytes() == before.tobytes()
+    assert_counted(Records.of(x.tolist()), x.tolist(), upper=upper)
+
+
+def test_records_at_thresholds_from_both_sides():
+    thresholds = np.array(reference.geometric_thresholds(1.01, 0.1, 50.0))
+    near = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
+    x = np.concatenate([*near, *(-part for part in near)])
+    assert_counted(Records.of(x), x.tolist(), beta=1.01, lower=0.1)
+    assert_counted(Records.of(x), x.tolist(), beta=1.01, lower=0.1, upper=20.0)
+
+
+def test_records_take_counts():
+    weights = np.arange(MIXED.size)
+    for counts in (weights, weights.astype(">u2"), weights.astype(float), weights.tolist()):
+        records = Records.of(MIXED, counts=counts)
+        assert records.total == weights[:-1].sum()
+        assert_counted(records, MIXED.tolist(), weights.tolist())
+    assert_counted(
+        Records.of(MIXED.astype(">f4"), counts=weights), MIXED.tolist(), weights.tolist()
+    )
+
+
+def test_records_of_nothing():
+    for records in (Records.of([]), Records.of([np.nan]), Records.from_batches(lambda: ())):
+        assert records.total == 0
+        assert_counted(records, [])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_records_do_not_depend_on_workers(workers):
+    x = np.random.default_rng(0).normal(0.0, 5.0, 3 * LEAST_SHARE + 5)
+    expected = [
+        Records.of(x).geometric_counts(1.01, 0.5, negate=negate) for negate in (False, True)
+    ]
+    for records in (
+        Records.of(x, workers=workers),
+        Records.from_batches(lambda: np.array_split(x, 2), workers=workers),
+    ):
+        assert records.total == x.size
+        for negate in (False, True):
+            found = records.geometric_counts(1.01, 0.5, negate=negate)
+            for part, known in zip(found, expected[negate], strict=True):
+                np.testing.assert_array_equal(part, known)
+
+
+def test_records_of_a_sample_are_clamped():
+    x = [-5.0, 0.0, 2.0, 50.0, np.inf]
+    clamped = [0.0, 0.0, 2.0, 10.0, 10.0]
+    for options in ({}, {"counts": [1, 2, 3, 4, 5]}, {"resolution": 0.5}):
+        records = Records.of(Sample.of(x, BOUNDS, **options))
+        assert Records.of(records) is records
+        weights = options.get("counts", [1] * len(x))
+        assert records.total == sum(weights)
+        for lower in (-1.0, 0.0, 1.0, 20.0):
+            assert_counted(records, clamped, weights, lower=lower)
+    assert_counted(Records.of(Sample.from_batches(lambda: [x], BOUNDS)), clamped)
+    assert_counted(Records.of(Sample.of([], BOUNDS)), [])
+
+
+def test_records_with_fine_thresholds_are_counted_as_far_as_they_reach(monkeypatch):
+    x = np.array([-20.0, -1.0, 0.0, 0.5, 3.0, 10.0, np.nan])
+    whole = {negate: Records.of(x).geometric_counts(1.01, -1.0, None, negate) for negate in (0, 1)}
+    monkeypatch.setattr(sample_module, "KEPT_BINS", 100)
+    for records in (
+        Records.of(x),
+        Records.of(x, counts=[1] * 7),
+        Records.from_batches(lambda: [x[:3], x[3:]], workers=2),
+        Records.of(Sample.of(x, (-20.0, 10.0))),
+    ):
+        for negate in (False, True):
+            thresholds, counts, below, size = records.geometric_counts(1.01, -1.0, None, negate)
+            all_thresholds, all_counts, all_below, all_size = whole[negate]
+            assert (below, size) == (all_below, all_size) and thresholds.size < size
+            assert size == all_thresholds.size
+            assert thresholds.tolist() == all_thresholds[: thresholds.size].tolist()
+            assert counts.tolist() == all_counts[: counts.size].tolist()
+            assert counts.sum() == records.total and counts[-1] == 0
+            assert all(
+                geometric_threshold(1.01, -1.0, i) == all_thresholds[i]
+                for i in range(0, size, 1000)
+            )
+    assert Records.of([]).geometric_counts(1.01, 0.0)[0].size == 2
+    assert Records.of([np.inf]).geometric_counts(1.01, 0.0)[0].size == size
+    capped = Records.of(x).geometric_counts(1.01, -1.0, 5.0)
+    assert capped[0].size == capped[3] and capped[1][-1] == 1
+
+
+def test_records_with_thresholds_finer_than_any_table():
+    x = np.random.default_rng(1).exponential(1.0, 1000)
+    thresholds, counts, below, size = Records.of(x).geometric_counts(1.0 + 2.0**-22, 0.0)
+    assert size == 2**24 > thresholds.size and below == 0 and counts.sum() == x.size
+    np.testing.assert_array_equal(counts[:-1], np.histogram(x, thresholds)[0])
+
+
+def test_records_follow_nan_policy():
+    for make in (
+        lambda **options: Records.of([1.0, np.nan], **options),
+        lambda **options: Records.of([1.0, np.nan], counts=[1, 0], **options),
+        lambda **options: Records.from_batches(lambda: [[1.0], [np.nan]], **options),
+    ):
+        assert make().total == 1
+        with pytest.raises(ValueError, match="x must not contain NaN with nan_policy='raise'"):
+            make(nan_policy="raise")
+        with pytest.raises(ValueError, match="nan_policy must be one of"):
+            make(nan_policy="drop")
+    assert Records.of([1.0, np.inf], nan_policy="raise").total == 2
+
+
+def test_records_warn_of_nothing(monkeypatch):
+    monkeypatch.setattr(sample_module, "KEPT_BINS", 1)
+    signaling = np.array([0x7FF0000000000001, 0x3FF0000000000000], dtype=np.uint64).view(float)
+    for column in (signaling, signaling.astype(">f8"), np.array([1e300], dtype=np.longdouble)):
+        for negate in (False, True):
+            records = Records.of(column)
+            assert records.geometric_counts(2.0, 0.0, None, negate)[1].sum() == records.total == 1
+
+
+@pytest.mark.parametrize(
+    "x, options, error, message",
+    [
+        (5, {}, TypeError, "x must be a one-dimensional array or sequence, got int"),
+        ([[1.0]], {}, ValueError, "x must be one-dimensional, got a nested sequence"),
+        (["a"], {}, TypeError, "x must hold real numbers, got str"),
+        ([1.0], {"counts": [1, 2]}, ValueError, "counts must have one entry for each value of x"),
+        ([1.0], {"counts": [-1]}, ValueError, "counts must not be negative"),
+        ([1.0], {"workers": 0}, ValueError, "workers must"),
+        (Records.of([1.0]), {"counts": [1]}, ValueError, "counts and nan_policy belong to"),
+        (Records.of([1.0]), {"nan_policy": "raise"}, ValueError, "must be left out for a Records"),
+        (Sample.of([1.0], BOUNDS), {"counts": [1]}, ValueError, "must be left out for a Sample"),
+    ],
+)
+def test_records_reject(x, options, error, message):
+    with pytest.raises(error, match=message):
+        Records.of(x, **options)
+
+
+def test_records_from_batches_reject_a_change_of_type():
+    records = Records.from_batches(lambda: [np.arange(3), np.arange(3.0)])
+    with pytest.raises(TypeError, match="every batch must be of the first one's type"):
+        records.total  # noqa: B018

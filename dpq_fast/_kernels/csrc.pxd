@@ -157,7 +157,8 @@ cdef extern from "histogram.h" nogil:
     void dpq_histogram_prepare(dpq_histogram *h)
     void dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value,
                              const int64_t *weight, int64_t *count)
-    size_t dpq_histogram_powers(double base, size_t size, double *power)
+    size_t dpq_histogram_thresholds(double base, double lower, double upper, size_t skip,
+                                    size_t size, double *threshold)
 
 cdef extern from "groups.h" nogil:
     size_t DPQ_GROUPS_CHUNK

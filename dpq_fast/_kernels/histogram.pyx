@@ -6,12 +6,13 @@ from dpq_fast._kernels.buffers cimport doubles
 from dpq_fast._kernels.csrc cimport (
     dpq_histogram,
     dpq_histogram_count,
-    dpq_histogram_powers,
     dpq_histogram_prepare,
+    dpq_histogram_thresholds,
     int64_t,
     size_t,
     uint32_t,
 )
+from libc.math cimport INFINITY
 from numpy cimport ndarray
 
 
@@ -79,13 +80,22 @@ cdef class Table:
                 dpq_histogram_count(&self.bins, n, &value[0], weights, &count[0])
 
 
-def powers(double base, size_t size):
-    """1, base, base^2, ..., at most `size` of them, as far as they are finite; base > 1."""
+def thresholds(double base, double lower, size_t skip, size_t size):
+    """The thresholds of numbers skip, ..., size - 1, as far as they are finite; skip <= size."""
     cdef:
-        ndarray power = np.empty(size)
-        double *out = doubles(power)
-        size_t count
+        ndarray threshold = np.empty(size - skip)
+        double *out = doubles(threshold)
+        size_t end
 
     with nogil:
-        count = dpq_histogram_powers(base, size, out)
-    return power[:count]
+        end = dpq_histogram_thresholds(base, lower, INFINITY, skip, size, out)
+    return threshold[:max(end, skip) - skip]
+
+
+def reach(double base, double lower, double upper, size_t size):
+    """How many thresholds there are up to the first one not below `upper`, at most `size`."""
+    cdef size_t end
+
+    with nogil:
+        end = dpq_histogram_thresholds(base, lower, upper, size, size, NULL)
+    return end

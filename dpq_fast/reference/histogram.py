@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
+# Most thresholds of a geometric grid.
+MAX_THRESHOLDS = 2**24
 # Bits kept of a power: far more than float64 has.
 BITS = 256
 
@@ -16,18 +19,16 @@ def uniform_edges(low: float, high: float, bins: int) -> list[float]:
     return [min(k * step + low, high) for k in range(bins)] + [high]
 
 
-def powers(base: float) -> list[float]:
+def powers(base: float) -> Iterator[float]:
     """1, base, base^2, ... rounded to nearest, as far as float64 goes."""
     numerator, denominator = base.as_integer_ratio()
     shift = denominator.bit_length() - 1  # denominator = 2^shift
-    mantissa, exponent, found = 1, 0, []  # the power is mantissa * 2^exponent
+    mantissa, exponent = 1, 0  # the power is mantissa * 2^exponent
     while True:
         try:
-            found.append(
-                float(mantissa << exponent) if exponent >= 0 else mantissa / (1 << -exponent)
-            )
+            yield float(mantissa << exponent) if exponent >= 0 else mantissa / (1 << -exponent)
         except OverflowError:
-            return found
+            return
         mantissa, exponent = mantissa * numerator, exponent - shift
         surplus = max(mantissa.bit_length() - BITS, 0)
         mantissa, exponent = mantissa >> surplus, exponent + surplus
@@ -36,13 +37,15 @@ def powers(base: float) -> list[float]:
 def geometric_thresholds(beta: float, lower: float, upper: float | None = None) -> list[float]:
     """The thresholds (beta^i - 1) + lower, in float64, up to the first not below `upper`."""
     thresholds = []
-    for power in powers(beta):
+    for power in islice(powers(beta), MAX_THRESHOLDS):
         threshold = (power - 1.0) + lower
         if threshold == math.inf:
-            break
+            return thresholds
         thresholds.append(threshold)
         if upper is not None and threshold >= upper:
-            break
+            return thresholds
+    if upper is not None and len(thresholds) == MAX_THRESHOLDS:
+        raise ValueError(f"beta must be large enough to reach upper in 2^24 thresholds, got {beta}")
     return thresholds
 
 
@@ -91,3 +94,20 @@ def geometric_counts(
     """Thresholds t_i, and counts of t_i <= v < t_{i+1}; the last bucket has no upper edge."""
     thresholds = geometric_thresholds(beta, lower, upper)
     return thresholds, edge_counts(values, [*thresholds, math.inf], weights, out=out)
+
+
+def records_counts(
+    values: Iterable[float],
+    beta: float,
+    lower: float,
+    weights: Iterable[int] | None = None,
+    *,
+    upper: float | None = None,
+    negate: bool = False,
+) -> tuple[list[float], list[int], int, int]:
+    """`geometric_counts` of v or -v, how many are below `lower`, and the number of thresholds."""
+    column = [-float(v) if negate else float(v) for v in values]
+    weight = [1] * len(column) if weights is None else [int(w) for w in weights]
+    thresholds, counts = geometric_counts(column, beta, lower, weight, upper=upper)
+    below = sum(w for v, w in zip(column, weight, strict=True) if v < lower)
+    return thresholds, counts, below, len(thresholds)
