@@ -372,7 +372,8 @@ def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
         raise ValueError("counts must be integers, got a fractional or non-finite one")
     if (weights < 0).any():
         raise ValueError("counts must not be negative")
-    if weights.astype(np.float64).sum() > MAX_POINTS:
+    # rounded, then exactly where that can not wrap
+    if weights.astype(np.float64).sum() > MAX_POINTS or weights.astype(np.int64).sum() > MAX_POINTS:
         raise ValueError("counts must sum to at most 2^53")
     return weights.astype(np.int64)
 
@@ -447,7 +448,8 @@ def _of_counts(
     nan_policy: str,
 ) -> Callable[[Any], Order]:
     """Records given as values and counts."""
-    values = as_float64(values)
+    present = weights > 0
+    values, weights = as_float64(values[present]), weights[present]
     missing = np.isnan(values)
     if missing.any():
         _refuse_nan(nan_policy)
@@ -456,7 +458,6 @@ def _of_counts(
     distinct, place = np.unique(records, return_inverse=True)
     totals = np.zeros(distinct.size, dtype=np.int64)
     np.add.at(totals, place, weights)
-    distinct, totals = distinct[totals > 0], totals[totals > 0]
     if lattice is not None and lattice.bits:
         return lambda dither_rng: dithered(distinct, totals, lattice, default_rng(dither_rng))
     return lambda dither_rng: RunsOrder(distinct, totals, lattice, bounds)
