@@ -196,6 +196,13 @@ class Sample:
         -----
         **Cost.** One pass here and about one in each release, of O(records); memory for one batch
         and the windows of ranks. The first batch is asked for once more, to see its type.
+
+        **Memory of the source** comes on top. By default pyarrow holds the column of a whole
+        Parquet file, or of several for a data set; opened with ``pre_buffer=False`` it holds a few
+        row groups: ``ParquetFile(path, pre_buffer=False)``, or ``dataset(path, format=form)`` with
+        ``form = ParquetFileFormat(pre_buffer=False)``. Where row groups are large, a callable over
+        ``dataset.to_batches(columns=[name], batch_readahead=1, fragment_readahead=0)`` has fewer
+        of them read ahead.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         threads = _checks.check_workers(workers)
