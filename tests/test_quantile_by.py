@@ -595,12 +595,6 @@ BAD = [
     ({"resolution": -1.0}, ValueError, "resolution must be finite and not negative"),
     ({"dither": 1}, TypeError, "dither must be True or False"),
     ({"accountant": 1.0}, TypeError, "accountant must be an Accountant"),
-    ({"counts": [1]}, ValueError, "^counts must have one entry for each value of x$"),
-    ({"counts": [[1, 2]]}, ValueError, "^counts must have one entry for each value of x$"),
-    ({"counts": [1, -2]}, ValueError, "^counts must not be negative$"),
-    ({"counts": [1, 2.5]}, ValueError, "^counts must be integers, got a fractional or non-finite"),
-    ({"counts": ["1", "2"]}, TypeError, "^counts must be integers, got dtype"),
-    ({"counts": [2**53, 1]}, ValueError, r"^counts must sum to at most 2\^53$"),
     ({"workers": 0}, ValueError, "workers must"),
     ({"workers": 1.5}, TypeError, "workers must be an integer"),
     ({"groups": [1, 1]}, ValueError, "^groups must be distinct, got 1 twice$"),
@@ -642,6 +636,22 @@ def test_quantile_by_rejects(change, error, message):
     arguments = {**GOOD, **change}
     with pytest.raises(error, match=message):
         dpq.quantile_by(arguments.pop("x"), arguments.pop("by"), arguments.pop("q"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "message"),
+    [
+        ([1], ValueError, "^counts must have one entry for each value of x$"),
+        ([[1, 2]], ValueError, "^counts must have one entry for each value of x$"),
+        ([1, -2], ValueError, "^counts must not be negative$"),
+        ([1, 2.5], ValueError, "^counts must be integers, got a fractional or non-finite"),
+        (["1", "2"], TypeError, "^counts must be integers, got dtype"),
+        ([2**53, 1], ValueError, r"^counts must sum to at most 2\^53$"),
+    ],
+)
+def test_quantile_by_rejects_counts(implementation, counts, error, message):
+    with pytest.raises(error, match=message):
+        implementation.quantile_by(**GOOD, counts=counts)
 
 
 class Untouchable:
