@@ -19,6 +19,7 @@ import matplotlib
 import numpy as np
 import peers
 import published
+from bench_dataset import streamed
 from bench_groups import PART, SIZE
 from bench_groups import rows as group_rows
 from bench_ind_exp import DELTA
@@ -512,9 +513,20 @@ def selection(report: Report) -> None:
     )
 
 
+def dataset(report: Report) -> None:
+    """A Parquet data set, in batches."""
+    n = 1_000 * MEGA if report.full else 10 * MEGA
+    raw = report.raw["dataset"] = streamed(n)
+    report.console.print(
+        f"Parquet data set, n = {n:,}, m = 30: joint_exp {duration(raw['release'])}, reading once "
+        f"{duration(raw['read'])}; {megabytes(raw['resident'])} resident (bar 1 GB)\n"
+    )
+
+
 TABLES = {
     "large": large,
     "selection": selection,
+    "dataset": dataset,
     "full_scan": full_scan,
     "small": small,
     "fft": fft,
@@ -615,7 +627,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Benchmarks of dpq_fast, as tables.")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, draws and sizes")
     parser.add_argument(
-        "--full", action="store_true", help="also the published way at n = 10^6: minutes, 8 GB"
+        "--full",
+        action="store_true",
+        help="also the published way at n = 10^6 and a data set of 10^9: minutes, 8 GB",
     )
     parser.add_argument("--only", choices=TABLES, action="append", metavar="NAME", help="a table")
     parser.add_argument("--plot", type=Path, metavar="DIR", help="save pictures there")

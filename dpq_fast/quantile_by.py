@@ -25,7 +25,7 @@ from dpq_fast.levels import Levels
 from dpq_fast.order import SortedOrder
 from dpq_fast.path_law import PathLaw
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample, as_column
+from dpq_fast.sample import Sample, as_column, check_counts
 
 # Rows of the column handled in one call.
 BLOCK = 2**20
@@ -34,6 +34,10 @@ SMALL_ENTRIES = 20_000
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
 # table, others by bisection.
 TABLE_FACTOR, TABLE_FLOOR = 8, 2**16
+
+# Rows of one block.
+Picked = slice | NDArray[np.intp]
+KeysOf = Callable[[Picked], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +111,7 @@ def quantile_by(
     public_by: bool = False,
     resolution: float | None = None,
     dither: bool | None = None,
+    counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
@@ -135,10 +140,10 @@ def quantile_by(
     bounds : (float, float)
         Finite low < high, the same for all groups, chosen without looking at `x`. Public.
     neighbors : {"swap", "add-remove"}, default "swap"
-        "swap" replaces one row, n is public; "add-remove" adds or deletes one.
+        "swap" replaces one record, their number is public; "add-remove" adds or deletes one.
     public_by : bool, default False
-        The promise that the keys of all rows are public, so that "swap" replaces a row's value
-        and never its key. Under "add-remove" it makes no difference. Public.
+        The promise that the keys of all records are public, so that "swap" replaces a record's
+        value and never its key. Under "add-remove" it makes no difference. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
         mechanism, which is not hardened against attacks on low-order bits. Default: 1 for columns
@@ -146,10 +151,14 @@ def quantile_by(
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
         ties do no harm. Default: with a given `resolution` or an integer type. Public.
+    counts : array_like of int, shape (n,), optional
+        How many records each row of `x` and `by` stands for; 1 each by default. Non-negative, sum
+        at most 2^53; a row of count 0 is as good as absent. Neighbors differ in records, not in
+        rows. Private, as `x` is.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that the groups have none.
     max_contributions : int, default 1
-        Up to this many rows per person, in one group or in several: the guarantee is per person.
+        Up to this many records per person, in one group or in several: the guarantee is per person.
     accountant : Accountant, optional
         Charged with ``guarantee("quantile_by", ...)``; refuses before `x` and `by` are touched.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -169,10 +178,11 @@ def quantile_by(
     Raises
     ------
     TypeError
-        If `x`, `by`, `groups` or an argument is not of the type its rule above asks for.
+        If `x`, `by`, `counts`, `groups` or an argument is not of the type its rule above asks for.
     ValueError
-        If a public argument breaks its rule, `x` or `by` is not one-dimensional, they differ in
-        length, or a NaN is there against ``nan_policy="raise"``.
+        If a public argument breaks its rule, `x` or `by` is not one-dimensional, they or `counts`
+        differ in length, `counts` breaks its rule, or a NaN is there against
+        ``nan_policy="raise"``.
     BudgetExceeded
         If `accountant` has too little left.
 
@@ -186,24 +196,25 @@ def quantile_by(
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, always the total of the call.
 
-    - "add-remove": a row is in one group, so the releases compose in parallel, and each group is
-      released with `epsilon` and the add-remove sensitivity.
-    - "swap": a replaced row may change its key. Then two groups change, one by a removal, one by
-      an addition, and their sizes are private. So each group is released with the add-remove
-      sensitivity and `epsilon` / 2; the call is also `epsilon` / 2-DP under "add-remove". A row
-      that stays in its group costs no more: a removal and an addition there.
+    - "add-remove": a record is in one group, so the releases compose in parallel, and each group
+      is released with `epsilon` and the add-remove sensitivity.
+    - "swap": a replaced record may change its key. Then two groups change, one by a removal, one
+      by an addition, and their sizes are private. So each group is released with the add-remove
+      sensitivity and `epsilon` / 2; the call is also `epsilon` / 2-DP under "add-remove". A
+      record that stays in its group costs no more: a removal and an addition there.
     - "swap" with `public_by`: only one group changes, by a replacement, and each group is
       released with `epsilon` and the swap sensitivity. A value that becomes NaN, or was, is an
       addition or a removal, which that sensitivity covers.
 
-    With ``max_contributions=k`` the rate is divided by k: a person's rows change one after the
+    With ``max_contributions=k`` the rate is divided by k: a person's records change one after the
     other, in whatever groups they are, and the ranges of the log ratio add up along the way.
     `privacy.guarantee` also states range and rho. Not covered: running time and memory.
 
-    **Cost.** O(n) to put rows together by group, with 10 bytes per row (and 8 more for those of
-    one chunk of groups), then O(m n + n log n) for a group of n records; groups of more than
-    20,000 / m records cost what `joint_exp` does. String keys take a dictionary lookup each;
-    integers and categoricals do not.
+    **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
+    more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
+    records; groups of more than 20,000 / m records cost what `joint_exp` does, with `counts` what
+    it costs for their rows. String keys take a dictionary lookup each; integers and categoricals
+    do not.
 
     References
     ----------
@@ -243,10 +254,11 @@ def quantile_by(
         column, integer_type = as_column(x)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
         keys, keys_of = names.lookup(by, column.size)
+        weights = None if counts is None else check_counts(counts, column.size)
         release = _Release(levels.values, rate, bounds, lattice)
         with _Pool(threads) as pool:
-            rows = _by_chunk(column, keys, keys_of, nan_policy, pool)
-            answers = release.all(rows, keys, generator, pool)
+            rows, ends = _by_chunk(column, weights, keys, keys_of, nan_policy, pool)
+            answers = release.all(rows, ends, keys, generator, pool)
     levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     return GroupQuantiles(names.keys.copy(), levels_asked, levels.restore(release.decode(answers)))
 
@@ -321,7 +333,7 @@ class Groups:
     def _place(self) -> dict[Any, int]:
         return {key: place for place, key in enumerate(self.keys.tolist())}
 
-    def lookup(self, by: Any, size: int) -> tuple[kernel.Keys, Callable[[slice], NDArray]]:
+    def lookup(self, by: Any, size: int) -> tuple[kernel.Keys, KeysOf]:
         """How to find the group of each of `size` rows: a table, and its entries for some rows."""
         column = Column.of(by)
         if len(column.values) != size:
@@ -348,11 +360,11 @@ class Groups:
             codes = codes.tolist()
         return kernel.Keys(len(self), 0, None), _int64_of(self._found(codes))
 
-    def _bisected(self, keys_of: Callable[[slice], NDArray]) -> Callable[[slice], NDArray]:
+    def _bisected(self, keys_of: KeysOf) -> KeysOf:
         places = np.argsort(self.keys)
         ordered = self.keys.astype(np.int64)[places]
 
-        def places_of(rows: slice) -> NDArray:
+        def places_of(rows: Picked) -> NDArray:
             keys = keys_of(rows)
             nearest = np.minimum(np.searchsorted(ordered, keys), ordered.size - 1)
             return np.where(ordered[nearest] == keys, places[nearest], -1).astype(np.int64)
@@ -443,7 +455,7 @@ class Column(NamedTuple):
         raise TypeError(f"by must hold integers or strings, got dtype {array.dtype}")
 
 
-def _int64_of(codes: NDArray) -> Callable[[slice], NDArray[np.int64]]:
+def _int64_of(codes: NDArray) -> KeysOf:
     return lambda rows: np.ascontiguousarray(codes[rows]).astype(np.int64, copy=False)
 
 
@@ -451,45 +463,71 @@ def _int64_of(codes: NDArray) -> Callable[[slice], NDArray[np.int64]]:
 
 
 class _Rows(NamedTuple):
-    """Rows put together by chunk of groups: chunk k has ends[k-1], ..., ends[k] - 1."""
+    """Rows of one chunk of groups, or of all chunks one after the other.
+
+    Attributes
+    ----------
+    values : ndarray of float64
+    members : ndarray of uint16
+        Number of each row's group within its chunk.
+    weights : ndarray of float64, or None
+        How many records each row stands for, positive and exact; None for 1 each.
+    """
 
     values: NDArray[np.float64]
     members: NDArray[np.uint16]
-    ends: NDArray[np.int64]
+    weights: NDArray[np.float64] | None
+
+    def pick(self, rows: Any) -> _Rows:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return _Rows(self.values[rows], self.members[rows], weights)
 
 
 def _by_chunk(
     column: NDArray,
+    counts: NDArray[np.int64] | None,
     keys: kernel.Keys,
-    keys_of: Callable[[slice], NDArray[np.int64]],
+    keys_of: KeysOf,
     nan_policy: str,
     pool: _Pool,
-) -> _Rows:
-    """One pass to count, one to scatter, over blocks of rows that are fixed by the column."""
+) -> tuple[_Rows, NDArray[np.int64]]:
+    """Rows put together by chunk, and where each chunk's end; rows of count 0 are left out.
+
+    One pass to count, one to scatter, over blocks of rows that are fixed by the column.
+    """
     blocks = range(-(-column.size // BLOCK))
 
-    def rows(block: int) -> slice:
-        return slice(block * BLOCK, (block + 1) * BLOCK)
+    def rows(block: int) -> Picked:
+        start, stop = block * BLOCK, (block + 1) * BLOCK
+        return slice(start, stop) if counts is None else start + np.flatnonzero(counts[start:stop])
 
-    counts = pool.map(lambda block: keys.count(keys_of(rows(block))), blocks)
+    sizes = pool.map(lambda block: keys.count(keys_of(rows(block))), blocks)
     # ends[chunk, block]: where the block's rows of the chunk end
-    table = np.array(counts, dtype=np.int64).reshape(len(blocks), keys.chunks).T
+    table = np.array(sizes, dtype=np.int64).reshape(len(blocks), keys.chunks).T
     ends = np.cumsum(table, dtype=np.int64).reshape(table.shape)
     total = int(ends[-1, -1]) if ends.size else 0
     # Zeros: should the keys change under our hands, there is nothing wild in what is left out.
     values, members = np.zeros(total), np.zeros(total, dtype=np.uint16)
+    weights = None if counts is None else np.zeros(total)
 
     def scatter(block: int) -> int:
-        place, end = ends[:, block] - table[:, block], ends[:, block].copy()
-        return keys.scatter(
-            keys_of(rows(block)), as_float64(column[rows(block)]), place, end, values, members
-        )
+        picked = rows(block)
+        key = keys_of(picked)
+
+        def put(entries: NDArray[np.float64], grouped: NDArray[np.float64]) -> int:
+            place, end = ends[:, block] - table[:, block], ends[:, block].copy()
+            return keys.scatter(key, entries, place, end, grouped, members)
+
+        if counts is not None:
+            put(counts[picked].astype(np.float64), weights)
+        return put(as_float64(column[picked]), values)
 
     missing = pool.map(scatter, blocks)
     if nan_policy == "raise" and any(missing):
         raise ValueError("x must not contain NaN with nan_policy='raise'")
     last = ends[:, -1] if blocks else np.zeros(keys.chunks, dtype=np.int64)
-    return _Rows(values, members, last)
+    return _Rows(values, members, weights), last
 
 
 # Releases
@@ -512,7 +550,7 @@ class _Release:
         self._kernel = kernel.Releases(q, rate, bounds, lattice)
         self._largest = max(SMALL_ENTRIES // q.size - 1, 0)
 
-    def _sample(self, values: Any) -> Sample:
+    def _sample(self, values: Any, weights: Any = None) -> Sample:
         """A sample on the column's lattice, whatever the type of `values`."""
         lattice = self._lattice
         return Sample.of(
@@ -520,6 +558,7 @@ class _Release:
             self._bounds,
             resolution=0.0 if lattice is None else lattice.step,
             dither=lattice is not None and lattice.bits > 0,
+            counts=weights,
         )
 
     def decode(self, answers: NDArray) -> NDArray[np.float64]:
@@ -527,7 +566,12 @@ class _Release:
         return self._sample([]).decode(answers)
 
     def all(
-        self, rows: _Rows, keys: kernel.Keys, rng: np.random.Generator | None, pool: _Pool
+        self,
+        rows: _Rows,
+        ends: NDArray[np.int64],
+        keys: kernel.Keys,
+        rng: np.random.Generator | None,
+        pool: _Pool,
     ) -> NDArray:
         """Points or numbers of all groups, shape (G, m)."""
         dtype = np.float64 if self._lattice is None else np.int64
@@ -536,26 +580,23 @@ class _Release:
 
         def chunk(number: int) -> None:
             first = number * kernel.CHUNK
-            part = slice(int(rows.ends[number - 1]) if number else 0, int(rows.ends[number]))
+            part = slice(int(ends[number - 1]) if number else 0, int(ends[number]))
             self._chunk(
-                rows.values[part],
-                rows.members[part],
-                answers[first : first + kernel.CHUNK],
-                _child(seeds, number),
+                rows.pick(part), answers[first : first + kernel.CHUNK], _child(seeds, number)
             )
 
         pool.map(chunk, range(keys.chunks))
         return answers
 
-    def _chunk(
-        self,
-        values: NDArray[np.float64],
-        members: NDArray[np.uint16],
-        answers: NDArray,
-        rng: np.random.Generator,
-    ) -> None:
-        start, ordered = kernel.order(values, members, len(answers))
-        big = np.flatnonzero(np.diff(start) > self._largest).tolist()
+    def _chunk(self, rows: _Rows, answers: NDArray, rng: np.random.Generator) -> None:
+        if rows.weights is None:
+            start, ordered = kernel.order(rows.values, rows.members, len(answers))
+            big = {
+                group: (ordered[start[group] : start[group + 1]],)
+                for group in np.flatnonzero(np.diff(start) > self._largest).tolist()
+            }
+        else:
+            start, ordered, big = _repeated(rows, len(answers), self._largest)
         at = 0
         for stop in [*big, len(answers)]:
             while at < stop:
@@ -564,13 +605,33 @@ class _Release:
                     order = SortedOrder(points, self._lattice, self._bounds, fine=True)
                     answers[at] = self._draw(order, rng)
                     at += 1
-            if stop < len(answers):
-                records = ordered[start[stop] : start[stop + 1]]
-                answers[stop] = self._draw(self._sample(records).order(rng), rng)
+            if stop in big:
+                answers[stop] = self._draw(self._sample(*big[stop]).order(rng), rng)
                 at = stop + 1
 
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray:
         return PathLaw(order, self._q, self._rate).draw(rng, 1)[0]
+
+
+def _repeated(
+    rows: _Rows, groups: int, largest: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray, NDArray]]]:
+    """Records of the groups that have at most `largest`, and the rows of the other groups.
+
+    Returns ``start`` and ``ordered`` as `kernel.order` does for the records row by row, the other
+    groups left empty; and for each of these, in their order, its values and weights.
+    """
+    rows = rows.pick(~np.isnan(rows.values))
+    start, values = kernel.order(rows.values, rows.members, groups)
+    _, weights = kernel.order(rows.weights, rows.members, groups)
+    sizes = np.diff(np.cumsum(np.append(0.0, weights))[start])  # exact: at most 2^53
+    few = sizes <= largest
+    repeats = np.where(np.repeat(few, np.diff(start)), weights, 0.0).astype(np.int64)
+    big = {
+        group: (values[start[group] : start[group + 1]], weights[start[group] : start[group + 1]])
+        for group in np.flatnonzero(~few).tolist()
+    }
+    return np.append(0, np.cumsum(repeats))[start], np.repeat(values, repeats), big
 
 
 def _child(seeds: bytes | None, number: int) -> np.random.Generator:

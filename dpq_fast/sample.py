@@ -199,6 +199,13 @@ class Sample:
         -----
         **Cost.** One pass here and about one in each release, of O(records); memory for one batch
         and the windows of ranks. The first batch is asked for once more, to see its type.
+
+        **Memory of the source** comes on top. By default pyarrow holds the column of a whole
+        Parquet file, or of several for a data set; opened with ``pre_buffer=False`` it holds a few
+        row groups: ``ParquetFile(path, pre_buffer=False)``, or ``dataset(path, format=form)`` with
+        ``form = ParquetFileFormat(pre_buffer=False)``. Where row groups are large, a callable over
+        ``dataset.to_batches(columns=[name], batch_readahead=1, fragment_readahead=0)`` has fewer
+        of them read ahead.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         bounds = _checks.check_bounds(bounds)
@@ -532,7 +539,8 @@ def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
         raise ValueError("counts must be integers, got a fractional or non-finite one")
     if (weights < 0).any():
         raise ValueError("counts must not be negative")
-    if weights.astype(np.float64).sum() > MAX_POINTS:
+    # rounded, then exactly where that can not wrap
+    if weights.astype(np.float64).sum() > MAX_POINTS or weights.astype(np.int64).sum() > MAX_POINTS:
         raise ValueError("counts must sum to at most 2^53")
     return weights.astype(np.int64)
 
@@ -607,7 +615,8 @@ def _of_counts(
     nan_policy: str,
 ) -> Callable[[Any], Order]:
     """Records given as values and counts."""
-    values = as_float64(values)
+    present = weights > 0
+    values, weights = as_float64(values[present]), weights[present]
     missing = np.isnan(values)
     if missing.any():
         _refuse_nan(nan_policy)
@@ -616,7 +625,6 @@ def _of_counts(
     distinct, place = np.unique(records, return_inverse=True)
     totals = np.zeros(distinct.size, dtype=np.int64)
     np.add.at(totals, place, weights)
-    distinct, totals = distinct[totals > 0], totals[totals > 0]
     if lattice is not None and lattice.bits:
         return lambda dither_rng: dithered(distinct, totals, lattice, default_rng(dither_rng))
     return lambda dither_rng: RunsOrder(distinct, totals, lattice, bounds)

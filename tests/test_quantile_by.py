@@ -17,6 +17,7 @@ import pytest
 from conftest import assert_draws_follow, lattice_of, tabulate
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from randomgen import ChaCha
 
 import dpq_fast as dpq
@@ -41,6 +42,15 @@ def rows_of(samples, copies: int, rng=0):
     by = np.repeat(np.arange(len(sizes)), sizes)
     order = np.random.default_rng(rng).permutation(x.size)
     return x[order], by[order], np.arange(len(sizes))
+
+
+def cells_of(law, cells: int, m: int) -> dict:
+    """Law over unit cells of one density each; k outputs in one cell have 1 / k! of its power."""
+    return {
+        cell: law.log_prob(np.array(cell) + 0.5)
+        - sum(math.lgamma(cell.count(a) + 1.0) for a in set(cell))
+        for cell in combinations_with_replacement(range(cells), m)
+    }
 
 
 # The law of each group
@@ -143,12 +153,7 @@ def test_quantile_by_draws_follow_the_density(sample, entries, monkeypatch):
     law = reference.joint_exp_law(
         sample, [0.3, 0.7], resolution=0, neighbors="add-remove", **OPTIONS
     )
-    # a unit cell holds one density; two outputs in one cell have half its square
-    log_p = {
-        (a, b): law.log_prob([a + 0.4, b + 0.6]) - (math.log(2.0) if a == b else 0.0)
-        for a, b in combinations_with_replacement(range(4), 2)
-    }
-    assert_draws_follow(map(tuple, np.floor(out.values).astype(int).tolist()), log_p)
+    assert_draws_follow(map(tuple, np.floor(out.values).astype(int).tolist()), cells_of(law, 4, 2))
     assert (np.diff(out.values) >= 0.0).all()
 
 
@@ -386,17 +391,27 @@ def test_group_quantiles_name_the_extra_that_pandas_is_in(monkeypatch):
 # Threads and seeds
 
 
+@pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("resolution", [None, 0, 0.5])
-def test_quantile_by_does_not_depend_on_workers(resolution, monkeypatch):
+def test_quantile_by_does_not_depend_on_workers(resolution, counted, monkeypatch):
     monkeypatch.setattr(module, "BLOCK", 1_000)
     monkeypatch.setattr(module, "SMALL_ENTRIES", 60)
     rng = np.random.default_rng(3)
     x, by = rng.normal(2.0, 1.0, 20_000), rng.integers(0, 3 * kernel.CHUNK, 20_000)
     groups = rng.permutation(3 * kernel.CHUNK)
+    counts = rng.integers(0, 3, 20_000) if counted else None
 
     def answer(workers, seed):
         return dpq.quantile_by(
-            x, by, Q, groups=groups, resolution=resolution, workers=workers, rng=seed, **OPTIONS
+            x,
+            by,
+            Q,
+            groups=groups,
+            resolution=resolution,
+            counts=counts,
+            workers=workers,
+            rng=seed,
+            **OPTIONS,
         ).values
 
     expected = answer(1, 5)
@@ -463,6 +478,107 @@ def test_quantile_by_raises_for_missing_values_if_asked_to(monkeypatch):
     assert accountant.spent.epsilon == 0.0
 
 
+# Counts
+
+
+@st.composite
+def aggregated(draw: st.DrawFn) -> tuple[NDArray, NDArray, NDArray]:
+    """Rows (value, key, count) with ties, NaN, keys of no group and counts of 0."""
+    value = st.sampled_from([0.0, 1.0, 1.4, 3.0, 9.0, math.nan])
+    row = st.tuples(value, st.integers(0, 4), st.sampled_from([0, 1, 2, 7]))
+    rows = draw(st.lists(row, max_size=25))
+    x, by, counts = np.array(rows).reshape(-1, 3).T
+    return x, by.astype(np.int64), counts.astype(np.int64)
+
+
+@given(aggregated(), st.sampled_from([{}, {"resolution": 1}, {"resolution": 0}]))
+def test_quantile_by_counts_stand_for_repeated_rows(implementation, rows, options):
+    x, by, counts = rows
+    expected = implementation.quantile_by(
+        np.repeat(x, counts), np.repeat(by, counts), Q, groups=range(4), rng=1, **options, **OPTIONS
+    )
+    for weights in (counts, counts.tolist(), counts.astype(float), pl.Series(counts)):
+        out = implementation.quantile_by(
+            x, by, Q, groups=range(4), counts=weights, rng=1, **options, **OPTIONS
+        )
+        assert np.array_equal(out.values, expected.values)
+
+
+@given(aggregated())
+def test_quantile_by_counts_of_large_groups_stand_for_repeated_rows(rows):
+    """On a lattice that is counted point by point the algorithm is the same, so the bits are."""
+    x, by, counts = rows
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "SMALL_ENTRIES", 30)  # up to 9 records are small
+        out, expected = (
+            dpq.quantile_by(*columns, Q, groups=range(4), resolution=1, rng=1, **more, **OPTIONS)
+            for columns, more in (
+                ((x, by), {"counts": counts}),
+                ((np.repeat(x, counts), np.repeat(by, counts)), {}),
+            )
+        )
+    assert np.array_equal(out.values, expected.values)
+
+
+@pytest.mark.parametrize(
+    "options", [{"resolution": 1, "dither": False}, {"resolution": 0}], ids=str
+)
+def test_quantile_by_counts_follow_the_law_of_repeated_rows(implementation, options, monkeypatch):
+    """Each group of rows with its law: some are repeated, some are large."""
+    monkeypatch.setattr(module, "SMALL_ENTRIES", 12)
+    samples = [([0, 2, 3], [1, 0, 2]), ([0, 2, 3], [3, 1, 4]), ([4], [0]), ([1, 4], [0, 12])]
+    copies = 3_000 if implementation is dpq else 700
+    x, by, groups = rows_of([values for values, _ in samples], copies)
+    counts = rows_of([weights for _, weights in samples], copies)[0]
+    out = implementation.quantile_by(
+        x, by, Q, groups=groups, counts=counts, rng=4, **options, **OPTIONS
+    )
+    for i, (values, weights) in enumerate(samples):
+        law = reference.joint_exp_law(
+            np.repeat(np.array(values, dtype=float), weights),
+            Q,
+            epsilon=1.0,
+            neighbors="add-remove",
+            bounds=OPTIONS["bounds"],
+            **options,
+        )
+        draws = out.values[i :: len(samples)]
+        if options["resolution"]:
+            observed = map(tuple, draws.astype(int).tolist())
+            assert_draws_follow(observed, tabulate(law, 5, 3))
+        else:  # all records lie on integers: a unit cell holds one density
+            observed = map(tuple, np.floor(draws).astype(int).tolist())
+            assert_draws_follow(observed, cells_of(law, 4, 3))
+
+
+# Two groups of so many records, a small one, one without; and a row of no group.
+HUGE = {"x": [1.0, 3.0, 2.0, 2.0, 0.0], "by": [0, 0, 2, 1, 7], "groups": [0, 1, 2, 3]}
+
+
+@pytest.mark.parametrize("resolution", [None, 0])
+def test_quantile_by_counts_may_sum_to_2_to_the_53(resolution):
+    counts = np.array([2**51, 2**51, 5, 2**52 - 31_337, 31_332])
+    given = {**HUGE, "q": [0.25, 0.75], "resolution": resolution, "rng": 1, **OPTIONS}
+    out = dpq.quantile_by(**given, counts=counts)
+    assert out[0][0] <= 3.0 and out[0][1] >= 1.0 and out[1][0] <= 2.0 <= out[1][1]
+    with pytest.raises(ValueError, match=r"^counts must sum to at most 2\^53$"):
+        dpq.quantile_by(**given, counts=[*counts[:4], 31_333])
+
+
+def test_quantile_by_huge_counts_are_dithered():
+    counts = [10**12, 10**12, 5, 10**12, 1]
+    out = dpq.quantile_by(**HUGE, q=[0.25, 0.75], counts=counts, resolution=1, rng=1, **OPTIONS)
+    assert out[0].tolist() == [1.0, 3.0] and out[1].tolist() == [2.0, 2.0]
+
+
+def test_quantile_by_counts_follow_nan_policy_for_rows_that_are_there(implementation):
+    x, by = [1.0, math.nan, math.nan], [1, 1, 2]
+    given = {"groups": [1], "nan_policy": "raise", "rng": 1, **OPTIONS}
+    implementation.quantile_by(x, by, Q, counts=[3, 0, 1], **given)
+    with pytest.raises(ValueError, match=r"^x must not contain NaN with nan_policy='raise'$"):
+        implementation.quantile_by(x, by, Q, counts=[3, 1, 1], **given)
+
+
 # Bad input
 
 GOOD = {"x": [1.0, 2.0], "by": [1, 2], "q": [0.5], "groups": [1, 2], **OPTIONS}
@@ -520,6 +636,22 @@ def test_quantile_by_rejects(change, error, message):
     arguments = {**GOOD, **change}
     with pytest.raises(error, match=message):
         dpq.quantile_by(arguments.pop("x"), arguments.pop("by"), arguments.pop("q"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "message"),
+    [
+        ([1], ValueError, "^counts must have one entry for each value of x$"),
+        ([[1, 2]], ValueError, "^counts must have one entry for each value of x$"),
+        ([1, -2], ValueError, "^counts must not be negative$"),
+        ([1, 2.5], ValueError, "^counts must be integers, got a fractional or non-finite"),
+        (["1", "2"], TypeError, "^counts must be integers, got dtype"),
+        ([2**53, 1], ValueError, r"^counts must sum to at most 2\^53$"),
+    ],
+)
+def test_quantile_by_rejects_counts(implementation, counts, error, message):
+    with pytest.raises(error, match=message):
+        implementation.quantile_by(**GOOD, counts=counts)
 
 
 class Untouchable:

@@ -306,6 +306,8 @@ def test_of_omits_nan_with_its_count():
     assert content(Sample.of(x, BOUNDS, resolution=1, counts=[2, 50, 1])) == expected
     with pytest.raises(ValueError, match="x must not contain NaN"):
         Sample.of(x, BOUNDS, counts=[2, 50, 1], nan_policy="raise")
+    absent = Sample.of(x, BOUNDS, resolution=1, counts=[2, 0, 1], nan_policy="raise")
+    assert content(absent) == expected
 
 
 # Counts
@@ -355,8 +357,9 @@ def test_counts_may_sum_to_2_to_the_53():
         assert sample.order().n == 2**53
         out = dpq.joint_exp(sample, [0.25, 0.75], epsilon=1.0, rng=3)
         assert 0.0 <= out[0] <= out[1] <= 10.0
-    with pytest.raises(ValueError, match="counts must sum"):
-        Sample.of(x, BOUNDS, counts=[2**52, 2**52 + 2])
+    for counts in ([2**52, 2**52 + 2], [2**53, 1], [1.0, 2.0**53]):
+        with pytest.raises(ValueError, match="counts must sum"):
+            Sample.of(x, BOUNDS, counts=counts)
 
 
 def test_huge_counts_are_dithered():

@@ -293,8 +293,13 @@ def test_arrow_sources_give_their_column(tmp_path):
     table = pa.table({"other": np.arange(5000), "x": x})
     pa.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=700)
     expected = dpq.joint_exp(x, 0.5, epsilon=1, bounds=BOUNDS, rng=17)
+    thrifty = pyarrow.dataset.ParquetFileFormat(pre_buffer=False)
+    datasets = [
+        pyarrow.dataset.dataset(tmp_path / "a.parquet", format=given)
+        for given in ("parquet", thrifty)
+    ]
     with pa.parquet.ParquetFile(tmp_path / "a.parquet") as file:
-        for source in (table, pyarrow.dataset.dataset(tmp_path / "a.parquet"), file):
+        for source in (table, *datasets, file):
             sample = Sample.from_batches(source, BOUNDS, column="x")
             assert dpq.joint_exp(sample, 0.5, epsilon=1, rng=17) == expected
 

@@ -13,7 +13,7 @@ from dpq_fast.levels import Levels
 from dpq_fast.quantile_by import GroupQuantiles, Groups
 from dpq_fast.reference.joint_exp import joint_exp_law
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column
+from dpq_fast.sample import as_column, check_counts
 
 
 def quantile_by(
@@ -28,6 +28,7 @@ def quantile_by(
     public_by: bool = False,
     resolution: float | None = None,
     dither: bool | None = None,
+    counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: Any = None,
@@ -46,8 +47,8 @@ def quantile_by(
         Levels in [0, 1]. Public.
     groups : sequence of int or of str
         The keys to answer. Public.
-    epsilon, bounds, neighbors, public_by, resolution, dither, nan_policy, max_contributions, \
-accountant, rng
+    epsilon, bounds, neighbors, public_by, resolution, dither, counts, nan_policy, \
+max_contributions, accountant, rng
         As in `dpq_fast.quantile_by`.
     workers : int
         Not used.
@@ -80,6 +81,7 @@ accountant, rng
         keys = list(by)
         if len(keys) != values.size:
             raise ValueError("by must have one key for each row of x")
+        weights = np.ones(values.size) if counts is None else check_counts(counts, values.size)
         answers = []
         for name in names.tolist():
             inside = [i for i, key in enumerate(keys) if key is not None and key == name]
@@ -91,6 +93,7 @@ accountant, rng
                 neighbors=relation,
                 resolution=0 if lattice is None else lattice.step,
                 dither=lattice is not None and lattice.bits > 0,
+                counts=weights[inside],
                 nan_policy=nan_policy,
                 max_contributions=max_contributions,
                 dither_rng=rng,
