@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.halting import HaltingLaw, check_noise
+from dpq_fast.halting import NOISES, HaltingLaw
 from dpq_fast.histogram import Bins, geometric_threshold
 from dpq_fast.levels import Levels, Split, splits
 from dpq_fast.rng import default_rng
@@ -136,7 +136,7 @@ class Search:
         max_contributions: int,
     ) -> None:
         self.levels = q if isinstance(q, Levels) else Levels(q)
-        self.noise = check_noise(noise)
+        self.noise = _checks.check_choice("noise", noise, NOISES)
         self.invert = _checks.check_flag("invert", invert)
         self.uniform = _checks.check_flag("uniform", uniform)
         self.offset = _checks._real("offset", offset)
@@ -198,9 +198,7 @@ class Search:
             return [self._geometric(records, -1, -self.upper, None)]
         return [self._geometric(records, 1, self.lower, self.upper)]
 
-    def _geometric(
-        self, records: Records, sign: int, lower: float, upper: float | None
-    ) -> Ladder:
+    def _geometric(self, records: Records, sign: int, lower: float, upper: float | None) -> Ladder:
         """[Dur23] Algorithm 2: beta^i + lower - 1."""
         values, counts, lowest, size = records.geometric_counts(
             self.beta, lower, upper, negate=sign < 0
@@ -252,9 +250,7 @@ def choose_split(split: float | None, noise: str) -> float:
     return SPLIT if split is None else privacy.check_split(split)
 
 
-def _checked_ends(
-    lower: float | None, upper: float | None
-) -> tuple[float | None, float | None]:
+def _checked_ends(lower: float | None, upper: float | None) -> tuple[float | None, float | None]:
     ends = []
     for name, end in (("lower", lower), ("upper", upper)):
         if end is not None:

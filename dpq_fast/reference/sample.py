@@ -154,19 +154,9 @@ def intervals(
         NaN under ``nan_policy="raise"``.
     """
     del assume_sorted  # sorted here in any case
-    check_choice("nan_policy", nan_policy, ("omit", "raise"))
     bounds = check_bounds(bounds)
-    column, integer_type = as_column(x)
-    lattice = Lattice.of(bounds, resolution, dither, integer_type)
-
-    records = as_float64(column)
-    if counts is not None:
-        records = np.repeat(records, check_counts(counts, column.size))
-    missing = np.isnan(records)
-    if nan_policy == "raise" and missing.any():
-        raise ValueError("x must not contain NaN with nan_policy='raise'")
-    records = records[~missing]
-
+    lattice = Lattice.of(bounds, resolution, dither, as_column(x)[1])
+    records = kept_records(x, counts, nan_policy)
     if lattice is None:
         return Intervals.from_values(records, bounds)
     points = nearest_points(records, lattice)
@@ -174,6 +164,19 @@ def intervals(
         noise = default_rng(dither_rng).integers(0, 1 << lattice.bits, size=points.size)
         points = (points << lattice.bits) + noise
     return Intervals.from_points(points, lattice)
+
+
+def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:
+    """The records of a column one by one, NaN left out or refused; arguments as of `intervals`."""
+    check_choice("nan_policy", nan_policy, ("omit", "raise"))
+    column, _ = as_column(x)
+    records = as_float64(column)
+    if counts is not None:
+        records = np.repeat(records, check_counts(counts, column.size))
+    missing = np.isnan(records)
+    if nan_policy == "raise" and missing.any():
+        raise ValueError("x must not contain NaN with nan_policy='raise'")
+    return records[~missing]
 
 
 def nearest_points(values: NDArray[np.float64], lattice: Lattice) -> NDArray[np.int64]:
