@@ -6,6 +6,7 @@ from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
 from dpq_fast.quantile_by import quantile_by
 from dpq_fast.sample import Sample
+from dpq_fast.unbounded import unbounded_quantile, unbounded_quantile_law
 
 __all__ = [
     "Sample",
@@ -19,4 +20,6 @@ __all__ = [
     "quantile",
     "quantile_by",
     "reference",
+    "unbounded_quantile",
+    "unbounded_quantile_law",
 ]

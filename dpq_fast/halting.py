@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels import halting
 
+NOISES = ("exponential", "laplace", "gumbel")
 # Gauss-Legendre points of a panel. See `_panels` for why so few are enough.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _DROP = 50.0  # e^-50 of an integral is left out

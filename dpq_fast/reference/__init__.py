@@ -8,5 +8,14 @@ checks the other. Meant for a few hundred records and a handful of levels.
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.quantile_by import quantile_by
+from dpq_fast.reference.unbounded import unbounded_quantile, unbounded_quantile_law
 
-__all__ = ["ind_exp", "ind_exp_law", "joint_exp", "joint_exp_law", "quantile_by"]
+__all__ = [
+    "ind_exp",
+    "ind_exp_law",
+    "joint_exp",
+    "joint_exp_law",
+    "quantile_by",
+    "unbounded_quantile",
+    "unbounded_quantile_law",
+]

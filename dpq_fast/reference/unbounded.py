@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from fractions import Fraction
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.levels import Levels, Split, splits
+from dpq_fast.levels import Split, splits
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law
 from dpq_fast.reference.histogram import geometric_thresholds, powers
 from dpq_fast.reference.sample import kept_records
@@ -50,7 +51,7 @@ def candidates_of(search: Search) -> list[Candidates]:
     # [Dur23] B.1: y = 1/(x - l + 1) < beta^i - 1  <=>  -x < -(1/(beta^i - 1) + l - 1)
     sign, bound = (-1, lower) if lower is not None else (1, -upper)
     values = []
-    for power in powers(beta)[1:]:
+    for power in islice(powers(beta), 1, None):
         values.append(-max(1.0 / (power - 1.0) + (bound - 1.0), bound))
         if power - 1.0 >= 1.0:  # y is at most 1
             break

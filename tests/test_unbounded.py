@@ -1,0 +1,477 @@
+"""Unbounded quantiles: exact laws against the reference, privacy by enumeration, every way."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import assert_draws_follow
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpq_fast as dpq
+import dpq_fast.reference as reference
+from dpq_fast import privacy
+from dpq_fast.histogram import geometric_counts
+from dpq_fast.levels import splits
+from dpq_fast.unbounded import Search
+
+# What is bounded and which way is searched, with few candidates each.
+WAYS = {
+    "up": dict(lower=0.0, upper=6.0, beta=2.0),
+    "up, no end": dict(lower=-1.0, beta=1e60),
+    "down": dict(lower=None, upper=1.0, beta=1e100),
+    "both": dict(lower=None, beta=1e100),
+    "inverted": dict(invert=True, beta=1.2),
+    "down, inverted": dict(lower=None, upper=1.5, invert=True, beta=1.3),
+}
+NOISES = ("exponential", "laplace", "gumbel")
+POOL = (-3.0, 0.0, 0.5, 2.0, math.nan)
+
+
+@pytest.fixture(params=list(WAYS))
+def way(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return WAYS[request.param]
+
+
+@pytest.fixture(params=NOISES)
+def noise(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def candidates(way: dict[str, Any]) -> list[float]:
+    """Everything that is ever released, from the definitions."""
+    lower, upper = way.get("lower", 0.0), way.get("upper")
+    low = -math.inf if lower is None else lower
+    high = math.inf if upper is None else upper
+    bound = lower if lower is not None else -(upper or 0.0)
+    mirrored = lower is None and upper is not None
+    if way.get("invert"):
+        steps = itertools.count(1)
+        powers = list(itertools.takewhile(lambda p: p < 2.0, (way["beta"] ** i for i in steps)))
+        distances = [1.0 / (p - 1.0) - 1.0 for p in powers] + [0.0]
+        values = [bound + d for d in distances]
+    else:
+        values = [t for t in geometric_counts([], way["beta"], bound)[0].tolist()]
+        if upper is not None and not mirrored:
+            values = values[: 1 + next(i for i, t in enumerate(values) if t >= upper)]
+    values = [-v for v in values] if mirrored else values
+    if lower is None and upper is None:
+        values += [-v for v in values]
+    return sorted({min(max(v, low), high) + 0.0 for v in values})
+
+
+def test_outputs_are_the_candidates(way: dict[str, Any]) -> None:
+    law = dpq.unbounded_quantile_law(list(POOL), 0.5, epsilon=0.5, **way)
+    released = set(law.sample(np.random.default_rng(0), 2_000).tolist())
+    known = candidates(way)
+    assert all(min(abs(o - c) for c in known) <= 1e-9 * abs(o) for o in released)
+    assert len(released) > 1
+
+
+def outcomes(way: dict[str, Any], q: Any) -> list[Any]:
+    """All outputs of a law, as the library computes the candidates."""
+    law = dpq.unbounded_quantile_law([], q, epsilon=1.0, **way)
+    single = sorted(
+        {
+            law._search.decode(ladder, index, None)
+            for ladder in law._ladders
+            for index in range(ladder.last + 1)
+        }
+    )
+    if np.ndim(q) == 0:
+        return single
+    return list(itertools.combinations_with_replacement(single, len(q)))
+
+
+# The law
+
+
+@pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
+def test_law_is_the_reference_law(way: dict[str, Any], noise: str, q: float) -> None:
+    x = [-3.0, -0.25, 0.0, 0.5, 0.5, 2.0, math.inf]
+    options = dict(epsilon=1.5, noise=noise, offset=0.75, **way)
+    fast = dpq.unbounded_quantile_law(x, q, **options)
+    slow = reference.unbounded_quantile_law(x, q, **options)
+    total = 0.0
+    for o in outcomes(way, q):
+        assert fast.log_prob(o) == pytest.approx(slow.log_prob(o), abs=2e-9)
+        total += math.exp(fast.log_prob(o))
+    assert total == pytest.approx(1.0, abs=1e-9)
+    assert fast.log_prob(0.123) == -math.inf
+
+
+@pytest.mark.parametrize("name", ["up", "down", "inverted"])
+@pytest.mark.parametrize("q", [[0.25, 0.5, 0.75], [0.1, 0.8], [0.0, 1.0]])
+def test_law_of_several_levels_is_the_reference_law(name: str, q: list[float]) -> None:
+    x = [-3.0, 0.0, 0.5, 0.5, 2.0, 4.0]
+    options = dict(epsilon=2.0, noise="gumbel", **WAYS[name])
+    fast = dpq.unbounded_quantile_law(x, q, **options)
+    slow = reference.unbounded_quantile_law(x, q, **options)
+    total = 0.0
+    for o in outcomes(WAYS[name], q):
+        log_prob = fast.log_prob(o)
+        total += math.exp(log_prob)
+        if log_prob > -30.0:
+            assert log_prob == pytest.approx(slow.log_prob(o), abs=1e-8)
+    assert total == pytest.approx(1.0, abs=1e-9)
+
+
+@given(
+    x=st.lists(st.one_of(st.floats(-5.0, 9.0), st.sampled_from([0.0, 1.0, 3.0, 7.0])), max_size=8),
+    q=st.floats(0.0, 1.0),
+    split=st.floats(0.1, 0.9),
+    neighbors=st.sampled_from(["swap", "add-remove"]),
+)
+def test_counts_of_any_records(x: list[float], q: float, split: float, neighbors: str) -> None:
+    options = dict(epsilon=1.0, split=split, neighbors=neighbors, **WAYS["up"])
+    fast = dpq.unbounded_quantile_law(x, q, **options)
+    slow = reference.unbounded_quantile_law(x, q, **options)
+    for o in outcomes(WAYS["up"], q):
+        assert fast.log_prob(o) == pytest.approx(slow.log_prob(o), abs=2e-9)
+
+
+def test_draws_follow_the_law(implementation: Any, way: dict[str, Any], noise: str) -> None:
+    law = implementation.unbounded_quantile_law(
+        [-3.0, 0.0, 0.5, 2.0, 4.0], 0.5, epsilon=1.0, noise=noise, **way
+    )
+    table = {o: log_prob for o in outcomes(way, 0.5) if (log_prob := law.log_prob(o)) > -math.inf}
+    assert_draws_follow(law.sample(np.random.default_rng(1), 2_000).tolist(), table)
+
+
+def test_draws_of_several_levels_follow_the_law(implementation: Any) -> None:
+    q, way = [0.25, 0.5, 0.75], WAYS["down"]
+    law = implementation.unbounded_quantile_law(
+        [-3.0, -1.0, 0.5, 2.0], q, epsilon=3.0, noise="gumbel", **way
+    )
+    table = {o: law.log_prob(o) for o in outcomes(way, q)}
+    table = {o: log_prob for o, log_prob in table.items() if log_prob > -math.inf}
+    draws = law.sample(np.random.default_rng(2), 3_000)
+    assert_draws_follow(map(tuple, draws.tolist()), table)
+
+
+def test_uniform_draws_lie_between_the_candidates(implementation: Any) -> None:
+    options = dict(epsilon=1.0, lower=0.0, upper=7.0, beta=2.0)
+    steps = dpq.unbounded_quantile_law([0.5, 2.0, 5.0], 0.5, **options)
+    law = implementation.unbounded_quantile_law([0.5, 2.0, 5.0], 0.5, uniform=True, **options)
+    draws = law.sample(np.random.default_rng(3), 3_000)
+    edges = [0.0, 1.0, 3.0, 7.0]
+    inside = np.searchsorted(edges, draws, side="right")
+    table = {i: steps.log_prob(edge) for i, edge in enumerate(edges[1:], 1)}
+    assert_draws_follow(inside.tolist(), table)
+    fractions = (draws[inside == 2] - 1.0) / 2.0
+    assert_draws_follow((fractions * 8).astype(int).tolist(), dict.fromkeys(range(8), -math.log(8)))
+    if implementation is dpq:
+        assert law.log_prob(2.0) == pytest.approx(steps.log_prob(3.0) - math.log(2.0))
+
+
+# Privacy
+
+
+def datasets(most: int) -> Iterator[tuple[float, ...]]:
+    for size in range(most + 1):
+        yield from itertools.combinations_with_replacement(POOL, size)
+
+
+def neighbors_of(x: tuple[float, ...], neighbors: str) -> Iterator[tuple[float, ...]]:
+    for i in range(len(x)):
+        rest = x[:i] + x[i + 1 :]
+        if neighbors == "add-remove":
+            yield rest
+        else:
+            for value in POOL:
+                yield (*rest, value)
+
+
+def worst(
+    q: Any, way: dict[str, Any], most: int, **options: Any
+) -> tuple[float, float, float, privacy.Guarantee]:
+    """Largest log ratio, range and D_alpha / alpha over all neighbors, and what is promised."""
+    outputs = outcomes(way, q)
+    laws: dict[tuple, np.ndarray] = {}
+
+    def law(x: tuple[float, ...]) -> np.ndarray:
+        key = tuple(sorted(x, key=lambda v: (math.isnan(v), v)))
+        if key not in laws:
+            exact = dpq.unbounded_quantile_law(list(key), q, **options, **way)
+            laws[key] = np.array([exact.log_prob(o) for o in outputs])
+        return laws[key]
+
+    public = {name: way[name] for name in ("lower", "upper", "invert") if name in way}
+    named = {name: value for name, value in options.items() if name not in ("noise", "offset")}
+    if "split" not in named:
+        named["split"] = 0.5 if options["noise"] == "gumbel" else 2.0 / 3.0
+    guarantee = privacy.guarantee("unbounded_quantile", q=q, **public, **named)
+    ratio = spread = renyi = 0.0
+    for x in datasets(most):
+        a = law(x)
+        for y in set(neighbors_of(x, options["neighbors"])):
+            b = law(y)
+            assert ((a == -np.inf) == (b == -np.inf)).all()
+            known = a > -np.inf
+            difference = a[known] - b[known]
+            ratio = max(ratio, np.abs(difference).max())
+            spread = max(spread, difference.max() - difference.min())
+            for alpha in (1.5, 2.0, 8.0, 32.0):
+                for first, second in ((a, b), (b, a)):
+                    terms = alpha * first[known] - (alpha - 1.0) * second[known]
+                    divergence = np.logaddexp.reduce(terms) / (alpha - 1.0)
+                    renyi = max(renyi, divergence / alpha)
+    return ratio, spread, renyi, guarantee
+
+
+def assert_promised(
+    found: tuple[float, float, float, privacy.Guarantee], tolerance: float = 1e-9
+) -> None:
+    ratio, spread, renyi, guarantee = found
+    assert ratio <= guarantee.epsilon + tolerance
+    if guarantee.bounded_range is not None:
+        assert spread <= guarantee.bounded_range + tolerance
+    assert renyi <= guarantee.implied_rho + tolerance
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("q", [0.2, 0.5, 0.9])
+def test_epsilon_over_all_neighbors(
+    way: dict[str, Any], noise: str, q: float, neighbors: str
+) -> None:
+    tolerance = 1e-9 if noise == "gumbel" else 4e-9  # quadrature is right to 1e-9 on each side
+    for split in (0.5,) if noise == "gumbel" else (0.5, 0.8, 0.2):
+        found = worst(q, way, 2, epsilon=1.0, noise=noise, split=split, neighbors=neighbors)
+        assert_promised(found, tolerance)
+
+
+def test_epsilon_is_nearly_spent() -> None:
+    """Enumeration sees what is promised: half the noise would be found out."""
+    for name, neighbors in (("up", "swap"), ("both", "swap"), ("inverted", "add-remove")):
+        ratio, _, _, guarantee = worst(
+            0.5, WAYS[name], 2, epsilon=1.0, noise="exponential", neighbors=neighbors
+        )
+        assert ratio > 0.85 * guarantee.epsilon
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.5}])
+@pytest.mark.parametrize("q", [[0.25, 0.5, 0.75], [0.3, 0.6], [0.0, 0.9]])
+def test_epsilon_of_several_levels(
+    q: list[float], budget: dict[str, float], neighbors: str
+) -> None:
+    found = worst(q, WAYS["up"], 3, noise="gumbel", neighbors=neighbors, **budget)
+    assert_promised(found)
+
+
+@pytest.mark.parametrize("way_name", ["up", "both"])
+def test_rho_over_all_neighbors(way_name: str) -> None:
+    found = worst(0.5, WAYS[way_name], 2, rho=0.5, noise="exponential", neighbors="swap")
+    assert_promised(found, 4e-9)
+    assert found[3].rho == 0.5
+
+
+def test_max_contributions_protect_persons() -> None:
+    way, options = WAYS["up"], dict(epsilon=1.0, noise="gumbel", max_contributions=2)
+    outputs = outcomes(way, 0.5)
+    for x in itertools.combinations_with_replacement(POOL, 2):
+        for y in itertools.combinations_with_replacement(POOL, 2):
+            laws = [dpq.unbounded_quantile_law(list(z), 0.5, **options, **way) for z in (x, y)]
+            for o in outputs:
+                first, second = (law.log_prob(o) for law in laws)
+                assert first == second or abs(first - second) <= 1.0 + 1e-9
+
+
+def test_both_ways_cost_less_than_two_calls() -> None:
+    for neighbors in ("swap", "add-remove"):
+        for split in (0.3, 0.5, 0.7):
+            first, second = privacy.unbounded_quantile_epsilons(0.4, 1.0, neighbors, "both", split)
+            assert first + 2.0 * second == pytest.approx(1.0)
+            assert first / (first + second) == pytest.approx(split)
+
+
+def test_add_remove_budget_is_lemma_b_1() -> None:
+    for q in (0.0, 0.3, 0.5, 0.99, 1.0):
+        for split in (0.2, 0.5, 0.8):
+            up = privacy.unbounded_quantile_epsilons(q, 1.0, "add-remove", "up", split)
+            assert max((1 - q) * up[0], q * up[0] + up[1]) == pytest.approx(1.0)
+            down = privacy.unbounded_quantile_epsilons(q, 1.0, "add-remove", "down", split)
+            assert max(q * down[0], (1 - q) * down[0] + down[1]) == pytest.approx(1.0)
+
+
+def test_splits_cover_every_level_once() -> None:
+    for m in range(1, 20):
+        steps = splits(np.linspace(0.1, 0.9, m))
+        assert sorted(step.middle for step in steps) == list(range(m))
+        assert steps[-1].depth + 1 == m.bit_length() == math.ceil(math.log2(m + 1))
+        assert [step.depth for step in steps] == sorted(step.depth for step in steps)
+
+
+# Behavior
+
+
+def test_answers_are_near_the_quantiles(implementation: Any) -> None:
+    x = np.random.default_rng(4).exponential(10.0, 2_000)
+    q = [0.9, 0.1, 0.5]
+    for options in (dict(), dict(lower=None, upper=60.0), dict(lower=None), dict(upper=100.0)):
+        out = implementation.unbounded_quantile(x, q, epsilon=20.0, beta=1.02, rng=5, **options)
+        ranks = [np.mean(x < o) for o in out]
+        assert np.abs(np.array(ranks) - q).max() < 0.12
+    low = implementation.unbounded_quantile(x, 0.02, epsilon=5.0, invert=True, rng=6)
+    assert abs(np.mean(x < low) - 0.02) < 0.02
+
+
+def test_answers_at_the_edges(implementation: Any) -> None:
+    law = implementation.unbounded_quantile
+    assert law([], 0.5, epsilon=50.0, rng=0) >= 0.0
+    assert law([math.nan], 0.5, epsilon=50.0, lower=None, rng=0) == pytest.approx(0.0, abs=10.0)
+    assert law([math.inf] * 50, 0.5, epsilon=50.0, upper=3.0, rng=0) == 3.0
+    assert law([-math.inf] * 50, 0.5, epsilon=50.0, lower=2.0, rng=0) < 2.1
+    assert law([1e300] * 200, 0.5, epsilon=50.0, beta=1e10, rng=0) >= 1e300
+    assert law([5.0] * 200, 1.0, epsilon=50.0, offset=-3.0, rng=0) == pytest.approx(5.0, rel=0.05)
+    assert law([0.25] * 400, 0.5, epsilon=50.0, lower=None, upper=0.25, rng=0) <= 0.25
+
+
+def test_the_tail_of_candidates_costs_nothing() -> None:
+    """Nothing ever halts, and there are millions of candidates: the search returns at once."""
+    out = dpq.unbounded_quantile([], 0.5, epsilon=1e-9, beta=1.00001, offset=1e9, rng=0)
+    assert math.isfinite(out)
+    assert out > 1e60
+
+
+def test_counts_stand_for_records(implementation: Any) -> None:
+    x, counts = [0.5, 2.0, 5.0], [3, 0, 2]
+    options = dict(epsilon=1.0, **WAYS["up"])
+    weighted = implementation.unbounded_quantile_law(x, 0.5, counts=counts, **options)
+    plain = implementation.unbounded_quantile_law([0.5] * 3 + [5.0] * 2, 0.5, **options)
+    for o in outcomes(WAYS["up"], 0.5):
+        assert weighted.log_prob(o) == plain.log_prob(o)
+
+
+def test_workers_do_not_matter() -> None:
+    x = np.random.default_rng(7).lognormal(3.0, 1.0, 600_000)
+    answers = [
+        dpq.unbounded_quantile(x, [0.2, 0.5, 0.9], epsilon=1.0, workers=workers, rng=8).tolist()
+        for workers in (1, 2, 3)
+    ]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_samples_are_clamped_to_their_bounds() -> None:
+    x = [-5.0, 0.5, 2.0, 50.0]
+    sample = dpq.Sample.of(x, (0.0, 3.0))
+    options = dict(epsilon=1.0, **WAYS["up"])
+    for o in outcomes(WAYS["up"], 0.5):
+        clamped = dpq.unbounded_quantile_law(np.clip(x, 0.0, 3.0), 0.5, **options)
+        law = dpq.unbounded_quantile_law(sample, 0.5, **options)
+        assert law.log_prob(o) == clamped.log_prob(o)
+
+
+def test_shape_and_order_of_levels(implementation: Any) -> None:
+    x = np.random.default_rng(9).exponential(1.0, 300)
+    out = implementation.unbounded_quantile(
+        x, [[0.9, 0.1], [0.1, 0.5]], epsilon=30.0, beta=1.1, rng=1
+    )
+    assert out.shape == (2, 2)
+    assert out[0, 1] == out[1, 0] <= out[1, 1] <= out[0, 0]
+    assert isinstance(implementation.unbounded_quantile(x, 0.5, epsilon=1.0, rng=1), float)
+
+
+def test_accountant_is_charged_before_the_data(implementation: Any) -> None:
+    accountant = privacy.Accountant(1.0)
+    implementation.unbounded_quantile([1.0], 0.5, epsilon=0.75, accountant=accountant)
+    assert accountant.spent.epsilon == 0.75
+    with pytest.raises(privacy.BudgetExceeded):
+        implementation.unbounded_quantile([1.0], 0.5, epsilon=0.75, accountant=accountant)
+
+
+def test_default_split_tames_the_tail() -> None:
+    """The probability to pass ten times as many steps falls a hundredfold, not tenfold."""
+    tails = {}
+    for split in (0.5, None):
+        search = Search(
+            1.0,
+            epsilon=1.0,
+            rho=None,
+            lower=0.0,
+            upper=None,
+            beta=1.01,
+            noise="exponential",
+            invert=False,
+            uniform=False,
+            offset=5.0,
+            split=split,
+            neighbors="swap",
+            max_contributions=1,
+        )
+        first, second = search.scales[0]
+        log_never = [
+            dpq.halting.HaltingLaw(
+                np.array([-5.0]), np.array([steps]), first, second, "exponential"
+            ).log_never()
+            for steps in (10**5, 10**6)
+        ]
+        tails[split] = log_never[0] - log_never[1]
+    assert tails[0.5] == pytest.approx(math.log(10.0), rel=0.05)
+    assert tails[None] == pytest.approx(2.0 * math.log(10.0), rel=0.05)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(beta=1.0), "beta must be finite and greater than 1, got 1.0"),
+        (dict(beta=math.nan), "beta must be finite and greater than 1, got nan"),
+        (dict(beta="2"), "beta must be a real number, got '2'"),
+        (dict(lower=math.inf), "lower must be finite or None, got inf"),
+        (dict(upper=math.nan), "upper must be finite or None, got nan"),
+        (dict(lower=3.0, upper=3.0), "lower must be below upper, got (3.0, 3.0)"),
+        (dict(lower="0"), "lower must be a real number, got '0'"),
+        (
+            dict(lower=None, invert=True),
+            "invert must be False if neither lower nor upper is given, got True",
+        ),
+        (dict(invert=1), "invert must be True or False, got 1"),
+        (dict(uniform=0), "uniform must be True or False, got 0"),
+        (dict(offset=math.inf), "offset must be finite, got inf"),
+        (dict(split=0.0), "split must lie strictly between 0 and 1, got 0.0"),
+        (dict(split=1.0), "split must lie strictly between 0 and 1, got 1.0"),
+        (dict(split=0.4, noise="gumbel"), "split must be 0.5 for noise 'gumbel', got 0.4"),
+        (
+            dict(noise="normal"),
+            "noise must be one of 'exponential', 'laplace', 'gumbel', got 'normal'",
+        ),
+        (dict(epsilon=0.0), "epsilon must be positive and finite, got 0.0"),
+        (dict(epsilon=None), "exactly one of epsilon and rho must be given, got neither"),
+        (dict(rho=1.0), "exactly one of epsilon and rho must be given, got both"),
+        (dict(neighbors="both"), "neighbors must be one of 'swap', 'add-remove', got 'both'"),
+        (dict(max_contributions=0), "max_contributions must be at least 1, got 0"),
+        (dict(nan_policy="drop"), "nan_policy must be one of 'omit', 'raise', got 'drop'"),
+        (dict(nan_policy="raise"), "x must not contain NaN with nan_policy='raise'"),
+        (dict(q=1.5), "q must lie in [0, 1], got 1.5"),
+        (dict(q=[]), "q must hold at least one level, got none"),
+        (dict(x=[[1.0]]), "x must be one-dimensional"),
+        (dict(counts=[1]), "counts must have one entry for each value of x"),
+    ],
+)
+def test_bad_input(implementation: Any, options: dict[str, Any], message: str) -> None:
+    given_options = {"x": [1.0, math.nan], "q": 0.5, "epsilon": 1.0, **options}
+    x, q = given_options.pop("x"), given_options.pop("q")
+    with pytest.raises((TypeError, ValueError)) as caught:
+        implementation.unbounded_quantile(x, q, **given_options)
+    assert str(caught.value).startswith(message)
+
+
+def test_log_prob_says_what_it_takes() -> None:
+    law = dpq.unbounded_quantile_law([1.0], [0.2, 0.5], epsilon=1.0, lower=None, beta=1e100)
+    with pytest.raises(ValueError, match="log_prob takes one level without lower and upper"):
+        law.log_prob([0.0, 0.0])
+    with pytest.raises(ValueError, match=r"o must have the shape of q, \(2,\), got \(\)"):
+        law.log_prob(0.0)
+
+
+def test_an_end_that_candidates_do_not_reach_is_refused() -> None:
+    with pytest.raises(ValueError, match="beta"):
+        dpq.unbounded_quantile([1.0], 0.5, epsilon=1.0, upper=1e300, beta=1.000001)
