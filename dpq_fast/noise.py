@@ -52,9 +52,9 @@ def bernoulli_exp(gamma: Any, *, size: Any = None, rng: Any = None) -> Any:
 
     Notes
     -----
-    **Law.** [1]_ Section 5 shows that such a draw needs no exp(): comparisons of uniform integers
-    are enough. Ours count a descending run of uniform numbers, of which only the leading bits
-    are ever drawn. Exact for uniform random bits.
+    **Law.** Such a draw needs no exp(): comparisons of uniform integers are enough [1]_. Ours
+    count a descending run of uniform numbers, of which mostly the leading bits alone are drawn.
+    Exact for uniform random bits.
 
     **Cost.** Some ten nanoseconds per draw, fifty for a large `gamma`.
 

@@ -294,7 +294,7 @@ def test_kernels_are_not_held_by_a_stuck_generator():
 
 def size_for(implementation, size):
     """Fewer draws of the reference, where each takes a hundred microseconds."""
-    return size if implementation.noise is noise else size // 100
+    return size if implementation.noise is noise else size // 200
 
 
 @pytest.mark.parametrize("scale", SCALES, ids=str)
