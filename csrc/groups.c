@@ -227,39 +227,24 @@ intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq
                                     work->number, work->rank, work->width, work->edge);
 }
 
-/* One forward pass over all intervals, as dpq_scan_forward. The decays and most of the levels'
- * constants depend on n and on the ranks' span alone: if `same` as for the group before, they stay. */
+/* The rows of one forward pass over all intervals, as by dpq_scan_forward; nothing here asks for their
+ * total. The decays and the levels' constants depend on n and on the ranks' span alone: if `same` as
+ * for the group before, they stay. */
 static dpq_status
 forward(const dpq_scan_problem *problem, const dpq_groups_work *work, int same)
 {
-    size_t m = problem->levels;
-    double log_total;
+    dpq_status status = DPQ_OK;
 
-    if (same) {
-        double widest = 0.0;
-
-        for (size_t t = 0; t < problem->intervals; t++) {
-            widest = problem->width[t] > widest ? problem->width[t] : widest;
-        }
-        for (size_t j = 0; j < m; j++) {
-            work->level[j].widest = widest;
-        }
-    }
-    else {
+    if (!same) {
         dpq_scan_prepare(problem, work->decay, work->level);
     }
-    for (size_t j = 0; j < m; j++) {
-        dpq_status status;
-
+    for (size_t j = 0; status == DPQ_OK && j < problem->levels; j++) {
         dpq_scan_sums(problem, work->decay, work->level, j, work->H, work->A + problem->start[j],
                       work->race);
         status = dpq_scan_close(problem, work->decay, work->level, j, work->A, work->H,
                                 work->exponent, work->race);
-        if (status != DPQ_OK) {
-            return status;
-        }
     }
-    return dpq_scan_total(problem, work->decay, work->level, work->H, work->exponent, &log_total);
+    return status;
 }
 
 dpq_status
