@@ -6,8 +6,10 @@
 #include "intervals.h"
 #include "key.h"
 #include "lattice.h"
+#include "vector.h"
 
-#define NETWORK 8 /* points that one sorting network sorts */
+#define NETWORK 16 /* points that one sorting network sorts */
+#define LANES 8    /* networks that work side by side */
 
 /* Group of a key, or -1. */
 static int64_t
@@ -80,98 +82,98 @@ dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t g
     }
 }
 
-/* Sorting: 2^k runs of one length, at most NETWORK, by a network; then merged pairwise. What fills
- * up the last runs is the largest integer. */
+/* Sorting: points are rows of 2^k columns; all columns are sorted at once by a network over the rows,
+ * then merged pairwise. What fills up the last row is the largest integer. */
 
 static size_t
-runs_of(size_t n)
+columns_of(size_t n)
 {
-    size_t runs = 1;
+    size_t columns = LANES;
 
-    while (runs * NETWORK < n) {
-        runs *= 2;
+    while (columns * NETWORK < n) {
+        columns *= 2;
     }
-    return runs;
+    return columns;
 }
 
 size_t
 dpq_groups_room(size_t n)
 {
-    size_t runs = runs_of(n);
+    size_t columns = columns_of(n);
 
-    return runs * ((n + runs - 1) / runs);
+    return (n + columns - 1) / columns * columns;
 }
 
-static void
-exchange(int64_t *a, int64_t *b)
+/* The smaller of each two points to a, the larger to b. */
+static inline void
+exchange(size_t n, int64_t *restrict a, int64_t *restrict b)
 {
-    int64_t low = *a < *b ? *a : *b, high = *a < *b ? *b : *a;
-
-    *a = low;
-    *b = high;
-}
-
-/* Sort up to NETWORK points: 19 exchanges, the fewest possible for 8. */
-static void
-sort_run(size_t n, int64_t *point)
-{
-    int64_t x[NETWORK];
-
-    for (size_t i = 0; i < NETWORK; i++) {
-        x[i] = i < n ? point[i] : INT64_MAX;
-    }
-    exchange(x + 0, x + 2), exchange(x + 1, x + 3), exchange(x + 4, x + 6), exchange(x + 5, x + 7);
-    exchange(x + 0, x + 4), exchange(x + 1, x + 5), exchange(x + 2, x + 6), exchange(x + 3, x + 7);
-    exchange(x + 0, x + 1), exchange(x + 2, x + 3), exchange(x + 4, x + 5), exchange(x + 6, x + 7);
-    exchange(x + 2, x + 4), exchange(x + 3, x + 5);
-    exchange(x + 1, x + 4), exchange(x + 3, x + 6);
-    exchange(x + 1, x + 2), exchange(x + 3, x + 4), exchange(x + 5, x + 6);
     for (size_t i = 0; i < n; i++) {
-        point[i] = x[i];
+        int64_t low = a[i] < b[i] ? a[i] : b[i], high = a[i] < b[i] ? b[i] : a[i];
+
+        a[i] = low;
+        b[i] = high;
     }
 }
 
-/* Merge two runs of `length` from both ends at once: either end stops after `length` points, before
- * it could leave a run. */
-static void
-merge(size_t length, const int64_t *run, int64_t *merged)
+/* Sort the columns of up to NETWORK rows by the odd-even merges of Batcher: every exchange brings the
+ * smaller points to the lower row, so rows that are missing do not matter. */
+DPQ_VECTORIZED static void
+sort_columns(size_t rows, size_t columns, int64_t *point)
 {
-    size_t a = 0, b = length, c = length - 1, d = 2 * length - 1;
+    for (size_t run = 1; run < rows; run *= 2) {
+        for (size_t apart = run; apart > 0; apart /= 2) {
+            for (size_t row = apart % run; row + apart < rows; row++) {
+                if (((row - apart % run) & apart) == 0 && (row ^ (row + apart)) < 2 * run) {
+                    exchange(columns, point + row * columns, point + (row + apart) * columns);
+                }
+            }
+        }
+    }
+}
+
+/* Merge two runs of `length`, `apart` from each point to the next, from both ends at once: either end
+ * stops after `length` points, before it could leave a run. */
+static inline void
+merge(size_t length, size_t apart, const int64_t *first, const int64_t *second, int64_t *merged)
+{
+    size_t a = 0, b = 0, c = (length - 1) * apart, d = c;
 
     for (size_t i = 0; i < length; i++) {
-        int64_t low = run[a], low_b = run[b], high = run[d], high_c = run[c];
+        int64_t low = first[a], low_b = second[b], high = second[d], high_c = first[c];
         size_t from_b = low_b < low, from_c = high_c > high;
 
         merged[i] = from_b ? low_b : low;
-        b += from_b;
-        a += 1 - from_b;
+        b += apart & (0 - from_b); /* apart or 0, without a branch */
+        a += apart & (from_b - 1);
         merged[2 * length - 1 - i] = from_c ? high_c : high;
-        c -= from_c; /* below 0 only after the last read */
-        d -= 1 - from_c;
+        c -= apart & (0 - from_c); /* below 0 only after the last read */
+        d -= apart & (from_c - 1);
     }
 }
 
 int64_t *
 dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
 {
-    size_t runs = runs_of(n), length = (n + runs - 1) / runs, room = runs * length;
+    size_t columns = columns_of(n), room = dpq_groups_room(n), length = room / columns;
 
     for (size_t i = n; i < room; i++) {
         point[i] = INT64_MAX;
     }
-    for (size_t i = 0; i < room; i += length) {
-        sort_run(length, point + i);
+    sort_columns(length, columns, point);
+    for (size_t i = 0; i < columns; i += 2) {
+        merge(length, columns, point + i, point + i + 1, spare + i * length);
     }
-    for (; length < room; length *= 2) {
+    for (length *= 2; length < room; length *= 2) {
         int64_t *swap = point;
 
-        for (size_t i = 0; i < room; i += 2 * length) {
-            merge(length, point + i, spare + i);
-        }
         point = spare;
         spare = swap;
+        for (size_t i = 0; i < room; i += 2 * length) {
+            merge(length, 1, point + i, point + i + length, spare + i);
+        }
     }
-    return point;
+    return spare;
 }
 
 /* point = point 2^s + U{0, ..., 2^s - 1}, as many at a time as one random word has bits for. */
@@ -227,39 +229,24 @@ intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq
                                     work->number, work->rank, work->width, work->edge);
 }
 
-/* One forward pass over all intervals, as dpq_scan_forward. The decays and most of the levels'
- * constants depend on n and on the ranks' span alone: if `same` as for the group before, they stay. */
+/* The rows of one forward pass over all intervals, as by dpq_scan_forward; nothing here asks for their
+ * total. The decays and the levels' constants depend on n and on the ranks' span alone: if `same` as
+ * for the group before, they stay. */
 static dpq_status
 forward(const dpq_scan_problem *problem, const dpq_groups_work *work, int same)
 {
-    size_t m = problem->levels;
-    double log_total;
+    dpq_status status = DPQ_OK;
 
-    if (same) {
-        double widest = 0.0;
-
-        for (size_t t = 0; t < problem->intervals; t++) {
-            widest = problem->width[t] > widest ? problem->width[t] : widest;
-        }
-        for (size_t j = 0; j < m; j++) {
-            work->level[j].widest = widest;
-        }
-    }
-    else {
+    if (!same) {
         dpq_scan_prepare(problem, work->decay, work->level);
     }
-    for (size_t j = 0; j < m; j++) {
-        dpq_status status;
-
+    for (size_t j = 0; status == DPQ_OK && j < problem->levels; j++) {
         dpq_scan_sums(problem, work->decay, work->level, j, work->H, work->A + problem->start[j],
                       work->race);
         status = dpq_scan_close(problem, work->decay, work->level, j, work->A, work->H,
                                 work->exponent, work->race);
-        if (status != DPQ_OK) {
-            return status;
-        }
     }
-    return dpq_scan_total(problem, work->decay, work->level, work->H, work->exponent, &log_total);
+    return status;
 }
 
 dpq_status

@@ -83,7 +83,7 @@ typedef struct {
     int64_t *rank, *left;          /* WORK, length n + 1 */
     double *width, *number, *edge; /* WORK, length n + 1 */
     double *A, *H;                 /* WORK, length m (n + 1) */
-    double *race;                  /* WORK, length n + m + DPQ_PATH_BLOCK + 3 */
+    double *race;                  /* WORK, length n + (n + 1) / DPQ_PATH_BLOCK + m + 3 */
     int64_t *exponent, *whole;     /* WORK, length m */
     double *part;                  /* WORK, length m */
     size_t *lo, *hi, *row, *path;  /* WORK, length m */

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "vector.h"
+
 #define BLOCK 1024 /* values encoded at once before they are counted */
 #define CHUNK 4096 /* values looked at between two tests for an early stop */
 
@@ -12,7 +14,7 @@ nearest(double x)
     return fabs(x) < 0x1p51 ? (x + 0x1.8p52) - 0x1.8p52 : rint(x);
 }
 
-void
+DPQ_VECTORIZED void
 dpq_lattice_encode(size_t n, const double *value, double low, double high, double per_unit,
                    double step, int64_t first, int64_t points, int64_t *point)
 {

@@ -74,28 +74,24 @@ log_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_
     return log_entry(p, j, s, rows->H, rows->wide_H) - p->rate * distance(range, p->rank[s]);
 }
 
-/* The weights of s in [lo, hi), float64 rows, [flat, above) costing nothing; their sum. */
-static double
+/* The weights of s in [lo, hi), float64 rows, [flat, above) costing nothing. */
+static void
 plain_weights(const dpq_scan_problem *p, const dpq_decay *decay, const double *h, size_t lo,
-              size_t hi, size_t flat, size_t above, free_range range, double to_lower,
-              double to_upper, double *weight)
+              size_t hi, size_t flat, size_t above, free_range range, double *weight)
 {
-    double sum = 0.0;
-    size_t s = lo;
+    double to_lower = exp(-p->rate * range.lower.part);
+    double to_upper = exp(-p->rate * (1.0 - range.upper.part));
 
-    for (; s < hi && s < flat; s++) {
-        weight[s - lo] = h[s] * dpq_decay_at(decay, range.lower.whole - p->rank[s]) * to_lower;
+    for (size_t s = lo; s < flat; s++) {
+        weight[s - lo] = h[s - lo] * dpq_decay_at(decay, range.lower.whole - p->rank[s]) * to_lower;
     }
-    for (; s < hi && s < above; s++) {
-        weight[s - lo] = h[s];
+    for (size_t s = flat; s < above; s++) {
+        weight[s - lo] = h[s - lo];
     }
-    for (; s < hi; s++) {
-        weight[s - lo] = h[s] * dpq_decay_at(decay, p->rank[s] - range.upper.whole - 1) * to_upper;
+    for (size_t s = above; s < hi; s++) {
+        weight[s - lo] =
+            h[s - lo] * dpq_decay_at(decay, p->rank[s] - range.upper.whole - 1) * to_upper;
     }
-    for (s = 0; s < hi - lo; s++) {
-        sum += weight[s];
-    }
-    return sum;
 }
 
 /* Draw the interval at level j that comes before interval t at level j + 1 (any, after the last). */
@@ -106,25 +102,27 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     free_range range = free_range_of(p, j, t);
     size_t lo = p->lo[j], hi = t < p->hi[j] ? t : p->hi[j];
     size_t blocks = (hi - lo + DPQ_PATH_BLOCK - 1) / DPQ_PATH_BLOCK, winner = 0;
-    double *inside = work + blocks;
-    const double *h = rows->H ? rows->H + p->start[j] - lo : NULL; /* h[s] */
-    double to_lower = exp(-p->rate * range.lower.part);
-    double to_upper = exp(-p->rate * (1.0 - range.upper.part));
-    size_t flat = dpq_ranks_first(p->rank, lo, hi, range.lower.whole + (range.lower.part > 0.0));
-    size_t above = dpq_ranks_first(p->rank, lo, hi, range.upper.whole + 1);
-    int plain = h != NULL; /* whether all blocks weigh enough to do without logarithms */
+    double *weight = work + blocks, *inside = weight;
+    int plain = rows->H != NULL; /* whether all weigh enough to do without logarithms */
     dpq_status status = DPQ_OK;
 
-    for (size_t b = 0; plain && b < blocks; b++) {
-        size_t from = lo + b * DPQ_PATH_BLOCK;
-        size_t to = from + DPQ_PATH_BLOCK < hi ? from + DPQ_PATH_BLOCK : hi;
+    if (plain) {
+        size_t flat = dpq_ranks_first(p->rank, lo, hi,
+                                      range.lower.whole + (range.lower.part > 0.0));
+        size_t above = dpq_ranks_first(p->rank, flat, hi, range.upper.whole + 1);
 
-        work[b] = plain_weights(p, decay, h, from, to, flat, above, range, to_lower, to_upper,
-                                inside);
+        plain_weights(p, decay, rows->H + p->start[j], lo, hi, flat, above, range, weight);
+    }
+    for (size_t b = 0; plain && b < blocks; b++) {
+        size_t from = b * DPQ_PATH_BLOCK;
+
+        work[b] = dpq_race_sum(from + DPQ_PATH_BLOCK < hi - lo ? DPQ_PATH_BLOCK : hi - lo - from,
+                               weight + from);
         plain = work[b] > SMALLEST;
     }
     if (plain) {
         winner = dpq_race_draw_plain(blocks, work, rng);
+        inside = weight + winner * DPQ_PATH_BLOCK;
     }
     else {
         for (size_t b = 0; b < blocks; b++) {
@@ -143,11 +141,8 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     }
     lo += winner * DPQ_PATH_BLOCK;
     hi = lo + DPQ_PATH_BLOCK < hi ? lo + DPQ_PATH_BLOCK : hi;
-    if (plain) {
-        (void)plain_weights(p, decay, h, lo, hi, flat, above, range, to_lower, to_upper, inside);
-        for (size_t s = 0; s < hi - lo; s++) {
-            plain &= inside[s] > SMALLEST;
-        }
+    for (size_t s = 0; plain && s < hi - lo; s++) {
+        plain = inside[s] > SMALLEST;
     }
     if (plain) {
         *drawn = dpq_race_draw_plain(hi - lo, inside, rng);
@@ -167,26 +162,40 @@ static dpq_status
 draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t t,
             bitgen_t *rng, double *work, size_t *copies)
 {
-    double log_factor = 0.0;
-    size_t k = 0;
-    dpq_status status;
+    size_t most = 1;
+    double w = p->width[t], factor = 1.0, log_factor = 0.0;
+    int plain = rows->A != NULL; /* as for draw_before */
+    dpq_status status = DPQ_OK;
 
-    for (size_t l = j;; l--) {
-        double scale = rows->exponent ? (double)rows->exponent[l] * LN2 : 0.0;
+    while (most <= j && t < p->hi[j - most]) {
+        most++;
+    }
+    for (size_t k = 0; plain && k < most; k++) {
+        size_t l = j - k;
 
         if (k > 0) { /* one more output: from level l to l + 1 inside interval t */
-            double w = p->width[t], count = (double)(k + 1);
+            factor *= (p->lattice ? w + (double)k : w) / (double)(k + 1);
+            factor *= exp(-p->rate * distance(free_range_of(p, l, t), p->rank[t]));
+            factor = ldexp(factor, (int)(rows->exponent[l] - rows->exponent[l + 1]));
+        }
+        work[k] = rows->A[p->start[l] + (t - p->lo[l])] * factor;
+        plain = work[k] > SMALLEST && work[k] < 1.0 / SMALLEST;
+    }
+    if (plain) {
+        *copies = 1 + dpq_race_draw_plain(most, work, rng);
+        return DPQ_OK;
+    }
+    for (size_t k = 0; k < most; k++) {
+        size_t l = j - k;
+        double scale = rows->exponent ? (double)rows->exponent[l] * LN2 : 0.0;
 
-            log_factor += p->lattice ? log((w + (count - 1.0)) / count) : log(w) - log(count);
+        if (k > 0) {
+            log_factor += log(p->lattice ? w + (double)k : w) - log((double)(k + 1));
             log_factor -= p->rate * distance(free_range_of(p, l, t), p->rank[t]);
         }
         work[k] = log_entry(p, l, t, rows->A, rows->wide_A) + scale + log_factor;
-        k++;
-        if (l == 0 || t >= p->hi[l - 1]) {
-            break;
-        }
     }
-    status = dpq_race_draw(k, work, rng, copies);
+    status = dpq_race_draw(most, work, rng, copies);
     *copies += 1;
     return status;
 }

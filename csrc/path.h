@@ -26,7 +26,7 @@ typedef struct {
  *   log_escape       ln of the probability that a draw is left to the caller, -inf for never
  *   size             number of draws
  *   rng              IN OUT, the caller holds its lock
- *   work             WORK, length max(hi - lo) / DPQ_PATH_BLOCK + DPQ_PATH_BLOCK + m + 2
+ *   work             WORK, length max(hi - lo) + max(hi - lo) / DPQ_PATH_BLOCK + m + 2
  *   path             OUT, size times m interval indices, non-decreasing; a draw that escapes has
  *                    p->intervals everywhere, which is no index
  *   escaped          OUT, how many draws escaped
@@ -35,7 +35,8 @@ typedef struct {
  * then how many outputs k it holds, then the interval before, and so on. Each choice is a race of
  * log-weights: no weight, however small, is rounded to zero.
  *
- * Draws     one dpq_uniform_log if log_escape is finite, then O(log) of them per interval.
+ * Draws     one dpq_uniform_log if log_escape is finite; then two races for each choice of an
+ *           interval and one for each k, of plain weights where float64 holds them all.
  * Returns   DPQ_OK; DPQ_ERR_NO_MASS, DPQ_ERR_NAN never happen with the rows of a forward pass.
  * Cost      O(sum(hi - lo)) per draw, no allocation, reentrant.
  */

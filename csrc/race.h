@@ -29,15 +29,28 @@
 dpq_status
 dpq_race_draw(size_t n, const double *log_weight, bitgen_t *rng, size_t *drawn);
 
+/* Plain weights are halved until so many are left. */
+#define DPQ_RACE_FIELD 32
+
 /* The same with plain weights, for those that need no logarithms.
  *
  *   weight       IN, length n, each in [2^-900, 2^900], or 0 for "never"; not all 0 (not checked)
  *
- * Draws     as dpq_race_draw.
+ * Of the last DPQ_RACE_FIELD weights, the large ones are drawn by one uniform and running sums. The
+ * small ones, which the rounding of such sums would change, stand together at the uniform's lower
+ * end; if they win, the race goes on among them alone.
+ *
+ * Draws     dpq_uniform_fine: ceil(log2(n / DPQ_RACE_FIELD)) times at most, once if more than one
+ *           is left, and where the small ones win at most log2(DPQ_RACE_FIELD) times.
  * Returns   the index.
+ * Accuracy  as dpq_race_draw, but right to 1e-11 relative.
  */
 size_t
 dpq_race_draw_plain(size_t n, const double *weight, bitgen_t *rng);
+
+/* The sum of n >= 0 weights, each below infinity. O(n). */
+double
+dpq_race_sum(size_t n, const double *weight);
 
 /* ln sum_k exp(log_weight[k]) over n >= 0 weights; -inf if all are. No NaN, no +inf. O(n). */
 double

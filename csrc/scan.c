@@ -1,5 +1,7 @@
 #include "scan.h"
 
+#include <string.h>
+
 #include "ranks.h"
 #include "vector.h"
 
@@ -8,6 +10,7 @@
 #define SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
 #define SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum is
                            * above 2^-900, and what decays below 2^-1021 is nothing to it */
+#define SHORT 512       /* entries of a short row, zeros in front included */
 #define MOST_SCALING 960  /* a power of two a row may be scaled by in float64 */
 
 void
@@ -36,11 +39,8 @@ void
 dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level)
 {
     int64_t before = 0;
-    double before_part = 0.0, widest = 0.0;
+    double before_part = 0.0;
 
-    for (size_t t = p->lo[0]; t < p->hi[p->levels - 1]; t++) {
-        widest = p->width[t] > widest ? p->width[t] : widest;
-    }
     dpq_decay_fill(decay, p->rate, p->rank[p->intervals - 1] - p->rank[0]);
     for (size_t j = 0; j < p->levels; j++) {
         level[j].reach = p->whole[j] - before;
@@ -50,9 +50,11 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
             level[j].slack += 1.0;
         }
         level[j].stay = exp(-p->rate * ((double)level[j].reach - level[j].slack));
+        level[j].down = exp(-p->rate * p->part[j]);
         level[j].up = exp(-p->rate * (1.0 - p->part[j]));
+        level[j].past = exp(-p->rate * level[j].slack);
+        level[j].ahead = exp(-p->rate * (1.0 - level[j].slack));
         level[j].share = 1.0 / (double)(j + 1);
-        level[j].widest = widest;
         level[j].gain = 1.0;
         before = p->whole[j];
         before_part = p->part[j];
@@ -77,16 +79,160 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #undef DECAY
 #undef DECAY_PART
 
+/* Short rows of consecutive ranks: the sums of scan_body.h, but the past of t ends `lag` intervals
+ * before it for every t, so that vectors can work on many windows at once. With lag - 1 zeros in front
+ * of a row no t is special: the window of t starts at entry t - first. */
+
+/* Whether n ranks follow each other without a gap. */
+DPQ_VECTORIZED static int
+consecutive(size_t n, const int64_t *rank)
+{
+    int64_t off = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        off |= rank[i] - rank[0] - (int64_t)i;
+    }
+    return off == 0;
+}
+
+/* sum_{k < length} x[i + k] exp(-rate k) for i < n, of n + length - 1 entries, length >= 1: windows
+ * are doubled, or doubled and one added, along the binary digits of `length`. `fading` is NULL for a
+ * rate of 0. The result is in one of the two buffers, or it is x. */
+static inline const double *
+windows(size_t n, size_t length, const dpq_decay *fading, const double *x, double *sums,
+        double *spare)
+{
+    double one = fading ? dpq_decay_at(fading, 1) : 1.0;
+    const double *last = x;
+    int digits = 0;
+
+    while (length >> digits > 1) {
+        digits++;
+    }
+    while (digits-- > 0) {
+        size_t longer = length >> digits, half = longer / 2, room = n + length - longer;
+        double far = fading ? dpq_decay_at(fading, (int64_t)half) : 1.0;
+        double *swap = sums;
+
+        if (longer % 2 == 0) {
+            for (size_t i = 0; i < room; i++) {
+                sums[i] = last[i] + last[i + half] * far;
+            }
+        }
+        else {
+            for (size_t i = 0; i < room; i++) {
+                sums[i] = x[i] + (last[i + 1] + last[i + 1 + half] * far) * one;
+            }
+        }
+        last = sums;
+        sums = spare;
+        spare = swap;
+    }
+    return last;
+}
+
+/* sums[i] = sum_{k <= i} x[k] fade^(i - k) for n entries, four at a time: they add up among themselves
+ * before they wait for what is before them. */
+static inline void
+running(size_t n, const double *x, double fade, double *sums)
+{
+    double fade2 = fade * fade, fade3 = fade2 * fade, fade4 = fade2 * fade2, before = 0.0;
+    size_t i;
+
+    for (i = 0; i + 4 <= n; i += 4) {
+        double two = x[i] * fade + x[i + 1], three = two * fade + x[i + 2];
+        double four = three * fade + x[i + 3];
+
+        sums[i] = before * fade + x[i];
+        sums[i + 1] = before * fade2 + two;
+        sums[i + 2] = before * fade3 + three;
+        before = sums[i + 3] = before * fade4 + four;
+    }
+    for (; i < n; i++) {
+        before = sums[i] = before * fade + x[i];
+    }
+}
+
+DPQ_VECTORIZED static void
+sums_short(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+           size_t j, const double *H, double *restrict sums)
+{
+    double x[SHORT], past[SHORT + 1], one[SHORT], other[SHORT];
+    size_t first = p->lo[j - 1], begin = p->lo[j] - first, end = p->hi[j] - first;
+    size_t last = p->hi[j - 1] - first < end ? p->hi[j - 1] - first : end;
+    size_t ahead = (size_t)level[j].reach - 1;
+    const int64_t *rank = p->rank + first;
+    const double *h = H + p->start[j - 1], *window;
+    const int64_t below = p->whole[j - 1], above = below + (p->part[j - 1] > 0.0);
+    size_t turn = dpq_ranks_first(rank, begin, end, p->whole[j] + (p->part[j] > 0.0));
+    size_t zero = dpq_ranks_first(rank, 0, last, above); /* u >= 0 from here on */
+    double from_above = p->part[j - 1] > 0.0 ? level[j - 1].up : 1.0;
+    double *row = x + ahead;
+
+    for (size_t i = 0; i < ahead; i++) {
+        x[i] = past[i] = 0.0;
+    }
+    past[ahead] = 0.0;
+    for (size_t s = last; s < end; s++) {
+        row[s] = 0.0;
+    }
+    /* v < 0: the past fades, the window weighs exp(-2c max(u, 0)) */
+    for (size_t s = 0; s < zero; s++) {
+        row[s] = h[s];
+    }
+    for (size_t s = zero; s < last; s++) {
+        row[s] = h[s] * decay->table[rank[zero] - above + (int64_t)(s - zero)] * from_above;
+    }
+    if (turn > ahead) {
+        running(turn - ahead - 1, row, dpq_decay_at(decay, 1), past + ahead + 1);
+    }
+    window = windows(turn - begin, ahead, NULL, x + begin, one, other);
+    for (size_t i = begin; i < turn; i++) {
+        sums[i - begin] = past[i] * level[j].past + window[i - begin];
+    }
+    /* v >= 0: the past weighs exp(-2c max(-u, 0)), the window fades */
+    for (size_t s = 0; s < zero; s++) {
+        row[s] = h[s] * decay->table[below - rank[0] - (int64_t)s] * level[j - 1].down;
+    }
+    for (size_t s = zero; s < last; s++) {
+        row[s] = h[s];
+    }
+    if (end > ahead) {
+        running(end - ahead - 1, row, 1.0, past + ahead + 1);
+    }
+    window = windows(end - turn, ahead, decay, x + turn, one, other);
+    for (size_t i = turn; i < end; i++) {
+        sums[i - begin] = past[i] + window[i - turn] * level[j].ahead;
+    }
+}
+
+/* Whether sums_short will do for level j. */
+static int
+is_short(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level, size_t j)
+{
+    size_t first = p->lo[j - 1], entries = p->hi[j] - first;
+    int64_t target = p->whole[j - 1];
+
+    return entries <= SHORT && level[j].reach >= 2 &&
+           level[j].reach <= (int64_t)(SHORT - entries) &&
+           target - p->rank[first] < decay->size &&
+           p->rank[p->hi[j] - 1] - target < decay->size && consecutive(entries, p->rank + first);
+}
+
 void
 dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
               size_t j, const double *H, double *sums, double *work)
 {
-    if (j > 0) {
-        sums_float(p, decay, level, j, H, sums, work);
-        return;
+    if (j == 0) {
+        for (size_t t = p->lo[0]; t < p->hi[0]; t++) {
+            sums[t - p->lo[0]] = 1.0;
+        }
     }
-    for (size_t t = p->lo[0]; t < p->hi[0]; t++) {
-        sums[t - p->lo[0]] = 1.0;
+    else if (is_short(p, decay, level, j)) {
+        sums_short(p, decay, level, j, H, sums);
+    }
+    else {
+        sums_float(p, decay, level, j, H, sums, work);
     }
 }
 
@@ -144,34 +290,31 @@ copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
     }
 }
 
-/* a[i] *= width[i] * gain for n entries; the smallest and largest result. Four of each are kept, so
- * that comparisons overlap. */
-static void
-scale(size_t n, double *a, const double *width, double gain, double *smallest, double *largest)
+/* a[i] *= width[i] * gain for n entries. */
+DPQ_VECTORIZED static void
+scale(size_t n, double *a, const double *width, double gain)
 {
-    double low[4] = {INFINITY, INFINITY, INFINITY, INFINITY}, high[4] = {0.0, 0.0, 0.0, 0.0};
-    size_t i;
-
-    for (i = 0; i + 4 <= n; i += 4) {
-        for (size_t k = 0; k < 4; k++) {
-            double x = a[i + k] * (width[i + k] * gain);
-
-            a[i + k] = x;
-            low[k] = x < low[k] ? x : low[k];
-            high[k] = x > high[k] ? x : high[k];
-        }
-    }
-    for (; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         a[i] *= width[i] * gain;
-        low[0] = a[i] < low[0] ? a[i] : low[0];
-        high[0] = a[i] > high[0] ? a[i] : high[0];
     }
-    for (i = 1; i < 4; i++) {
-        low[0] = low[i] < low[0] ? low[i] : low[0];
-        high[0] = high[i] > high[0] ? high[i] : high[0];
+}
+
+/* The smallest and the largest of n numbers, none negative; infinity and 0 for n = 0. They compare as
+ * their bits do, which vectors can do in any order. */
+DPQ_VECTORIZED static void
+extremes(size_t n, const double *x, double *smallest, double *largest)
+{
+    int64_t low = INT64_C(0x7FF0000000000000), high = 0; /* infinity and 0 */
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t bits;
+
+        memcpy(&bits, x + i, sizeof bits);
+        low = bits < low ? bits : low;
+        high = bits > high ? bits : high;
     }
-    *smallest = low[0];
-    *largest = high[0];
+    memcpy(smallest, &low, sizeof low);
+    memcpy(largest, &high, sizeof high);
 }
 
 dpq_status
@@ -180,11 +323,12 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
 {
     size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0;
     double *a = A + p->start[j], *h = H + p->start[j];
-    double smallest, largest;
+    double narrowest, widest, smallest, largest;
     int scaling;
 
     /* Scale so that the largest factor is about one: widths, and what the last row ended with. */
-    (void)frexp(level[j].widest, &scaling);
+    extremes(n, p->width + lo, &narrowest, &widest);
+    (void)frexp(widest, &scaling);
     exponent[j] = 0;
     if (j > 0) {
         int last;
@@ -206,16 +350,13 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     }
     level[j].gain = ldexp(1.0, -scaling);
     exponent[j] += scaling;
-    scale(n - unreached, a + unreached, p->width + lo + unreached, level[j].gain, &smallest,
-          &largest);
+    scale(n, a, p->width + lo, level[j].gain);
+    extremes(n - unreached, a + unreached, &smallest, &largest);
     copies_float(p, decay, level, j, shared, A, H, work);
-    for (size_t i = 0; i < shared; i++) {
-        largest = h[i] > largest ? h[i] : largest;
-    }
     for (size_t i = shared; i < n; i++) {
         h[i] = a[i];
     }
-    level[j].largest = largest;
+    extremes(n, h, &narrowest, &level[j].largest);
     return smallest < SMALLEST || h[0] < SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
 }
 
@@ -233,7 +374,7 @@ dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
                const double *H, const int64_t *exponent, double *log_total)
 {
     size_t m = p->levels - 1, lo = p->lo[m];
-    double below = exp(-p->rate * p->part[m]), above = level[m].up, sum = 0.0;
+    double below = level[m].down, above = level[m].up, sum = 0.0;
 
     for (size_t t = lo; t < p->hi[m]; t++) {
         int64_t d = p->rank[t] - p->whole[m];

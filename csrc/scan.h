@@ -54,9 +54,11 @@ typedef struct {
     int64_t reach;  /* ceil(n_j): u <= v exactly for r_s <= r_t - reach */
     double slack;   /* ceil(n_j) - n_j, in [0, 1] */
     double stay;    /* exp(-2c n_j): from level j - 1 to j at one rank above the target */
-    double up;      /* exp(-2c (1 - part[j])): from Q_j to the next rank above */
+    double down;    /* exp(-2c part[j]): from Q_j to the next rank below, */
+    double up;      /* exp(-2c (1 - part[j])): above */
+    double past;    /* exp(-2c slack): v - u where r_t - r_s = reach */
+    double ahead;   /* exp(-2c (1 - slack)): u - v where r_t - r_s = reach - 1 */
     double share;   /* 1 / (j + 1) */
-    double widest;  /* largest width that any level uses */
     double gain;    /* power of two by which a row is scaled (float64 rows) */
     double largest; /* largest entry of row h_j (float64 rows) */
 } dpq_scan_level;
@@ -72,7 +74,8 @@ typedef struct {
 void
 dpq_scan_targets(size_t m, const double *q, int64_t n, int64_t *whole, double *part);
 
-/* Fill the table of decays and the levels' constants.
+/* Fill the table of decays and the levels' constants. Both depend on the rate, the targets and how far
+ * apart the first and the last rank are, not on widths.
  *
  *   decay        OUT
  *   level        OUT, length m

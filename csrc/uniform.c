@@ -61,6 +61,9 @@ dpq_uniform_fine(bitgen_t *rng)
     int exponent;
     double mantissa = next_uniform(rng, &exponent);
 
+    if (exponent < 64) { /* almost always: without a library call */
+        return mantissa / (double)((uint64_t)1 << exponent);
+    }
     return exponent < 1021 ? ldexp(mantissa, -exponent) : 0.0;
 }
 
@@ -73,12 +76,14 @@ dpq_uniform_unit(bitgen_t *rng)
 uint64_t
 dpq_uniform_below(uint64_t n, bitgen_t *rng)
 {
-    uint64_t mask, drawn;
+    uint64_t mask = n - 1, drawn;
 
     if (n == 1) {
         return 0;
     }
-    mask = UINT64_MAX >> leading_zeros(n - 1);
+    for (int shift = 1; shift < 64; shift *= 2) { /* all bits below the leading one */
+        mask |= mask >> shift;
+    }
     do {
         drawn = next_word(rng) & mask;
     } while (drawn >= n);

@@ -157,6 +157,41 @@ def test_race_law_matches_weights():
     assert stats.chisquare(counts[live], expected).pvalue > SMALLEST_P
 
 
+@pytest.mark.parametrize("size", [2, 5, 32, 33, 100])
+def test_plain_race_law_matches_weights(size):
+    rng = np.random.default_rng(size)
+    weights = np.exp(-3.0 * rng.random(size)) * 2.0**-300
+    weights[1::3] *= 2.0**-10  # small ones, which are drawn apart
+    weights[4::7] = 0.0
+    counts = np.bincount([race.draw_plain(weights, rng) for _ in range(50_000)], minlength=size)
+    expected = weights / weights.sum() * counts.sum()
+    rare = expected < 5.0
+    cells = [np.append(x[~rare], x[rare].sum()) for x in (counts, expected)]
+    drawn = cells[1] > 0.0
+    assert (counts[weights == 0.0] == 0).all()
+    assert stats.chisquare(cells[0][drawn], cells[1][drawn]).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_plain_race_draws_1e_minus_200_wherever_it_stands(place):
+    weights = np.ones(4)
+    weights[place] = 3.0 * 2.0**-664  # one uniform: V < 2^-664
+    assert race.draw_plain(weights, scripted([0] * 10 + [1 << 38, 0])) == place  # V = 2^-666
+    assert race.draw_plain(weights, scripted([0] * 10 + [1 << 40, 0])) == (place == 0)  # 2^-664
+
+
+def test_plain_race_draws_among_the_small_ones():
+    weights = np.array(
+        [2.0**-12, 1.0, 2.0**-11, 0.0, 2.0**-12]
+    )  # the small ones: 2^-10 of 1 + 2^-10
+    # V below: first 0 and 1 (where 1 does not count) against 2, 3 and 4, then 2 against 3 and 4
+    below = 1 << 53
+    assert race.draw_plain(weights, scripted([below, 1 << 61, 0])) == 0
+    assert race.draw_plain(weights, scripted([below, 1 << 63, 1 << 63])) == 2
+    assert race.draw_plain(weights, scripted([below, 1 << 63, 1 << 61])) == 4
+    assert race.draw_plain(weights, scripted([1 << 62])) == 1
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_race_rejects_nan_and_infinity(bad):
     with pytest.raises(ValueError, match=r"log-weights must be finite or -inf, got NaN or \+inf"):
@@ -383,6 +418,34 @@ def test_scan_wide_rows_equal_float_rows(seed, m, rate, on_lattice):
     narrow.forward()
     wide.forward_wide()
     assert wide.exponent is None
+    assert wide.log_total == pytest.approx(narrow.log_total, abs=1e-10)
+    for (a, h), (wide_a, wide_h) in zip(log_rows(narrow), log_rows(wide), strict=True):
+        np.testing.assert_allclose(h, wide_h, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(a, wide_a, rtol=0, atol=1e-10)
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 600),
+    st.integers(1, 6),
+    st.floats(1e-6, 2.0),
+    st.booleans(),
+)
+def test_scan_sums_of_consecutive_ranks_equal_wide_rows(seed, size, m, rate, windows):
+    """Short rows have sums of their own; so have those around one gap, and long ones."""
+    rng = np.random.default_rng(seed)
+    rank = np.arange(size) + int(rng.integers(0, 50))
+    rank[int(rng.integers(0, 3 * size)) :] += 1
+    width = rng.integers(1, 1000, size)
+    q = np.unique(rng.random(m))
+    lo = hi = None
+    if windows:
+        lo = np.sort(rng.integers(0, size, q.size))
+        hi = np.maximum.accumulate(rng.integers(lo + 1, size + 1))
+    n = int(rank[-1]) + int(rng.integers(0, 50))
+    narrow, wide = (problem(rank, width, q, n, rate, lo=lo, hi=hi) for _ in range(2))
+    narrow.forward()
+    wide.forward_wide()
     assert wide.log_total == pytest.approx(narrow.log_total, abs=1e-10)
     for (a, h), (wide_a, wide_h) in zip(log_rows(narrow), log_rows(wide), strict=True):
         np.testing.assert_allclose(h, wide_h, rtol=0, atol=1e-10)

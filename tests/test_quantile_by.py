@@ -169,7 +169,7 @@ def test_releases_leave_out_of_range_groups_to_the_caller_with_their_dither():
     assert releases.run(start, value, 2, 3, answers, rng) == (3, None)
 
     lattice = lattice_of(1_000, 4)
-    releases = kernel.Releases(np.array([0.3, 0.7]), 2_000.0, (0.0, 999.0), lattice)
+    releases = kernel.Releases(np.array([0.3, 0.7]), 5_000.0, (0.0, 999.0), lattice)
     points = np.empty((1, 2), dtype=np.int64)
     at, dithered = releases.run(np.array([0, 3]), np.array([7.0, 3, 3]), 0, 1, points, rng)
     assert at == 0

@@ -20,6 +20,7 @@ cdef extern from "uniform.h" nogil:
 
 cdef extern from "race.h" nogil:
     dpq_status dpq_race_draw(size_t n, const double *log_weight, bitgen_t *rng, size_t *drawn)
+    size_t dpq_race_draw_plain(size_t n, const double *weight, bitgen_t *rng)
 
 cdef extern from "noise.h" nogil:
     int DPQ_NOISE_BITS

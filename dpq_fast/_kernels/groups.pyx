@@ -166,7 +166,7 @@ cdef class Releases:
         Returns (stop, None), or where float64 will not do (group, its sorted points).
         """
         cdef:
-            size_t m = self.law.levels, n = 0, g, room
+            size_t m = self.law.levels, n = 0, g, room, race
             size_t decay_size = (sizeof(dpq_decay) + 7) // 8
             size_t level_size = (sizeof(dpq_scan_level) + 7) // 8
             int64_t *out = integers(answers)
@@ -183,9 +183,10 @@ cdef class Releases:
         for g in range(next, stop):
             n = max(n, <size_t>(start[g + 1] - start[g]))
         room = dpq_groups_room(n) + 1
+        race = n + (n + 1) // DPQ_PATH_BLOCK + m + 3
         counted = np.empty(2 * room + 2 * (n + 1) + 2 * m, dtype=np.int64)
-        weighed = np.empty(3 * (n + 1) + 2 * m * (n + 1) + (n + 1 + DPQ_PATH_BLOCK + m + 2) + m
-                           + decay_size + m * level_size)
+        weighed = np.empty(3 * (n + 1) + 2 * m * (n + 1) + race + m + decay_size
+                           + m * level_size)
         indexed = np.empty(4 * m, dtype=np.uintp)
         integer, real, index = integers(counted), doubles(weighed), places(indexed)
         work.point = integer
@@ -200,7 +201,7 @@ cdef class Releases:
         work.A = work.edge + n + 1
         work.H = work.A + m * (n + 1)
         work.race = work.H + m * (n + 1)
-        work.part = work.race + n + 1 + DPQ_PATH_BLOCK + m + 2
+        work.part = work.race + race
         work.decay = <dpq_decay *>(work.part + m)
         work.level = <dpq_scan_level *>(work.part + m + decay_size)
         work.lo = index

@@ -24,7 +24,7 @@ def draw(Scan scan not None, double log_escape, size_t size, rng not None):
     cdef:
         ndarray paths = np.empty((size, scan.problem.levels), dtype=np.uintp)
         size_t *path = places(paths)
-        size_t room = scan.longest // DPQ_PATH_BLOCK + DPQ_PATH_BLOCK + scan.problem.levels + 2
+        size_t room = scan.longest + scan.longest // DPQ_PATH_BLOCK + scan.problem.levels + 2
         ndarray workspace = np.empty(room)
         double *work = doubles(workspace)
         size_t escaped
