@@ -13,6 +13,7 @@ KERNELS = {
     "intervals": ["intervals"],
     "histogram": ["histogram"],
     "uniform": ["uniform"],
+    "halting": ["halting", "uniform"],
     "race": ["race", "uniform"],
     "scan": ["scan"],
     "select": ["select"],

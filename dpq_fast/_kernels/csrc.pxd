@@ -213,3 +213,17 @@ cdef extern from "groups.h" nogil:
     dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
                                   const double *value, const dpq_groups_work *work,
                                   bitgen_t *rng, size_t *next, int64_t *point, double *number)
+
+cdef extern from "halting.h" nogil:
+    ctypedef enum dpq_halting_noise:
+        DPQ_HALTING_EXPONENTIAL
+        DPQ_HALTING_LAPLACE
+        DPQ_HALTING_GUMBEL
+
+    ctypedef struct dpq_halting:
+        pass
+
+    void dpq_halting_start(dpq_halting_noise noise, double rate1, double rate2, bitgen_t *rng,
+                           dpq_halting *state)
+    bint dpq_halting_advance(dpq_halting *state, size_t runs, const double *value,
+                             const int64_t *length, bitgen_t *rng, int64_t *step)

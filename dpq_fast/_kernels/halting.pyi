@@ -1,0 +1,21 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Halting:
+    def __init__(
+        self, noise: str, rate1: float, rate2: float, rng: np.random.Generator
+    ) -> None: ...
+    def advance(
+        self, value: NDArray[np.float64], length: NDArray[np.int64] | None = None
+    ) -> int: ...
+    def halts_at(self, value: float) -> bool: ...
+
+def draw(
+    noise: str,
+    rate1: float,
+    rate2: float,
+    value: NDArray[np.float64],
+    length: NDArray[np.int64],
+    size: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]: ...
