@@ -52,6 +52,7 @@ from dpq_fast._checks import (
     check_nonnegative,
     check_rho,
 )
+from dpq_fast.halting import NOISES
 from dpq_fast.levels import Levels
 
 # Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
@@ -278,6 +279,114 @@ def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> flo
     if rho is None:
         return check_epsilon(epsilon) / m
     return math.sqrt(8.0 * check_rho(rho) / m)
+
+
+# --- AboveThreshold -------------------------------------------------------------------------------
+
+
+def above_threshold_rates(
+    epsilon1: float, epsilon2: float, sensitivity: float = 1.0, noise: str = "exponential"
+) -> tuple[float, float]:
+    r"""Rates of the threshold's noise and of each query's, :math:`\epsilon_{1,2} / \Delta`.
+
+    Parameters
+    ----------
+    epsilon1, epsilon2 : float
+        Positive and finite.
+    sensitivity : float, default 1.0
+        How much one query can differ between neighbors.
+    noise : {"exponential", "laplace", "gumbel"}
+        Equal epsilons are required for "gumbel".
+
+    Returns
+    -------
+    (float, float)
+        [Dur23] Algorithm 1: noise of scale :math:`\Delta/\epsilon_1` and
+        :math:`\Delta/\epsilon_2`.
+    """
+    epsilon1 = check_epsilon(epsilon1, "epsilon1")
+    epsilon2 = check_epsilon(epsilon2, "epsilon2")
+    sensitivity = check_epsilon(sensitivity, "sensitivity")
+    if check_choice("noise", noise, NOISES) == "gumbel" and epsilon1 != epsilon2:
+        raise ValueError(
+            f"epsilon1 and epsilon2 must be equal for noise 'gumbel', got {epsilon1} and {epsilon2}"
+        )
+    rate1, rate2 = epsilon1 / sensitivity, epsilon2 / sensitivity
+    if not (0.0 < min(rate1, rate2) and max(rate1, rate2) < math.inf):
+        raise ValueError(
+            "epsilon1 and epsilon2 over sensitivity must be positive and finite, "
+            f"got {rate1} and {rate2}"
+        )
+    return rate1, rate2
+
+
+def above_threshold_loss(epsilon1: float, epsilon2: float, monotonic: bool = False) -> float:
+    r"""Epsilon of AboveThreshold, whatever the queries.
+
+    Parameters
+    ----------
+    epsilon1, epsilon2 : float
+        As in `above_threshold_rates`.
+    monotonic : bool, default False
+        Whether, for any two neighbors, no query is larger on the first, or none on the second.
+
+    Returns
+    -------
+    float
+        :math:`\epsilon_1 + 2 \epsilon_2`; :math:`\epsilon_1 + \epsilon_2` if monotonic, and
+        then the former is a bound on the range ([Dur23] Lemma 3.1, Corollary 3.1, Lemmas 3.2
+        and A.3).
+    """
+    epsilon1 = check_epsilon(epsilon1, "epsilon1")
+    epsilon2 = check_epsilon(epsilon2, "epsilon2")
+    return epsilon1 + (1.0 if check_flag("monotonic", monotonic) else 2.0) * epsilon2
+
+
+def one_sided_loss(
+    f_x: Any, f_x2: Any, epsilon1: float, epsilon2: float, sensitivity: float = 1.0
+) -> float:
+    r"""Bound on :math:`\ln P_x(o) - \ln P_{x'}(o)` over all outputs o of AboveThreshold.
+
+    Parameters
+    ----------
+    f_x, f_x2 : array_like of float, shape (n,)
+        The queries on x and on its neighbor x', finite. Hypothetical data: nothing here is
+        private.
+    epsilon1, epsilon2, sensitivity : float
+        As in `above_threshold_rates`: the noise.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    [Dur23] Definition A.1, with :math:`D_k = \max_{i<k} \max(0, f_i(x') - f_i(x))`:
+
+    .. math:: \max_k \frac{\epsilon_1}{\Delta} D_k
+        + \frac{\epsilon_2}{\Delta} \max(0, D_k - (f_k(x') - f_k(x)))
+
+    It holds for all three noises, "gumbel" with equal epsilons only. Of a family of queries, the
+    largest loss over all ordered pairs of neighbors is an epsilon (Corollary A.1), and the largest
+    sum of the losses of a pair and of its reverse is a bound on the range (Corollary A.2).
+
+    Differs from [Dur23]: their streams are endless. A stream of n queries has one more output, not
+    to halt at all; its loss is :math:`\epsilon_1 D_{n+1} / \Delta`, as for one query more, which
+    halts for sure.
+    """
+    rate1, rate2 = above_threshold_rates(epsilon1, epsilon2, sensitivity)
+    f_x, f_x2 = np.asarray(f_x, dtype=np.float64), np.asarray(f_x2, dtype=np.float64)
+    if f_x.ndim != 1 or f_x.shape != f_x2.shape:
+        raise ValueError(
+            f"f_x and f_x2 must be one-dimensional and of one length, got shapes {f_x.shape} "
+            f"and {f_x2.shape}"
+        )
+    rise = f_x2 - f_x
+    if not np.isfinite(rise).all():
+        raise ValueError("f_x and f_x2 must be finite, and so must their differences")
+    shift = np.maximum.accumulate(np.append(0.0, rise))  # D_k, of n + 1 queries
+    drop = np.append(np.maximum(0.0, shift[:-1] - rise), 0.0)
+    return float((rate1 * shift + rate2 * drop).max())
 
 
 # --- Optimal composition of bounded-range mechanisms ----------------------------------------------
@@ -824,11 +933,41 @@ def _quantile_by_guarantee(
     return Guarantee(epsilon, 0.0, share * epsilon * epsilon / 8.0, epsilon, neighbors, "parallel")
 
 
+def _above_threshold_guarantee(
+    *,
+    epsilon1: float,
+    epsilon2: float,
+    sensitivity: float = 1.0,
+    monotonic: bool = False,
+    noise: str = "exponential",
+    neighbors: str = "swap",
+) -> Guarantee:
+    """For monotonic queries [Dur23] Theorem 1: range epsilon1 + 2 epsilon2."""
+    above_threshold_rates(epsilon1, epsilon2, sensitivity, noise)  # its checks
+    epsilon = above_threshold_loss(epsilon1, epsilon2, monotonic)
+    if not monotonic:
+        return Guarantee(epsilon, neighbors=neighbors)
+    bounded_range = above_threshold_loss(epsilon1, epsilon2)
+    return Guarantee(epsilon, 0.0, bounded_range**2 / 8.0, bounded_range, neighbors)
+
+
+def _sparse_vector_guarantee(*, halts: int, **parameters: Any) -> Guarantee:
+    """At most `halts` calls of AboveThreshold; each starts where the last one halted."""
+    halts = check_count("halts", halts)
+    one = _above_threshold_guarantee(**parameters)
+    if halts == 1:
+        return one
+    rho = halts * one.implied_rho
+    return Guarantee(halts * one.epsilon, 0.0, rho, None, one.neighbors, "basic")
+
+
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
 _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "joint_exp": _joint_exp_guarantee,
     "ind_exp": _ind_exp_guarantee,
     "quantile_by": _quantile_by_guarantee,
+    "above_threshold": _above_threshold_guarantee,
+    "sparse_vector": _sparse_vector_guarantee,
 }
 
 
@@ -837,7 +976,7 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
 
     Parameters
     ----------
-    method : {"joint_exp", "ind_exp", "quantile_by"}
+    method : {"joint_exp", "ind_exp", "quantile_by", "above_threshold", "sparse_vector"}
         Name of the mechanism's public function.
     **parameters
         As given to that function: `q` (for "ind_exp"), exactly one of `epsilon` and `rho`,
@@ -855,6 +994,12 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
         "quantile_by": pure `epsilon` for all groups together, which is also the range;
         :math:`\rho = \epsilon^2/8`, for "swap" with private keys and `q` given as little as half
         of it. Takes `public_by`, but no `rho` and no `delta`.
+        "above_threshold": pure :math:`\epsilon_1 + 2\epsilon_2`; with `monotonic`, pure
+        :math:`\epsilon_1 + \epsilon_2`, range r = :math:`\epsilon_1 + 2\epsilon_2` and
+        :math:`\rho = r^2/8`. Takes `epsilon1`, `epsilon2`, `sensitivity`, `monotonic`, `noise`
+        and `neighbors`.
+        "sparse_vector": the same, and `halts` times as much of epsilon and of rho; a range only
+        for ``halts=1``.
 
     Raises
     ------
