@@ -57,8 +57,8 @@ dpq_halting_start(dpq_halting_noise noise, double rate1, double rate2, bitgen_t 
  *   step         OUT, number of queries passed since the start, when it halts; else untouched
  *
  * Draws     a clock where a run's hazard is below 2^-12 of what is spent, so that no step is lost
- *           in rounding; within the run that halts, one truncated exponential variate for every
- *           factor of 2^16 of its length.
+ *           in rounding; within the run that halts, one exponential variate, truncated (fewer than
+ *           two tries on average), for every factor of 2^16 of its length.
  * Returns   1 if it halts, 0 if all queries are passed.
  * Cost      O(runs) whatever the lengths; no allocation, reentrant.
  * Accuracy  given the threshold's noise, the probability of each step is right to 1e-10 relative,

@@ -1,6 +1,7 @@
 """Differentially private quantiles with exact output laws."""
 
 from dpq_fast import noise, privacy, reference
+from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
@@ -10,6 +11,8 @@ from dpq_fast.unbounded import unbounded_quantile, unbounded_quantile_law
 
 __all__ = [
     "Sample",
+    "above_threshold",
+    "above_threshold_law",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
@@ -21,6 +24,7 @@ __all__ = [
     "quantile",
     "quantile_by",
     "reference",
+    "sparse_vector",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

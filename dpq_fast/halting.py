@@ -81,7 +81,7 @@ class HaltingLaw:
     def log_probs(self, steps: Any) -> NDArray[np.float64]:
         """Log-probabilities to halt at each of `steps`, int64 of any shape.
 
-        Right to 1e-9 down to e^-700; of less likely steps it is only right that they are.
+        Right to 1e-9 down to e^-700; beyond, only that they are smaller.
         """
         steps = np.asarray(steps, dtype=np.int64)
         ends = np.cumsum(self._lengths)

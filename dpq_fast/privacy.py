@@ -1398,6 +1398,12 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
         "unbounded_quantile": the same, by one search, two, or a recursion of them
         (`unbounded_quantile_epsilons`); with one, also the range. Takes `lower`, `upper`,
         `invert` and `split`.
+        "above_threshold": pure :math:`\epsilon_1 + 2\epsilon_2`; with `monotonic`, pure
+        :math:`\epsilon_1 + \epsilon_2`, range r = :math:`\epsilon_1 + 2\epsilon_2` and
+        :math:`\rho = r^2/8`. Takes `epsilon1`, `epsilon2`, `sensitivity`, `monotonic`, `noise`
+        and `neighbors`.
+        "sparse_vector": the same, and `halts` times as much of epsilon and of rho; a range only
+        for ``halts=1``.
         "count", "sum", "mean": pure `epsilon`, the sum of their parts.
 
     Raises

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast._kernels import intervals, lattice, path, race, uniform
+from dpq_fast._kernels import halting, intervals, lattice, path, race, uniform
 from dpq_fast._kernels.scan import Scan
 
 SMALLEST_P = 1e-6
@@ -548,3 +548,124 @@ def test_points_fill_each_interval_uniformly():
     assert stats.kstest((numbers[:, 2] - 2) / 2, stats.uniform.cdf).pvalue > SMALLEST_P
     smaller = (numbers[:, 0] + 1) / 3  # the smaller of two uniforms
     assert stats.kstest(smaller, stats.beta(1, 2).cdf).pvalue > SMALLEST_P
+
+
+# --- halting
+
+
+def power(exponent):
+    """Words from which V = 2^-exponent is drawn."""
+    zeros = exponent - 1
+    rest = zeros % 64
+    return [0] * (zeros // 64) + [1 << (63 - rest)] + [0] * (rest > 11)
+
+
+def below_median(exponent):
+    """Words of the exponential variate -ln(1 - 2^-(exponent + 1))."""
+    return [0, *power(exponent)]
+
+
+def above_median(exponent):
+    """Words of the exponential variate (exponent + 1) ln 2."""
+    return [1 << 63, *power(exponent)]
+
+
+def stream(words, gaps, lengths=None, noise="exponential", rate1=1.0, rate2=1.0):
+    halted = halting.Halting(noise, rate1, rate2, scripted(words)).advance(
+        np.array(gaps, dtype=float), None if lengths is None else np.array(lengths, dtype=np.int64)
+    )
+    return halted
+
+
+NEAR = below_median(1)  # exponential noise -ln(3/4) = 0.288 on the threshold
+
+
+def test_halting_draws_events_of_1e_minus_20_and_less():
+    # to halt at -46: hazard exp(-46.288) = 2^-66.8 = 7.8e-21, the clock is 2^-68 or 2^-66
+    assert stream(NEAR + below_median(67), [-46.0]) == 0
+    assert stream(NEAR + below_median(65), [-46.0]) == -1
+    # to pass 40 queries at 0: hazard 40 ln 4 = 80 ln 2, the clock is 81 or 79 ln 2
+    assert stream(NEAR + above_median(80), [0.0], [40]) == -1
+    assert stream(NEAR + above_median(78) + above_median(1) * 9, [0.0], [40]) >= 0
+    # the threshold's noise in its tail: 1001 ln 2 = 693.8, e^-693.8 = 1e-301
+    assert stream(above_median(1000) + above_median(3), [693.0]) == -1
+    assert stream(above_median(999) + above_median(1000), [693.5]) == 0
+    # and near 0: it is 2^-1000, so to pass 0 the clock must be beyond 1000 ln 2
+    assert stream(below_median(999) + above_median(1000), [0.0]) == -1
+    assert stream(below_median(999) + above_median(998), [0.0]) == 0
+
+
+@pytest.mark.parametrize(("noise", "sign"), [("laplace", [0]), ("gumbel", [])])
+def test_halting_draws_events_of_1e_minus_20_of_other_noises(noise, sign):
+    # Laplace: noise 0.288; at -46 hazard exp(-46.288)/2 = 3.9e-21 = 2^-67.8
+    # Gumbel: noise -ln(0.288) = 1.246; at -46 hazard 0.288 exp(-46) = 3.0e-21 = 2^-68.2
+    rare = {"laplace": 68, "gumbel": 68}[noise]
+    assert stream(NEAR + sign + below_median(rare), [-46.0], noise=noise) == 0
+    assert stream(NEAR + sign + below_median(rare - 2), [-46.0], noise=noise) == -1
+    # far above the threshold: hazard ln 2 + 700 - 0.288, and 0.288 e^6 = 116
+    gap, passes = {"laplace": (700.0, 1010), "gumbel": (6.0, 168)}[noise]
+    assert stream(NEAR + sign + above_median(passes), [gap], noise=noise) == -1
+    assert stream(NEAR + sign + above_median(passes - 3), [gap], noise=noise) == 0
+
+
+def test_halting_keeps_rare_steps_after_likely_ones():
+    # 0 is passed with a clock of 3 ln 2 > ln 4; at -60 the hazard is exp(-60.288) = 2^-87.0
+    words = NEAR + above_median(2)
+    assert stream(words + below_median(88), [0.0, -60.0]) == 1
+    assert stream(words + below_median(85), [0.0, -60.0]) == -1
+
+
+def test_halting_passes_queries_that_cannot_halt_without_a_draw():
+    gaps = [-np.inf, np.nan, -1e300, -800.0, 1e300]
+    assert stream(NEAR + below_median(3), gaps, [2**53, 2**53, 5, 7, 1]) == 2**54 + 12
+    assert stream(NEAR + below_median(3), [1.0, np.inf], [0, 1]) == 0
+    assert stream(NEAR + below_median(3), [-1e300], [2**53]) == -1
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace", "gumbel"])
+@pytest.mark.parametrize("gap", [-20.0, -34.0])
+def test_halting_inside_long_runs_follows_the_law(noise, gap):
+    size, n = 40_000, 2**53
+    drawn = halting.draw(
+        noise, 1.0, 1.0, np.array([gap]), np.array([n]), size, np.random.default_rng(10)
+    )
+    drawn = drawn[drawn >= 0]
+    # P[not halted by k], in terms of k times the hazard at noise 0: 1/(1 + w) for Gumbel,
+    # int_0^1 e^(-w v) dv for exponential
+    if noise != "laplace":
+        w = (drawn + 0.5) * math.exp(gap)
+        rest = n * math.exp(gap)
+
+        def passed(w):
+            return 1.0 / (1.0 + w) if noise == "gumbel" else -np.expm1(-w) / w
+
+        uniform_again = (1.0 - passed(w)) / (1.0 - passed(rest))
+        assert stats.kstest(uniform_again, stats.uniform.cdf).pvalue > SMALLEST_P
+    # every step of a run is reached: the low bits of late ones are uniform
+    late = drawn[drawn > 2**26]
+    assert late.size > 10 * 64
+    assert stats.chisquare(np.bincount(late % 64, minlength=64)).pvalue > SMALLEST_P
+
+
+@given(
+    st.lists(st.floats(-30, 3) | st.sampled_from([-np.inf, np.nan]), max_size=30),
+    st.sampled_from(["exponential", "laplace", "gumbel"]),
+    st.integers(0, 2**32),
+)
+def test_halting_one_query_at_a_time_draws_the_same(gaps, noise, seed):
+    gaps = np.array(gaps, dtype=float)
+    together = halting.Halting(noise, 1.0, 1.0, np.random.default_rng(seed)).advance(gaps)
+    one_by_one = halting.Halting(noise, 1.0, 1.0, np.random.default_rng(seed))
+    first = next((k for k, gap in enumerate(gaps) if one_by_one.halts_at(gap)), -1)
+    in_runs = halting.draw(
+        noise, 1.0, 1.0, gaps, np.ones(gaps.size, dtype=np.int64), 1, np.random.default_rng(seed)
+    )
+    assert together == first == in_runs[0]
+
+
+def test_halting_rejects_lengths_that_do_not_fit():
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="there must be one length for each value"):
+        halting.Halting("laplace", 1.0, 1.0, rng).advance(np.zeros(2), np.ones(1, dtype=np.int64))
+    with pytest.raises(ValueError, match="there must be one length for each value"):
+        halting.draw("laplace", 1.0, 1.0, np.zeros(2), np.ones(3, dtype=np.int64), 1, rng)

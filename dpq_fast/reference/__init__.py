@@ -6,18 +6,22 @@ checks the other. Meant for a few hundred records and a handful of levels.
 """
 
 from dpq_fast.reference import noise
+from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.quantile_by import quantile_by
 from dpq_fast.reference.unbounded import unbounded_quantile, unbounded_quantile_law
 
 __all__ = [
+    "above_threshold",
+    "above_threshold_law",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
     "joint_exp_law",
     "noise",
     "quantile_by",
+    "sparse_vector",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]
