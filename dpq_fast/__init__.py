@@ -1,6 +1,7 @@
 """Differentially private quantiles with exact output laws."""
 
 from dpq_fast import privacy, reference
+from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
@@ -9,6 +10,8 @@ from dpq_fast.sample import Sample
 
 __all__ = [
     "Sample",
+    "approx_quantiles",
+    "approx_quantiles_law",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.levels import Levels, splits
+from dpq_fast.levels import Levels, Split, splits
 from dpq_fast.order import Order
-from dpq_fast.parts import Cut, Part, Windows
-from dpq_fast.path_law import PathLaw
+from dpq_fast.parts import Cut, Part, ends
+from dpq_fast.path_law import PathLaw, first_windows, prepare
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
 
 BASES = ("ind_exp",)
+# How far the target of a part may drift from that of the whole sample, by the errors of the
+# outputs around it, before its window takes a pass of its own: in units of 1 / rate.
+DRIFT = 4.0
 
 
 class ApproxQuantilesLaw:
@@ -34,18 +37,28 @@ class ApproxQuantilesLaw:
         self._sample = sample
         self._levels = levels
         self._steps = splits(levels.values)
-        self._rates = rates.tolist()
+        self._order = order
+        # A path of one level counts its rank twice, to it and from it: half the rate.
+        self._half = (rates / 2.0).tolist()
         self._window = window  # for tests, as in `PathLaw`
-        self._windows = Windows(order, levels.values[[step.middle for step in self._steps]], rates)
+        middles = levels.values[[step.middle for step in self._steps]]
+        guess = first_windows(order, middles, rates / 2.0)
+        drift = [math.ceil(min(DRIFT / rate, order.n)) for rate in rates.tolist()]
+        prepare(order, middles, guess + drift)
+        self._guess = guess.tolist()
 
     def _step(self, k: int, below: Cut, above: Cut) -> PathLaw:
         """The law of the middle level of one part."""
-        # A path of one level counts its rank twice, to it and from it: half the rate.
+        part = Part(self._order, below, above)
+        # Around a target as many records are to be expected as in the whole sample, but less
+        # room for other outputs: the certificate asks for a smaller window.
+        spared = math.log(self._order.extent / part.extent) / (2.0 * self._half[k])
         return PathLaw(
-            Part(self._windows, below, above),
+            part,
             np.array([self._steps[k].local]),
-            self._rates[k] / 2.0,
+            self._half[k],
             window=self._window,
+            guess=int(max(self._guess[k] - spared, 0.0)),
         )
 
     def log_prob(self, o: Any) -> float:
@@ -76,8 +89,8 @@ class ApproxQuantilesLaw:
         points = None if outputs is None else self._sample.locate(outputs)
         if points is None or (points[1:] < points[:-1]).any():
             return -math.inf
-        low, high = self._windows.ends()
-        order = self._windows.order
+        order = self._order
+        low, high = ends(order)
         cuts = [low, *(Cut(point, order.rank_of(point)) for point in points.tolist()), high]
         total = 0.0
         for k, step in enumerate(self._steps):
@@ -119,23 +132,20 @@ class ApproxQuantilesLaw:
             points, ranks = self._step(k, below, above).draw_ranked(rng, 1)
             return Cut(points.item(), below.rank + ranks.item())
 
-        cuts = recurse([step[1:4] for step in self._steps], *self._windows.ends(), release)
+        cuts = recurse(self._steps, *ends(self._order), release)
         return np.array([cut.point for cut in cuts])
 
 
 def recurse(
-    steps: Sequence[tuple[int, int, int]],
-    low: Cut,
-    high: Cut,
-    release: Callable[[int, Cut, Cut], Cut],
+    steps: list[Split], low: Cut, high: Cut, release: Callable[[int, Cut, Cut], Cut]
 ) -> list[Cut]:
-    """The cuts of all levels, by the steps of `levels.splits`, given as (lower, middle, upper).
+    """The cuts of all levels.
 
     ``release(k, below, above)`` makes step k: it cuts the part between two cuts made before.
     """
-    cuts = [low] * (len(steps) + 1) + [high]  # level j has cuts[j + 1]
-    for k, (lower, middle, upper) in enumerate(steps):
-        cuts[middle + 1] = release(k, cuts[lower], cuts[upper + 1])
+    cuts = [low] * (len(steps) + 1) + [high]  # cuts[j + 1] for level j
+    for k, step in enumerate(steps):
+        cuts[step.middle + 1] = release(k, cuts[step.lower], cuts[step.upper + 1])
     return cuts[1:-1]
 
 
@@ -222,9 +232,8 @@ def approx_quantiles(
     depth: under "add-remove" one step of each depth changes, with
     :math:`c = \epsilon / (2 L \max(\hat q, 1 - \hat q))`; under "swap" a step whose record is
     replaced, or two where a record moves from a part to another, and c is about
-    :math:`\epsilon / 2 L` (`privacy.approx_quantiles_scales`). Differs from [1]_ there, and in the
-    targets, which would have to be fixed under "swap". Weights are right to 1e-10 relative, none
-    is rounded to zero. Not covered: running time and memory.
+    :math:`\epsilon / 2 L` (`privacy.approx_quantiles_scales`). Weights are right to 1e-10
+    relative, none is rounded to zero. Not covered: running time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(W) per level for windows of W
     ranks, W about (44 + ln n) L / epsilon. Rarely another pass, where an output falls far from its

@@ -257,7 +257,7 @@ class RunsOrder(Order):
 def joined(
     start: NDArray[np.int64], stop: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Windows start[s], ..., stop[s] - 1, at least one, in ascending order; those that touch as one."""
+    """Windows start[s], ..., stop[s] - 1 in ascending order, those that touch as one; not none."""
     ascending = np.argsort(start, kind="stable")
     start, stop = start[ascending], np.maximum.accumulate(stop[ascending])
     apart = np.flatnonzero(start[1:] > stop[:-1]) + 1

@@ -54,6 +54,8 @@ class PathLaw:
         Computes a `Scan`'s rows: ``Scan.forward``, or the FFT's way.
     window : int, optional
         W, for tests; by default as wide as the certificate asks.
+    guess : int, optional
+        The first W to try; by default `first_window`.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class PathLaw:
         rate: float,
         forward: Forward = Scan.forward,
         window: int | None = None,
+        guess: int | None = None,
     ) -> None:
         self._order = order
         self._q = q
@@ -78,7 +81,7 @@ class PathLaw:
         if window is not None:
             self._run(window)
         else:
-            window = first_window(order, q, rate)
+            window = first_window(order, q, rate) if guess is None else guess
             while True:
                 self._run(window)
                 needed = self._needed_window() if self._scan else 2 * window + 1
@@ -179,9 +182,7 @@ class PathLaw:
         """`size` draws: (fine) lattice points or numbers, shape (size, m), ascending in m."""
         return self.draw_ranked(rng, size)[0]
 
-    def draw_ranked(
-        self, rng: np.random.Generator, size: int
-    ) -> tuple[NDArray, NDArray[np.int64]]:
+    def draw_ranked(self, rng: np.random.Generator, size: int) -> tuple[NDArray, NDArray[np.int64]]:
         """`draw`, and how many records are below each of the points."""
         if self._scan is None:
             paths = np.full((size, self._q.size), self._intervals.rank.size, dtype=np.uintp)
@@ -288,23 +289,31 @@ def _window_for(order: Order, rate: float, log_excess: float) -> int:
     return math.ceil(min((CERTIFICATE + log_excess) / (2.0 * rate), order.n + 1.0))
 
 
-def windows_around(
-    order: Order, q: NDArray[np.float64], rates: NDArray[np.float64], margin: int = 0
+def first_windows(
+    order: Order, q: NDArray[np.float64], rates: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Guesses at W for laws of single levels."""
+    return np.array(
+        [first_window(order, q[j : j + 1], rate) for j, rate in enumerate(rates.tolist())]
+    )
+
+
+def ranks_around(
+    n: int, q: NDArray[np.float64], window: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ranks that laws of single levels will ask for: level j those from first[j] to stop[j] - 1."""
-    first, stop = [], []
-    for level, rate in zip(q[:, None], rates.tolist(), strict=True):
-        window = first_window(order, level, rate) + margin
-        ends = intervals_kernel.windows(level, order.n, window)
-        first.append(int(ends[0][0]))
-        stop.append(int(ends[1][0]) + 1)
-    return np.array(first), np.array(stop)
+    """First rank, and number of ranks, that laws of single levels ask for."""
+    segments = [
+        intervals_kernel.windows(q[j : j + 1], n, width)[2:]
+        for j, width in enumerate(window.tolist())
+    ]
+    first, count = np.array(segments)[:, :, 0].T
+    return first, count
 
 
-def prepare(order: SelectedOrder, q: NDArray[np.float64], rates: NDArray[np.float64]) -> None:
-    """Collect the windows that laws of single levels will ask for: all in one pass."""
-    first, stop = windows_around(order, q, rates)
-    order.prepare(first, stop - first)
+def prepare(order: Order, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
+    """Collect windows of laws of single levels ahead, all in one pass, where it takes a pass."""
+    if isinstance(order, SelectedOrder):
+        order.prepare(*ranks_around(order.n, q, window))
 
 
 def _log_add(a: float, b: float) -> float:
