@@ -41,11 +41,11 @@ class ApproxQuantilesLaw:
         # A path of one level counts its rank twice, to it and from it: half the rate.
         self._half = (rates / 2.0).tolist()
         self._window = window  # for tests, as in `PathLaw`
+        self._locals = np.array([[step.local] for step in self._steps])
         middles = levels.values[[step.middle for step in self._steps]]
-        guess = first_windows(order, middles, rates / 2.0)
+        self._guess = first_windows(order, middles, rates / 2.0).tolist()
         drift = [math.ceil(min(DRIFT / rate, order.n)) for rate in rates.tolist()]
-        prepare(order, middles, guess + drift)
-        self._guess = guess.tolist()
+        prepare(order, middles, np.add(self._guess, drift))
 
     def _step(self, k: int, below: Cut, above: Cut) -> PathLaw:
         """The law of the middle level of one part."""
@@ -55,7 +55,7 @@ class ApproxQuantilesLaw:
         spared = math.log(self._order.extent / part.extent) / (2.0 * self._half[k])
         return PathLaw(
             part,
-            np.array([self._steps[k].local]),
+            self._locals[k],
             self._half[k],
             window=self._window,
             guess=int(max(self._guess[k] - spared, 0.0)),
