@@ -236,8 +236,8 @@ def approx_quantiles(
     relative, none is rounded to zero. Not covered: running time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(W) per level for windows of W
-    ranks, W about (44 + ln n) L / epsilon. Rarely another pass, where an output falls far from its
-    level.
+    ranks, W about 4 (44 + ln n) L / epsilon. Rarely another pass, where an output falls far from
+    its level.
 
     References
     ----------
@@ -256,7 +256,6 @@ def approx_quantiles(
     """
     levels = Levels(q)
     generator = default_rng(rng)
-    _checks.check_choice("base", base, BASES)
     with privacy.charged(
         accountant,
         "approx_quantiles",

@@ -254,16 +254,6 @@ class RunsOrder(Order):
         return start, self._points(start, int(self._ends[run]))
 
 
-def joined(
-    start: NDArray[np.int64], stop: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Windows start[s], ..., stop[s] - 1 in ascending order, those that touch as one; not none."""
-    ascending = np.argsort(start, kind="stable")
-    start, stop = start[ascending], np.maximum.accumulate(stop[ascending])
-    apart = np.flatnonzero(start[1:] > stop[:-1]) + 1
-    return start[np.append(0, apart)], stop[np.append(apart - 1, stop.size - 1)]
-
-
 def dithered(
     values: NDArray[np.int64],
     counts: NDArray[np.int64],

@@ -16,7 +16,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.chunks import Chunks
 from dpq_fast.lattice import Lattice
-from dpq_fast.order import Dither, Intervals, Order, fine_points, joined
+from dpq_fast.order import Dither, Intervals, Order, fine_points
 
 # Buckets of the first pass: their counts stay in a core's first cache.
 BUCKETS = 2**12
@@ -355,11 +355,17 @@ class SelectedOrder(Order):
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
+        ascending = np.argsort(first, kind="stable")
+        first, count = first[ascending], count[ascending]
         start = np.maximum(first - 1, 0)
         stop = np.minimum(first + count, self.n)
         some = start < stop
-        if some.any():
-            self._held = self._hold(*joined(start[some], stop[some]))
+        if some.any():  # one window after another, those that touch as one
+            starts, stops = start[some], np.maximum.accumulate(stop[some])
+            apart = np.flatnonzero(starts[1:] > stops[:-1]) + 1
+            begin = np.concatenate(([0], apart))
+            end = np.concatenate((apart, [starts.size])) - 1
+            self._held = self._hold(starts[begin], stops[end])
 
     def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> _Held:
         """Collect the records at some places."""
