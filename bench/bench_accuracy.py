@@ -56,6 +56,14 @@ def ind_exp(bounds: tuple[float, float], resolution: float | None = None) -> Rel
     )
 
 
+def approx_quantiles(
+    bounds: tuple[float, float], resolution: float | None = None, neighbors: str = "swap"
+) -> Release:
+    return lambda x, q, rng: dpq.approx_quantiles(
+        x, q, epsilon=EPSILON, bounds=bounds, resolution=resolution, neighbors=neighbors, rng=rng
+    )
+
+
 def published_joint_exp(bounds: tuple[float, float]) -> Release:
     return lambda x, q, rng: published.joint_exp(np.sort(x), q, EPSILON, bounds, rng)
 
@@ -91,6 +99,10 @@ class RealColumns:
         column = REAL[name]
         return mean_rank_error(self.draw, ind_exp(column.bounds, column.resolution), m)[0]
 
+    def track_approx_quantiles(self, name: str, m: int) -> float:
+        column = REAL[name]
+        return mean_rank_error(self.draw, approx_quantiles(column.bounds, column.resolution), m)[0]
+
     def track_published(self, name: str, m: int) -> float:
         return mean_rank_error(self.draw, published_joint_exp(REAL[name].bounds), m)[0]
 
@@ -108,6 +120,9 @@ class Gaussian:
 
     def track_ind_exp(self, m: int) -> float:
         return mean_rank_error(gaussian_sample, ind_exp(BOUNDS), m)[0]
+
+    def track_approx_quantiles(self, m: int) -> float:
+        return mean_rank_error(gaussian_sample, approx_quantiles(BOUNDS), m)[0]
 
     def track_published(self, m: int) -> float:
         return mean_rank_error(gaussian_sample, published_joint_exp(BOUNDS), m)[0]

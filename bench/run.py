@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_accuracy as accuracy
+import bench_approx_quantiles as aq
 import bench_selection as select
 import matplotlib
 import numpy as np
@@ -48,6 +49,8 @@ COLUMN_FIGURES = {
 }
 # Missed points on N(0, 5) of the authors' JointExp and AppIndExp, by m.
 GAUSSIAN_FIGURES = {1: (2.0, 2.0), 5: (3.9, 8.0), 9: (6.1, 13.8), 29: (10.4, 26.9)}
+# The same of the authors' recursive quantiles.
+RECURSIVE_FIGURES = {1: 2.2, 5: 10.7, 9: 11.9, 29: 20.4}
 
 
 class Report:
@@ -424,6 +427,52 @@ def gaussian_errors(report: Report) -> None:
     report.print(table)
 
 
+def recursive(report: Report) -> None:
+    """Recursive quantiles: the mechanism next to the selection alone, and what it misses."""
+    n = MEGA
+    x = gaussian(n)
+    x_sorted = np.sort(x)
+    for m in (30, 100):
+        timings = report.times(
+            "recursive",
+            f"Recursive quantiles: n = {n:,}, m = {m}: N(0, 5) in ±100, ε = 1",
+            n,
+            {
+                "windows collected": aq.selection(x, m),
+                "approx_quantiles, unsorted": aq.release(x, m),
+                "approx_quantiles, sorted": aq.release(x_sorted, m, assume_sorted=True),
+                "joint_exp, unsorted": release(x, m),
+                "np.quantile, unsorted": lambda m=m: np.quantile(x, levels(m)),
+            },
+            {"approx_quantiles, unsorted": "1.5 ×"},
+        )
+        ratio = timings["np.quantile, unsorted"].over(timings["approx_quantiles, unsorted"])
+        report.console.print(f"np.quantile / approx_quantiles: {ratio:.2f}\n")
+    table = report.table(
+        f"Mean rank error, N(0, 5) in ±100, n = {accuracy.N:,}, ε = 1, {report.draws} draws",
+        "m",
+        "approx_quantiles",
+        "add-remove",
+        "published",
+        "joint_exp",
+        "ind_exp, δ = 1e-6",
+        caption="± standard error; swap but for the second column. Published: missed points.",
+    )
+    for m, bar in RECURSIVE_FIGURES.items():
+        rows = [
+            accuracy.mean_rank_error(accuracy.gaussian_sample, side, m, report.draws)
+            for side in (
+                accuracy.approx_quantiles(BOUNDS),
+                accuracy.approx_quantiles(BOUNDS, neighbors="add-remove"),
+                accuracy.joint_exp(BOUNDS),
+                accuracy.ind_exp(BOUNDS),
+            )
+        ]
+        table.add_row(f"{m}", *map(error, rows[:2]), f"{bar}", *map(error, rows[2:]))
+        report.raw.setdefault("recursive_errors", []).append([m, *rows])
+    report.print(table)
+
+
 def groups(report: Report) -> None:
     """Many small groups in one call."""
     count = 20_000 if report.quick else MEGA
@@ -533,6 +582,7 @@ TABLES = {
     "peers": peer_libraries,
     "real_columns": real_columns,
     "gaussian_errors": gaussian_errors,
+    "recursive": recursive,
     "groups": groups,
 }
 

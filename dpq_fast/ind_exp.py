@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.levels import Levels
-from dpq_fast.path_law import PathLaw, prepare
+from dpq_fast.path_law import PathLaw, first_windows, prepare
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
-from dpq_fast.selection import SelectedOrder
 
 # log_prob sums over subsets of levels: 2^m of them.
 MOST_LEVELS = 16
@@ -276,7 +275,11 @@ def ind_exp_law(
     order = sample.order(dither_rng)
     # A path of one level counts its rank twice, to it and from it: half the rate.
     half = rates / 2.0
-    if levels.m > 1 and isinstance(order, SelectedOrder):
-        prepare(order, levels.values, half)
-    paths = [PathLaw(order, levels.values[j : j + 1], rate) for j, rate in enumerate(half.tolist())]
+    windows = first_windows(order, levels.values, half)
+    if levels.m > 1:
+        prepare(order, levels.values, windows)
+    paths = [
+        PathLaw(order, levels.values[j : j + 1], rate, guess=window)
+        for j, (rate, window) in enumerate(zip(half.tolist(), windows.tolist(), strict=True))
+    ]
     return IndExpLaw(sample, levels, paths)

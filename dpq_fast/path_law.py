@@ -54,6 +54,8 @@ class PathLaw:
         Computes a `Scan`'s rows: ``Scan.forward``, or the FFT's way.
     window : int, optional
         W, for tests; by default as wide as the certificate asks.
+    guess : int, optional
+        The first W to try; by default `first_window`.
 
     Attributes
     ----------
@@ -68,6 +70,7 @@ class PathLaw:
         rate: float,
         forward: Forward = Scan.forward,
         window: int | None = None,
+        guess: int | None = None,
     ) -> None:
         self._order = order
         self._q = q
@@ -78,7 +81,7 @@ class PathLaw:
         if window is not None:
             self._run(window)
         else:
-            window = first_window(order, q, rate)
+            window = first_window(order, q, rate) if guess is None else guess
             while True:
                 self._run(window)
                 needed = self._needed_window() if self._scan else 2 * window + 1
@@ -165,43 +168,49 @@ class PathLaw:
         parts = self._outside()[1]
         return float(np.logaddexp.reduce([part.log_total for part in parts], initial=-np.inf))
 
-    def _draw_outside(self, rng: np.random.Generator) -> NDArray | None:
+    def _draw_outside(self, rng: np.random.Generator) -> tuple[NDArray, NDArray] | None:
         """One draw conditioned on leaving the windows; None if it is rejected: then start again."""
         everything, parts = self._outside()
         if uniform.log_uniforms(1, rng)[0] >= self._log_outside() - self._log_bound:
             return None
         part = parts[race.draw(np.array([part.log_total for part in parts]), rng)]
-        return self._points(path_kernel.draw(part, -math.inf, 1, rng)[0], everything, rng)[0]
+        return self._inside(path_kernel.draw(part, -math.inf, 1, rng)[0], everything, rng)
 
     # Drawing
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray:
         """`size` draws: (fine) lattice points or numbers, shape (size, m), ascending in m."""
+        return self.draw_ranked(rng, size)[0]
+
+    def draw_ranked(self, rng: np.random.Generator, size: int) -> tuple[NDArray, NDArray[np.int64]]:
+        """`draw`, and how many records are below each of the points."""
         if self._scan is None:
             paths = np.full((size, self._q.size), self._intervals.rank.size, dtype=np.uintp)
             escapes = size
         else:
             paths, escapes = path_kernel.draw(self._scan, self._log_escape, size, rng)
         if not escapes:
-            return self._points(paths, self._intervals, rng)
+            return self._inside(paths, self._intervals, rng)
         escaped = paths[:, 0] == self._intervals.rank.size
         points = np.empty(paths.shape, dtype=self._intervals.left.dtype)
+        ranks = np.empty(paths.shape, dtype=np.int64)
         if not escaped.all():
-            points[~escaped] = self._points(paths[~escaped], self._intervals, rng)
+            points[~escaped], ranks[~escaped] = self._inside(paths[~escaped], self._intervals, rng)
         for i in np.flatnonzero(escaped):
-            outside = self._draw_outside(rng)
-            points[i] = self.draw(rng, 1)[0] if outside is None else outside
-        return points
+            drawn = self._draw_outside(rng) or self.draw_ranked(rng, 1)
+            points[i], ranks[i] = drawn[0][0], drawn[1][0]
+        return points, ranks
 
-    def _points(
+    def _inside(
         self, paths: NDArray[np.uintp], intervals: Intervals, rng: np.random.Generator
-    ) -> NDArray:
-        inside = (
+    ) -> tuple[NDArray, NDArray[np.int64]]:
+        """Points drawn inside the paths' intervals, and the intervals' ranks."""
+        points = (
             path_kernel.points_continuous
             if self._order.lattice is None
             else path_kernel.points_lattice
         )
-        return inside(paths, intervals.left, intervals.width, rng)
+        return points(paths, intervals.left, intervals.width, rng), intervals.rank[paths]
 
     # Probabilities
 
@@ -280,15 +289,31 @@ def _window_for(order: Order, rate: float, log_excess: float) -> int:
     return math.ceil(min((CERTIFICATE + log_excess) / (2.0 * rate), order.n + 1.0))
 
 
-def prepare(order: SelectedOrder, q: NDArray[np.float64], rates: NDArray[np.float64]) -> None:
-    """Collect the windows that laws of single levels will ask for: all in one pass."""
-    first, last = [], []
-    for level, rate in zip(q[:, None], rates.tolist(), strict=True):
-        window = first_window(order, level, rate)
-        ends = intervals_kernel.windows(level, order.n, window)
-        first.append(int(ends[0][0]))
-        last.append(int(ends[1][0]))
-    order.prepare(np.array(first), np.array(last) - np.array(first) + 1)
+def first_windows(
+    order: Order, q: NDArray[np.float64], rates: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Guesses at W for laws of single levels."""
+    return np.array(
+        [first_window(order, q[j : j + 1], rate) for j, rate in enumerate(rates.tolist())]
+    )
+
+
+def ranks_around(
+    n: int, q: NDArray[np.float64], window: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First rank, and number of ranks, that laws of single levels ask for."""
+    segments = [
+        intervals_kernel.windows(q[j : j + 1], n, width)[2:]
+        for j, width in enumerate(window.tolist())
+    ]
+    first, count = np.array(segments)[:, :, 0].T
+    return first, count
+
+
+def prepare(order: Order, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
+    """Collect windows of laws of single levels ahead, all in one pass, where it takes a pass."""
+    if isinstance(order, SelectedOrder):
+        order.prepare(*ranks_around(order.n, q, window))
 
 
 def _log_add(a: float, b: float) -> float:

@@ -515,6 +515,7 @@ def approx_quantiles_scales(
     """
     k = check_max_contributions(max_contributions)
     check_neighbors(neighbors)
+    check_choice("base", base, ("ind_exp", "unbounded"))
     steps = splits(q)
     unit = resolve_epsilon(epsilon, rho, steps[-1].depth + 1) / k
     scales = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -255,19 +256,44 @@ class Buckets:
         return lambda piece: self._map.collect(wanted, keys_of[0], keys_of[1], piece, room)
 
 
-class _Held(NamedTuple):
-    """Records at the places start[s], ..., stop[s] - 1 of some windows."""
+class _Held:
+    """Records at the places start[s], ..., stop[s] - 1 of some windows, and what holds them.
 
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    plan: Plan
-    offset: NDArray[np.int64]  # where each part of the plan begins among the collected
-    collected: NDArray[np.float64]
+    Asked for one window at a time, so its tables are lists.
+    """
 
-    def holds(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> bool:
-        """Whether all these windows are inside."""
-        window = np.searchsorted(self.start, start, side="right") - 1
-        return bool((window >= 0).all() and (stop <= self.stop[window]).all())
+    def __init__(
+        self,
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        plan: Plan,
+        collected: NDArray[np.float64],
+    ) -> None:
+        self._start, self._stop = start.tolist(), stop.tolist()
+        self._part_start: list[int] = plan.start.tolist()
+        self.plan = plan
+        self.any_tied = bool(plan.tied.any())
+        self.collected = collected
+        # where each part of the plan begins among the collected
+        size = np.where(plan.tied, 0, plan.count)
+        self.offset: list[int] = (np.cumsum(size) - size).tolist()
+
+    def holds(self, start: int, stop: int) -> bool:
+        """Whether this window is inside."""
+        window = bisect_right(self._start, start) - 1
+        return window >= 0 and stop <= self._stop[window]
+
+    def parts(self, start: int, stop: int) -> range:
+        """The parts of the plan that these places are in."""
+        first = bisect_right(self._part_start, start) - 1
+        return range(first, bisect_right(self._part_start, stop - 1))
+
+    def direct(self, start: int, stop: int, parts: range) -> NDArray[np.float64] | None:
+        """The records at these places, where none of them is left out as tied."""
+        if self.any_tied and self.plan.tied[parts.start : parts.stop].any():
+            return None
+        shift = self.offset[parts.start] - self._part_start[parts.start]
+        return self.collected[start + shift : stop + shift]
 
 
 class SelectedOrder(Order):
@@ -312,20 +338,20 @@ class SelectedOrder(Order):
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         # interval i needs x_i and x_{i+1}; x_i is at place i - 1
-        start = np.maximum(first - 1, 0)
-        stop = np.minimum(first + count, self.n)
-        some = start < stop
-        if not some.any():  # no records
+        windows = [
+            (max(rank - 1, 0), min(rank + ranks, self.n))
+            for rank, ranks in zip(first.tolist(), count.tolist(), strict=True)
+        ]
+        windows = [(start, stop) for start, stop in windows if start < stop]
+        if not windows:  # no records
             kind = np.float64 if self.lattice is None else np.int64
             return self._compressed(first, count, np.empty(0, dtype=kind))
-        start, stop = start[some], stop[some]
-        held = self._held if self._held and self._held.holds(start, stop) else None
-        if held is None:
-            held = self._hold(start, stop)
-        pieces = [
-            self._points(a, b, held) for a, b in zip(start.tolist(), stop.tolist(), strict=True)
-        ]
-        return self._compressed(first, count, self._encode(np.concatenate(pieces)))
+        held = self._held
+        if held is None or not all(held.holds(*window) for window in windows):
+            held = self._hold(*np.array(windows).T)
+        pieces = [self._points(start, stop, held) for start, stop in windows]
+        records = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        return self._compressed(first, count, self._encode(records))
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
@@ -344,9 +370,7 @@ class SelectedOrder(Order):
     def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> _Held:
         """Collect the records at some places."""
         plan = self._buckets.plan(start, stop)
-        collected = self._buckets.collect(plan)
-        size = np.where(plan.tied, 0, plan.count)
-        return _Held(start, stop, plan, np.cumsum(size) - size, collected)
+        return _Held(start, stop, plan, self._buckets.collect(plan))
 
     def _encode(self, values: NDArray) -> NDArray:
         """Points of records, or what `_points` has made points of already."""
@@ -356,16 +380,15 @@ class SelectedOrder(Order):
 
     def _points(self, start: int, stop: int, held: _Held) -> NDArray:
         """Records at places start, ..., stop - 1; their fine points, with a dither."""
+        parts = held.parts(start, stop)
+        records = held.direct(start, stop, parts) if self._dither is None else None
+        if records is not None:
+            return records
         plan, offset, collected = held.plan, held.offset, held.collected
-        begin, end = np.searchsorted(plan.start, [start, stop - 1], side="right")
-        parts = range(int(begin) - 1, int(end))
-        if self._dither is None and not plan.tied[parts.start : parts.stop].any():
-            shift = int(offset[parts.start] - plan.start[parts.start])
-            return collected[start + shift : stop + shift]
         pieces: list[NDArray] = []
         runs: list[tuple[int, int, int]] = []
         for i in parts:
-            below, size, at = int(plan.start[i]), int(plan.count[i]), int(offset[i])
+            below, size, at = int(plan.start[i]), int(plan.count[i]), offset[i]
             a, b = max(start - below, 0), min(stop - below, size)
             if plan.tied[i]:
                 value = value_of(plan.cell[i].key_lo)

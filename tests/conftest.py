@@ -38,7 +38,7 @@ SMALLEST_P = 1e-6
 
 @pytest.fixture(scope="session", params=list(IMPLEMENTATIONS))
 def implementation(request: pytest.FixtureRequest) -> Any:
-    """Namespace with joint_exp, joint_exp_law, ind_exp and ind_exp_law."""
+    """Namespace with joint_exp, ind_exp, approx_quantiles, and their laws."""
     return IMPLEMENTATIONS[request.param]
 
 
@@ -87,7 +87,7 @@ def fast_joint_law(
 ) -> JointExpLaw:
     levels = Levels(q)
     paths = PathLaw(order_of(fine, lattice), levels.values, rate)
-    return JointExpLaw(_empty_sample(lattice), levels, paths)
+    return JointExpLaw(empty_sample(lattice), levels, paths)
 
 
 def fast_ind_law(
@@ -98,10 +98,10 @@ def fast_ind_law(
     paths = [
         PathLaw(order, levels.values[j : j + 1], float(rate) / 2.0) for j, rate in enumerate(rates)
     ]
-    return IndExpLaw(_empty_sample(lattice), levels, paths)
+    return IndExpLaw(empty_sample(lattice), levels, paths)
 
 
-def _empty_sample(lattice: Lattice) -> Sample:
+def empty_sample(lattice: Lattice) -> Sample:
     """Enough of a sample to translate outputs."""
     bounds = (lattice.low, lattice.high)
     empty = SortedOrder(np.empty(0), lattice, bounds)

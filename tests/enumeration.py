@@ -73,6 +73,44 @@ def ind_exp_single(
     return {o: w - total for o, w in log_weight.items()}
 
 
+def approx_quantiles(
+    records: Sequence[int],
+    points: int,
+    q: Sequence[float],
+    rates: Sequence[float],
+    fixed: bool = False,
+) -> Law:
+    """Recursive quantiles on a lattice, without dithering; rates by level.
+
+    With `fixed`, what must not be done where n is private: ranks and targets are those of the
+    whole sample in every part.
+    """
+    n = len(records)
+
+    def part(
+        inside: list[int], below: int, lower: int, upper: int, low: int, high: int
+    ) -> Law:  # `below` records lie below the part
+        if lower == upper:
+            return {(): 0.0}
+        middle = (lower + upper) // 2
+        q_low = q[lower - 1] if lower > 0 else 0.0
+        q_high = q[upper] if upper < len(q) else 1.0
+        target = Fraction((q[middle] - q_low) / (q_high - q_low)) * len(inside)
+        if fixed:
+            target = Fraction(q[middle]) * n - below
+        rank = {o: sum(1 for x in inside if x < o) for o in range(low, high + 1)}
+        law = {}
+        single = normalized({o: -rates[middle] * float(abs(r - target)) for o, r in rank.items()})
+        for o, log_p in single.items():
+            left = part([x for x in inside if x < o], below, lower, middle, low, o)
+            right = part([x for x in inside if x >= o], below + rank[o], middle + 1, upper, o, high)
+            for (a, log_a), (b, log_b) in product(left.items(), right.items()):
+                law[(*a, o, *b)] = log_a + log_p + log_b
+        return law
+
+    return part(list(records), 0, 0, len(q), 0, points - 1)
+
+
 def dithers(records: Sequence[int], bits: int) -> Iterator[list[int]]:
     """The 2^(bits n) equally likely dithered samples, on the lattice of points << bits."""
     for noise in product(range(1 << bits), repeat=len(records)):
@@ -183,3 +221,9 @@ def max_log_ratio(law1: Law, law2: Law) -> float:
         if log_p != log_r:
             worst = max(worst, abs(log_p - log_r))
     return worst
+
+
+def renyi_divergence(law1: Law, law2: Law, alpha: float) -> float:
+    """D_alpha of the first law from the second, alpha > 1; both have the same outputs."""
+    terms = (alpha * log_p + (1.0 - alpha) * law2[o] for o, log_p in law1.items())
+    return log_sum(terms) / (alpha - 1.0)

@@ -54,16 +54,16 @@ class Intervals:
         """The intervals of records given as fine points in [0, G), any order, already dithered."""
         x = np.sort(np.asarray(points, dtype=np.int64))
         # The sentinels x_0 = -1 and x_{n+1} = G - 1 make (x_i, x_{i+1}] right at both ends.
-        return cls._between(x, -1, lattice.fine_points - 1, (lattice.low, lattice.high), lattice)
+        return cls.between(x, -1, lattice.fine_points - 1, (lattice.low, lattice.high), lattice)
 
     @classmethod
     def from_values(cls, values: Any, bounds: tuple[float, float]) -> Intervals:
         """The intervals of the continuous mechanism; `values` in any order, clamped to `bounds`."""
         x = np.sort(np.clip(np.asarray(values, dtype=np.float64), *bounds))
-        return cls._between(x, *bounds, bounds, None)
+        return cls.between(x, *bounds, bounds, None)
 
     @classmethod
-    def _between(
+    def between(
         cls,
         x: NDArray[Any],
         first: float,
@@ -71,6 +71,7 @@ class Intervals:
         bounds: tuple[float, float],
         lattice: Lattice | None,
     ) -> Intervals:
+        """The intervals of ascending records `x` for outputs in (first, last]."""
         # [GJK21] Alg. 1 line 2: x_0 and x_{n+1} around the sorted sample.
         edges = np.concatenate(([first], x, [last]))
         width = np.diff(edges)
@@ -103,6 +104,10 @@ class Intervals:
 
     def draw(self, t: int, k: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """k outputs from interval t in ascending order, decoded."""
+        return decoded(self.draw_points(t, k, rng), self.lattice)
+
+    def draw_points(self, t: int, k: int, rng: np.random.Generator) -> NDArray[Any]:
+        """k fine points (or numbers, without a lattice) from interval t in ascending order."""
         if self.lattice is None:
             u = np.sort(rng.random(k))
             values = self.left[t] + self.width[t] * u
@@ -115,7 +120,7 @@ class Intervals:
             a = int(rng.integers(0, last + 1))
             subset.add(last if a in subset else a)
         offsets = np.array([a - i for i, a in enumerate(sorted(subset))], dtype=np.int64)
-        return self.lattice.decode((self.left[t] + 1 + offsets) >> self.lattice.bits)
+        return self.left[t] + 1 + offsets
 
 
 def intervals(
@@ -128,7 +133,26 @@ def intervals(
     nan_policy: str = "omit",
     dither_rng: Any = None,
 ) -> Intervals:
-    """The intervals of a sample: clamped, put on the lattice and dithered record by record.
+    """The intervals of a sample: see `records_of`."""
+    records, bounds, lattice = records_of(
+        x, bounds, resolution, dither, counts, assume_sorted, nan_policy, dither_rng
+    )
+    if lattice is None:
+        return Intervals.from_values(records, bounds)
+    return Intervals.from_points(records, lattice)
+
+
+def records_of(
+    x: Any,
+    bounds: Any,
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    dither_rng: Any = None,
+) -> tuple[NDArray[Any], tuple[float, float], Lattice | None]:
+    """The records of a sample: clamped, put on the lattice and dithered one by one; the lattice.
 
     Parameters
     ----------
@@ -147,6 +171,12 @@ def intervals(
     dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
         Where the dither is drawn from; see `default_rng`.
 
+    Returns
+    -------
+    records : ndarray of int64 (fine points) or float64 (numbers, without a lattice)
+    bounds : (float, float)
+    lattice : Lattice or None
+
     Raises
     ------
     TypeError, ValueError
@@ -158,12 +188,17 @@ def intervals(
     lattice = Lattice.of(bounds, resolution, dither, as_column(x)[1])
     records = kept_records(x, counts, nan_policy)
     if lattice is None:
-        return Intervals.from_values(records, bounds)
+        return np.clip(records, *bounds), bounds, None
     points = nearest_points(records, lattice)
     if lattice.bits:
         noise = default_rng(dither_rng).integers(0, 1 << lattice.bits, size=points.size)
         points = (points << lattice.bits) + noise
-    return Intervals.from_points(points, lattice)
+    return points, bounds, lattice
+
+
+def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64]:
+    """The outputs that fine points stand for; numbers, without a lattice, for themselves."""
+    return points if lattice is None else lattice.decode(points >> lattice.bits)
 
 
 def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:

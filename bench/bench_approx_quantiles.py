@@ -1,0 +1,65 @@
+"""Recursive quantiles in time and memory, next to the selection of their windows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from bench_joint_exp import EPSILON, Grid
+from columns import BOUNDS, levels
+from numpy.typing import NDArray
+
+import dpq_fast as dpq
+from dpq_fast import privacy
+from dpq_fast.levels import splits
+from dpq_fast.path_law import first_windows, prepare
+
+
+def release(x: NDArray, m: int, **options: object) -> Callable[[], NDArray]:
+    q = levels(m)
+    return lambda: dpq.approx_quantiles(x, q, epsilon=EPSILON, bounds=BOUNDS, **options)
+
+
+def selection(x: NDArray, m: int) -> Callable[[], None]:
+    """What the release does before its first draw: count the records, collect the windows."""
+    q = levels(m)
+    half = privacy.approx_quantiles_scales(q, EPSILON, None, "swap") / 2.0
+    middles = q[[step.middle for step in splits(q)]]
+
+    def select() -> None:
+        order = dpq.Sample.of(x, BOUNDS).order()
+        prepare(order, middles, first_windows(order, middles, half))
+
+    return select
+
+
+class ApproxQuantiles(Grid):
+    """The exponential mechanism inside, through the public API."""
+
+    params = ([10, 1_000, 30_000, 1_000_000], [1, 9, 30, 100])
+
+    def time_sorted(self, n: int, m: int) -> None:
+        release(self.x_sorted, m, assume_sorted=True)()
+
+    def time_unsorted(self, n: int, m: int) -> None:
+        release(self.x, m)()
+
+    def time_selection(self, n: int, m: int) -> None:
+        selection(self.x, m)()
+
+    def time_numpy_unsorted(self, n: int, m: int) -> None:
+        np.quantile(self.x, self.q)
+
+    def peakmem_sorted(self, n: int, m: int) -> None:
+        release(self.x_sorted, m, assume_sorted=True)()
+
+
+class Reference(Grid):
+    """The pure Python twin: small samples only."""
+
+    params = ([10, 100, 300], [1, 9])
+
+    def time_reference(self, n: int, m: int) -> None:
+        dpq.reference.approx_quantiles(
+            self.x_sorted, self.q, epsilon=EPSILON, bounds=BOUNDS, rng=self.rng
+        )

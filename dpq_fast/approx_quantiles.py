@@ -1,0 +1,336 @@
+"""Recursive quantiles: release the middle level, cut the sample there, go on in both parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks, privacy
+from dpq_fast.levels import Levels, Split, splits
+from dpq_fast.order import Order
+from dpq_fast.parts import Cut, Part, ends
+from dpq_fast.path_law import PathLaw, first_windows, prepare
+from dpq_fast.rng import default_rng
+from dpq_fast.sample import Sample
+
+BASES = ("ind_exp",)
+# How far the target of a part may drift from that of the whole sample, by the errors of the
+# outputs around it, before its window takes a pass of its own: in units of 1 / rate.
+DRIFT = 4.0
+
+
+class ApproxQuantilesLaw:
+    """The exact output law of `approx_quantiles` on one sample: see `approx_quantiles_law`."""
+
+    def __init__(
+        self,
+        sample: Sample,
+        levels: Levels,
+        order: Order,
+        rates: NDArray[np.float64],
+        window: int | None = None,
+    ) -> None:
+        self._sample = sample
+        self._levels = levels
+        self._steps = splits(levels.values)
+        self._order = order
+        # A path of one level counts its rank twice, to it and from it: half the rate.
+        self._half = (rates / 2.0).tolist()
+        self._window = window  # for tests, as in `PathLaw`
+        self._locals = np.array([[step.local] for step in self._steps])
+        middles = levels.values[[step.middle for step in self._steps]]
+        self._guess = first_windows(order, middles, rates / 2.0).tolist()
+        drift = [math.ceil(min(DRIFT / rate, order.n)) for rate in rates.tolist()]
+        prepare(order, middles, np.add(self._guess, drift))
+
+    def _step(self, k: int, below: Cut, above: Cut) -> PathLaw:
+        """The law of the middle level of one part."""
+        part = Part(self._order, below, above)
+        # Around a target as many records are to be expected as in the whole sample, but less
+        # room for other outputs: the certificate asks for a smaller window.
+        spared = math.log(self._order.extent / part.extent) / (2.0 * self._half[k])
+        return PathLaw(
+            part,
+            self._locals[k],
+            self._half[k],
+            window=self._window,
+            guess=int(max(self._guess[k] - spared, 0.0)),
+        )
+
+    def log_prob(self, o: Any) -> float:
+        """Log-probability of one released tuple; its log density without a lattice.
+
+        Parameters
+        ----------
+        o : array_like of float, shape of q
+            An output, in the unit of the sample.
+
+        Returns
+        -------
+        float
+            -inf for what is never released: off the lattice, outside the bounds, or decreasing.
+            The density is inf where two outputs meet.
+
+        Raises
+        ------
+        ValueError
+            For several levels of a dithered sample: which part a record is in depends on more than
+            `o` then.
+        """
+        if self._levels.m > 1 and self._sample.lattice is not None and self._sample.lattice.bits:
+            raise ValueError(
+                "log_prob of several levels needs a sample without dither: pass dither=False"
+            )
+        outputs = self._levels.distinct(o)
+        points = None if outputs is None else self._sample.locate(outputs)
+        if points is None or (points[1:] < points[:-1]).any():
+            return -math.inf
+        order = self._order
+        low, high = ends(order)
+        cuts = [low, *(Cut(point, order.rank_of(point)) for point in points.tolist()), high]
+        total = 0.0
+        for k, step in enumerate(self._steps):
+            below, above = cuts[step.lower], cuts[step.upper + 1]
+            if order.lattice is None and below.point == above.point:
+                return math.inf
+            total += self._step(k, below, above).log_prob(points[step.middle : step.middle + 1])
+        return total
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Any:
+        """Draw outputs, independent given the sample (and its dither).
+
+        Parameters
+        ----------
+        rng : None, int, SeedSequence, BitGenerator or Generator, optional
+            As for `approx_quantiles`.
+        size : int, optional
+            Number of outputs.
+
+        Returns
+        -------
+        float or ndarray of float64
+            One output of q's shape; with `size`, an array of shape (size,) + q's.
+        """
+        generator = default_rng(rng)
+        if size is None:
+            return self._levels.restore(self._sample.decode(self._draw(generator)))
+        points = [self._draw(generator) for _ in range(_checks.check_count("size", size, 0))]
+        kind = np.float64 if self._sample.lattice is None else np.int64
+        outputs = np.array(points, dtype=kind).reshape(size, self._levels.m)
+        return self._levels.restore(self._sample.decode(outputs))
+
+    def _draw(self, rng: np.random.Generator) -> NDArray:
+        """One ascending tuple of (fine) points."""
+
+        def release(k: int, below: Cut, above: Cut) -> Cut:
+            if self._sample.lattice is None and below.point == above.point:
+                return above  # no number lies between them
+            points, ranks = self._step(k, below, above).draw_ranked(rng, 1)
+            return Cut(points.item(), below.rank + ranks.item())
+
+        cuts = recurse(self._steps, *ends(self._order), release)
+        return np.array([cut.point for cut in cuts])
+
+
+def recurse(
+    steps: list[Split], low: Cut, high: Cut, release: Callable[[int, Cut, Cut], Cut]
+) -> list[Cut]:
+    """The cuts of all levels.
+
+    ``release(k, below, above)`` makes step k: it cuts the part between two cuts made before.
+    """
+    cuts = [low] * (len(steps) + 1) + [high]  # cuts[j + 1] for level j
+    for k, step in enumerate(steps):
+        cuts[step.middle + 1] = release(k, cuts[step.lower], cuts[step.upper + 1])
+    return cuts[1:-1]
+
+
+def approx_quantiles(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    base: str = "ind_exp",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    r"""Release quantiles one after the other: the middle one, then those of the parts it makes.
+
+    Parameters
+    ----------
+    x : array_like of real numbers, shape (n,)
+        Private sample, as in `joint_exp`.
+    q : float or array_like of float
+        Levels in [0, 1], any order and shape, at least one; duplicates are released once. Public.
+    epsilon : float
+        Total budget of all levels, positive and finite. Public. Exactly one of `epsilon` and
+        `rho`.
+    rho : float, optional
+        Total zCDP budget instead of `epsilon`. Public.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Records beyond are clamped. Public.
+    base : {"ind_exp"}, default "ind_exp"
+        What releases the middle level of a part: the exponential mechanism. Public.
+    neighbors, resolution, dither, counts, assume_sorted, nan_policy
+        As in `joint_exp`.
+    max_contributions : int, default 1
+        Up to this many records per person: the guarantee is per person.
+    accountant : Accountant, optional
+        Charged with ``guarantee("approx_quantiles", q=q, ...)``; refuses before `x` is touched.
+    rng, workers
+        As in `joint_exp`.
+
+    Returns
+    -------
+    float or ndarray of float64
+        In the shape of `q`, non-decreasing in `q`, on the lattice inside `bounds`, in the unit of
+        `x`.
+
+    Raises
+    ------
+    TypeError
+        If `x` or an argument is not of the type its rule above asks for.
+    ValueError
+        If a public argument breaks its rule, or `x` or `counts` its form (`Sample.of`).
+    BudgetExceeded
+        If `accountant` has too little left.
+
+    See Also
+    --------
+    joint_exp : All levels in one draw; more accurate for a few levels.
+    approx_quantiles_law : The law that this draws from.
+
+    Notes
+    -----
+    **Mechanism.** The middle level of the ascending q_1, ..., q_m is drawn first, then the middle
+    one of those below it from the records below it, and so on [1]_. Where a part's records x lie
+    between outputs a and b released before, a <= x < b, or the bounds, its level draws o in [a, b]
+    with probability proportional to
+
+    .. math:: \exp(-c\,|r(o) - \hat q\, n'|),
+
+    where r(o) counts the part's records below o, n' all of them, and :math:`\hat q` is the level
+    within the part, (q - q_a) / (q_b - q_a). Records below o go left, the others right, so that
+    ties stay together. All levels see one dither, and cut the dithered sample.
+
+    **Privacy.** `epsilon`-DP or `rho`-zCDP under `neighbors`, by adaptive composition over the
+    :math:`L = \lceil\log_2(m + 1)\rceil` depths of the recursion. A record is in one part of each
+    depth: under "add-remove" one step of each depth changes, with
+    :math:`c = \epsilon / (2 L \max(\hat q, 1 - \hat q))`; under "swap" a step whose record is
+    replaced, or two where a record moves from a part to another, and c is about
+    :math:`\epsilon / 2 L` (`privacy.approx_quantiles_scales`). Weights are right to 1e-10
+    relative, none is rounded to zero. Not covered: running time and memory.
+
+    **Cost.** Two passes over `x`, none if it is sorted, then O(W) per level for windows of W
+    ranks, W about 4 (44 + ln n) L / epsilon. Rarely another pass, where an output falls far from
+    its level.
+
+    References
+    ----------
+    .. [1] H. Kaplan, S. Schnapp, U. Stemmer, "Differentially Private Approximate Quantiles",
+       ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=1_000)
+    >>> out = approx_quantiles(x, [0.25, 0.5, 0.75], epsilon=1.0, bounds=(-10, 10))
+    >>> out.shape
+    (3,)
+    >>> bool((out[1:] >= out[:-1]).all())
+    True
+    """
+    levels = Levels(q)
+    generator = default_rng(rng)
+    with privacy.charged(
+        accountant,
+        "approx_quantiles",
+        q=levels,
+        epsilon=epsilon,
+        rho=rho,
+        base=base,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    ):
+        law = approx_quantiles_law(
+            x,
+            levels,
+            epsilon=epsilon,
+            rho=rho,
+            bounds=bounds,
+            base=base,
+            neighbors=neighbors,
+            resolution=resolution,
+            dither=dither,
+            counts=counts,
+            assume_sorted=assume_sorted,
+            nan_policy=nan_policy,
+            max_contributions=max_contributions,
+            workers=workers,
+            dither_rng=generator,
+        )
+        return law.sample(generator)
+
+
+def approx_quantiles_law(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    base: str = "ind_exp",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    workers: int = 1,
+    dither_rng: Any = None,
+) -> ApproxQuantilesLaw:
+    """The exact output law of `approx_quantiles` on this sample. Not a release: for audits.
+
+    Everything but `dither_rng` is as in `approx_quantiles`.
+
+    Parameters
+    ----------
+    dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        Source of the one dither that the law is conditional on.
+
+    Returns
+    -------
+    ApproxQuantilesLaw
+        ``log_prob(o)`` (of several levels only without a dither) and ``sample(rng, size)``.
+    """
+    levels = q if isinstance(q, Levels) else Levels(q)
+    _checks.check_choice("base", base, BASES)
+    rates = privacy.approx_quantiles_scales(
+        levels.values, epsilon, rho, neighbors, base, max_contributions=max_contributions
+    )
+    sample = Sample.of(
+        x,
+        bounds,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        workers=workers,
+    )
+    return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), rates)

@@ -1,0 +1,279 @@
+"""Recursive quantiles after [KSS22]: each part of the sample as a list of its records.
+
+[KSS22] is Kaplan, Schnapp, Stemmer, "Differentially Private Approximate Quantiles", ICML 2022.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import privacy
+from dpq_fast._checks import check_choice
+from dpq_fast.lattice import Lattice
+from dpq_fast.levels import Levels, Split, splits
+from dpq_fast.reference.race import race
+from dpq_fast.reference.sample import Intervals, decoded, distances, records_of
+from dpq_fast.rng import default_rng
+
+
+class ApproxQuantilesLaw:
+    """The exact law of the released tuple on one sample and, if there is one, one dither.
+
+    Parameters
+    ----------
+    records : ndarray of int64 (fine points) or float64
+    bounds : (float, float)
+    lattice : Lattice or None
+    levels : Levels
+    rates : array_like of float, shape (m,)
+        The rate c of each step, in the order of `splits`.
+    """
+
+    def __init__(
+        self,
+        records: NDArray[Any],
+        bounds: tuple[float, float],
+        lattice: Lattice | None,
+        levels: Levels,
+        rates: Any,
+    ) -> None:
+        self.records = np.sort(records)
+        self.bounds = bounds
+        self.lattice = lattice
+        self.levels = levels
+        self.steps = list(zip(splits(levels.values), np.asarray(rates).tolist(), strict=True))
+
+    def _part(self, step: Split, outputs: dict[int, Any]) -> Intervals:
+        """The records and the outputs that a step has to do with, given the (fine) outputs so far.
+
+        `outputs` has an entry for each level that was released.
+        """
+        below, above = outputs.get(step.lower - 1), outputs.get(step.upper)
+        # All records at a cut go right: each record is in one part of every depth.
+        x = self.records
+        if below is not None:
+            x = x[x >= below]
+        if above is not None:
+            x = x[x < above]
+        if self.lattice is None:
+            first = self.bounds[0] if below is None else below
+            last = self.bounds[1] if above is None else above
+        else:
+            first = -1 if below is None else below - 1
+            last = self.lattice.fine_points - 1 if above is None else above
+        return Intervals.between(x, first, last, self.bounds, self.lattice)
+
+    def log_prob(self, o: Any) -> float:
+        """Log density (continuous) or log-probability (lattice) of one output of q's shape.
+
+        -inf for outputs that can not occur: outside the bounds, off the lattice, or decreasing.
+        The density is inf where two outputs meet. Several levels need a sample without dither.
+        """
+        if self.lattice is not None and self.lattice.bits and self.levels.m > 1:
+            raise ValueError(
+                "log_prob of several levels needs a sample without dither: pass dither=False"
+            )
+        outputs = self.levels.distinct(o)
+        if outputs is None or not (outputs[1:] >= outputs[:-1]).all():
+            return -math.inf
+        if not (self.bounds[0] <= outputs[0] and outputs[-1] <= self.bounds[1]):
+            return -math.inf
+        points = outputs.tolist()
+        if self.lattice is not None:
+            points = [self.lattice.locate(output) for output in points]
+            if None in points:
+                return -math.inf
+        total, released = 0.0, {}
+        for step, rate in self.steps:
+            part = self._part(step, released)
+            if part.width.size == 0:
+                return math.inf
+            terms = [
+                float(log_score(part, rank, step, rate)) + math.log(count)
+                for rank, count in part.pieces(float(outputs[step.middle]))
+            ]
+            total += np.logaddexp.reduce(terms) - np.logaddexp.reduce(log_weights(part, step, rate))
+            released[step.middle] = points[step.middle]
+        return float(total)
+
+    def _draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """One ascending output, shape (m,)."""
+        released: dict[int, Any] = {}
+        for step, rate in self.steps:
+            part = self._part(step, released)
+            if part.width.size == 0:  # two numbers that meet: nothing lies between them
+                released[step.middle] = released[step.upper]
+                continue
+            t = race(log_weights(part, step, rate), rng)
+            released[step.middle] = part.draw_points(t, 1, rng)[0]
+        return decoded(np.array([released[j] for j in range(self.levels.m)]), self.lattice)
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Any:
+        """Draw outputs, independent given this law.
+
+        Parameters
+        ----------
+        rng : None, int, SeedSequence, BitGenerator or Generator, optional
+            See `default_rng`.
+        size : int, optional
+            Number of outputs.
+
+        Returns
+        -------
+        float or ndarray of float64
+            One output of q's shape, or with `size` an array of shape (size,) + q's.
+        """
+        rng = default_rng(rng)
+        if size is None:
+            return self.levels.restore(self._draw(rng))
+        draws = [self._draw(rng) for _ in range(size)]
+        return self.levels.restore(np.array(draws).reshape(size, self.levels.m))
+
+
+def log_score(part: Intervals, ranks: Any, step: Split, rate: float) -> NDArray[np.float64]:
+    """The exponent of the exponential mechanism at `ranks` of a part.
+
+    The target is the exact product of the local level and the number of records in the part.
+    """
+    return -rate * distances(ranks, Fraction(step.local) * part.n)
+
+
+def log_weights(part: Intervals, step: Split, rate: float) -> NDArray[np.float64]:
+    """Log-weights of a part's intervals."""
+    return log_score(part, part.rank, step, rate) + np.log(part.width)
+
+
+def approx_quantiles_law(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    bounds: tuple[float, float],
+    base: str = "ind_exp",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    dither_rng: Any = None,
+) -> ApproxQuantilesLaw:
+    """The exact output law of `approx_quantiles` on this sample. Not a release: for audits.
+
+    Parameters
+    ----------
+    x, q, epsilon, rho, bounds, base, neighbors, resolution, dither, counts, assume_sorted, \
+nan_policy, max_contributions
+        As in `approx_quantiles`.
+    dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        Where the one dither that the law is conditional on comes from.
+
+    Returns
+    -------
+    ApproxQuantilesLaw
+    """
+    levels = Levels(q)
+    check_choice("base", base, ("ind_exp",))
+    rates = privacy.approx_quantiles_scales(
+        levels.values, epsilon, rho, neighbors, base, max_contributions=max_contributions
+    )
+    records, bounds, lattice = records_of(
+        x, bounds, resolution, dither, counts, assume_sorted, nan_policy, dither_rng
+    )
+    return ApproxQuantilesLaw(records, bounds, lattice, levels, rates)
+
+
+def approx_quantiles(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    bounds: tuple[float, float],
+    base: str = "ind_exp",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: Any = None,
+    rng: Any = None,
+) -> Any:
+    """Release the middle quantile, then those of the records below and above it, and so on.
+
+    The law is that of `dpq_fast.approx_quantiles`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x : array_like of float or int, shape (N,)
+        Private values in any order, in the unit of `bounds`.
+    q : float or array_like of float
+        Levels in [0, 1], any shape. Public.
+    epsilon : float
+        Budget for the whole tuple. Public.
+    rho : float, optional
+        Zero-concentrated budget instead of `epsilon`.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Public.
+    base : {"ind_exp"}
+        What releases a middle level.
+    neighbors : {"swap", "add-remove"}
+        What the budget protects: one value replaced, or one added or deleted.
+    resolution : float, optional
+        Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
+    dither : bool, optional
+        Whether records on the lattice are spread at random over their cells, once for all levels.
+    counts : array_like of int, shape (N,), optional
+        How many records have each value.
+    assume_sorted : bool
+        A promise about `x`; not needed here.
+    nan_policy : {"omit", "raise"}
+        What to do with NaN.
+    max_contributions : int
+        Most records that one person has in `x`.
+    accountant : Accountant, optional
+        Charged with the release.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        See `default_rng`.
+
+    Returns
+    -------
+    float or ndarray of float64
+        In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
+    """
+    rng = default_rng(rng)
+    with privacy.charged(
+        accountant,
+        "approx_quantiles",
+        q=q,
+        epsilon=epsilon,
+        rho=rho,
+        base=base,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    ):
+        return approx_quantiles_law(
+            x,
+            q,
+            epsilon=epsilon,
+            rho=rho,
+            bounds=bounds,
+            base=base,
+            neighbors=neighbors,
+            resolution=resolution,
+            dither=dither,
+            counts=counts,
+            assume_sorted=assume_sorted,
+            nan_policy=nan_policy,
+            max_contributions=max_contributions,
+            dither_rng=rng,
+        ).sample(rng)
