@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.levels import Levels, Split, splits
+from dpq_fast.levels import Levels, splits
 from dpq_fast.order import Order
-from dpq_fast.parts import Cut, Part, ends
+from dpq_fast.parts import Cut, Part, ends, recurse
 from dpq_fast.path_law import PathLaw, first_windows, prepare
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
@@ -134,19 +133,6 @@ class ApproxQuantilesLaw:
 
         cuts = recurse(self._steps, *ends(self._order), release)
         return np.array([cut.point for cut in cuts])
-
-
-def recurse(
-    steps: list[Split], low: Cut, high: Cut, release: Callable[[int, Cut, Cut], Cut]
-) -> list[Cut]:
-    """The cuts of all levels.
-
-    ``release(k, below, above)`` makes step k: it cuts the part between two cuts made before.
-    """
-    cuts = [low] * (len(steps) + 1) + [high]  # cuts[j + 1] for level j
-    for k, step in enumerate(steps):
-        cuts[step.middle + 1] = release(k, cuts[step.lower], cuts[step.upper + 1])
-    return cuts[1:-1]
 
 
 def approx_quantiles(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast.levels import Split
 from dpq_fast.order import Intervals, Order
 
 
@@ -17,7 +19,7 @@ class Cut(NamedTuple):
     Attributes
     ----------
     point : int or float
-        An output: a (fine) lattice point, or a number.
+        An output: a (fine) lattice point, a number, or the index of a candidate.
     rank : int
         Records below it.
     """
@@ -74,3 +76,16 @@ class Part(Order):
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
         below, points = self._order.cell(point)
         return below - self._skipped, points
+
+
+def recurse(
+    steps: list[Split], low: Cut, high: Cut, release: Callable[[int, Cut, Cut], Cut]
+) -> list[Cut]:
+    """The cuts of all levels.
+
+    ``release(k, below, above)`` makes step k: it cuts the part between two cuts made before.
+    """
+    cuts = [low] * (len(steps) + 1) + [high]  # cuts[j + 1] for level j
+    for k, step in enumerate(steps):
+        cuts[step.middle + 1] = release(k, cuts[step.lower], cuts[step.upper + 1])
+    return cuts[1:-1]

@@ -8,9 +8,9 @@ then goes through runs of candidates with equal counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast.halting import NOISES, HaltingLaw
 from dpq_fast.histogram import Bins, geometric_threshold
 from dpq_fast.levels import Levels, Split, splits
+from dpq_fast.parts import Cut, recurse
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Records
 
@@ -28,26 +29,6 @@ BETA, BETA_INVERTED = 1.01, 1.001
 # so an even split has an error without a mean, in practice, too; see the notes of
 # `unbounded_quantile`. Gumbel noise has no choice.
 SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
-
-
-class Part(NamedTuple):
-    """The records between two candidates, and where they may be split.
-
-    Attributes
-    ----------
-    start, stop : int
-        The candidates start + 1, ..., stop are left to search; the answer is `stop` if none of
-        them halts, and `start` if there are none.
-    below : int
-        Records below the part.
-    records : int
-        Records in it.
-    """
-
-    start: int
-    stop: int
-    below: int
-    records: int
 
 
 class Ladder:
@@ -89,24 +70,31 @@ class Ladder:
         """Records below a candidate."""
         return int(self._below[np.searchsorted(self._first, index, side="right") - 1])
 
-    def cut(self, part: Part, index: int) -> tuple[Part, Part]:
-        """What lies below a candidate of a part, and the rest."""
-        below = part.below if index == part.start else self.below(index)
-        left = Part(part.start, index, part.below, below - part.below)
-        return left, Part(index, part.stop, below, part.records - left.records)
+    def whole(self, start: int) -> tuple[Cut, Cut]:
+        """The cuts around all records, for a search that begins after candidate `start`."""
+        return Cut(start, 0), Cut(self.last, self.total)
 
     def halting(
-        self, part: Part, level: float, epsilons: tuple[float, float], noise: str, offset: float
+        self,
+        cuts: tuple[Cut, Cut],
+        level: float,
+        epsilons: tuple[float, float],
+        noise: str,
+        offset: float,
     ) -> HaltingLaw:
-        """Where the search for a level of a part halts, counted from its first candidate."""
-        low = int(np.searchsorted(self._first, part.start + 1, side="right")) - 1
-        high = int(np.searchsorted(self._first, part.stop, side="right"))
+        """Where the search for a level of the records between two cuts halts.
+
+        Counted from the candidate after the lower cut, up to that of the upper one.
+        """
+        below, above = cuts
+        low = int(np.searchsorted(self._first, below.point + 1, side="right")) - 1
+        high = int(np.searchsorted(self._first, above.point, side="right"))
         first = self._first[low:high].copy()
-        first[0] = part.start + 1
-        target = Fraction(level) * part.records  # rounded, it would move unevenly with the data
+        first[0] = below.point + 1
+        target = Fraction(level) * (above.rank - below.rank)  # rounded, it would move unevenly
         whole = math.floor(target)
-        gaps = (self._below[low:high] - (part.below + whole)) - float(target - whole)
-        lengths = np.diff(first, append=part.stop + 1)
+        gaps = (self._below[low:high] - (below.rank + whole)) - float(target - whole)
+        lengths = np.diff(first, append=above.point + 1)
         return HaltingLaw(gaps - offset / sum(epsilons), lengths, *epsilons, noise)
 
 
@@ -270,29 +258,21 @@ class UnboundedQuantileLaw:
         self._search = search
         self._ladders = ladders
 
-    # One level
+    def _cuts(self, ladder: Ladder) -> tuple[Cut, Cut]:
+        """Around all records. Both ways, candidate 0 is tested, too [Dur23, Algorithm 4]."""
+        return ladder.whole(-1 if len(self._ladders) == 2 else 0)
 
-    def _whole(self, ladder: Ladder) -> Part:
-        """All records. Both ways, the search begins at candidate 0 [Dur23, Algorithm 4]."""
-        start = -1 if len(self._ladders) == 2 else 0
-        return Part(start, ladder.last, 0, ladder.total)
-
-    def _halting(self, ladder: Ladder, part: Part, level: float, step: int) -> HaltingLaw | None:
-        if part.start == part.stop:
-            return None
+    def _halting(self, ladder: Ladder, cuts: tuple[Cut, Cut], level: float, k: int) -> HaltingLaw:
         search = self._search
-        return ladder.halting(part, level, search.scales[step], search.noise, search.offset)
+        return ladder.halting(cuts, level, search.scales[k], search.noise, search.offset)
 
-    def _levels_both(self) -> Iterator[tuple[float, list[HaltingLaw]]]:
-        """For each level, the laws of the two searches of [Dur23] Algorithm 4."""
-        for step, level in enumerate(self._search.levels.values.tolist()):
-            yield (
-                level,
-                [
-                    self._halting(ladder, self._whole(ladder), at, step)
-                    for ladder, at in zip(self._ladders, (level, 1.0 - level), strict=True)
-                ],
-            )
+    def _both(self, k: int) -> list[HaltingLaw]:
+        """The laws of the two searches of [Dur23] Algorithm 4 for one level."""
+        level = float(self._search.levels.values[k])
+        return [
+            self._halting(ladder, self._cuts(ladder), at, k)
+            for ladder, at in zip(self._ladders, (level, 1.0 - level), strict=True)
+        ]
 
     # Drawing
 
@@ -319,30 +299,34 @@ class UnboundedQuantileLaw:
 
     def _draw_both(self, rng: np.random.Generator, rows: int) -> NDArray[np.float64]:
         outputs = np.zeros((rows, self._search.levels.m))
-        for j, (_, laws) in enumerate(self._levels_both()):
+        for k in range(self._search.levels.m):
+            laws = self._both(k)
             for row in range(rows):
                 for law, ladder in zip(laws, self._ladders, strict=True):
-                    index = _index(law.draw(rng), self._whole(ladder))
+                    index = _index(law.draw(rng), self._cuts(ladder))
                     if index > 0:
-                        outputs[row, j] = self._search.decode(ladder, index, rng)
+                        outputs[row, k] = self._search.decode(ladder, index, rng)
                         break
         return outputs
 
     def _draw_steps(self, rng: np.random.Generator, rows: int) -> NDArray[np.float64]:
-        ladder, search = self._ladders[0], self._search
-        steps = splits(search.searched)
+        (ladder,) = self._ladders
+        steps = splits(self._search.searched)
+        low, high = self._cuts(ladder)
+        root = self._halting(ladder, (low, high), steps[0].local, 0)
+
+        def release(k: int, below: Cut, above: Cut) -> Cut:
+            if below.point == above.point:
+                return below  # no candidate lies between them
+            cuts = below, above
+            law = self._halting(ladder, cuts, steps[k].local, k) if k else root
+            index = _index(law.draw(rng), cuts)
+            return Cut(index, ladder.below(index))
+
         outputs = np.empty((rows, len(steps)))
-        root = self._halting(ladder, self._whole(ladder), steps[0].local, 0)
         for row in range(rows):
-            parts = {(0, len(steps)): self._whole(ladder)}
-            for number, step in enumerate(steps):
-                part = parts.pop((step.lower, step.upper))
-                law = root if number == 0 else self._halting(ladder, part, step.local, number)
-                index = part.start if law is None else _index(law.draw(rng), part)
-                outputs[row, step.middle] = search.decode(ladder, index, rng)
-                parts[step.lower, step.middle], parts[step.middle + 1, step.upper] = ladder.cut(
-                    part, index
-                )
+            cuts = recurse(steps, low, high, release)
+            outputs[row] = [self._search.decode(ladder, cut.point, rng) for cut in cuts]
         return outputs
 
     # Probabilities
@@ -377,75 +361,72 @@ class UnboundedQuantileLaw:
             )
         if len(self._ladders) == 2:
             return self._log_prob_both(float(outputs[0]))
-        ladder = self._ladders[0]
+        (ladder,) = self._ladders
         if search.way == "down":
             outputs = outputs[::-1]
-        steps = {(step.lower, step.upper): i for i, step in enumerate(splits(search.searched))}
-        return self._log_prob_part(
-            outputs, steps, splits(search.searched), 0, levels.m, self._whole(ladder)
-        )
+        steps = {
+            (step.lower, step.upper): (k, step) for k, step in enumerate(splits(search.searched))
+        }
+        return self._log_prob_between(outputs, steps, (0, levels.m), self._cuts(ladder))
 
-    def _log_prob_part(
+    def _log_prob_between(
         self,
         outputs: NDArray[np.float64],
-        numbers: dict[tuple[int, int], int],
-        steps: list[Split],
-        lower: int,
-        upper: int,
-        part: Part,
+        steps: dict[tuple[int, int], tuple[int, Split]],
+        levels: tuple[int, int],
+        cuts: tuple[Cut, Cut],
     ) -> float:
         """ln of the probability of the outputs of levels lower, ..., upper - 1 from one part."""
+        lower, upper = levels
         if lower == upper:
             return 0.0
-        ladder = self._ladders[0]
-        number = numbers[lower, upper]
-        step = steps[number]
-        law = self._halting(ladder, part, step.local, number)
+        (ladder,) = self._ladders
+        below, above = cuts
+        k, step = steps[levels]
+        searched = below.point < above.point
+        law = self._halting(ladder, cuts, step.local, k) if searched else None
         terms = []
-        for index in self._indices(ladder, part, float(outputs[step.middle])):
-            left, right = ladder.cut(part, index)
+        for index in self._indices(ladder, cuts, float(outputs[step.middle])):
+            cut = Cut(index, ladder.below(index)) if searched else below
             terms.append(
-                self._log_index(law, part, index, ladder)
-                + self._log_prob_part(outputs, numbers, steps, lower, step.middle, left)
-                + self._log_prob_part(outputs, numbers, steps, step.middle + 1, upper, right)
+                (0.0 if law is None else self._log_index(law, cuts, index, ladder))
+                + self._log_prob_between(outputs, steps, (lower, step.middle), (below, cut))
+                + self._log_prob_between(outputs, steps, (step.middle + 1, upper), (cut, above))
             )
         return float(np.logaddexp.reduce(terms, initial=-np.inf))
 
     def _log_prob_both(self, output: float) -> float:
-        ((_, laws),) = self._levels_both()
-        up, down = laws
-        parts = [self._whole(ladder) for ladder in self._ladders]
+        up, down = self._both(0)
         log_first = up.log_prob(0)
         if output == 0.0 and not self._search.uniform:
             return log_first + down.log_prob(0)
-        ladder, law, part = (
-            (self._ladders[0], up, parts[0]) if output > 0.0 else (self._ladders[1], down, parts[1])
+        ladder, law, before = (
+            (self._ladders[0], up, 0.0) if output > 0.0 else (self._ladders[1], down, log_first)
         )
-        before = 0.0 if output > 0.0 else log_first
+        cuts = self._cuts(ladder)
         terms = [
-            before + self._log_index(law, part, index, ladder)
-            for index in self._indices(ladder, part, output)
+            before + self._log_index(law, cuts, index, ladder)
+            for index in self._indices(ladder, cuts, output)
             if index > 0
         ]
         return float(np.logaddexp.reduce(terms, initial=-np.inf))
 
-    def _log_index(self, law: HaltingLaw | None, part: Part, index: int, ladder: Ladder) -> float:
-        """ln of the probability (density) that a part is split at a candidate."""
-        if law is None:
-            return 0.0
-        log_prob = law.log_prob(index - part.start - 1)
-        if index == part.stop:
+    def _log_index(
+        self, law: HaltingLaw, cuts: tuple[Cut, Cut], index: int, ladder: Ladder
+    ) -> float:
+        """ln of the probability (density) that a part is cut at a candidate."""
+        below, above = cuts
+        log_prob = law.log_prob(index - below.point - 1)
+        if index == above.point:
             log_prob = float(np.logaddexp(log_prob, law.log_never()))
         if self._search.uniform:
             log_prob -= math.log(ladder.value(index) - ladder.value(index - 1))
         return log_prob
 
-    def _indices(self, ladder: Ladder, part: Part, output: float) -> range:
+    def _indices(self, ladder: Ladder, cuts: tuple[Cut, Cut], output: float) -> range:
         """The candidates of a part that are released as `output`: most often one, or none."""
-        if part.start == part.stop:
-            candidates = range(part.start, part.stop + 1)
-        else:
-            candidates = range(part.start + 1, part.stop + 1)
+        start, stop = (cut.point for cut in cuts)
+        candidates = range(start if start == stop else start + 1, stop + 1)
         sign = ladder.sign
 
         def first(beyond: Callable[[float, float], bool]) -> int:
@@ -469,9 +450,10 @@ class UnboundedQuantileLaw:
         )
 
 
-def _index(halted: int, part: Part) -> int:
+def _index(halted: int, cuts: tuple[Cut, Cut]) -> int:
     """The candidate at which a search halted, or the last one."""
-    return part.stop if halted < 0 else part.start + 1 + halted
+    below, above = cuts
+    return above.point if halted < 0 else below.point + 1 + halted
 
 
 def unbounded_quantile(
