@@ -448,6 +448,6 @@ def test_kernel_refuses_what_would_not_be_safe():
             kernel.Table(*good[:place], bad, *good[place + 1 :])
     table = kernel.Table(*good)
     with pytest.raises(ValueError, match="count must have one entry for each bin"):
-        table.count(np.zeros(1), None, np.zeros(2, dtype=np.int64))
+        table.count(np.zeros(1), False, None, np.zeros(2, dtype=np.int64))
     with pytest.raises(ValueError, match="weight must have one entry for each value"):
-        table.count(np.zeros(1), np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64))
+        table.count(np.zeros(1), False, np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64))
