@@ -142,20 +142,24 @@ count_weights(const dpq_histogram *h, size_t n, const double *value, const block
 }
 
 /* For each key, its only edge tells two bins apart. Each is counted in two places by turns: to count
- * in the same place at once again would have to wait for the count before.
+ * in the same place at once again would have to wait for the count before. Meanwhile BLOCK values
+ * from `ahead` on come nearer.
  */
 static void
-count_keys(const int64_t *next, size_t n, const block *b, uint32_t *work)
+count_keys(const int64_t *next, size_t n, const block *b, const double *ahead, uint32_t *work)
 {
     size_t i = 0;
 
-    for (; i + 2 <= n; i += 2) {
-        size_t k = b->key[i], l = b->key[i + 1];
+    for (; i + 8 <= n; i += 8) {
+        DPQ_PREFETCH(ahead + i);
+        for (size_t j = i; j < i + 8; j += 2) {
+            size_t k = b->key[j], l = b->key[j + 1];
 
-        work[4 * k + 2 * (size_t)(b->x[i] >= next[k])]++;
-        work[4 * l + 2 * (size_t)(b->x[i + 1] >= next[l]) + 1]++;
+            work[4 * k + 2 * (size_t)(b->x[j] >= next[k])]++;
+            work[4 * l + 2 * (size_t)(b->x[j + 1] >= next[l]) + 1]++;
+        }
     }
-    if (i < n) {
+    for (; i < n; i++) {
         size_t k = b->key[i];
 
         work[4 * k + 2 * (size_t)(b->x[i] >= next[k])]++;
@@ -199,7 +203,9 @@ dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, doubl
 
             fill(h, size, value + at, sign, &b);
             if (work != NULL) {
-                count_keys(h->next, size, &b, work);
+                size_t ahead = to - at >= 2 * BLOCK ? at + BLOCK : at;
+
+                count_keys(h->next, size, &b, value + ahead, work);
             }
             else if (weight != NULL) {
                 count_weights(h, size, value + at, &b, stride, weight + at, count);
