@@ -15,6 +15,7 @@ from typing import Any
 
 import bench_accuracy as accuracy
 import bench_approx_quantiles as aq
+import bench_histogram as histogram
 import bench_selection as select
 import matplotlib
 import numpy as np
@@ -570,12 +571,42 @@ def dataset(report: Report) -> None:
         f"Parquet data set, n = {n:,}, m = 30: joint_exp {duration(raw['release'])}, reading once "
         f"{duration(raw['read'])}; {megabytes(raw['resident'])} resident (bar 1 GB)\n"
     )
+def counts(report: Report) -> None:
+    """Bars for counting by bin."""
+    sizes = [MEGA] if report.quick else [10 * MEGA, 100 * MEGA] if report.full else [10 * MEGA]
+    for n in sizes:
+        for name, column in histogram.COLUMNS.items():
+            x = column(n)
+            timings = report.times(
+                "counts",
+                f"Counts by bin, unsorted, n = {n:,}: {name}",
+                n,
+                {
+                    "np.log": histogram.log(x),
+                    "geometric, β = 1.01": histogram.geometric(x),
+                    "geometric, β = 1.01, of -x": histogram.geometric(x, negate=True),
+                    "geometric, β = 1.00001": histogram.geometric(x, histogram.FINE),
+                    "1000 equal bins": histogram.uniform(x),
+                    "np.histogram, 1000 bins": lambda x=x: np.histogram(x, histogram.BINS),
+                    "x.sum()": x.sum,
+                },
+                {"geometric, β = 1.01": "0.75 ×"} if n == 100 * MEGA else {},
+            )
+            coarse = timings["geometric, β = 1.01"]
+            fine = timings["geometric, β = 1.00001"].over(coarse)
+            equal = timings["1000 equal bins"].over(timings["np.histogram, 1000 bins"])
+            report.console.print(
+                f"β = 1.01 / x.sum(): {digits(coarse.over(timings['x.sum()']))}; β = 1.00001 / "
+                f"β = 1.01: {digits(fine)} (bar 2 at n = 10^7); equal bins / np.histogram: "
+                f"{digits(equal)} (bar 0.3 at n = 10^8)\n"
+            )
 
 
 TABLES = {
     "large": large,
     "selection": selection,
     "dataset": dataset,
+    "counts": counts,
     "full_scan": full_scan,
     "small": small,
     "fft": fft,

@@ -3,7 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "key.h"
 #include "vector.h"
+
+#define BLOCK 1024
+/* Values counted in 32 bits each time. */
+#define PART ((size_t)1 << 31)
 
 static inline uint32_t
 key_of(const dpq_histogram *h, double x, int logarithmic)
@@ -46,69 +51,177 @@ dpq_histogram_prepare(dpq_histogram *h)
         size_t begin = c;
 
         h->start[k] = (uint32_t)c;
-        while (c < h->edges && key_of(h, h->edge[c], h->logarithmic) == k) {
+        while (c < h->edges && key_of(h, dpq_key_value(h->edge[c]), h->logarithmic) == k) {
             c++;
         }
         h->most = c - begin > h->most ? c - begin : h->most;
     }
 }
 
-/* One body for all kinds of bins; the last three arguments are constants where it is inlined. */
+/* Some values in the order of integers, with their keys; NaN counts as `low`. */
+typedef struct {
+    int64_t x[BLOCK];
+    uint32_t key[BLOCK];
+    uint32_t least, largest; /* key so far */
+    uint64_t missing;        /* number of NaN so far */
+} block;
+
 static inline void
-count_values(const dpq_histogram *h, size_t n, const double *value, const int64_t *weight,
-             int64_t *count, int logarithmic, int search, int weighted)
+key_values(const dpq_histogram *h, size_t n, const double *value, double sign, block *b,
+           int logarithmic)
 {
-    const dpq_histogram local = *h; /* which no store to the counts can change */
-    size_t stride = 1;
+    const dpq_histogram local = *h; /* which no store can change */
+    uint32_t least = b->least, largest = b->largest;
+    uint64_t missing = 0;
 
-    while (stride <= local.most / 2) {
-        stride *= 2;
-    }
     for (size_t i = 0; i < n; i++) {
-        double x = value[i] > local.low ? value[i] : local.low;
-        /* x >= edge[c] ends at the last edge: beyond stands a NaN */
-        size_t c = local.start[key_of(&local, x, logarithmic)];
-        int64_t one = value[i] == value[i]; /* 0 for NaN */
+        double v = sign * value[i], x = v > local.low ? v : local.low;
+        uint32_t key = key_of(&local, x, logarithmic);
 
-        c += x >= local.edge[c];
-        if (search && x >= local.edge[c]) { /* rare, unless edges crowd: then at most 2 stride - 1 */
-            for (size_t step = stride; step > 0; step /= 2) {
-                size_t at = c + step - 1 < local.edges ? c + step - 1 : local.edges;
+        missing += v != v;
+        b->x[i] = dpq_key_of(x);
+        b->key[i] = key;
+        least = key < least ? key : least;
+        largest = key > largest ? key : largest;
+    }
+    b->least = least;
+    b->largest = largest;
+    b->missing += missing;
+}
 
-                c += step * (size_t)(x >= local.edge[at]);
-            }
-        }
-        if (weighted) {
-            uint64_t w = one ? (uint64_t)weight[i] : 0;
+DPQ_VECTORIZED
+static void
+fill(const dpq_histogram *h, size_t n, const double *value, double sign, block *b)
+{
+    if (h->logarithmic) {
+        key_values(h, n, value, sign, b, 1);
+    }
+    else {
+        key_values(h, n, value, sign, b, 0);
+    }
+}
 
-            count[c] = (int64_t)((uint64_t)count[c] + w);
+/* The bin of x; `stride` is a power of two, more than half of h->most. */
+static inline size_t
+bin_of(const dpq_histogram *h, int64_t x, uint32_t key, size_t stride)
+{
+    /* x >= edge[c] ends at the last edge: beyond stands more than any number */
+    size_t c = h->start[key];
+
+    c += x >= h->edge[c];
+    if (h->most > 1 && x >= h->edge[c]) { /* rare, unless edges crowd: then at most 2 stride - 1 */
+        for (size_t step = stride; step > 0; step /= 2) {
+            size_t at = c + step - 1 < h->edges ? c + step - 1 : h->edges;
+
+            c += step * (size_t)(x >= h->edge[at]);
         }
-        else {
-            count[c] += one;
+    }
+    return c;
+}
+
+static void
+count_bins(const dpq_histogram *h, size_t n, const block *b, size_t stride, int64_t *count)
+{
+    const dpq_histogram local = *h;
+
+    for (size_t i = 0; i < n; i++) {
+        count[bin_of(&local, b->x[i], b->key[i], stride)]++;
+    }
+}
+
+static void
+count_weights(const dpq_histogram *h, size_t n, const double *value, const block *b, size_t stride,
+              const int64_t *weight, int64_t *count)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t w = value[i] == value[i] ? (uint64_t)weight[i] : 0;
+        size_t c = bin_of(h, b->x[i], b->key[i], stride);
+
+        count[c] = (int64_t)((uint64_t)count[c] + w);
+    }
+}
+
+/* For each key, its only edge tells two bins apart. Each is counted in two places by turns: to count
+ * in the same place at once again would have to wait for the count before. Meanwhile BLOCK values
+ * from `ahead` on come nearer.
+ */
+static void
+count_keys(const int64_t *next, size_t n, const block *b, const double *ahead, uint32_t *work)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        DPQ_PREFETCH(ahead + i);
+        for (size_t j = i; j < i + 8; j += 2) {
+            size_t k = b->key[j], l = b->key[j + 1];
+
+            work[4 * k + 2 * (size_t)(b->x[j] >= next[k])]++;
+            work[4 * l + 2 * (size_t)(b->x[j + 1] >= next[l]) + 1]++;
         }
+    }
+    for (; i < n; i++) {
+        size_t k = b->key[i];
+
+        work[4 * k + 2 * (size_t)(b->x[i] >= next[k])]++;
+    }
+}
+
+/* Move what was counted by key to the bins. */
+static void
+move_counts(const dpq_histogram *h, const block *b, uint32_t *work, int64_t *count)
+{
+    for (size_t k = b->least; k <= b->largest; k++) {
+        uint32_t *w = work + DPQ_HISTOGRAM_WORK * k;
+        int64_t *c = count + h->start[k];
+
+        c[0] += (int64_t)w[0] + w[1];
+        if ((w[2] | w[3]) != 0) {
+            c[1] += (int64_t)w[2] + w[3];
+        }
+        memset(w, 0, DPQ_HISTOGRAM_WORK * sizeof *w);
     }
 }
 
 void
-dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, const int64_t *weight,
-                    int64_t *count)
+dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, double sign,
+                    const int64_t *weight, int64_t *count, uint32_t *work)
 {
-    int search = h->most > 1;
+    block b;
+    size_t stride = 1;
 
-    if (weight != NULL) {
-        count_values(h, n, value, weight, count, h->logarithmic, search, 1);
+    while (stride <= h->most / 2) {
+        stride *= 2;
     }
-    else if (h->logarithmic && search) {
-        count_values(h, n, value, NULL, count, 1, 1, 0);
+    b.missing = 0;
+    for (size_t from = 0; from < n; from += PART) {
+        size_t to = n - from < PART ? n : from + PART;
+
+        b.least = h->last;
+        b.largest = 0;
+        for (size_t at = from; at < to; at += BLOCK) {
+            size_t size = to - at < BLOCK ? to - at : BLOCK;
+
+            fill(h, size, value + at, sign, &b);
+            if (work != NULL) {
+                size_t ahead = to - at >= 2 * BLOCK ? at + BLOCK : at;
+
+                count_keys(h->next, size, &b, value + ahead, work);
+            }
+            else if (weight != NULL) {
+                count_weights(h, size, value + at, &b, stride, weight + at, count);
+            }
+            else {
+                count_bins(h, size, &b, stride, count);
+            }
+        }
+        if (work != NULL) {
+            move_counts(h, &b, work, count);
+        }
     }
-    else if (h->logarithmic) {
-        count_values(h, n, value, NULL, count, 1, 0, 0);
-    }
-    else if (search) {
-        count_values(h, n, value, NULL, count, 0, 1, 0);
-    }
-    else {
-        count_values(h, n, value, NULL, count, 0, 0, 0);
+    if (weight == NULL && b.missing > 0) {
+        uint32_t key = key_of(h, h->low, h->logarithmic);
+
+        count[bin_of(h, dpq_key_of(h->low), key, stride)] -= (int64_t)b.missing;
     }
 }
 

@@ -19,7 +19,8 @@
  * and `last` where that is more.
  *
  *   edges        number of inner edges, < 2^31
- *   edge         length edges + 1: ascending (ties are allowed, +-inf too, NaN is not), then one NaN
+ *   edge         length edges + 1: the keys of csrc/key.h, ascending, of the inner edges (ties are
+ *                allowed, +-inf too, NaN is not), then INT64_MAX, more than any number's
  *   low          smaller values count as this one; -inf for none; not NaN
  *   base         finite
  *   scale        positive and finite
@@ -30,10 +31,11 @@
  *   cap          the least number whose key is `last`, set by dpq_histogram_prepare
  *   first        the bits of `scale` that keys are counted from, set by dpq_histogram_prepare
  *   most         largest number of edges with one key, set by dpq_histogram_prepare
+ *   next         length last + 1, filled by the caller with edge[start[k]], or NULL; used with `work`
  */
 typedef struct {
     size_t edges;
-    const double *edge;
+    const int64_t *edge;
     double low, base, scale;
     int logarithmic, shift;
     uint32_t last;
@@ -41,7 +43,11 @@ typedef struct {
     double cap;
     uint64_t first;
     size_t most;
+    const int64_t *next;
 } dpq_histogram;
+
+/* Counters per key in `work`. */
+#define DPQ_HISTOGRAM_WORK 4
 
 /* Fill start[0], ..., start[last], `cap`, `first` and `most`; every other field is given.
  *
@@ -55,15 +61,19 @@ dpq_histogram_prepare(dpq_histogram *h);
  *   h            IN, prepared
  *   n            number of values
  *   value        IN, length n; NaN is in no bin
+ *   sign         1.0, or -1.0 to count -value[i] in place of value[i]
  *   weight       IN, length n, or NULL for 1 each; sums are taken modulo 2^64
  *   count        IN OUT, length h->edges + 1
+ *   work         WORK, length DPQ_HISTOGRAM_WORK * (h->last + 1), zeros before and after; or NULL.
+ *                With it, h->most <= 1, h->next is there, and weight is NULL (not checked)
  *
  * Cost      O(n) where h->most <= 1, else O(n log(h->most)); no allocation, reentrant: threads may
- *           share h, each with its own counts.
+ *           share h, each with its own counts. With `work`, half of that, and O(keys between the
+ *           smallest and the largest one) once in 2^31 values.
  */
 void
-dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, const int64_t *weight,
-                    int64_t *count);
+dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, double sign,
+                    const int64_t *weight, int64_t *count, uint32_t *work);
 
 /* The thresholds t_i = (base^i - 1) + lower, i = 0, 1, ...: the power rounded to nearest, then each
  * operation. They end with the first one not below `upper`, before one that is infinite in float64,

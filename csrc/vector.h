@@ -14,4 +14,11 @@
 #define DPQ_VECTORIZED
 #endif
 
+/* Ask for memory that will be read soon; any address is allowed. */
+#if defined(__GNUC__)
+#define DPQ_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define DPQ_PREFETCH(address) ((void)(address))
+#endif
+
 #endif

@@ -162,12 +162,12 @@ class Bins:
             raise ValueError("weights must have one entry for each value")
         counts = self.zeros() if out is None else self._checked(out)
         ready = is_ready(column, np.float64) and (weight is None or is_ready(weight, np.int64))
-        step = max(column.size, 1) if ready and not negate else CONVERTED
+        step = max(column.size, 1) if ready else CONVERTED
         for start in range(0, column.size, step):
             part = slice(start, start + step)
-            piece = as_float64(column[part])
             self._table.count(
-                -piece if negate else piece,
+                as_float64(column[part]),
+                negate,
                 None if weight is None else _as_int64(weight[part]),
                 counts,
             )

@@ -277,6 +277,22 @@ def test_count_adds_to_out_over_chunks_and_threads(bins):
     assert_same(np.sum(parts, axis=0), expected)
 
 
+@pytest.mark.parametrize("negate", [False, True])
+@pytest.mark.parametrize("extra", [1, 2, 1023, 1024, 1025, 2048, 5000])
+def test_count_by_key_equals_count_by_bin(bins, extra, negate):
+    # as many values as keys or more are counted by key, few ones directly
+    keys = 1000  # more than these bins have; the geometric ones have fewer than 5000
+    rng = np.random.default_rng(extra)
+    values = rng.choice([-60.0, 0.0, 3.0, 61.0, math.nan, math.inf, 1e300], keys + extra)
+    values[::3] = rng.normal(50.0, 40.0, values[::3].size)
+    counts = bins.zeros()
+    for start in range(0, values.size, 7):
+        bins.count(values[start : start + 7], negate=negate, out=counts)
+    assert_same(bins.count(values, negate=negate), counts)
+    nothing = np.full(keys + extra, math.nan)
+    assert_same(bins.count(nothing, negate=negate), [0] * bins.size)
+
+
 def test_functions_take_out_and_weights():
     counts = np.zeros(2, dtype=np.int64)
     assert fast.uniform_counts([0.0], 0.0, 1.0, 2, [3], out=counts) is counts
@@ -448,6 +464,6 @@ def test_kernel_refuses_what_would_not_be_safe():
             kernel.Table(*good[:place], bad, *good[place + 1 :])
     table = kernel.Table(*good)
     with pytest.raises(ValueError, match="count must have one entry for each bin"):
-        table.count(np.zeros(1), None, np.zeros(2, dtype=np.int64))
+        table.count(np.zeros(1), False, None, np.zeros(2, dtype=np.int64))
     with pytest.raises(ValueError, match="weight must have one entry for each value"):
-        table.count(np.zeros(1), np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64))
+        table.count(np.zeros(1), False, np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64))

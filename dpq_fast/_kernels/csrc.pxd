@@ -157,7 +157,7 @@ cdef extern from "path.h" nogil:
 cdef extern from "histogram.h" nogil:
     ctypedef struct dpq_histogram:
         size_t edges
-        const double *edge
+        const int64_t *edge
         double low
         double base
         double scale
@@ -168,10 +168,13 @@ cdef extern from "histogram.h" nogil:
         double cap
         uint64_t first
         size_t most
+        const int64_t *next
+
+    size_t DPQ_HISTOGRAM_WORK
 
     void dpq_histogram_prepare(dpq_histogram *h)
-    void dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value,
-                             const int64_t *weight, int64_t *count)
+    void dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, double sign,
+                             const int64_t *weight, int64_t *count, uint32_t *work)
     size_t dpq_histogram_thresholds(double base, double lower, double upper, size_t skip,
                                     size_t size, double *threshold)
 

@@ -16,6 +16,7 @@ class Table:
     def count(
         self,
         value: NDArray[np.float64],
+        negate: bool,
         weight: NDArray[np.int64] | None,
         count: NDArray[np.int64],
     ) -> None: ...

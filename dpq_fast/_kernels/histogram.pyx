@@ -4,16 +4,22 @@ import numpy as np
 
 from dpq_fast._kernels.buffers cimport doubles
 from dpq_fast._kernels.csrc cimport (
+    DPQ_HISTOGRAM_WORK,
     dpq_histogram,
     dpq_histogram_count,
     dpq_histogram_prepare,
     dpq_histogram_thresholds,
+    dpq_key_of,
     int64_t,
     size_t,
     uint32_t,
 )
 from libc.math cimport INFINITY
 from numpy cimport ndarray
+
+# Tables of up to this many keys are counted by key, in 4 MB, where values are as many as keys.
+cdef enum:
+    COUNTED_KEYS = 1 << 18
 
 
 cdef class Table:
@@ -27,13 +33,15 @@ cdef class Table:
 
     cdef:
         dpq_histogram bins
-        const double[::1] edge  # keep the memory that `bins` points to
+        int64_t[::1] edge  # keep the memory that `bins` points to
         uint32_t[::1] start
+        int64_t[::1] next
 
     def __cinit__(self, const double[::1] edge not None, double low, double base, double scale,
                   bint logarithmic, int shift, Py_ssize_t last):
-        cdef Py_ssize_t c, edges = edge.shape[0]
-        cdef double[::1] padded = np.empty(edges + 1)
+        cdef:
+            Py_ssize_t c, k, edges = edge.shape[0]
+            int64_t[::1] ordered = np.empty(edges + 1, dtype=np.int64)
 
         if not 0 <= last < 2**31 - 1 or not 0 <= shift <= 52 or edges >= 2**31 - 1:
             raise ValueError("last and the number of edges must be below 2^31 - 1, shift at most 52")
@@ -42,9 +50,9 @@ cdef class Table:
         for c in range(edges):
             if edge[c] != edge[c] or (c > 0 and edge[c] < edge[c - 1]):
                 raise ValueError("edge must ascend")
-            padded[c] = edge[c]
-        padded[edges] = np.nan
-        self.edge = padded
+            ordered[c] = dpq_key_of(edge[c])
+        ordered[edges] = np.iinfo(np.int64).max
+        self.edge = ordered
         self.start = np.zeros(last + 1, dtype=np.uint32)
         self.bins.edges = edges
         self.bins.edge = &self.edge[0]
@@ -57,17 +65,25 @@ cdef class Table:
         self.bins.start = &self.start[0]
         with nogil:
             dpq_histogram_prepare(&self.bins)
+        if self.bins.most <= 1 and last < COUNTED_KEYS:
+            self.next = np.empty(last + 1, dtype=np.int64)
+            for k in range(last + 1):
+                self.next[k] = ordered[self.start[k]]
+            self.bins.next = &self.next[0]
 
     @property
     def most(self):
         return self.bins.most
 
-    def count(self, const double[::1] value not None, const int64_t[::1] weight,
+    def count(self, const double[::1] value not None, bint negate, const int64_t[::1] weight,
               int64_t[::1] count not None):
-        """Add the number of values in each bin, or their weights, to `count`."""
+        """Add the number of values (negated) in each bin, or their weights, to `count`."""
         cdef:
             size_t n = value.shape[0]
+            double sign = -1.0 if negate else 1.0
             const int64_t *weights = NULL
+            uint32_t[::1] work
+            uint32_t *counters = NULL
 
         if <size_t>count.shape[0] != self.bins.edges + 1:
             raise ValueError("count must have one entry for each bin")
@@ -76,8 +92,11 @@ cdef class Table:
         if n > 0:
             if weight is not None:
                 weights = &weight[0]
+            elif self.bins.next != NULL and n > self.bins.last:
+                work = np.zeros(DPQ_HISTOGRAM_WORK * (<size_t>self.bins.last + 1), dtype=np.uint32)
+                counters = &work[0]
             with nogil:
-                dpq_histogram_count(&self.bins, n, &value[0], weights, &count[0])
+                dpq_histogram_count(&self.bins, n, &value[0], sign, weights, &count[0], counters)
 
 
 def thresholds(double base, double lower, size_t skip, size_t size):
