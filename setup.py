@@ -16,6 +16,7 @@ KERNELS = {
     "race": ["race", "uniform"],
     "scan": ["scan"],
     "select": ["select"],
+    "smooth": ["smooth"],
     "path": ["path", "race", "uniform"],
     "groups": ["groups", "intervals", "lattice", "path", "race", "scan", "uniform"],
 }

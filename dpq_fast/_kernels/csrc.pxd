@@ -159,6 +159,10 @@ cdef extern from "histogram.h" nogil:
                              const int64_t *weight, int64_t *count)
     size_t dpq_histogram_powers(double base, size_t size, double *power)
 
+cdef extern from "smooth.h" nogil:
+    void dpq_smooth_log(size_t runs, const int64_t *rank, const double *value, int64_t target,
+                        size_t count, const double *t, double *log_smooth)
+
 cdef extern from "groups.h" nogil:
     size_t DPQ_GROUPS_CHUNK
 
