@@ -1,6 +1,7 @@
 """Differentially private quantiles with exact output laws."""
 
 from dpq_fast import privacy, reference
+from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
@@ -9,6 +10,7 @@ from dpq_fast.sample import Sample
 
 __all__ = [
     "Sample",
+    "csmooth",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
