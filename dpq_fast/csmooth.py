@@ -164,30 +164,23 @@ def _released(
 
 
 def _normal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Standard normal variates by Box and Muller, right to 1e-15, with tails that do not end."""
+    """Standard normal variates by Box and Muller, right to 1e-15, with no end to the tails."""
     radius = np.sqrt(-2.0 * uniform.log_uniforms(size, rng))
     return radius * np.cos(2.0 * np.pi * rng.random(size))
-
-
-def _log_laplace(size: int, rng: np.random.Generator) -> _Noise:
-    """Laplace(1) variates; ln|X| is right to 1e-15 for large and for small |X|."""
-    log_v = uniform.log_uniforms(size, rng)
-    bits = uniform.integers_below(4, size, rng)
-    # |X| = -ln U: U = V/2 in the one half, 1 - U = V/2 in the other
-    exponential = np.where(
-        bits & 1, math.log(2.0) - log_v, -np.log1p(-0.5 * np.exp(np.maximum(log_v, -700.0)))
-    )
-    return _Noise(1.0 - (bits & 2), np.log(exponential))
 
 
 def laplace_log_normal(sigma: NDArray[np.float64], rng: np.random.Generator) -> _Noise:
     """Z = X exp(sigma Y), X Laplace(1) and Y standard normal, one for each shape.
 
-    X and Y are float64 variates, each right to 1e-15 with no end to its tails: a release is noise
-    of that precision, rounded to the lattice afterwards.
+    ln|X| and Y are right to 1e-15, for large and for small |X| and Y, with no end to the tails.
     """
-    laplace = _log_laplace(sigma.size, rng)
-    return _Noise(laplace.sign, laplace.log_size + sigma * _normal(sigma.size, rng))
+    log_v = uniform.log_uniforms(sigma.size, rng)
+    bits = uniform.integers_below(4, sigma.size, rng)
+    # |X| = -ln U: U = V/2 in the one half, 1 - U = V/2 in the other
+    exponential = np.where(
+        bits & 1, math.log(2.0) - log_v, -np.log1p(-0.5 * np.exp(np.maximum(log_v, -700.0)))
+    )
+    return _Noise(1.0 - (bits & 2), np.log(exponential) + sigma * _normal(sigma.size, rng))
 
 
 def default_smoothness(epsilon: float) -> float:

@@ -921,12 +921,18 @@ def csmooth_scale(t: float, epsilon: float) -> tuple[float, float]:
             f"t must lie between {LEAST_SMOOTHNESS} and {MOST_SMOOTHNESS} times the epsilon of a "
             f"level, {epsilon}, so that sigma and s are found, got {t}"
         )
+    sigma, log_share = _csmooth_shape(ratio)
+    return sigma, math.log(epsilon) + log_share
+
+
+@lru_cache(maxsize=1024)
+def _csmooth_shape(ratio: float) -> tuple[float, float]:
+    """sigma and ln(s / epsilon) for a t of `ratio` times epsilon."""
     # With sigma = ratio + u: (ratio + u)^2 u = ratio / 5, so u^3 < ratio / 5.
     most = math.cbrt(ratio / 5.0)
     above = brentq(lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most)
     sigma = ratio + above
-    log_scale = math.log(epsilon * (above / sigma)) - 1.5 * sigma * sigma
-    return sigma, log_scale - _LOG_SCALE_ERROR
+    return sigma, math.log(above / sigma) - 1.5 * sigma * sigma - _LOG_SCALE_ERROR
 
 
 def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
