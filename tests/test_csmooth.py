@@ -373,9 +373,13 @@ def assert_ks(u: np.ndarray, inside: np.ndarray) -> None:
 
 @pytest.mark.parametrize("sigma", [1e-3, 0.4, 1.3])
 def test_laplace_log_normal_follows_its_law(sigma):
-    noise = laplace_log_normal(np.full(10_000, sigma), np.random.default_rng(5))
-    z = noise.sign * np.exp(noise.log_size)
-    assert_ks(cdf(z, sigma), np.ones(z.size, dtype=bool))
+    noise = laplace_log_normal(np.full(200_000, sigma), np.random.default_rng(5))
+    assert noise.log_size.var() == pytest.approx(math.pi**2 / 6.0 + sigma**2, rel=0.02)
+    grid = np.linspace(-16.0, 12.0, 4_001)  # of ln|Z|
+    u = np.interp(noise.log_size, grid, 2.0 * cdf(np.exp(grid), sigma) - 1.0)
+    positive = noise.sign > 0.0
+    assert_ks((1.0 + noise.sign * u) / 2.0, np.ones(u.size, dtype=bool))
+    assert_ks(u[positive], np.ones(positive.sum(), dtype=bool))
 
 
 def test_laplace_log_normal_reaches_both_tails_of_x():
