@@ -8,8 +8,8 @@ NOT PRIVATE, and not for use. Because it stands for the published code it repeat
 faults on purpose: FFT entries that come out negative are clipped to zero, so that
 outputs of positive probability get none; zero-width intervals, which ties make, get none either,
 without a lattice or a dither; races are run with 53-bit uniforms; outputs are
-``x_i + u (x_{i+1} - x_i)`` in float64, whose low-order bits show the data. It is about three
-times faster than the authors' own code was measured to be, so ratios to it are low.
+``x_i + u (x_{i+1} - x_i)`` in float64, whose low-order bits show the data. JointExp is about
+three times faster than the authors' own code was measured to be, so ratios to it are low.
 """
 
 from __future__ import annotations

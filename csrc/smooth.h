@@ -13,7 +13,7 @@
  *                ranks rank[i-1] + 1, ..., rank[i], all equal; the first run those up to rank[0]
  *   value        IN, length `runs`, ascending, finite: the value of each run; integers up to 2^53
  *                are compared exactly
- *   target       rank[0] may be below or above it, rank[runs-1] >= target (not checked)
+ *   target       the rank of x_target, in one of the runs: rank[runs-1] >= target (not checked)
  *   count        number of t
  *   t            IN, length `count`, each >= 0 and finite
  *   log_smooth   OUT, length `count`; -inf where all values are equal
