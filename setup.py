@@ -18,6 +18,7 @@ KERNELS = {
     "noise": ["noise"],
     "scan": ["scan"],
     "select": ["select"],
+    "smooth": ["smooth"],
     "path": ["path", "race", "uniform"],
     "groups": ["groups", "intervals", "lattice", "path", "race", "scan", "uniform"],
 }

@@ -1,14 +1,15 @@
-"""JointExp as it was published, re-stated from the paper: the other side of the comparisons.
+"""JointExp and CSmooth as published, re-stated from the paper: the other side of the comparisons.
 
-[GJK21] Algorithm 1 over all n + 1 intervals and all of alpha(j, i, k), in logarithms (Appendix B),
-with FFT products (§3.3) and racing (Appendix C): O(m n log n + m^2 n) time, O(m^2 n) memory.
+JointExp: [GJK21] Algorithm 1 over all n + 1 intervals and all of alpha(j, i, k), in logarithms
+(Appendix B), with FFT products (§3.3) and racing (Appendix C): O(m n log n + m^2 n) time,
+O(m^2 n) memory.
 
 NOT PRIVATE, and not for use. Because it stands for the published code it repeats that code's
 faults on purpose: FFT entries that come out negative are clipped to zero, so that
 outputs of positive probability get none; zero-width intervals, which ties make, get none either,
 without a lattice or a dither; races are run with 53-bit uniforms; outputs are
-``x_i + u (x_{i+1} - x_i)`` in float64, whose low-order bits show the data. It is about three
-times faster than the authors' own code was measured to be, so ratios to it are low.
+``x_i + u (x_{i+1} - x_i)`` in float64, whose low-order bits show the data. JointExp is about
+three times faster than the authors' own code was measured to be, so ratios to it are low.
 """
 
 from __future__ import annotations
@@ -56,6 +57,43 @@ def joint_exp(
             s[max(j - k - 1, 0) : j] = i
             j, following = j - k - 1, i
     return np.sort(x[s] + rng.random(m) * (x[s + 1] - x[s]))
+
+
+def csmooth(
+    x: NDArray[np.float64],
+    q: float,
+    t: float,
+    sigma: float,
+    s: float,
+    bounds: tuple[float, float],
+    rng: np.random.Generator,
+) -> float:
+    """One quantile of ascending x by [GJK21] Lemmas 13 and 14, over all n records.
+
+    By the O(n log n) divide and conquer of Nissim et al. (2007), as the paper says of its own code,
+    with one row at a time in NumPy. Its faults: the output is a float64 that shows the data in its
+    low-order bits, and the sensitivity underflows to 0 where very many records are tied.
+    """
+    n = x.size
+    padded = np.concatenate((bounds[:1], np.clip(x, *bounds), bounds[1:]))
+    j = max(1, int(np.ceil(q * n)))
+    smooth, rows = 0.0, [(0, j, j, n + 1)]  # lows from, to; highs from, to
+    while rows:
+        following = []
+        for low_from, low_to, high_from, high_to in rows:
+            low = (low_from + low_to) // 2
+            highs = np.arange(max(high_from, low + 1), high_to + 1)
+            terms = np.exp(-t * (highs - low - 1)) * (padded[highs] - padded[low])
+            place = int(np.argmax(terms))
+            smooth = max(smooth, float(terms[place]))
+            high = int(highs[place])
+            if low_from < low:
+                following.append((low_from, low - 1, high_from, high))
+            if low < low_to:
+                following.append((low + 1, low_to, high, high_to))
+        rows = following
+    noise = rng.laplace() * np.exp(sigma * rng.standard_normal())
+    return float(np.clip(padded[j] + smooth * noise / s, *bounds))
 
 
 def _log_sum(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:

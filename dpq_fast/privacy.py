@@ -914,6 +914,185 @@ def _total_epsilon(m: int, each: float, delta: float) -> float:
     return min(total, basic)
 
 
+# --- CSmooth --------------------------------------------------------------------------------------
+
+
+def smooth_rank(q: float, n: int) -> int:
+    r"""Rank j of the order statistic that smooth-sensitivity releases are centered on.
+
+    Parameters
+    ----------
+    q : float
+        Level in [0, 1].
+    n : int
+        Number of records kept, at least 0; private under "add-remove" and with omitted NaN.
+
+    Returns
+    -------
+    int
+        :math:`j(n) = \max(1, \lceil q n - 2^{-20} \rceil)`, exactly: the target q n lies between
+        the records below :math:`x_j` and those up to it. The slack keeps 0.1 of ten records at the
+        first one, though the float64 0.1 is a little more.
+
+    Notes
+    -----
+    **One smooth sensitivity for both relations.** With :math:`x_i = a` for i < 1 and
+    :math:`x_i = b` for i > n, let
+
+    .. math:: A_k(x) = \max_{i=0..k+1} (x_{j+i} - x_{j+i-k-1}), \qquad
+              S^t(x) = \max_{k \ge 0} e^{-tk} A_k(x)
+
+    be as in [NRS07] Proposition 3.4, where n and j are fixed. With j = j(n) it also bounds what
+    one record more or less does: for neighbors x and x' in either sense, f(x) = x_j,
+
+    (1) :math:`|f(x) - f(x')| \le A_0(x) \le S^t(x)` and (2) :math:`A_k(x) \le A_{k+1}(x')`, so that
+    :math:`S^t(x) \le e^t S^t(x')`.
+
+    The one fact needed is :math:`j(n+1) - j(n) \in \{0, 1\}`: q n rises by q in [0, 1].
+
+    - *A record is added.* Then :math:`x'_i \le x_i \le x'_{i+1}` for all i, and j' is j or j + 1.
+      (1) :math:`x_{j-1} \le x'_j \le x_j` and :math:`x_j \le x'_{j+1} \le x_{j+1}`. (2) A window
+      lo <= j <= hi of x lies inside lo, ..., hi + 1 of x': :math:`x'_{lo} \le x_{lo}`,
+      :math:`x'_{hi+1} \ge x_{hi}`; that one is longer by one rank, and holds j and j + 1.
+    - *A record is removed.* Then :math:`x'_{i-1} \le x_i \le x'_i`, and j' is j or j - 1. (1)
+      :math:`x_j \le x'_j \le x_{j+1}` and :math:`x_{j-1} \le x'_{j-1} \le x_j`. (2) The window
+      lo - 1, ..., hi of x' holds j - 1 and j.
+    - *A record is replaced*, and n stays: upwards :math:`x_i \le x'_i \le x_{i+1}`, and
+      lo - 1, ..., hi is the window; downwards :math:`x_{i-1} \le x'_i \le x_i`, and it is
+      lo, ..., hi + 1. Both hold j.
+
+    So records that are left out are covered under "swap", too, and no relation needs more noise.
+    """
+    numerator, denominator = q.as_integer_ratio()
+    return max(1, -((denominator - (numerator * n << 20)) // (denominator << 20)))
+
+
+def csmooth_epsilon_each(m: int, rho: float, max_contributions: int = 1) -> float:
+    r"""Epsilon of each of m releases with Laplace log-normal noise, each epsilon^2/2-zCDP.
+
+    Parameters
+    ----------
+    m : int
+        Number of distinct levels, at least 1.
+    rho : float
+        Total zCDP budget, per person.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    float
+        :math:`\sqrt{2 \rho / m} / k`: rho adds up over the levels ([GJK21] Lemma 9), and k records
+        of one person, a chain of k neighbors, cost :math:`k^2` times the rho of one [BS16].
+    """
+    k = check_max_contributions(max_contributions)
+    return math.sqrt(2.0 * check_rho(rho) / check_count("m", m)) / k
+
+
+# t over epsilon: above 10 the noise is of no use (1/s is e^150 there), and sigma - t/epsilon, which
+# s is made of, drowns in rounding; below 1e-100 it is S that does not change any more.
+LEAST_SMOOTHNESS, MOST_SMOOTHNESS = 1e-100, 10.0
+# More than the rounding error of ln s.
+_LOG_SCALE_ERROR = 1e-12
+
+
+def csmooth_scale(t: float, epsilon: float) -> tuple[float, float]:
+    r"""Shape and scale of Laplace log-normal noise for one release.
+
+    Parameters
+    ----------
+    t : float
+        Smoothness of the sensitivity; between 1e-100 and 10 times `epsilon`.
+    epsilon : float
+        The release is :math:`\epsilon^2/2`-zCDP.
+
+    Returns
+    -------
+    sigma : float
+        Shape of Z = X exp(sigma Y), X of density :math:`e^{-|x|}/2`, Y standard normal.
+    log_scale : float
+        ln s; the noise is :math:`S^t(x) Z / s`.
+
+    Notes
+    -----
+    [BS19] Proposition 3 ([GJK21] Lemma 14): the release is :math:`\epsilon^2/2`-zCDP for
+    :math:`\epsilon = t/\sigma + e^{1.5\sigma^2} s`, whatever sigma > 0 and s > 0, for every S with
+    :math:`|f(x) - f(x')| \le S(x)` and :math:`S(x) \le e^t S(x')`: see `smooth_rank`. With
+    :math:`s = e^{-1.5\sigma^2} (\epsilon - t/\sigma)` the variance of the noise,
+    :math:`2 S^2 e^{5\sigma^2} / (\epsilon - t/\sigma)^2`, is least at the one positive root of
+    :math:`5 (\epsilon/t) \sigma^3 - 5 \sigma^2 - 1`. It is above :math:`t/\epsilon`, where the
+    polynomial is -1, so s > 0.
+    """
+    epsilon = check_epsilon(epsilon)
+    t = check_epsilon(t, "t")
+    ratio = t / epsilon
+    if not LEAST_SMOOTHNESS <= ratio <= MOST_SMOOTHNESS:
+        raise ValueError(
+            f"t must lie between {LEAST_SMOOTHNESS} and {MOST_SMOOTHNESS} times the epsilon of a "
+            f"level, {epsilon}, so that sigma and s are found, got {t}"
+        )
+    sigma, log_share = _csmooth_shape(ratio)
+    return sigma, math.log(epsilon) + log_share
+
+
+@lru_cache(maxsize=1024)
+def _csmooth_shape(ratio: float) -> tuple[float, float]:
+    """sigma and ln(s / epsilon) for a t of `ratio` times epsilon."""
+    # With sigma = ratio + u: (ratio + u)^2 u = ratio / 5, so u^3 < ratio / 5.
+    most = math.cbrt(ratio / 5.0)
+    above = brentq(lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most)
+    sigma = ratio + above
+    return sigma, math.log(above / sigma) - 1.5 * sigma * sigma - _LOG_SCALE_ERROR
+
+
+def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
+    r"""Smoothness and scale of Gaussian noise on smooth sensitivity, for one release.
+
+    Parameters
+    ----------
+    epsilon : float
+        At most 4.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    beta : float
+        The smoothness t of the sensitivity S: :math:`\epsilon / (4 (1 + \ln(2/\delta)))`.
+    log_alpha : float
+        The noise is normal with standard deviation :math:`S/\alpha`,
+        :math:`\alpha = \epsilon / (5 \sqrt{2 \ln(2/\delta)})` [NRS07].
+
+    Notes
+    -----
+    With :math:`L = \ln(2/\delta)`, Z standard normal and :math:`\epsilon \le 4`:
+
+    - From :math:`S(x)` to a larger :math:`S(x') \le e^\beta S(x)` the loss is at most
+      :math:`\beta \le \epsilon/2`. To a smaller one it is at most
+      :math:`z^2 (e^{2\beta} - 1)/2`, above :math:`\epsilon/2` only for
+      :math:`z^2 > 2 (1 + L)/c` with :math:`c = (e^{2\beta} - 1)/(2\beta)`. As
+      :math:`\beta \le 1/(1+L)`, :math:`c \le 1 + 1/L`, and the probability of that is at most
+      :math:`e^{-L} = \delta/2`.
+    - A shift by at most :math:`\alpha` has the loss :math:`\alpha z + \alpha^2/2`, above
+      :math:`\epsilon/2` with probability at most :math:`e^{1 - 6.25 L}/2`, which is below
+      :math:`e^{-\epsilon/2}\, \delta/2`.
+
+    One after the other, :math:`(\epsilon/2, \delta/2)` and then the second, they are
+    :math:`(\epsilon, \delta)`. Differs from [NRS07], which adds up two :math:`\delta/2`: the second
+    counts :math:`e^{\epsilon/2}` times.
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    if epsilon > 4.0:
+        raise ValueError(
+            f"epsilon must be at most 4 for Gaussian noise on smooth sensitivity, got {epsilon}"
+        )
+    if delta == 0.0:
+        raise ValueError("delta must be positive for Gaussian noise on smooth sensitivity, got 0.0")
+    log_inverse = math.log(2.0) - math.log(delta)
+    beta = epsilon / (4.0 * (1.0 + log_inverse))
+    return beta, math.log(epsilon) - math.log(5.0 * math.sqrt(2.0 * log_inverse))
+
+
 # --- Zero-concentrated DP -------------------------------------------------------------------------
 
 
@@ -1355,6 +1534,14 @@ def _sparse_vector_guarantee(*, halts: int, **parameters: Any) -> Guarantee:
     return Guarantee(halts * one.epsilon, 0.0, rho, None, one.neighbors, "basic")
 
 
+def _csmooth_guarantee(
+    *, q: Any = None, rho: float, neighbors: str = "swap", max_contributions: int = 1
+) -> Guarantee:
+    """Releases of `csmooth_epsilon_each`, whose rhos per person add up to `rho`."""
+    check_max_contributions(max_contributions)
+    return Guarantee(None, rho=check_rho(rho), neighbors=neighbors)
+
+
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
 _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "joint_exp": _joint_exp_guarantee,
@@ -1364,6 +1551,7 @@ _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "above_threshold": _above_threshold_guarantee,
     "approx_quantiles": _approx_quantiles_guarantee,
     "unbounded_quantile": _unbounded_quantile_guarantee,
+    "csmooth": _csmooth_guarantee,
     "count": _pure_guarantee,
     "sum": _pure_guarantee,
     "mean": _pure_guarantee,
@@ -1405,6 +1593,7 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
         and `neighbors`.
         "sparse_vector": the same, and `halts` times as much of epsilon and of rho; a range only
         for ``halts=1``.
+        "csmooth": `rho` alone, which takes the place of `epsilon`.
         "count", "sum", "mean": pure `epsilon`, the sum of their parts.
 
     Raises

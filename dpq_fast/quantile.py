@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp
 from dpq_fast.joint_exp import joint_exp
 
-METHODS = ("auto", "joint_exp", "ind_exp")
+METHODS = ("auto", "joint_exp", "ind_exp", "csmooth")
 
 
 def choose_method(method: str) -> str:
@@ -58,8 +59,8 @@ def quantile(
         Total zCDP budget instead of `epsilon`. Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
-    method : {"auto", "joint_exp", "ind_exp"}, default "auto"
-        The mechanism. "auto" is "joint_exp".
+    method : {"auto", "joint_exp", "ind_exp", "csmooth"}, default "auto"
+        The mechanism. "auto" is "joint_exp". "csmooth" takes `rho` only.
     neighbors : {"swap", "add-remove"}, default "swap"
         What the budget protects: one record replaced (n is public), or one added or deleted.
     resolution, dither, counts, assume_sorted, nan_policy
@@ -84,11 +85,11 @@ def quantile(
     Raises
     ------
     TypeError, ValueError, BudgetExceeded
-        As in `joint_exp` and `ind_exp`.
+        As in `joint_exp`, `ind_exp` and `csmooth`.
 
     See Also
     --------
-    joint_exp, ind_exp : The mechanisms, with privacy guarantee and cost.
+    joint_exp, ind_exp, csmooth : The mechanisms, with privacy guarantee and cost.
     dpq_fast.privacy.guarantee : What a call promises.
 
     Examples
@@ -117,6 +118,16 @@ def quantile(
     if chosen == "joint_exp":
         _checks.check_delta(delta)
         return joint_exp(x, q, epsilon=privacy.resolve_epsilon(epsilon, rho), **options)
+    if chosen == "csmooth":
+        delta = _checks.check_delta(delta)
+        privacy.resolve_epsilon(epsilon, rho)  # exactly one
+        if rho is None:
+            raise ValueError(
+                f"rho must be given in place of epsilon for method 'csmooth', got epsilon={epsilon}"
+            )
+        if delta > 0.0:
+            raise ValueError(f"delta must be 0 with rho, got {delta}")
+        return csmooth(x, q, rho=rho, **options)
     return ind_exp(x, q, epsilon=epsilon, delta=delta, rho=rho, **options)
 
 

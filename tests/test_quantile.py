@@ -17,6 +17,11 @@ Q = [[0.9, 0.1], [0.5, 0.9]]
 BOUNDS = (-5.0, 5.0)
 
 
+def budget(method: str, epsilon: float) -> dict[str, float]:
+    """What the method takes for about this epsilon."""
+    return {"rho": epsilon**2 / 2.0} if method == "csmooth" else {"epsilon": epsilon}
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -58,6 +63,18 @@ def test_quantile_takes_rho():
         dpq.quantile(X, Q, rho=0.125, method="ind_exp", **arguments),
         dpq.ind_exp(X, Q, rho=0.125, **arguments),
     )
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, rho=0.125, method="csmooth", t=0.1, **arguments),
+        dpq.csmooth(X, Q, rho=0.125, t=0.1, **arguments),
+    )
+
+
+def test_quantile_takes_rho_alone_for_csmooth():
+    arguments = {"bounds": BOUNDS, "method": "csmooth"}
+    with pytest.raises(ValueError, match="rho must be given in place of epsilon for method 'csm"):
+        dpq.quantile(Untouchable(), Q, epsilon=1.0, **arguments)
+    with pytest.raises(ValueError, match="delta must be 0 with rho, got 1e-06"):
+        dpq.quantile(Untouchable(), Q, rho=0.5, delta=1e-6, **arguments)
 
 
 def test_quantile_takes_delta():
@@ -89,14 +106,15 @@ def test_quantile_rejects_two_budgets_or_none(method, budget, came):
 
 
 def test_choose_method_knows_the_mechanisms():
-    assert [choose_method(method) for method in METHODS] == ["joint_exp", "joint_exp", "ind_exp"]
+    assert METHODS == ("auto", "joint_exp", "ind_exp", "csmooth")
+    assert [choose_method(method) for method in METHODS] == ["joint_exp", *METHODS[1:]]
 
 
 @pytest.mark.parametrize(
     "method, error", [("jointexp", ValueError), ("", ValueError), (None, TypeError)]
 )
 def test_quantile_rejects_unknown_methods(method, error):
-    with pytest.raises(error, match="method must be one of 'auto', 'joint_exp', 'ind_exp', got"):
+    with pytest.raises(error, match="method must be one of 'auto', 'joint_exp', 'ind_exp', 'cs"):
         dpq.quantile(X, 0.5, epsilon=1.0, bounds=BOUNDS, method=method)
 
 
@@ -110,17 +128,19 @@ def test_quantile_hands_method_options_on():
         dpq.quantile(X, Q, kernel="magic", **arguments)
     for method in METHODS:
         with pytest.raises(TypeError, match="colour"):
-            dpq.quantile(X, Q, method=method, colour="red", **arguments)
+            dpq.quantile(X, Q, method=method, colour="red", bounds=BOUNDS, **budget(method, 0.5))
     with pytest.raises(TypeError, match="kernel"):
         dpq.quantile(X, Q, method="ind_exp", kernel="scan", **arguments)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_quantile_charges_before_the_data_is_touched(method):
-    accountant = privacy.Accountant(1.0)
-    arguments = {"epsilon": 0.6, "bounds": BOUNDS, "method": method, "accountant": accountant}
+    accountant = privacy.Accountant(3.0, 1e-6, composition="zcdp")
+    arguments = {"bounds": BOUNDS, "method": method, "accountant": accountant}
+    arguments |= {"epsilon": 1.0} if method != "csmooth" else {"rho": 0.125}
     dpq.quantile(X, Q, rng=1, **arguments)
-    assert accountant.spent.epsilon == 0.6
+    assert accountant.spent.rho == pytest.approx(0.125 / (1 + 2 * (method == "ind_exp")))
+    arguments |= {key: 9.0 for key in ("epsilon", "rho") if key in arguments}
     with pytest.raises(privacy.BudgetExceeded):
         dpq.quantile(Untouchable(), Q, **arguments)
 
@@ -134,7 +154,7 @@ def test_quantile_is_not_run_on_bad_arguments():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_percentile_is_quantile_of_a_hundredth(method):
-    arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, "method": method}
+    arguments = {"bounds": BOUNDS, "rng": 7, "method": method, **budget(method, 0.5)}
     expected = dpq.quantile(X, np.array([[90, 10], [50, 90]]) / 100.0, **arguments)
     for q in ([[90, 10], [50, 90]], [[90.0, 10.0], [50.0, 90.0]]):
         np.testing.assert_array_equal(dpq.percentile(X, q, **arguments), expected)
@@ -164,7 +184,7 @@ def test_percentile_takes_its_ends():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_median_is_quantile_of_a_half(method):
-    arguments = {"epsilon": 0.5, "bounds": BOUNDS, "rng": 7, "method": method}
+    arguments = {"bounds": BOUNDS, "rng": 7, "method": method, **budget(method, 0.5)}
     out = dpq.median(X, **arguments)
     assert isinstance(out, float)
     assert out == dpq.quantile(X, 0.5, **arguments)
@@ -174,6 +194,6 @@ def test_quantile_is_near_the_truth():
     x = np.random.default_rng(1).normal(size=20_000)
     q = [0.1, 0.5, 0.9]
     for method in METHODS:
-        out = dpq.quantile(x, q, epsilon=5.0, bounds=BOUNDS, method=method, rng=3)
+        out = dpq.quantile(x, q, bounds=BOUNDS, method=method, rng=3, **budget(method, 5.0))
         ranks = np.searchsorted(np.sort(x), out) / 20_000
         assert np.abs(ranks - q).max() < 0.005

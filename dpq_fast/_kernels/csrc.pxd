@@ -178,6 +178,10 @@ cdef extern from "histogram.h" nogil:
     size_t dpq_histogram_thresholds(double base, double lower, double upper, size_t skip,
                                     size_t size, double *threshold)
 
+cdef extern from "smooth.h" nogil:
+    void dpq_smooth_log(size_t runs, const int64_t *rank, const double *value, int64_t target,
+                        size_t count, const double *t, double *log_smooth)
+
 cdef extern from "groups.h" nogil:
     size_t DPQ_GROUPS_CHUNK
 

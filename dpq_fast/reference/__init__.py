@@ -8,6 +8,7 @@ checks the other. Meant for a few hundred records and a handful of levels.
 from dpq_fast.reference import noise
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.reference.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.reference.csmooth import csmooth
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.quantile_by import quantile_by
@@ -18,6 +19,7 @@ __all__ = [
     "above_threshold_law",
     "approx_quantiles",
     "approx_quantiles_law",
+    "csmooth",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",

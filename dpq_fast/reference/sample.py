@@ -78,6 +78,15 @@ class Intervals:
         (kept,) = np.nonzero(width > 0)
         return cls(x.size, kept, width[kept], edges[kept], edges[kept + 1], bounds, lattice)
 
+    @property
+    def records(self) -> NDArray[Any]:
+        """The n records in order, in fine points or in the unit of the data."""
+        # Interval t has rank[t] records below it, and between two intervals all records are equal.
+        return np.repeat(
+            np.concatenate((self.left[:1], self.right)),
+            np.diff(self.rank, prepend=0, append=self.n),
+        )
+
     def pieces(self, value: float) -> list[tuple[int, int]]:
         """What an output of `value` is made of: (rank, number of fine points) pairs.
 

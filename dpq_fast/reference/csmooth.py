@@ -1,0 +1,124 @@
+"""CSmooth, [GJK21] Appendix E: quantiles with Laplace log-normal noise on smooth sensitivity.
+
+[GJK21] is Gillenwater, Joseph, Kulesza, "Differentially Private Quantiles", PMLR 139.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpq_fast import privacy
+from dpq_fast._checks import check_neighbors
+from dpq_fast.csmooth import smoothness_of
+from dpq_fast.levels import Levels
+from dpq_fast.reference.sample import intervals
+from dpq_fast.rng import default_rng
+
+
+def log_smooth_sensitivity(x: Sequence[float], j: int, t: float, low: float, high: float) -> float:
+    """ln of the t-smooth sensitivity of x_j, by its definition: [GJK21] Lemma 13.
+
+    x ascends, is counted from 1 and lies in [low, high].
+    """
+    n = len(x)
+
+    def value(i: int) -> float:
+        return low if i < 1 else high if i > n else x[i - 1]
+
+    best = -math.inf
+    for k in range(n + 1):
+        widest = max(value(j + i) - value(j + i - k - 1) for i in range(k + 2))
+        if widest > 0:
+            best = max(best, math.log(widest) - t * k)
+    return best
+
+
+def csmooth(
+    x: Any,
+    q: Any,
+    *,
+    rho: float,
+    bounds: tuple[float, float],
+    t: Any = None,
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    counts: Any = None,
+    assume_sorted: bool = False,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: Any = None,
+    rng: Any = None,
+) -> Any:
+    """Release m quantiles, each with noise of its own, and sort them.
+
+    The law is that of `dpq_fast.csmooth`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x : array_like of float or int, shape (N,)
+        Private values in any order, in the unit of `bounds`.
+    q : float or array_like of float
+        Levels in [0, 1], any shape. Public.
+    rho : float
+        Zero-concentrated budget for the whole tuple. Public.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Public.
+    t : float or array_like of float, optional
+        Smoothness. Public.
+    neighbors : {"swap", "add-remove"}
+        What the budget protects: one value replaced, or one added or deleted.
+    resolution : float, optional
+        Spacing of the lattice of outputs, in the unit of `x`; 0 for none.
+    dither : bool, optional
+        Whether records on the lattice are spread at random over their cells, once for all levels.
+    counts : array_like of int, shape (N,), optional
+        How many records have each value.
+    assume_sorted : bool
+        A promise about `x`; not needed here.
+    nan_policy : {"omit", "raise"}
+        What to do with NaN.
+    max_contributions : int
+        Most records that one person has in `x`.
+    accountant : Accountant, optional
+        Charged with the release.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        See `default_rng`.
+
+    Returns
+    -------
+    float or ndarray of float64
+        In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
+    """
+    levels = Levels(q)
+    rng = default_rng(rng)
+    with privacy.charged(
+        accountant, "csmooth", rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    ):
+        check_neighbors(neighbors)
+        epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
+        smoothness = smoothness_of(t, levels, epsilon).tolist()
+        shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness]
+        data = intervals(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, rng)
+        low, high = data.bounds if data.lattice is None else (0, data.lattice.fine_points - 1)
+        records = data.records.tolist()
+        outputs = []
+        for level, each, (sigma, log_scale) in zip(
+            levels.values.tolist(), smoothness, shapes, strict=True
+        ):
+            j = privacy.smooth_rank(level, len(records))
+            center = records[j - 1] if records else high
+            # [GJK21] Lemma 14: f(X) + S Z / s with Z = X exp(sigma Y).
+            log_size = log_smooth_sensitivity(records, j, each, low, high) - log_scale
+            log_size += sigma * rng.standard_normal() + math.log(rng.standard_exponential())
+            noise = math.copysign(math.exp(min(log_size, 709.0)), rng.random() - 0.5)
+            outputs.append(min(max(center + noise, low), high))
+        outputs.sort()
+        if data.lattice is None:
+            return levels.restore(np.array(outputs))
+        points = np.rint(outputs).astype(np.int64) >> data.lattice.bits
+        return levels.restore(data.lattice.decode(points))
