@@ -508,22 +508,31 @@ def approx_quantiles_scales(
       moves from a part to another, a removal in one step and an addition in another. A record
       left out makes one of the two.
 
-    Differs from [KSS22], which charges two add-remove losses per depth under "swap" and does not
-    have the replacement inside a part: for an exponential mechanism at :math:`\hat q = 1/2` that
-    one alone has twice the add-remove range, so in zCDP it costs four times that of one
-    add-remove loss, more than the sum of two.
+    Under "swap" two add-remove losses per depth do not cover the replacement inside a part: for an
+    exponential mechanism at :math:`\hat q = 1/2` that one alone has twice the add-remove range,
+    so in zCDP it costs four times one add-remove loss, more than the sum of two.
     """
     k = check_max_contributions(max_contributions)
     check_neighbors(neighbors)
     check_choice("base", base, ("ind_exp", "unbounded"))
-    steps = splits(q)
-    unit = resolve_epsilon(epsilon, rho, steps[-1].depth + 1) / k
+    total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
+    return total * _unit_scales(tuple(q.tolist()), rho is None, neighbors, base, check_split(split))
+
+
+@lru_cache(maxsize=256)
+def _unit_scales(
+    q: tuple[float, ...], pure: bool, neighbors: str, base: str, split: float
+) -> NDArray[np.float64]:
+    """`approx_quantiles_scales` for a total of 1."""
+    steps = splits(np.array(q))
+    depths = steps[-1].depth + 1
+    unit = 1.0 / depths if pure else math.sqrt(1.0 / depths)
     scales = []
-    for losses in _split_losses(steps, base, check_split(split)):
+    for losses in _split_losses(steps, base, split):
         if neighbors == "swap":
-            whole = losses.epsilon("swap") if rho is None else math.sqrt(losses.eight_rho("swap"))
+            whole = losses.epsilon("swap") if pure else math.sqrt(losses.eight_rho("swap"))
             scales.append(np.full(losses.same.size, unit / whole))
-        elif rho is None:
+        elif pure:
             scales.append(unit / np.maximum(losses.removal, losses.addition))
         else:
             scales.append(unit / losses.one_range)
