@@ -15,8 +15,14 @@ from dpq_fast.parts import Cut, Part, ends, recurse
 from dpq_fast.path_law import PathLaw, first_windows, prepare
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
+from dpq_fast.unbounded import (
+    UnboundedQuantileLaw,
+    unbounded_ends,
+    unbounded_quantile,
+    unbounded_quantile_law,
+)
 
-BASES = ("ind_exp",)
+BASES = ("ind_exp", "unbounded")
 # How far the target of a part may drift from that of the whole sample, by the errors of the
 # outputs around it, before its window takes a pass of its own: in units of 1 / rate.
 DRIFT = 4.0
@@ -153,6 +159,7 @@ def approx_quantiles(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
+    **base_options: Any,
 ) -> Any:
     r"""Release quantiles one after the other: the middle one, then those of the parts it makes.
 
@@ -169,22 +176,26 @@ def approx_quantiles(
         Total zCDP budget instead of `epsilon`. Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Records beyond are clamped. Public.
-    base : {"ind_exp"}, default "ind_exp"
-        What releases the middle level of a part: the exponential mechanism. Public.
+    base : {"ind_exp", "unbounded"}, default "ind_exp"
+        What releases the middle level of a part: the exponential mechanism, or the search of
+        `unbounded_quantile`, which does without `bounds`. Public.
     neighbors, resolution, dither, counts, assume_sorted, nan_policy
-        As in `joint_exp`.
+        As in `joint_exp`. "unbounded" has no lattice, no dither and does not need an order.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
         Charged with ``guarantee("approx_quantiles", q=q, ...)``; refuses before `x` is touched.
     rng, workers
         As in `joint_exp`.
+    **base_options
+        For "unbounded": `lower`, `upper`, `beta`, `noise`, `split` and what else
+        `unbounded_quantile` takes; `bounds` stands for `lower` and `upper`.
 
     Returns
     -------
     float or ndarray of float64
         In the shape of `q`, non-decreasing in `q`, on the lattice inside `bounds`, in the unit of
-        `x`.
+        `x`; one of the candidates of `unbounded_quantile` with that base.
 
     Raises
     ------
@@ -218,8 +229,8 @@ def approx_quantiles(
     depth: under "add-remove" one step of each depth changes, with
     :math:`c = \epsilon / (2 L \max(\hat q, 1 - \hat q))`; under "swap" a step whose record is
     replaced, or two where a record moves from a part to another, and c is about
-    :math:`\epsilon / 2 L` (`privacy.approx_quantiles_scales`). Weights are right to 1e-10
-    relative, none is rounded to zero. Not covered: running time and memory.
+    :math:`\epsilon / 2 L` (`privacy.approx_quantiles_scales`, also for "unbounded"). Weights are
+    right to 1e-10 relative, none is rounded to zero. Not covered: running time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(W) per level for windows of W
     ranks, W about 4 (44 + ln n) L / epsilon. Rarely another pass, where an output falls far from
@@ -241,6 +252,23 @@ def approx_quantiles(
     True
     """
     levels = Levels(q)
+    if _checks.check_choice("base", base, BASES) == "unbounded":
+        return unbounded_quantile(
+            x,
+            levels,
+            epsilon=epsilon,
+            rho=rho,
+            neighbors=neighbors,
+            counts=counts,
+            nan_policy=nan_policy,
+            max_contributions=max_contributions,
+            accountant=accountant,
+            rng=rng,
+            workers=workers,
+            **unbounded_ends(bounds, resolution, dither, assume_sorted),
+            **base_options,
+        )
+    _refuse(base_options)
     generator = default_rng(rng)
     with privacy.charged(
         accountant,
@@ -289,7 +317,8 @@ def approx_quantiles_law(
     max_contributions: int = 1,
     workers: int = 1,
     dither_rng: Any = None,
-) -> ApproxQuantilesLaw:
+    **base_options: Any,
+) -> ApproxQuantilesLaw | UnboundedQuantileLaw:
     """The exact output law of `approx_quantiles` on this sample. Not a release: for audits.
 
     Everything but `dither_rng` is as in `approx_quantiles`.
@@ -301,11 +330,25 @@ def approx_quantiles_law(
 
     Returns
     -------
-    ApproxQuantilesLaw
+    ApproxQuantilesLaw or UnboundedQuantileLaw
         ``log_prob(o)`` (of several levels only without a dither) and ``sample(rng, size)``.
     """
     levels = q if isinstance(q, Levels) else Levels(q)
-    _checks.check_choice("base", base, BASES)
+    if _checks.check_choice("base", base, BASES) == "unbounded":
+        return unbounded_quantile_law(
+            x,
+            levels,
+            epsilon=epsilon,
+            rho=rho,
+            neighbors=neighbors,
+            counts=counts,
+            nan_policy=nan_policy,
+            max_contributions=max_contributions,
+            workers=workers,
+            **unbounded_ends(bounds, resolution, dither, assume_sorted),
+            **base_options,
+        )
+    _refuse(base_options)
     rates = privacy.approx_quantiles_scales(
         levels.values, epsilon, rho, neighbors, base, max_contributions=max_contributions
     )
@@ -320,3 +363,8 @@ def approx_quantiles_law(
         workers=workers,
     )
     return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), rates)
+
+
+def _refuse(base_options: dict[str, Any]) -> None:
+    for name in base_options:
+        raise TypeError(f"approx_quantiles with base 'ind_exp' takes no argument {name!r}")

@@ -238,6 +238,24 @@ def choose_split(split: float | None, noise: str) -> float:
     return SPLIT if split is None else privacy.check_split(split)
 
 
+def unbounded_ends(
+    bounds: tuple[float, float] | None,
+    resolution: float | None,
+    dither: bool | None,
+    assume_sorted: bool,
+) -> dict[str, float]:
+    """`lower` and `upper` for methods that are given `bounds`, if any."""
+    if resolution is not None or dither is not None or assume_sorted:
+        raise ValueError(
+            "resolution, dither and assume_sorted must be left out for an unbounded search"
+        )
+    return (
+        {}
+        if bounds is None
+        else dict(zip(("lower", "upper"), _checks.check_bounds(bounds), strict=True))
+    )
+
+
 def _checked_ends(lower: float | None, upper: float | None) -> tuple[float | None, float | None]:
     ends = []
     for name, end in (("lower", lower), ("upper", upper)):

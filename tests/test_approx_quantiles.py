@@ -631,3 +631,31 @@ def test_approx_quantiles_are_accurate_on_ties_and_without():
             errors.append(mean_rank_error(x, q, out))
         # 12.4 in the mean; 50 draws are more than 4.8 standard errors of 0.75 below 16
         assert np.mean(errors) < 16.0
+
+
+# Searches of candidates as the base
+
+
+def test_approx_quantiles_by_searches_are_unbounded_quantiles(implementation):
+    x = np.random.default_rng(9).exponential(10.0, 400)
+    options = {"epsilon": 20.0, "beta": 1.1, "neighbors": "add-remove", "rng": 3}
+    out = implementation.approx_quantiles(
+        x, [0.9, 0.2], base="unbounded", bounds=(0.0, 50.0), **options
+    )
+    same = implementation.unbounded_quantile(x, [0.9, 0.2], lower=0.0, upper=50.0, **options)
+    np.testing.assert_array_equal(out, same)
+
+
+def test_approx_quantiles_by_searches_have_the_law_of_unbounded_quantiles():
+    x, q = [0.5, 2.0, 5.0], [0.25, 0.5, 0.75]
+    options = {"epsilon": 2.0, "beta": 2.0, "noise": "gumbel"}
+    law = dpq.approx_quantiles_law(x, q, base="unbounded", bounds=(0.0, 6.0), **options)
+    same = dpq.unbounded_quantile_law(x, q, upper=6.0, **options)
+    assert law.log_prob([1.0, 3.0, 6.0]) == same.log_prob([1.0, 3.0, 6.0]) > -math.inf
+
+
+def test_approx_quantiles_refuse_what_their_base_does_not_take(implementation):
+    with pytest.raises(TypeError, match="beta"):
+        implementation.approx_quantiles([1.0], 0.5, epsilon=1.0, bounds=(0.0, 1.0), beta=2.0)
+    with pytest.raises(ValueError, match="must be left out for an unbounded search"):
+        implementation.approx_quantiles([1.0], 0.5, epsilon=1.0, base="unbounded", resolution=1)

@@ -18,7 +18,9 @@ from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels, Split, splits
 from dpq_fast.reference.race import race
 from dpq_fast.reference.sample import Intervals, decoded, distances, records_of
+from dpq_fast.reference.unbounded import unbounded_quantile
 from dpq_fast.rng import default_rng
+from dpq_fast.unbounded import unbounded_ends
 
 
 class ApproxQuantilesLaw:
@@ -179,8 +181,9 @@ nan_policy, max_contributions
     -------
     ApproxQuantilesLaw
     """
+    if check_choice("base", base, ("ind_exp", "unbounded")) == "unbounded":
+        raise ValueError("the reference of base 'unbounded' is unbounded_quantile_law")
     levels = Levels(q)
-    check_choice("base", base, ("ind_exp",))
     rates = privacy.approx_quantiles_scales(
         levels.values, epsilon, rho, neighbors, base, max_contributions=max_contributions
     )
@@ -196,7 +199,7 @@ def approx_quantiles(
     *,
     epsilon: float | None = None,
     rho: float | None = None,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     base: str = "ind_exp",
     neighbors: str = "swap",
     resolution: float | None = None,
@@ -207,6 +210,7 @@ def approx_quantiles(
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
+    **base_options: Any,
 ) -> Any:
     """Release the middle quantile, then those of the records below and above it, and so on.
 
@@ -224,7 +228,7 @@ def approx_quantiles(
         Zero-concentrated budget instead of `epsilon`.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public.
-    base : {"ind_exp"}
+    base : {"ind_exp", "unbounded"}
         What releases a middle level.
     neighbors : {"swap", "add-remove"}
         What the budget protects: one value replaced, or one added or deleted.
@@ -244,12 +248,31 @@ def approx_quantiles(
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         See `default_rng`.
+    **base_options
+        For "unbounded", what `unbounded_quantile` takes besides.
 
     Returns
     -------
     float or ndarray of float64
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
+    if base == "unbounded":
+        return unbounded_quantile(
+            x,
+            q,
+            epsilon=epsilon,
+            rho=rho,
+            neighbors=neighbors,
+            counts=counts,
+            nan_policy=nan_policy,
+            max_contributions=max_contributions,
+            accountant=accountant,
+            rng=rng,
+            **unbounded_ends(bounds, resolution, dither, assume_sorted),
+            **base_options,
+        )
+    for name in base_options:
+        raise TypeError(f"approx_quantiles with base {base!r} takes no argument {name!r}")
     rng = default_rng(rng)
     with privacy.charged(
         accountant,
