@@ -1,7 +1,8 @@
 /* Sums of values rounded to integers.
  *
- * A sum of float64 numbers depends on the order of its additions, so one record can move it by more
- * than the largest record [CSVW22]. These sums are exact: a record moves them by what it is.
+ * A sum of float64 numbers is rounded at every step, so one record can move it by more than the
+ * largest record (Casacuberta, Shoemate, Vadhan and Wagaman, CCS 2022). These sums are exact: a
+ * record moves them by what it is.
  */
 #ifndef DPQ_SUMS_H
 #define DPQ_SUMS_H

@@ -3,6 +3,7 @@
 from dpq_fast import noise, privacy, reference
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.aggregates import count, mean, sum
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
@@ -16,10 +17,12 @@ __all__ = [
     "above_threshold_law",
     "approx_quantiles",
     "approx_quantiles_law",
+    "count",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
     "joint_exp_law",
+    "mean",
     "median",
     "noise",
     "percentile",
@@ -30,4 +33,5 @@ __all__ = [
     "sparse_vector",
     "unbounded_quantile",
     "unbounded_quantile_law",
+    "sum",
 ]

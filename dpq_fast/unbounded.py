@@ -200,16 +200,38 @@ class Search:
 
     def _geometric(self, records: Records, sign: int, lower: float, upper: float | None) -> Ladder:
         """[Dur23] Algorithm 2: beta^i + lower - 1."""
-        values, counts, lowest, size = records.geometric_counts(
-            self.beta, lower, upper, negate=sign < 0
+        return self._ladder(
+            sign, lower, *records.geometric_counts(self.beta, lower, upper, negate=sign < 0)
         )
 
+    def _ladder(
+        self,
+        sign: int,
+        lower: float,
+        values: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        lowest: int,
+        size: int,
+    ) -> Ladder:
         def value(index: int) -> float:
             if index < values.size:
                 return float(values[index])
             return geometric_threshold(self.beta, lower, index)
 
         return Ladder(sign, value, size - 1, counts, lowest)
+
+    def sides(self, records: Records) -> tuple[Ladder, Ladder]:
+        """The mirrored records below zero, and the others: each record on one side only."""
+        _, counts_below, _, _ = below = records.geometric_counts(self.beta, 0.0, negate=True)
+        _, counts_above, negative, _ = above = records.geometric_counts(self.beta, 0.0)
+        # what does not belong to a side stands before its first candidate
+        counts_above[0] -= negative
+        counts_below[0] -= counts_above.sum()
+        first, second = (
+            self._ladder(1, 0.0, values, counts, 0, size)
+            for values, counts, _, size in (below, above)
+        )
+        return first, second
 
     def _inverted(self, records: Records) -> Ladder:
         """[Dur23] B.1: candidates for y = 1 / (x - lower + 1), which ascend as x descends.
@@ -239,6 +261,48 @@ class Search:
         if self.upper is not None:
             value = min(value, self.upper)
         return value + 0.0  # no -0.0
+
+
+def clip_search(
+    q: float,
+    *,
+    epsilon: float,
+    lower: float | None,
+    upper: float | None,
+    neighbors: str,
+    max_contributions: int,
+    beta: float | None = None,
+    noise: str = "exponential",
+    uniform: bool = False,
+    offset: float = 0.0,
+    split: float | None = None,
+) -> Search:
+    """The search for the clip of a sum, at level q away from the end that is known.
+
+    Without `lower` and `upper` it is for either side of zero (`Search.sides`), and `epsilon` for
+    both together.
+    """
+    two_sided = lower is None and upper is None
+    search = Search(
+        1.0 - q if lower is None and not two_sided else q,
+        epsilon=epsilon,
+        rho=None,
+        lower=0.0 if two_sided else lower,
+        upper=upper,
+        beta=beta,
+        noise=noise,
+        invert=False,
+        uniform=uniform,
+        offset=offset,
+        split=split,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    if two_sided:
+        search.scales = [
+            privacy.clip_epsilons(q, epsilon, neighbors, True, search.split, max_contributions)
+        ]
+    return search
 
 
 def choose_split(split: float | None, noise: str) -> float:
