@@ -2,8 +2,8 @@
 
 from dpq_fast import noise, privacy, reference
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
-from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.aggregates import count, mean, sum
+from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
@@ -31,7 +31,7 @@ __all__ = [
     "quantile_by",
     "reference",
     "sparse_vector",
+    "sum",
     "unbounded_quantile",
     "unbounded_quantile_law",
-    "sum",
 ]

@@ -134,9 +134,10 @@ class Clipping:
             neighbors=_checks.check_neighbors(neighbors),
             max_contributions=_checks.check_max_contributions(max_contributions),
         )
-        self.guaranteed = dict(
-            epsilon=epsilon, q=q, lower=lower, upper=upper, method=method, share=share
-        ) | self.person
+        self.guaranteed = (
+            dict(epsilon=epsilon, q=q, lower=lower, upper=upper, method=method, share=share)
+            | self.person
+        )
         self.search = None
         first, self.epsilon = privacy.sum_epsilons(epsilon, share)
         if q is None:

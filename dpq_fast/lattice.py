@@ -212,7 +212,7 @@ class Lattice:
 
 
 def points_per_unit(step: float) -> float:
-    """1/step where that is (nearly) an integer, to divide by where multiples are decoded; else 0."""
+    """1/step where that is (nearly) an integer, which multiples are divided by; else 0."""
     inverse = 1.0 / step
     if not 1.0 <= inverse < MAX_POINTS:
         return 0.0

@@ -140,7 +140,7 @@ class Sample:
         values, integer_type = as_column(x)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
         chunks = Chunks.of_array(values, threads)
-        public = dict(integer_type=integer_type, complete=_is_complete(x, nan_policy))
+        public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
         if counts is not None:
             weights = check_counts(counts, values.size)
             make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
@@ -350,7 +350,7 @@ class Records:
             return x.records if isinstance(x, Sample) else x
         values, integer_type = as_column(x)
         weighted = None if counts is None else (values, check_counts(counts, values.size))
-        public = dict(integer_type=integer_type, complete=_is_complete(x, nan_policy))
+        public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
         return cls(Chunks.of_array(values, threads), weighted, **public)._checked(nan_policy)
 
     @classmethod
@@ -528,7 +528,7 @@ def as_column(x: Any) -> tuple[NDArray, bool]:
     return column, integer_type
 
 
-def _is_complete(x: Any, nan_policy: str) -> bool:
+def is_complete(x: Any, nan_policy: str) -> bool:
     """Whether no record of a column can be missing, by its type or by what was promised."""
     declared = getattr(x, "dtype", None)  # a masked array has a NumPy type, and may miss records
     plain = isinstance(declared, np.dtype) and not isinstance(x, np.ma.MaskedArray)

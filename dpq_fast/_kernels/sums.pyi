@@ -3,9 +3,7 @@ from numpy.typing import NDArray
 
 REACH: int
 
-def plain(
-    value: NDArray[np.float64], scale: float, first: int, last: int
-) -> tuple[int, int]: ...
+def plain(value: NDArray[np.float64], scale: float, first: int, last: int) -> tuple[int, int]: ...
 def weighted(
     value: NDArray[np.float64],
     weight: NDArray[np.int64],
