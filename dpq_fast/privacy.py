@@ -1485,7 +1485,7 @@ _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
 }
 
 
-def guarantee(method: str, **parameters: Any) -> Guarantee:
+def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     r"""What a release by `method` with these public parameters promises; no data needed.
 
     Parameters
@@ -1853,7 +1853,7 @@ _UNCHARGED = nullcontext()
 
 
 def charged(
-    accountant: Accountant | None, method: str, **parameters: Any
+    accountant: Accountant | None, method: str, /, **parameters: Any
 ) -> AbstractContextManager[None]:
     """``accountant.charge(guarantee(method, **parameters))``; nothing without an accountant."""
     if accountant is None:
