@@ -403,8 +403,8 @@ def sum(
     or an `offset`, loses less and has more noise. The noise has a standard deviation of 1.4
     sensitivities by the rest of `epsilon`.
 
-    **Cost.** A pass for the clip, one for each side, and one for the sum, no slower than
-    ``x.sum()``.
+    **Cost.** A pass for the clip, one for each side, and one for the sum, which takes about as
+    long as ``x.sum()``.
 
     References
     ----------
