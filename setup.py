@@ -12,6 +12,7 @@ KERNELS = {
     "lattice": ["lattice"],
     "intervals": ["intervals"],
     "histogram": ["histogram"],
+    "sums": ["sums"],
     "uniform": ["uniform"],
     "halting": ["halting", "uniform"],
     "race": ["race", "uniform"],

@@ -1,4 +1,4 @@
-"""Other libraries' private quantiles, each called the way its documentation shows.
+"""Other libraries' private quantiles and sums, each called the way its documentation shows.
 
 `diffprivlib` and `opendp` are None where they are not installed.
 """
@@ -80,3 +80,19 @@ def opendp_quantile(
     measurements = [at_scale(level, scale[level]) for level in q.tolist()]
     release = measurements[0] if q.size == 1 else opendp.c.make_composition(measurements)
     return lambda: release(x)
+
+
+def diffprivlib_sum(x: NDArray, epsilon: float, bounds: tuple[float, float]) -> Callable[[], Any]:
+    """A call that releases the sum of the clamped records."""
+    return lambda: diffprivlib.sum(x, epsilon=epsilon, bounds=bounds)
+
+
+def opendp_sum(x: NDArray, epsilon: float, bounds: tuple[float, float]) -> Callable[[], Any]:
+    """A call that releases the sum of the clamped records, n public; noise calibrated before."""
+    domain = opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=x.size)
+    metric = opendp.symmetric_distance()
+    total = (domain, metric) >> opendp.t.then_clamp(bounds) >> opendp.t.then_sum()
+    measurement = opendp.binary_search_chain(
+        lambda scale: total >> opendp.m.then_laplace(scale), d_in=2, d_out=epsilon
+    )
+    return lambda: measurement(x)

@@ -18,6 +18,7 @@ import bench_approx_quantiles as aq
 import bench_csmooth as smooth
 import bench_histogram as histogram
 import bench_selection as select
+import bench_sums
 import matplotlib
 import numpy as np
 import peers
@@ -647,6 +648,29 @@ def counts(report: Report) -> None:
             )
 
 
+def sums(report: Report) -> None:
+    """Sums, means and counts."""
+    for n in (1_000, MEGA) if report.quick else (1_000, MEGA, 100 * MEGA):
+        x = gaussian(n)
+        sides = {
+            "x.sum()": x.sum,
+            "exact integer sum": bench_sums.exact_sum(x),
+            "the same, workers=2": bench_sums.exact_sum(x, workers=2),
+            "sum in ±100": bench_sums.bounded_sum(x),
+            "sum, private clips": bench_sums.clipped_sum(x),
+            "mean, private clips": lambda x=x: dpq.mean(x, epsilon=EPSILON, lower=None),
+            "count": lambda x=x: dpq.count(x, epsilon=EPSILON),
+        }
+        if n <= MEGA:
+            if peers.diffprivlib is not None:
+                sides["diffprivlib, in ±100"] = peers.diffprivlib_sum(x, EPSILON, BOUNDS)
+            if peers.opendp is not None:
+                sides["opendp, in ±100"] = peers.opendp_sum(x, EPSILON, BOUNDS)
+        bars = {"exact integer sum": "2 ×"} if n > 1_000 else {}
+        report.times("sums", f"Sums: N(0, 5), n = {n:,}, ε = 1", n, sides, bars)
+        del x, sides
+
+
 TABLES = {
     "large": large,
     "selection": selection,
@@ -661,6 +685,7 @@ TABLES = {
     "recursive": recursive,
     "csmooth": csmooth,
     "groups": groups,
+    "sums": sums,
 }
 
 

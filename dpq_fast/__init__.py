@@ -2,6 +2,7 @@
 
 from dpq_fast import noise, privacy, reference
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.aggregates import count, mean, sum
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
@@ -17,11 +18,13 @@ __all__ = [
     "above_threshold_law",
     "approx_quantiles",
     "approx_quantiles_law",
+    "count",
     "csmooth",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
     "joint_exp_law",
+    "mean",
     "median",
     "noise",
     "percentile",
@@ -30,6 +33,7 @@ __all__ = [
     "quantile_by",
     "reference",
     "sparse_vector",
+    "sum",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

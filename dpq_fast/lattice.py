@@ -117,11 +117,8 @@ class Lattice:
                     "resolution must be at least the float64 spacing at the larger bound, "
                     f"{finest}, got {resolution}"
                 )
-        inverse = 1.0 / step
-        per_unit = round(inverse) if 1.0 <= inverse < MAX_POINTS else 0.0
-        if per_unit and abs(inverse - per_unit) > 4.0 * math.ulp(inverse):
-            per_unit = 0.0
-        lattice = cls(low, high, step, float(per_unit), 0, 1, 0)
+        per_unit = points_per_unit(step)
+        lattice = cls(low, high, step, per_unit, 0, 1, 0)
         first = math.ceil(lattice._position(low))
         while lattice._value(first) < low:
             first += 1
@@ -143,7 +140,7 @@ class Lattice:
                 f"resolution must make at most 2^53 points inside bounds, got {points}"
             )
         bits = min(DITHER_BITS, 53 - (points - 1).bit_length()) if dither else 0
-        return cls(low, high, step, float(per_unit), first, points, bits)
+        return cls(low, high, step, per_unit, first, points, bits)
 
     def _position(self, value: float) -> float:
         """`value` in units of the lattice, not rounded."""
@@ -212,6 +209,15 @@ class Lattice:
         if self._value(index) != value:
             return None
         return index - self.first
+
+
+def points_per_unit(step: float) -> float:
+    """1/step where that is (nearly) an integer, which multiples are divided by; else 0."""
+    inverse = 1.0 / step
+    if not 1.0 <= inverse < MAX_POINTS:
+        return 0.0
+    nearest = round(inverse)
+    return float(nearest) if abs(inverse - nearest) <= 4.0 * math.ulp(inverse) else 0.0
 
 
 def is_ready(values: NDArray, dtype: type) -> bool:

@@ -34,6 +34,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -60,6 +61,10 @@ SUM_TOLERANCE = 1e-12
 # Rounding error of the logarithm of Lemma 12's delta, per mechanism; what is solved from it keeps
 # a distance of this times m + 10^4, several times what was measured against mpmath.
 _LOG_DELTA_ERROR = 1e-15
+# Share of epsilon1: the probability of k more steps than needed falls like k^-(split/(1 - split)),
+# so an even split has an error without a mean, in practice, too; see the notes of
+# `unbounded_quantile`. Gumbel noise has no choice.
+SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
 # Elements of the matrix (l, i) evaluated at once in Lemma 12: 2 MB per temporary array.
 _BLOCK = 2**18
 
@@ -315,12 +320,21 @@ def _unbounded_cost(q: float, neighbors: str, search: str, split: float) -> tupl
     return max(removal, addition), (removal + addition) ** 2
 
 
-def check_split(split: Any) -> float:
+def check_split(split: Any, name: str = "split") -> float:
     """The share of epsilon1 in epsilon1 + epsilon2: a real number strictly between 0 and 1."""
-    share = check_nonnegative("split", split)
+    share = check_nonnegative(name, split)
     if 0.0 < share < 1.0:
         return share
-    raise ValueError(f"split must lie strictly between 0 and 1, got {share}")
+    raise ValueError(f"{name} must lie strictly between 0 and 1, got {share}")
+
+
+def choose_split(split: float | None, noise: str) -> float:
+    """The share of epsilon1 in epsilon1 + epsilon2; the default depends on the noise."""
+    if noise == "gumbel":
+        if split is not None and split != SPLIT_GUMBEL:
+            raise ValueError(f"split must be 0.5 for noise 'gumbel', got {split}")
+        return SPLIT_GUMBEL
+    return SPLIT if split is None else check_split(split)
 
 
 def unbounded_search(lower: float | None, upper: float | None, invert: bool) -> str:
@@ -340,7 +354,7 @@ def unbounded_quantile_epsilons(
     epsilon: float | None,
     neighbors: str,
     search: str = "up",
-    split: float = 0.5,
+    split: float = SPLIT,
     max_contributions: int = 1,
     rho: float | None = None,
 ) -> tuple[float, float]:
@@ -356,7 +370,7 @@ def unbounded_quantile_epsilons(
         The neighboring relation.
     search : {"up", "down", "both"}
         `unbounded_search`.
-    split : float, default 0.5
+    split : float, default 2/3
         :math:`\epsilon_1 / (\epsilon_1 + \epsilon_2)`.
     max_contributions : int, default 1
         Up to k records per person.
@@ -470,7 +484,7 @@ def approx_quantiles_scales(
     rho: float | None,
     neighbors: str,
     base: str = "ind_exp",
-    split: float = 0.5,
+    split: float = SPLIT,
     max_contributions: int = 1,
 ) -> NDArray[np.float64]:
     r"""How much noise each step of the recursion has: its rate, or its epsilon1 + epsilon2.
@@ -485,7 +499,7 @@ def approx_quantiles_scales(
         The neighboring relation.
     base : {"ind_exp", "unbounded"}
         What releases the middle level of a part.
-    split : float, default 0.5
+    split : float, default 2/3
         For "unbounded", the share of epsilon1.
     max_contributions : int, default 1
         Up to k records per person.
@@ -542,6 +556,37 @@ def _unit_scales(
 # --- Counts, sums and means -----------------------------------------------------------------------
 
 
+def laplace_scale(sensitivity: int, epsilon: float, max_contributions: int = 1) -> Fraction:
+    """Scale of the discrete Laplace noise of an integer: sensitivity k / epsilon, not rounded.
+
+    Parameters
+    ----------
+    sensitivity : int
+        How much one record changes the integer, at most; 1 for a number of records, under both
+        relations: where a record may be left out, a replacement may change that number.
+    epsilon : float
+        Budget of the release, per person.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    Fraction
+    """
+    k = check_max_contributions(max_contributions)
+    return Fraction(sensitivity * k) / Fraction(check_epsilon(epsilon))
+
+
+def sum_epsilons(epsilon: float, share: float = 0.5) -> tuple[float, float]:
+    """The parts of `epsilon` for the clip of a sum and for its noise: `share` of it, and the rest.
+
+    The noise depends on the clip that was released: adaptive basic composition.
+    """
+    epsilon = check_epsilon(epsilon)
+    first = check_split(share, "share") * epsilon
+    return first, epsilon - first
+
+
 def sum_sensitivity(low: int, high: int, neighbors: str, missing: bool) -> int:
     """Sensitivity of a sum of integers clamped to [low, high].
 
@@ -565,12 +610,58 @@ def sum_sensitivity(low: int, high: int, neighbors: str, missing: bool) -> int:
     return max(high - low, alone) if missing else high - low
 
 
+def mean_scales(
+    width: int, epsilon: float, neighbors: str, missing: bool, max_contributions: int = 1
+) -> tuple[Fraction, Fraction]:
+    r"""Scales of the noise of the two integers that a mean is computed from, for `epsilon` in all.
+
+    The records are integers in [low, high], of which n are kept.
+
+    Parameters
+    ----------
+    width : int
+        W = high - low, at least 1.
+    epsilon : float
+        Budget of both integers together, per person.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    missing : bool
+        Whether records may be left out, so that a replacement may be an addition or a removal.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    (Fraction, Fraction)
+        "add-remove": :math:`k W / \epsilon` twice, for :math:`A = \sum (x_i - low)` and
+        :math:`B = \sum (high - x_i)`.
+        "swap": :math:`2 k W / \epsilon` for :math:`C = \sum (2 x_i - low - high)`, and
+        :math:`2 k / \epsilon` for n, 0 if n is public.
+
+    Notes
+    -----
+    Independent Laplace noise of scales :math:`s_1, s_2` costs
+    :math:`|\Delta_1| / s_1 + |\Delta_2| / s_2` where a record changes the integers by
+    :math:`\Delta_1, \Delta_2`.
+
+    - "add-remove": a record adds x - low to A and high - x to B, W in total, wherever it lies. So
+      each of them has the noise that it would have alone. n = (A + B)/W, and C = A - B.
+    - "swap": a record replaced by another changes C by at most 2 W, and n not at all. One that is
+      left out or comes in changes C by at most W, at half of `epsilon`; the other half is for n.
+    """
+    if check_neighbors(neighbors) == "add-remove":
+        scale = laplace_scale(width, epsilon, max_contributions)
+        return scale, scale
+    first = laplace_scale(2 * width, epsilon, max_contributions)
+    return first, laplace_scale(2, epsilon, max_contributions) if missing else Fraction(0)
+
+
 def clip_epsilons(
     q: float,
     epsilon: float,
     neighbors: str,
     two_sided: bool,
-    split: float = 0.5,
+    split: float = SPLIT,
     max_contributions: int = 1,
 ) -> tuple[float, float]:
     r"""The two epsilons of AboveThreshold for the clip of a sum, for `epsilon` in total.
@@ -1447,7 +1538,8 @@ def _unbounded_quantile_guarantee(
     lower: float | None = 0.0,
     upper: float | None = None,
     invert: bool = False,
-    split: float = 0.5,
+    split: float | None = None,
+    noise: str = "exponential",
     neighbors: str = "swap",
     max_contributions: int = 1,
 ) -> Guarantee:
@@ -1455,6 +1547,7 @@ def _unbounded_quantile_guarantee(
     levels = q if isinstance(q, Levels) else Levels(q)
     search = unbounded_search(lower, upper, invert)
     k, m = check_max_contributions(max_contributions), levels.m
+    split = choose_split(split, noise)
     if m > 1 and search != "both":
         return _approx_quantiles_guarantee(
             q=levels.mirrored() if search == "down" else levels,
@@ -1465,7 +1558,6 @@ def _unbounded_quantile_guarantee(
             neighbors=neighbors,
             max_contributions=k,
         )
-    split = check_split(split)
     each = resolve_epsilon(epsilon, rho, m)  # per level, epsilon or the square root of 8 rho
     total_epsilon, eight_rho, bounded_range = 0.0, 0.0, None
     for level in levels.values.tolist():
@@ -1485,7 +1577,7 @@ def _approx_quantiles_guarantee(
     epsilon: float | None = None,
     rho: float | None = None,
     base: str = "ind_exp",
-    split: float = 0.5,
+    split: float = SPLIT,
     neighbors: str = "swap",
     max_contributions: int = 1,
 ) -> Guarantee:
@@ -1507,10 +1599,10 @@ def _approx_quantiles_guarantee(
     return Guarantee(epsilon, 0.0, rho, None, neighbors, theorem if len(scaled) > 1 else "")
 
 
-def _pure_guarantee(
-    *, epsilon: float, neighbors: str = "swap", max_contributions: int = 1, **public: Any
+def _count_guarantee(
+    *, epsilon: float, neighbors: str = "swap", max_contributions: int = 1
 ) -> Guarantee:
-    """Parts whose epsilons add up to `epsilon`: sums, means and counts."""
+    """Laplace noise: pure, and nothing better is known of it than what that implies."""
     check_max_contributions(max_contributions)
     return Guarantee(check_epsilon(epsilon), neighbors=neighbors)
 
@@ -1551,6 +1643,43 @@ def _csmooth_guarantee(
     return Guarantee(None, rho=check_rho(rho), neighbors=neighbors)
 
 
+def _sum_guarantee(
+    *,
+    epsilon: float,
+    q: Any = 0.99,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    method: str = "unbounded",
+    share: float = 0.5,
+    split: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Guarantee:
+    """A private clip, unless `q` is None, and then Laplace noise: epsilons add up, and rhos."""
+    noise = _count_guarantee(
+        epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+    )
+    if q is None:
+        return noise
+    first, rest = sum_epsilons(epsilon, share)
+    two_sided = lower is None and upper is None
+    if method != "unbounded":
+        clip = _joint_exp_guarantee(epsilon=first)
+    elif two_sided:
+        clip = Guarantee(first)
+    else:
+        clip = _unbounded_quantile_guarantee(
+            q=1.0 - q if lower is None else q,
+            epsilon=first,
+            lower=lower,
+            upper=upper,
+            split=split,
+            neighbors=neighbors,
+        )
+    rho = clip.implied_rho + rest * rest / 2.0  # pure epsilon is epsilon^2/2-zCDP [BS16]
+    return Guarantee(noise.epsilon, 0.0, rho, None, neighbors, "basic")
+
+
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
 _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "joint_exp": _joint_exp_guarantee,
@@ -1561,13 +1690,13 @@ _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "approx_quantiles": _approx_quantiles_guarantee,
     "unbounded_quantile": _unbounded_quantile_guarantee,
     "csmooth": _csmooth_guarantee,
-    "count": _pure_guarantee,
-    "sum": _pure_guarantee,
-    "mean": _pure_guarantee,
+    "count": _count_guarantee,
+    "sum": _sum_guarantee,
+    "mean": _sum_guarantee,
 }
 
 
-def guarantee(method: str, **parameters: Any) -> Guarantee:
+def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     r"""What a release by `method` with these public parameters promises; no data needed.
 
     Parameters
@@ -1603,7 +1732,9 @@ def guarantee(method: str, **parameters: Any) -> Guarantee:
         "sparse_vector": the same, and `halts` times as much of epsilon and of rho; a range only
         for ``halts=1``.
         "csmooth": `rho` alone, which takes the place of `epsilon`.
-        "count", "sum", "mean": pure `epsilon`, the sum of their parts.
+        "count": pure `epsilon`.
+        "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
+        `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.
 
     Raises
     ------
@@ -1933,7 +2064,7 @@ _UNCHARGED = nullcontext()
 
 
 def charged(
-    accountant: Accountant | None, method: str, **parameters: Any
+    accountant: Accountant | None, method: str, /, **parameters: Any
 ) -> AbstractContextManager[None]:
     """``accountant.charge(guarantee(method, **parameters))``; nothing without an accountant."""
     if accountant is None:

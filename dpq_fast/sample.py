@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import lattice as kernel
+from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.chunks import CONVERTED, Chunks
 from dpq_fast.histogram import KEPT_BINS, Bins, geometric_size
 from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64, is_ready
@@ -139,17 +140,19 @@ class Sample:
         values, integer_type = as_column(x)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
         chunks = Chunks.of_array(values, threads)
+        public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
         if counts is not None:
             weights = check_counts(counts, values.size)
             make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
-            return cls(make_order, Records(chunks, (values, weights), bounds), lattice, bounds)
+            records = Records(chunks, (values, weights), bounds, **public)
+            return cls(make_order, records, lattice, bounds)
         if lattice is not None and lattice.bits:
             make_order = _of_points(
                 chunks, values.size, lattice, bounds, nan_policy, _probe(values)
             )
         else:
             make_order = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
-        return cls(make_order, Records(chunks, bounds=bounds), lattice, bounds)
+        return cls(make_order, Records(chunks, bounds=bounds, **public), lattice, bounds)
 
     @classmethod
     def from_batches(
@@ -216,7 +219,8 @@ class Sample:
             make_order = _of_points(chunks, MANY_POINTS, lattice, bounds, nan_policy, probe)
         else:
             make_order = _selected(chunks, lattice, bounds, nan_policy, probe)
-        return cls(make_order, Records(chunks, bounds=bounds), lattice, bounds)
+        public = dict(integer_type=integer_type, complete=nan_policy == "raise")
+        return cls(make_order, Records(chunks, bounds=bounds, **public), lattice, bounds)
 
     def order(self, dither_rng: Any = None) -> Order:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
@@ -279,22 +283,34 @@ class Sample:
 
 
 class Records:
-    """Records of one numeric column, without bounds or order, ready to be counted by bin.
+    """Records of one numeric column, without bounds or order, ready to be counted or added up.
 
     They stay where they are, and are private. Infinite records are allowed.
+
+    Attributes
+    ----------
+    integer_type : bool
+        Whether the column's type is an integer type. Public.
+    complete : bool
+        Whether no record can be missing, by the column's type or `nan_policy`. Public.
     """
 
-    __slots__ = ("_bounds", "_chunks", "_weighted")
+    __slots__ = ("_bounds", "_chunks", "_weighted", "complete", "integer_type")
 
     def __init__(
         self,
         chunks: Chunks,
         weighted: tuple[NDArray, NDArray[np.int64]] | None = None,
         bounds: tuple[float, float] | None = None,
+        *,
+        integer_type: bool,
+        complete: bool,
     ) -> None:
         self._chunks = chunks  # what is gone through
         self._weighted = weighted  # the same values, and how often each occurs
         self._bounds = bounds  # what records are clamped to
+        self.integer_type = integer_type
+        self.complete = complete
 
     @classmethod
     def of(
@@ -332,9 +348,10 @@ class Records:
                     f"out for a {type(x).__name__}"
                 )
             return x.records if isinstance(x, Sample) else x
-        values, _ = as_column(x)
+        values, integer_type = as_column(x)
         weighted = None if counts is None else (values, check_counts(counts, values.size))
-        return cls(Chunks.of_array(values, threads), weighted)._checked(nan_policy)
+        public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
+        return cls(Chunks.of_array(values, threads), weighted, **public)._checked(nan_policy)
 
     @classmethod
     def from_batches(
@@ -352,13 +369,14 @@ class Records:
         `nan_policy` is "raise".
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        chunks, _, _ = _chunks_of(source, column, workers, progress)
-        return cls(chunks)._checked(nan_policy)
+        chunks, _, integer_type = _chunks_of(source, column, workers, progress)
+        public = dict(integer_type=integer_type, complete=nan_policy == "raise")
+        return cls(chunks, **public)._checked(nan_policy)
 
     @property
     def total(self) -> int:
         """Number of records, without NaN; by one pass."""
-        return int(self.count(Bins.of([-math.inf, math.inf]))[0])
+        return self.sums(1.0, 0, 0)[1]
 
     def count(self, bins: Bins, negate: bool = False) -> NDArray[np.int64]:
         """Exact counts of the records x, or of -x, by one pass. Private.
@@ -428,6 +446,34 @@ class Records:
         counts[bins.find(lower)] += below
         return bins.edges[1:], counts[1:], below, size
 
+    def sums(self, scale: float, first: int, last: int) -> tuple[int, int]:
+        """Exact sum of the records as integers, and how many there are, by one pass. Private.
+
+        Parameters
+        ----------
+        scale : float
+            A record x becomes the integer nearest to x * scale. Positive and finite. Public.
+        first, last : int
+            What the integers are clamped to; first <= last, within 2^31 of zero. Public.
+
+        Returns
+        -------
+        (int, int)
+        """
+        if self._bounds is not None:  # clamped twice
+            first, last = (round(min(max(end * scale, first), last)) for end in self._bounds)
+        if self._weighted is not None:
+            values, weights = self._weighted
+            return kernel_sums.weighted(as_float64(values), weights, scale, first, last)
+
+        def step(sums: list[int], piece: NDArray[np.float64]) -> None:
+            total, kept = kernel_sums.plain(piece, scale, first, last)
+            sums[0] += total
+            sums[1] += kept
+
+        totals, sizes = zip(*self._chunks.fold(lambda: [0, 0], step), strict=True)
+        return sum(totals), sum(sizes)
+
     def _largest(self, negate: bool) -> float:
         """The largest record x, or -x; -inf if there is none."""
         outer = np.fmin if negate else np.fmax  # which leave NaN out
@@ -480,6 +526,13 @@ def as_column(x: Any) -> tuple[NDArray, bool]:
     if column.dtype.kind not in "iuf":
         raise TypeError(f"x must hold real numbers, got dtype {column.dtype}")
     return column, integer_type
+
+
+def is_complete(x: Any, nan_policy: str) -> bool:
+    """Whether no record of a column can be missing, by its type or by what was promised."""
+    declared = getattr(x, "dtype", None)  # a masked array has a NumPy type, and may miss records
+    plain = isinstance(declared, np.dtype) and not isinstance(x, np.ma.MaskedArray)
+    return nan_policy == "raise" or (plain and declared.kind in "iu")
 
 
 def _foreign_column(x: Any) -> tuple[NDArray, bool]:

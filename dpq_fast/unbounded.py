@@ -25,10 +25,6 @@ from dpq_fast.sample import Records
 
 # Ratio of candidates; inverted data lie in (0, 1], where 1.01 would leave 70 candidates.
 BETA, BETA_INVERTED = 1.01, 1.001
-# Share of epsilon1: the probability of k more steps than needed falls like k^-(split/(1 - split)),
-# so an even split has an error without a mean, in practice, too; see the notes of
-# `unbounded_quantile`. Gumbel noise has no choice.
-SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
 
 
 class Ladder:
@@ -136,7 +132,7 @@ class Search:
         self.beta = default if beta is None else _checks._real("beta", beta)
         if not 1.0 < self.beta < math.inf:
             raise ValueError(f"beta must be finite and greater than 1, got {self.beta}")
-        self.split = choose_split(split, noise)
+        self.split = privacy.choose_split(split, noise)
         self._budget = dict(
             epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
         )
@@ -188,16 +184,38 @@ class Search:
 
     def _geometric(self, records: Records, sign: int, lower: float, upper: float | None) -> Ladder:
         """[Dur23] Algorithm 2: beta^i + lower - 1."""
-        values, counts, lowest, size = records.geometric_counts(
-            self.beta, lower, upper, negate=sign < 0
+        return self._ladder(
+            sign, lower, *records.geometric_counts(self.beta, lower, upper, negate=sign < 0)
         )
 
+    def _ladder(
+        self,
+        sign: int,
+        lower: float,
+        values: NDArray[np.float64],
+        counts: NDArray[np.int64],
+        lowest: int,
+        size: int,
+    ) -> Ladder:
         def value(index: int) -> float:
             if index < values.size:
                 return float(values[index])
             return geometric_threshold(self.beta, lower, index)
 
         return Ladder(sign, value, size - 1, counts, lowest)
+
+    def sides(self, records: Records) -> tuple[Ladder, Ladder]:
+        """The mirrored records below zero, and the others: each record on one side only."""
+        _, counts_below, _, _ = below = records.geometric_counts(self.beta, 0.0, negate=True)
+        _, counts_above, negative, _ = above = records.geometric_counts(self.beta, 0.0)
+        # what does not belong to a side stands before its first candidate
+        counts_above[0] -= negative
+        counts_below[0] -= counts_above.sum()
+        first, second = (
+            self._ladder(1, 0.0, values, counts, 0, size)
+            for values, counts, _, size in (below, above)
+        )
+        return first, second
 
     def _inverted(self, records: Records) -> Ladder:
         """[Dur23] B.1: candidates for y = 1 / (x - lower + 1), which ascend as x descends.
@@ -229,13 +247,46 @@ class Search:
         return value + 0.0  # no -0.0
 
 
-def choose_split(split: float | None, noise: str) -> float:
-    """The share of epsilon1; the default depends on the noise."""
-    if noise == "gumbel":
-        if split is not None and split != SPLIT_GUMBEL:
-            raise ValueError(f"split must be 0.5 for noise 'gumbel', got {split}")
-        return SPLIT_GUMBEL
-    return SPLIT if split is None else privacy.check_split(split)
+def clip_search(
+    q: float,
+    *,
+    epsilon: float,
+    lower: float | None,
+    upper: float | None,
+    neighbors: str,
+    max_contributions: int,
+    beta: float | None = None,
+    noise: str = "exponential",
+    uniform: bool = False,
+    offset: float = 0.0,
+    split: float | None = None,
+) -> Search:
+    """The search for the clip of a sum, at level q away from the end that is known.
+
+    Without `lower` and `upper` it is for either side of zero (`Search.sides`), and `epsilon` for
+    both together.
+    """
+    two_sided = lower is None and upper is None
+    search = Search(
+        1.0 - q if lower is None and not two_sided else q,
+        epsilon=epsilon,
+        rho=None,
+        lower=0.0 if two_sided else lower,
+        upper=upper,
+        beta=beta,
+        noise=noise,
+        invert=False,
+        uniform=uniform,
+        offset=offset,
+        split=split,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    if two_sided:
+        search.scales = [
+            privacy.clip_epsilons(q, epsilon, neighbors, True, search.split, max_contributions)
+        ]
+    return search
 
 
 def unbounded_ends(

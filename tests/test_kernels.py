@@ -6,12 +6,12 @@ from itertools import combinations_with_replacement, pairwise
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast._kernels import halting, intervals, lattice, path, race, uniform
+from dpq_fast._kernels import halting, intervals, lattice, path, race, sums, uniform
 from dpq_fast._kernels.scan import Scan
 
 SMALLEST_P = 1e-6
@@ -470,6 +470,63 @@ def test_targets_are_exact_products(n):
         for level, whole, part in zip(q, scan.whole.tolist(), scan.part.tolist(), strict=True):
             assert 0.0 <= part < 1.0
             assert abs(mpmath.mpf(level) * n - whole - part) < 1e-16
+
+
+# --- sums
+
+
+REACH = 2**31
+reachable = st.integers(-REACH, REACH)
+numbers = st.floats() | st.floats(-100.0, 100.0) | st.integers(-20, 20).map(lambda k: k / 2.0)
+
+
+def rounded(value, scale, first, last):
+    """What the kernel makes of one number."""
+    return round(min(max(value * scale, first), last))
+
+
+@given(st.lists(numbers, max_size=40), st.floats(2.0**-1022, 2.0**1022), reachable, reachable)
+@example([0.5, 1.5, 2.5, -0.5, -1.5], 1.0, -5, 5)
+@example([math.inf, -math.inf, math.nan], 1.0, -REACH, REACH)
+@example([5e-324] * 3, 2.0**1022, -1, 1)
+def test_kernel_sums_are_exact(values, scale, one, other):
+    first, last = sorted((one, other))
+    kept = [v for v in values if v == v]
+    expected = sum(rounded(v, scale, first, last) for v in kept)
+    assert sums.plain(np.array(values), scale, first, last) == (expected, len(kept))
+    weights = [(i * 2**50) % (2**53 - 1) for i in range(len(values))]
+    pairs = [(v, w) for v, w in zip(values, weights, strict=True) if v == v]
+    assert sums.weighted(
+        np.array(values), np.array(weights, dtype=np.int64), scale, first, last
+    ) == (
+        sum(w * rounded(v, scale, first, last) for v, w in pairs),
+        sum(w for _, w in pairs),
+    )
+
+
+def test_kernel_sums_do_not_lose_a_unit_among_large_ones():
+    values = np.full(2**21 + 1, float(REACH))
+    values[-1] = 1.0
+    assert sums.plain(values, 1.0, -REACH, REACH) == (REACH * 2**21 + 1, values.size)
+    assert sums.plain(-values, 1.0, -REACH, REACH) == (-REACH * 2**21 - 1, values.size)
+
+
+@pytest.mark.parametrize("end", [REACH, -REACH])
+def test_kernel_weighted_sums_beyond_64_bits(end):
+    one = np.array([float(end)]), np.array([2**53 - 1])
+    assert sums.weighted(*one, 1.0, -REACH, REACH) == (end * (2**53 - 1), 2**53 - 1)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(0.0, 0, 1), (math.inf, 0, 1), (1.0, 1, 0), (1.0, 0, REACH + 1)]
+)
+def test_kernel_rejects_what_it_could_not_hold(arguments):
+    with pytest.raises(ValueError, match="scale must be positive"):
+        sums.plain(np.zeros(1), *arguments)
+    with pytest.raises(ValueError, match="scale must be positive"):
+        sums.weighted(np.zeros(1), np.zeros(1, dtype=np.int64), *arguments)
+    with pytest.raises(ValueError, match="one entry for each value"):
+        sums.weighted(np.zeros(1), np.zeros(2, dtype=np.int64), 1.0, 0, 1)
 
 
 # --- path

@@ -47,6 +47,18 @@ cdef extern from "lattice.h" nogil:
                                     int64_t *count)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
 
+cdef extern from "sums.h" nogil:
+    const int64_t DPQ_SUMS_REACH
+
+    ctypedef struct dpq_sums_wide:
+        int64_t high
+        uint64_t low
+
+    size_t dpq_sums_plain(size_t n, const double *value, double scale, int64_t first,
+                          int64_t last, int64_t *total)
+    int64_t dpq_sums_weighted(size_t n, const double *value, const int64_t *weight, double scale,
+                              int64_t first, int64_t last, dpq_sums_wide *total)
+
 cdef extern from "key.h" nogil:
     int64_t dpq_key_of(double value)
     double dpq_key_value(int64_t key)

@@ -7,6 +7,7 @@ checks the other. Meant for a few hundred records and a handful of levels.
 
 from dpq_fast.reference import noise
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.reference.aggregates import count, mean, sum
 from dpq_fast.reference.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.reference.csmooth import csmooth
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
@@ -19,14 +20,17 @@ __all__ = [
     "above_threshold_law",
     "approx_quantiles",
     "approx_quantiles_law",
+    "count",
     "csmooth",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
     "joint_exp_law",
+    "mean",
     "noise",
     "quantile_by",
     "sparse_vector",
+    "sum",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

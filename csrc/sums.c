@@ -1,0 +1,61 @@
+#include "sums.h"
+
+#include <string.h>
+
+#include "vector.h"
+
+__extension__ typedef __int128 i128;
+
+/* The integer nearest to `position`, clamped to [first, last]; `first` for NaN.
+ *
+ * Adding 1.5 * 2^52 leaves no room for a fraction: the sum is rounded to an integer, which stands
+ * in the low bits of its representation. No library call, no conversion: loops are vectorized.
+ */
+static inline int64_t
+nearest(double position, double first, double last)
+{
+    const double shift = 0x1.8p52;
+    double clamped = position > first ? position : first;
+    double shifted = (clamped < last ? clamped : last) + shift;
+    int64_t bits, zero;
+
+    memcpy(&bits, &shifted, sizeof bits);
+    memcpy(&zero, &shift, sizeof zero);
+    return bits - zero;
+}
+
+DPQ_VECTORIZED size_t
+dpq_sums_plain(size_t n, const double *value, double scale, int64_t first, int64_t last,
+               int64_t *total)
+{
+    double low = (double)first, high = (double)last;
+    int64_t sum = 0, kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t is_number = value[i] == value[i];
+
+        sum += nearest(value[i] * scale, low, high) & -is_number;
+        kept += is_number;
+    }
+    *total = sum;
+    return (size_t)kept;
+}
+
+int64_t
+dpq_sums_weighted(size_t n, const double *value, const int64_t *weight, double scale, int64_t first,
+                  int64_t last, dpq_sums_wide *total)
+{
+    double low = (double)first, high = (double)last;
+    i128 sum = 0;
+    int64_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t times = value[i] == value[i] ? weight[i] : 0;
+
+        sum += (i128)nearest(value[i] * scale, low, high) * times;
+        kept += times;
+    }
+    total->high = (int64_t)(sum >> 64);
+    total->low = (uint64_t)sum;
+    return kept;
+}

@@ -1,0 +1,48 @@
+/* Sums of values rounded to integers.
+ *
+ * A sum of float64 numbers is rounded at every step, so one record can move it by more than the
+ * largest record (Casacuberta, Shoemate, Vadhan and Wagaman, CCS 2022). These sums are exact: a
+ * record moves them by what it is.
+ */
+#ifndef DPQ_SUMS_H
+#define DPQ_SUMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Integers lie in [-DPQ_SUMS_REACH, DPQ_SUMS_REACH]. */
+#define DPQ_SUMS_REACH ((int64_t)1 << 31)
+
+/* An integer below 2^127, high * 2^64 + low. */
+typedef struct {
+    int64_t high;
+    uint64_t low;
+} dpq_sums_wide;
+
+/* Sum of the integers nearest to value * scale, clamped to [first, last]; ties go to the even one.
+ *
+ *   n            number of values, n < 2^32 (not checked)
+ *   value        IN, length n; +-inf is clamped, NaN left out
+ *   scale        positive and finite
+ *   first, last  first <= last, both in reach
+ *   total        OUT, at most 2^63 - 2^31 in magnitude, hence exact
+ *
+ * Returns   how many values are not NaN.
+ * Cost      O(n), no allocation, reentrant.
+ */
+size_t
+dpq_sums_plain(size_t n, const double *value, double scale, int64_t first, int64_t last,
+               int64_t *total);
+
+/* The same with value[i] counted weight[i] times.
+ *
+ *   weight       IN, length n; not negative, of sum at most 2^63 - 1
+ *   total        OUT, at most 2^94 in magnitude, hence exact
+ *
+ * Returns   the sum of the weights whose values are not NaN.
+ */
+int64_t
+dpq_sums_weighted(size_t n, const double *value, const int64_t *weight, double scale, int64_t first,
+                  int64_t last, dpq_sums_wide *total);
+
+#endif
