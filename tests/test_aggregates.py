@@ -536,7 +536,7 @@ def test_tiny_epsilon_is_answered():
 
 
 def test_sum_guarantee_adds_up_rho():
-    half = guarantee("unbounded_quantile", q=0.99, epsilon=0.5, split=0.5)
+    half = guarantee("unbounded_quantile", q=0.99, epsilon=0.5)
     assert guarantee("sum", epsilon=1.0).rho == pytest.approx(half.rho + 0.125)
     bounded = guarantee("mean", epsilon=1.0, method="ind_exp", share=0.2, lower=0.0, upper=1.0)
     assert bounded.rho == pytest.approx(0.2**2 / 8 + 0.8**2 / 2)
