@@ -14,6 +14,7 @@ KERNELS = {
     "histogram": ["histogram"],
     "uniform": ["uniform"],
     "race": ["race", "uniform"],
+    "noise": ["noise"],
     "scan": ["scan"],
     "select": ["select"],
     "path": ["path", "race", "uniform"],
