@@ -15,6 +15,7 @@ KERNELS = {
     "uniform": ["uniform"],
     "halting": ["halting", "uniform"],
     "race": ["race", "uniform"],
+    "noise": ["noise"],
     "scan": ["scan"],
     "select": ["select"],
     "path": ["path", "race", "uniform"],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any
 
 NEIGHBORS = ("swap", "add-remove")
@@ -58,6 +58,40 @@ def check_nonnegative(name: str, value: Any) -> float:
     if 0.0 <= number < math.inf:
         return number
     raise ValueError(f"{name} must be finite and not negative, got {number}")
+
+
+def check_ratio(name: str, value: Any, positive: bool = True) -> tuple[int, int]:
+    """`value` exactly, as integers in lowest terms: a float is the binary fraction that it is."""
+    number = _real(name, value)
+    if isinstance(value, Rational):
+        ratio = int(value.numerator), int(value.denominator)
+    elif math.isfinite(number):
+        ratio = value.as_integer_ratio()
+    else:
+        ratio = -1, 0  # no number
+    if ratio[0] < (1 if positive else 0):
+        rule = "positive and finite" if positive else "finite and not negative"
+        raise ValueError(f"{name} must be {rule}, got {number}")
+    return ratio
+
+
+def check_scale(name: str, value: Any, shape: tuple[int, ...] | None) -> tuple[int, int]:
+    """The scale of discrete noise, exactly: positive, and at most 2^53 for arrays."""
+    numerator, denominator = check_ratio(name, value)
+    if shape is not None and numerator > denominator << 53:
+        raise ValueError(
+            f"{name} must be at most 2**53 where size is given, so that every draw fits int64, "
+            f"got {_real(name, value)}"
+        )
+    return numerator, denominator
+
+
+def check_shape(size: Any) -> tuple[int, ...] | None:
+    """The shape of an array of draws: `size` is an integer or a tuple of them; None for one."""
+    if size is None:
+        return None
+    lengths = size if isinstance(size, tuple) else (size,)
+    return tuple(check_count("size", length, 0) for length in lengths)
 
 
 def check_delta(delta: Any) -> float:

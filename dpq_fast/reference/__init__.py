@@ -5,8 +5,9 @@ privacy) and the check of the sample's form; nothing that computes with a record
 checks the other. Meant for a few hundred records and a handful of levels.
 """
 
+from dpq_fast.reference import noise
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.quantile_by import quantile_by
 
-__all__ = ["ind_exp", "ind_exp_law", "joint_exp", "joint_exp_law", "quantile_by"]
+__all__ = ["ind_exp", "ind_exp_law", "joint_exp", "joint_exp_law", "noise", "quantile_by"]
