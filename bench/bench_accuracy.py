@@ -20,17 +20,6 @@ DRAWS = 1_000
 Release = Callable[[NDArray, NDArray, np.random.Generator], NDArray]
 
 
-def rank_error(x: NDArray, q: NDArray, o: NDArray) -> NDArray[np.float64]:
-    """Rank error of outputs o at levels q of ascending x.
-
-    0 if the target q n lies between #{x < o} and #{x <= o}, else the distance to the nearer.
-    """
-    target = q * x.size
-    below = np.searchsorted(x, o) - target
-    above = target - np.searchsorted(x, o, side="right")
-    return np.maximum(0.0, np.maximum(below, above))
-
-
 def mean_rank_error(
     draw: Callable[[np.random.Generator], NDArray], release: Release, m: int, draws: int = DRAWS
 ) -> tuple[float, float]:
@@ -40,7 +29,7 @@ def mean_rank_error(
     for seed in range(draws):  # the same samples for every release
         x = draw(np.random.default_rng([seed, 0]))
         outputs = release(x, q, np.random.default_rng([seed, 1]))
-        errors[seed] = rank_error(np.sort(x), q, outputs).mean()
+        errors[seed] = dpq.metrics.rank_error(x, q, outputs).mean()
     return float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(draws))
 
 

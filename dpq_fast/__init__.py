@@ -1,6 +1,6 @@
 """Differentially private quantiles with exact output laws."""
 
-from dpq_fast import noise, privacy, reference
+from dpq_fast import metrics, noise, privacy, reference
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
@@ -14,6 +14,7 @@ __all__ = [
     "joint_exp",
     "joint_exp_law",
     "median",
+    "metrics",
     "noise",
     "percentile",
     "privacy",

@@ -78,7 +78,7 @@ def demo(epsilon: float, seed: int | None) -> None:
         rng=seed,
     )
     true = np.quantile(salaries, DECILES)
-    error = rank_error(salaries, DECILES, private)
+    error = dpq.metrics.rank_error(salaries, DECILES, private)
 
     console = _console()
     low, high = PAYROLL_BOUNDS
@@ -256,15 +256,6 @@ def generated_payroll() -> NDArray[np.float64]:
     group = rng.choice(3, size=PAYROLL_SIZE, p=[0.55, 0.35, 0.10])
     salaries = median[group] * np.exp(spread[group] * rng.standard_normal(PAYROLL_SIZE))
     return np.round(salaries, -2)
-
-
-def rank_error(x: NDArray[np.float64], q: list[float], outputs: Any) -> NDArray[np.float64]:
-    """Records between each output and its target rank ``q[j] * n``; 0 inside a run of ties."""
-    ordered = np.sort(x)
-    target = np.multiply(q, x.size)
-    below = np.searchsorted(ordered, outputs, side="left")
-    through = np.searchsorted(ordered, outputs, side="right")
-    return np.maximum(np.maximum(below - target, target - through), 0.0)
 
 
 def read_column(file: Path, column: str) -> NDArray[np.float64] | pa.ChunkedArray:
