@@ -139,17 +139,20 @@ class Sample:
         values, integer_type = as_column(x)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
         chunks = Chunks.of_array(values, threads)
+        complete = nan_policy == "raise" or is_complete(x)
         if counts is not None:
             weights = check_counts(counts, values.size)
             make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
-            return cls(make_order, Records(chunks, (values, weights), bounds), lattice, bounds)
+            records = Records(chunks, (values, weights), bounds, complete=complete)
+            return cls(make_order, records, lattice, bounds)
         if lattice is not None and lattice.bits:
             make_order = _of_points(
                 chunks, values.size, lattice, bounds, nan_policy, _probe(values)
             )
         else:
             make_order = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
-        return cls(make_order, Records(chunks, bounds=bounds), lattice, bounds)
+        records = Records(chunks, bounds=bounds, complete=complete)
+        return cls(make_order, records, lattice, bounds)
 
     @classmethod
     def from_batches(
@@ -216,7 +219,8 @@ class Sample:
             make_order = _of_points(chunks, MANY_POINTS, lattice, bounds, nan_policy, probe)
         else:
             make_order = _selected(chunks, lattice, bounds, nan_policy, probe)
-        return cls(make_order, Records(chunks, bounds=bounds), lattice, bounds)
+        records = Records(chunks, bounds=bounds, complete=nan_policy == "raise")
+        return cls(make_order, records, lattice, bounds)
 
     def order(self, dither_rng: Any = None) -> Order:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
@@ -282,19 +286,32 @@ class Records:
     """Records of one numeric column, without bounds or order, ready to be counted by bin.
 
     They stay where they are, and are private. Infinite records are allowed.
+
+    Attributes
+    ----------
+    integer_type : bool
+        Whether the column's type is an integer type. Public.
+    complete : bool
+        Whether it is public that no record is left out as missing, by the column's type or by
+        ``nan_policy="raise"``: then `total` is the number of records, which "swap" makes public.
     """
 
-    __slots__ = ("_bounds", "_chunks", "_weighted")
+    __slots__ = ("_bounds", "_chunks", "_weighted", "complete", "integer_type")
 
     def __init__(
         self,
         chunks: Chunks,
         weighted: tuple[NDArray, NDArray[np.int64]] | None = None,
         bounds: tuple[float, float] | None = None,
+        *,
+        integer_type: bool = False,
+        complete: bool = False,
     ) -> None:
         self._chunks = chunks  # what is gone through
         self._weighted = weighted  # the same values, and how often each occurs
         self._bounds = bounds  # what records are clamped to
+        self.integer_type = integer_type
+        self.complete = complete
 
     @classmethod
     def of(
@@ -332,9 +349,12 @@ class Records:
                     f"out for a {type(x).__name__}"
                 )
             return x.records if isinstance(x, Sample) else x
-        values, _ = as_column(x)
+        values, integer_type = as_column(x)
         weighted = None if counts is None else (values, check_counts(counts, values.size))
-        return cls(Chunks.of_array(values, threads), weighted)._checked(nan_policy)
+        complete = nan_policy == "raise" or is_complete(x)
+        chunks = Chunks.of_array(values, threads)
+        records = cls(chunks, weighted, integer_type=integer_type, complete=complete)
+        return records._checked(nan_policy)
 
     @classmethod
     def from_batches(
@@ -352,8 +372,9 @@ class Records:
         `nan_policy` is "raise".
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        chunks, _, _ = _chunks_of(source, column, workers, progress)
-        return cls(chunks)._checked(nan_policy)
+        chunks, _, integer_type = _chunks_of(source, column, workers, progress)
+        complete = nan_policy == "raise"
+        return cls(chunks, integer_type=integer_type, complete=complete)._checked(nan_policy)
 
     @property
     def total(self) -> int:
@@ -480,6 +501,13 @@ def as_column(x: Any) -> tuple[NDArray, bool]:
     if column.dtype.kind not in "iuf":
         raise TypeError(f"x must hold real numbers, got dtype {column.dtype}")
     return column, integer_type
+
+
+def is_complete(x: Any) -> bool:
+    """Whether the column's declared type has no missing values; never whether it holds one."""
+    declared = getattr(x, "dtype", None)
+    integers = isinstance(declared, np.dtype) and declared.kind in "iu"
+    return integers and not isinstance(x, np.ma.MaskedArray)
 
 
 def _foreign_column(x: Any) -> tuple[NDArray, bool]:
