@@ -6,8 +6,17 @@ checks the other. Meant for a few hundred records and a handful of levels.
 """
 
 from dpq_fast.reference import noise
+from dpq_fast.reference.agg_tree import agg_tree
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.quantile_by import quantile_by
 
-__all__ = ["ind_exp", "ind_exp_law", "joint_exp", "joint_exp_law", "noise", "quantile_by"]
+__all__ = [
+    "agg_tree",
+    "ind_exp",
+    "ind_exp_law",
+    "joint_exp",
+    "joint_exp_law",
+    "noise",
+    "quantile_by",
+]
