@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast.agg_tree import agg_tree
 from dpq_fast.ind_exp import ind_exp
 from dpq_fast.joint_exp import joint_exp
 
-METHODS = ("auto", "joint_exp", "ind_exp")
+METHODS = ("auto", "joint_exp", "ind_exp", "agg_tree")
 
 
 def choose_method(method: str) -> str:
@@ -52,18 +53,19 @@ def quantile(
     epsilon : float
         Total budget of the call. Public. Exactly one of `epsilon` and `rho`.
     delta : float, default 0
-        Allowed failure of the pure guarantee. "ind_exp" uses it; "joint_exp" is pure and does
-        not need it. Public.
+        Allowed failure of the pure guarantee. "ind_exp" uses it; the others are pure and do not
+        need it. Public.
     rho : float, optional
-        Total zCDP budget instead of `epsilon`. Public.
+        Total zCDP budget instead of `epsilon`; "agg_tree" takes it with ``noise="gaussian"``.
+        Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
-    method : {"auto", "joint_exp", "ind_exp"}, default "auto"
+    method : {"auto", "joint_exp", "ind_exp", "agg_tree"}, default "auto"
         The mechanism. "auto" is "joint_exp".
     neighbors : {"swap", "add-remove"}, default "swap"
         What the budget protects: one record replaced (n is public), or one added or deleted.
     resolution, dither, counts, assume_sorted, nan_policy
-        As in `joint_exp`.
+        As in `joint_exp`. "agg_tree" has no dither, and does not need an order.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -73,7 +75,8 @@ def quantile(
     workers : int, default 1
         Threads for going through a long `x`, as in `scipy.fft`; the answer does not depend on it.
     **method_options
-        Further arguments of the method, such as ``kernel=`` of "joint_exp".
+        Further arguments of the method, such as ``kernel=`` of "joint_exp" and ``height=`` of
+        "agg_tree".
 
     Returns
     -------
@@ -84,11 +87,11 @@ def quantile(
     Raises
     ------
     TypeError, ValueError, BudgetExceeded
-        As in `joint_exp` and `ind_exp`.
+        As in `joint_exp`, `ind_exp` and `agg_tree`.
 
     See Also
     --------
-    joint_exp, ind_exp : The mechanisms, with privacy guarantee and cost.
+    joint_exp, ind_exp, agg_tree : The mechanisms, with privacy guarantee and cost.
     dpq_fast.privacy.guarantee : What a call promises.
 
     Examples
@@ -104,9 +107,7 @@ def quantile(
         bounds=bounds,
         neighbors=neighbors,
         resolution=resolution,
-        dither=dither,
         counts=counts,
-        assume_sorted=assume_sorted,
         nan_policy=nan_policy,
         max_contributions=max_contributions,
         accountant=accountant,
@@ -114,6 +115,13 @@ def quantile(
         workers=workers,
         **method_options,
     )
+    if chosen == "agg_tree":
+        _checks.check_delta(delta)
+        _checks.check_flag("assume_sorted", assume_sorted)
+        if dither is not None and _checks.check_flag("dither", dither):
+            raise ValueError("dither must be left out for method 'agg_tree', got True")
+        return agg_tree(x, q, epsilon=epsilon, rho=rho, **options)
+    options.update(dither=dither, assume_sorted=assume_sorted)
     if chosen == "joint_exp":
         _checks.check_delta(delta)
         return joint_exp(x, q, epsilon=privacy.resolve_epsilon(epsilon, rho), **options)

@@ -89,14 +89,16 @@ def test_quantile_rejects_two_budgets_or_none(method, budget, came):
 
 
 def test_choose_method_knows_the_mechanisms():
-    assert [choose_method(method) for method in METHODS] == ["joint_exp", "joint_exp", "ind_exp"]
+    assert [choose_method(method) for method in METHODS] == ["joint_exp", *METHODS[1:]]
 
 
 @pytest.mark.parametrize(
     "method, error", [("jointexp", ValueError), ("", ValueError), (None, TypeError)]
 )
 def test_quantile_rejects_unknown_methods(method, error):
-    with pytest.raises(error, match="method must be one of 'auto', 'joint_exp', 'ind_exp', got"):
+    with pytest.raises(
+        error, match="method must be one of 'auto', 'joint_exp', 'ind_exp', 'agg_tree', got"
+    ):
         dpq.quantile(X, 0.5, epsilon=1.0, bounds=BOUNDS, method=method)
 
 
