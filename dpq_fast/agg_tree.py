@@ -531,13 +531,12 @@ counts, nan_policy, max_contributions, accountant, rng, workers
 
     def _count(self, first: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
         b = self.branching
-        covers = list(self._covers(first, last))
         found = np.zeros(first.shape)
         start = stop = np.zeros(first.shape, dtype=np.int64)
-        for sums, (begin, end, _, _) in zip(self._sums, covers, strict=True):
+        for sums, cover in zip(self._sums, self._covers(first, last), strict=True):
+            begin, end, left, right = cover  # less what lies in nodes that are counted already
             found += sums[end] - sums[begin] - (sums[b * stop] - sums[b * start])
             start, stop = begin, end
-        _, _, left, right = covers[-1]
         leaves = np.append(self.counts[-1], 0.0)  # right of the last one nothing is counted
         found += left * leaves[np.floor(first).astype(np.int64)]
         return found + right * leaves[np.floor(last).astype(np.int64)]
@@ -547,31 +546,30 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         """Of each level, sums of the estimates before each node."""
         return [np.concatenate(([0.0], np.cumsum(level))) for level in self.counts]
 
-    def _units(
-        self, first: NDArray[np.float64], last: NDArray[np.float64], q: Any = 0.0
-    ) -> NDArray[np.float64]:
-        r"""Variance of a count estimate minus q times the total's, in units of the noise's.
+    def _units(self, first: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Variance of the estimated count of an interval, in units of the noise's.
 
         Aggregated: with w_v the share of node v that is covered and T_l the sum of w_v^2 over
-        level l, the estimates of siblings deviate from their mean independently of all others, so
-        the count has variance :math:`f_0 (w_{root} - q)^2 + \sum_l v_l (T_l - b T_{l-1})`: the
-        mean of siblings' shares is their parent's. Plain: the number of nodes that are summed,
-        and the squared shares of cut leaves.
+        level l, it is :math:`f_0 w_{root}^2 + \sum_l v_l (T_l - b T_{l-1})`, with :math:`f_0` the
+        root's variance. For siblings deviate from their mean independently of all other
+        estimates, and the mean of their shares is that of their parent. Plain: the number of
+        nodes that are summed, and the squared shares of cut leaves.
         """
         b = self.branching
-        covers = list(self._covers(first, last))
+        units = np.zeros(first.shape)
         if self._aggregate:
-            squares = [stop - start + left**2 + right**2 for start, stop, left, right in covers]
-            units = self._root * ((last - first) / self.counts[-1].size - q) ** 2
-        else:
-            squares = [(stop - start).astype(np.float64) for start, stop, _, _ in covers]
-            units = np.zeros(first.shape)
-            if not self.total_known:  # the root is the sum of its children, and they are subtracted
-                squares[0] = np.zeros(first.shape)
-                units = units + q * (q * b - 2.0 * squares[1])
-            squares[-1] = squares[-1] + covers[-1][2] ** 2 + covers[-1][3] ** 2
-        for variance, outer, inner in zip(self._below, squares[:-1], squares[1:], strict=True):
-            units = units + variance * (inner - b * outer)
+            units += self._root * ((last - first) / self.counts[-1].size) ** 2
+        outer = units
+        for depth, (start, stop, left, right) in enumerate(self._covers(first, last)):
+            squares = (stop - start).astype(np.float64)
+            if self._aggregate or depth == self.height:
+                squares += left**2 + right**2
+            if depth > 0:
+                units += self._below[depth - 1] * (squares - b * outer)
+            elif not (self._aggregate or self.total_known):
+                # the root is the sum of its children, and these are summed
+                squares = np.zeros(first.shape)
+            outer = squares
         return np.maximum(units, 0.0)  # against rounding
 
     # The distribution
@@ -643,18 +641,24 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         Notes
         -----
         From the first leaf whose end may have at least q n records before it to the last one
-        whose beginning may have at most so many, by intervals as in `count_confint`. Noise is all
-        that it covers: that the records are a sample of something is another matter.
+        whose beginning may have at most so many, by intervals as in `count_confint`: one noisy
+        edge far off can make it long. Noise is all that it covers: that the records are a sample
+        of something is another matter.
         """
         levels = Levels(q)
         margin = self.noise.margin(_check_level(level))
         last = np.arange(self.edges.size, dtype=np.float64)
         first = np.zeros(last.size)
-        below = self._count(first, last)
+        below, units = self._count(first, last), self._units(first, last)
+        # Covariance of a count with the total: their common share of the root, or of the nodes
+        # that the root is the sum of.
+        top = self.branching if not self._aggregate else last.size - 1
+        common = self._root * np.floor(last * top / (last.size - 1)) / top
         ends = []
         for target in levels.values.tolist():
             excess = below - target * max(self.total, 0.0)
-            width = margin * np.sqrt(self._units(first, last, target))
+            variance = units - 2.0 * target * common + target**2 * self._root
+            width = margin * np.sqrt(np.maximum(variance, 0.0))
             begin = int(np.argmax(excess[1:] + width[1:] >= 0.0))
             end = last.size - 1 - int(np.argmax((excess - width)[-2::-1] <= 0.0))
             ends.append((self.edges[begin], self.edges[end]))
@@ -719,6 +723,7 @@ def _from_below(
 
 def _projected(estimates: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
     """The nearest non-negative rows that add up to `totals`: less by a number, cut off at 0."""
+    estimates = estimates - estimates.max(axis=1, keepdims=True)  # no total is lost in rounding
     ordered = -np.sort(-estimates, axis=1)
     excess = np.cumsum(ordered, axis=1) - totals[:, None]
     less = excess / np.arange(1, estimates.shape[1] + 1)

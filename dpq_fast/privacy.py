@@ -880,8 +880,8 @@ def agg_tree_scale(
     -----
     *Proof.* Counts are integers. For (discrete or continuous) Laplace noise of scale s, the log
     ratio of the laws of neighbors is at most :math:`\sum_v |c_v - c'_v| / s \le \Delta_1 / s`,
-    and where the counts differ all in the direction of the noise, it is no less. For discrete
-    Gaussian noise the release is :math:`\Delta_2^2 / (2 \sigma^2)`-zCDP [CKS20, Theorem 14].
+    and it is that much where every output lies beyond c_v, seen from c'_v. For discrete Gaussian
+    noise the release is :math:`\Delta_2^2 / (2 \sigma^2)`-zCDP [CKS20, Theorem 14].
     """
     resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
     check_choice("noise", noise, TREE_NOISES)

@@ -241,16 +241,37 @@ def test_agg_tree_variances_of_counts_are_those_of_the_linear_maps(
     tree = dpq.AggTree(
         noisy_levels(rng, height, branching), (0.0, leaves), UNIT, total=total, aggregate=aggregate
     )
-    for q in (0.0, 0.3):
-        if q > 0.0:  # asked at edges only, from the low end on
-            first, last = np.zeros(leaves + 1), np.arange(leaves + 1.0)
 
-        def function(levels, first=first, last=last, q=q):
-            other = dpq.AggTree(levels, (0.0, leaves), UNIT, total=total, aggregate=aggregate)
-            return other.count(first, last) - q * other.total
+    def function(levels):
+        other = dpq.AggTree(levels, (0.0, leaves), UNIT, total=total, aggregate=aggregate)
+        return other.count(first, last)
 
-        units = (linear_map(function, height, branching) ** 2).sum(axis=1)
-        np.testing.assert_allclose(tree._units(first, last, q), units, atol=1e-9)
+    units = (linear_map(function, height, branching) ** 2).sum(axis=1)
+    np.testing.assert_allclose(tree._units(first, last), units, atol=1e-9)
+
+
+@pytest.mark.parametrize("total", [None, 50])
+@pytest.mark.parametrize("aggregate", [True, False])
+@pytest.mark.parametrize("height, branching", SHAPES)
+def test_agg_tree_quantile_intervals_are_those_of_the_linear_maps(
+    height, branching, aggregate, total
+):
+    bounds, q, level = (0.0, float(branching**height)), 0.3, 0.9
+    options = dict(aggregate=aggregate, total=total)
+    levels = noisy_levels(np.random.default_rng(5), height, branching, spread=20)
+    tree = dpq.AggTree(levels, bounds, UNIT, **options)
+
+    def excess(levels, total=0):
+        other = dpq.AggTree(levels, bounds, UNIT, aggregate=aggregate, total=total)
+        return other.count(0.0, tree.edges) - q * other.total
+
+    center = excess(levels, total)
+    known = None if total is None else 0
+    map_ = linear_map(lambda levels: excess(levels, known), height, branching)
+    width = UNIT.margin(level) * np.sqrt((map_**2).sum(axis=1))
+    lower, upper = tree.quantile_confint(q, level)
+    assert lower == tree.edges[np.flatnonzero(center[1:] + width[1:] >= -1e-9)[0]]
+    assert upper == tree.edges[np.flatnonzero(center[:-1] - width[:-1] <= 1e-9)[-1] + 1]
 
 
 @given(st.lists(st.floats(-20.0, 20.0), min_size=1, max_size=8), st.floats(0.0, 30.0))
@@ -270,6 +291,8 @@ def test_projection_keeps_what_needs_no_correction():
     rows = np.array([[0.0, 3.0, 4.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
     np.testing.assert_array_equal(_projected(rows, rows.sum(axis=1)), rows)
     np.testing.assert_array_equal(_projected(rows, np.zeros(3)), np.zeros((3, 3)))
+    # a total that is lost in the rounding of the estimates
+    np.testing.assert_array_equal(_projected(np.array([[1e18, 0.0]]), np.ones(1)), [[1.0, 0.0]])
 
 
 # Noise and the promise
@@ -670,6 +693,21 @@ def test_agg_tree_unbiased_cdf_may_fall():
 
 
 # The front door
+
+
+def test_agg_tree_with_hardly_a_budget_answers():
+    for aggregate in (True, False):
+        for nan_policy in ("omit", "raise"):
+            out = dpq.agg_tree(
+                [0.5],
+                [0.0, 0.3, 1.0],
+                epsilon=1e-14,
+                bounds=(0.0, 1.0),
+                aggregate=aggregate,
+                nan_policy=nan_policy,
+                rng=1,
+            )
+            assert (np.diff(out) >= 0.0).all() and out[0] >= 0.0 and out[-1] <= 1.0
 
 
 def test_quantile_hands_on_to_agg_tree():
