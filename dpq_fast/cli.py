@@ -28,7 +28,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 import dpq_fast as dpq
-from dpq_fast.quantile import choose_method
+from dpq_fast.quantile import METHODS, choose_method
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
 PAYROLL_SEED = 20_240_131
@@ -136,7 +136,7 @@ def demo(epsilon: float, seed: int | None) -> None:
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option(
     "--method",
-    type=click.Choice(["auto", "joint_exp", "ind_exp"]),
+    type=click.Choice(METHODS),
     default="auto",
     show_default=True,
 )

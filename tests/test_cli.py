@@ -339,7 +339,7 @@ def test_quantile_rejects_parquet_types_other_than_numbers(parquet_file, column,
         (["--q", "half"], "q must be numbers separated by commas, got 'half'"),
         (["--resolution", "-1"], "resolution must be finite and not negative, got -1.0"),
         (["--max-contributions", "0"], "max_contributions must be at least 1, got 0"),
-        (["--method", "guess"], "'guess' is not one of 'auto', 'joint_exp', 'ind_exp'"),
+        (["--method", "guess"], "'guess' is not one of 'auto', 'joint_exp', 'ind_exp', 'agg_tree'"),
         (["--neighbors", "near"], "'near' is not one of 'swap', 'add-remove'"),
     ],
 )
