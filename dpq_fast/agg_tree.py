@@ -124,13 +124,8 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
-        if isinstance(x, Sample):
-            if resolution is not None:
-                raise ValueError("resolution must be left out for a Sample, which has its own")
-            if bounds is not None and _checks.check_bounds(bounds) != x.bounds:
-                raise ValueError(
-                    f"bounds must be left out or equal to the sample's {x.bounds}, got {bounds}"
-                )
+        if isinstance(x, Sample):  # refuses what belongs to the sample
+            Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
             bounds = x.bounds
         bounds = _checks.check_bounds(bounds)
         leaves = _checks.check_tree(bounds, height, branching)
@@ -468,7 +463,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             width.
         """
         first, last = self._places(lo, hi)
-        return _plain(self._count(first, last))
+        return metrics._plain(self._count(first, last))
 
     def count_confint(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Confidence interval of the number of records in [lo, hi).
@@ -499,7 +494,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         most = self.total if self.total_known else math.inf
         lower = self._count(*inner) - margin * np.sqrt(self._units(*inner))
         upper = self._count(*outer) + margin * np.sqrt(self._units(*outer))
-        return _plain(np.clip(lower, 0.0, most)), _plain(np.clip(upper, 0.0, most))
+        return metrics._plain(np.clip(lower, 0.0, most)), metrics._plain(np.clip(upper, 0.0, most))
 
     def _places(self, lo: Any, hi: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of intervals in units of leaves: whole numbers at their edges."""
@@ -592,10 +587,10 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         """
         place = self._place("x", x)
         if not _checks.check_flag("monotone", monotone):
-            return _plain(self._count(np.zeros(place.shape), place) / max(self.total, 1.0))
+            return metrics._plain(self._count(np.zeros(place.shape), place) / max(self.total, 1.0))
         leaf = np.minimum(place.astype(np.int64), self.counts[-1].size - 1)
         before, after = self._distribution[leaf], self._distribution[leaf + 1]
-        return _plain((before + (place - leaf) * (after - before)) / self._distribution[-1])
+        return metrics._plain((before + (place - leaf) * (after - before)) / self._distribution[-1])
 
     def quantile(self, q: Any) -> Any:
         """Quantiles, by descent from the root and interpolation in a leaf.
@@ -695,11 +690,6 @@ def _real(name: str, x: Any) -> NDArray[np.float64]:
     if np.isnan(values).any():
         raise ValueError(f"{name} must not be NaN")
     return values
-
-
-def _plain(values: NDArray[np.float64]) -> Any:
-    """A float for an array without dimensions."""
-    return float(values) if np.ndim(values) == 0 else values
 
 
 def _sums(level: NDArray[Any], branching: int) -> NDArray[Any]:

@@ -784,9 +784,9 @@ def test_agg_tree_rejects_options_of_a_sample():
     sample = dpq.Sample.of([0.5], (0.0, 1.0))
     for options, message in (
         ({"bounds": (0.0, 2.0)}, "bounds must be left out or equal to the sample's"),
-        ({"resolution": 1.0}, "resolution must be left out for a Sample"),
-        ({"counts": [1]}, "counts and nan_policy belong to"),
-        ({"nan_policy": "raise"}, "counts and nan_policy belong to"),
+        ({"resolution": 1.0}, "must be left out for a Sample"),
+        ({"counts": [1]}, "must be left out for a Sample"),
+        ({"nan_policy": "raise"}, "must be left out for a Sample"),
     ):
         with pytest.raises(ValueError, match=message):
             dpq.agg_tree(sample, 0.5, epsilon=1.0, **options)
