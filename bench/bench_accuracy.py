@@ -20,27 +20,20 @@ DRAWS = 1_000
 Release = Callable[[NDArray, NDArray, np.random.Generator], NDArray]
 
 
-def rank_error(x: NDArray, q: NDArray, o: NDArray) -> NDArray[np.float64]:
-    """Rank error of outputs o at levels q of ascending x.
-
-    0 if the target q n lies between #{x < o} and #{x <= o}, else the distance to the nearer.
-    """
-    target = q * x.size
-    below = np.searchsorted(x, o) - target
-    above = target - np.searchsorted(x, o, side="right")
-    return np.maximum(0.0, np.maximum(below, above))
-
-
-def mean_rank_error(
-    draw: Callable[[np.random.Generator], NDArray], release: Release, m: int, draws: int = DRAWS
+def mean_error(
+    draw: Callable[[np.random.Generator], NDArray],
+    release: Release,
+    m: int,
+    draws: int = DRAWS,
+    metric: Callable = dpq.metrics.rank_error,
 ) -> tuple[float, float]:
-    """Rank error averaged over levels and fresh samples, and its standard error."""
+    """An error (of rank) averaged over levels and fresh samples, and its standard error."""
     q = levels(m)
     errors = np.empty(draws)
     for seed in range(draws):  # the same samples for every release
         x = draw(np.random.default_rng([seed, 0]))
         outputs = release(x, q, np.random.default_rng([seed, 1]))
-        errors[seed] = rank_error(np.sort(x), q, outputs).mean()
+        errors[seed] = metric(x, q, outputs).mean()
     return float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(draws))
 
 
@@ -93,18 +86,18 @@ class RealColumns:
 
     def track_joint_exp(self, name: str, m: int) -> float:
         column = REAL[name]
-        return mean_rank_error(self.draw, joint_exp(column.bounds, column.resolution), m)[0]
+        return mean_error(self.draw, joint_exp(column.bounds, column.resolution), m)[0]
 
     def track_ind_exp(self, name: str, m: int) -> float:
         column = REAL[name]
-        return mean_rank_error(self.draw, ind_exp(column.bounds, column.resolution), m)[0]
+        return mean_error(self.draw, ind_exp(column.bounds, column.resolution), m)[0]
 
     def track_approx_quantiles(self, name: str, m: int) -> float:
         column = REAL[name]
-        return mean_rank_error(self.draw, approx_quantiles(column.bounds, column.resolution), m)[0]
+        return mean_error(self.draw, approx_quantiles(column.bounds, column.resolution), m)[0]
 
     def track_published(self, name: str, m: int) -> float:
-        return mean_rank_error(self.draw, published_joint_exp(REAL[name].bounds), m)[0]
+        return mean_error(self.draw, published_joint_exp(REAL[name].bounds), m)[0]
 
 
 class Gaussian:
@@ -116,13 +109,13 @@ class Gaussian:
     unit = "records"
 
     def track_joint_exp(self, m: int) -> float:
-        return mean_rank_error(gaussian_sample, joint_exp(BOUNDS), m)[0]
+        return mean_error(gaussian_sample, joint_exp(BOUNDS), m)[0]
 
     def track_ind_exp(self, m: int) -> float:
-        return mean_rank_error(gaussian_sample, ind_exp(BOUNDS), m)[0]
+        return mean_error(gaussian_sample, ind_exp(BOUNDS), m)[0]
 
     def track_approx_quantiles(self, m: int) -> float:
-        return mean_rank_error(gaussian_sample, approx_quantiles(BOUNDS), m)[0]
+        return mean_error(gaussian_sample, approx_quantiles(BOUNDS), m)[0]
 
     def track_published(self, m: int) -> float:
-        return mean_rank_error(gaussian_sample, published_joint_exp(BOUNDS), m)[0]
+        return mean_error(gaussian_sample, published_joint_exp(BOUNDS), m)[0]

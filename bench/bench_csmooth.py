@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import published
-from bench_accuracy import Release, gaussian_sample, mean_rank_error
+from bench_accuracy import Release, gaussian_sample, mean_error
 from bench_joint_exp import Grid
 from columns import BOUNDS
 
@@ -99,7 +99,7 @@ class MissedPoints:
     unit = "records"
 
     def track_default(self, m: int) -> float:
-        return mean_rank_error(gaussian_sample, default(), m)[0]
+        return mean_error(gaussian_sample, default(), m)[0]
 
     def track_tuned(self, m: int) -> float:
-        return mean_rank_error(gaussian_sample, tuned(m, 1_000), m)[0]
+        return mean_error(gaussian_sample, tuned(m, 1_000), m)[0]

@@ -1,4 +1,4 @@
-"""JointExp and CSmooth as published, re-stated from the paper: the other side of the comparisons.
+"""JointExp, CSmooth and a tree as published, re-stated: the other side of the comparisons.
 
 JointExp: [GJK21] Algorithm 1 over all n + 1 intervals and all of alpha(j, i, k), in logarithms
 (Appendix B), with FFT products (§3.3) and racing (Appendix C): O(m n log n + m^2 n) time,
@@ -116,3 +116,37 @@ def _log_toeplitz(log_phi: NDArray[np.float64], log_b: NDArray[np.float64]) -> N
 def _race(log_weight: NDArray[np.float64], rng: np.random.Generator) -> int:
     """Flat index drawn with probability proportional to exp(log_weight) ([GJK21] Lemma 11)."""
     return int(np.argmin(np.log(np.log(1.0 / rng.random(log_weight.shape))) - log_weight))
+
+
+def tree(
+    x: NDArray,
+    q: NDArray,
+    epsilon: float,
+    bounds: tuple[float, float],
+    height: int,
+    branching: int,
+    rng: np.random.Generator,
+) -> NDArray:
+    """Quantiles from a plain tree of Laplace counts, under swap, as the authors descend it."""
+    leaves = branching**height
+    counts = np.histogram(np.clip(x, *bounds), leaves, bounds)[0]
+    noisy = []
+    for _ in range(height):
+        noisy.insert(0, counts + rng.laplace(0.0, 2.0 * height / epsilon, counts.size))
+        counts = counts.reshape(-1, branching).sum(axis=1)
+    low, width = bounds[0], bounds[1] - bounds[0]
+    answers = []
+    for level in q:
+        index, depth = 0, 0
+        while depth < height:
+            children = noisy[depth][index * branching : (index + 1) * branching]
+            total = children.sum()
+            if total <= 0.0:
+                break
+            through = children.cumsum()
+            child = int(np.argmax(through / total >= level - 1e-6))
+            before = through[child] - children[child]
+            level = min((total * level - before) / children[child], 1.0)
+            index, depth = index * branching + child, depth + 1
+        answers.append(low + width * (index + level) / branching**depth)
+    return np.array(answers)

@@ -1,7 +1,8 @@
 """Differentially private quantiles with exact output laws."""
 
-from dpq_fast import noise, privacy, reference
+from dpq_fast import metrics, noise, privacy, reference
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.agg_tree import AggTree, PartialTree, agg_tree
 from dpq_fast.aggregates import count, mean, sum
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.csmooth import csmooth
@@ -13,9 +14,12 @@ from dpq_fast.sample import Sample
 from dpq_fast.unbounded import unbounded_quantile, unbounded_quantile_law
 
 __all__ = [
+    "AggTree",
+    "PartialTree",
     "Sample",
     "above_threshold",
     "above_threshold_law",
+    "agg_tree",
     "approx_quantiles",
     "approx_quantiles_law",
     "count",
@@ -26,6 +30,7 @@ __all__ = [
     "joint_exp_law",
     "mean",
     "median",
+    "metrics",
     "noise",
     "percentile",
     "privacy",

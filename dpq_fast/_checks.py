@@ -14,6 +14,8 @@ from numbers import Rational, Real
 from typing import Any
 
 NEIGHBORS = ("swap", "add-remove")
+# Most leaves of a tree: 512 MB for their counts, and several times that for what is read off.
+MAX_LEAVES = 2**26
 
 
 def _shown(value: Any) -> str:
@@ -160,6 +162,25 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if count < least:
         raise ValueError(f"{name} must be at least {least}, got {count}")
     return count
+
+
+def check_tree(bounds: tuple[float, float], height: Any, branching: Any) -> int:
+    """The number of leaves of a tree over checked bounds."""
+    height = check_count("height", height)
+    branching = check_count("branching", branching, 2)
+    if height * math.log2(branching) > 27.0 or branching**height > MAX_LEAVES:
+        raise ValueError(
+            f"a tree must have at most 2^26 = {MAX_LEAVES} leaves, got {branching}^{height}"
+            + (f" = {branching**height}" if height <= 26 else "")
+        )
+    leaves = branching**height
+    low, high = bounds
+    if (high - low) / leaves < math.ulp(max(abs(low), abs(high))):
+        raise ValueError(
+            "leaves must be at least as wide as the float64 spacing at the larger bound, "
+            f"got {leaves} in ({low}, {high})"
+        )
+    return leaves
 
 
 def check_max_contributions(k: Any) -> int:

@@ -28,7 +28,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 import dpq_fast as dpq
-from dpq_fast.quantile import choose_method
+from dpq_fast.quantile import METHODS, choose_method
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
 PAYROLL_SEED = 20_240_131
@@ -67,7 +67,7 @@ def main() -> None:
 def demo(epsilon: float, seed: int | None) -> None:
     """Private deciles of a generated payroll column, next to the true ones."""
     salaries = generated_payroll()
-    private = _released(
+    private, _, _ = _released(
         salaries,
         DECILES,
         epsilon=epsilon,
@@ -78,7 +78,7 @@ def demo(epsilon: float, seed: int | None) -> None:
         rng=seed,
     )
     true = np.quantile(salaries, DECILES)
-    error = rank_error(salaries, DECILES, private)
+    error = dpq.metrics.rank_error(salaries, DECILES, private)
 
     console = _console()
     low, high = PAYROLL_BOUNDS
@@ -136,7 +136,7 @@ def demo(epsilon: float, seed: int | None) -> None:
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option(
     "--method",
-    type=click.Choice(["auto", "joint_exp", "ind_exp"]),
+    type=click.Choice([method for method in METHODS if method != "csmooth"]),
     default="auto",
     show_default=True,
 )
@@ -191,8 +191,7 @@ def quantile(
     the usual marks of a missing value are left out.
     """
     q = [level for group in levels for level in group]
-    method = choose_method(method)
-    values = _released(
+    values, method, guarantee = _released(
         read_column(file, column),
         q,
         epsilon=epsilon,
@@ -207,14 +206,6 @@ def quantile(
     )
     if seed is not None:
         click.echo("--seed makes the noise repeatable: for experiments only, not private", err=True)
-    guarantee = dpq.privacy.guarantee(
-        method,
-        q=q,
-        epsilon=epsilon,
-        delta=delta,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
     if as_json:
         release = {
             "method": method,
@@ -256,15 +247,6 @@ def generated_payroll() -> NDArray[np.float64]:
     group = rng.choice(3, size=PAYROLL_SIZE, p=[0.55, 0.35, 0.10])
     salaries = median[group] * np.exp(spread[group] * rng.standard_normal(PAYROLL_SIZE))
     return np.round(salaries, -2)
-
-
-def rank_error(x: NDArray[np.float64], q: list[float], outputs: Any) -> NDArray[np.float64]:
-    """Records between each output and its target rank ``q[j] * n``; 0 inside a run of ties."""
-    ordered = np.sort(x)
-    target = np.multiply(q, x.size)
-    below = np.searchsorted(ordered, outputs, side="left")
-    through = np.searchsorted(ordered, outputs, side="right")
-    return np.maximum(np.maximum(below - target, target - through), 0.0)
 
 
 def read_column(file: Path, column: str) -> NDArray[np.float64] | pa.ChunkedArray:
@@ -332,12 +314,36 @@ def _check_column(column: str, names: list[str]) -> None:
         )
 
 
-def _released(x: Any, q: list[float], **arguments: Any) -> NDArray[np.float64]:
-    """`dpq_fast.quantile`, with its complaints about public arguments as usage errors."""
+def _released(
+    x: Any,
+    q: list[float],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    method: str,
+    neighbors: str,
+    **arguments: Any,
+) -> tuple[NDArray[np.float64], str, dpq.privacy.Guarantee]:
+    """`dpq_fast.quantile`, the method behind "auto", and what was charged for it.
+
+    Complaints about public arguments become usage errors.
+    """
     try:
-        return dpq.quantile(x, q, **arguments)
+        method = choose_method(method, dpq.levels.Levels(q).m, neighbors, bounded=True)
+        accountant = dpq.privacy.Accountant(epsilon, delta, neighbors)
+        values = dpq.quantile(
+            x,
+            q,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            neighbors=neighbors,
+            accountant=accountant,
+            **arguments,
+        )
     except (TypeError, ValueError) as error:
         raise click.UsageError(str(error)) from None
+    return values, method, accountant.history[0]
 
 
 def _console() -> Console:

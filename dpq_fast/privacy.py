@@ -51,6 +51,7 @@ from dpq_fast._checks import (
     check_max_contributions,
     check_neighbors,
     check_nonnegative,
+    check_ratio,
     check_rho,
 )
 from dpq_fast.halting import NOISES
@@ -1193,6 +1194,104 @@ def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
     return beta, math.log(epsilon) - math.log(5.0 * math.sqrt(2.0 * log_inverse))
 
 
+# --- Trees ----------------------------------------------------------------------------------------
+
+TREE_NOISES = ("geometric", "laplace", "gaussian")
+# Noisy counts must fit int64.
+_LARGEST_SCALE = 2**53
+
+
+def agg_tree_sensitivity(
+    height: int, neighbors: str, max_contributions: int = 1
+) -> tuple[int, int]:
+    r"""L1 sensitivity of all noised counts of a tree, and the square of their L2 sensitivity.
+
+    Parameters
+    ----------
+    height : int
+        Levels below the root, at least 1: those that are noised.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    (int, int)
+        :math:`k t` and :math:`k^2 t` for t the number of counts that one record's change can
+        touch: h for "add-remove", 2h for "swap".
+
+    Notes
+    -----
+    A record is counted in one node of each level, [GJK21] Section 5.1. Added or removed, it
+    changes h counts by one each. Replaced, it leaves one node of a level and enters another (or
+    the same, and nothing changes): 2h counts. A record that is left out (NaN), before or after,
+    makes it an addition or a removal: covered by 2h.
+
+    k records of one person are k such vectors. They may be the same one, so the lengths add up:
+    k times as much in either norm, and the square of the L2 norm grows by k^2.
+
+    The root is not noised. It is the number of records where that is public (the caller's proof:
+    "swap", and no record can be left out), else the sum of its noised children.
+    """
+    k = check_max_contributions(max_contributions)
+    touched = check_count("height", height) * (2 if check_neighbors(neighbors) == "swap" else 1)
+    return k * touched, k * k * touched
+
+
+def agg_tree_scale(
+    height: int,
+    epsilon: float | None,
+    rho: float | None,
+    noise: str,
+    neighbors: str,
+    max_contributions: int = 1,
+) -> Fraction:
+    r"""Scale of the independent noise of each count of a tree, below its root.
+
+    Parameters
+    ----------
+    height, neighbors, max_contributions
+        As in `agg_tree_sensitivity`, which gives :math:`\Delta_1` and :math:`\Delta_2`.
+    epsilon, rho : float
+        Total budget, per person: `rho` for "gaussian", `epsilon` for the others.
+    noise : {"geometric", "laplace", "gaussian"}
+        The noise.
+
+    Returns
+    -------
+    Fraction
+        :math:`\Delta_1 / \epsilon` exactly; for "gaussian" the sigma
+        :math:`\Delta_2 / \sqrt{2 \rho}`, rounded up.
+
+    Notes
+    -----
+    *Proof.* Counts are integers. For (discrete or continuous) Laplace noise of scale s, the log
+    ratio of the laws of neighbors is at most :math:`\sum_v |c_v - c'_v| / s \le \Delta_1 / s`,
+    and it is that much where every output lies beyond c_v, seen from c'_v. For discrete Gaussian
+    noise the release is :math:`\Delta_2^2 / (2 \sigma^2)`-zCDP [CKS20, Theorem 14].
+    """
+    resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
+    check_choice("noise", noise, TREE_NOISES)
+    budget = "epsilon" if rho is None else "rho"
+    if (noise == "gaussian") != (budget == "rho"):
+        raise ValueError(
+            f"noise must be 'gaussian' with rho, and not with epsilon, got {noise!r} with {budget}"
+        )
+    sensitivity, squared = agg_tree_sensitivity(height, neighbors, max_contributions)
+    value = Fraction(*check_ratio(budget, epsilon if rho is None else rho))
+    # The square of the scale: of sigma, it is what is known exactly.
+    square = (sensitivity / value) ** 2 if rho is None else squared / (2 * value)
+    if square > _LARGEST_SCALE**2:
+        raise ValueError(f"{budget} must give noise of a scale of at most 2^53, got {float(value)}")
+    if rho is None:
+        return sensitivity / value
+    sigma = math.sqrt(square)
+    while Fraction(sigma) ** 2 < square:
+        sigma = math.nextafter(sigma, math.inf)
+    return Fraction(sigma)
+
+
 # --- Zero-concentrated DP -------------------------------------------------------------------------
 
 
@@ -1680,11 +1779,37 @@ def _sum_guarantee(
     return Guarantee(noise.epsilon, 0.0, rho, None, neighbors, "basic")
 
 
+def _agg_tree_guarantee(
+    *,
+    q: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    height: int = 3,
+    noise: str = "geometric",
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Guarantee:
+    r"""All counts of one tree, whatever is read off them; per person (scales times k).
+
+    For Laplace noise of scale s, a count that changes by d is d/s-DP, hence
+    :math:`d^2 / 2s^2`-zCDP ([BS16] Proposition 1.4), and these add up to
+    :math:`\Delta_2^2 / 2 s^2 = \epsilon^2 \Delta_2^2 / 2 \Delta_1^2`.
+    """
+    check_delta(delta)  # allowed, not used
+    agg_tree_scale(height, epsilon, rho, noise, neighbors, max_contributions)
+    if rho is not None:
+        return Guarantee(None, 0.0, rho, None, neighbors)
+    sensitivity, squared = agg_tree_sensitivity(height, neighbors, max_contributions)
+    return Guarantee(epsilon, 0.0, epsilon**2 * squared / (2 * sensitivity**2), None, neighbors)
+
+
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
 _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "joint_exp": _joint_exp_guarantee,
     "ind_exp": _ind_exp_guarantee,
     "quantile_by": _quantile_by_guarantee,
+    "agg_tree": _agg_tree_guarantee,
     "sparse_vector": _sparse_vector_guarantee,
     "above_threshold": _above_threshold_guarantee,
     "approx_quantiles": _approx_quantiles_guarantee,
@@ -1732,6 +1857,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "sparse_vector": the same, and `halts` times as much of epsilon and of rho; a range only
         for ``halts=1``.
         "csmooth": `rho` alone, which takes the place of `epsilon`.
+        "agg_tree": pure `epsilon` and its :math:`\rho = \epsilon^2 / 4h` ("swap") or
+        :math:`\epsilon^2 / 2h`; with noise "gaussian", `rho` alone. Takes `height` and `noise`.
         "count": pure `epsilon`.
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.

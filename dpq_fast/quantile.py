@@ -7,17 +7,55 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast.agg_tree import agg_tree
+from dpq_fast.approx_quantiles import approx_quantiles
 from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp
 from dpq_fast.joint_exp import joint_exp
+from dpq_fast.levels import Levels
+from dpq_fast.sample import Sample
+from dpq_fast.unbounded import unbounded_ends, unbounded_quantile
 
-METHODS = ("auto", "joint_exp", "ind_exp", "csmooth")
+METHODS = (
+    "auto",
+    "joint_exp",
+    "ind_exp",
+    "approx_quantiles",
+    "unbounded_quantile",
+    "agg_tree",
+    "csmooth",
+)
+# From this many levels on, recursive splits are more accurate than one joint draw where a record
+# more or less is what is protected: see the table of `quantile`.
+MANY_LEVELS = 12
 
 
-def choose_method(method: str) -> str:
-    """The mechanism behind a `method` of `quantile`; "auto" is "joint_exp"."""
-    _checks.check_choice("method", method, METHODS)
-    return "joint_exp" if method == "auto" else method
+def choose_method(method: str, m: int, neighbors: str, bounded: bool) -> str:
+    """The mechanism behind a `method` of `quantile`, by public facts only.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    m : int
+        Number of distinct levels.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    bounded : bool
+        Whether bounds are given.
+
+    Returns
+    -------
+    str
+        `method`; for "auto" the one of the table of `quantile`.
+    """
+    if _checks.check_choice("method", method, METHODS) != "auto":
+        return method
+    if not bounded:
+        return "unbounded_quantile"
+    if _checks.check_neighbors(neighbors) == "add-remove" and m >= MANY_LEVELS:
+        return "approx_quantiles"
+    return "joint_exp"
 
 
 def quantile(
@@ -53,18 +91,22 @@ def quantile(
     epsilon : float
         Total budget of the call. Public. Exactly one of `epsilon` and `rho`.
     delta : float, default 0
-        Allowed failure of the pure guarantee. "ind_exp" uses it; "joint_exp" is pure and does
-        not need it. Public.
+        Allowed failure of the pure guarantee. "ind_exp" uses it; the others do not need it.
+        Public.
     rho : float, optional
-        Total zCDP budget instead of `epsilon`. Public.
-    bounds : (float, float)
-        Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
-    method : {"auto", "joint_exp", "ind_exp", "csmooth"}, default "auto"
-        The mechanism. "auto" is "joint_exp". "csmooth" takes `rho` only.
+        Total zCDP budget instead of `epsilon`. "csmooth" takes nothing else; "agg_tree" takes it
+        with ``noise="gaussian"``. Public.
+    bounds : (float, float), optional
+        Finite low < high, chosen without looking at `x`. Public. Left out for a `Sample`, which
+        has its own, and for "unbounded_quantile", which can do without.
+    method : str, default "auto"
+        The mechanism: "joint_exp", "ind_exp", "approx_quantiles", "unbounded_quantile",
+        "agg_tree", "csmooth", or "auto", which chooses by what is public (see Notes).
     neighbors : {"swap", "add-remove"}, default "swap"
         What the budget protects: one record replaced (n is public), or one added or deleted.
     resolution, dither, counts, assume_sorted, nan_policy
-        As in `joint_exp`.
+        As in `joint_exp`. "agg_tree" has no dither and needs no order; "unbounded_quantile" has
+        no lattice either.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -74,7 +116,8 @@ def quantile(
     workers : int, default 1
         Threads for going through a long `x`, as in `scipy.fft`; the answer does not depend on it.
     **method_options
-        Further arguments of the method, such as ``kernel=`` of "joint_exp".
+        Further arguments of the method, such as ``kernel=`` of "joint_exp", ``lower=`` of
+        "unbounded_quantile" or ``height=`` of "agg_tree".
 
     Returns
     -------
@@ -85,12 +128,31 @@ def quantile(
     Raises
     ------
     TypeError, ValueError, BudgetExceeded
-        As in `joint_exp`, `ind_exp` and `csmooth`.
+        As in the function of the method.
 
     See Also
     --------
-    joint_exp, ind_exp, csmooth : The mechanisms, with privacy guarantee and cost.
+    joint_exp, ind_exp, approx_quantiles, unbounded_quantile, agg_tree, csmooth : The mechanisms,
+        with privacy guarantee and cost.
     dpq_fast.privacy.guarantee : What a call promises.
+
+    Notes
+    -----
+    **Choice of "auto"**, by the arguments alone, never by the data:
+
+    ============  ============  =========  ====================
+    bounds        neighbors     levels     method
+    ============  ============  =========  ====================
+    none          any           any        "unbounded_quantile"
+    given         "swap"        any        "joint_exp"
+    given         "add-remove"  up to 11   "joint_exp"
+    given         "add-remove"  12 or more "approx_quantiles"
+    ============  ============  =========  ====================
+
+    Under "swap" one joint draw misses fewer ranks than all others for any number of levels. Under
+    "add-remove" a record is in one part of each depth of the recursion, which costs half of what
+    it does under "swap", while the joint draw's sensitivity is nearly the same for many levels.
+    ``bench/figures.py --only auto_rule`` has the errors.
 
     Examples
     --------
@@ -100,14 +162,13 @@ def quantile(
     >>> out.shape
     (3,)
     """
-    chosen = choose_method(method)
+    bounded = bounds is not None or isinstance(x, Sample)
+    chosen = choose_method(method, Levels(q).m, neighbors, bounded)
+    delta = _checks.check_delta(delta)
+    privacy.resolve_epsilon(epsilon, rho)  # exactly one of them
     options = dict(
-        bounds=bounds,
         neighbors=neighbors,
-        resolution=resolution,
-        dither=dither,
         counts=counts,
-        assume_sorted=assume_sorted,
         nan_policy=nan_policy,
         max_contributions=max_contributions,
         accountant=accountant,
@@ -115,20 +176,29 @@ def quantile(
         workers=workers,
         **method_options,
     )
+    if chosen == "unbounded_quantile":
+        options.update(unbounded_ends(bounds, resolution, dither, assume_sorted))
+        return unbounded_quantile(x, q, epsilon=epsilon, rho=rho, **options)
+    options.update(bounds=bounds, resolution=resolution)
+    if chosen == "agg_tree":
+        _checks.check_flag("assume_sorted", assume_sorted)
+        if dither is not None and _checks.check_flag("dither", dither):
+            raise ValueError("dither must be left out for method 'agg_tree', got True")
+        return agg_tree(x, q, epsilon=epsilon, rho=rho, **options)
+    options.update(dither=dither, assume_sorted=assume_sorted)
     if chosen == "joint_exp":
-        _checks.check_delta(delta)
         return joint_exp(x, q, epsilon=privacy.resolve_epsilon(epsilon, rho), **options)
-    if chosen == "csmooth":
-        delta = _checks.check_delta(delta)
-        privacy.resolve_epsilon(epsilon, rho)  # exactly one
-        if rho is None:
-            raise ValueError(
-                f"rho must be given in place of epsilon for method 'csmooth', got epsilon={epsilon}"
-            )
-        if delta > 0.0:
-            raise ValueError(f"delta must be 0 with rho, got {delta}")
-        return csmooth(x, q, rho=rho, **options)
-    return ind_exp(x, q, epsilon=epsilon, delta=delta, rho=rho, **options)
+    if chosen == "ind_exp":
+        return ind_exp(x, q, epsilon=epsilon, delta=delta, rho=rho, **options)
+    if chosen == "approx_quantiles":
+        return approx_quantiles(x, q, epsilon=epsilon, rho=rho, **options)
+    if rho is None:
+        raise ValueError(
+            f"rho must be given in place of epsilon for method 'csmooth', got epsilon={epsilon}"
+        )
+    if delta > 0.0:
+        raise ValueError(f"delta must be 0 with rho, got {delta}")
+    return csmooth(x, q, rho=rho, **options)
 
 
 def percentile(x: Any, q: Any, **options: Any) -> Any:

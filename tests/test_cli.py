@@ -116,15 +116,6 @@ def test_generated_payroll_is_public_and_full_of_ties():
     assert low < salaries.min() and salaries.max() < high
 
 
-def test_rank_error_known_values():
-    x = np.array([1.0, 2.0, 2.0, 2.0, 5.0])
-    # Targets 2.5; #{x < o} and #{x <= o}: (0, 0), (0, 1), (1, 4), (4, 4), (5, 5).
-    outputs = [0.0, 1.0, 2.0, 3.0, 9.0]
-    np.testing.assert_array_equal(
-        cli.rank_error(x, [0.5] * 5, np.array(outputs)), [2.5, 1.5, 0.0, 1.5, 2.5]
-    )
-
-
 # quantile
 
 
@@ -348,7 +339,7 @@ def test_quantile_rejects_parquet_types_other_than_numbers(parquet_file, column,
         (["--q", "half"], "q must be numbers separated by commas, got 'half'"),
         (["--resolution", "-1"], "resolution must be finite and not negative, got -1.0"),
         (["--max-contributions", "0"], "max_contributions must be at least 1, got 0"),
-        (["--method", "guess"], "'guess' is not one of 'auto', 'joint_exp', 'ind_exp'"),
+        (["--method", "guess"], "'guess' is not one of 'auto', 'joint_exp', 'ind_exp', 'ap"),
         (["--neighbors", "near"], "'near' is not one of 'swap', 'add-remove'"),
     ],
 )

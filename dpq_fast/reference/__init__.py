@@ -7,6 +7,7 @@ checks the other. Meant for a few hundred records and a handful of levels.
 
 from dpq_fast.reference import noise
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.reference.agg_tree import agg_tree
 from dpq_fast.reference.aggregates import count, mean, sum
 from dpq_fast.reference.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.reference.csmooth import csmooth
@@ -18,6 +19,7 @@ from dpq_fast.reference.unbounded import unbounded_quantile, unbounded_quantile_
 __all__ = [
     "above_threshold",
     "above_threshold_law",
+    "agg_tree",
     "approx_quantiles",
     "approx_quantiles_law",
     "count",

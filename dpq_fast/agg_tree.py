@@ -1,0 +1,861 @@
+"""AggTree: noisy counts of a tree of bins, from which any number of answers can be read off.
+
+The one release is the tree of noisy counts below the root, `AggTree.nodes`. Everything else here
+is computed from it and from public facts, so it costs no privacy and hides nothing in its bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from dpq_fast import _checks, metrics, privacy
+from dpq_fast.histogram import Bins
+from dpq_fast.lattice import Lattice
+from dpq_fast.levels import Levels
+from dpq_fast.noise import discrete_gaussian, discrete_laplace
+from dpq_fast.rng import default_rng
+from dpq_fast.sample import Records, Sample
+
+
+class Noise(NamedTuple):
+    """The noise of one count: `kind` is "geometric", "laplace" or "gaussian"."""
+
+    kind: str
+    scale: Fraction
+
+    def draw(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Independent draws: int64, but float64 for "laplace"."""
+        if self.kind == "laplace":
+            return rng.laplace(0.0, float(self.scale), size)
+        sampler = discrete_laplace if self.kind == "geometric" else discrete_gaussian
+        return sampler(self.scale, size=size, rng=rng)
+
+    @property
+    def variance(self) -> float:
+        """Variance of one draw; for "gaussian" sigma^2, which is no less."""
+        scale = float(self.scale)
+        if self.kind == "gaussian":
+            return scale * scale
+        if self.kind == "laplace":
+            return 2.0 * scale * scale
+        # 2 r / (1 - r)^2 with r = exp(-1 / scale)
+        return 2.0 * math.exp(-1.0 / scale) / math.expm1(-1.0 / scale) ** 2
+
+    def margin(self, level: float) -> float:
+        """Half the width of an interval of that level around one noisy count.
+
+        For a weighted sum of several draws, times the root of the sum of squared weights. The
+        larger of what one draw needs and what a normal variable of its variance needs: a sum of
+        draws is between the two.
+        """
+        scale, miss = float(self.scale), 1.0 - level
+        normal = -float(ndtri(miss / 2.0))
+        if self.kind == "gaussian":
+            # A narrow discrete Gaussian is no normal variable, but it is sub-Gaussian [CKS20].
+            return scale * (normal if scale >= 1.0 else math.sqrt(2.0 * math.log(2.0 / miss)))
+        # P[|X| > t] = 2 r^(floor(t) + 1) / (1 + r), for "laplace" r^t
+        factor = 1.0 if self.kind == "laplace" else 2.0 / (1.0 + math.exp(-1.0 / scale))
+        return scale * max(math.log(factor / miss), normal * math.sqrt(2.0))
+
+
+class PartialTree:
+    """Exact counts of a tree's leaves, not noised: private, to be merged and then released once.
+
+    Attributes
+    ----------
+    bounds : (float, float)
+        Public.
+    height, branching : int
+        Levels below the root, and children of a node. Public.
+    lattice : Lattice or None
+        What answers are rounded to. Public.
+    """
+
+    def __init__(
+        self,
+        leaves: NDArray[np.int64],
+        bounds: tuple[float, float],
+        height: int,
+        branching: int,
+        lattice: Lattice | None,
+        complete: bool,
+    ) -> None:
+        self._leaves = leaves
+        self._complete = complete
+        self.bounds = bounds
+        self.height = height
+        self.branching = branching
+        self.lattice = lattice
+
+    @classmethod
+    def of(
+        cls,
+        x: Any,
+        *,
+        bounds: tuple[float, float] | None = None,
+        height: int = 3,
+        branching: int = 10,
+        resolution: float | None = None,
+        counts: Any = None,
+        nan_policy: str = "omit",
+        workers: int = 1,
+    ) -> PartialTree:
+        """Count the records of a column by leaf, in one pass.
+
+        Parameters
+        ----------
+        x, bounds, height, branching, resolution, counts, nan_policy, workers
+            As in `agg_tree`. `x` may be `Records`, too.
+
+        Returns
+        -------
+        PartialTree
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `agg_tree`.
+        """
+        if isinstance(x, Sample):  # refuses what belongs to the sample
+            Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
+            bounds = x.bounds
+        bounds = _checks.check_bounds(bounds)
+        leaves = _checks.check_tree(bounds, height, branching)
+        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
+        if isinstance(x, Sample):
+            lattice = x.lattice
+        else:
+            lattice = Lattice.of(bounds, resolution, False, records.integer_type)
+        exact = records.count(Bins.uniform(*bounds, leaves))
+        return cls(exact, bounds, height, branching, lattice, records.complete)
+
+    def merge(self, *others: PartialTree) -> PartialTree:
+        """The tree of all records together.
+
+        Parameters
+        ----------
+        *others : PartialTree
+            Of other records, with the same bounds, height, branching and lattice.
+
+        Returns
+        -------
+        PartialTree
+        """
+        for other in others:
+            if not isinstance(other, PartialTree):
+                raise TypeError(f"others must be PartialTree objects, got {type(other).__name__}")
+            if self._public != other._public:
+                raise ValueError("trees must have the same bounds, height, branching and lattice")
+        trees = (self, *others)
+        leaves = np.sum([tree._leaves for tree in trees], axis=0)
+        complete = all(tree._complete for tree in trees)
+        return PartialTree(leaves, *self._public, complete)
+
+    @property
+    def _public(self) -> tuple:
+        return self.bounds, self.height, self.branching, self.lattice
+
+    def release(
+        self,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        noise: str = "geometric",
+        aggregate: bool = True,
+        neighbors: str = "swap",
+        max_contributions: int = 1,
+        accountant: privacy.Accountant | None = None,
+        rng: Any = None,
+    ) -> AggTree:
+        """Add noise to every count below the root.
+
+        Parameters
+        ----------
+        epsilon, rho, noise, aggregate, neighbors, max_contributions, accountant, rng
+            As in `agg_tree`. Each call is a release of its own, and spends its own budget.
+
+        Returns
+        -------
+        AggTree
+        """
+        promise = dict(
+            epsilon=epsilon,
+            rho=rho,
+            height=self.height,
+            noise=noise,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+        )
+        with privacy.charged(accountant, "agg_tree", **promise):
+            scale = privacy.agg_tree_scale(**promise)
+            one = Noise(noise, scale)
+            generator = default_rng(rng)
+            exact = self._leaves
+            nodes = []
+            for _ in range(self.height):
+                nodes.insert(0, exact + one.draw(exact.size, generator))
+                exact = _sums(exact, self.branching)
+            # Where a record may be left out as missing, how many are kept is private.
+            public = neighbors == "swap" and self._complete
+            return AggTree(
+                nodes,
+                self.bounds,
+                one,
+                total=int(exact[0]) if public else None,
+                aggregate=aggregate,
+                lattice=self.lattice,
+            )
+
+
+class AggTree:
+    r"""A released tree: noisy counts of equal bins at several scales, with known noise.
+
+    Make one with `AggTree.of` or `PartialTree.release`. It is not private any more, and can be
+    asked as often as you like.
+
+    Parameters
+    ----------
+    nodes : list of ndarray
+        Noisy counts of levels 1, ..., h below the root; level l has b^l nodes, from low to high.
+    bounds : (float, float)
+        Finite low < high.
+    noise : Noise
+        The noise that each node has, independently.
+    total : int, optional
+        Number of records where it is public; the root. Default: the sum of its children.
+    aggregate : bool, default True
+        Whether to combine the counts of all levels.
+    lattice : Lattice, optional
+        What quantiles are rounded to.
+
+    Attributes
+    ----------
+    nodes, bounds, noise, lattice
+        As given.
+    height, branching : int
+        h and b.
+    edges : ndarray of float64, shape (b^h + 1,)
+        Edges of the leaves.
+    total_known : bool
+        Whether `total` is the public number of records, not an estimate.
+    counts : list of ndarray of float64
+        Unbiased estimates of the counts of levels 0, ..., h; they may be negative.
+    variances : ndarray of float64, shape (h + 1,)
+        Variance of an estimate of each level.
+
+    Notes
+    -----
+    **Aggregation.** Each noisy count has the same variance, so the estimate of smallest variance
+    among the linear unbiased ones is that of least squares over all counts that add up (and to
+    `total` where it is public). It combines the estimate of a node from below (its own count and
+    those of its descendants) with the one from above (its parent's estimate without its
+    siblings), weighted by their variances [1]_; all nodes of a level have the same weights, and
+    two passes over the levels do it [2]_. With :math:`v_l` the variance from below in units of
+    the noise's, :math:`v_h = 1` and :math:`1/v_l = 1 + 1/(b\,v_{l+1})`.
+
+    References
+    ----------
+    .. [1] J. Honaker, "Efficient Use of Differentially Private Binary Trees", TPDP 2015.
+    .. [2] M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of Differentially
+       Private Histograms Through Consistency", VLDB 2010.
+    """
+
+    def __init__(
+        self,
+        nodes: list[NDArray[Any]],
+        bounds: tuple[float, float],
+        noise: Noise,
+        *,
+        total: int | None = None,
+        aggregate: bool = True,
+        lattice: Lattice | None = None,
+    ) -> None:
+        self.nodes = nodes
+        self.bounds = bounds
+        self.noise = noise
+        self.lattice = lattice
+        self.height = len(nodes)
+        self.branching = b = nodes[0].size
+        self.edges = Bins.uniform(*bounds, nodes[-1].size).edges
+        self._aggregate = _checks.check_flag("aggregate", aggregate)
+        self.total_known = total is not None
+        if self._aggregate:
+            below, self._below = _from_below(nodes, b)
+        else:
+            below, self._below = [own.astype(np.float64) for own in nodes], [1.0] * self.height
+        root = below[0].sum() if total is None else total
+        self.counts = [np.array([root], dtype=np.float64)]
+        # Variance of the root in units of the noise's, then of each level.
+        self._root = 0.0 if self.total_known else b * self._below[0]
+        units = [self._root]
+        for own, variance in zip(below, self._below, strict=True):
+            if self._aggregate:
+                # The children share what the parent has more than they, equally.
+                missing = (self.counts[-1] - _sums(own, b)) / b
+                own = own + np.repeat(missing, b)
+                variance = units[-1] / b**2 + variance * (1.0 - 1.0 / b)
+            self.counts.append(own)
+            units.append(variance)
+        self.variances = noise.variance * np.array(units)
+
+    @classmethod
+    def of(
+        cls,
+        x: Any,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        bounds: tuple[float, float] | None = None,
+        height: int = 3,
+        branching: int = 10,
+        noise: str = "geometric",
+        aggregate: bool = True,
+        neighbors: str = "swap",
+        resolution: float | None = None,
+        counts: Any = None,
+        nan_policy: str = "omit",
+        max_contributions: int = 1,
+        accountant: privacy.Accountant | None = None,
+        rng: Any = None,
+        workers: int = 1,
+    ) -> AggTree:
+        """Release the tree of a column.
+
+        Parameters
+        ----------
+        x, epsilon, rho, bounds, height, branching, noise, aggregate, neighbors, resolution, \
+counts, nan_policy, max_contributions, accountant, rng, workers
+            As in `agg_tree`.
+
+        Returns
+        -------
+        AggTree
+        """
+        promise = dict(
+            epsilon=epsilon,
+            rho=rho,
+            noise=noise,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+        )
+        # Public arguments are refused before x is touched.
+        privacy.agg_tree_scale(height, **promise)
+        _checks.check_flag("aggregate", aggregate)
+        generator = default_rng(rng)
+        with privacy.charged(accountant, "agg_tree", height=height, **promise):
+            partial = PartialTree.of(
+                x,
+                bounds=bounds,
+                height=height,
+                branching=branching,
+                resolution=resolution,
+                counts=counts,
+                nan_policy=nan_policy,
+                workers=workers,
+            )
+            return partial.release(aggregate=aggregate, rng=generator, **promise)
+
+    @staticmethod
+    def tune(
+        n: int,
+        q: Any,
+        *,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        bounds: tuple[float, float],
+        sample: Callable[[np.random.Generator, int], NDArray] | None = None,
+        heights: Iterable[int] = range(1, 7),
+        branchings: Iterable[int] = range(2, 16),
+        draws: int = 20,
+        rng: Any = None,
+        **options: Any,
+    ) -> tuple[int, int]:
+        """Choose height and branching on generated data; the private data are not looked at.
+
+        Parameters
+        ----------
+        n : int
+            Number of records to generate: a public guess of how many there are.
+        q : float or array_like of float
+            Levels in [0, 1].
+        epsilon, rho, bounds
+            As they will be given to `agg_tree`.
+        sample : callable, optional
+            ``sample(generator, n)`` gives n public records that resemble the private ones by what
+            is known in public, not by a look at them. Default: N(0, 1), as in the paper.
+        heights, branchings : iterable of int
+            What to try; pairs with more than 2^16 leaves are left out.
+        draws : int, default 20
+            Samples that each pair is tried on, the same for all.
+        rng : None, int, SeedSequence, BitGenerator or Generator, optional
+            Source of the samples and the noise.
+        **options
+            Further arguments of `AggTree.of`.
+
+        Returns
+        -------
+        height, branching : int
+            The pair of the smallest mean rank error.
+
+        Examples
+        --------
+        >>> options = dict(epsilon=1.0, bounds=(-100, 100), draws=2, rng=0)
+        >>> height, branching = AggTree.tune(500, 0.5, **options)
+        >>> branching**height <= 2**16
+        True
+        """
+        n = _checks.check_count("n", n)
+        draws = _checks.check_count("draws", draws)
+        generator = default_rng(rng)
+        if sample is None:
+            samples = [generator.standard_normal(n) for _ in range(draws)]
+        else:
+            samples = [sample(generator, n) for _ in range(draws)]
+        tried = {}
+        branchings = list(branchings)
+        for height in heights:
+            for branching in branchings:
+                if height * math.log2(branching) > 16.0:
+                    continue
+                shape = dict(height=height, branching=branching, bounds=bounds)
+                errors = [
+                    metrics.rank_error(
+                        x,
+                        q,
+                        AggTree.of(
+                            x, epsilon=epsilon, rho=rho, rng=generator, **shape, **options
+                        ).quantile(q),
+                    )
+                    for x in samples
+                ]
+                tried[height, branching] = float(np.mean(errors))
+        if not tried:
+            raise ValueError("heights and branchings must have a pair of at most 2^16 leaves")
+        return min(tried, key=tried.get)
+
+    @property
+    def total(self) -> float:
+        """Number of records: exact where it is public, else an estimate."""
+        return float(self.counts[0][0])
+
+    # Counts of intervals
+
+    def count(self, lo: Any, hi: Any) -> Any:
+        """Unbiased estimate of the number of records in [lo, hi).
+
+        Parameters
+        ----------
+        lo, hi : float or array_like of float
+            lo <= hi. Records are clamped to the bounds; the last leaf holds the upper one.
+
+        Returns
+        -------
+        float or ndarray of float64
+            May be negative. Summed over the fewest nodes; of a leaf that is cut, the share of its
+            width.
+        """
+        first, last = self._places(lo, hi)
+        return metrics._plain(self._count(first, last))
+
+    def count_confint(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[Any, Any]:
+        """Confidence interval of the number of records in [lo, hi).
+
+        Parameters
+        ----------
+        lo, hi : float or array_like of float
+            As in `count`.
+        level : float, default 0.95
+            Confidence level of each interval, strictly between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : float or ndarray of float64
+            Not negative; at most `total` where that is public.
+
+        Notes
+        -----
+        The variance of the estimate is exact; its law is approximated, by the normal law or by
+        that of a single draw of the noise, whichever is wider (`Noise.margin`). The interval
+        holds whatever the records of a cut leaf are: one end is that of the whole leaves inside
+        [lo, hi), the other that of all leaves that it cuts.
+        """
+        margin = self.noise.margin(_check_level(level))
+        first, last = self._places(lo, hi)
+        inner = np.ceil(first), np.maximum(np.floor(last), np.ceil(first))
+        outer = np.floor(first), np.ceil(last)
+        most = self.total if self.total_known else math.inf
+        lower = self._count(*inner) - margin * np.sqrt(self._units(*inner))
+        upper = self._count(*outer) + margin * np.sqrt(self._units(*outer))
+        return metrics._plain(np.clip(lower, 0.0, most)), metrics._plain(np.clip(upper, 0.0, most))
+
+    def _places(self, lo: Any, hi: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ends of intervals in units of leaves: whole numbers at their edges."""
+        first, last = np.broadcast_arrays(self._place("lo", lo), self._place("hi", hi))
+        if (first > last).any():
+            raise ValueError("lo must be at most hi")
+        return first, last
+
+    def _place(self, name: str, x: Any) -> NDArray[np.float64]:
+        values = _real(name, x)
+        leaf = np.searchsorted(self.edges[1:-1], values, side="right")
+        left, right = self.edges[leaf], self.edges[leaf + 1]
+        return leaf + np.clip((values - left) / (right - left), 0.0, 1.0)
+
+    def _covers(
+        self, first: NDArray[np.float64], last: NDArray[np.float64]
+    ) -> Iterator[tuple[NDArray, NDArray, NDArray, NDArray]]:
+        """Level by level, the nodes [start, stop) that lie in intervals of leaves, and how much
+        of the nodes beside them, at floor(first) and floor(last), does."""
+        for depth in range(self.height + 1):
+            leaves = self.branching ** (self.height - depth)
+            lo, hi = first / leaves, last / leaves
+            start = np.ceil(lo).astype(np.int64)
+            stop = np.maximum(np.floor(hi).astype(np.int64), start)
+            same = np.floor(lo) == np.floor(hi)
+            left = np.where(same, hi - lo, start - lo)
+            right = np.where(same, 0.0, hi - np.floor(hi))
+            yield start, stop, left, right
+
+    def _count(self, first: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
+        b = self.branching
+        found = np.zeros(first.shape)
+        start = stop = np.zeros(first.shape, dtype=np.int64)
+        for sums, cover in zip(self._sums, self._covers(first, last), strict=True):
+            begin, end, left, right = cover  # less what lies in nodes that are counted already
+            found += sums[end] - sums[begin] - (sums[b * stop] - sums[b * start])
+            start, stop = begin, end
+        leaves = np.append(self.counts[-1], 0.0)  # right of the last one nothing is counted
+        found += left * leaves[np.floor(first).astype(np.int64)]
+        return found + right * leaves[np.floor(last).astype(np.int64)]
+
+    @cached_property
+    def _sums(self) -> list[NDArray[np.float64]]:
+        """Of each level, sums of the estimates before each node."""
+        return [np.concatenate(([0.0], np.cumsum(level))) for level in self.counts]
+
+    def _units(self, first: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
+        r"""Variance of the estimated count of an interval, in units of the noise's.
+
+        Aggregated: with w_v the share of node v that is covered and T_l the sum of w_v^2 over
+        level l, it is :math:`f_0 w_{root}^2 + \sum_l v_l (T_l - b T_{l-1})`, with :math:`f_0` the
+        root's variance. For siblings deviate from their mean independently of all other
+        estimates, and the mean of their shares is that of their parent. Plain: the number of
+        nodes that are summed, and the squared shares of cut leaves.
+        """
+        b = self.branching
+        units = np.zeros(first.shape)
+        if self._aggregate:
+            units += self._root * ((last - first) / self.counts[-1].size) ** 2
+        outer = units
+        for depth, (start, stop, left, right) in enumerate(self._covers(first, last)):
+            squares = (stop - start).astype(np.float64)
+            if self._aggregate or depth == self.height:
+                squares += left**2 + right**2
+            if depth > 0:
+                units += self._below[depth - 1] * (squares - b * outer)
+            elif not (self._aggregate or self.total_known):
+                # the root is the sum of its children, and these are summed
+                squares = np.zeros(first.shape)
+            outer = squares
+        return np.maximum(units, 0.0)  # against rounding
+
+    # The distribution
+
+    def cdf(self, x: Any, monotone: bool = True) -> Any:
+        """Share of the records that are at most x.
+
+        Parameters
+        ----------
+        x : float or array_like of float
+            Any numbers.
+        monotone : bool, default True
+            Whether to read it off the non-negative distribution that `quantile` inverts, which
+            rises from 0 to 1. Else the unbiased estimate of the count, over `total` (or 1 if that
+            is less): it may fall, and leave [0, 1].
+
+        Returns
+        -------
+        float or ndarray of float64
+        """
+        place = self._place("x", x)
+        if not _checks.check_flag("monotone", monotone):
+            return metrics._plain(self._count(np.zeros(place.shape), place) / max(self.total, 1.0))
+        leaf = np.minimum(place.astype(np.int64), self.counts[-1].size - 1)
+        before, after = self._distribution[leaf], self._distribution[leaf + 1]
+        return metrics._plain((before + (place - leaf) * (after - before)) / self._distribution[-1])
+
+    def quantile(self, q: Any) -> Any:
+        """Quantiles, by descent from the root and interpolation in a leaf.
+
+        Parameters
+        ----------
+        q : float or array_like of float
+            Levels in [0, 1], any order and shape, at least one.
+
+        Returns
+        -------
+        float or ndarray of float64
+            In the shape of `q`, non-decreasing in `q`, inside the bounds, on the lattice.
+        """
+        levels = Levels(q)
+        masses = self._distribution
+        # Above 0, so that the leaf found is one that holds something.
+        target = np.maximum(levels.values * masses[-1], np.finfo(np.float64).tiny)
+        leaf = np.searchsorted(masses[1:-1], target)
+        share = (target - masses[leaf]) / (masses[leaf + 1] - masses[leaf])
+        left, right = self.edges[leaf], self.edges[leaf + 1]
+        answers = np.clip(left + share * (right - left), left, right)
+        if self.lattice is not None:
+            answers = self.lattice.decode(self.lattice.encode(answers))
+        return levels.restore(answers)
+
+    def quantile_confint(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
+        """Confidence interval of the quantiles of the records.
+
+        Parameters
+        ----------
+        q : float or array_like of float
+            As in `quantile`.
+        level : float, default 0.95
+            Confidence level of each interval, strictly between 0 and 1.
+
+        Returns
+        -------
+        lower, upper : float or ndarray of float64
+            Edges of leaves. Every x between #{records < x} <= q n <= #{records <= x} lies in
+            [lower, upper] with about that probability.
+
+        Notes
+        -----
+        From the first leaf whose end may have at least q n records before it to the last one
+        whose beginning may have at most so many, by intervals as in `count_confint`: one noisy
+        edge far off can make it long. Noise is all that it covers: that the records are a sample
+        of something is another matter.
+        """
+        levels = Levels(q)
+        margin = self.noise.margin(_check_level(level))
+        last = np.arange(self.edges.size, dtype=np.float64)
+        first = np.zeros(last.size)
+        below, units = self._count(first, last), self._units(first, last)
+        # Covariance of a count with the total: their common share of the root, or of the nodes
+        # that the root is the sum of.
+        top = self.branching if not self._aggregate else last.size - 1
+        common = self._root * np.floor(last * top / (last.size - 1)) / top
+        ends = []
+        for target in levels.values.tolist():
+            excess = below - target * max(self.total, 0.0)
+            variance = units - 2.0 * target * common + target**2 * self._root
+            width = margin * np.sqrt(np.maximum(variance, 0.0))
+            begin = int(np.argmax(excess[1:] + width[1:] >= 0.0))
+            end = last.size - 1 - int(np.argmax((excess - width)[-2::-1] <= 0.0))
+            ends.append((self.edges[begin], self.edges[end]))
+        lower, upper = np.array(ends).T
+        return levels.restore(lower), levels.restore(upper)
+
+    @cached_property
+    def _distribution(self) -> NDArray[np.float64]:
+        """Non-negative masses of the leaves, summed up: 0 first, shape (b^h + 1,).
+
+        From the root down, the nearest masses to the siblings' estimates (in least squares) that
+        are not negative and add up to their parent's. Empty regions keep no noise that way;
+        cutting the negative estimates off would leave the positive ones.
+        """
+        # Some mass there must be to have quantiles.
+        masses = np.array([self.total if self.total > 0.0 else 1.0])
+        for level in self.counts[1:]:
+            masses = _projected(level.reshape(-1, self.branching), masses).ravel()
+        return np.concatenate(([0.0], np.cumsum(masses)))
+
+
+def _check_level(level: Any) -> float:
+    number = _checks.check_nonnegative("level", level)
+    if 0.0 < number < 1.0:
+        return number
+    raise ValueError(f"level must lie strictly between 0 and 1, got {number}")
+
+
+def _real(name: str, x: Any) -> NDArray[np.float64]:
+    values = np.asarray(x)
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    values = values.astype(np.float64)
+    if np.isnan(values).any():
+        raise ValueError(f"{name} must not be NaN")
+    return values
+
+
+def _sums(level: NDArray[Any], branching: int) -> NDArray[Any]:
+    """Sums of siblings."""
+    return level.reshape(-1, branching).sum(axis=1)
+
+
+def _from_below(
+    nodes: list[NDArray[Any]], branching: int
+) -> tuple[list[NDArray[np.float64]], list[float]]:
+    """Estimates from each node's subtree, and their variance by level in units of the noise's."""
+    estimates = [nodes[-1].astype(np.float64)]
+    variances = [1.0]
+    for own in reversed(nodes[:-1]):
+        children = _sums(estimates[0], branching)
+        weight = 1.0 / (1.0 + branching * variances[0])
+        estimates.insert(0, own + weight * (children - own))
+        variances.insert(0, branching * variances[0] * weight)
+    return estimates, variances
+
+
+def _projected(estimates: NDArray[np.float64], totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest non-negative rows that add up to `totals`: less by a number, cut off at 0."""
+    estimates = estimates - estimates.max(axis=1, keepdims=True)  # no total is lost in rounding
+    ordered = -np.sort(-estimates, axis=1)
+    excess = np.cumsum(ordered, axis=1) - totals[:, None]
+    less = excess / np.arange(1, estimates.shape[1] + 1)
+    kept = np.maximum(np.count_nonzero(ordered > less, axis=1), 1)
+    return np.maximum(estimates - np.take_along_axis(less, kept[:, None] - 1, axis=1), 0.0)
+
+
+def agg_tree(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    height: int = 3,
+    branching: int = 10,
+    noise: str = "geometric",
+    aggregate: bool = True,
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    r"""Release a tree of noisy counts, and read quantiles off it.
+
+    Parameters
+    ----------
+    x : array_like of real numbers, shape (n,)
+        Private sample, any order: an array, a pandas, polars or pyarrow column, a sequence, or a
+        `Sample`. Clamped to `bounds`; NaN and null are left out (`nan_policy`). n >= 0.
+    q : float or array_like of float
+        Levels in [0, 1], any order and shape, at least one. Public.
+    epsilon : float
+        Budget of the whole tree, positive and finite. Public. Exactly one of `epsilon` and `rho`.
+    rho : float, optional
+        zCDP budget instead of `epsilon`, for ``noise="gaussian"``. Public.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
+    height : int, default 3
+        Levels h below the root, at least 1. Public. See `AggTree.tune`.
+    branching : int, default 10
+        Children b of a node, at least 2; b^h is at most 2^26. Public.
+    noise : {"geometric", "laplace", "gaussian"}, default "geometric"
+        Two-sided geometric, exact integers; Laplace as in the paper, in floating point and *not
+        hardened*: its low-order bits may tell more than `epsilon` allows; or discrete Gaussian,
+        exact, for `rho`. Public.
+    aggregate : bool, default True
+        Combine the counts of all levels into estimates of smallest variance. Public.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        "swap" replaces one record, n is public; "add-remove" adds or deletes one.
+    resolution : float, optional
+        Spacing of the lattice that answers are rounded to, in the unit of `x`; 0 for none.
+        Default as in `joint_exp`: 1 for columns of integer type, else very fine. Public. The tree
+        does not depend on it.
+    counts : array_like of int, shape (n,), optional
+        How many records each entry of `x` stands for. Private.
+    nan_policy : {"omit", "raise"}, default "omit"
+        Leave NaN and null out record by record, or state that there are none. Under "swap" the
+        number of records is used as public, and answers are better for it, only with "raise" or
+        where the column is a NumPy array of integers: else how many are kept is private.
+    max_contributions : int, default 1
+        Up to this many records per person: the guarantee is per person.
+    accountant : Accountant, optional
+        Charged with ``guarantee("agg_tree", ...)``; refuses before `x` is touched.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        None, for real releases: a cryptographic generator keyed by the operating system.
+    workers : int, default 1
+        Threads for going through a long `x`; the answer does not depend on it.
+
+    Returns
+    -------
+    float or ndarray of float64
+        In the shape of `q`, non-decreasing in `q`, on the lattice inside `bounds`, in the unit of
+        `x`.
+
+    Raises
+    ------
+    TypeError
+        If `x` or an argument is not of the type its rule above asks for.
+    ValueError
+        If a public argument breaks its rule, or `x` or `counts` its form (`Sample.of`).
+    BudgetExceeded
+        If `accountant` has too little left.
+
+    See Also
+    --------
+    AggTree : The tree itself: counts of intervals, the CDF, confidence intervals.
+    PartialTree : Trees of parts of the records, added up before there is noise.
+    joint_exp : More accurate where the levels are few and known beforehand.
+
+    Notes
+    -----
+    **Mechanism.** The bounds are cut into b^h equal leaves, and a tree of b-fold branching put
+    over them. Each node below the root gets the number of records in its interval (a record at
+    the upper bound belongs to the last leaf) and independent noise [1]_. The root is n where that
+    is public, else the sum of its children. Estimates are combined by least squares
+    (`AggTree`), made non-negative from the root down, and quantiles read off by descent, linear
+    inside a leaf.
+
+    **Privacy.** A record touches h noised counts: pure `epsilon`-DP with scale h / epsilon under
+    "add-remove", 2h / epsilon under "swap", where two paths change; `rho`-zCDP with
+    :math:`\sigma^2 = h / 2\rho`, :math:`h / \rho`. Times `max_contributions` (its square for
+    :math:`\sigma^2`). Proofs: `privacy.agg_tree_sensitivity`, `privacy.agg_tree_scale`. All that
+    is read off the tree is post-processing. Not covered: running time and memory.
+
+    **Cost.** One pass over `x`, O(n), then O(b^h log b) time and O(b^h) memory; noise takes some
+    0.1 to 0.3 microseconds per node.
+
+    References
+    ----------
+    .. [1] J. Gillenwater, M. Joseph, A. Kulesza, "Differentially Private Quantiles", ICML 2021,
+       PMLR 139:3713-3722. Section 5.1, Appendix E.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=1_000)
+    >>> out = agg_tree(x, [0.25, 0.5, 0.75], epsilon=1.0, bounds=(-10, 10))
+    >>> bool((out[1:] >= out[:-1]).all())
+    True
+    """
+    Levels(q)  # refused before x is touched
+    tree = AggTree.of(
+        x,
+        epsilon=epsilon,
+        rho=rho,
+        bounds=bounds,
+        height=height,
+        branching=branching,
+        noise=noise,
+        aggregate=aggregate,
+        neighbors=neighbors,
+        resolution=resolution,
+        counts=counts,
+        nan_policy=nan_policy,
+        max_contributions=max_contributions,
+        accountant=accountant,
+        rng=rng,
+        workers=workers,
+    )
+    return tree.quantile(q)

@@ -1,0 +1,266 @@
+"""AggTree [GJK21 Section 5.1], node by node, with least squares by matrices.
+
+A node is (level, index): the root is (0, 0), the children of (l, i) are (l + 1, b i), ...,
+(l + 1, b i + b - 1). Meant for trees of up to a thousand leaves.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpq_fast import privacy
+from dpq_fast._checks import check_bounds, check_flag, check_tree
+from dpq_fast.lattice import Lattice
+from dpq_fast.levels import Levels
+from dpq_fast.reference.histogram import uniform_counts, uniform_edges
+from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
+from dpq_fast.reference.sample import kept_records
+from dpq_fast.rng import default_rng
+from dpq_fast.sample import as_column, is_complete
+
+Node = tuple[int, int]
+
+
+def exact_counts(leaves: Sequence[int], height: int, branching: int) -> dict[Node, int]:
+    """How many records each node below the root has."""
+    nodes = {}
+    for index, count in enumerate(leaves):
+        for level in range(height, 0, -1):
+            node = (level, index // branching ** (height - level))
+            nodes[node] = nodes.get(node, 0) + int(count)
+    return nodes
+
+
+class AggTree:
+    """What is read off the noisy counts of a tree.
+
+    Parameters
+    ----------
+    nodes : dict
+        Noisy count of each node below the root; the noise of all has the same variance.
+    bounds, total, aggregate, lattice
+        As for `dpq_fast.AggTree`.
+
+    Attributes
+    ----------
+    counts : dict
+        Estimated count of each node and the root.
+    variances : dict
+        Their variances in units of the noise's.
+    """
+
+    def __init__(
+        self,
+        nodes: dict[Node, float],
+        bounds: tuple[float, float],
+        *,
+        total: int | None = None,
+        aggregate: bool = True,
+        lattice: Lattice | None = None,
+    ) -> None:
+        self.bounds = bounds
+        self.lattice = lattice
+        self.height = max(level for level, _ in nodes)
+        self.branching = b = sum(level == 1 for level, _ in nodes)
+        self.edges = uniform_edges(*bounds, b**self.height)
+        if check_flag("aggregate", aggregate):
+            self.counts, self.variances = self._least_squares(nodes, total)
+        else:
+            root = total
+            if total is None:
+                root = sum(nodes[child] for child in self.children((0, 0)))
+            self.counts = {(0, 0): float(root), **nodes}
+            self.variances = {(0, 0): float(b if total is None else 0)} | dict.fromkeys(nodes, 1.0)
+
+    def children(self, node: Node) -> list[Node]:
+        """The nodes under a node."""
+        level, index = node
+        first = self.branching * index
+        return [(level + 1, first + i) for i in range(self.branching)]
+
+    def leaves(self, node: Node) -> range:
+        """The leaves under a node."""
+        level, index = node
+        width = self.branching ** (self.height - level)
+        return range(index * width, (index + 1) * width)
+
+    def _least_squares(
+        self, nodes: dict[Node, float], total: int | None
+    ) -> tuple[dict[Node, float], dict[Node, float]]:
+        """Generalized least squares: leaves that explain all noisy counts (and the total) best."""
+        size = self.branching**self.height
+        order = [(0, 0), *nodes]
+        sums = np.zeros((len(order), size))  # nodes as sums of leaves
+        for row, node in zip(sums, order, strict=True):
+            row[list(self.leaves(node))] = 1.0
+        observed = sums[1:]
+        normal = observed.T @ observed
+        right = observed.T @ np.array(list(nodes.values()), dtype=np.float64)
+        if total is not None:  # a Lagrange multiplier for the total
+            ones = np.ones((size, 1))
+            normal = np.block([[normal, ones], [ones.T, np.zeros((1, 1))]])
+            right = np.append(right, float(total))
+        inverse = np.linalg.inv(normal)
+        estimates = sums @ (inverse @ right)[:size]
+        covariance = sums @ inverse[:size, :size] @ sums.T
+        if total is not None:
+            estimates[0] = total  # without rounding
+        return (
+            dict(zip(order, estimates.tolist(), strict=True)),
+            dict(zip(order, np.diag(covariance).tolist(), strict=True)),
+        )
+
+    def count(self, lo: float, hi: float, node: Node = (0, 0)) -> float:
+        """Estimated number of records in [lo, hi): of whole nodes, and of parts of leaves."""
+        leaves = self.leaves(node)
+        left, right = self.edges[leaves.start], self.edges[leaves.stop]
+        covered = min(hi, right) - max(lo, left)
+        if covered <= 0.0:
+            return 0.0
+        if covered == right - left:
+            return self.counts[node]
+        if node[0] == self.height:
+            return self.counts[node] * covered / (right - left)
+        return sum(self.count(lo, hi, child) for child in self.children(node))
+
+    def masses(self) -> list[float]:
+        """Non-negative masses of the leaves, from the root down."""
+        mass = {(0, 0): self.counts[0, 0] if self.counts[0, 0] > 0.0 else 1.0}
+        for level in range(self.height):
+            for index in range(self.branching**level):
+                children = self.children((level, index))
+                estimates = [self.counts[child] for child in children]
+                mass |= zip(children, project(estimates, mass[level, index]), strict=True)
+        return [mass[self.height, i] for i in range(self.branching**self.height)]
+
+    def cdf(self, x: float, monotone: bool = True) -> float:
+        """Share of the records that are at most x."""
+        if not monotone:
+            return self.count(self.edges[0], x) / max(self.counts[0, 0], 1.0)
+        masses = self.masses()
+        x = min(max(x, self.edges[0]), self.edges[-1])
+        leaf = min(bisect_right(self.edges, x), len(masses)) - 1
+        left, right = self.edges[leaf], self.edges[leaf + 1]
+        return (sum(masses[:leaf]) + masses[leaf] * (x - left) / (right - left)) / sum(masses)
+
+    def quantile(self, q: Any) -> Any:
+        """Quantiles, linear inside a leaf."""
+        levels = Levels(q)
+        masses = self.masses()
+        answers = []
+        for level in levels.values.tolist():
+            rest = level * sum(masses)
+            occupied = [leaf for leaf, mass in enumerate(masses) if mass > 0.0]
+            for leaf in occupied:
+                if rest <= masses[leaf] or leaf == occupied[-1]:
+                    break
+                rest -= masses[leaf]
+            left, right = self.edges[leaf], self.edges[leaf + 1]
+            answers.append(left + min(rest / masses[leaf], 1.0) * (right - left))
+        found = np.array(answers)
+        if self.lattice is not None:
+            found = self.lattice.decode(self.lattice.encode(found))
+        return levels.restore(found)
+
+
+def project(estimates: list[float], total: float) -> list[float]:
+    """The nearest numbers that are not negative and add up to `total` >= 0."""
+    kept = sorted(estimates, reverse=True)
+    while True:  # the same number is taken from all that stay positive
+        less = (sum(kept) - total) / len(kept)
+        if kept[-1] > less or len(kept) == 1:
+            return [max(estimate - less, 0.0) for estimate in estimates]
+        kept.pop()
+
+
+def agg_tree(
+    x: Any,
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    bounds: tuple[float, float],
+    height: int = 3,
+    branching: int = 10,
+    noise: str = "geometric",
+    aggregate: bool = True,
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: Any = None,
+    rng: Any = None,
+) -> Any:
+    """Release a tree of noisy counts, and read quantiles off it.
+
+    The law is that of `dpq_fast.agg_tree`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x : array_like of float or int, shape (N,)
+        Private values in any order, in the unit of `bounds`.
+    q : float or array_like of float
+        Levels in [0, 1], any shape. Public.
+    epsilon, rho : float
+        Budget of the tree; `rho` for noise "gaussian". Public.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Public.
+    height, branching : int
+        Levels below the root, and children of a node. Public.
+    noise : {"geometric", "laplace", "gaussian"}
+        The noise of every count below the root.
+    aggregate : bool
+        Whether to combine the counts of all levels.
+    neighbors : {"swap", "add-remove"}
+        What the budget protects: one value replaced, or one added or deleted.
+    resolution : float, optional
+        Spacing of the lattice that answers are rounded to; 0 for none.
+    counts : array_like of int, shape (N,), optional
+        How many records have each value.
+    nan_policy : {"omit", "raise"}
+        What to do with NaN.
+    max_contributions : int
+        Most records that one person has in `x`.
+    accountant : Accountant, optional
+        Charged with the release.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        See `default_rng`.
+
+    Returns
+    -------
+    float or ndarray of float64
+        In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
+    """
+    Levels(q)
+    promise = dict(
+        epsilon=epsilon,
+        rho=rho,
+        height=height,
+        noise=noise,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    scale = privacy.agg_tree_scale(**promise)
+    check_flag("aggregate", aggregate)
+    generator = default_rng(rng)
+    with privacy.charged(accountant, "agg_tree", **promise):
+        bounds = check_bounds(bounds)
+        leaves = check_tree(bounds, height, branching)
+        lattice = Lattice.of(bounds, resolution, False, as_column(x)[1])
+        records = kept_records(x, counts, nan_policy)
+        exact = exact_counts(uniform_counts(records, *bounds, leaves), height, branching)
+        nodes = {node: count + _draw(noise, scale, generator) for node, count in exact.items()}
+        public = neighbors == "swap" and is_complete(x, nan_policy)
+        total = records.size if public else None
+        return AggTree(nodes, bounds, total=total, aggregate=aggregate, lattice=lattice).quantile(q)
+
+
+def _draw(noise: str, scale: Any, rng: np.random.Generator) -> float:
+    if noise == "laplace":
+        return rng.laplace(0.0, float(scale))
+    return (discrete_laplace if noise == "geometric" else discrete_gaussian)(scale, rng=rng)
