@@ -29,6 +29,8 @@ SORTED_RECORDS = 2**16
 # A lattice is counted point by point up to this many points, or this many per record (but with at
 # most the last many counters); else its points are treated like other values.
 FEW_POINTS, POINTS_PER_RECORD, MANY_POINTS = 2**10, 4, 2**22
+# Room for the records of a piece that are in a range; where they are more, they are found again.
+FOUND = 2**16
 
 
 class Sample:
@@ -411,7 +413,12 @@ class Records:
         lo = np.where(lo <= low, -math.inf, lo)
         hi = np.where(hi >= high, math.inf, hi)
         ranges = select.Map(low, high, 1, base=0, shift=0)
-        return lambda piece: ranges.between(lo, hi, piece, piece.size)[0]
+
+        def between(piece: NDArray[np.float64]) -> NDArray[np.float64]:
+            found, size = ranges.between(lo, hi, piece, FOUND)
+            return found if size <= FOUND else ranges.between(lo, hi, piece, size)[0]
+
+        return between
 
     def _checked(self, nan_policy: str) -> Records:
         """The same; without NaN if there must be none."""
