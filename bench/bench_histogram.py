@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpq_fast.histogram import Bins
 from dpq_fast.sample import Records
 
-BETA, FINE = 1.01, 1.00001
+BETA = 1.01
 BINS = 1000
 
 
@@ -31,8 +31,9 @@ def lognormal(n: int) -> NDArray[np.float64]:
 COLUMNS = {"|N(0, 5)|": half_normal, "max(N(0, 5), 0)": clamped, "lognormal": lognormal}
 
 
-def geometric(x: NDArray[np.float64], beta: float = BETA, negate: bool = False) -> Callable:
-    return lambda: Records.of(x).geometric_counts(beta, 0.0, negate=negate)
+def geometric(x: NDArray[np.float64], negate: bool = False) -> Callable:
+    bins = Bins.geometric(BETA, 0.0, below=True)
+    return lambda: Records.of(x).count(bins, negate)
 
 
 def log(x: NDArray[np.float64]) -> Callable:
@@ -54,14 +55,11 @@ class Histogram:
 
     def setup(self, n: int, column: str) -> None:
         self.x = COLUMNS[column](n)
-        self.geometric, self.fine = geometric(self.x), geometric(self.x, FINE)
-        self.uniform, self.log = uniform(self.x), log(self.x)
+        self.geometric, self.uniform = geometric(self.x), uniform(self.x)
+        self.log = log(self.x)
 
     def time_geometric(self, n: int, column: str) -> None:
         self.geometric()
-
-    def time_geometric_fine(self, n: int, column: str) -> None:
-        self.fine()
 
     def time_uniform(self, n: int, column: str) -> None:
         self.uniform()

@@ -1,4 +1,4 @@
-"""JointExp, CSmooth and a tree as published, re-stated: the other side of the comparisons.
+"""Published ways, re-stated from the papers: the other side of the comparisons.
 
 JointExp: [GJK21] Algorithm 1 over all n + 1 intervals and all of alpha(j, i, k), in logarithms
 (Appendix B), with FFT products (§3.3) and racing (Appendix C): O(m n log n + m^2 n) time,
@@ -13,6 +13,9 @@ three times faster than the authors' own code was measured to be, so ratios to i
 """
 
 from __future__ import annotations
+
+import math
+from collections import defaultdict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +97,28 @@ def csmooth(
         rows = following
     noise = rng.laplace() * np.exp(sigma * rng.standard_normal())
     return float(np.clip(padded[j] + smooth * noise / s, *bounds))
+
+
+def unbounded_quantile(
+    data: list[float],
+    q: float,
+    epsilon1: float,
+    epsilon2: float,
+    lower: float,
+    beta: float,
+    rng: np.random.Generator,
+) -> float:
+    """[Dur23] Appendix C, with exponential noise: loops over all records and all candidates."""
+    counts: defaultdict[int, int] = defaultdict(int)
+    for x in data:
+        counts[math.log(x - lower + 1.0, beta) // 1] += 1
+    threshold = q * len(data) + rng.exponential(1.0 / epsilon1)
+    below = i = 0
+    while True:
+        below += counts[i]
+        i += 1
+        if below + rng.exponential(1.0 / epsilon2) > threshold:
+            return beta**i - 1.0 + lower
 
 
 def _log_sum(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:

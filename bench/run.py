@@ -20,6 +20,7 @@ import bench_csmooth as smooth
 import bench_histogram as histogram
 import bench_selection as select
 import bench_sums
+import bench_unbounded as unbound
 import matplotlib
 import numpy as np
 import peers
@@ -663,7 +664,6 @@ def counts(report: Report) -> None:
                     "np.log": histogram.log(x),
                     "geometric, β = 1.01": histogram.geometric(x),
                     "geometric, β = 1.01, of -x": histogram.geometric(x, negate=True),
-                    "geometric, β = 1.00001": histogram.geometric(x, histogram.FINE),
                     "1000 equal bins": histogram.uniform(x),
                     "np.histogram, 1000 bins": lambda x=x: np.histogram(x, histogram.BINS),
                     "x.sum()": x.sum,
@@ -671,12 +671,10 @@ def counts(report: Report) -> None:
                 {"geometric, β = 1.01": "0.75 ×"} if n == 100 * MEGA else {},
             )
             coarse = timings["geometric, β = 1.01"]
-            fine = timings["geometric, β = 1.00001"].over(coarse)
             equal = timings["1000 equal bins"].over(timings["np.histogram, 1000 bins"])
             report.console.print(
-                f"β = 1.01 / x.sum(): {digits(coarse.over(timings['x.sum()']))}; β = 1.00001 / "
-                f"β = 1.01: {digits(fine)} (bar 2 at n = 10^7); equal bins / np.histogram: "
-                f"{digits(equal)} (bar 0.3 at n = 10^8)\n"
+                f"β = 1.01 / x.sum(): {digits(coarse.over(timings['x.sum()']))}; equal bins / "
+                f"np.histogram: {digits(equal)} (bar 0.3 at n = 10^8)\n"
             )
 
 
@@ -703,11 +701,46 @@ def sums(report: Report) -> None:
         del x, sides
 
 
+def unbounded(report: Report) -> None:
+    """Bars for releases without an upper bound, of coarse and of very fine candidates."""
+    sizes = [MEGA] if report.quick else [10 * MEGA, 100 * MEGA] if report.full else [10 * MEGA]
+    for n in sizes:
+        x = histogram.half_normal(n)
+        timings = report.times(
+            "unbounded",
+            f"unbounded_quantile, unsorted, n = {n:,}: |N(0, 5)|, ε = {unbound.EPSILON:g}",
+            n,
+            {
+                "np.log": histogram.log(x),
+                "x.sum()": x.sum,
+                "median, β = 1.01": unbound.release(x),
+                "median, β = 1.00001": unbound.release(x, unbound.FINE),
+                "m = 9, β = 1.01": unbound.release(x, q=levels(9)),
+                "m = 9, β = 1.00001": unbound.release(x, unbound.FINE, levels(9)),
+            },
+        )
+        ratio = timings["median, β = 1.00001"].over(timings["median, β = 1.01"])
+        size = peak_memory(unbound.release(x, unbound.FINE))
+        report.console.print(
+            f"β = 1.00001 / β = 1.01: {digits(ratio)} (bar 2 at n = 10^7); peak {megabytes(size)}\n"
+        )
+    x = histogram.half_normal(MEGA)
+    timings = report.times(
+        "unbounded",
+        f"Against the paper's code (re-stated), n = {MEGA:,}: median, β = 1.01",
+        MEGA,
+        {"unbounded_quantile": unbound.release(x), "published": unbound.published_release(x)},
+    )
+    ratio = timings["published"].over(timings["unbounded_quantile"])
+    report.console.print(f"published / unbounded_quantile: {digits(ratio)} (bar 100)\n")
+
+
 TABLES = {
     "large": large,
     "selection": selection,
     "dataset": dataset,
     "counts": counts,
+    "unbounded": unbounded,
     "full_scan": full_scan,
     "small": small,
     "fft": fft,

@@ -127,3 +127,18 @@ dpq_halting_advance(dpq_halting *state, size_t runs, const double *value, const 
     }
     return 0;
 }
+
+int
+dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rng)
+{
+    double bound = -expm1(-state->hazard);
+    double p = -expm1(-hazard_of(state->noise, state->rate, state->threshold - value));
+
+    if (dpq_uniform_fine(rng) * bound < p) { /* not for NaN */
+        return 1;
+    }
+    state->clock = exponential(rng);
+    state->spent = 0.0;
+    state->steps = step + 1;
+    return 0;
+}

@@ -48,7 +48,7 @@ dpq_halting_start(dpq_halting_noise noise, double rate1, double rate2, bitgen_t 
 
 /* Ask the next queries, in runs of equal ones, up to the halt.
  *
- *   state        IN OUT, not to be advanced after a halt
+ *   state        IN OUT, not to be advanced after a halt, unless dpq_halting_confirm gave 0
  *   runs         number of runs
  *   value        IN, length runs: query minus threshold. inf halts for sure, -inf and NaN never
  *   length       IN, length runs, each in [0, 2^53], their sum over all calls < 2^63 (not
@@ -67,5 +67,24 @@ dpq_halting_start(dpq_halting_noise noise, double rate1, double rate2, bitgen_t 
 int
 dpq_halting_advance(dpq_halting *state, size_t runs, const double *value, const int64_t *length,
                     bitgen_t *rng, int64_t *step);
+
+/* Whether a query itself halts, where dpq_halting_advance halted at an upper bound of its value.
+ *
+ * Given the noise of the threshold, each step halts independently of the others. So a stream of
+ * bounds, each of whose halts is confirmed with probability p(value) / p(bound), p the probability
+ * to halt, halts as the stream of values does. If the halt is not confirmed, the stream goes on
+ * after this query.
+ *
+ *   state        IN OUT, of dpq_halting_advance which just halted
+ *   value        query minus threshold, at most what was asked in its place (not checked)
+ *   step         what dpq_halting_advance gave
+ *   rng          IN OUT, the caller holds its lock
+ *
+ * Draws     one uniform of full relative precision near zero; a fresh clock if not confirmed.
+ * Returns   1 if it halts, 0 if the query is passed.
+ * Accuracy  the ratio is right to 1e-14 relative, for hazards above 1e-300.
+ */
+int
+dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rng);
 
 #endif

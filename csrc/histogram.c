@@ -9,6 +9,8 @@
 #define BLOCK 1024
 /* Values counted in 32 bits each time. */
 #define PART ((size_t)1 << 31)
+/* Powers whose numbers are multiples of this follow from each other. */
+#define LEAP 64
 
 static inline uint32_t
 key_of(const dpq_histogram *h, double x, int logarithmic)
@@ -225,29 +227,56 @@ dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, doubl
     }
 }
 
+/* high + low, |low| at most half an ulp of high. */
+typedef struct {
+    double high, low;
+} pair;
+
+/* Right to 2^-103 relative; to 2^-104 where b.low is 0. NaN or infinite once it is out of range. */
+static inline pair
+product_of(pair a, pair b)
+{
+    double product = a.high * b.high;
+    double rest = fma(a.high, b.high, -product) + (a.high * b.low + a.low * b.high);
+    pair found;
+
+    found.high = product + rest;
+    found.low = rest - (found.high - product);
+    return found;
+}
+
 DPQ_VECTORIZED /* for the sake of a fast fma */
 size_t
-dpq_histogram_thresholds(double base, double lower, double upper, size_t skip, size_t size,
-                         double *threshold)
+dpq_histogram_thresholds(double base, double lower, double upper, size_t skip, size_t step,
+                         size_t size, double *threshold)
 {
-    double high = 1.0, low = 0.0; /* the power is high + low, |low| at most half an ulp of high */
+    const pair one = {1.0, 0.0}, ratio = {base, 0.0};
+    pair first = one, leap = one; /* base^start and base^LEAP */
 
-    for (size_t i = 0; i < size; i++) {
-        double t = (high - 1.0) + lower;
-        double product = high * base;
-        double rest = fma(high, base, -product) + low * base; /* NaN once product is infinite */
+    for (int i = 0; i < LEAP; i++) {
+        leap = product_of(leap, ratio);
+    }
+    for (size_t start = 0; start < size; start += LEAP) {
+        const pair next = product_of(first, leap);
+        const int ends = !((next.high - 1.0) + lower < upper); /* before the next leap, that is */
+        pair power = first;
 
-        if (!(t < INFINITY)) {
-            return i;
+        for (size_t i = start; i < size && i < start + LEAP && (ends || skip < start + LEAP); i++) {
+            double t = (power.high - 1.0) + lower;
+
+            if (!(t < INFINITY)) {
+                return i;
+            }
+            if (i == skip) {
+                *threshold++ = t;
+                skip += step;
+            }
+            if (t >= upper) {
+                return i + 1;
+            }
+            power = product_of(power, ratio);
         }
-        if (i >= skip) {
-            threshold[i - skip] = t;
-        }
-        if (t >= upper) {
-            return i + 1;
-        }
-        high = product + rest;
-        low = rest - (high - product);
+        first = next;
     }
     return size;
 }

@@ -83,15 +83,18 @@ dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, doubl
  *   lower        finite (not checked)
  *   upper        not NaN (not checked)
  *   skip, size   0 <= skip <= size
- *   threshold    OUT, length size - skip: those from t_skip on, ascending; untouched beyond the end
+ *   step         >= 1
+ *   threshold    OUT, length (size - skip) / step, rounded up: t_skip and every step-th from there,
+ *                ascending; untouched beyond the end
  *
- * Returns   how many there are, those skipped included.
- * Cost      O(size), no allocation. What t_i is does not depend on `upper`, `skip` and `size`.
+ * Returns   how many there are, those skipped and stepped over included.
+ * Cost      one product per threshold written, per 64 of those left out, and up to 64 more for each
+ *           gap; no allocation. What t_i is does not depend on `upper`, `skip`, `step` and `size`.
  * Accuracy  base^i is computed to i * 2^-103 relative and then rounded: for i < 2^24, it is the
  *           float64 number nearest to it unless it lies within 2^-79 of a tie.
  */
 size_t
-dpq_histogram_thresholds(double base, double lower, double upper, size_t skip, size_t size,
-                         double *threshold);
+dpq_histogram_thresholds(double base, double lower, double upper, size_t skip, size_t step,
+                         size_t size, double *threshold);
 
 #endif

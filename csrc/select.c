@@ -7,7 +7,7 @@
 
 #define NEAR 4104  /* up to this many counters are kept near */
 #define FLUSH ((size_t)1 << 30) /* values after which they are added up, long before 2^32 */
-#define STRETCH 256 /* values looked at together for one that is wanted */
+#define STRETCH 64 /* values looked at together for one that is wanted */
 #define BLOCK 1024 /* values whose buckets are computed at once, by vector instructions */
 
 static inline double
@@ -242,12 +242,10 @@ dpq_select_between(double low, double high, size_t ranges, const double *lo, con
                 continue;
             }
             for (size_t i = start; i < start + size; i++) {
-                if (value[i] >= lo[r] && value[i] <= hi[r]) {
-                    if (found < room) {
-                        out[found] = clamped(value[i], low, high);
-                    }
-                    found++;
+                if (found < room) { /* kept if counted: which it is cannot be foretold */
+                    out[found] = clamped(value[i], low, high);
                 }
+                found += (size_t)((value[i] >= lo[r]) & (value[i] <= hi[r]));
             }
         }
     }

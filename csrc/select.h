@@ -77,7 +77,8 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
  *                not overlap. NaN is in none.
  *   room, out    as for dpq_select_collect
  *
- * Returns   how many there are; only the first `room` are written.
+ * Returns   how many there are; only the first `room` are written, and
+ *           perhaps some number after them.
  * Cost      O(n * ranges), by vector instructions where nothing is found.
  */
 size_t

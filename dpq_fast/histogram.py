@@ -96,21 +96,16 @@ class Bins:
         upper: float | None = None,
         *,
         below: bool = False,
-        end: float | None = None,
+        step: int = 1,
     ) -> Bins:
         """Buckets between powers of `beta`; see `geometric_counts`.
 
-        With `below`, values below `lower` have a bin of their own, before the others. With `end`,
-        thresholds are left out after the first one above it. `end` may be private, if it is known
-        that no threshold beyond it will be asked for: such bins are not kept.
+        With `below`, values below `lower` have a bin of their own, before the others. Only every
+        step-th threshold is an edge: t_0, t_step, ....
         """
         size = geometric_size(beta, lower, upper)
-        beta, lower = float(beta), float(lower)
-        if end is not None:
-            beyond = math.nextafter(max(float(end), lower), math.inf)
-            size = kernel.reach(beta, lower, beyond, size)
-        make = _kept_geometric if end is None and size <= KEPT_BINS else _geometric
-        return make(beta, lower, size, below)
+        make = _kept_geometric if size <= KEPT_BINS * step else _geometric
+        return make(float(beta), float(lower), size, below, step)
 
     def find(self, value: float) -> int:
         """The bin of a number that is not NaN."""
@@ -323,9 +318,14 @@ def geometric_size(beta: float, lower: float, upper: float | None = None) -> int
     return size
 
 
-def geometric_threshold(beta: float, lower: float, i: int) -> float:
-    """The threshold t_i of `geometric_counts`, finite, at O(i) cost: without making them all."""
-    return float(kernel.thresholds(beta, lower, i, i + 1)[0])
+def geometric_thresholds(
+    beta: float, lower: float, start: int, stop: int, step: int = 1
+) -> NDArray[np.float64]:
+    """The thresholds t_i of `geometric_counts`, i in a range, where finite; quickly.
+
+    The same numbers, without making those before.
+    """
+    return kernel.thresholds(beta, lower, start, stop, step)
 
 
 def _uniform(low: float, high: float, bins: int) -> Bins:
@@ -335,12 +335,13 @@ def _uniform(low: float, high: float, bins: int) -> Bins:
     return Bins(edges, bins, _linear(edges[1:-1], low, high, bins))
 
 
-def _geometric(beta: float, lower: float, size: int, below: bool) -> Bins:
-    edges = kernel.thresholds(beta, lower, 0, size)
+def _geometric(beta: float, lower: float, size: int, below: bool, step: int) -> Bins:
+    edges = kernel.thresholds(beta, lower, 0, size, step)
     if below:
         edges = np.append(-math.inf, edges)
     # Parts of [1, 2) narrower than the first bucket hold one edge each, with room for rounding.
-    bits = min(max(1 - math.frexp(0.9 * (beta - 1.0))[1], 0), 52)
+    bucket = math.expm1(min(step * math.log(beta), 1.0))  # more is one part, too
+    bits = min(max(1 - math.frexp(0.9 * bucket)[1], 0), 52)
     table = _logarithmic(edges[1:], float(edges[0]), lower, 1.0, 52 - bits)
     return Bins(edges, edges.size, table)
 

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import lattice as kernel
+from dpq_fast._kernels import select
 from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.chunks import CONVERTED, Chunks
-from dpq_fast.histogram import KEPT_BINS, Bins, geometric_size
+from dpq_fast.histogram import Bins
 from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64, is_ready
 from dpq_fast.order import Dither, Order, RunsOrder, SortedOrder, dithered
 from dpq_fast.rng import default_rng
@@ -29,6 +30,8 @@ SORTED_RECORDS = 2**16
 # A lattice is counted point by point up to this many points, or this many per record (but with at
 # most the last many counters); else its points are treated like other values.
 FEW_POINTS, POINTS_PER_RECORD, MANY_POINTS = 2**10, 4, 2**22
+# Room for the records of a piece that are in a range; where they are more, they are found again.
+FOUND = 2**16
 
 
 class Sample:
@@ -378,7 +381,12 @@ class Records:
         """Number of records, without NaN; by one pass."""
         return self.sums(1.0, 0, 0)[1]
 
-    def count(self, bins: Bins, negate: bool = False) -> NDArray[np.int64]:
+    def count(
+        self,
+        bins: Bins,
+        negate: bool = False,
+        within: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> NDArray[np.int64]:
         """Exact counts of the records x, or of -x, by one pass. Private.
 
         Parameters
@@ -387,6 +395,9 @@ class Records:
             Public.
         negate : bool, default False
             Whether -x is counted in place of x. Public.
+        within : (ndarray of float64, ndarray of float64), optional
+            Ranges lo[r] <= x < hi[r] (of -x, with `negate`) that do not overlap. The counts of
+            bins outside of them may be anything. Much faster if few records are inside.
 
         Returns
         -------
@@ -395,8 +406,9 @@ class Records:
         if self._weighted is not None:
             counts = bins.count(*self._weighted, negate=negate)
         else:
+            chosen = _all if within is None else self._between(*within, negate)
             totals = self._chunks.fold(
-                bins.zeros, lambda total, piece: bins.count(piece, negate=negate, out=total)
+                bins.zeros, lambda total, piece: bins.count(chosen(piece), negate=negate, out=total)
             )
             counts = totals[0] if len(totals) == 1 else np.sum(totals, axis=0)
         if self._bounds is not None:  # bins ascend: clamped records are in those of the bounds
@@ -408,43 +420,23 @@ class Records:
             counts[last + 1 :] = 0
         return counts
 
-    def geometric_counts(
-        self, beta: float, lower: float, upper: float | None = None, negate: bool = False
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], int, int]:
-        r"""Exact counts between the thresholds :math:`t_i = (\beta^i - 1) + lower`. Private.
+    def _between(
+        self, lo: NDArray[np.float64], hi: NDArray[np.float64], negate: bool
+    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+        """What finds, in a piece, the records in some ranges after they are clamped."""
+        hi = np.nextafter(hi, -math.inf)
+        if negate:
+            lo, hi = -hi, -lo
+        low, high = (-math.inf, math.inf) if self._bounds is None else self._bounds
+        lo = np.where(lo <= low, -math.inf, lo)
+        hi = np.where(hi >= high, math.inf, hi)
+        ranges = select.Map(low, high, 1, base=0, shift=0)
 
-        Parameters
-        ----------
-        beta, lower, upper
-            As in `dpq_fast.histogram.geometric_counts`. Public.
-        negate : bool, default False
-            Whether -x is counted in place of x. Public.
+        def between(piece: NDArray[np.float64]) -> NDArray[np.float64]:
+            found, size = ranges.between(lo, hi, piece, FOUND)
+            return found if size <= FOUND else ranges.between(lo, hi, piece, size)[0]
 
-        Returns
-        -------
-        thresholds : ndarray of float64, shape (I + 1,)
-            The public thresholds. If they are very many, only those up to the first one above all
-            records: how many is private then. `dpq_fast.histogram.geometric_threshold` gives the
-            others.
-        counts : ndarray of int64, shape (I + 1,)
-            Records with thresholds[i] <= x < thresholds[i + 1], those below `lower` counted as
-            it; the last count has no end.
-        below : int
-            Records below `lower`; they are in `counts`, too.
-        size : int
-            Number of public thresholds, at least I + 1. Public.
-
-        Notes
-        -----
-        **Cost.** One pass; another, cheap one where thresholds are very many.
-        """
-        size = geometric_size(beta, lower, upper)
-        end = self._largest(negate) if size > KEPT_BINS else None
-        bins = Bins.geometric(beta, lower, upper, below=True, end=end)
-        counts = self.count(bins, negate)
-        below = int(counts[0])
-        counts[bins.find(lower)] += below
-        return bins.edges[1:], counts[1:], below, size
+        return between
 
     def sums(self, scale: float, first: int, last: int) -> tuple[int, int]:
         """Exact sum of the records as integers, and how many there are, by one pass. Private.
@@ -474,22 +466,6 @@ class Records:
         totals, sizes = zip(*self._chunks.fold(lambda: [0, 0], step), strict=True)
         return sum(totals), sum(sizes)
 
-    def _largest(self, negate: bool) -> float:
-        """The largest record x, or -x; -inf if there is none."""
-        outer = np.fmin if negate else np.fmax  # which leave NaN out
-
-        def step(found: NDArray[np.float64], piece: NDArray[np.float64]) -> None:
-            with np.errstate(invalid="ignore"):  # signaling NaN
-                outer(found, outer.reduce(piece), out=found)
-
-        start = math.inf if negate else -math.inf
-        found = float(
-            outer.reduce(np.concatenate(self._chunks.fold(lambda: np.array([start]), step)))
-        )
-        if self._bounds is not None:
-            found = min(max(found, self._bounds[0]), self._bounds[1])
-        return -found if negate else found
-
     def _checked(self, nan_policy: str) -> Records:
         """The same; without NaN if there must be none."""
         if nan_policy == "raise":
@@ -500,6 +476,10 @@ class Records:
             if np.any(self._chunks.fold(lambda: np.zeros(1, dtype=bool), step)):
                 _refuse_nan(nan_policy)
         return self
+
+
+def _all(piece: NDArray[np.float64]) -> NDArray[np.float64]:
+    return piece
 
 
 def as_column(x: Any) -> tuple[NDArray, bool]:

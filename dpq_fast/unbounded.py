@@ -1,8 +1,9 @@
 """Unbounded quantiles: AboveThreshold over ever larger candidates, on data without an upper bound.
 
 [Dur23]: candidates t_1 < t_2 < ... are public, and the search halts at the first one below which
-there are, with noise, enough records. One pass counts the records between candidates; the search
-then goes through runs of candidates with equal counts.
+there are, with noise, enough records. One pass counts the records between candidates, or between
+blocks of them if they are very many; the search then goes through runs of candidates with equal
+counts, or bounds of them, and counts a block's candidates by another pass where it has to.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._kernels.halting import Halting
 from dpq_fast.halting import NOISES, HaltingLaw
-from dpq_fast.histogram import Bins, geometric_threshold
+from dpq_fast.histogram import Bins, geometric_size, geometric_thresholds
 from dpq_fast.levels import Levels, Split, splits
 from dpq_fast.parts import Cut, recurse
 from dpq_fast.rng import default_rng
@@ -25,52 +27,148 @@ from dpq_fast.sample import Records
 
 # Ratio of candidates; inverted data lie in (0, 1], where 1.01 would leave 70 candidates.
 BETA, BETA_INVERTED = 1.01, 1.001
+# Up to twice as many candidates are counted one by one, more in at most so many blocks: tables of
+# more do not stay in a cache.
+MOST_BLOCKS = 2**16
+# Blocks up to this many are looked for in the records; more are counted with all there is.
+FEW_BLOCKS = 16
+
+
+class Candidates(NamedTuple):
+    """Public candidates t_0 <= t_1 <= ... <= t_last, mirrored as the records are.
+
+    Attributes
+    ----------
+    last : int
+        Largest index of a candidate.
+    step : int
+        How many make a block: candidates ck + 1, ..., (c + 1)k are block c.
+    bins : Bins
+        What is below t_0, and from t_0 on between every step-th candidate.
+    values : callable
+        ``values(i, j)`` gives the candidates t_i, ..., t_{j-1}.
+    """
+
+    last: int
+    step: int
+    bins: Bins
+    values: Callable[[int, int], NDArray[np.float64]]
 
 
 class Ladder:
-    """Public candidates, ascending, and the exact number of (mirrored) records below each.
+    r"""Candidates and the exact number of (mirrored) records below each, counted where needed.
+
+    One pass counts the records between blocks of candidates, whose number is moderate. Runs of
+    candidates, ascending, have one count each. If a block is empty, its candidates have the same
+    count as the one before. In other blocks, if they are of more than one candidate, the count
+    below the last one is a bound for all, and a `loose` run, until another pass refines the block.
+
+    A search goes through the bounds, and refines a block only where that makes it halt: by
+    thinning, its law is that of a search through the exact counts. Proof: given the noise of the
+    threshold, candidate i halts with a probability :math:`p(f_i)` of its own, whatever the others
+    do, and p increases. So let candidate i be marked with probability :math:`p(u_i)`,
+    :math:`u_i \ge f_i` its bound, independently, and a mark be confirmed with probability
+    :math:`p(f_i) / p(u_i)`: then it halts with probability :math:`p(f_i)`, independently of the
+    others, as it should. What happens at i does not depend on :math:`f_i` unless i is marked; and
+    since what is decided so far tells nothing about later candidates, those may be asked with
+    their exact counts once these are known.
 
     Parameters
     ----------
+    records : Records
+        Gone through here, and again for every refinement.
     sign : {1, -1}
         -1 if everything here is about the mirrored records, -x.
-    value : callable
-        Candidate by index, mirrored as the records are.
-    last : int
-        Largest index of a candidate.
-    counts : ndarray of int64
-        Records from candidate i up to i + 1, from 0 on (those below candidate 0 included there),
-        as far as there are any.
-    lowest : int
-        Records below candidate 0.
+    candidates : Candidates
+        Public.
+
+    Attributes
+    ----------
+    sign : {1, -1}
+        What a candidate is released times.
+    skipped : int
+        Records below all candidates that are left out of the search.
     """
 
-    def __init__(
-        self,
-        sign: int,
-        value: Callable[[int], float],
-        last: int,
-        counts: NDArray[np.int64],
-        lowest: int,
-    ) -> None:
+    def __init__(self, records: Records, sign: int, candidates: Candidates) -> None:
         self.sign = sign
-        self.value = value
-        self.last = last
-        self.lowest = lowest
+        self.skipped = 0
+        self._mirrored = sign < 0
+        self.last = candidates.last
+        self._records = records
+        self._candidates = candidates
+        counts = records.count(candidates.bins, self._mirrored)
         self.total = int(counts.sum())
-        # candidates of one count are a run, counted from the first one
-        self._first = np.concatenate(([0], np.flatnonzero(counts[:last]) + 1))
-        self._below = np.concatenate(([lowest], np.cumsum(counts)[self._first[1:] - 1]))
+        step = candidates.step
+        occupied = np.flatnonzero(counts[1 : 1 - (-self.last // step)])  # with candidates, too
+        below = np.cumsum(counts)[occupied + 1]
+        # of each occupied block, its own run and one for what follows up to the next
+        first = (occupied[:, None] * step + [1, step + 1]).ravel()
+        self._set_runs(
+            np.append(0, first),
+            np.append(counts[0], np.repeat(below, 2)),
+            np.append(False, np.tile([step > 1, False], occupied.size)),
+        )
+
+    def _set_runs(
+        self, first: NDArray[np.int64], below: NDArray[np.int64], loose: NDArray[np.bool_]
+    ) -> None:
+        """Runs by their first candidate, ascending; of several with the same, the last counts."""
+        kept = np.append(first[1:] > first[:-1], True)
+        self._first, self._below, self._loose = first[kept], below[kept], loose[kept]
+
+    def value(self, index: int) -> float:
+        """One candidate, mirrored as the records are."""
+        return float(self._candidates.values(index, index + 1)[0])
 
     def below(self, index: int) -> int:
         """Records below a candidate."""
-        return int(self._below[np.searchsorted(self._first, index, side="right") - 1])
+        if self._loose[self._run(index)]:
+            self._refine(self._run(index))
+        return int(self._below[self._run(index)])
 
     def whole(self, start: int) -> tuple[Cut, Cut]:
         """The cuts around all records, for a search that begins after candidate `start`."""
-        return Cut(start, 0), Cut(self.last, self.total)
+        return Cut(start, self.skipped), Cut(self.last, self.total)
 
-    def halting(
+    def refine_around(self, ranks: NDArray[np.float64]) -> None:
+        """Refine, by one pass, the blocks in which the count reaches each of some ranks."""
+        runs = np.unique(np.searchsorted(self._below, ranks))
+        runs = runs[runs < self._loose.size]
+        self._refine(runs[self._loose[runs]])
+
+    def search(
+        self,
+        cuts: tuple[Cut, Cut],
+        level: float,
+        epsilons: tuple[float, float],
+        noise: str,
+        offset: float,
+        rng: np.random.Generator,
+    ) -> int:
+        """The candidate at which a search between two cuts halts, or that of the upper cut.
+
+        The search is for a level of the records between them. It begins at the candidate after
+        the lower cut.
+        """
+        below, above = cuts
+        shift = offset / sum(epsilons)
+        stream = Halting(noise, *epsilons, rng)
+        start = below.point + 1
+        while True:
+            halted = stream.advance(*self._runs(cuts, level, shift, start))
+            if halted < 0:
+                return above.point
+            index = below.point + 1 + halted
+            if not self._loose[self._run(index)]:
+                return index
+            self._refine(self._run(index))
+            gaps, _ = self._runs(cuts, level, shift, index)
+            if stream.confirm(gaps[0], halted):
+                return index
+            start = index + 1
+
+    def law(
         self,
         cuts: tuple[Cut, Cut],
         level: float,
@@ -78,20 +176,63 @@ class Ladder:
         noise: str,
         offset: float,
     ) -> HaltingLaw:
-        """Where the search for a level of the records between two cuts halts.
+        """The law of `search`, counted from the candidate after the lower cut."""
+        self._refine(np.flatnonzero(self._loose))
+        runs = self._runs(cuts, level, offset / sum(epsilons), cuts[0].point + 1)
+        return HaltingLaw(*runs, *epsilons, noise)
 
-        Counted from the candidate after the lower cut, up to that of the upper one.
+    def _run(self, index: int) -> np.intp:
+        """The run of a candidate."""
+        return np.searchsorted(self._first, index, side="right") - 1
+
+    def _runs(
+        self, cuts: tuple[Cut, Cut], level: float, shift: float, start: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Runs of a search from a candidate on: query (or its bound) minus threshold, and length.
+
+        The threshold is a level of the records between the cuts, and `shift` records more.
         """
         below, above = cuts
-        low = int(np.searchsorted(self._first, below.point + 1, side="right")) - 1
-        high = int(np.searchsorted(self._first, above.point, side="right"))
-        first = self._first[low:high].copy()
-        first[0] = below.point + 1
+        runs = slice(self._run(start), self._run(above.point) + 1)
+        first = np.maximum(self._first[runs], start)
         target = Fraction(level) * (above.rank - below.rank)  # rounded, it would move unevenly
         whole = math.floor(target)
-        gaps = (self._below[low:high] - (below.rank + whole)) - float(target - whole)
-        lengths = np.diff(first, append=above.point + 1)
-        return HaltingLaw(gaps - offset / sum(epsilons), lengths, *epsilons, noise)
+        gaps = (self._below[runs] - (below.rank + whole)) - float(target - whole)
+        return gaps - shift, np.diff(first, append=above.point + 1)
+
+    def _refine(self, runs: Any) -> None:
+        """Replace loose runs by exact ones, by one pass for all of them."""
+        runs = np.atleast_1d(runs)
+        if runs.size == 0:
+            return
+        before = self._first[runs] - 1
+        ends = np.minimum(before + self._candidates.step, self.last)
+        blocks = [
+            self._candidates.values(start, end + 1)
+            for start, end in zip(before.tolist(), ends.tolist(), strict=True)
+        ]
+        few = np.array([(block[0], block[-1]) for block in blocks[:FEW_BLOCKS]]).T
+        counts = self._records.count(
+            Bins.of(np.concatenate([[-math.inf], *blocks, [math.inf]])),
+            self._mirrored,
+            within=(few[0], few[1]) if len(blocks) <= FEW_BLOCKS else None,
+        )
+        kept = np.ones(self._first.size, dtype=bool)
+        kept[runs] = False
+        first, below = [self._first[kept]], [self._below[kept]]
+        bin_ = 1
+        for run, block in zip(runs.tolist(), blocks, strict=True):
+            inside = counts[bin_ : bin_ + block.size - 1]
+            changes = np.append(0, np.flatnonzero(inside[1:]) + 1)
+            first.append(self._first[run] + changes)
+            # the run before gives the count below the candidate before
+            below.append(self._below[run - 1] + np.cumsum(inside)[changes])
+            bin_ += block.size
+        merged = np.concatenate(first)
+        loose = np.zeros(merged.size, dtype=bool)
+        loose[: first[0].size] = self._loose[kept]
+        order = np.argsort(merged)
+        self._set_runs(merged[order], np.concatenate(below)[order], loose[order])
 
 
 class Search:
@@ -175,61 +316,52 @@ class Search:
     def ladders(self, records: Records) -> list[Ladder]:
         """Candidates and counts, of one search or of both ways."""
         if self.way == "both":
-            return [self._geometric(records, 1, 0.0, None), self._geometric(records, -1, 0.0, None)]
+            candidates = self._geometric(0.0, None)
+            return [Ladder(records, sign, candidates) for sign in (1, -1)]
         if self.invert:
-            return [self._inverted(records)]
+            return [Ladder(records, -1 if self.lower is not None else 1, self._inverted())]
         if self.lower is None:
-            return [self._geometric(records, -1, -self.upper, None)]
-        return [self._geometric(records, 1, self.lower, self.upper)]
-
-    def _geometric(self, records: Records, sign: int, lower: float, upper: float | None) -> Ladder:
-        """[Dur23] Algorithm 2: beta^i + lower - 1."""
-        return self._ladder(
-            sign, lower, *records.geometric_counts(self.beta, lower, upper, negate=sign < 0)
-        )
-
-    def _ladder(
-        self,
-        sign: int,
-        lower: float,
-        values: NDArray[np.float64],
-        counts: NDArray[np.int64],
-        lowest: int,
-        size: int,
-    ) -> Ladder:
-        def value(index: int) -> float:
-            if index < values.size:
-                return float(values[index])
-            return geometric_threshold(self.beta, lower, index)
-
-        return Ladder(sign, value, size - 1, counts, lowest)
+            return [Ladder(records, -1, self._geometric(-self.upper, None))]
+        return [Ladder(records, 1, self._geometric(self.lower, self.upper))]
 
     def sides(self, records: Records) -> tuple[Ladder, Ladder]:
-        """The mirrored records below zero, and the others: each record on one side only."""
-        _, counts_below, _, _ = below = records.geometric_counts(self.beta, 0.0, negate=True)
-        _, counts_above, negative, _ = above = records.geometric_counts(self.beta, 0.0)
-        # what does not belong to a side stands before its first candidate
-        counts_above[0] -= negative
-        counts_below[0] -= counts_above.sum()
-        first, second = (
-            self._ladder(1, 0.0, values, counts, 0, size)
-            for values, counts, _, size in (below, above)
-        )
-        return first, second
+        """The mirrored records below zero, and the others: each record on one side only.
 
-    def _inverted(self, records: Records) -> Ladder:
+        What is released are distances from zero.
+        """
+        candidates = self._geometric(0.0, None)
+        negative, others = (Ladder(records, sign, candidates) for sign in (-1, 1))
+        negative.sign = 1
+        others.skipped = others.below(0)
+        negative.skipped = others.total - others.skipped
+        return negative, others
+
+    def _geometric(self, lower: float, upper: float | None) -> Candidates:
+        """[Dur23] Algorithm 2: beta^i + lower - 1."""
+        size = geometric_size(self.beta, lower, upper)
+        step = block_size(size)
+        bins = Bins.geometric(self.beta, lower, upper, below=True, step=step)
+        return Candidates(
+            size - 1, step, bins, lambda i, j: geometric_thresholds(self.beta, lower, i, j)
+        )
+
+    def _inverted(self) -> Candidates:
         """[Dur23] B.1: candidates for y = 1 / (x - lower + 1), which ascend as x descends.
 
         y < beta^i - 1 if and only if x > lower - 1 + 1 / (beta^i - 1); y <= 1 ends them. The
         bounded side is `lower`, or the mirrored `upper`.
         """
-        sign = -1 if self.lower is not None else 1
         base = self.lower if self.lower is not None else -self.upper
-        powers = Bins.geometric(self.beta, 0.0, 1.0).edges[1:]  # beta^i - 1, up to 1 or beyond
-        values = -np.maximum(1.0 / powers + (base - 1.0), base)
-        counts = records.count(Bins.of(np.concatenate(([-np.inf], values, [np.inf]))), sign < 0)
-        values = np.concatenate((values[:1], values))  # the search begins at index 1
-        return Ladder(sign, lambda index: float(values[index]), values.size - 1, counts, 0)
+        size = geometric_size(self.beta, 0.0, 1.0)
+        step = block_size(size)
+        lowest = geometric_thresholds(self.beta, 0.0, 1, 2)  # the search begins at index 1
+
+        def values(start: int, stop: int, step: int = 1) -> NDArray[np.float64]:
+            powers = geometric_thresholds(self.beta, 0.0, start, stop, step)  # beta^i - 1
+            return -np.maximum(1.0 / np.maximum(powers, lowest) + (base - 1.0), base)
+
+        edges = np.concatenate(([-np.inf], values(0, size, step), [np.inf]))
+        return Candidates(size - 1, step, Bins.of(edges), values)
 
     def decode(self, ladder: Ladder, index: int, rng: np.random.Generator | None) -> float:
         """The released number of one candidate, inside `lower` and `upper`."""
@@ -245,6 +377,13 @@ class Search:
         if self.upper is not None:
             value = min(value, self.upper)
         return value + 0.0  # no -0.0
+
+
+def block_size(candidates: int) -> int:
+    """How many candidates are counted together at first; a public fact."""
+    if candidates <= 2 * MOST_BLOCKS:
+        return 1
+    return 1 << ((candidates - 1) // MOST_BLOCKS).bit_length()
 
 
 def clip_search(
@@ -331,17 +470,14 @@ class UnboundedQuantileLaw:
         """Around all records. Both ways, candidate 0 is tested, too [Dur23, Algorithm 4]."""
         return ladder.whole(-1 if len(self._ladders) == 2 else 0)
 
-    def _halting(self, ladder: Ladder, cuts: tuple[Cut, Cut], level: float, k: int) -> HaltingLaw:
-        search = self._search
-        return ladder.halting(cuts, level, search.scales[k], search.noise, search.offset)
+    def _options(self, k: int) -> tuple[tuple[float, float], str, float]:
+        """What else a search for level k, or of step k, depends on."""
+        return self._search.scales[k], self._search.noise, self._search.offset
 
-    def _both(self, k: int) -> list[HaltingLaw]:
-        """The laws of the two searches of [Dur23] Algorithm 4 for one level."""
+    def _both(self, k: int) -> list[tuple[Ladder, float]]:
+        """The two searches of [Dur23] Algorithm 4 for one level."""
         level = float(self._search.levels.values[k])
-        return [
-            self._halting(ladder, self._cuts(ladder), at, k)
-            for ladder, at in zip(self._ladders, (level, 1.0 - level), strict=True)
-        ]
+        return list(zip(self._ladders, (level, 1.0 - level), strict=True))
 
     # Drawing
 
@@ -369,10 +505,10 @@ class UnboundedQuantileLaw:
     def _draw_both(self, rng: np.random.Generator, rows: int) -> NDArray[np.float64]:
         outputs = np.zeros((rows, self._search.levels.m))
         for k in range(self._search.levels.m):
-            laws = self._both(k)
+            searches = self._both(k)
             for row in range(rows):
-                for law, ladder in zip(laws, self._ladders, strict=True):
-                    index = _index(law.draw(rng), self._cuts(ladder))
+                for ladder, level in searches:
+                    index = ladder.search(self._cuts(ladder), level, *self._options(k), rng)
                     if index > 0:
                         outputs[row, k] = self._search.decode(ladder, index, rng)
                         break
@@ -382,14 +518,13 @@ class UnboundedQuantileLaw:
         (ladder,) = self._ladders
         steps = splits(self._search.searched)
         low, high = self._cuts(ladder)
-        root = self._halting(ladder, (low, high), steps[0].local, 0)
+        if len(steps) > 1:
+            ladder.refine_around(self._search.searched * ladder.total)
 
         def release(k: int, below: Cut, above: Cut) -> Cut:
             if below.point == above.point:
                 return below  # no candidate lies between them
-            cuts = below, above
-            law = self._halting(ladder, cuts, steps[k].local, k) if k else root
-            index = _index(law.draw(rng), cuts)
+            index = ladder.search((below, above), steps[k].local, *self._options(k), rng)
             return Cut(index, ladder.below(index))
 
         outputs = np.empty((rows, len(steps)))
@@ -453,7 +588,7 @@ class UnboundedQuantileLaw:
         below, above = cuts
         k, step = steps[levels]
         searched = below.point < above.point
-        law = self._halting(ladder, cuts, step.local, k) if searched else None
+        law = ladder.law(cuts, step.local, *self._options(k)) if searched else None
         terms = []
         for index in self._indices(ladder, cuts, float(outputs[step.middle])):
             cut = Cut(index, ladder.below(index)) if searched else below
@@ -465,7 +600,10 @@ class UnboundedQuantileLaw:
         return float(np.logaddexp.reduce(terms, initial=-np.inf))
 
     def _log_prob_both(self, output: float) -> float:
-        up, down = self._both(0)
+        up, down = (
+            ladder.law(self._cuts(ladder), level, *self._options(0))
+            for ladder, level in self._both(0)
+        )
         log_first = up.log_prob(0)
         if output == 0.0 and not self._search.uniform:
             return log_first + down.log_prob(0)
@@ -517,12 +655,6 @@ class UnboundedQuantileLaw:
             first(lambda released, wanted: released >= wanted),
             first(lambda released, wanted: released > wanted),
         )
-
-
-def _index(halted: int, cuts: tuple[Cut, Cut]) -> int:
-    """The candidate at which a search halted, or the last one."""
-    below, above = cuts
-    return above.point if halted < 0 else below.point + 1 + halted
 
 
 def unbounded_quantile(
@@ -651,10 +783,10 @@ def unbounded_quantile(
     With several levels, records of one value go to one side of a split: where many records are
     tied, `joint_exp` with its dither is far more accurate.
 
-    **Cost.** One pass over `x` (two for a `beta` below about 1.00002 times finer candidates than
-    the pass keeps a table of), then time and memory in the number of candidates up to the largest
-    record, log(max x) / log(beta). However long the search, it takes one random number for every
-    stretch of rising counts.
+    **Cost.** One pass over `x`. Of more than 2^17 candidates, which is a `beta` below 1.005 or so,
+    only every so many are counted by it, and others, by a cheap pass each, where the search may
+    halt: most often once. Memory does not depend on the records. However long the search, it takes
+    one random number for every stretch of rising counts.
 
     References
     ----------

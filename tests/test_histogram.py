@@ -375,7 +375,7 @@ def test_thresholds_end_at_2_24():
     assert fast.geometric_size(1.00001, 0.0) == 2**24
     assert fast.geometric_size(1.0001, 0.0) < 2**24
     assert fast.geometric_size(1.00001, 0.0, 1.0) == 69317
-    last = fast.geometric_threshold(1.00001, 0.0, 2**24 - 1)
+    (last,) = fast.geometric_thresholds(1.00001, 0.0, 2**24 - 1, 2**24).tolist()
     with mpmath.workprec(300):
         assert last == float(float(mpmath.mpf(1.00001) ** (2**24 - 1)) - 1.0)
     assert fast.geometric_size(1.00001, 0.0, last) == 2**24
@@ -390,21 +390,25 @@ def test_thresholds_of_fine_beta_equal_reference(beta, lower):
     expected = [(power - 1.0) + lower for power in expected]
     assert kernel.thresholds(beta, lower, 0, len(expected)).tolist() == expected
     for i in (0, 1, len(expected) - 1):
-        assert fast.geometric_threshold(beta, lower, i) == expected[i]
+        assert fast.geometric_thresholds(beta, lower, i, i + 1).tolist() == expected[i : i + 1]
         assert kernel.thresholds(beta, lower, i, len(expected)).tolist() == expected[i:]
+        for step in (2, 63, 64, 65, 256, 10**6):
+            found = kernel.thresholds(beta, lower, i, len(expected), step)
+            assert found.tolist() == expected[i::step]
+    for upper in (expected[0], expected[63], expected[64], expected[65], expected[777]):
+        assert kernel.reach(beta, lower, upper, len(expected)) == expected.index(upper) + 1
 
 
-def test_bins_up_to_an_end_are_the_first_ones():
-    whole = fast.Bins.geometric(1.0001, -3.0)
-    values = np.random.default_rng(7).exponential(5.0, 1000)
-    for end in (-10.0, -3.0, values.max(), whole.edges[77], math.inf):
-        part = fast.Bins.geometric(1.0001, -3.0, end=end)
-        assert np.array_equal(part.edges, whole.edges[: part.size])
-        assert part.size == whole.size or part.edges[-2] <= max(end, -3.0) < part.edges[-1]
-        known = values[values <= end]
-        counts = whole.count(known)
-        assert_same(part.count(known), counts[: part.size])
-        assert counts[part.size :].sum() == 0
+@pytest.mark.parametrize("beta", [1.0001, 1.01, 1e100])
+@pytest.mark.parametrize("step", [2, 4, 256, 2**20])
+def test_bins_of_every_few_thresholds(beta, step):
+    whole = fast.Bins.geometric(beta, -3.0)
+    part = fast.Bins.geometric(beta, -3.0, step=step)
+    assert np.array_equal(part.edges, whole.edges[::step])
+    values = around(part.edges)
+    starts = np.arange(0, whole.size, step)
+    assert_same(part.count(values), np.add.reduceat(whole.count(values), starts))
+    assert part._table.most <= 1
 
 
 @pytest.mark.parametrize("lower", LOWERS)

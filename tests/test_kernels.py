@@ -1,7 +1,7 @@
 """The compiled kernels against brute force: these tests also run under ASan and UBSan."""
 
 import math
-from itertools import combinations_with_replacement, pairwise
+from itertools import chain, combinations_with_replacement, pairwise
 
 import mpmath
 import numpy as np
@@ -718,6 +718,55 @@ def test_halting_one_query_at_a_time_draws_the_same(gaps, noise, seed):
         noise, 1.0, 1.0, gaps, np.ones(gaps.size, dtype=np.int64), 1, np.random.default_rng(seed)
     )
     assert together == first == in_runs[0]
+
+
+@pytest.mark.parametrize(
+    ("noise", "sign", "bound", "rare"),
+    [("exponential", [], 1.0, 67), ("laplace", [0], 1.0, 68), ("gumbel", [], 0.0, 67)],
+)
+def test_halting_confirms_with_probabilities_of_1e_minus_20(noise, sign, bound, rare):
+    # noise 0.288, for Gumbel 1.246. At the bounds p = 1, 1 - exp(-0.712)/2 = 0.755, and 1/4; at
+    # -46, p = exp(-46.288), exp(-46.288)/2 and 0.288 exp(-46): ratios 2^-66.8, 2^-67.4 and 2^-66.2
+    words = NEAR + sign + below_median(2)
+
+    def halted(*more):
+        found = halting.Halting(noise, 1.0, 1.0, scripted(chain(words, *more)))
+        assert found.advance(np.array([-np.inf, bound])) == 1
+        return found
+
+    assert halted(power(rare)).confirm(-46.0, 1)
+    assert halted(power(rare + 900)).confirm(-46.0, 1)
+    for value in (-np.inf, np.nan):
+        assert not halted(power(900), below_median(1)).confirm(value, 1)
+    # what stands at the bound is confirmed by the largest of all V, 1 - 2^-53
+    assert halted([(1 << 64) - 1]).confirm(bound, 1)
+    # not confirmed: the stream goes on after the query, with a clock of 2^-70 or 2^-60
+    for clock, step in ((69, 4), (59, -1)):
+        stream = halted(power(rare - 1), below_median(clock), above_median(1))
+        assert not stream.confirm(-46.0, 1)
+        assert stream.advance(np.array([-800.0, -800.0, -46.0])) == step
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace", "gumbel"])
+def test_halting_of_confirmed_bounds_is_halting(noise):
+    rng = np.random.default_rng(11)
+    values = rng.uniform(-3.0, 1.0, 12)
+    bounds = np.array([np.maximum.accumulate(values[:k])[-1] for k in (6, 6, 6, 12, 12, 12)])
+    bounds = np.maximum(np.repeat(bounds, 2), values)
+    steps = []
+    for _ in range(20_000):
+        stream = halting.Halting(noise, 1.0, 1.0, rng)
+        start, step = 0, 0
+        while step >= 0:
+            step = stream.advance(bounds[start:])
+            if step < 0 or stream.confirm(values[step], step):
+                break
+            start = step + 1
+        steps.append(step)
+    exact = halting.draw(noise, 1.0, 1.0, values, np.ones(12, dtype=np.int64), 200_000, rng)
+    found = np.bincount(np.array(steps) + 1, minlength=13)
+    expected = np.bincount(exact + 1, minlength=13)
+    assert stats.chi2_contingency([found, expected]).pvalue > SMALLEST_P
 
 
 def test_halting_rejects_lengths_that_do_not_fit():

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import Sample
-from dpq_fast import sample as sample_module
 from dpq_fast.chunks import LEAST_SHARE
-from dpq_fast.histogram import Bins, geometric_threshold
+from dpq_fast.histogram import Bins
 from dpq_fast.reference import histogram as reference
 from dpq_fast.sample import Records, as_column
 
@@ -592,15 +591,24 @@ def test_columns_of_real_data_are_taken(real_columns):
 MIXED = np.array([-np.inf, -7.5, -3.0, -1.0, -0.0, 0.0, 0.5, 1.0, 3.0, 3.0, 1e9, np.inf, np.nan])
 
 
+def geometric_counts(records, beta, lower, upper=None, negate=False):
+    """Thresholds, counts from each on, how many records are below `lower`, how many thresholds."""
+    bins = Bins.geometric(beta, lower, upper, below=True)
+    counts = records.count(bins, negate)
+    below = int(counts[0])
+    counts[bins.find(lower)] += below
+    return bins.edges[1:], counts[1:], below, bins.size - 1
+
+
 def assert_counted(records, values, weights=None, beta=2.0, lower=-1.0, upper=None):
     """Counted by thresholds from both sides, as the reference counts the values."""
     for negate in (False, True):
-        thresholds, counts, below, size = records.geometric_counts(beta, lower, upper, negate)
+        thresholds, counts, below, size = geometric_counts(records, beta, lower, upper, negate)
         expected = reference.records_counts(
             values, beta, lower, weights, upper=upper, negate=negate
         )
         assert (thresholds.tolist(), counts.tolist(), below, size) == expected
-        assert counts.dtype == np.int64 and type(below) is type(size) is int
+        assert counts.dtype == np.int64
         bins = Bins.of([-5.0, 0.0, 1.0, 3.0, 8.0])
         column = [-float(v) if negate else float(v) for v in values]
         assert records.count(bins, negate=negate).tolist() == reference.edge_counts(
@@ -658,7 +666,7 @@ def test_records_of_nothing():
 def test_records_do_not_depend_on_workers(workers):
     x = np.random.default_rng(0).normal(0.0, 5.0, 3 * LEAST_SHARE + 5)
     expected = [
-        Records.of(x).geometric_counts(1.01, 0.5, negate=negate) for negate in (False, True)
+        geometric_counts(Records.of(x), 1.01, 0.5, negate=negate) for negate in (False, True)
     ]
     for records in (
         Records.of(x, workers=workers),
@@ -666,7 +674,7 @@ def test_records_do_not_depend_on_workers(workers):
     ):
         assert records.total == x.size
         for negate in (False, True):
-            found = records.geometric_counts(1.01, 0.5, negate=negate)
+            found = geometric_counts(records, 1.01, 0.5, negate=negate)
             for part, known in zip(found, expected[negate], strict=True):
                 np.testing.assert_array_equal(part, known)
 
@@ -685,39 +693,30 @@ def test_records_of_a_sample_are_clamped():
     assert_counted(Records.of(Sample.of([], BOUNDS)), [])
 
 
-def test_records_with_fine_thresholds_are_counted_as_far_as_they_reach(monkeypatch):
-    x = np.array([-20.0, -1.0, 0.0, 0.5, 3.0, 10.0, np.nan])
-    whole = {negate: Records.of(x).geometric_counts(1.01, -1.0, None, negate) for negate in (0, 1)}
-    monkeypatch.setattr(sample_module, "KEPT_BINS", 100)
+edge = st.integers(-6, 6).map(float)
+
+
+@given(
+    x=st.lists(st.one_of(edge, st.floats(allow_nan=True)), max_size=30),
+    edges=st.lists(st.tuples(edge, edge).map(sorted), min_size=1, max_size=3),
+    bounds=st.none() | st.sampled_from([(-20.0, 20.0), (-2.0, 3.0), (7.0, 8.0), (-9.0, -8.0)]),
+    negate=st.booleans(),
+)
+def test_records_within_ranges_are_all_counted(x, edges, bounds, negate):
+    ranges = []
+    for lo, hi in sorted(edges):  # so that they do not overlap
+        ranges.append((max([lo, *(b for _, b in ranges)]), max([hi, *(b for _, b in ranges)])))
+    lo, hi = np.array(ranges).T
+    bins = Bins.of(np.concatenate([[-np.inf], np.sort([*lo, *hi, *(0.5 * (lo + hi))]), [np.inf]]))
+    inside = [k for k in range(bins.size) if any((lo <= bins.edges[k]) & (bins.edges[k + 1] <= hi))]
+    column = np.array(x, dtype=float)
     for records in (
-        Records.of(x),
-        Records.of(x, counts=[1] * 7),
-        Records.from_batches(lambda: [x[:3], x[3:]], workers=2),
-        Records.of(Sample.of(x, (-20.0, 10.0))),
+        Records.of(column if bounds is None else Sample.of(column, bounds)),
+        Records.of(column, counts=np.ones(column.size)),
+        Records.from_batches(lambda: [column[:7], column[7:]], workers=2),
     ):
-        for negate in (False, True):
-            thresholds, counts, below, size = records.geometric_counts(1.01, -1.0, None, negate)
-            all_thresholds, all_counts, all_below, all_size = whole[negate]
-            assert (below, size) == (all_below, all_size) and thresholds.size < size
-            assert size == all_thresholds.size
-            assert thresholds.tolist() == all_thresholds[: thresholds.size].tolist()
-            assert counts.tolist() == all_counts[: counts.size].tolist()
-            assert counts.sum() == records.total and counts[-1] == 0
-            assert all(
-                geometric_threshold(1.01, -1.0, i) == all_thresholds[i]
-                for i in range(0, size, 1000)
-            )
-    assert Records.of([]).geometric_counts(1.01, 0.0)[0].size == 2
-    assert Records.of([np.inf]).geometric_counts(1.01, 0.0)[0].size == size
-    capped = Records.of(x).geometric_counts(1.01, -1.0, 5.0)
-    assert capped[0].size == capped[3] and capped[1][-1] == 1
-
-
-def test_records_with_thresholds_finer_than_any_table():
-    x = np.random.default_rng(1).exponential(1.0, 1000)
-    thresholds, counts, below, size = Records.of(x).geometric_counts(1.0 + 2.0**-22, 0.0)
-    assert size == 2**24 > thresholds.size and below == 0 and counts.sum() == x.size
-    np.testing.assert_array_equal(counts[:-1], np.histogram(x, thresholds)[0])
+        counts = records.count(bins, negate, within=(lo, hi))
+        assert counts[inside].tolist() == records.count(bins, negate)[inside].tolist()
 
 
 def test_records_follow_nan_policy():
@@ -734,13 +733,12 @@ def test_records_follow_nan_policy():
     assert Records.of([1.0, np.inf], nan_policy="raise").total == 2
 
 
-def test_records_warn_of_nothing(monkeypatch):
-    monkeypatch.setattr(sample_module, "KEPT_BINS", 1)
+def test_records_warn_of_nothing():
     signaling = np.array([0x7FF0000000000001, 0x3FF0000000000000], dtype=np.uint64).view(float)
     for column in (signaling, signaling.astype(">f8"), np.array([1e300], dtype=np.longdouble)):
         for negate in (False, True):
             records = Records.of(column)
-            assert records.geometric_counts(2.0, 0.0, None, negate)[1].sum() == records.total == 1
+            assert geometric_counts(records, 2.0, 0.0, None, negate)[1].sum() == records.total == 1
 
 
 @pytest.mark.parametrize(

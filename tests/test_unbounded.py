@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 import dpq_fast.reference as reference
-from dpq_fast import privacy
+from dpq_fast import privacy, unbounded
 from dpq_fast.histogram import geometric_counts
 from dpq_fast.levels import splits
-from dpq_fast.unbounded import Search
+from dpq_fast.sample import Records
+from dpq_fast.unbounded import Search, UnboundedQuantileLaw
 
 # What is bounded and which way is searched, with few candidates each.
 WAYS = {
@@ -167,6 +169,162 @@ def test_uniform_draws_lie_between_the_candidates(implementation: Any) -> None:
     assert_draws_follow((fractions * 8).astype(int).tolist(), dict.fromkeys(range(8), -math.log(8)))
     if implementation is dpq:
         assert law.log_prob(2.0) == pytest.approx(steps.log_prob(3.0) - math.log(2.0))
+
+
+# Very many candidates, counted by blocks
+
+
+def in_blocks(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    monkeypatch.setattr(unbounded, "block_size", lambda candidates: step)
+
+
+def fresh_draws(law: UnboundedQuantileLaw, x: Any, size: int, seed: int) -> list[Any]:
+    """Draws each of which has to count its blocks anew."""
+    rng, records = np.random.default_rng(seed), Records.of(np.array(x))
+    draws = []
+    for _ in range(size):
+        anew = UnboundedQuantileLaw(law._search, law._search.ladders(records))
+        draws.append(anew.sample(rng))
+    return draws
+
+
+@pytest.mark.parametrize("step", [2, 3, 64])
+def test_draws_by_blocks_follow_the_law(
+    way: dict[str, Any], noise: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = [-3.0, 0.0, 0.5, 2.0, 4.0]
+    law = dpq.unbounded_quantile_law(x, 0.5, epsilon=1.0, noise=noise, **way)
+    table = {o: log_prob for o in outcomes(way, 0.5) if (log_prob := law.log_prob(o)) > -math.inf}
+    in_blocks(monkeypatch, step)
+    assert_draws_follow(fresh_draws(law, x, 1_000, step), table)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.95])
+def test_draws_by_blocks_of_steep_counts_follow_the_law(
+    noise: str, q: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds far above the counts, many candidates that halt with some probability each."""
+    x, way = np.linspace(0.0, 6.0, 40).tolist(), dict(lower=0.0, upper=7.0, beta=1.03)
+    law = dpq.unbounded_quantile_law(x, q, epsilon=0.5, noise=noise, **way)
+    table = {o: law.log_prob(o) for o in outcomes(way, q)}
+    in_blocks(monkeypatch, 16)
+    assert_draws_follow(fresh_draws(law, x, 4_000, 1), table)
+
+
+@pytest.mark.parametrize("name", ["up", "down", "inverted"])
+def test_draws_by_blocks_of_several_levels_follow_the_law(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, q, way = [-3.0, -1.0, 0.5, 2.0], [0.25, 0.5, 0.75], WAYS[name]
+    law = dpq.unbounded_quantile_law(x, q, epsilon=3.0, noise="gumbel", **way)
+    table = {o: law.log_prob(o) for o in outcomes(way, q)}
+    table = {o: log_prob for o, log_prob in table.items() if log_prob > -math.inf}
+    in_blocks(monkeypatch, 2)
+    assert_draws_follow(map(tuple, np.array(fresh_draws(law, x, 1_500, 2)).tolist()), table)
+
+
+@pytest.mark.parametrize("q", [0.3, [0.25, 0.75]])
+@pytest.mark.parametrize("step", [2, 3, 64])
+def test_law_does_not_depend_on_blocks(
+    way: dict[str, Any], step: int, q: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if np.ndim(q) and way is WAYS["both"]:
+        pytest.skip("log_prob takes one level there")
+    x = [-3.0, -0.25, 0.0, 0.5, 0.5, 2.0, math.inf]
+    options = dict(epsilon=1.5, noise="gumbel", offset=0.75, **way)
+    law = dpq.unbounded_quantile_law(x, q, **options)
+    known = [law.log_prob(o) for o in outcomes(way, q)]
+    in_blocks(monkeypatch, step)
+    law = dpq.unbounded_quantile_law(x, q, **options)
+    assert [law.log_prob(o) for o in outcomes(way, q)] == pytest.approx(known, abs=1e-12)
+
+
+@given(
+    x=st.lists(st.floats(-9.0, 9.0) | st.sampled_from([0.0, 1.0, 3.0, math.inf]), max_size=9),
+    name=st.sampled_from(list(WAYS)),
+    step=st.integers(1, 9),
+    seed=st.integers(0, 99),
+)
+def test_counts_by_blocks_are_exact(x: list[float], name: str, step: int, seed: int) -> None:
+    search = dpq.unbounded_quantile_law([], 0.5, epsilon=1.0, **WAYS[name])._search
+    rng = np.random.default_rng(seed)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        in_blocks(monkeypatch, step)
+        ladders = search.ladders(Records.of(np.array(x)))
+    for ladder in ladders:
+        indices = rng.permutation(ladder.last + 1)[:40].tolist()
+        ladder.refine_around(rng.uniform(0.0, len(x) + 1.0, 2))
+        expected = [sum(ladder.sign * v < ladder.value(i) for v in x) for i in indices]
+        assert [ladder.below(i) for i in indices] == expected
+        assert ladder.total == len(x)
+
+
+def test_bounds_are_no_smaller_than_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(3).exponential(2.0, 200)
+    search = dpq.unbounded_quantile_law([], 0.5, epsilon=1.0, beta=1.05)._search
+    (exact,) = search.ladders(Records.of(x))
+    in_blocks(monkeypatch, 8)
+    (ladder,) = search.ladders(Records.of(x))
+    for index in range(ladder.last + 1):
+        run = ladder._run(index)
+        assert ladder._below[run] >= exact.below(index)
+        assert ladder._loose[run] or ladder._below[run] == exact.below(index)
+
+
+def test_blocks_are_a_public_fact() -> None:
+    for candidates, step in ((2, 1), (2**17, 1), (2**17 + 1, 4), (2**23, 128), (2**24, 256)):
+        assert unbounded.block_size(candidates) == step
+        assert candidates / step <= max(2**16, 2**17 / step)
+
+
+def test_fine_candidates_are_those_of_the_formula() -> None:
+    x = np.random.default_rng(4).lognormal(1.0, 2.0, 3_000)
+    thresholds, counts = geometric_counts(x, 1.0005, 0.0)
+    assert unbounded.block_size(thresholds.size) > 1
+    below = np.append(0, np.cumsum(counts))
+    law = dpq.unbounded_quantile_law(x, [0.2, 0.9], epsilon=1.0, beta=1.0005)
+    (ladder,) = law._ladders
+    for o in law.sample(np.random.default_rng(5), 50).ravel().tolist():
+        index = int(np.searchsorted(thresholds, o))
+        assert thresholds[index] == o == ladder.value(index)
+        assert ladder.below(index) == below[index] == np.count_nonzero(x < o)
+
+
+@pytest.mark.parametrize("q", [0.5, [0.1, 0.3, 0.5, 0.7, 0.9], 0.999])
+def test_fine_candidates_take_few_passes(q: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+    count = Records.count
+    monkeypatch.setattr(
+        Records, "count", lambda *args, **options: passes.append(0) or count(*args, **options)
+    )
+    x = np.random.default_rng(6).exponential(10.0, 100_000)
+    for seed in range(20):
+        dpq.unbounded_quantile(x, q, epsilon=1.0, beta=1.00001, rng=seed)
+    assert 2.0 <= len(passes) / 20 <= 3.0 + np.size(q)
+
+
+@pytest.mark.parametrize("outlier", [1e300, math.inf, -math.inf])
+def test_an_outlier_costs_no_memory(outlier: float) -> None:
+    x = np.append(np.random.default_rng(7).exponential(10.0, 10_000), outlier)
+    for options in (dict(), dict(lower=None), dict(lower=None, upper=1e4)):
+        dpq.unbounded_quantile(x, 0.5, epsilon=1.0, beta=1.00001, rng=0, **options)  # public tables
+        tracemalloc.start()
+        out = dpq.unbounded_quantile(x, 0.5, epsilon=1.0, beta=1.00001, rng=0, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert abs(np.mean(x < out) - 0.5) < 0.02
+        assert peak < 2**22
+
+
+def test_batches_are_read_once_more_for_a_block() -> None:
+    x = np.random.default_rng(8).exponential(10.0, 5_000)
+    batches = Records.from_batches(lambda: np.array_split(x, 7), workers=2)
+    for options in (dict(), dict(lower=None)):
+        first, second = (
+            dpq.unbounded_quantile(data, 0.5, epsilon=1.0, beta=1.00001, rng=9, **options)
+            for data in (x, batches)
+        )
+        assert first == second
 
 
 # Privacy

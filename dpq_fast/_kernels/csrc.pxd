@@ -202,7 +202,7 @@ cdef extern from "histogram.h" nogil:
     void dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, double sign,
                              const int64_t *weight, int64_t *count, uint32_t *work)
     size_t dpq_histogram_thresholds(double base, double lower, double upper, size_t skip,
-                                    size_t size, double *threshold)
+                                    size_t step, size_t size, double *threshold)
 
 cdef extern from "smooth.h" nogil:
     void dpq_smooth_log(size_t runs, const int64_t *rank, const double *value, int64_t target,
@@ -276,3 +276,4 @@ cdef extern from "halting.h" nogil:
                            dpq_halting *state)
     bint dpq_halting_advance(dpq_halting *state, size_t runs, const double *value,
                              const int64_t *length, bitgen_t *rng, int64_t *step)
+    bint dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rng)

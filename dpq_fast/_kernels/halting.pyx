@@ -10,6 +10,7 @@ from dpq_fast._kernels.csrc cimport (
     DPQ_HALTING_LAPLACE,
     dpq_halting,
     dpq_halting_advance,
+    dpq_halting_confirm,
     dpq_halting_noise,
     dpq_halting_start,
     int64_t,
@@ -59,6 +60,17 @@ cdef class Halting:
             with self.bit_generator.lock, nogil:
                 dpq_halting_advance(&self.state, runs, &value[0], lengths, self.bits, &step)
         return step
+
+    def confirm(self, double value, int64_t step):
+        """Whether the query at `step` halts, where `advance` halted at a bound of it; else go on.
+
+        `value` is that query minus the threshold, at most the bound.
+        """
+        cdef bint halted
+
+        with self.bit_generator.lock, nogil:
+            halted = dpq_halting_confirm(&self.state, value, step, self.bits)
+        return halted
 
     def halts_at(self, double value):
         """Whether it halts at this one query, minus the threshold."""

@@ -99,16 +99,19 @@ cdef class Table:
                 dpq_histogram_count(&self.bins, n, &value[0], sign, weights, &count[0], counters)
 
 
-def thresholds(double base, double lower, size_t skip, size_t size):
-    """The thresholds of numbers skip, ..., size - 1, as far as they are finite; skip <= size."""
+def thresholds(double base, double lower, size_t skip, size_t size, size_t step=1):
+    """The thresholds of numbers skip, skip + step, ... < size, as far as they are finite.
+
+    skip <= size, step >= 1.
+    """
     cdef:
-        ndarray threshold = np.empty(size - skip)
+        ndarray threshold = np.empty((size - skip + step - 1) // step)
         double *out = doubles(threshold)
         size_t end
 
     with nogil:
-        end = dpq_histogram_thresholds(base, lower, INFINITY, skip, size, out)
-    return threshold[:max(end, skip) - skip]
+        end = dpq_histogram_thresholds(base, lower, INFINITY, skip, step, size, out)
+    return threshold[:(max(end, skip) - skip + step - 1) // step]
 
 
 def reach(double base, double lower, double upper, size_t size):
@@ -116,5 +119,5 @@ def reach(double base, double lower, double upper, size_t size):
     cdef size_t end
 
     with nogil:
-        end = dpq_histogram_thresholds(base, lower, upper, size, size, NULL)
+        end = dpq_histogram_thresholds(base, lower, upper, size, 1, size, NULL)
     return end
