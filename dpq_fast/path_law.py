@@ -266,22 +266,33 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
     n, m = order.n, q.size
     if (n + 1) * m <= SMALL_PROBLEM:  # empty samples among them
         return n
-    nearest = max(1, math.ceil(min(1.0 / rate, n + 1.0)))
-    reach = np.full(m, nearest)
-    while True:
-        log_spans = order.log_spans(intervals_kernel.probes(q, n, reach))
-        log_mass = float(log_spans.sum())
-        if log_mass > -math.inf or reach.max() > n:
-            break
-        reach[np.isneginf(log_spans)] *= 2  # tied: look farther out, but only there
-    if log_mass == -math.inf:
-        log_spans[np.isneginf(log_spans)] = math.log(order.extent / (n + 2.0))
-        log_mass = float(log_spans.sum())
-    log_mass -= 2.0 * rate * float(reach.sum())
-    log_mass += TYPICAL_SAVING * m * min(1.0, rate * nearest) - GUESS_MARGIN
-    if n < 2 * nearest * m:
+    log_mass = float(_log_masses(order, q, rate).sum()) - GUESS_MARGIN
+    if n < 2 * _nearest(n, rate) * m:
         log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
     return _window_for(order, rate, order.log_volume(m) - log_mass)
+
+
+def _nearest(n: int, rate: NDArray[np.float64] | float) -> NDArray[np.float64]:
+    """The `reach` to begin with: about 1/c ranks."""
+    return np.maximum(1.0, np.ceil(np.minimum(1.0 / rate, n + 1.0)))
+
+
+def _log_masses(
+    order: Order, q: NDArray[np.float64], rate: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """About ln of what outputs near each target weigh, at one rate for all or one for each."""
+    n = order.n
+    nearest = _nearest(n, rate)
+    reach = np.full(q.size, nearest, dtype=np.int64)
+    while True:
+        log_spans = order.log_spans(intervals_kernel.probes(q, n, reach))
+        tied = np.isneginf(log_spans)
+        farther = tied & (reach <= n)
+        if not farther.any():
+            break
+        reach[farther] *= 2  # tied: look farther out, but only there
+    log_spans[tied] = math.log(order.extent / (n + 2.0))
+    return log_spans - 2.0 * rate * reach + TYPICAL_SAVING * np.minimum(1.0, rate * nearest)
 
 
 def _window_for(order: Order, rate: float, log_excess: float) -> int:
@@ -292,28 +303,18 @@ def _window_for(order: Order, rate: float, log_excess: float) -> int:
 def first_windows(
     order: Order, q: NDArray[np.float64], rates: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Guesses at W for laws of single levels."""
-    return np.array(
-        [first_window(order, q[j : j + 1], rate) for j, rate in enumerate(rates.tolist())]
-    )
-
-
-def ranks_around(
-    n: int, q: NDArray[np.float64], window: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First rank, and number of ranks, that laws of single levels ask for."""
-    segments = [
-        intervals_kernel.windows(q[j : j + 1], n, width)[2:]
-        for j, width in enumerate(window.tolist())
-    ]
-    first, count = np.array(segments)[:, :, 0].T
-    return first, count
+    """Guesses at W for laws of single levels: `first_window` for each alone."""
+    if order.n < SMALL_PROBLEM:
+        return np.full(q.size, order.n)
+    log_excess = order.log_volume(1) - _log_masses(order, q, rates) + GUESS_MARGIN
+    windows = zip(rates.tolist(), log_excess.tolist(), strict=True)
+    return np.array([_window_for(order, rate, excess) for rate, excess in windows])
 
 
 def prepare(order: Order, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
     """Collect windows of laws of single levels ahead, all in one pass, where it takes a pass."""
     if isinstance(order, SelectedOrder):
-        order.prepare(*ranks_around(order.n, q, window))
+        order.prepare(*intervals_kernel.windows_of_each(q, order.n, window))
 
 
 def _log_add(a: float, b: float) -> float:

@@ -1,11 +1,29 @@
-"""Memory of fresh NumPy arrays, without the price of a memoryview each."""
+"""NumPy arrays as kernels' memory, without the price of a memoryview or of `np.empty` each.
 
-from numpy cimport ndarray
+A module that makes arrays here calls `import_array` first.
+"""
+
+from numpy cimport NPY_FLOAT64, NPY_INT64, NPY_UINTP, PyArray_SimpleNew, ndarray, npy_intp
 from dpq_fast._kernels.csrc cimport int64_t, size_t
 
 
 cdef extern from "numpy/ndarrayobject.h":
     void *PyArray_DATA(ndarray array)
+
+
+cdef inline ndarray new_doubles(npy_intp n):
+    """A float64 array of length n, not filled."""
+    return PyArray_SimpleNew(1, &n, NPY_FLOAT64)
+
+
+cdef inline ndarray new_integers(npy_intp n):
+    """An int64 array of length n, not filled."""
+    return PyArray_SimpleNew(1, &n, NPY_INT64)
+
+
+cdef inline ndarray new_places(npy_intp n):
+    """A uintp array of length n, not filled."""
+    return PyArray_SimpleNew(1, &n, NPY_UINTP)
 
 
 cdef inline double *doubles(ndarray array):

@@ -20,6 +20,9 @@ def compress_continuous(
 def windows(
     q: NDArray[np.float64], n: int, window: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+def windows_of_each(
+    q: NDArray[np.float64], n: int, window: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def ranges(
     first: NDArray[np.int64], last: NDArray[np.int64], rank: NDArray[np.int64]
 ) -> tuple[NDArray[np.uintp], NDArray[np.uintp]] | None: ...

@@ -1,8 +1,13 @@
 """The compressed sample of csrc/intervals.h."""
 
-import numpy as np
-
-from dpq_fast._kernels.buffers cimport doubles, integers, places
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    integers,
+    new_doubles,
+    new_integers,
+    new_places,
+    places,
+)
 from dpq_fast._kernels.csrc cimport (
     dpq_intervals_continuous,
     dpq_intervals_lattice,
@@ -13,7 +18,9 @@ from dpq_fast._kernels.csrc cimport (
     int64_t,
     size_t,
 )
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
+
+import_array()
 
 
 cdef Py_ssize_t _checked_size(const int64_t[::1] first_rank, const int64_t[::1] count, int64_t n,
@@ -37,9 +44,9 @@ def compress_lattice(const int64_t[::1] first_rank not None, const int64_t[::1] 
     """Rank, width and left edge of the positive-width intervals between lattice points."""
     cdef:
         Py_ssize_t size = _checked_size(first_rank, count, n, point.shape[0])
-        ndarray rank = np.empty(size, dtype=np.int64)
-        ndarray width = np.empty(size)
-        ndarray left = np.empty(size, dtype=np.int64)
+        ndarray rank = new_integers(size)
+        ndarray width = new_doubles(size)
+        ndarray left = new_integers(size)
         int64_t *ranks = integers(rank)
         double *widths = doubles(width)
         int64_t *lefts = integers(left)
@@ -59,9 +66,9 @@ def compress_continuous(const int64_t[::1] first_rank not None, const int64_t[::
     """Rank, width and left edge of the positive-width intervals between numbers."""
     cdef:
         Py_ssize_t size = _checked_size(first_rank, count, n, point.shape[0])
-        ndarray rank = np.empty(size, dtype=np.int64)
-        ndarray width = np.empty(size)
-        ndarray left = np.empty(size)
+        ndarray rank = new_integers(size)
+        ndarray width = new_doubles(size)
+        ndarray left = new_doubles(size)
         int64_t *ranks = integers(rank)
         double *widths = doubles(width)
         double *lefts = doubles(left)
@@ -80,13 +87,36 @@ def windows(const double[::1] q not None, int64_t n, int64_t window):
     """Ranks within `window` of the targets: ``(first, last)`` by level, and by disjoint segment."""
     cdef:
         size_t m = q.shape[0], segments
-        ndarray rows = np.empty((4, m), dtype=np.int64)
-        int64_t *out = integers(rows)
+        ndarray first = new_integers(m)
+        ndarray last = new_integers(m)
+        ndarray segment = new_integers(m)
+        ndarray count = new_integers(m)
+        int64_t *firsts = integers(first)
+        int64_t *lasts = integers(last)
+        int64_t *begins = integers(segment)
+        int64_t *counts = integers(count)
 
     with nogil:
-        segments = dpq_intervals_windows(m, &q[0], n, window, out, out + m, out + 2 * m,
-                                         out + 3 * m)
-    return rows[0], rows[1], rows[2, :segments], rows[3, :segments]
+        segments = dpq_intervals_windows(m, &q[0], n, window, firsts, lasts, begins, counts)
+    if segments == m:
+        return first, last, segment, count
+    return first, last, segment[:segments], count[:segments]
+
+
+def windows_of_each(const double[::1] q not None, int64_t n, const int64_t[::1] window not None):
+    """First rank, and number of ranks, within window[j] of target j: `windows` for each alone."""
+    cdef:
+        size_t m = q.shape[0], j
+        ndarray segment = new_integers(m)
+        ndarray count = new_integers(m)
+        int64_t *begins = integers(segment)
+        int64_t *counts = integers(count)
+        int64_t first, last
+
+    with nogil:
+        for j in range(m):
+            dpq_intervals_windows(1, &q[j], n, window[j], &first, &last, begins + j, counts + j)
+    return segment, count
 
 
 def ranges(const int64_t[::1] first not None, const int64_t[::1] last not None,
@@ -94,22 +124,24 @@ def ranges(const int64_t[::1] first not None, const int64_t[::1] last not None,
     """Intervals lo[j] <= t < hi[j] that level j may use, or None if a level has none."""
     cdef:
         size_t m = first.shape[0]
-        ndarray rows = np.empty((2, m), dtype=np.uintp)
-        size_t *out = places(rows)
+        ndarray lo = new_places(m)
+        ndarray hi = new_places(m)
+        size_t *los = places(lo)
+        size_t *his = places(hi)
         int found
 
     if rank.shape[0] == 0:
         return None
     with nogil:
-        found = dpq_intervals_ranges(m, &first[0], &last[0], rank.shape[0], &rank[0], out, out + m)
-    return (rows[0], rows[1]) if found else None
+        found = dpq_intervals_ranges(m, &first[0], &last[0], rank.shape[0], &rank[0], los, his)
+    return (lo, hi) if found else None
 
 
 def probes(const double[::1] q not None, int64_t n, const int64_t[::1] reach not None):
     """Places, from 0, of the order statistics `reach` below and above each target; n >= 1."""
     cdef:
         size_t m = q.shape[0]
-        ndarray place = np.empty(2 * m, dtype=np.int64)
+        ndarray place = new_integers(2 * m)
         int64_t *out = integers(place)
 
     with nogil:
@@ -121,7 +153,7 @@ def log_spans(const double[::1] value not None, double low, double high, double 
     """ln of the distances between value[j] and value[m + j] in units; -inf for none."""
     cdef:
         size_t m = value.shape[0] // 2
-        ndarray log_span = np.empty(m)
+        ndarray log_span = new_doubles(m)
         double *out = doubles(log_span)
 
     with nogil:

@@ -1,8 +1,6 @@
 """Lattice encoding of csrc/lattice.h."""
 
-import numpy as np
-
-from dpq_fast._kernels.buffers cimport integers
+from dpq_fast._kernels.buffers cimport integers, new_integers
 from dpq_fast._kernels.csrc cimport (
     dpq_lattice_count,
     dpq_lattice_count_integers,
@@ -11,7 +9,9 @@ from dpq_fast._kernels.csrc cimport (
     int64_t,
     size_t,
 )
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
+
+import_array()
 
 
 def encode(const double[::1] value not None, double low, double high, double per_unit,
@@ -19,7 +19,7 @@ def encode(const double[::1] value not None, double low, double high, double per
     """Number of the lattice point nearest to each value, int64 of the same length."""
     cdef:
         size_t n = value.shape[0]
-        ndarray point = np.empty(n, dtype=np.int64)
+        ndarray point = new_integers(n)
         int64_t *out = integers(point)
 
     if n > 0:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpq_fast._kernels.bitgen cimport bitgen_of
-from dpq_fast._kernels.buffers cimport doubles, integers, places
+from dpq_fast._kernels.buffers cimport doubles, integers, new_doubles, places
 from dpq_fast._kernels.csrc cimport (
     DPQ_PATH_BLOCK,
     dpq_path_draw,
@@ -15,8 +15,10 @@ from dpq_fast._kernels.csrc cimport (
 )
 from dpq_fast._kernels.scan cimport Scan
 from dpq_fast._kernels.status cimport check
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
 from numpy.random cimport bitgen_t
+
+import_array()
 
 
 def draw(Scan scan not None, double log_escape, size_t size, rng not None):
@@ -25,7 +27,7 @@ def draw(Scan scan not None, double log_escape, size_t size, rng not None):
         ndarray paths = np.empty((size, scan.problem.levels), dtype=np.uintp)
         size_t *path = places(paths)
         size_t room = scan.longest + scan.longest // DPQ_PATH_BLOCK + scan.problem.levels + 2
-        ndarray workspace = np.empty(room)
+        ndarray workspace = new_doubles(room)
         double *work = doubles(workspace)
         size_t escaped
         object bit_generator = rng.bit_generator

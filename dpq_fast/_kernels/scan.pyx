@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from dpq_fast._kernels.buffers cimport doubles, integers, places
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    integers,
+    new_doubles,
+    new_integers,
+    new_places,
+    places,
+)
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
     DPQ_OK,
@@ -21,7 +28,9 @@ from dpq_fast._kernels.csrc cimport (
     size_t,
 )
 from dpq_fast._kernels.status cimport check
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
+
+import_array()
 
 # One entry of a wide row, as dpq_wide in csrc/scan.h.
 WIDE = np.dtype([("mantissa", np.float64), ("exponent", np.int64)])
@@ -64,9 +73,9 @@ cdef class Scan:
                  const size_t[::1] lo not None, const size_t[::1] hi not None, double rate):
         cdef:
             size_t m = q.shape[0], j
-            ndarray whole = np.empty(m, dtype=np.int64)
-            ndarray part = np.empty(m)
-            ndarray starts = np.empty(m, dtype=np.uintp)
+            ndarray whole = new_integers(m)
+            ndarray part = new_doubles(m)
+            ndarray starts = new_places(m)
             size_t *start = places(starts)
             ndarray buffers = np.empty(sizeof(dpq_decay) + m * sizeof(dpq_scan_level), np.uint8)
 
@@ -98,10 +107,10 @@ cdef class Scan:
     def forward(self):
         """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
         cdef:
-            ndarray A = np.empty(self.entries)
-            ndarray H = np.empty(self.entries)
-            ndarray work = np.empty(self.longest)
-            ndarray exponent = np.empty(self.problem.levels, dtype=np.int64)
+            ndarray A = new_doubles(self.entries)
+            ndarray H = new_doubles(self.entries)
+            ndarray work = new_doubles(self.longest)
+            ndarray exponent = new_integers(self.problem.levels)
             double *a = doubles(A)
             double *h = doubles(H)
             double *w = doubles(work)
@@ -141,13 +150,13 @@ cdef class Scan:
         ``product(j, scan)`` returns the sums of level j >= 1, float64 of length hi[j] - lo[j].
         """
         cdef:
-            ndarray A = np.empty(self.entries)
-            ndarray H = np.empty(self.entries)
-            ndarray exponent = np.empty(self.problem.levels, dtype=np.int64)
+            ndarray A = new_doubles(self.entries)
+            ndarray H = new_doubles(self.entries)
+            ndarray exponent = new_integers(self.problem.levels)
             double *a = doubles(A)
             double *h = doubles(H)
             int64_t *e = integers(exponent)
-            ndarray work = np.empty(self.longest)
+            ndarray work = new_doubles(self.longest)
             double *w = doubles(work)
             size_t j, at, n
             dpq_status status = DPQ_OK
@@ -176,8 +185,8 @@ cdef class Scan:
         """The sums of level j >= 1 from row j - 1, by the scan."""
         cdef:
             const double[::1] H = self.H
-            ndarray sums = np.empty(self.problem.hi[j] - self.problem.lo[j])
-            ndarray work = np.empty(self.longest)
+            ndarray sums = new_doubles(self.problem.hi[j] - self.problem.lo[j])
+            ndarray work = new_doubles(self.longest)
             double *out = doubles(sums)
             double *w = doubles(work)
 
