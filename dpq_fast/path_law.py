@@ -82,12 +82,10 @@ class PathLaw:
             self._run(window)
         else:
             window = first_window(order, q, rate) if guess is None else guess
-            while True:
+            self._run(window)
+            while self._log_escape > -CERTIFICATE:
+                window = self._wider(window)
                 self._run(window)
-                needed = self._needed_window() if self._scan else 2 * window + 1
-                if needed <= window:
-                    break
-                window = needed
         certified = self._log_escape <= -CERTIFICATE
         self.log_normalizer = (
             self._log_inside if certified else _log_add(self._log_inside, self._log_outside())
@@ -95,10 +93,12 @@ class PathLaw:
 
     # Windows
 
-    def _needed_window(self) -> int:
-        if self._covered:
-            return 0
-        return _window_for(self._order, self._rate, self._log_volume - self._log_inside)
+    def _wider(self, window: int) -> int:
+        """A window that will do, or a larger one that holds an interval."""
+        if self._scan is None:
+            return 2 * window + 1
+        needed = _window_for(self._order, self._rate, self._log_volume - self._log_inside)
+        return max(needed, window + 1)
 
     def _run(self, window: int) -> None:
         """Forward pass inside windows |r - Q_j| <= window; no rows if one holds no interval."""
@@ -108,8 +108,7 @@ class PathLaw:
         self._scan = self._scan_of(self._intervals, first, last)
         self._log_inside = -math.inf if self._scan is None else self._scan.log_total
         # B(W), or nothing where the windows hold everything
-        self._covered = bool(first[-1] == 0 and last[0] == self._order.n)
-        if self._covered:
+        if first[-1] == 0 and last[0] == self._order.n:
             self._log_bound = self._log_escape = -math.inf
         else:
             self._log_bound = self._log_volume - 2.0 * self._rate * window
@@ -266,33 +265,45 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
     n, m = order.n, q.size
     if (n + 1) * m <= SMALL_PROBLEM:  # empty samples among them
         return n
-    log_mass = float(_log_masses(order, q, rate).sum()) - GUESS_MARGIN
-    if n < 2 * _nearest(n, rate) * m:
+    nearest = _nearest(n, rate)
+    log_mass = float(_log_masses(order, q, rate, np.full(m, nearest)).sum())
+    log_mass += m * _saving(rate, nearest) - GUESS_MARGIN
+    if n < 2 * nearest * m:
         log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
     return _window_for(order, rate, order.log_volume(m) - log_mass)
 
 
-def _nearest(n: int, rate: NDArray[np.float64] | float) -> NDArray[np.float64]:
-    """The `reach` to begin with: about 1/c ranks."""
-    return np.maximum(1.0, np.ceil(np.minimum(1.0 / rate, n + 1.0)))
+def _nearest(n: int, rate: float) -> int:
+    """The reach to begin with."""
+    return max(1, math.ceil(min(1.0 / rate, n + 1.0)))
+
+
+def _saving(rate: float, nearest: int) -> float:
+    """By how much less than 2 reach most paths deviate at one level, in nats."""
+    return TYPICAL_SAVING * min(1.0, rate * nearest)
 
 
 def _log_masses(
-    order: Order, q: NDArray[np.float64], rate: NDArray[np.float64] | float
+    order: Order,
+    q: NDArray[np.float64],
+    rate: NDArray[np.float64] | float,
+    reach: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """About ln of what outputs near each target weigh, at one rate for all or one for each."""
-    n = order.n
-    nearest = _nearest(n, rate)
-    reach = np.full(q.size, nearest, dtype=np.int64)
+    """ln of about what the outputs within reach of each target weigh, at one rate for all or each.
+
+    `reach` grows where there is no output.
+    """
     while True:
-        log_spans = order.log_spans(intervals_kernel.probes(q, n, reach))
-        tied = np.isneginf(log_spans)
-        farther = tied & (reach <= n)
+        log_spans = order.log_spans(intervals_kernel.probes(q, order.n, reach))
+        tied = log_spans == -math.inf
+        if not tied.any():
+            break
+        farther = tied & (reach <= order.n)
         if not farther.any():
+            log_spans[tied] = math.log(order.extent / (order.n + 2.0))
             break
         reach[farther] *= 2  # tied: look farther out, but only there
-    log_spans[tied] = math.log(order.extent / (n + 2.0))
-    return log_spans - 2.0 * rate * reach + TYPICAL_SAVING * np.minimum(1.0, rate * nearest)
+    return log_spans - 2.0 * rate * reach
 
 
 def _window_for(order: Order, rate: float, log_excess: float) -> int:
@@ -306,9 +317,16 @@ def first_windows(
     """Guesses at W for laws of single levels: `first_window` for each alone."""
     if order.n < SMALL_PROBLEM:
         return np.full(q.size, order.n)
-    log_excess = order.log_volume(1) - _log_masses(order, q, rates) + GUESS_MARGIN
-    windows = zip(rates.tolist(), log_excess.tolist(), strict=True)
-    return np.array([_window_for(order, rate, excess) for rate, excess in windows])
+    nearest = [_nearest(order.n, rate) for rate in rates.tolist()]
+    log_masses = _log_masses(order, q, rates, np.array(nearest))
+    log_volume = order.log_volume(1) + GUESS_MARGIN
+    laws = zip(rates.tolist(), nearest, log_masses.tolist(), strict=True)
+    return np.array(
+        [
+            _window_for(order, rate, log_volume - log_mass - _saving(rate, reach))
+            for rate, reach, log_mass in laws
+        ]
+    )
 
 
 def prepare(order: Order, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:

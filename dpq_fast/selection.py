@@ -284,18 +284,22 @@ class _Held:
         self._whole: list[bool] = (tied[last] == tied[first]).tolist()
         self._shift: list[int] = (offset - plan.start)[first].tolist()
 
-    def window(self, start: int, stop: int) -> int:
-        """Which window these places are inside of, -1 for none."""
-        window = bisect_right(self._start, start) - 1
-        return window if window >= 0 and stop <= self._stop[window] else -1
+    def holds(self, windows: list[tuple[int, int]]) -> bool:
+        """Whether all of these windows are inside."""
+        for start, stop in windows:
+            window = bisect_right(self._start, start) - 1
+            if window < 0 or stop > self._stop[window]:
+                return False
+        return True
 
     def parts(self, start: int, stop: int) -> range:
         """The parts of the plan that these places are in."""
         first = bisect_right(self._part_start, start) - 1
         return range(first, bisect_right(self._part_start, stop - 1))
 
-    def direct(self, start: int, stop: int, window: int) -> NDArray[np.float64] | None:
-        """The records at these places of a window, where none of its records is left out as tied."""
+    def direct(self, start: int, stop: int) -> NDArray[np.float64] | None:
+        """The records at these places; None if some around them are left out as tied."""
+        window = bisect_right(self._start, start) - 1
         if not self._whole[window]:
             return None
         shift = self._shift[window]
@@ -343,19 +347,17 @@ class SelectedOrder(Order):
         return intervals_kernel.log_spans(at, -math.inf, math.inf, unit)
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray:
-        windows = [(start, stop) for start, stop in windows if start < stop]
-        if not windows:  # no records
+        start, stop = windows[0]
+        if start == stop:  # no records
             return np.empty(0, dtype=np.float64 if self.lattice is None else np.int64)
         held = self._held
-        inside = [-1] if held is None else [held.window(*window) for window in windows]
-        if -1 in inside:
+        if held is None or not held.holds(windows):
             held = self._hold(*np.array(windows).T)
-            inside = range(len(windows))
-        pieces = [
-            self._records(start, stop, held, window)
-            for (start, stop), window in zip(windows, inside, strict=True)
-        ]
-        return self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
+        records = self._records(start, stop, held)
+        if len(windows) > 1:
+            others = [self._records(start, stop, held) for start, stop in windows[1:]]
+            records = np.concatenate([records, *others])
+        return self._encode(records)
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
@@ -382,9 +384,9 @@ class SelectedOrder(Order):
             return values
         return self.lattice.encode(values)
 
-    def _records(self, start: int, stop: int, held: _Held, window: int) -> NDArray:
-        """Records at places of a window; their fine points, with a dither."""
-        records = held.direct(start, stop, window) if self._dither is None else None
+    def _records(self, start: int, stop: int, held: _Held) -> NDArray:
+        """Records at places start, ..., stop - 1; their fine points, with a dither."""
+        records = held.direct(start, stop) if self._dither is None else None
         if records is not None:
             return records
         plan, offset, collected = held.plan, held.offset, held.collected

@@ -2,6 +2,8 @@
 
 from dpq_fast._kernels.buffers cimport (
     doubles,
+    given_doubles,
+    given_integers,
     integers,
     new_doubles,
     new_integers,
@@ -23,24 +25,26 @@ from numpy cimport import_array, ndarray
 import_array()
 
 
-cdef Py_ssize_t _checked_size(const int64_t[::1] first_rank, const int64_t[::1] count, int64_t n,
+cdef Py_ssize_t _checked_size(ndarray first_rank, ndarray count, int64_t n,
                               Py_ssize_t points) except -1:
     """Number of intervals of all segments, which `points` must fit."""
     cdef:
+        const int64_t *first = given_integers(first_rank)
+        const int64_t *ranks = given_integers(count)
         Py_ssize_t s, segments = first_rank.shape[0], size = 0
         bint good = count.shape[0] == segments and segments > 0
 
     for s in range(segments if good else 0):
-        good = good and count[s] >= 1 and 0 <= first_rank[s] <= n + 1 - count[s]
-        size += count[s]
-        points += (first_rank[s] == 0) + (first_rank[s] + count[s] == n + 1)
+        good = good and ranks[s] >= 1 and 0 <= first[s] <= n + 1 - ranks[s]
+        size += ranks[s]
+        points += (first[s] == 0) + (first[s] + ranks[s] == n + 1)
     if not good or points != size + segments:
         raise ValueError("each segment must have at least one interval and one more point")
     return size
 
 
-def compress_lattice(const int64_t[::1] first_rank not None, const int64_t[::1] count not None,
-                     int64_t n, int64_t before, int64_t after, const int64_t[::1] point not None):
+def compress_lattice(ndarray first_rank not None, ndarray count not None, int64_t n,
+                     int64_t before, int64_t after, ndarray point not None):
     """Rank, width and left edge of the positive-width intervals between lattice points."""
     cdef:
         Py_ssize_t size = _checked_size(first_rank, count, n, point.shape[0])
@@ -50,19 +54,22 @@ def compress_lattice(const int64_t[::1] first_rank not None, const int64_t[::1] 
         int64_t *ranks = integers(rank)
         double *widths = doubles(width)
         int64_t *lefts = integers(left)
-        const int64_t *points = &point[0] if point.shape[0] else NULL
+        const int64_t *points = given_integers(point)
+        size_t segments = first_rank.shape[0]
+        const int64_t *firsts = integers(first_rank)
+        const int64_t *counts = integers(count)
         Py_ssize_t kept
 
     with nogil:
-        kept = dpq_intervals_lattice(first_rank.shape[0], &first_rank[0], &count[0], n, before,
-                                     after, points, ranks, widths, lefts)
+        kept = dpq_intervals_lattice(segments, firsts, counts, n, before, after, points, ranks,
+                                     widths, lefts)
     if kept == size:
         return rank, width, left
     return rank[:kept], width[:kept], left[:kept]
 
 
-def compress_continuous(const int64_t[::1] first_rank not None, const int64_t[::1] count not None,
-                        int64_t n, double before, double after, const double[::1] point not None):
+def compress_continuous(ndarray first_rank not None, ndarray count not None, int64_t n,
+                        double before, double after, ndarray point not None):
     """Rank, width and left edge of the positive-width intervals between numbers."""
     cdef:
         Py_ssize_t size = _checked_size(first_rank, count, n, point.shape[0])
@@ -72,21 +79,25 @@ def compress_continuous(const int64_t[::1] first_rank not None, const int64_t[::
         int64_t *ranks = integers(rank)
         double *widths = doubles(width)
         double *lefts = doubles(left)
-        const double *points = &point[0] if point.shape[0] else NULL
+        const double *points = given_doubles(point)
+        size_t segments = first_rank.shape[0]
+        const int64_t *firsts = integers(first_rank)
+        const int64_t *counts = integers(count)
         Py_ssize_t kept
 
     with nogil:
-        kept = dpq_intervals_continuous(first_rank.shape[0], &first_rank[0], &count[0], n, before,
-                                        after, points, ranks, widths, lefts)
+        kept = dpq_intervals_continuous(segments, firsts, counts, n, before, after, points,
+                                        ranks, widths, lefts)
     if kept == size:
         return rank, width, left
     return rank[:kept], width[:kept], left[:kept]
 
 
-def windows(const double[::1] q not None, int64_t n, int64_t window):
+def windows(ndarray q not None, int64_t n, int64_t window):
     """Ranks within `window` of the targets: ``(first, last)`` by level, and by disjoint segment."""
     cdef:
         size_t m = q.shape[0], segments
+        const double *levels = given_doubles(q)
         ndarray first = new_integers(m)
         ndarray last = new_integers(m)
         ndarray segment = new_integers(m)
@@ -97,7 +108,7 @@ def windows(const double[::1] q not None, int64_t n, int64_t window):
         int64_t *counts = integers(count)
 
     with nogil:
-        segments = dpq_intervals_windows(m, &q[0], n, window, firsts, lasts, begins, counts)
+        segments = dpq_intervals_windows(m, levels, n, window, firsts, lasts, begins, counts)
     if segments == m:
         return first, last, segment, count
     return first, last, segment[:segments], count[:segments]
@@ -119,21 +130,23 @@ def windows_of_each(const double[::1] q not None, int64_t n, const int64_t[::1] 
     return segment, count
 
 
-def ranges(const int64_t[::1] first not None, const int64_t[::1] last not None,
-           const int64_t[::1] rank not None):
+def ranges(ndarray first not None, ndarray last not None, ndarray rank not None):
     """Intervals lo[j] <= t < hi[j] that level j may use, or None if a level has none."""
     cdef:
-        size_t m = first.shape[0]
+        size_t m = first.shape[0], size = rank.shape[0]
+        const int64_t *firsts = given_integers(first)
+        const int64_t *lasts = given_integers(last)
+        const int64_t *ranks = given_integers(rank)
         ndarray lo = new_places(m)
         ndarray hi = new_places(m)
         size_t *los = places(lo)
         size_t *his = places(hi)
         int found
 
-    if rank.shape[0] == 0:
+    if size == 0:
         return None
     with nogil:
-        found = dpq_intervals_ranges(m, &first[0], &last[0], rank.shape[0], &rank[0], los, his)
+        found = dpq_intervals_ranges(m, firsts, lasts, size, ranks, los, his)
     return (lo, hi) if found else None
 
 

@@ -4,6 +4,9 @@ import numpy as np
 
 from dpq_fast._kernels.buffers cimport (
     doubles,
+    given_doubles,
+    given_integers,
+    given_places,
     integers,
     new_doubles,
     new_integers,
@@ -68,41 +71,45 @@ cdef class Scan:
         The targets Q_j as floor (int64) and fraction (float64).
     """
 
-    def __init__(self, const int64_t[::1] rank not None, const double[::1] width not None,
-                 bint lattice, const double[::1] q not None, int64_t n,
-                 const size_t[::1] lo not None, const size_t[::1] hi not None, double rate):
+    def __init__(self, ndarray rank not None, ndarray width not None, bint lattice,
+                 ndarray q not None, int64_t n, ndarray lo not None, ndarray hi not None,
+                 double rate):
         cdef:
             size_t m = q.shape[0], j
             ndarray whole = new_integers(m)
             ndarray part = new_doubles(m)
             ndarray starts = new_places(m)
             size_t *start = places(starts)
-            ndarray buffers = np.empty(sizeof(dpq_decay) + m * sizeof(dpq_scan_level), np.uint8)
+            const double *levels = given_doubles(q)
+            const size_t *los = given_places(lo)
+            const size_t *his = given_places(hi)
+            # both consist of numbers of 8 bytes
+            ndarray buffers = new_doubles((sizeof(dpq_decay) + m * sizeof(dpq_scan_level)) // 8)
 
         self.longest = 0
         self.entries = 0
         for j in range(m):
             start[j] = self.entries
-            self.entries += hi[j] - lo[j]
-            self.longest = max(self.longest, hi[j] - lo[j])
+            self.entries += his[j] - los[j]
+            self.longest = max(self.longest, his[j] - los[j])
         self.decay = <dpq_decay *>doubles(buffers)
         self.level = <dpq_scan_level *>(self.decay + 1)
         self.inputs = (width, starts, buffers)
-        self.rank, self.lo, self.hi = rank.base, lo.base, hi.base
+        self.rank, self.lo, self.hi = rank, lo, hi
         self.whole, self.part = whole, part
         self.rate = rate
         self.problem.intervals = rank.shape[0]
-        self.problem.rank = &rank[0]
-        self.problem.width = &width[0]
+        self.problem.rank = given_integers(rank)
+        self.problem.width = given_doubles(width)
         self.problem.lattice = lattice
         self.problem.levels = m
         self.problem.whole = integers(whole)
         self.problem.part = doubles(part)
-        self.problem.lo = &lo[0]
-        self.problem.hi = &hi[0]
+        self.problem.lo = los
+        self.problem.hi = his
         self.problem.start = start
         self.problem.rate = 2.0 * rate
-        dpq_scan_targets(m, &q[0], n, integers(whole), doubles(part))
+        dpq_scan_targets(m, levels, n, integers(whole), doubles(part))
 
     def forward(self):
         """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
