@@ -93,14 +93,9 @@ class Order(ABC):
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
     ) -> Intervals:
         """`intervals` of a part of this order, or of all of it."""
-        # interval i needs x_i and x_{i+1}; x_i is at place i - 1
-        n, skipped = part.n, part.skipped
-        windows = [
-            (max(rank - 1, 0) + skipped, min(rank + ranks, n) + skipped)
-            for rank, ranks in zip(first.tolist(), count.tolist(), strict=True)
-        ]
+        points = self._points(kernel.records(first, count, part.n, part.skipped))
         compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
-        return Intervals(*compress(first, count, n, part.before, part.last, self._points(windows)))
+        return Intervals(*compress(first, count, part.n, part.before, part.last, points))
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray:
         """(Fine) points of the records at places start, ..., stop - 1, window after window."""

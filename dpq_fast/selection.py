@@ -382,7 +382,7 @@ class SelectedOrder(Order):
         """Points of records, or what `_records` has made points of already."""
         if self.lattice is None or self._dither is not None:
             return values
-        return self.lattice.encode(values)
+        return self.lattice.encode_ready(values)
 
     def _records(self, start: int, stop: int, held: _Held) -> NDArray:
         """Records at places start, ..., stop - 1; their fine points, with a dither."""

@@ -23,6 +23,9 @@ def windows(
 def windows_of_each(
     q: NDArray[np.float64], n: int, window: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
+def records(
+    first_rank: NDArray[np.int64], count: NDArray[np.int64], n: int, skipped: int
+) -> list[tuple[int, int]]: ...
 def ranges(
     first: NDArray[np.int64], last: NDArray[np.int64], rank: NDArray[np.int64]
 ) -> tuple[NDArray[np.uintp], NDArray[np.uintp]] | None: ...

@@ -130,6 +130,23 @@ def windows_of_each(const double[::1] q not None, int64_t n, const int64_t[::1] 
     return segment, count
 
 
+def records(ndarray first_rank not None, ndarray count not None, int64_t n, int64_t skipped):
+    """Places (start, stop) of the records that bound the intervals of each segment.
+
+    Places count from 0 in a sample of which `skipped` records come before these n.
+    """
+    cdef:
+        const int64_t *first = given_integers(first_rank)
+        const int64_t *ranks = given_integers(count)
+        Py_ssize_t s
+        list found = []
+
+    for s in range(min(first_rank.shape[0], count.shape[0])):
+        # interval i needs x_i and x_{i+1}; x_i is at place i - 1
+        found.append((max(first[s] - 1, 0) + skipped, min(first[s] + ranks[s], n) + skipped))
+    return found
+
+
 def ranges(ndarray first not None, ndarray last not None, ndarray rank not None):
     """Intervals lo[j] <= t < hi[j] that level j may use, or None if a level has none."""
     cdef:
