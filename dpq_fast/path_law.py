@@ -209,7 +209,8 @@ class PathLaw:
             if self._order.lattice is None
             else path_kernel.points_lattice
         )
-        return points(paths, intervals.left, intervals.width, rng), intervals.rank[paths]
+        places = paths.view(np.intp)  # NumPy would convert each unsigned index
+        return points(paths, intervals.left, intervals.width, rng), intervals.rank[places]
 
     # Probabilities
 
