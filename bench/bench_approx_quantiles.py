@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast.approx_quantiles import drift
 from dpq_fast.levels import splits
 from dpq_fast.path_law import first_windows, prepare
 
@@ -23,12 +24,13 @@ def release(x: NDArray, m: int, **options: object) -> Callable[[], NDArray]:
 def selection(x: NDArray, m: int) -> Callable[[], None]:
     """What the release does before its first draw: count the records, collect the windows."""
     q = levels(m)
-    half = privacy.approx_quantiles_scales(q, EPSILON, None, "swap") / 2.0
+    rates = privacy.approx_quantiles_scales(q, EPSILON, None, "swap")
     middles = q[[step.middle for step in splits(q)]]
 
     def select() -> None:
         order = dpq.Sample.of(x, BOUNDS).order()
-        prepare(order, middles, first_windows(order, middles, half))
+        guess = first_windows(order, middles, rates / 2.0)
+        prepare(order, middles, guess + drift(order.n, rates))
 
     return select
 

@@ -3,54 +3,19 @@
 #include <math.h>
 
 #include "ranks.h"
+#include "vector.h"
 
-size_t
-dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count, int64_t n,
-                      int64_t before, int64_t after, const int64_t *point, int64_t *rank,
-                      double *width, int64_t *left)
-{
-    size_t written = 0;
+#define POINT int64_t
+#define NAME(f) f##_lattice
+#include "intervals_body.h"
+#undef POINT
+#undef NAME
 
-    for (size_t s = 0; s < segments; s++) {
-        int64_t lower = first_rank[s] == 0 ? before : *point++;
-
-        for (int64_t i = first_rank[s]; i < first_rank[s] + count[s]; i++) {
-            int64_t upper = i == n ? after : *point++;
-
-            /* every interval is written, only those of positive width are kept: no branch */
-            rank[written] = i;
-            width[written] = (double)(upper - lower);
-            left[written] = lower;
-            written += upper > lower;
-            lower = upper;
-        }
-    }
-    return written;
-}
-
-size_t
-dpq_intervals_continuous(size_t segments, const int64_t *first_rank, const int64_t *count,
-                         int64_t n, double before, double after, const double *point,
-                         int64_t *rank, double *width, double *left)
-{
-    size_t written = 0;
-
-    for (size_t s = 0; s < segments; s++) {
-        double lower = first_rank[s] == 0 ? before : *point++;
-
-        for (int64_t i = first_rank[s]; i < first_rank[s] + count[s]; i++) {
-            double upper = i == n ? after : *point++;
-
-            /* every interval is written, only those of positive width are kept: no branch */
-            rank[written] = i;
-            width[written] = upper - lower;
-            left[written] = lower;
-            written += upper > lower;
-            lower = upper;
-        }
-    }
-    return written;
-}
+#define POINT double
+#define NAME(f) f##_continuous
+#include "intervals_body.h"
+#undef POINT
+#undef NAME
 
 size_t
 dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int64_t *first,

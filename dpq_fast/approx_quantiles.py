@@ -48,9 +48,9 @@ class ApproxQuantilesLaw:
         self._window = window  # for tests, as in `PathLaw`
         self._locals = np.array([[step.local] for step in self._steps])
         middles = levels.values[[step.middle for step in self._steps]]
-        self._guess = first_windows(order, middles, rates / 2.0).tolist()
-        drift = [math.ceil(min(DRIFT / rate, order.n)) for rate in rates.tolist()]
-        prepare(order, middles, np.add(self._guess, drift))
+        guess = first_windows(order, middles, rates / 2.0)
+        self._guess = guess.tolist()
+        prepare(order, middles, guess + drift(order.n, rates))
 
     def _step(self, k: int, below: Cut, above: Cut) -> PathLaw:
         """The law of the middle level of one part."""
@@ -139,6 +139,11 @@ class ApproxQuantilesLaw:
 
         cuts = recurse(self._steps, *ends(self._order), release)
         return np.array([cut.point for cut in cuts])
+
+
+def drift(n: int, rates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """How many ranks to collect ahead on both sides of the windows around levels of all records."""
+    return np.ceil(np.minimum(DRIFT / rates, n)).astype(np.int64)
 
 
 def approx_quantiles(

@@ -160,8 +160,12 @@ class Lattice:
 
         Record by record, so that neighbors stay neighbors.
         """
+        return self.encode_ready(as_float64(values))
+
+    def encode_ready(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """`encode` of what is contiguous float64 already."""
         return kernel.encode(
-            as_float64(values),
+            values,
             self.low,
             self.high,
             self.per_unit,

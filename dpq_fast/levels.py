@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,7 +104,12 @@ class Split(NamedTuple):
 
 def splits(q: NDArray[np.float64]) -> list[Split]:
     """The steps for m distinct ascending levels, by depth: ceil(log2(m + 1)) depths."""
-    levels = q.tolist()
+    return list(_splits(tuple(q.tolist())))
+
+
+@lru_cache(maxsize=256)  # public; a program asks for few tuples of levels, again and again
+def _splits(levels: tuple[float, ...]) -> tuple[Split, ...]:
+    """`splits` as a tuple."""
     steps, ranges = [], [(0, 0, len(levels))]
     for depth, lower, upper in ranges:  # grows on the way
         if lower == upper:
@@ -114,4 +120,4 @@ def splits(q: NDArray[np.float64]) -> list[Split]:
         local = (levels[middle] - cut_low) / (cut_high - cut_low)
         steps.append(Split(depth, lower, middle, upper, local))
         ranges += [(depth + 1, lower, middle), (depth + 1, middle + 1, upper)]
-    return steps
+    return tuple(steps)

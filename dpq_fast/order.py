@@ -56,7 +56,15 @@ class Order(ABC):
     lattice : Lattice or None
         None for the continuous mechanism.
     bounds : (float, float)
+    before, last : int or float
+        x_0 and x_{n+1}.
+    extent : float
+        The measure of all outputs.
+    skipped : int
+        Records of a whole sample that are below this part of it.
     """
+
+    skipped = 0
 
     def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
         self.n = n
@@ -71,20 +79,27 @@ class Order(ABC):
 
     def log_volume(self, m: int) -> float:
         """ln of the measure of all non-decreasing m-tuples of outputs."""
+        if m == 1:
+            return math.log(self.extent)
         if self.lattice is None:
             return m * math.log(self.extent) - math.lgamma(m + 1)
         return sum(math.log((self.extent + i) / (i + 1.0)) for i in range(m))
 
-    @abstractmethod
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
+        return self.intervals_of(self, first, count)
 
-    def _compressed(
-        self, first: NDArray[np.int64], count: NDArray[np.int64], points: NDArray
+    def intervals_of(
+        self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
     ) -> Intervals:
-        """The intervals between points; see csrc/intervals.h for which points are expected."""
+        """`intervals` of a part of this order, or of all of it."""
+        points = self._points(kernel.records(first, count, part.n, part.skipped))
         compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
-        return Intervals(*compress(first, count, self.n, self.before, self.last, points))
+        return Intervals(*compress(first, count, part.n, part.before, part.last, points))
+
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+        """(Fine) points of the records at places start, ..., stop - 1, window after window."""
+        raise NotImplementedError  # a part asks the order that it is a part of
 
     @abstractmethod
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -138,14 +153,9 @@ class SortedOrder(Order):
             return np.fmin(np.fmax(as_float64(values), low), high)  # a stray NaN becomes low
         return self.lattice.encode(values)
 
-    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
-        # interval i needs x_i and x_{i+1}; x_i is values[i - 1]
-        pieces = [
-            self._values[max(start - 1, 0) : start + ranks]
-            for start, ranks in zip(first.tolist(), count.tolist(), strict=True)
-        ]
-        points = self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
-        return self._compressed(first, count, points)
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+        pieces = [self._values[start:stop] for start, stop in windows]
+        return self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         values = as_float64(self._values.take(places))
@@ -208,7 +218,10 @@ class RunsOrder(Order):
     def _start(self, run: int) -> int:
         return int(self._ends[run - 1]) if run else 0
 
-    def _points(self, start: int, stop: int) -> NDArray[np.int64]:
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
+        return np.concatenate([self._dithered(start, stop) for start, stop in windows])
+
+    def _dithered(self, start: int, stop: int) -> NDArray[np.int64]:
         """Fine points of the records start, ..., stop - 1 in ascending order, counted from 0."""
         runs = slice(
             int(np.searchsorted(self._ends, start, side="right")),
@@ -218,17 +231,17 @@ class RunsOrder(Order):
         below = (self._ends[runs] - self._counts[runs]).tolist()
         return fine_points(zip(values, counts, below, strict=True), start, stop, self._dither)
 
-    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
+    def intervals_of(
+        self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
+    ) -> Intervals:
         if self._dither is not None:
-            pieces = [
-                self._points(max(start - 1, 0), min(start + ranks, self.n))
-                for start, ranks in zip(first.tolist(), count.tolist(), strict=True)
-            ]
-            return self._compressed(first, count, np.concatenate(pieces))
+            return super().intervals_of(part, first, count)
         # Only the border between two runs has width: rank ends[run - 1], from value to value.
-        rank = np.concatenate(([0], self._ends))
+        rank = np.concatenate(([0], self._ends)) - part.skipped
         left = np.concatenate(([self.before], self._values)).astype(self._values.dtype)
         right = np.concatenate((self._values, [self.last])).astype(self._values.dtype)
+        # those that hold the ends of a part belong to it as far as the ends
+        left, right = np.maximum(left, part.before), np.minimum(right, part.last)
         segment = np.searchsorted(first, rank, side="right") - 1
         inside = (segment >= 0) & (rank < first[segment] + count[segment])
         inside &= right > left
@@ -251,7 +264,7 @@ class RunsOrder(Order):
         start = self._start(run)
         if run == self._values.size or self._values[run] != point:
             return start, np.empty(0, dtype=np.int64)
-        return start, self._points(start, int(self._ends[run]))
+        return start, self._dithered(start, int(self._ends[run]))
 
 
 def dithered(

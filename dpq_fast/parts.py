@@ -41,41 +41,29 @@ class Part(Order):
     """
 
     def __init__(self, order: Order, below: Cut, above: Cut) -> None:
-        super().__init__(above.rank - below.rank, order.lattice, order.bounds)
+        self.n = above.rank - below.rank
+        self.lattice = order.lattice
+        self.bounds = order.bounds
         self.before = below.point - (order.lattice is not None)
         self.last = above.point
         self.extent = float(self.last - self.before)
+        self.skipped = below.rank
         self._order = order
-        self._skipped = below.rank
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
-        rank, width, left = self._order.intervals(first + self._skipped, count)
-        rank -= self._skipped
-        # the intervals that hold the cuts belong to the part as far as the cuts
-        lowest = rank.size > 0 and rank[0] == 0
-        highest = rank.size > 0 and rank[-1] == self.n
-        if not lowest and not highest:
-            return Intervals(rank, width, left)
-        if lowest:
-            right = left[1] if left.size > 1 else left[0] + width[0]
-            left[0] = self.before
-            width[0] = right - self.before
-        if highest:
-            width[-1] = self.last - left[-1]
-        positive = width > 0.0  # without a lattice, a cut may be rounded to a record
-        return Intervals(rank[positive], width[positive], left[positive])
+        return self._order.intervals_of(self, first, count)
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self._order.log_spans(places + self._skipped)
+        return self._order.log_spans(places + self.skipped)
 
     def rank_of(self, output: float) -> int:
         if self.lattice is None and output == self.before:
             output = math.nextafter(output, math.inf)
-        return self._order.rank_of(output) - self._skipped
+        return self._order.rank_of(output) - self.skipped
 
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
         below, points = self._order.cell(point)
-        return below - self._skipped, points
+        return below - self.skipped, points
 
 
 def recurse(

@@ -82,12 +82,10 @@ class PathLaw:
             self._run(window)
         else:
             window = first_window(order, q, rate) if guess is None else guess
-            while True:
+            self._run(window)
+            while self._log_escape > -CERTIFICATE:
+                window = self._wider(window)
                 self._run(window)
-                needed = self._needed_window() if self._scan else 2 * window + 1
-                if needed <= window:
-                    break
-                window = needed
         certified = self._log_escape <= -CERTIFICATE
         self.log_normalizer = (
             self._log_inside if certified else _log_add(self._log_inside, self._log_outside())
@@ -95,10 +93,12 @@ class PathLaw:
 
     # Windows
 
-    def _needed_window(self) -> int:
-        if self._covered:
-            return 0
-        return _window_for(self._order, self._rate, self._log_volume - self._log_inside)
+    def _wider(self, window: int) -> int:
+        """A window that will do, or a larger one that holds an interval."""
+        if self._scan is None:
+            return 2 * window + 1
+        needed = _window_for(self._order, self._rate, self._log_volume - self._log_inside)
+        return max(needed, window + 1)
 
     def _run(self, window: int) -> None:
         """Forward pass inside windows |r - Q_j| <= window; no rows if one holds no interval."""
@@ -108,8 +108,7 @@ class PathLaw:
         self._scan = self._scan_of(self._intervals, first, last)
         self._log_inside = -math.inf if self._scan is None else self._scan.log_total
         # B(W), or nothing where the windows hold everything
-        self._covered = bool(first[-1] == 0 and last[0] == self._order.n)
-        if self._covered:
+        if first[-1] == 0 and last[0] == self._order.n:
             self._log_bound = self._log_escape = -math.inf
         else:
             self._log_bound = self._log_volume - 2.0 * self._rate * window
@@ -210,7 +209,8 @@ class PathLaw:
             if self._order.lattice is None
             else path_kernel.points_lattice
         )
-        return points(paths, intervals.left, intervals.width, rng), intervals.rank[paths]
+        places = paths.view(np.intp)  # NumPy would convert each unsigned index
+        return points(paths, intervals.left, intervals.width, rng), intervals.rank[places]
 
     # Probabilities
 
@@ -266,22 +266,45 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
     n, m = order.n, q.size
     if (n + 1) * m <= SMALL_PROBLEM:  # empty samples among them
         return n
-    nearest = max(1, math.ceil(min(1.0 / rate, n + 1.0)))
-    reach = np.full(m, nearest)
-    while True:
-        log_spans = order.log_spans(intervals_kernel.probes(q, n, reach))
-        log_mass = float(log_spans.sum())
-        if log_mass > -math.inf or reach.max() > n:
-            break
-        reach[np.isneginf(log_spans)] *= 2  # tied: look farther out, but only there
-    if log_mass == -math.inf:
-        log_spans[np.isneginf(log_spans)] = math.log(order.extent / (n + 2.0))
-        log_mass = float(log_spans.sum())
-    log_mass -= 2.0 * rate * float(reach.sum())
-    log_mass += TYPICAL_SAVING * m * min(1.0, rate * nearest) - GUESS_MARGIN
+    nearest = _nearest(n, rate)
+    log_mass = float(_log_masses(order, q, rate, np.full(m, nearest)).sum())
+    log_mass += m * _saving(rate, nearest) - GUESS_MARGIN
     if n < 2 * nearest * m:
         log_mass -= math.lgamma(m + 1)  # reaches overlap: outputs have to be in order, too
     return _window_for(order, rate, order.log_volume(m) - log_mass)
+
+
+def _nearest(n: int, rate: float) -> int:
+    """The reach to begin with."""
+    return max(1, math.ceil(min(1.0 / rate, n + 1.0)))
+
+
+def _saving(rate: float, nearest: int) -> float:
+    """By how much less than 2 reach most paths deviate at one level, in nats."""
+    return TYPICAL_SAVING * min(1.0, rate * nearest)
+
+
+def _log_masses(
+    order: Order,
+    q: NDArray[np.float64],
+    rate: NDArray[np.float64] | float,
+    reach: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """ln of about what the outputs within reach of each target weigh, at one rate for all or each.
+
+    `reach` grows where there is no output.
+    """
+    while True:
+        log_spans = order.log_spans(intervals_kernel.probes(q, order.n, reach))
+        tied = log_spans == -math.inf
+        if not tied.any():
+            break
+        farther = tied & (reach <= order.n)
+        if not farther.any():
+            log_spans[tied] = math.log(order.extent / (order.n + 2.0))
+            break
+        reach[farther] *= 2  # tied: look farther out, but only there
+    return log_spans - 2.0 * rate * reach
 
 
 def _window_for(order: Order, rate: float, log_excess: float) -> int:
@@ -292,28 +315,25 @@ def _window_for(order: Order, rate: float, log_excess: float) -> int:
 def first_windows(
     order: Order, q: NDArray[np.float64], rates: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Guesses at W for laws of single levels."""
+    """Guesses at W for laws of single levels: `first_window` for each alone."""
+    if order.n < SMALL_PROBLEM:
+        return np.full(q.size, order.n)
+    nearest = [_nearest(order.n, rate) for rate in rates.tolist()]
+    log_masses = _log_masses(order, q, rates, np.array(nearest))
+    log_volume = order.log_volume(1) + GUESS_MARGIN
+    laws = zip(rates.tolist(), nearest, log_masses.tolist(), strict=True)
     return np.array(
-        [first_window(order, q[j : j + 1], rate) for j, rate in enumerate(rates.tolist())]
+        [
+            _window_for(order, rate, log_volume - log_mass - _saving(rate, reach))
+            for rate, reach, log_mass in laws
+        ]
     )
-
-
-def ranks_around(
-    n: int, q: NDArray[np.float64], window: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First rank, and number of ranks, that laws of single levels ask for."""
-    segments = [
-        intervals_kernel.windows(q[j : j + 1], n, width)[2:]
-        for j, width in enumerate(window.tolist())
-    ]
-    first, count = np.array(segments)[:, :, 0].T
-    return first, count
 
 
 def prepare(order: Order, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
     """Collect windows of laws of single levels ahead, all in one pass, where it takes a pass."""
     if isinstance(order, SelectedOrder):
-        order.prepare(*ranks_around(order.n, q, window))
+        order.prepare(*intervals_kernel.windows_of_each(q, order.n, window))
 
 
 def _log_add(a: float, b: float) -> float:

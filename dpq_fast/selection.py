@@ -16,7 +16,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.chunks import Chunks
 from dpq_fast.lattice import Lattice
-from dpq_fast.order import Dither, Intervals, Order, fine_points
+from dpq_fast.order import Dither, Order, fine_points
 
 # Buckets of the first pass: their counts stay in a core's first cache.
 BUCKETS = 2**12
@@ -272,27 +272,37 @@ class _Held:
         self._start, self._stop = start.tolist(), stop.tolist()
         self._part_start: list[int] = plan.start.tolist()
         self.plan = plan
-        self.any_tied = bool(plan.tied.any())
         self.collected = collected
         # where each part of the plan begins among the collected
         size = np.where(plan.tied, 0, plan.count)
-        self.offset: list[int] = (np.cumsum(size) - size).tolist()
+        offset = np.cumsum(size) - size
+        self.offset: list[int] = offset.tolist()
+        # from a window's places to those of its records among the collected, if none is tied
+        first = np.searchsorted(plan.start, start, side="right") - 1
+        last = np.searchsorted(plan.start, stop, side="left")
+        tied = np.concatenate(([0], np.cumsum(plan.tied)))
+        self._whole: list[bool] = (tied[last] == tied[first]).tolist()
+        self._shift: list[int] = (offset - plan.start)[first].tolist()
 
-    def holds(self, start: int, stop: int) -> bool:
-        """Whether this window is inside."""
-        window = bisect_right(self._start, start) - 1
-        return window >= 0 and stop <= self._stop[window]
+    def holds(self, windows: list[tuple[int, int]]) -> bool:
+        """Whether all of these windows are inside."""
+        for start, stop in windows:
+            window = bisect_right(self._start, start) - 1
+            if window < 0 or stop > self._stop[window]:
+                return False
+        return True
 
     def parts(self, start: int, stop: int) -> range:
         """The parts of the plan that these places are in."""
         first = bisect_right(self._part_start, start) - 1
         return range(first, bisect_right(self._part_start, stop - 1))
 
-    def direct(self, start: int, stop: int, parts: range) -> NDArray[np.float64] | None:
-        """The records at these places, where none of them is left out as tied."""
-        if self.any_tied and self.plan.tied[parts.start : parts.stop].any():
+    def direct(self, start: int, stop: int) -> NDArray[np.float64] | None:
+        """The records at these places; None if some around them are left out as tied."""
+        window = bisect_right(self._start, start) - 1
+        if not self._whole[window]:
             return None
-        shift = self.offset[parts.start] - self._part_start[parts.start]
+        shift = self._shift[window]
         return self.collected[start + shift : stop + shift]
 
 
@@ -336,22 +346,18 @@ class SelectedOrder(Order):
             unit = 2.0**-self._dither.bits if self._dither else self.lattice.step
         return intervals_kernel.log_spans(at, -math.inf, math.inf, unit)
 
-    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
-        # interval i needs x_i and x_{i+1}; x_i is at place i - 1
-        windows = [
-            (max(rank - 1, 0), min(rank + ranks, self.n))
-            for rank, ranks in zip(first.tolist(), count.tolist(), strict=True)
-        ]
-        windows = [(start, stop) for start, stop in windows if start < stop]
-        if not windows:  # no records
-            kind = np.float64 if self.lattice is None else np.int64
-            return self._compressed(first, count, np.empty(0, dtype=kind))
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+        start, stop = windows[0]
+        if start == stop:  # no records
+            return np.empty(0, dtype=np.float64 if self.lattice is None else np.int64)
         held = self._held
-        if held is None or not all(held.holds(*window) for window in windows):
+        if held is None or not held.holds(windows):
             held = self._hold(*np.array(windows).T)
-        pieces = [self._points(start, stop, held) for start, stop in windows]
-        records = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        return self._compressed(first, count, self._encode(records))
+        records = self._records(start, stop, held)
+        if len(windows) > 1:
+            others = [self._records(start, stop, held) for start, stop in windows[1:]]
+            records = np.concatenate([records, *others])
+        return self._encode(records)
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
@@ -373,21 +379,20 @@ class SelectedOrder(Order):
         return _Held(start, stop, plan, self._buckets.collect(plan))
 
     def _encode(self, values: NDArray) -> NDArray:
-        """Points of records, or what `_points` has made points of already."""
+        """Points of records, or what `_records` has made points of already."""
         if self.lattice is None or self._dither is not None:
             return values
-        return self.lattice.encode(values)
+        return self.lattice.encode_ready(values)
 
-    def _points(self, start: int, stop: int, held: _Held) -> NDArray:
+    def _records(self, start: int, stop: int, held: _Held) -> NDArray:
         """Records at places start, ..., stop - 1; their fine points, with a dither."""
-        parts = held.parts(start, stop)
-        records = held.direct(start, stop, parts) if self._dither is None else None
+        records = held.direct(start, stop) if self._dither is None else None
         if records is not None:
             return records
         plan, offset, collected = held.plan, held.offset, held.collected
         pieces: list[NDArray] = []
         runs: list[tuple[int, int, int]] = []
-        for i in parts:
+        for i in held.parts(start, stop):
             below, size, at = int(plan.start[i]), int(plan.count[i]), offset[i]
             a, b = max(start - below, 0), min(stop - below, size)
             if plan.tied[i]:

@@ -1,8 +1,6 @@
 """Lattice encoding of csrc/lattice.h."""
 
-import numpy as np
-
-from dpq_fast._kernels.buffers cimport integers
+from dpq_fast._kernels.buffers cimport given_doubles, integers, new_integers
 from dpq_fast._kernels.csrc cimport (
     dpq_lattice_count,
     dpq_lattice_count_integers,
@@ -11,20 +9,22 @@ from dpq_fast._kernels.csrc cimport (
     int64_t,
     size_t,
 )
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
+
+import_array()
 
 
-def encode(const double[::1] value not None, double low, double high, double per_unit,
+def encode(ndarray value not None, double low, double high, double per_unit,
            double step, int64_t first, int64_t points):
     """Number of the lattice point nearest to each value, int64 of the same length."""
     cdef:
         size_t n = value.shape[0]
-        ndarray point = np.empty(n, dtype=np.int64)
+        const double *values = given_doubles(value)
+        ndarray point = new_integers(n)
         int64_t *out = integers(point)
 
-    if n > 0:
-        with nogil:
-            dpq_lattice_encode(n, &value[0], low, high, per_unit, step, first, points, out)
+    with nogil:
+        dpq_lattice_encode(n, values, low, high, per_unit, step, first, points, out)
     return point
 
 

@@ -1,9 +1,16 @@
 """The backward pass of csrc/path.h."""
 
-import numpy as np
-
 from dpq_fast._kernels.bitgen cimport bitgen_of
-from dpq_fast._kernels.buffers cimport doubles, integers, places
+from dpq_fast._kernels.buffers cimport (
+    check_given,
+    doubles,
+    given_doubles,
+    given_integers,
+    integers,
+    new_doubles,
+    new_table,
+    places,
+)
 from dpq_fast._kernels.csrc cimport (
     DPQ_PATH_BLOCK,
     dpq_path_draw,
@@ -15,17 +22,19 @@ from dpq_fast._kernels.csrc cimport (
 )
 from dpq_fast._kernels.scan cimport Scan
 from dpq_fast._kernels.status cimport check
-from numpy cimport ndarray
+from numpy cimport NPY_FLOAT64, NPY_INT64, NPY_UINTP, import_array, ndarray
 from numpy.random cimport bitgen_t
+
+import_array()
 
 
 def draw(Scan scan not None, double log_escape, size_t size, rng not None):
     """`size` paths, uintp of shape (size, m), and how many escaped: those hold T everywhere."""
     cdef:
-        ndarray paths = np.empty((size, scan.problem.levels), dtype=np.uintp)
+        ndarray paths = new_table(size, scan.problem.levels, NPY_UINTP)
         size_t *path = places(paths)
         size_t room = scan.longest + scan.longest // DPQ_PATH_BLOCK + scan.problem.levels + 2
-        ndarray workspace = np.empty(room)
+        ndarray workspace = new_doubles(room)
         double *work = doubles(workspace)
         size_t escaped
         object bit_generator = rng.bit_generator
@@ -39,33 +48,39 @@ def draw(Scan scan not None, double log_escape, size_t size, rng not None):
     return paths, escaped
 
 
-def points_lattice(const size_t[:, ::1] path not None, const int64_t[::1] left not None,
-                   const double[::1] width not None, rng not None):
+def points_lattice(ndarray path not None, ndarray left not None, ndarray width not None,
+                   rng not None):
     """Lattice points inside the paths' intervals, int64 of the paths' shape."""
     cdef:
         size_t size = path.shape[0], m = path.shape[1]
-        ndarray points = np.empty((size, m), dtype=np.int64)
+        const int64_t *lefts = given_integers(left)
+        const double *widths = given_doubles(width)
+        const size_t *paths = places(path)
+        ndarray points = new_table(size, m, NPY_INT64)
         int64_t *point = integers(points)
         object bit_generator = rng.bit_generator
         bitgen_t *bits = bitgen_of(bit_generator)
 
-    if size > 0:
-        with bit_generator.lock, nogil:
-            dpq_path_points_lattice(m, size, &path[0, 0], &left[0], &width[0], bits, point)
+    check_given(path, 2, NPY_UINTP)
+    with bit_generator.lock, nogil:
+        dpq_path_points_lattice(m, size, paths, lefts, widths, bits, point)
     return points
 
 
-def points_continuous(const size_t[:, ::1] path not None, const double[::1] left not None,
-                      const double[::1] width not None, rng not None):
+def points_continuous(ndarray path not None, ndarray left not None, ndarray width not None,
+                      rng not None):
     """Numbers inside the paths' intervals, float64 of the paths' shape."""
     cdef:
         size_t size = path.shape[0], m = path.shape[1]
-        ndarray points = np.empty((size, m))
+        const double *lefts = given_doubles(left)
+        const double *widths = given_doubles(width)
+        const size_t *paths = places(path)
+        ndarray points = new_table(size, m, NPY_FLOAT64)
         double *point = doubles(points)
         object bit_generator = rng.bit_generator
         bitgen_t *bits = bitgen_of(bit_generator)
 
-    if size > 0:
-        with bit_generator.lock, nogil:
-            dpq_path_points_continuous(m, size, &path[0, 0], &left[0], &width[0], bits, point)
+    check_given(path, 2, NPY_UINTP)
+    with bit_generator.lock, nogil:
+        dpq_path_points_continuous(m, size, paths, lefts, widths, bits, point)
     return points

@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from dpq_fast._kernels.buffers cimport doubles, integers, places
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    given_doubles,
+    given_integers,
+    given_places,
+    integers,
+    new_doubles,
+    new_integers,
+    new_places,
+    places,
+)
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
     DPQ_OK,
@@ -21,7 +31,9 @@ from dpq_fast._kernels.csrc cimport (
     size_t,
 )
 from dpq_fast._kernels.status cimport check
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
+
+import_array()
 
 # One entry of a wide row, as dpq_wide in csrc/scan.h.
 WIDE = np.dtype([("mantissa", np.float64), ("exponent", np.int64)])
@@ -59,49 +71,53 @@ cdef class Scan:
         The targets Q_j as floor (int64) and fraction (float64).
     """
 
-    def __init__(self, const int64_t[::1] rank not None, const double[::1] width not None,
-                 bint lattice, const double[::1] q not None, int64_t n,
-                 const size_t[::1] lo not None, const size_t[::1] hi not None, double rate):
+    def __init__(self, ndarray rank not None, ndarray width not None, bint lattice,
+                 ndarray q not None, int64_t n, ndarray lo not None, ndarray hi not None,
+                 double rate):
         cdef:
             size_t m = q.shape[0], j
-            ndarray whole = np.empty(m, dtype=np.int64)
-            ndarray part = np.empty(m)
-            ndarray starts = np.empty(m, dtype=np.uintp)
+            ndarray whole = new_integers(m)
+            ndarray part = new_doubles(m)
+            ndarray starts = new_places(m)
             size_t *start = places(starts)
-            ndarray buffers = np.empty(sizeof(dpq_decay) + m * sizeof(dpq_scan_level), np.uint8)
+            const double *levels = given_doubles(q)
+            const size_t *los = given_places(lo)
+            const size_t *his = given_places(hi)
+            # both consist of numbers of 8 bytes
+            ndarray buffers = new_doubles((sizeof(dpq_decay) + m * sizeof(dpq_scan_level)) // 8)
 
         self.longest = 0
         self.entries = 0
         for j in range(m):
             start[j] = self.entries
-            self.entries += hi[j] - lo[j]
-            self.longest = max(self.longest, hi[j] - lo[j])
+            self.entries += his[j] - los[j]
+            self.longest = max(self.longest, his[j] - los[j])
         self.decay = <dpq_decay *>doubles(buffers)
         self.level = <dpq_scan_level *>(self.decay + 1)
         self.inputs = (width, starts, buffers)
-        self.rank, self.lo, self.hi = rank.base, lo.base, hi.base
+        self.rank, self.lo, self.hi = rank, lo, hi
         self.whole, self.part = whole, part
         self.rate = rate
         self.problem.intervals = rank.shape[0]
-        self.problem.rank = &rank[0]
-        self.problem.width = &width[0]
+        self.problem.rank = given_integers(rank)
+        self.problem.width = given_doubles(width)
         self.problem.lattice = lattice
         self.problem.levels = m
         self.problem.whole = integers(whole)
         self.problem.part = doubles(part)
-        self.problem.lo = &lo[0]
-        self.problem.hi = &hi[0]
+        self.problem.lo = los
+        self.problem.hi = his
         self.problem.start = start
         self.problem.rate = 2.0 * rate
-        dpq_scan_targets(m, &q[0], n, integers(whole), doubles(part))
+        dpq_scan_targets(m, levels, n, integers(whole), doubles(part))
 
     def forward(self):
         """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
         cdef:
-            ndarray A = np.empty(self.entries)
-            ndarray H = np.empty(self.entries)
-            ndarray work = np.empty(self.longest)
-            ndarray exponent = np.empty(self.problem.levels, dtype=np.int64)
+            ndarray A = new_doubles(self.entries)
+            ndarray H = new_doubles(self.entries)
+            ndarray work = new_doubles(self.longest)
+            ndarray exponent = new_integers(self.problem.levels)
             double *a = doubles(A)
             double *h = doubles(H)
             double *w = doubles(work)
@@ -141,13 +157,13 @@ cdef class Scan:
         ``product(j, scan)`` returns the sums of level j >= 1, float64 of length hi[j] - lo[j].
         """
         cdef:
-            ndarray A = np.empty(self.entries)
-            ndarray H = np.empty(self.entries)
-            ndarray exponent = np.empty(self.problem.levels, dtype=np.int64)
+            ndarray A = new_doubles(self.entries)
+            ndarray H = new_doubles(self.entries)
+            ndarray exponent = new_integers(self.problem.levels)
             double *a = doubles(A)
             double *h = doubles(H)
             int64_t *e = integers(exponent)
-            ndarray work = np.empty(self.longest)
+            ndarray work = new_doubles(self.longest)
             double *w = doubles(work)
             size_t j, at, n
             dpq_status status = DPQ_OK
@@ -176,8 +192,8 @@ cdef class Scan:
         """The sums of level j >= 1 from row j - 1, by the scan."""
         cdef:
             const double[::1] H = self.H
-            ndarray sums = np.empty(self.problem.hi[j] - self.problem.lo[j])
-            ndarray work = np.empty(self.longest)
+            ndarray sums = new_doubles(self.problem.hi[j] - self.problem.lo[j])
+            ndarray work = new_doubles(self.longest)
             double *out = doubles(sums)
             double *w = doubles(work)
 
