@@ -258,7 +258,8 @@ def uqe_vs_emq(report: Report, out: Path) -> None:
                 ]
             table.add_row(population.title, digits(base.mean()), *cells)
             each.set(title=population.title, xlabel="level", ylabel="error / error of UQE")
-            each.set_yscale("log")
+            each.set_yscale("log", base=2)
+            each.yaxis.set_major_formatter("{x:g}")
         axes.flat[0].legend()
     report.print(table)
 
