@@ -26,7 +26,8 @@ class RealColumn(NamedTuple):
         return DATA / self.file
 
     def load(self) -> NDArray:
-        header = self.path.open().readline().strip().split(",")
+        with self.path.open() as lines:
+            header = lines.readline().strip().split(",")
         column = header.index(self.name)
         return np.loadtxt(self.path, delimiter=",", skiprows=1, usecols=column, dtype=self.dtype)
 
