@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from bench_accuracy import N, Release, mean_rank_error, real_sample
+from bench_accuracy import N, Release, mean_error, real_sample
 from bench_ind_exp import DELTA
 from columns import BOUNDS, REAL, gaussian, levels
 from measure import alternately
@@ -97,7 +97,7 @@ def auto_rule(report: Report, out: Path) -> None:
                 errors = {}
                 for label, law in laws(BUDGETS[budget]).items():
                     release = _release(law, data, relation)
-                    found = [mean_rank_error(data.draw, release, m, samples) for m in counts]
+                    found = [mean_error(data.draw, release, m, samples) for m in counts]
                     table.add_row(name, label, *(digits(mean) for mean, _ in found))
                     errors[label] = np.array(found)
                     each.errorbar(counts, *errors[label].T, fmt="o-", markersize=3, label=label)

@@ -329,7 +329,8 @@ def _released(
     Complaints about public arguments become usage errors.
     """
     try:
-        method = choose_method(method, dpq.levels.Levels(q).m, neighbors, bounded=True)
+        m = dpq.levels.Levels(q).m
+        method = choose_method(method, m, neighbors, True, epsilon, len(x))
         accountant = dpq.privacy.Accountant(epsilon, delta, neighbors)
         values = dpq.quantile(
             x,

@@ -25,12 +25,26 @@ METHODS = (
     "agg_tree",
     "csmooth",
 )
-# From this many levels on, recursive splits are more accurate than one joint draw where a record
-# more or less is what is protected: see the table of `quantile`.
-MANY_LEVELS = 12
+# From how many levels on recursive splits miss fewer ranks than one joint draw, by relation and
+# kind of budget: see the notes of `quantile`.
+MANY_LEVELS = {
+    ("swap", "epsilon"): 25,
+    ("add-remove", "epsilon"): 12,
+    ("swap", "rho"): 5,
+    ("add-remove", "rho"): 3,
+}
+# Under swap, and with an epsilon, only if so few records times epsilon lie between two levels.
+FEW_RECORDS = 20.0
 
 
-def choose_method(method: str, m: int, neighbors: str, bounded: bool) -> str:
+def choose_method(
+    method: str,
+    m: int,
+    neighbors: str,
+    bounded: bool,
+    epsilon: float | None = None,
+    rows: int | None = None,
+) -> str:
     """The mechanism behind a `method` of `quantile`, by public facts only.
 
     Parameters
@@ -43,6 +57,10 @@ def choose_method(method: str, m: int, neighbors: str, bounded: bool) -> str:
         The neighboring relation.
     bounded : bool
         Whether bounds are given.
+    epsilon : float, optional
+        None for a budget in rho.
+    rows : int, optional
+        Number of records, missing ones included; used under "swap" alone, where it is public.
 
     Returns
     -------
@@ -53,9 +71,11 @@ def choose_method(method: str, m: int, neighbors: str, bounded: bool) -> str:
         return method
     if not bounded:
         return "unbounded_quantile"
-    if _checks.check_neighbors(neighbors) == "add-remove" and m >= MANY_LEVELS:
-        return "approx_quantiles"
-    return "joint_exp"
+    budget = "rho" if epsilon is None else "epsilon"
+    many = m >= MANY_LEVELS[_checks.check_neighbors(neighbors), budget]
+    if many and (neighbors, budget) == ("swap", "epsilon"):
+        many = rows is not None and rows * epsilon < FEW_RECORDS * (m + 1)
+    return "approx_quantiles" if many else "joint_exp"
 
 
 def quantile(
@@ -138,20 +158,27 @@ def quantile(
 
     Notes
     -----
-    **Choice of "auto"**, by the arguments alone, never by the data:
+    **Choice of "auto"**, by public facts alone, never by the data:
 
-    ============  ============  =========  ====================
-    bounds        neighbors     levels     method
-    ============  ============  =========  ====================
-    none          any           any        "unbounded_quantile"
-    given         "swap"        any        "joint_exp"
-    given         "add-remove"  up to 11   "joint_exp"
-    given         "add-remove"  12 or more "approx_quantiles"
-    ============  ============  =========  ====================
+    ======  ==========  =======  ====================================  ====================
+    bounds  neighbors   budget   levels                                method
+    ======  ==========  =======  ====================================  ====================
+    none    any         any      any                                   "unbounded_quantile"
+    given   swap        epsilon  m < 25, or n epsilon >= 20 (m + 1)    "joint_exp"
+    given   swap        epsilon  others                                "approx_quantiles"
+    given   swap        rho      m < 5                                 "joint_exp"
+    given   swap        rho      m >= 5                                "approx_quantiles"
+    given   add-remove  epsilon  m < 12                                "joint_exp"
+    given   add-remove  epsilon  m >= 12                               "approx_quantiles"
+    given   add-remove  rho      m < 3                                 "joint_exp"
+    given   add-remove  rho      m >= 3                                "approx_quantiles"
+    ======  ==========  =======  ====================================  ====================
 
-    Under "swap" one joint draw misses fewer ranks than all others for any number of levels. Under
-    "add-remove" a record is in one part of each depth of the recursion, which costs half of what
-    it does under "swap", while the joint draw's sensitivity is nearly the same for many levels.
+    n is the number of rows, missing ones included, which "swap" takes as public; a `Sample`, or a
+    column with `counts`, is taken as large. One joint draw misses fewer ranks as long as there are
+    enough records between two levels for its budget. Recursive splits gain where budgets add up by
+    depth (rho), and where a record is in one part of each depth ("add-remove"), which costs half of
+    what a replacement does, while the joint draw's sensitivity is nearly the same under both.
     ``bench/figures.py --only auto_rule`` has the errors.
 
     Examples
@@ -162,10 +189,13 @@ def quantile(
     >>> out.shape
     (3,)
     """
-    bounded = bounds is not None or isinstance(x, Sample)
-    chosen = choose_method(method, Levels(q).m, neighbors, bounded)
     delta = _checks.check_delta(delta)
     privacy.resolve_epsilon(epsilon, rho)  # exactly one of them
+    bounded = bounds is not None or isinstance(x, Sample)
+    m = Levels(q).m
+    sized = method == "auto" and m >= MANY_LEVELS["swap", "epsilon"] and counts is None
+    rows = len(x) if sized and hasattr(x, "__len__") else None
+    chosen = choose_method(method, m, neighbors, bounded, epsilon, rows)
     options = dict(
         neighbors=neighbors,
         counts=counts,

@@ -114,11 +114,17 @@ def test_choose_method_knows_the_mechanisms():
 
 def test_auto_chooses_by_public_facts():
     """The table of `quantile`."""
-    assert choose_method("auto", 1, "swap", False) == "unbounded_quantile"
+    assert choose_method("auto", 1, "swap", False, 1.0, 10) == "unbounded_quantile"
     assert choose_method("auto", 100, "add-remove", False) == "unbounded_quantile"
-    assert choose_method("auto", 100, "swap", True) == "joint_exp"
-    assert choose_method("auto", MANY_LEVELS - 1, "add-remove", True) == "joint_exp"
-    assert choose_method("auto", MANY_LEVELS, "add-remove", True) == "approx_quantiles"
+    for (neighbors, kind), many in MANY_LEVELS.items():
+        epsilon = 1.0 if kind == "epsilon" else None
+        few_rows = choose_method("auto", many, neighbors, True, epsilon, 20 * (many + 1) - 1)
+        assert few_rows == "approx_quantiles"
+        assert choose_method("auto", many - 1, neighbors, True, epsilon, 1) == "joint_exp"
+    for rows in (20 * 101, None):
+        assert choose_method("auto", 100, "swap", True, 1.0, rows) == "joint_exp"
+    assert choose_method("auto", 100, "swap", True, 0.1, 20 * 101) == "approx_quantiles"
+    assert choose_method("auto", 100, "add-remove", True, 1.0, 10**9) == "approx_quantiles"
 
 
 def test_auto_is_the_mechanism_it_chooses():
@@ -132,6 +138,16 @@ def test_auto_is_the_mechanism_it_chooses():
         dpq.quantile(X, many, lower=-10.0, **arguments),
         dpq.unbounded_quantile(X, many, lower=-10.0, **arguments),
     )
+    few = np.arange(1, 40) / 40
+    arguments = {"epsilon": 1.0, "bounds": BOUNDS, "rng": 3}
+    np.testing.assert_array_equal(  # 400 records are fewer than 20 for each of 40 gaps
+        dpq.quantile(X, few, **arguments), dpq.approx_quantiles(X, few, **arguments)
+    )
+    arguments["counts"] = np.ones(400, dtype=int)
+    np.testing.assert_array_equal(
+        dpq.quantile(X, few, **arguments), dpq.joint_exp(X, few, **arguments)
+    )
+    arguments = {"epsilon": 5.0, "rng": 3}
     sample = dpq.Sample.of(X, BOUNDS)
     assert dpq.quantile(sample, 0.5, **arguments) == dpq.joint_exp(sample, 0.5, **arguments)
 
