@@ -231,7 +231,7 @@ class CDF:
         float
         """
         _, left, right = self._differences(other)
-        return float(np.abs(np.concatenate((left, right))).max())
+        return float(np.abs(np.concatenate((left, right))).max(initial=0.0))
 
     def wasserstein(self, other: Any) -> float:
         """1-Wasserstein distance: the integral of the absolute difference.
@@ -587,7 +587,8 @@ def cdf(
     **Quantiles** (the note's baselines). "gaussian": normal noise on evenly spaced quantiles,
     scaled to their global sensitivity, the width of the bounds for each: (`epsilon`, `delta`) by
     the analytic Gaussian mechanism. "smooth_gaussian": scaled to the smooth sensitivity, with
-    `epsilon` / m and `delta` / m for each of m levels. With `bins`, "gaussian" adds normal noise to the counts of bins instead, rounded to integers.
+    `epsilon` / m and `delta` / m for each of m levels. With `bins`, "gaussian" adds normal noise
+    to the counts of bins instead, rounded to integers.
 
     **Privacy.** `privacy.guarantee` states it for each method; the proofs are in
     `privacy.agg_tree_sensitivity`, `privacy.cdf_adaptive_scale`, `privacy.cdf_gaussian_squared`

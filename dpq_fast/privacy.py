@@ -1308,13 +1308,16 @@ CDF_OPTIONS: dict[str, dict[str, Any]] = {
 
 def cdf_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
     """All options of a method of `cdf`: those that are given, else the defaults."""
-    options = CDF_OPTIONS[check_choice("method", method, tuple(CDF_OPTIONS))]
+    defaults = CDF_OPTIONS[check_choice("method", method, tuple(CDF_OPTIONS))]
     for name in given:
-        if name not in options:
+        if name not in defaults:
             raise TypeError(
-                f"method {method!r} must have no options but {', '.join(options)}, got {name!r}"
+                f"method {method!r} must have no options but {', '.join(defaults)}, got {name!r}"
             )
-    return options | given
+    options = defaults | given
+    if "aggregate" in options:
+        check_flag("aggregate", options["aggregate"])
+    return options
 
 
 def cdf_height(bins: int) -> int:
@@ -1338,7 +1341,10 @@ def cdf_touched(method: str, options: dict[str, Any]) -> int:
     if method == "histogram":
         check_count("bins", options["bins"], 2)
         return 1
-    return check_count("steps", options["steps"])
+    cdf_height(options["bins"])
+    if check_count("steps", options["steps"]) >= options["bins"]:
+        raise ValueError(f"steps must be less than bins, got {options['steps']}")
+    return options["steps"]
 
 
 def cdf_adaptive_scale(
@@ -1452,7 +1458,7 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
         low /= 2.0
     log_delta = math.log(delta)
     log_sigma = brentq(
-        lambda s: math.log(gaussian_delta(math.exp(s), epsilon)) - log_delta,
+        lambda s: math.log(max(gaussian_delta(math.exp(s), epsilon), 5e-324)) - log_delta,
         math.log(low),
         math.log(high),
         xtol=1e-14,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ def bisected(
         edges = sorted(answers)
         gaps = [
             (answers[stop] - answers[start], stop - start, -start)
-            for start, stop in zip(edges, edges[1:], strict=False)
+            for start, stop in pairwise(edges)
             if stop - start > 1
         ]
         _, width, start = max(gaps)
