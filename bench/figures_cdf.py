@@ -148,7 +148,7 @@ def cdf_poster(report: Report, out: Path) -> None:
                 for _ in range(TRIALS):
                     released = dpq.cdf(x, **POSTER)
                     noise = released._noise.noise
-                    one = CountNoise(noise, lambda: np.array([7.0])).margin(BETA)
+                    one = CountNoise(noise, lambda: np.array([7.0]), True).margin(BETA)
                     error = released.total * released.p - true
                     beyond.append(int((np.abs(error) > one).sum()))
                     worst.append(np.ptp(error) > released.accuracy(BETA))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression, minimize_scalar
-from scipy.special import logsumexp
+from scipy.special import betaincc, logsumexp
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real
@@ -36,31 +36,63 @@ class CountNoise(NamedTuple):
     units : callable
         ``units()`` gives, for each point, the sum of the squared weights of the independent
         draws in its number; no weight exceeds 1.
+    plain : bool
+        Whether the weights are 1, so that the units are numbers of draws.
     """
 
     noise: Noise
     units: Callable[[], NDArray[np.float64]]
+    plain: bool
 
     def margin(self, beta: float) -> float:
         r"""No number is farther off than this, with probability at least 1 - beta.
 
-        By the union of Chernoff bounds, for the best :math:`\lambda`: with K the logarithm of the
-        noise's moment generating function and w the weights,
+        For sums of discrete Laplace draws by the union of their exact tails. Else by that of
+        Chernoff bounds, for the best :math:`\lambda`: with K the logarithm of the noise's moment
+        generating function and w the weights,
         :math:`\ln E e^{\lambda \sum w Z} = \sum K(w \lambda) \le K(\lambda) \sum w^2`, since
         :math:`K(\lambda) / \lambda^2` does not fall.
         """
         units, times = np.unique(self.units(), return_counts=True)
-        units, log_times = units[units > 0.0], np.log(2.0 * times[units > 0.0])
+        units, times = units[units > 0.0], times[units > 0.0]
         scale = float(self.noise.scale)
 
         def bound(log_theta: float) -> float:
             theta = math.exp(log_theta)  # lambda times the scale
-            exponent = logsumexp(log_times + units * self._log_moment(theta)) - math.log(beta)
-            return scale * float(exponent) / theta
+            exponent = logsumexp(np.log(2.0 * times) + units * self._log_moment(theta))
+            return scale * (float(exponent) - math.log(beta)) / theta
 
         # for discrete Laplace noise lambda ends at 1 / scale
         span = (-15.0, -1e-9 if self.noise.kind == "geometric" else 4.0)
-        return float(minimize_scalar(bound, bounds=span, method="bounded").fun)
+        high = float(minimize_scalar(bound, bounds=span, method="bounded").fun)
+        if not self.plain or self.noise.kind != "geometric":
+            return high
+        low, most = -1, math.ceil(high)
+        while most - low > 1:  # the least whole number that will do
+            middle = (low + most) // 2
+            tails = [self.tail(int(draws), middle + 1) for draws in units.tolist()]
+            low, most = (low, middle) if float(times @ tails) <= beta else (middle, most)
+        return float(most)
+
+    def tail(self, draws: int, least: int) -> float:
+        r"""P[|S| >= least] for the sum S of so many discrete Laplace draws; least >= 1.
+
+        Notes
+        -----
+        With :math:`r = e^{-1/scale}` and m draws, S has the generating function
+        :math:`(1-r)^{2m} / ((1-rz)^m (1-r/z)^m)`. Its partial fractions at z = 1/r give
+        :math:`P[S = k] = \sum_{i<m} W_i P[N_{m-i} = k]` for :math:`k \ge 0`, with :math:`N_j` a
+        negative binomial variable, the sum of j geometric ones, and :math:`W_i` the coefficient
+        of :math:`w^i` in :math:`((1 - (1-r) w) / (1 + r - w))^m`. All terms are positive.
+        """
+        rate = 1.0 / float(self.noise.scale)
+        r, stop = math.exp(-rate), -math.expm1(-rate)
+        one = r * r / (1.0 + r) ** np.arange(1, draws + 1)
+        one[0] = 1.0 / (1.0 + r)
+        weights = np.ones(1)
+        for _ in range(draws):
+            weights = np.convolve(weights, one)[:draws]
+        return 2.0 * float(weights @ betaincc(draws - np.arange(draws), least, stop))
 
     def _log_moment(self, theta: float) -> float:
         """K(theta / scale)."""
@@ -368,7 +400,7 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
     # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
     # in [0, 1], and a weight is the difference of two of its values.
-    noise = CountNoise(tree.noise, units) if exact_noise else None
+    noise = CountNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
     return _of_counts(tree.edges, _below(tree), tree.total_known, tree.lattice, noise)
 
 
@@ -426,9 +458,8 @@ def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) ->
     edges = np.array(sorted(answers))
     below = np.array([answers[edge] for edge in edges.tolist()], dtype=np.float64)
     x = Bins.uniform(*partial.bounds, bins).edges[edges]
-    return _of_counts(
-        x, below, public, partial.lattice, CountNoise(noise, lambda: np.ones(queries))
-    )
+    error = CountNoise(noise, lambda: np.ones(queries), True)
+    return _of_counts(x, below, public, partial.lattice, error)
 
 
 def _gaussian(column: dict, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:

@@ -414,32 +414,60 @@ def test_cdf_guarantee_of_gaussian_noise():
 # Accuracy
 
 
+def law_of_one(kind, scale, reach):
+    prefix = "discrete_laplace" if kind == "geometric" else "discrete_gaussian"
+    return np.exp(getattr(noise, prefix + "_log_prob")(reach, scale))
+
+
 @pytest.mark.parametrize("kind", ["geometric", "gaussian"])
 @pytest.mark.parametrize("scale", [Fraction(1, 5), Fraction(2), Fraction(40)])
 def test_margin_bounds_sums_of_draws(kind, scale):
-    """Exactly, by convolution: for sums, weights below 1 and unions of them."""
-    one = Noise(kind, scale)
+    """By convolution of the exact law: for sums, unions of them, and weights below 1."""
     reach = np.arange(-4_000, 4_001)
-    law = (
-        noise.discrete_laplace_log_prob if kind == "geometric" else noise.discrete_gaussian_log_prob
-    )
-    single = np.exp(law(reach, scale))
-    total = single
+    single = total = law_of_one(kind, scale, reach)
     for draws in range(1, 5):
         if draws > 1:
             total = np.convolve(total, single, mode="same")
-        for beta in (0.5, 0.05, 1e-6):
-            for union in (1, 20):
-                margin = CountNoise(one, lambda d=draws, u=union: np.full(u, float(d))).margin(beta)
-                assert union * total[np.abs(reach) > margin].sum() <= beta
-                if scale > 1:  # and is no idle bound
-                    closer = np.abs(reach) > 0.5 * margin
-                    assert union * total[closer].sum() > beta or beta == 0.5
-    # weights below 1: half of one draw, and half of another
-    margin = CountNoise(one, lambda: np.array([0.5])).margin(0.05)
-    sums = np.convolve(single, single)
+
+        def missed(margin, total=total):
+            return float(total[np.abs(reach) > margin].sum())
+
+        for beta, union in product((0.5, 0.05, 1e-6), (1, 20)):
+            units = np.full(union, float(draws))
+            exact, chernoff = (
+                CountNoise(Noise(kind, scale), lambda units=units: units, plain).margin(beta)
+                for plain in (True, False)
+            )
+            assert exact <= chernoff
+            assert union * missed(exact) <= beta * (1.0 + 1e-9)
+            if kind == "geometric":  # the least there is
+                assert exact == 0.0 or union * missed(exact - 1.0) > beta
+            else:
+                assert exact == chernoff
+            if scale > 1 and beta < 0.5:  # and the bound is no idle one
+                assert union * missed(0.5 * chernoff) > beta
+    # half of one draw, and half of another
+    error = CountNoise(Noise(kind, scale), lambda: np.array([0.5]), False)
     halves = np.abs(np.arange(-8_000, 8_001) / 2.0)
-    assert sums[halves > margin].sum() <= 0.05
+    assert np.convolve(single, single)[halves > error.margin(0.05)].sum() <= 0.05
+
+
+def test_tail_of_sums_of_draws():
+    reach = np.arange(-3_000, 3_001)
+    for scale in (Fraction(3, 10), Fraction(2), Fraction(20)):
+        one = CountNoise(Noise("geometric", scale), lambda: np.ones(1), True)
+        single = total = law_of_one("geometric", scale, reach)
+        for draws in range(1, 12):
+            if draws > 1:
+                total = np.convolve(total, single, mode="same")
+            for least in (1, 2, 5, 40, 300):
+                expected = float(total[np.abs(reach) >= least].sum())
+                assert one.tail(draws, least) == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    # the sum of 20 Laplace variables, nearly normal, at a scale where exp(-1/scale) is almost 1
+    wide = CountNoise(Noise("geometric", Fraction(10**15)), lambda: np.ones(1), True)
+    assert wide.tail(1, 3 * 10**15) == pytest.approx(math.exp(-3.0), rel=1e-9)
+    deviation = math.sqrt(40.0)
+    assert wide.tail(20, int(deviation * 1e15)) == pytest.approx(2 * stats.norm.sf(1), rel=0.02)
 
 
 @pytest.mark.parametrize("nan_policy", ["omit", "raise"])
