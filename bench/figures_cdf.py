@@ -8,7 +8,7 @@ alpha. [GJK21] Figures 3, 4 and 6: five mechanisms over m = 1, ..., 29.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +43,9 @@ def _levels(method: str, size: int, epsilon: float) -> dict[str, Any]:
     return dict(method=method, levels=size - 1, epsilon=epsilon, delta=1.0 / N)
 
 
-# Name, and the arguments of `cdf` for a number of intervals and an epsilon. A tree of 4^h leaves
-# has no size but these. The note's histogram spends its budget on the sum of all bins, as
-# "adaptive" does where it asks for every edge; bins of disjoint records need not.
+# Name, and the arguments of `cdf` for a number of intervals and an epsilon. The note's histogram
+# divides its budget by the bins, as "adaptive" does where it asks for every edge ("bins,
+# composed"); "histogram" need not, since a record is in one bin.
 SIDES: dict[str, Callable[[int, float], dict[str, Any]]] = {
     "gaussian": partial(_levels, "gaussian"),
     "smooth_gaussian": partial(_levels, "smooth_gaussian"),
@@ -153,10 +153,11 @@ def cdf_poster(report: Report, out: Path) -> None:
                     beyond.append(int((np.abs(error) > one).sum()))
                     worst.append(np.ptp(error) > released.accuracy(BETA))
                     alphas.append(released.accuracy(BETA))
-                axis.step(edges, true, "r", label="records", where="post")
+                axis.plot(edges, true, "r", label="records")
                 axis.plot(released.x, released.total * released.p, "g", label="released")
                 band = alphas[0] / 2.0
-                axis.fill_between(edges, true - band, true + band, color="r", alpha=0.1)
+                ends = np.clip((true - band, true + band), 0, x.size)
+                axis.fill_between(edges, *ends, color="r", alpha=0.1)
                 axis.set(xlabel=name, ylabel="records below", title=f"n = {x.size:,}")
                 axis.legend()
                 table.add_row(
@@ -183,15 +184,22 @@ def _uniform(rng: np.random.Generator) -> NDArray[np.float64]:
     return rng.uniform(-5.0, 5.0, accuracy.N)
 
 
+sampler = cache(accuracy.real_sample)  # reads its file once
+
+
+def _rating(rng: np.random.Generator) -> NDArray[np.float64]:
+    return sampler("average_rating")(rng)
+
+
 def _pages(rng: np.random.Generator) -> NDArray[np.float64]:
-    return accuracy.real_sample("num_pages")(rng) / 100.0
+    return sampler("num_pages")(rng) / 100.0
 
 
 # How to draw 1,000 records, and the spacing that is public knowledge about them.
 DATA: dict[str, tuple[Callable[[np.random.Generator], NDArray], float | None]] = {
     "N(0, 5)": (accuracy.gaussian_sample, None),
     "U(-5, 5)": (_uniform, None),
-    "average rating": (lambda rng: accuracy.real_sample("average_rating")(rng), 0.01),
+    "average rating": (_rating, 0.01),
     "number of pages / 100": (_pages, 0.01),
 }
 # One budget: epsilon = 1, which is 1/2-zCDP.
@@ -210,60 +218,48 @@ def _release(side: str, x: NDArray, m: int, **options: Any) -> NDArray:
     return MECHANISMS[side](x, levels(m), bounds=BOUNDS, **tree, **options)
 
 
+# Of the figures, and by rank, which is fair to ties.
+ERRORS = {
+    "missed_points": "missed points",
+    "rank_error": "rank error",
+    "distance_error": "distance",
+}
+
+
+def _errors(side: str, samples: list[NDArray], m: int, resolution: float | None) -> list[float]:
+    """Each error, averaged over levels and samples."""
+    q, rows = levels(m), []
+    for seed, x in enumerate(samples):
+        rng = np.random.default_rng([seed, 1])
+        outputs = _release(side, x, m, resolution=resolution, rng=rng)
+        rows.append([getattr(dpq.metrics, error)(x, q, outputs).mean() for error in ERRORS])
+    return np.mean(rows, axis=0).tolist()
+
+
 def quantile_errors(report: Report, out: Path) -> None:
     """Figures 3 and 6: missed points and distance over m."""
     trials = 5 if report.quick else 50
     counts = range(1, MOST + 1, 7) if report.quick else range(1, MOST + 1)
-    errors = {
-        "missed_points": "missed points",
-        "rank_error": "rank error",
-        "distance_error": "distance",
-    }
-    found: dict[str, dict[str, list]] = {}
+    shown = [m for m in (1, 5, 9, 15, 22, 29) if m in counts]
+    found: dict[str, dict[str, list[list[float]]]] = {}
     for name, (draw, resolution) in DATA.items():
         samples = [draw(np.random.default_rng([seed, 0])) for seed in range(trials)]
-        for side in MECHANISMS:
-            rows = found.setdefault(name, {}).setdefault(side, [])
-            for m in counts:
-                outputs = [
-                    _release(
-                        side, x, m, resolution=resolution, rng=np.random.default_rng([seed, 1])
-                    )
-                    for seed, x in enumerate(samples)
-                ]
-                rows.append(
-                    [
-                        float(
-                            np.mean(
-                                [
-                                    getattr(dpq.metrics, error)(x, levels(m), o).mean()
-                                    for x, o in zip(samples, outputs, strict=True)
-                                ]
-                            )
-                        )
-                        for error in errors
-                    ]
-                )
+        found[name] = {
+            side: [_errors(side, samples, m, resolution) for m in counts] for side in MECHANISMS
+        }
     report.raw["quantile_errors"] = found
-    for place, (file, label) in enumerate(errors.items()):
-        with picture(
-            out / f"{file}.png",
-            f"{label.capitalize()} per quantile, n = 1,000, ε = 1",
-            2,
-            2,
-            (11.0, 8.0),
-        ) as axes:
+    for place, (error, label) in enumerate(ERRORS.items()):
+        title = f"{label.capitalize()} per quantile, n = 1,000, ε = 1, {trials} samples"
+        with picture(out / f"{error}.png", title, 2, 2, (11.0, 8.0)) as axes:
             for axis, (name, sides) in zip(axes.flat, found.items(), strict=True):
+                table = report.table(f"{label}, {name}", "m", *map(str, shown))
                 for side, rows in sides.items():
-                    axis.plot(counts, [row[place] for row in rows], label=side)
+                    values = [row[place] for row in rows]
+                    axis.plot(counts, values, label=side)
+                    table.add_row(side, *[digits(values[counts.index(m)]) for m in shown])
                 axis.set(yscale="log", xlabel="levels m", ylabel=label, title=name)
+                report.print(table)
             axes[0, 0].legend(fontsize="small")
-        shown = [m for m in (1, 5, 9, 15, 29) if m in counts]
-        for name, sides in found.items():
-            table = report.table(f"{label}, {name}", "m", *map(str, shown))
-            for side, rows in sides.items():
-                table.add_row(side, *[digits(rows[counts.index(m)][place]) for m in shown])
-            report.print(table)
 
 
 def quantile_times(report: Report, out: Path) -> None:

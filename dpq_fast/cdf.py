@@ -235,10 +235,10 @@ class CDF:
         *Proof.* Let :math:`v_k = t_k + e_k` be the numbers of records below the points before they
         are smoothed, t the true ones and e the noise, :math:`e_0 = 0`. With probability 1 - beta,
         all :math:`|e_k| \le \alpha/2` (`CountNoise.margin`), that is,
-        :math:`t - \alpha/2 \le v \le t + \alpha/2`. Isotonic regression does not decrease where its
-        input does not, commutes with adding a constant, and leaves t as it is; clipping to
-        [0, total] keeps t inside, too. So the smoothed numbers are within alpha/2 of t, and their
-        differences within alpha.
+        :math:`t - \alpha/2 \le v \le t + \alpha/2`. Isotonic regression keeps these inequalities,
+        commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
+        and at a public total, comes no less near to t, which is between them. So the smoothed
+        numbers are within alpha/2 of t, and their differences within alpha.
         """
         if self._noise is None:
             raise ValueError("accuracy must be asked of a method that counts with discrete noise")
