@@ -257,7 +257,8 @@ def quantile_errors(report: Report, out: Path) -> None:
                     values = [row[place] for row in rows]
                     axis.plot(counts, values, label=side)
                     table.add_row(side, *[digits(values[counts.index(m)]) for m in shown])
-                axis.set(yscale="log", xlabel="levels m", ylabel=label, title=name)
+                axis.set_yscale("log", nonpositive="mask")  # errors may be 0
+                axis.set(xlabel="levels m", ylabel=label, title=name)
                 report.print(table)
             axes[0, 0].legend(fontsize="small")
 

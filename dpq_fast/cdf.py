@@ -1,7 +1,7 @@
 """Distribution functions: one release, from which any quantile and any share can be read off.
 
-The poster is N. Manohar, "Privately Releasing Quantiles", Harvard, 2014; the note C. Gastaud,
-"Estimating a cumulative distribution function with differential privacy", Sarus, 2023.
+The poster is N. Manohar, "Privately Releasing Quantiles"; the note C. Gastaud, "Estimating a
+cumulative distribution function with differential privacy".
 """
 
 from __future__ import annotations
@@ -621,6 +621,10 @@ def cdf(
     `epsilon` / m and `delta` / m for each of m levels. With `bins`, "gaussian" adds normal noise
     to the counts of bins instead, rounded to integers.
 
+    **Ties.** Between its points the function is linear, so a tie is spread over its bin. For
+    integers put the edges between them, as 128 bins with the bounds (-0.5, 127.5) do: then
+    `CDF.quantile` rounds to the integer in the bin.
+
     **Privacy.** `privacy.guarantee` states it for each method; the proofs are in
     `privacy.agg_tree_sensitivity`, `privacy.cdf_adaptive_scale`, `privacy.cdf_gaussian_squared`
     and `privacy.cdf_smooth_gaussian_each`. Discrete noise is exact; normal noise is a float64
@@ -631,9 +635,10 @@ def cdf(
 
     References
     ----------
-    .. [1] N. Manohar, "Privately Releasing Quantiles", poster, Harvard, 2014.
+    .. [1] N. Manohar, "Privately Releasing Quantiles", poster, Privacy Tools for Sharing Research
+       Data, Harvard.
     .. [2] C. Gastaud, "Estimating a cumulative distribution function with differential privacy",
-       Sarus, 2023.
+       blog post, Sarus Technologies.
 
     Examples
     --------

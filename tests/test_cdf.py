@@ -477,14 +477,13 @@ def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
     x = np.concatenate((rng.normal(size=300), np.full(200, 1.3)))
     draws, beta = 300, 0.1
     for budget in ({"epsilon": 1.0}, {"rho": 0.05}):
+        options = dict(bounds=(-3.0, 3.0), nan_policy=nan_policy, **budget, **COUNTED[name])
+        alpha = dpq.cdf([], **options).accuracy(beta)  # public
         failures = halves = 0
         for _ in range(draws):
-            found = dpq.cdf(
-                x, bounds=(-3.0, 3.0), nan_policy=nan_policy, rng=rng, **budget, **COUNTED[name]
-            )
+            found = dpq.cdf(x, rng=rng, **options)
             below = np.searchsorted(np.sort(x.clip(-3.0, np.nextafter(3.0, 0.0))), found.x)
             error = found.total * found.p - below
-            alpha = found.accuracy(beta)
             failures += np.ptp(error) > alpha  # over all intervals
             halves += np.abs(error).max() > alpha / 2.0
         for missed in (failures, halves):
@@ -589,6 +588,15 @@ def test_cdf_quantiles_lie_on_the_lattice(implementation, name):
             x, bounds=(0, 100), epsilon=1.0, resolution=resolution, rng=1, **EVERY[name]
         )
         assert all(found.quantile(q) % step == 0.0 for q in (0.1, 0.33, 0.5, 0.9))
+
+
+def test_cdf_between_integers_gives_the_integers_back(implementation):
+    ages = np.random.default_rng(10).integers(0, 16, 99)
+    options = dict(bounds=(-0.5, 15.5), bins=16, **NOISELESS)
+    found = implementation.cdf(ages, **options)
+    q = np.linspace(0.013, 0.987, 40)
+    expected = np.quantile(ages, q, method="inverted_cdf")
+    assert [found.quantile(level) for level in q] == expected.tolist()
 
 
 def test_cdf_for_other_libraries(monkeypatch):
