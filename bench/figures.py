@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 import figures_auto as auto
+import figures_cdf as cdf
 import figures_unbounded as unbounded
 from run import Report
 
@@ -18,6 +19,10 @@ FIGURES = {
     "pdf_bounds": unbounded.pdf_bounds,
     "tail": unbounded.tail,
     "auto_rule": auto.auto_rule,
+    "cdf_methods": cdf.cdf_methods,
+    "cdf_poster": cdf.cdf_poster,
+    "quantile_errors": cdf.quantile_errors,
+    "quantile_times": cdf.quantile_times,
 }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import bench_accuracy as accuracy
 import bench_agg_tree as trees
 import bench_approx_quantiles as aq
+import bench_cdf
 import bench_csmooth as smooth
 import bench_histogram as histogram
 import bench_selection as select
@@ -735,6 +736,16 @@ def unbounded(report: Report) -> None:
     report.console.print(f"published / unbounded_quantile: {digits(ratio)} (bar 100)\n")
 
 
+def cdf(report: Report) -> None:
+    """Distribution functions."""
+    x = gaussian(MEGA)
+    tree = f"binary_tree, {bench_cdf.LEAVES:,} leaves"
+    sides = {tree: bench_cdf.large_tree(x), "np.sort": lambda: np.sort(x)}
+    sides |= {name: bench_cdf.release(x, name) for name in bench_cdf.METHODS}
+    title = f"Distribution functions: N(0, 5) in ±100, unsorted, n = {MEGA:,}, ε = 1"
+    report.times("cdf", title, MEGA, sides, {tree: "1 s"})
+
+
 TABLES = {
     "large": large,
     "selection": selection,
@@ -752,6 +763,7 @@ TABLES = {
     "agg_tree": agg_tree,
     "groups": groups,
     "sums": sums,
+    "cdf": cdf,
 }
 
 

@@ -5,6 +5,7 @@ from dpq_fast.above_threshold import above_threshold, above_threshold_law, spars
 from dpq_fast.agg_tree import AggTree, PartialTree, agg_tree
 from dpq_fast.aggregates import count, mean, sum
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.cdf import CDF, cdf
 from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
@@ -14,6 +15,7 @@ from dpq_fast.sample import Sample
 from dpq_fast.unbounded import unbounded_quantile, unbounded_quantile_law
 
 __all__ = [
+    "CDF",
     "AggTree",
     "PartialTree",
     "Sample",
@@ -22,6 +24,7 @@ __all__ = [
     "agg_tree",
     "approx_quantiles",
     "approx_quantiles_law",
+    "cdf",
     "count",
     "csmooth",
     "ind_exp",

@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.special import log_ndtr
 
 from dpq_fast._checks import (
     check_choice,
@@ -1292,6 +1293,254 @@ def agg_tree_scale(
     return Fraction(sigma)
 
 
+# --- CDFs -----------------------------------------------------------------------------------------
+
+# The options of each method of `cdf`, and their defaults. All public.
+CDF_OPTIONS: dict[str, dict[str, Any]] = {
+    "binary_tree": {"bins": 2**10, "aggregate": False},
+    "agg_tree": {"height": 3, "branching": 10, "aggregate": True},
+    "histogram": {"bins": 100},
+    "adaptive": {"steps": 30, "bins": 2**20},
+    "gaussian": {"levels": 9, "bins": None},
+    "smooth_gaussian": {"levels": 9},
+}
+
+
+def cdf_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    """All options of a method of `cdf`: those that are given, else the defaults."""
+    defaults = CDF_OPTIONS[check_choice("method", method, tuple(CDF_OPTIONS))]
+    for name in given:
+        if name not in defaults:
+            raise TypeError(
+                f"method {method!r} must have no options but {', '.join(defaults)}, got {name!r}"
+            )
+    options = defaults | given
+    if "aggregate" in options:
+        check_flag("aggregate", options["aggregate"])
+    return options
+
+
+def cdf_height(bins: int) -> int:
+    """Levels of a binary tree over `bins` leaves, a power of two."""
+    bins = check_count("bins", bins, 2)
+    if bins & (bins - 1):
+        raise ValueError(f"bins must be a power of two, got {bins}")
+    return bins.bit_length() - 1
+
+
+def cdf_touched(method: str, options: dict[str, Any]) -> int:
+    """Counts that one record is in: what stands for the height in `agg_tree_scale`.
+
+    Of a tree, one of each level; of a histogram, one. "adaptive" asks for `steps` numbers of
+    records below a point, and a record may be in all of them: see `cdf_adaptive_scale`.
+    """
+    if method == "binary_tree":
+        return cdf_height(options["bins"])
+    if method == "agg_tree":
+        return check_count("height", options["height"])
+    if method == "histogram":
+        check_count("bins", options["bins"], 2)
+        return 1
+    cdf_height(options["bins"])
+    if check_count("steps", options["steps"]) >= options["bins"]:
+        raise ValueError(f"steps must be less than bins, got {options['steps']}")
+    return options["steps"]
+
+
+def cdf_adaptive_scale(
+    queries: int, epsilon: float | None, rho: float | None, max_contributions: int = 1
+) -> Fraction:
+    r"""Scale of the noise of each of the adaptive counts :math:`\#\{x < t\}`, both relations.
+
+    Parameters
+    ----------
+    queries : int
+        How many of them are asked in all, s; the number of records is one, where it is private.
+    epsilon, rho : float
+        Total budget, per person: discrete Laplace or discrete Gaussian noise.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    Fraction
+        :math:`s k / \epsilon`, or the sigma :math:`k \sqrt{s / 2\rho}`, rounded up.
+
+    Notes
+    -----
+    Whatever t is, a record added, removed or replaced changes the count by at most one, and so
+    does one that is left out before or after; k records change it by k. Given the answers so
+    far, t is fixed, and the next answer is :math:`\epsilon/s`-DP or :math:`\rho/s`-zCDP; there
+    are s of them, no more, whatever the answers: adaptive composition [BS16]. It is reached by a
+    record below all points. That is the sum for s counts which all hold a record, as in
+    `agg_tree_scale` for height s under "add-remove".
+    """
+    noise = "geometric" if rho is None else "gaussian"
+    return agg_tree_scale(queries, epsilon, rho, noise, "add-remove", max_contributions)
+
+
+def gaussian_delta(sigma: float, epsilon: float) -> float:
+    r"""The delta of normal noise on a query of L2 sensitivity 1, from above.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise of each number, positive.
+    epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        :math:`\Phi(1/2\sigma - \epsilon\sigma) - e^\epsilon \Phi(-1/2\sigma - \epsilon\sigma)`,
+        the least delta there is [BW18, Theorem 8], plus a bound of its rounding error.
+
+    Notes
+    -----
+    The log ratio of the laws of two neighbors is normal, of mean :math:`d^2/2\sigma^2` and
+    variance :math:`d^2/\sigma^2` for d the distance of the exact answers. k queries, chosen
+    adaptively or not, each of sensitivity 1 with noise of its own, have therefore exactly the
+    delta of one with :math:`\sigma/\sqrt{k}`.
+    """
+    sigma, epsilon = check_epsilon(sigma, "sigma"), check_nonnegative("epsilon", epsilon)
+    half, tilt = 0.5 / sigma, epsilon * sigma
+    first = math.exp(float(log_ndtr(half - tilt)))
+    log_second = float(log_ndtr(-half - tilt))
+    second = math.exp(min(epsilon + log_second, 0.0))
+    rounding = 2.0**-48 * (1.0 + epsilon - log_second + tilt * tilt) * first
+    return min(max(first - second, 0.0) + rounding, 1.0)
+
+
+def gaussian_sigma(
+    squared: float, epsilon: float | None, delta: float = 0.0, rho: float | None = None
+) -> float:
+    r"""Standard deviation of normal noise on numbers, from above.
+
+    Parameters
+    ----------
+    squared : float
+        The square of their L2 sensitivity :math:`\Delta`, per person. For m numbers of
+        sensitivity 1 each, m.
+    epsilon, delta : float
+        Total budget; delta positive.
+    rho : float, optional
+        Total zCDP budget instead: :math:`\Delta / \sqrt{2\rho}` [BS16].
+
+    Returns
+    -------
+    float
+        :math:`\Delta` times the least sigma that has `gaussian_delta` at most `delta`: the
+        analytic Gaussian mechanism [BW18].
+    """
+    resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
+    delta = check_delta(delta)
+    if rho is not None:
+        if delta > 0.0:
+            raise ValueError(f"delta must be 0 with rho, got {delta}")
+        return math.sqrt(squared / (2.0 * rho)) * (1.0 + 2.0**-50)
+    if delta == 0.0:
+        raise ValueError("delta must be positive for Gaussian noise, got 0.0")
+    return math.sqrt(squared) * _unit_sigma(float(epsilon), delta) * (1.0 + 2.0**-50)
+
+
+@lru_cache(maxsize=256)
+def _unit_sigma(epsilon: float, delta: float) -> float:
+    """The sigma of a query of sensitivity 1."""
+    low = high = 1.0
+    while gaussian_delta(high, epsilon) > delta:
+        high *= 2.0
+        if high > 2.0**100:
+            raise ValueError(
+                f"epsilon and delta must be large enough for a sigma of at most 2^100, got "
+                f"{epsilon}, {delta}"
+            )
+    while gaussian_delta(low, epsilon) <= delta:
+        low /= 2.0
+    log_delta = math.log(delta)
+    log_sigma = brentq(
+        lambda s: math.log(max(gaussian_delta(math.exp(s), epsilon), 5e-324)) - log_delta,
+        math.log(low),
+        math.log(high),
+        xtol=1e-14,
+    )
+    sigma, step = math.exp(log_sigma), 2.0**-50
+    while gaussian_delta(sigma, epsilon) > delta:
+        sigma *= 1.0 + step
+        step *= 2.0
+    return sigma
+
+
+def cdf_gaussian_squared(
+    levels: int, bins: int | None, neighbors: str, max_contributions: int = 1
+) -> int:
+    r"""Square of the L2 sensitivity of what the Gaussian method of `cdf` asks for.
+
+    Parameters
+    ----------
+    levels, bins
+        Of `cdf`: m quantiles, unless `bins` is given.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    int
+        For quantiles m, in units of :math:`(b-a)^2`; for bins :math:`k^2` ("add-remove") or
+        :math:`2k^2` ("swap").
+
+    Notes
+    -----
+    *Quantiles.* A quantile lies in [a, b], so it changes by at most b - a, whatever the
+    data sets are: by any number of records, in both relations. It does change that much where
+    half of the records are at a and half at b, and with ties all m may: :math:`\sqrt{m} (b-a)`
+    bounds the vector.
+
+    *Bins.* A record is in one of them: 1 if it is added or removed; replaced, it leaves one bin
+    and enters another, or is left out: :math:`\sqrt 2`. Numbers of records below B points have
+    :math:`\sqrt B` in both relations, for one record that is below all of them; the sums of bins
+    have less noise.
+    """
+    k = check_max_contributions(max_contributions)
+    check_neighbors(neighbors)
+    if bins is None:
+        return check_count("levels", levels)
+    check_count("bins", bins, 2)
+    return agg_tree_sensitivity(1, neighbors, k)[1]
+
+
+def cdf_smooth_gaussian_each(
+    levels: int, epsilon: float, delta: float, max_contributions: int = 1
+) -> tuple[float, float]:
+    r"""Budget of each of m quantiles with Gaussian noise on smooth sensitivity, per record.
+
+    Parameters
+    ----------
+    levels : int
+        m.
+    epsilon, delta : float
+        Total budget, per person.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    epsilon_each, delta_each : float
+        :math:`\epsilon / mk` and :math:`(\delta/m)\,(e^{\epsilon/mk} - 1)/(e^{\epsilon/m} - 1)`.
+
+    Notes
+    -----
+    Basic composition gives a level :math:`(\epsilon/m, \delta/m)` per person. Along a chain of k
+    neighbors each :math:`(e, d)`, :math:`P \le e^{e} P' + d` k times is
+    :math:`P \le e^{ke} P' + d\,(1 + e^{e} + \dots + e^{(k-1)e})`.
+    """
+    k, m = check_max_contributions(max_contributions), check_count("levels", levels)
+    level = check_epsilon(epsilon) / m
+    share = math.expm1(level / k) / math.expm1(level) if level < 700.0 else 0.0
+    return level / k, check_delta(delta) / m * share
+
+
 # --- Zero-concentrated DP -------------------------------------------------------------------------
 
 
@@ -1804,12 +2053,61 @@ def _agg_tree_guarantee(
     return Guarantee(epsilon, 0.0, epsilon**2 * squared / (2 * sensitivity**2), None, neighbors)
 
 
+def _cdf_guarantee(
+    *,
+    method: str = "binary_tree",
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    **options: Any,
+) -> Guarantee:
+    """By method: counts with discrete noise, or quantiles with Gaussian noise."""
+    options = cdf_options(method, options)
+    delta, k = check_delta(delta), max_contributions
+    if method == "smooth_gaussian":
+        if rho is not None:
+            raise ValueError(f"rho must be left out for method 'smooth_gaussian', got {rho}")
+        smooth_gaussian_scale(*cdf_smooth_gaussian_each(options["levels"], epsilon, delta, k))
+        return Guarantee(epsilon, delta, None, None, neighbors, "basic")
+    if method == "gaussian":
+        squared = cdf_gaussian_squared(options["levels"], options["bins"], neighbors, k)
+        sigma = gaussian_sigma(squared, epsilon, delta, rho)
+        # Normal noise is that much zCDP, too [BS16].
+        implied = squared / (2.0 * sigma * sigma) if rho is None else rho
+        return Guarantee(epsilon, delta, implied, None, neighbors)
+    if delta > 0.0:
+        raise ValueError(
+            f"delta must be 0 for method {method!r}, which takes rho for Gaussian noise, "
+            f"got {delta}"
+        )
+    # An adaptive step costs what a level costs where all counts hold the record.
+    touched = cdf_touched(method, options)
+    noise = "geometric" if rho is None else "gaussian"
+    if method != "adaptive":
+        return _agg_tree_guarantee(
+            epsilon=epsilon,
+            rho=rho,
+            height=touched,
+            noise=noise,
+            neighbors=neighbors,
+            max_contributions=k,
+        )
+    check_neighbors(neighbors)
+    cdf_adaptive_scale(touched + 1, epsilon, rho, k)
+    if rho is not None:
+        return Guarantee(None, 0.0, rho, None, neighbors, "zcdp")
+    return Guarantee(epsilon, 0.0, epsilon**2 / (2 * touched), None, neighbors, "basic")
+
+
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
 _GUARANTEES: dict[str, Callable[..., Guarantee]] = {
     "joint_exp": _joint_exp_guarantee,
     "ind_exp": _ind_exp_guarantee,
     "quantile_by": _quantile_by_guarantee,
     "agg_tree": _agg_tree_guarantee,
+    "cdf": _cdf_guarantee,
     "sparse_vector": _sparse_vector_guarantee,
     "above_threshold": _above_threshold_guarantee,
     "approx_quantiles": _approx_quantiles_guarantee,
@@ -1859,6 +2157,10 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "csmooth": `rho` alone, which takes the place of `epsilon`.
         "agg_tree": pure `epsilon` and its :math:`\rho = \epsilon^2 / 4h` ("swap") or
         :math:`\epsilon^2 / 2h`; with noise "gaussian", `rho` alone. Takes `height` and `noise`.
+        "cdf": of counts, as "agg_tree" ("histogram" has h = 1); "adaptive" pure `epsilon` and
+        :math:`\rho = \epsilon^2 / 2s` for s steps, or `rho` alone; "gaussian" (`epsilon`, `delta`)
+        and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`, `delta`). Takes
+        `method` and its options.
         "count": pure `epsilon`.
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.

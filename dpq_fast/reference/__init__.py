@@ -10,6 +10,7 @@ from dpq_fast.reference.above_threshold import above_threshold, above_threshold_
 from dpq_fast.reference.agg_tree import agg_tree
 from dpq_fast.reference.aggregates import count, mean, sum
 from dpq_fast.reference.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.reference.cdf import cdf
 from dpq_fast.reference.csmooth import csmooth
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
@@ -22,6 +23,7 @@ __all__ = [
     "agg_tree",
     "approx_quantiles",
     "approx_quantiles_law",
+    "cdf",
     "count",
     "csmooth",
     "ind_exp",

@@ -1,0 +1,673 @@
+"""Distribution functions: one release, from which any quantile and any share can be read off.
+
+The poster is N. Manohar, "Privately Releasing Quantiles"; the note C. Gastaud, "Estimating a
+cumulative distribution function with differential privacy".
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression, minimize_scalar
+from scipy.special import betaincc, logsumexp
+
+from dpq_fast import _checks, metrics, privacy
+from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real
+from dpq_fast.csmooth import noisy_quantiles, smooth_gaussian, standard_normal
+from dpq_fast.histogram import Bins
+from dpq_fast.lattice import Lattice
+from dpq_fast.levels import Levels
+from dpq_fast.rng import default_rng
+from dpq_fast.sample import Sample, as_column
+
+
+class CountNoise(NamedTuple):
+    """Noise of numbers of records below some points.
+
+    Attributes
+    ----------
+    noise : Noise
+        Law of one draw: "geometric" or "gaussian".
+    units : callable
+        ``units()`` gives, for each point, the sum of the squared weights of the independent
+        draws in its number; no weight exceeds 1.
+    plain : bool
+        Whether the weights are 1, so that the units are numbers of draws.
+    """
+
+    noise: Noise
+    units: Callable[[], NDArray[np.float64]]
+    plain: bool
+
+    def margin(self, beta: float) -> float:
+        r"""No number is farther off than this, with probability at least 1 - beta.
+
+        For sums of discrete Laplace draws by the union of their exact tails. Else by that of
+        Chernoff bounds, for the best :math:`\lambda`: with K the logarithm of the noise's moment
+        generating function and w the weights,
+        :math:`\ln E e^{\lambda \sum w Z} = \sum K(w \lambda) \le K(\lambda) \sum w^2`, since
+        :math:`K(\lambda) / \lambda^2` does not fall.
+        """
+        units, times = np.unique(self.units(), return_counts=True)
+        units, times = units[units > 0.0], times[units > 0.0]
+        scale = float(self.noise.scale)
+
+        def bound(log_theta: float) -> float:
+            theta = math.exp(log_theta)  # lambda times the scale
+            exponent = logsumexp(np.log(2.0 * times) + units * self._log_moment(theta))
+            return scale * (float(exponent) - math.log(beta)) / theta
+
+        # for discrete Laplace noise lambda ends at 1 / scale
+        span = (-15.0, -1e-9 if self.noise.kind == "geometric" else 4.0)
+        high = float(minimize_scalar(bound, bounds=span, method="bounded").fun)
+        if not self.plain or self.noise.kind != "geometric":
+            return high
+        low, most = -1, math.ceil(high)
+        while most - low > 1:  # the least whole number that will do
+            middle = (low + most) // 2
+            tails = [self.tail(int(draws), middle + 1) for draws in units.tolist()]
+            low, most = (low, middle) if float(times @ tails) <= beta else (middle, most)
+        return float(most)
+
+    def tail(self, draws: int, least: int) -> float:
+        r"""P[|S| >= least] for the sum S of so many discrete Laplace draws; least >= 1.
+
+        Notes
+        -----
+        With :math:`r = e^{-1/scale}` and m draws, S has the generating function
+        :math:`(1-r)^{2m} / ((1-rz)^m (1-r/z)^m)`. Its partial fractions at z = 1/r give
+        :math:`P[S = k] = \sum_{i<m} W_i P[N_{m-i} = k]` for :math:`k \ge 0`, with :math:`N_j` a
+        negative binomial variable, the sum of j geometric ones, and :math:`W_i` the coefficient
+        of :math:`w^i` in :math:`((1 - (1-r) w) / (1 + r - w))^m`. All terms are positive.
+        """
+        rate = 1.0 / float(self.noise.scale)
+        r, stop = math.exp(-rate), -math.expm1(-rate)
+        one = r * r / (1.0 + r) ** np.arange(1, draws + 1)
+        one[0] = 1.0 / (1.0 + r)
+        weights = np.ones(1)
+        for _ in range(draws):
+            weights = np.convolve(weights, one)[:draws]
+        return 2.0 * float(weights @ betaincc(draws - np.arange(draws), least, stop))
+
+    def _log_moment(self, theta: float) -> float:
+        """K(theta / scale)."""
+        if self.noise.kind == "gaussian":
+            return 0.5 * theta * theta  # [CKS20]: the discrete one is sub-Gaussian
+        # -ln(1 - sinh^2(theta / 2s) / sinh^2(1 / 2s)), where nothing overflows
+        rate = 1.0 / float(self.noise.scale)
+        ratio = math.expm1(-theta * rate) / math.expm1(-rate) * math.exp((theta - 1.0) * rate / 2.0)
+        return -math.log1p(-ratio * ratio)
+
+
+class CDF:
+    r"""A released distribution function: it rises from 0 to 1, linear between its points.
+
+    Made by `cdf`. It is not private any more, and can be asked as often as you like.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (K,)
+        Points, ascending; from `bounds[0]` to `bounds[1]` in a release. At a tie it jumps.
+    p : ndarray of float64, shape (K,)
+        Its values there, not decreasing, from 0 to 1.
+    total : float, optional
+        Number of records, public or estimated.
+    noise : CountNoise, optional
+        Noise of the numbers of records below the points.
+    lattice : Lattice, optional
+        What quantiles are rounded to.
+
+    Attributes
+    ----------
+    x, p, total, lattice
+        As given.
+    """
+
+    def __init__(
+        self,
+        x: NDArray[np.float64],
+        p: NDArray[np.float64],
+        *,
+        total: float | None = None,
+        noise: CountNoise | None = None,
+        lattice: Lattice | None = None,
+    ) -> None:
+        self.x = x
+        self.p = p
+        self.total = total
+        self.lattice = lattice
+        self._noise = noise
+
+    def cdf(self, x: Any) -> Any:
+        """Share of the records that are at most x.
+
+        Parameters
+        ----------
+        x : float or array_like of float
+            Any numbers.
+
+        Returns
+        -------
+        float or ndarray of float64
+        """
+        return metrics._plain(self._at(_real("x", x), "right"))
+
+    def _at(self, x: NDArray[np.float64], side: str) -> NDArray[np.float64]:
+        """Values at x, or limits from the left."""
+        i = np.searchsorted(self.x, x, side=side)
+        inner = np.clip(i, 1, self.x.size - 1)
+        left, right = self.x[inner - 1], self.x[inner]
+        with np.errstate(invalid="ignore", over="ignore"):  # outside, where it is not used
+            share = (x - left) / np.where(right > left, right - left, 1.0)
+            values = self.p[inner - 1] + share * (self.p[inner] - self.p[inner - 1])
+        return np.where(i == 0, 0.0, np.where(i == self.x.size, 1.0, values))
+
+    def quantile(self, q: Any) -> Any:
+        """The smallest x with ``cdf(x) >= q``.
+
+        Parameters
+        ----------
+        q : float or array_like of float
+            Levels in [0, 1], any order and shape, at least one.
+
+        Returns
+        -------
+        float or ndarray of float64
+            In the shape of `q`, non-decreasing in `q`, inside the bounds, on the lattice.
+        """
+        levels = Levels(q)
+        target = np.maximum(levels.values, np.finfo(np.float64).tiny)  # where it begins to rise
+        i = np.searchsorted(self.p, target)
+        low, high = self.p[i - 1], self.p[i]
+        left, right = self.x[i - 1], self.x[i]
+        answers = np.clip(left + (target - low) / (high - low) * (right - left), left, right)
+        if self.lattice is not None:
+            answers = self.lattice.decode(self.lattice.encode(answers))
+        return levels.restore(answers)
+
+    def count(self, lo: Any, hi: Any) -> Any:
+        """Number of records in [lo, hi), where records are counted.
+
+        Parameters
+        ----------
+        lo, hi : float or array_like of float
+            lo <= hi.
+
+        Returns
+        -------
+        float or ndarray of float64
+            Not negative; linear between the points.
+        """
+        if self.total is None:
+            raise ValueError("count must be asked of a method that counts records")
+        first, last = _real("lo", lo), _real("hi", hi)
+        if (first > last).any():
+            raise ValueError("lo must be at most hi")
+        return metrics._plain(self.total * (self._at(last, "left") - self._at(first, "left")))
+
+    def accuracy(self, beta: float = 0.05) -> float:
+        r"""How far off the number of records of any interval between points is.
+
+        Parameters
+        ----------
+        beta : float, default 0.05
+            Probability of failure, strictly between 0 and 1.
+
+        Returns
+        -------
+        float
+            alpha: with probability at least 1 - beta, `count` of *all* intervals between two of
+            the points `x` is within alpha of the number of records there. Intervals that begin
+            at the low bound are within alpha / 2.
+
+        Raises
+        ------
+        ValueError
+            If the method does not count records with discrete noise, or `beta` breaks its rule.
+
+        Notes
+        -----
+        *Proof.* Let :math:`v_k = t_k + e_k` be the numbers of records below the points before they
+        are smoothed, t the true ones and e the noise, :math:`e_0 = 0`. With probability 1 - beta,
+        all :math:`|e_k| \le \alpha/2` (`CountNoise.margin`), that is,
+        :math:`t - \alpha/2 \le v \le t + \alpha/2`. Isotonic regression keeps these inequalities,
+        commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
+        and at a public total, comes no less near to t, which is between them. So the smoothed
+        numbers are within alpha/2 of t, and their differences within alpha.
+        """
+        if self._noise is None:
+            raise ValueError("accuracy must be asked of a method that counts with discrete noise")
+        beta = _checks.check_nonnegative("beta", beta)
+        if not 0.0 < beta < 1.0:
+            raise ValueError(f"beta must lie strictly between 0 and 1, got {beta}")
+        return 2.0 * self._noise.margin(beta)
+
+    # Distances
+
+    def ks(self, other: Any) -> float:
+        """Kolmogorov-Smirnov distance: the largest difference.
+
+        Parameters
+        ----------
+        other : CDF or array_like of float
+            Another distribution function, or a sample: at least one number, no NaN. A sample of
+            private data makes the answer private.
+
+        Returns
+        -------
+        float
+        """
+        _, left, right = self._differences(other)
+        return float(np.abs(np.concatenate((left, right))).max(initial=0.0))
+
+    def wasserstein(self, other: Any) -> float:
+        """1-Wasserstein distance: the integral of the absolute difference.
+
+        Parameters
+        ----------
+        other : CDF or array_like of float
+            As in `ks`.
+
+        Returns
+        -------
+        float
+            As `scipy.stats.wasserstein_distance` of two samples.
+        """
+        width, left, right = self._differences(other)
+        crossing = left * right < 0.0  # two triangles there, else a trapezoid
+        sums = np.abs(left) + np.abs(right)
+        squares = (left**2 + right**2) / np.where(crossing, sums, 1.0)
+        return float((width * np.where(crossing, squares, sums)).sum() / 2.0)
+
+    def energy(self, other: Any) -> float:
+        r"""Energy distance: :math:`\sqrt{2 \int (F - G)^2}`.
+
+        Parameters
+        ----------
+        other : CDF or array_like of float
+            As in `ks`.
+
+        Returns
+        -------
+        float
+            As `scipy.stats.energy_distance` of two samples.
+        """
+        width, left, right = self._differences(other)
+        integrals = width * (left**2 + left * right + right**2) / 3.0
+        return math.sqrt(2.0 * float(integrals.sum()))
+
+    def _differences(
+        self, other: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Pieces on which both are linear: their width, and the difference at both ends."""
+        if not isinstance(other, CDF):
+            other = _empirical(other)
+        grid = np.union1d(self.x, other.x)
+        left = self._at(grid[:-1], "right") - other._at(grid[:-1], "right")
+        right = self._at(grid[1:], "left") - other._at(grid[1:], "left")
+        return np.diff(grid), left, right
+
+    # For other libraries
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        **options
+            For ``ax.plot``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        try:
+            from matplotlib import pyplot
+        except ModuleNotFoundError:
+            raise ImportError("plot needs matplotlib: pip install 'dpq_fast[plot]'") from None
+        ax = pyplot.gca() if ax is None else ax
+        ax.plot(self.x, self.p, **options)
+        return ax
+
+    def to_frame(self) -> Any:
+        """Its points.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns x and p.
+        """
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise ImportError("to_frame needs pandas: pip install 'dpq_fast[pandas]'") from None
+        return pd.DataFrame({"x": self.x, "p": self.p})
+
+
+def _empirical(sample: Any) -> CDF:
+    """The distribution function of a sample: a jump at each value."""
+    values, counts = np.unique(_real("other", as_column(sample)[0]), return_counts=True)
+    if values.size == 0:
+        raise ValueError("other must hold at least one number, got none")
+    p = np.cumsum(np.concatenate(([0.0], counts))) / counts.sum()
+    return CDF(np.repeat(values, 2), np.repeat(p, 2)[1:-1])
+
+
+def _of_counts(
+    x: NDArray[np.float64],
+    below: NDArray[np.float64],
+    public: bool,
+    lattice: Lattice | None,
+    noise: CountNoise | None,
+) -> CDF:
+    """From noisy numbers of records below x: smoothed, that is, the nearest that ascend.
+
+    The first number is 0. The last one, the number of records, is kept where it is public.
+    """
+    smooth = isotonic_regression(below[1:-1] if public else below[1:]).x
+    rising = np.concatenate(([0.0], smooth, below[-1:] if public else []))
+    total = max(float(rising[-1]), 0.0)
+    # Without records nothing is known, but where the bounds are.
+    p = np.clip(rising / total, 0.0, 1.0) if total > 0.0 else (x - x[0]) / (x[-1] - x[0])
+    return CDF(x, p, total=total, noise=noise, lattice=lattice)
+
+
+def _below(tree: AggTree) -> NDArray[np.float64]:
+    """Estimated numbers of records below the edges, summed from the root down."""
+    below = np.array([0.0, tree.total])
+    for level in tree.counts[1:]:
+        siblings = level.reshape(-1, tree.branching)
+        inside = np.zeros(siblings.shape)
+        np.cumsum(siblings[:, :-1], axis=1, out=inside[:, 1:])
+        below = np.append((below[:-1, None] + inside).ravel(), below[-1])
+    return below
+
+
+def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
+    def units() -> NDArray[np.float64]:
+        last = np.arange(tree.edges.size, dtype=np.float64)
+        return tree._units(np.zeros(last.size), last)
+
+    # The weights of the draws in an estimate are at most 1. Without aggregation they are 1. With
+    # it, those of least squares have the least sum of squares, while those on the path to a leaf
+    # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
+    # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
+    # in [0, 1], and a weight is the difference of two of its values.
+    noise = CountNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
+    return _of_counts(tree.edges, _below(tree), tree.total_known, tree.lattice, noise)
+
+
+def _counted(
+    column: dict[str, Any],
+    budget: dict[str, Any],
+    rng: np.random.Generator,
+    height: int,
+    branching: int,
+    aggregate: bool,
+) -> CDF:
+    """A tree of noisy counts."""
+    partial = PartialTree.of(**column, height=height, branching=branching)
+    noise = "geometric" if budget["rho"] is None else "gaussian"
+    del budget["delta"]  # 0
+    return _of_tree(partial.release(noise=noise, aggregate=aggregate, rng=rng, **budget))
+
+
+def _binary_tree(column: dict, budget: dict, rng: Any, *, bins: int, aggregate: bool) -> CDF:
+    return _counted(column, budget, rng, privacy.cdf_height(bins), 2, aggregate)
+
+
+def _histogram(column: dict, budget: dict, rng: Any, *, bins: int) -> CDF:
+    return _counted(column, budget, rng, 1, bins, True)  # a public total corrects all bins
+
+
+def _agg_tree(
+    column: dict, budget: dict, rng: Any, *, height: int, branching: int, aggregate: bool
+) -> CDF:
+    return _counted(column, budget, rng, height, branching, aggregate)
+
+
+def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) -> CDF:
+    """The note's dichotomy, on the edges of a fine partition."""
+    partial = PartialTree.of(**column, height=privacy.cdf_height(bins), branching=2)
+    exact = np.concatenate(([0], np.cumsum(partial._leaves)))
+    # Where a record may be left out as missing, how many are kept is private.
+    public = budget["neighbors"] == "swap" and partial._complete
+    queries = steps + (not public)
+    scale = privacy.cdf_adaptive_scale(
+        queries, budget["epsilon"], budget["rho"], budget["max_contributions"]
+    )
+    noise = Noise("geometric" if budget["rho"] is None else "gaussian", scale)
+    draws = noise.draw(queries, rng).tolist()
+    answers = {0: 0, bins: int(exact[-1]) + (0 if public else draws.pop())}
+    gaps = [(-answers[bins], -bins, 0)]  # the largest first, of these the widest
+    for draw in draws:
+        _, width, first = heapq.heappop(gaps)
+        last = first - width
+        middle = (first + last) // 2
+        answers[middle] = int(exact[middle]) + draw
+        for start, stop in ((first, middle), (middle, last)):
+            if stop - start > 1:
+                heapq.heappush(gaps, (answers[start] - answers[stop], start - stop, start))
+    edges = np.array(sorted(answers))
+    below = np.array([answers[edge] for edge in edges.tolist()], dtype=np.float64)
+    x = Bins.uniform(*partial.bounds, bins).edges[edges]
+    error = CountNoise(noise, lambda: np.ones(queries), True)
+    return _of_counts(x, below, public, partial.lattice, error)
+
+
+def _gaussian(column: dict, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
+    """Normal noise for the global sensitivity: on quantiles, or on counts."""
+    squared = privacy.cdf_gaussian_squared(
+        levels, bins, budget["neighbors"], budget["max_contributions"]
+    )
+    sigma = privacy.gaussian_sigma(squared, budget["epsilon"], budget["delta"], budget["rho"])
+    if bins is None:
+
+        def noisy(sample: Sample, q: NDArray[np.float64]) -> NDArray[np.float64]:
+            return noisy_quantiles(sample, q, sigma * standard_normal(q.size, rng), rng)
+
+        return _of_quantiles(column, levels, noisy)
+    partial = PartialTree.of(**column, height=1, branching=bins)
+    # rounded: an integer plus normal noise, post-processed
+    noisy_counts = partial._leaves + np.rint(sigma * standard_normal(bins, rng))
+    public = budget["neighbors"] == "swap" and partial._complete
+    tree = AggTree(
+        [noisy_counts],
+        partial.bounds,
+        Noise("gaussian", sigma),
+        total=int(partial._leaves.sum()) if public else None,
+        lattice=partial.lattice,
+    )
+    return _of_tree(tree, exact_noise=False)
+
+
+def _smooth_gaussian(column: dict, budget: dict, rng: Any, *, levels: int) -> CDF:
+    each = privacy.cdf_smooth_gaussian_each(
+        levels, budget["epsilon"], budget["delta"], budget["max_contributions"]
+    )
+    return _of_quantiles(column, levels, lambda sample, q: smooth_gaussian(sample, q, *each, rng))
+
+
+def _of_quantiles(
+    column: dict[str, Any],
+    levels: int,
+    release: Callable[[Sample, NDArray[np.float64]], NDArray[np.float64]],
+) -> CDF:
+    """From evenly spaced quantiles."""
+    sample = Sample.of(**column)
+    low, high = sample.bounds
+    q = np.arange(1, levels + 1) / (levels + 1)
+    x = np.concatenate(([low], release(sample, q), [high]))
+    return CDF(x, np.concatenate(([0.0], q, [1.0])), lattice=sample.lattice)
+
+
+_METHODS: dict[str, Callable[..., CDF]] = {
+    "binary_tree": _binary_tree,
+    "agg_tree": _agg_tree,
+    "histogram": _histogram,
+    "adaptive": _adaptive,
+    "gaussian": _gaussian,
+    "smooth_gaussian": _smooth_gaussian,
+}
+
+
+def cdf(
+    x: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    bounds: tuple[float, float] | None = None,
+    method: str = "binary_tree",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    workers: int = 1,
+    **method_options: Any,
+) -> CDF:
+    r"""Release a distribution function.
+
+    Parameters
+    ----------
+    x : array_like of real numbers, shape (n,)
+        Private sample, any order: an array, a pandas, polars or pyarrow column, a sequence, or a
+        `Sample`. Clamped to `bounds`; NaN and null are left out (`nan_policy`). n >= 0.
+    epsilon : float
+        Budget of the whole call, positive and finite. Public. Exactly one of `epsilon` and `rho`.
+    delta : float, default 0
+        For "gaussian" and "smooth_gaussian" with `epsilon`, which need it; else 0. Public.
+    rho : float, optional
+        zCDP budget instead of `epsilon`: Gaussian noise. Not for "smooth_gaussian". Public.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
+    method : {"binary_tree", "agg_tree", "histogram", "adaptive", "gaussian", "smooth_gaussian"}
+        See Notes. Public.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        "swap" replaces one record, n is public; "add-remove" adds or deletes one.
+    resolution : float, optional
+        Spacing of the lattice that quantiles are rounded to, in the unit of `x`; 0 for none.
+        Default as in `joint_exp`: 1 for columns of integer type, else very fine. Public.
+    counts : array_like of int, shape (n,), optional
+        How many records each entry of `x` stands for. Private.
+    nan_policy : {"omit", "raise"}, default "omit"
+        Leave NaN and null out record by record, or state that there are none. As in `agg_tree`,
+        the number of records is used as public, under "swap", only with "raise" or for a NumPy
+        array of integers.
+    max_contributions : int, default 1
+        Up to this many records per person: the guarantee is per person.
+    accountant : Accountant, optional
+        Charged with ``guarantee("cdf", method=method, ...)``; refuses before `x` is touched.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        None, for real releases: a cryptographic generator keyed by the operating system.
+    workers : int, default 1
+        Threads for going through a long `x`; the answer does not depend on it.
+    **method_options
+        Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
+        `aggregate` (False). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
+        "histogram": `bins` (100). "adaptive": `steps` (30), and `bins` (2^20), a power of two
+        above `steps`: the finest partition. "gaussian": `levels` (9), or `bins`.
+        "smooth_gaussian": `levels` (9).
+
+    Returns
+    -------
+    CDF
+
+    Raises
+    ------
+    TypeError
+        If `x` or an argument is not of the type its rule above asks for.
+    ValueError
+        If a public argument breaks its rule, or `x` or `counts` its form (`Sample.of`).
+    BudgetExceeded
+        If `accountant` has too little left.
+
+    See Also
+    --------
+    AggTree : Counts of intervals and confidence intervals from one tree.
+    joint_exp : More accurate where a few levels, known beforehand, are all that is needed.
+
+    Notes
+    -----
+    **Counts.** The first three methods count records between the edges of equal bins, and count
+    coarser bins, too: a tree. All counts below the root have independent discrete noise, Laplace
+    for `epsilon` and Gaussian for `rho`, of the scale that `privacy.agg_tree_scale` proves for
+    the h levels which a record is in. Numbers of records below the edges are read off and smoothed:
+    the nearest non-decreasing ones in least squares take their place.
+
+    - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
+      `aggregate` the estimates of all levels are combined, as in `agg_tree`: smaller errors.
+    - "agg_tree": the tree of `agg_tree`, combined. h is its height.
+    - "histogram": the bins alone, h = 1. Errors add up along the bins.
+
+    **Adaptive** (the note [2]_). The records below the middle of the bounds are counted, with
+    noise, and then, `steps` times in all, those below the middle of the interval of the largest
+    estimated share. One answer changes by at most 1 under either relation, and each costs
+    `epsilon` / `steps`; where the number of records is private, it is one answer more.
+
+    **Quantiles** (the note's baselines). "gaussian": normal noise on evenly spaced quantiles,
+    scaled to their global sensitivity, the width of the bounds for each: (`epsilon`, `delta`) by
+    the analytic Gaussian mechanism. "smooth_gaussian": scaled to the smooth sensitivity, with
+    `epsilon` / m and `delta` / m for each of m levels. With `bins`, "gaussian" adds normal noise
+    to the counts of bins instead, rounded to integers.
+
+    **Ties.** Between its points the function is linear, so a tie is spread over its bin. For
+    integers put the edges between them, as 128 bins with the bounds (-0.5, 127.5) do: then
+    `CDF.quantile` rounds to the integer in the bin.
+
+    **Privacy.** `privacy.guarantee` states it for each method; the proofs are in
+    `privacy.agg_tree_sensitivity`, `privacy.cdf_adaptive_scale`, `privacy.cdf_gaussian_squared`
+    and `privacy.cdf_smooth_gaussian_each`. Discrete noise is exact; normal noise is a float64
+    number, right to about 1e-14, before it is rounded to integers or the lattice. Smoothing is
+    post-processing. Not covered: running time and memory.
+
+    **Cost.** One pass over `x`, two for quantiles; O(bins) time and memory.
+
+    References
+    ----------
+    .. [1] N. Manohar, "Privately Releasing Quantiles", poster, Privacy Tools for Sharing Research
+       Data, Harvard.
+    .. [2] C. Gastaud, "Estimating a cumulative distribution function with differential privacy",
+       blog post, Sarus Technologies.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=10_000)
+    >>> released = cdf(x, epsilon=1.0, bounds=(-10, 10))
+    >>> bool(0.4 < released.cdf(0.0) < 0.6)
+    True
+    >>> bool(-10 <= released.quantile(0.1) <= released.quantile(0.9) <= 10)
+    True
+    """
+    options = privacy.cdf_options(method, method_options)
+    budget = dict(
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    # Public arguments are refused before x is touched.
+    privacy.guarantee("cdf", method=method, **budget, **options)
+    generator = default_rng(rng)
+    with privacy.charged(accountant, "cdf", method=method, **budget, **options):
+        column = dict(
+            x=x,
+            bounds=bounds,
+            resolution=resolution,
+            counts=counts,
+            nan_policy=nan_policy,
+            workers=workers,
+        )
+        return _METHODS[method](column, budget, generator, **options)

@@ -1,0 +1,239 @@
+"""Distribution functions, node by node and query by query; smoothing by its min-max formula.
+
+Meant for a few dozen bins and records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dpq_fast import privacy
+from dpq_fast._checks import check_bounds, check_tree
+from dpq_fast.lattice import Lattice
+from dpq_fast.reference.agg_tree import AggTree, exact_counts
+from dpq_fast.reference.csmooth import log_smooth_sensitivity
+from dpq_fast.reference.histogram import uniform_counts, uniform_edges
+from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
+from dpq_fast.reference.sample import intervals, kept_records
+from dpq_fast.rng import default_rng
+from dpq_fast.sample import as_column, is_complete
+
+
+class CDF:
+    """Linear between the points (x, p); `total` records, if they were counted."""
+
+    def __init__(
+        self,
+        x: Sequence[float],
+        p: Sequence[float],
+        total: float | None = None,
+        lattice: Lattice | None = None,
+    ) -> None:
+        self.x = list(x)
+        self.p = list(p)
+        self.total = total
+        self.lattice = lattice
+
+    def cdf(self, x: float) -> float:
+        """Share of the records that are at most x."""
+        if x < self.x[0]:
+            return 0.0
+        i = max(i for i, point in enumerate(self.x) if point <= x)
+        if i + 1 == len(self.x):
+            return 1.0
+        share = (x - self.x[i]) / (self.x[i + 1] - self.x[i])
+        return self.p[i] + share * (self.p[i + 1] - self.p[i])
+
+    def quantile(self, q: float) -> float:
+        """The smallest x with cdf(x) >= q; where it begins to rise, for q = 0."""
+        i = min(i for i, p in enumerate(self.p) if p >= q and p > 0.0)
+        share = max(q - self.p[i - 1], 0.0) / (self.p[i] - self.p[i - 1])
+        answer = self.x[i - 1] + share * (self.x[i] - self.x[i - 1])
+        if self.lattice is None:
+            return answer
+        return float(self.lattice.decode(self.lattice.encode(np.array([answer])))[0])
+
+
+def smoothed(v: Sequence[float]) -> list[float]:
+    """The nearest non-decreasing numbers: the poster's min over j >= k, max over i <= j."""
+    n = len(v)
+
+    def mean(i: int, j: int) -> float:
+        return math.fsum(v[i : j + 1]) / (j + 1 - i)
+
+    return [min(max(mean(i, j) for i in range(j + 1)) for j in range(k, n)) for k in range(n)]
+
+
+def of_counts(
+    x: Sequence[float], below: Sequence[float], public: bool, lattice: Lattice | None
+) -> CDF:
+    """From noisy numbers of records below x; the last one is kept where it is public."""
+    inner = below[1:-1] if public else below[1:]
+    rising = [0.0, *smoothed(inner), *([below[-1]] if public else [])]
+    total = max(rising[-1], 0.0)
+    if total > 0.0:
+        p = [min(max(number / total, 0.0), 1.0) for number in rising]
+    else:
+        p = [(point - x[0]) / (x[-1] - x[0]) for point in x]
+    return CDF(x, p, total, lattice)
+
+
+def of_tree(tree: AggTree, public: bool) -> CDF:
+    """From the estimated numbers of records below all edges."""
+    below = [tree.count(tree.edges[0], edge) for edge in tree.edges]
+    return of_counts(tree.edges, below, public, tree.lattice)
+
+
+def bisected(
+    exact: Sequence[int], total: int, draws: Sequence[int]
+) -> tuple[list[int], list[float]]:
+    """Edges of the partition that were asked for, and the noisy numbers of records below them.
+
+    exact[i] records are below edge i.
+    """
+    last = len(exact) - 1
+    answers = {0: 0, last: total}
+    for draw in draws:
+        edges = sorted(answers)
+        gaps = [
+            (answers[stop] - answers[start], stop - start, -start)
+            for start, stop in pairwise(edges)
+            if stop - start > 1
+        ]
+        _, width, start = max(gaps)
+        middle = width // 2 - start
+        answers[middle] = exact[middle] + draw
+    edges = sorted(answers)
+    return edges, [answers[edge] for edge in edges]
+
+
+def cdf(
+    x: Any,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    bounds: tuple[float, float],
+    method: str = "binary_tree",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    **method_options: Any,
+) -> CDF:
+    """Release a distribution function.
+
+    The law is that of `dpq_fast.cdf`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x : array_like of float or int, shape (N,)
+        Private values in any order, in the unit of `bounds`.
+    epsilon, delta, rho : float
+        Budget of the call. Public.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at `x`. Public.
+    method : str
+        How; `method_options` are its own. Public.
+    neighbors : {"swap", "add-remove"}
+        What the budget protects: one value replaced, or one added or deleted.
+    resolution : float, optional
+        Spacing of the lattice that quantiles are rounded to; 0 for none.
+    counts : array_like of int, shape (N,), optional
+        How many records have each value.
+    nan_policy : {"omit", "raise"}
+        What to do with NaN.
+    max_contributions : int
+        Most records that one person has in `x`.
+    accountant : Accountant, optional
+        Charged with the release.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        See `default_rng`.
+    **method_options
+        As in `dpq_fast.cdf`.
+
+    Returns
+    -------
+    CDF
+    """
+    options = privacy.cdf_options(method, method_options)
+    person = dict(neighbors=neighbors, max_contributions=max_contributions)
+    promise = dict(method=method, epsilon=epsilon, delta=delta, rho=rho, **person, **options)
+    privacy.guarantee("cdf", **promise)
+    generator = default_rng(rng)
+    with privacy.charged(accountant, "cdf", **promise):
+        low, high = bounds = check_bounds(bounds)
+        bins, m = options.get("bins"), options.get("levels")
+        if m is not None and bins is None:
+            data = intervals(x, bounds, resolution, None, counts, False, nan_policy, generator)
+            first, last = bounds if data.lattice is None else (0, data.lattice.fine_points - 1)
+            records, levels = data.records.tolist(), [j / (m + 1) for j in range(1, m + 1)]
+            outputs = []
+            for level in levels:
+                rank = privacy.smooth_rank(level, len(records))
+                center = records[rank - 1] if records else last
+                size = math.log(last - first)
+                if method == "smooth_gaussian":
+                    each = privacy.cdf_smooth_gaussian_each(m, epsilon, delta, max_contributions)
+                    beta, log_alpha = privacy.smooth_gaussian_scale(*each)
+                    size = log_smooth_sensitivity(records, rank, beta, first, last) - log_alpha
+                else:
+                    size += math.log(privacy.gaussian_sigma(m, epsilon, delta, rho))
+                noise = generator.standard_normal() * math.exp(min(size, 700.0))
+                outputs.append(min(max(center + noise, first), last))
+            outputs.sort()
+            if data.lattice is not None:
+                points = np.rint(outputs).astype(np.int64) >> data.lattice.bits
+                outputs = data.lattice.decode(points).tolist()
+            return CDF([low, *outputs, high], [0.0, *levels, 1.0], None, data.lattice)
+
+        height, branching = options.get("height", 1), options.get("branching", bins)
+        if method in ("binary_tree", "adaptive"):
+            height, branching = privacy.cdf_height(bins), 2
+        leaves = check_tree(bounds, height, branching)
+        lattice = Lattice.of(bounds, resolution, False, as_column(x)[1])
+        records = kept_records(x, counts, nan_policy)
+        exact = uniform_counts(records, low, high, leaves)
+        public = neighbors == "swap" and is_complete(x, nan_policy)
+        discrete = discrete_laplace if rho is None else discrete_gaussian
+
+        if method == "adaptive":
+            queries = options["steps"] + (not public)
+            scale = privacy.cdf_adaptive_scale(queries, epsilon, rho, max_contributions)
+            draws = [discrete(scale, rng=generator) for _ in range(queries)]
+            below = [0, *np.cumsum(exact).tolist()]
+            total = below[-1] + (0 if public else draws.pop())
+            chosen, answers = bisected(below, total, draws)
+            edges = uniform_edges(low, high, leaves)
+            return of_counts([edges[i] for i in chosen], answers, public, lattice)
+
+        if method == "gaussian":
+            squared = privacy.cdf_gaussian_squared(m, bins, **person)
+            sigma = privacy.gaussian_sigma(squared, epsilon, delta, rho)
+
+            def draw() -> float:
+                return round(sigma * generator.standard_normal())
+        else:
+            noise = "geometric" if rho is None else "gaussian"
+            scale = privacy.agg_tree_scale(height, epsilon, rho, noise, **person)
+
+            def draw() -> float:
+                return discrete(scale, rng=generator)
+
+        nodes = exact_counts(exact, height, branching)
+        tree = AggTree(
+            {node: count + draw() for node, count in nodes.items()},
+            bounds,
+            total=records.size if public else None,
+            aggregate=options.get("aggregate", True),
+            lattice=lattice,
+        )
+        return of_tree(tree, public)

@@ -1,0 +1,756 @@
+"""Distribution functions: smoothing, the promise of each method, accuracy, distances, form."""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from conftest import SMALLEST_P
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from test_agg_tree import levels_of, missing_neighbors
+from test_joint_exp import Untouchable
+
+import dpq_fast as dpq
+from dpq_fast import noise, privacy
+from dpq_fast.agg_tree import Noise
+from dpq_fast.cdf import CDF, CountNoise, _below, _empirical, _of_counts, _of_tree
+from dpq_fast.csmooth import noisy_quantiles
+from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
+from dpq_fast.reference.agg_tree import exact_counts
+from dpq_fast.reference.cdf import CDF as ReferenceCDF
+from dpq_fast.reference.cdf import bisected, of_counts, of_tree, smoothed
+from dpq_fast.sample import Records
+
+NOISELESS = {"epsilon": 1e9}
+# Every way to count, on 16 bins where there is a choice.
+COUNTED = {
+    "binary_tree": {"method": "binary_tree", "bins": 16},
+    "combined": {"method": "binary_tree", "bins": 16, "aggregate": True},
+    "agg_tree": {"method": "agg_tree", "height": 2, "branching": 4},
+    "histogram": {"method": "histogram", "bins": 16},
+    "adaptive": {"method": "adaptive", "bins": 16, "steps": 15},
+    "gaussian": {"method": "gaussian", "bins": 16, "delta": 1e-6},
+}
+DISCRETE = {name: options for name, options in COUNTED.items() if name != "gaussian"}
+EVERY = COUNTED | {
+    "quantiles": {"method": "gaussian", "delta": 1e-6},
+    "smooth": {"method": "smooth_gaussian", "delta": 1e-6},
+}
+
+
+# What is read off
+
+
+def test_cdf_known_values():
+    # 0 on [0, 1], up to 0.5 at 2, a jump to 0.75 there, flat to 3, 1 at 4
+    x, p = [0.0, 1.0, 2.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.5, 0.75, 0.75, 1.0]
+    fast, slow = CDF(np.array(x), np.array(p), total=8.0), ReferenceCDF(x, p, 8.0)
+    for at, value in (
+        (-math.inf, 0.0),
+        (-1, 0.0),
+        (0, 0.0),
+        (1.5, 0.25),
+        (2.0, 0.75),
+        (2.5, 0.75),
+        (3.5, 0.875),
+        (4, 1.0),
+        (9, 1.0),
+        (math.inf, 1.0),
+    ):
+        assert fast.cdf(at) == value == slow.cdf(at)
+    for q, value in ((0, 1.0), (0.25, 1.5), (0.5, 2.0), (0.6, 2.0), (0.75, 2.0), (1, 4.0)):
+        assert fast.quantile(q) == value == slow.quantile(q)
+    assert fast.count(1.0, [2.0, 2.5, 9.0]).tolist() == [4.0, 6.0, 8.0]
+    assert isinstance(fast.cdf(0.5), float) and isinstance(fast.quantile(0.5), float)
+    assert fast.cdf([[0, 1]]).shape == (1, 2) and fast.quantile([[0.5], [0.1]]).shape == (2, 1)
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=12))
+def test_smoothing_is_the_nearest_that_ascends(v):
+    """The poster's formula, and the conditions of the least-squares projection on a cone."""
+    below = np.array([0.0, *v], dtype=float)
+    found = _of_counts(np.arange(below.size, dtype=float), below, False, None, None)
+    fit = np.array(smoothed(v))
+    assert (np.diff(fit) >= -1e-12).all()
+    residual = np.subtract(v, fit)
+    tails = np.cumsum(residual[::-1])[::-1]  # against raising the numbers from k on
+    assert tails[0] == pytest.approx(0.0, abs=1e-9) and (tails <= 1e-9).all()
+    assert residual @ fit == pytest.approx(0.0, abs=1e-6)
+    total = max(fit[-1], 0.0)
+    assert found.total == pytest.approx(total, abs=1e-9)
+    if total > 1e-9:
+        np.testing.assert_allclose(found.p * total, [0.0, *np.clip(fit, 0.0, total)], atol=1e-9)
+    else:
+        np.testing.assert_allclose(found.p, np.linspace(0.0, 1.0, below.size), atol=1e-9)
+
+
+@pytest.mark.parametrize("total", [None, 40])
+@pytest.mark.parametrize("aggregate", [True, False])
+@pytest.mark.parametrize("height, branching", [(1, 2), (1, 9), (2, 4), (4, 2), (5, 2)])
+def test_cdf_of_noisy_nodes_equals_reference(height, branching, aggregate, total):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        exact = exact_counts(rng.integers(0, 5, branching**height), height, branching)
+        nodes = {node: count + int(rng.integers(-4, 5)) for node, count in exact.items()}
+        arguments = dict(total=total, aggregate=aggregate)
+        slow = of_tree(ReferenceTree(nodes, (0.0, 1.0), **arguments), total is not None)
+        unit = Noise("geometric", Fraction(1))
+        tree = dpq.AggTree(levels_of(nodes, height), (0.0, 1.0), unit, **arguments)
+        fast = _of_tree(tree)
+        np.testing.assert_allclose(fast.p, slow.p, atol=1e-9)
+        assert fast.total == pytest.approx(slow.total, abs=1e-9)
+        np.testing.assert_allclose(_below(tree), tree.count(0.0, tree.edges), atol=1e-9)
+        # the weights of all draws in the numbers below the edges
+        last = np.arange(branching**height + 1.0)
+        weights = []
+        for node in nodes:
+            one = levels_of({other: float(other == node) for other in nodes}, height)
+            unit_total = None if total is None else 0
+            response = dpq.AggTree(one, (0.0, 1.0), unit, **arguments | {"total": unit_total})
+            weights.append(_below(response))
+        assert np.abs(weights).max() <= 1.0 + 1e-9
+        squares = (np.array(weights) ** 2).sum(axis=0)
+        np.testing.assert_allclose(tree._units(np.zeros(last.size), last), squares, atol=1e-9)
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("nan_policy", ["omit", "raise"])
+@pytest.mark.parametrize("name", COUNTED)
+def test_cdf_without_noise_is_that_of_the_records(implementation, name, nan_policy, neighbors):
+    x = np.random.default_rng(1).beta(0.4, 0.8, 200)
+    found = implementation.cdf(
+        x,
+        bounds=(0.0, 1.0),
+        nan_policy=nan_policy,
+        neighbors=neighbors,
+        **NOISELESS,
+        **COUNTED[name],
+    )
+    np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 17))
+    below = [(x < edge).mean() for edge in found.x]
+    np.testing.assert_allclose(found.p, below, atol=1e-9)
+    assert found.total == pytest.approx(x.size)
+    assert found.cdf(0.5) == pytest.approx(below[8])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_cdf_rises_from_zero_to_one(implementation, name):
+    rng = np.random.default_rng(2)
+    for x in (rng.normal(size=50), [], [math.nan], [0.3] * 40, [9.0] * 20):
+        for epsilon in (1e-3, 1.0):
+            for nan_policy in ("omit", "raise")[: 1 if np.isnan(x).any() else 2]:
+                found = implementation.cdf(
+                    x,
+                    bounds=(-2.0, 3.0),
+                    epsilon=epsilon,
+                    rng=rng,
+                    nan_policy=nan_policy,
+                    **EVERY[name],
+                )
+                points, p = np.array(found.x), np.array(found.p)
+                assert points[0] == -2.0 and points[-1] == 3.0 and (np.diff(points) >= 0.0).all()
+                assert p[0] == 0.0 and p[-1] == 1.0 and (np.diff(p) >= 0.0).all()
+                assert (
+                    -2.0 <= found.quantile(0.0) <= found.quantile(0.5) <= found.quantile(1.0) <= 3.0
+                )
+
+
+def test_cdf_adaptive_splits_the_largest_gap():
+    """Two thirds of the records in one sixteenth: that is where its points go."""
+    x = np.concatenate((np.full(60, 0.3), np.linspace(0.0, 1.0, 30)))
+    found = dpq.cdf(x, bounds=(0.0, 1.0), method="adaptive", bins=64, steps=7, **NOISELESS)
+    expected = [0.0, 0.25, 0.28125, 0.296875, 0.3125, 0.375, 0.5, 1.0]
+    assert set(expected) <= set(found.x.tolist()) and found.x.size == 9
+    # all records in one leaf, which is not split any further
+    found = dpq.cdf([0.3] * 9, bounds=(0.0, 1.0), method="adaptive", bins=16, steps=15, **NOISELESS)
+    np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 17))
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_cdf_adaptive_equals_reference_draw_by_draw(monkeypatch, public):
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        x = rng.integers(0, 32, 40) / 32.0
+        steps = int(rng.integers(1, 20))
+        draws = rng.integers(-6, 7, steps + (not public))
+        monkeypatch.setattr(Noise, "draw", lambda self, size, rng, draws=draws: draws[:size])
+        found = dpq.cdf(
+            x, epsilon=1.0, bounds=(0, 1), method="adaptive", bins=32, steps=steps,
+            nan_policy="raise" if public else "omit",
+        )  # fmt: skip
+        exact = [int((x < i / 32).sum()) for i in range(32)] + [40]
+        rest = draws.tolist()
+        total = 40 if public else 40 + rest.pop()
+        edges, below = bisected(exact, total, rest)
+        expected = of_counts([edge / 32 for edge in edges], below, public, None)
+        np.testing.assert_array_equal(found.x, expected.x)
+        np.testing.assert_allclose(found.p, expected.p, atol=1e-12)
+
+
+# The promise
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("name", ["binary_tree", "agg_tree", "histogram"])
+def test_cdf_counts_privacy_by_enumeration(name, neighbors):
+    """Log ratios of independent noised counts add up to |difference| / scale, at most."""
+    epsilon, rho, points = 0.7, 0.3, 4
+    options = {
+        "binary_tree": {"bins": 4},
+        "agg_tree": {"height": 2, "branching": 2},
+        "histogram": {"bins": 4},
+    }[name]
+    height, branching = {"binary_tree": (2, 2), "agg_tree": (2, 2), "histogram": (1, 4)}[name]
+    shared = dict(bounds=(0.0, 4.0), method=name, neighbors=neighbors, **options)
+    released = dpq.cdf([], epsilon=epsilon, **shared)
+    scale = released._noise.noise.scale
+    sigma = dpq.cdf([], rho=rho, **shared)._noise.noise.scale
+
+    def counts(records):
+        x = [math.nan if point is None else float(point) for point in records]
+        tree = dpq.PartialTree.of(x, bounds=(0.0, 4.0), height=height, branching=branching)
+        tree = tree.release(neighbors=neighbors, **NOISELESS)
+        assert not tree.total_known  # of a type that can hold NaN
+        return np.concatenate(tree.nodes)
+
+    worst = worst_squared = 0.0
+    for records in ([], [0], [3, 0], [0, 1, None], [2, 2, 3, None]):
+        for other in missing_neighbors(records, points, neighbors):
+            differences = np.abs(counts(records) - counts(other))
+            worst = max(worst, float(differences.sum() / scale))
+            worst_squared = max(worst_squared, float((differences**2).sum()))
+    assert worst == pytest.approx(epsilon, abs=1e-9)  # reached, and no more
+    assert worst_squared / (2.0 * float(sigma) ** 2) == pytest.approx(rho, rel=1e-12)
+
+
+@pytest.mark.parametrize("public", [True, False])
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_cdf_adaptive_privacy_by_enumeration(neighbors, public):
+    """Over all transcripts: which points are asked for depends on the answers alone."""
+    steps, bins, epsilon = 2, 4, 0.8
+    public = public and neighbors == "swap"
+    domain_size, queries = 4, steps + (not public)
+    scale = privacy.cdf_adaptive_scale(queries, epsilon, None)
+    released = dpq.cdf(
+        [1.0], epsilon=epsilon, bounds=(0.0, 4.0), method="adaptive", bins=bins, steps=steps,
+        neighbors=neighbors, nan_policy="raise" if public else "omit",
+    )  # fmt: skip
+    assert released._noise.noise.scale == scale
+
+    def below(records):
+        kept = [point for point in records if point is not None]
+        return [sum(point < edge for point in kept) for edge in range(bins)] + [len(kept)]
+
+    def log_prob(records, answers):
+        exact, total, rest = below(records), len(records), list(answers)
+        logs = []
+        if not public:
+            total = rest.pop()
+            logs.append((total, exact[-1]))
+        asked = []
+        for i in range(steps):  # the points follow from the answers before them
+            edges, _ = bisected([0] * (bins + 1), total, rest[: i + 1])
+            (point,) = set(edges) - {0, bins} - set(asked)
+            asked.append(point)
+            logs.append((rest[i], exact[point]))
+        return sum(noise.discrete_laplace_log_prob(answer - count, scale) for answer, count in logs)
+
+    outcomes = list(product(range(-2, 6), repeat=queries))
+    worst = 0.0
+    for records in ([0], [3, 0], [0, 1, 2], [2, 2, None]):
+        if public and None in records:
+            continue
+        for other in missing_neighbors(records, domain_size, neighbors):
+            if public and None in other:
+                continue
+            for answers in outcomes:
+                ratio = log_prob(records, answers) - log_prob(other, answers)
+                worst = max(worst, abs(ratio))
+    assert worst <= epsilon + 1e-9
+    assert worst == pytest.approx(epsilon, abs=1e-9)
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_cdf_gaussian_privacy_by_enumeration(neighbors):
+    """L2 distances of neighbors: never more than the sigma is made for, and reached."""
+    levels, points = 3, 4
+    q = np.arange(1, levels + 1) / (levels + 1)
+    most_quantiles = most_bins = 0.0
+
+    def column(records):
+        return [math.nan if point is None else float(point) for point in records]
+
+    def quantiles(records):
+        sample = dpq.Sample.of(column(records), (0.0, 3.0), resolution=1.0, dither=False)
+        return noisy_quantiles(sample, q, np.zeros(levels), np.random.default_rng(0))
+
+    def bins(records):
+        return dpq.Sample.of(column(records), (0.0, 3.0)).histogram(4)
+
+    for records in ([], [0], [3, 0], [0, 0, 3, 3], [0, 1, None], [2, 2, 3, None]):
+        for other in missing_neighbors(records, points, neighbors):
+            difference = (quantiles(records) - quantiles(other)) / 3.0
+            most_quantiles = max(most_quantiles, float((difference**2).sum()))
+            most_bins = max(most_bins, float(((bins(records) - bins(other)) ** 2).sum()))
+    assert most_quantiles == privacy.cdf_gaussian_squared(levels, None, neighbors) == 3
+    assert most_bins == privacy.cdf_gaussian_squared(levels, 4, neighbors)
+    assert privacy.cdf_gaussian_squared(levels, 4, neighbors, 3) == 9 * most_bins
+    assert privacy.cdf_gaussian_squared(levels, None, neighbors, 3) == 3
+
+
+def test_gaussian_noise_has_the_law_of_the_promise():
+    sigma = privacy.gaussian_sigma(2, 1.0, 1e-6)
+    rng = np.random.default_rng(4)
+    options = dict(bounds=(0, 1), method="gaussian", rng=rng)
+    draws = [
+        dpq.cdf([0.5] * 10_000, epsilon=1.0, delta=1e-6, bins=2, **options).total - 10_000
+        for _ in range(2_000)
+    ]
+    # the sum of two rounded draws
+    assert all(draw == int(draw) for draw in draws)
+    assert stats.kstest(draws + rng.random(2_000) - 0.5, "norm", (0, sigma * 2**0.5)).pvalue > 1e-6
+    # quantiles: the middle of the bounds, plus the width times sigma
+    sigma = privacy.gaussian_sigma(1, None, 0.0, 30.0)
+    x = [
+        dpq.cdf([1.0] * 9, rho=30.0, bounds=(-9, 11), method="gaussian", levels=1, rng=rng).x[1]
+        for _ in range(2_000)
+    ]
+    cut = stats.norm(1.0, 20.0 * sigma).cdf
+    grid = np.linspace(-8.0, 10.0, 37)
+    gap = np.abs([np.mean(np.array(x) <= at) - cut(at) for at in grid]).max()
+    assert stats.kstwo.sf(gap, len(x)) > SMALLEST_P
+
+
+def exact_delta(sigma, epsilon):
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
+        tilt = e * s
+        return mpmath.ncdf(1 / (2 * s) - tilt) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - tilt)
+
+
+@pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-6, 1e-10])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0, 50.0, 1e4])
+def test_gaussian_sigma_is_the_least_from_above(epsilon, delta):
+    sigma = privacy.gaussian_sigma(1, epsilon, delta)
+    assert exact_delta(sigma, epsilon) <= delta <= exact_delta(sigma * (1.0 - 1e-8), epsilon)
+    assert exact_delta(sigma, epsilon) <= privacy.gaussian_delta(sigma, epsilon)
+    four = privacy.gaussian_sigma(4, epsilon, delta)
+    assert 2.0 * sigma <= four <= 2.0 * sigma * (1.0 + 1e-14)
+
+
+@given(st.floats(0.01, 20.0), st.floats(1e-12, 0.9))
+def test_gaussian_sigma_equals_dp_accounting(epsilon, delta):
+    dp_accounting = pytest.importorskip("dp_accounting", reason="extra 'accounting' not installed")
+    sigma = privacy.gaussian_sigma(1, epsilon, delta)
+    assert sigma == pytest.approx(dp_accounting.get_sigma_gaussian(epsilon, delta), rel=1e-5)
+    loss = dp_accounting.pld.privacy_loss_mechanism.GaussianPrivacyLoss(sigma)
+    assert loss.get_delta_for_epsilon(epsilon) == pytest.approx(delta, rel=1e-6)
+
+
+def test_gaussian_queries_compose_to_one():
+    pld = pytest.importorskip("dp_accounting.pld", reason="extra 'accounting' not installed")
+    sigma = privacy.gaussian_sigma(5, 1.0, 1e-6)
+    one = pld.privacy_loss_distribution.from_gaussian_mechanism(
+        sigma, value_discretization_interval=1e-3
+    )
+    delta = one.self_compose(5).get_delta_for_epsilon(1.0)  # pessimistic, from above
+    assert delta == pytest.approx(1e-6, rel=2e-2) and delta >= 1e-6 * (1.0 - 1e-6)
+
+
+def test_gaussian_sigma_of_rho():
+    sigma = privacy.gaussian_sigma(3, None, 0.0, 0.7)
+    assert (
+        3 / (2 * Fraction(sigma) ** 2)
+        <= Fraction(0.7)
+        <= 3 / (2 * Fraction(sigma) ** 2) * (1 + Fraction(1, 2**48))
+    )
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.floats(1e-6, 30.0), st.floats(1e-12, 0.1))
+def test_smooth_gaussian_budget_is_spent_along_the_chain(m, k, epsilon, delta):
+    each, small = privacy.cdf_smooth_gaussian_each(m, epsilon, delta, k)
+    assert m * k * each == pytest.approx(epsilon, rel=1e-12)
+    person = small * sum(math.exp(i * each) for i in range(k))
+    assert m * person == pytest.approx(delta, rel=1e-9)
+
+
+GUARANTEES = [
+    ({"bins": 64, "epsilon": 1.2}, (1.2, 0.0, 1.2**2 / 24)),
+    ({"bins": 64, "epsilon": 1.2, "neighbors": "add-remove"}, (1.2, 0.0, 1.2**2 / 12)),
+    ({"epsilon": 1.0}, (1.0, 0.0, 1 / 40)),
+    ({"method": "agg_tree", "epsilon": 1.0}, (1.0, 0.0, 1 / 12)),
+    ({"method": "histogram", "epsilon": 1.0, "max_contributions": 3}, (1.0, 0.0, 1 / 4)),
+    ({"method": "histogram", "rho": 0.5}, (None, 0.0, 0.5)),
+    ({"method": "adaptive", "epsilon": 1.0, "steps": 10}, (1.0, 0.0, 1 / 20)),
+    ({"method": "adaptive", "rho": 0.5, "neighbors": "add-remove"}, (None, 0.0, 0.5)),
+    ({"method": "gaussian", "rho": 0.5}, (None, 0.0, 0.5)),
+    ({"method": "smooth_gaussian", "epsilon": 1.0, "delta": 1e-6}, (1.0, 1e-6, None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options, expected", GUARANTEES, ids=str)
+def test_cdf_guarantees(options, expected):
+    found = privacy.guarantee("cdf", **options)
+    assert (found.epsilon, found.delta) == expected[:2]
+    assert found.rho == (None if expected[2] is None else pytest.approx(expected[2]))
+    assert found.neighbors == options.get("neighbors", "swap")
+
+
+def test_cdf_guarantee_of_gaussian_noise():
+    found = privacy.guarantee("cdf", method="gaussian", levels=4, epsilon=1.0, delta=1e-6)
+    assert (found.epsilon, found.delta) == (1.0, 1e-6)
+    assert found.rho == pytest.approx(0.5 / privacy.gaussian_sigma(1, 1.0, 1e-6) ** 2)
+
+
+# Accuracy
+
+
+def law_of_one(kind, scale, reach):
+    prefix = "discrete_laplace" if kind == "geometric" else "discrete_gaussian"
+    return np.exp(getattr(noise, prefix + "_log_prob")(reach, scale))
+
+
+@pytest.mark.parametrize("kind", ["geometric", "gaussian"])
+@pytest.mark.parametrize("scale", [Fraction(1, 5), Fraction(2), Fraction(40)])
+def test_margin_bounds_sums_of_draws(kind, scale):
+    """By convolution of the exact law: for sums, unions of them, and weights below 1."""
+    reach = np.arange(-4_000, 4_001)
+    single = total = law_of_one(kind, scale, reach)
+    for draws in range(1, 5):
+        if draws > 1:
+            total = np.convolve(total, single, mode="same")
+
+        def missed(margin, total=total):
+            return float(total[np.abs(reach) > margin].sum())
+
+        for beta, union in product((0.5, 0.05, 1e-6), (1, 20)):
+            units = np.full(union, float(draws))
+            exact, chernoff = (
+                CountNoise(Noise(kind, scale), lambda units=units: units, plain).margin(beta)
+                for plain in (True, False)
+            )
+            assert exact <= chernoff
+            assert union * missed(exact) <= beta * (1.0 + 1e-9)
+            if kind == "geometric":  # the least there is
+                assert exact == 0.0 or union * missed(exact - 1.0) > beta
+            else:
+                assert exact == chernoff
+            if scale > 1 and beta < 0.5:  # and the bound is no idle one
+                assert union * missed(0.5 * chernoff) > beta
+    # half of one draw, and half of another
+    error = CountNoise(Noise(kind, scale), lambda: np.array([0.5]), False)
+    halves = np.abs(np.arange(-8_000, 8_001) / 2.0)
+    assert np.convolve(single, single)[halves > error.margin(0.05)].sum() <= 0.05
+
+
+def test_tail_of_sums_of_draws():
+    reach = np.arange(-3_000, 3_001)
+    for scale in (Fraction(3, 10), Fraction(2), Fraction(20)):
+        one = CountNoise(Noise("geometric", scale), lambda: np.ones(1), True)
+        single = total = law_of_one("geometric", scale, reach)
+        for draws in range(1, 12):
+            if draws > 1:
+                total = np.convolve(total, single, mode="same")
+            for least in (1, 2, 5, 40, 300):
+                expected = float(total[np.abs(reach) >= least].sum())
+                assert one.tail(draws, least) == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    # the sum of 20 Laplace variables, nearly normal, at a scale where exp(-1/scale) is almost 1
+    wide = CountNoise(Noise("geometric", Fraction(10**15)), lambda: np.ones(1), True)
+    assert wide.tail(1, 3 * 10**15) == pytest.approx(math.exp(-3.0), rel=1e-9)
+    deviation = math.sqrt(40.0)
+    assert wide.tail(20, int(deviation * 1e15)) == pytest.approx(2 * stats.norm.sf(1), rel=0.02)
+
+
+@pytest.mark.parametrize("nan_policy", ["omit", "raise"])
+@pytest.mark.parametrize("name", DISCRETE)
+def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
+    rng = np.random.default_rng(5)
+    x = np.concatenate((rng.normal(size=300), np.full(200, 1.3)))
+    draws, beta = 300, 0.1
+    for budget in ({"epsilon": 1.0}, {"rho": 0.05}):
+        options = dict(bounds=(-3.0, 3.0), nan_policy=nan_policy, **budget, **COUNTED[name])
+        alpha = dpq.cdf([], **options).accuracy(beta)  # public
+        failures = halves = 0
+        for _ in range(draws):
+            found = dpq.cdf(x, rng=rng, **options)
+            below = np.searchsorted(np.sort(x.clip(-3.0, np.nextafter(3.0, 0.0))), found.x)
+            error = found.total * found.p - below
+            failures += np.ptp(error) > alpha  # over all intervals
+            halves += np.abs(error).max() > alpha / 2.0
+        for missed in (failures, halves):
+            assert stats.binomtest(int(missed), draws, beta, "greater").pvalue >= SMALLEST_P
+        assert alpha < 12.0 * np.ptp(error)  # not idle
+
+
+def test_cdf_accuracy_falls_with_beta_and_the_budget():
+    found = [
+        dpq.cdf([0.5], bounds=(0, 1), epsilon=epsilon).accuracy(beta)
+        for epsilon, beta in ((1.0, 0.1), (1.0, 0.01), (0.1, 0.1), (1e9, 0.1))
+    ]
+    assert found[0] < found[1] and found[2] == pytest.approx(10 * found[0], rel=0.01)
+    assert found[3] < 1e-3
+    few = dpq.cdf([0.5], bounds=(0, 1), epsilon=1e-9, method="histogram", bins=2)
+    assert 1e9 < few.accuracy() < 1e11
+
+
+# Distances
+
+samples = st.lists(st.floats(-5.0, 5.0).map(lambda v: round(v, 1)), min_size=1, max_size=12)
+
+
+@given(samples, samples)
+def test_distances_of_samples_equal_scipy(a, b):
+    left = _empirical(a)
+    for right in (b, _empirical(b)):
+        assert left.ks(right) == pytest.approx(stats.ks_2samp(a, b).statistic, abs=1e-12)
+        assert left.wasserstein(right) == pytest.approx(stats.wasserstein_distance(a, b), abs=1e-9)
+        assert left.energy(right) == pytest.approx(stats.energy_distance(a, b), abs=1e-7)
+
+
+def test_distances_by_hand():
+    uniform = CDF(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    steep = CDF(np.array([0.0, 0.5, 1.0]), np.array([0.0, 1.0, 1.0]))
+    assert uniform.ks(steep) == 0.5
+    assert uniform.wasserstein(steep) == pytest.approx(0.25)
+    assert uniform.energy(steep) == pytest.approx(math.sqrt(2 * (0.5 / 12 + 0.5 / 12)))
+    # the point mass in the middle: two triangles of height and width 1/2
+    assert uniform.ks([0.5]) == 0.5 == _empirical([0.5]).ks(uniform)
+    assert uniform.wasserstein([0.5]) == pytest.approx(0.25)
+    assert uniform.energy([0.5, 0.5]) == pytest.approx(math.sqrt(2 * 2 * 0.5**3 / 3))
+    # one crossing inside a piece
+    other = CDF(np.array([0.25, 0.75]), np.array([0.0, 1.0]))
+    assert uniform.wasserstein(other) == pytest.approx(2 * 0.5 * 0.5 * 0.25)
+    assert uniform.wasserstein(uniform) == uniform.ks(uniform) == uniform.energy(uniform) == 0.0
+
+
+def test_distances_of_a_release_by_quadrature():
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=30)
+    found = dpq.cdf(x, epsilon=1.0, bounds=(-4.0, 4.0), bins=32, rng=1)
+    grid = np.linspace(-5.0, 5.0, 400_001)
+    gap = found.cdf(grid) - (x[:, None] <= grid[::100]).mean(axis=0).repeat(100)[: grid.size]
+    step = grid[1] - grid[0]
+    assert found.ks(x) == pytest.approx(np.abs(gap).max(), abs=2e-3)
+    assert found.wasserstein(x) == pytest.approx(np.abs(gap).sum() * step, abs=2e-3)
+    assert found.energy(x) == pytest.approx(math.sqrt(2 * (gap**2).sum() * step), abs=2e-3)
+
+
+# Form
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_cdf_takes_counts_workers_types_and_samples(name):
+    rng = np.random.default_rng(7)
+    values, counts = rng.uniform(-0.2, 1.2, 50), rng.integers(0, 5, 50)
+    options = dict(bounds=(0.0, 1.0), epsilon=30.0, **EVERY[name])
+
+    def points(x, **more):
+        found = dpq.cdf(x, rng=8, **options | more)
+        return np.concatenate((found.x, found.p))
+
+    np.testing.assert_array_equal(points(values, counts=counts), points(np.repeat(values, counts)))
+    x = rng.random(2**18)
+    x[::1000] = math.nan
+    expected = points(x[~np.isnan(x)])
+    sample = dpq.Sample.of(x, (0.0, 1.0))
+    for found in (
+        points(x),
+        points(x, workers=2),
+        points(x[::-1]),
+        points(sample),
+        points(sample, bounds=None),
+        points(pd.Series(x)),
+        points(pa.array(x)),
+    ):
+        np.testing.assert_array_equal(found, expected)
+    if name in COUNTED:
+        np.testing.assert_array_equal(points(Records.of(x)), expected)
+    before = x.copy()
+    x.flags.writeable = False
+    points(x)
+    np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_cdf_quantiles_lie_on_the_lattice(implementation, name):
+    ages = np.random.default_rng(9).integers(0, 100, 200)
+    for x, resolution, step in ((ages, None, 1.0), (ages * 1.0, 0.25, 0.25)):
+        found = implementation.cdf(
+            x, bounds=(0, 100), epsilon=1.0, resolution=resolution, rng=1, **EVERY[name]
+        )
+        assert all(found.quantile(q) % step == 0.0 for q in (0.1, 0.33, 0.5, 0.9))
+
+
+def test_cdf_between_integers_gives_the_integers_back(implementation):
+    ages = np.random.default_rng(10).integers(0, 16, 99)
+    options = dict(bounds=(-0.5, 15.5), bins=16, **NOISELESS)
+    found = implementation.cdf(ages, **options)
+    q = np.linspace(0.013, 0.987, 40)
+    expected = np.quantile(ages, q, method="inverted_cdf")
+    assert [found.quantile(level) for level in q] == expected.tolist()
+
+
+def test_cdf_for_other_libraries(monkeypatch):
+    found = dpq.cdf([0.5], epsilon=1.0, bounds=(0, 1), bins=4)
+    frame = found.to_frame()
+    np.testing.assert_array_equal(frame["x"], found.x)
+    np.testing.assert_array_equal(frame["p"], found.p)
+    matplotlib = pytest.importorskip("matplotlib", reason="extra 'plot' not installed")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    ax = found.plot(label="released")
+    assert found.plot(ax) is ax
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), found.p)
+    assert ax.lines[0].get_label() == "released"
+    pyplot.close("all")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"plot needs matplotlib: pip install 'dpq_fast\[plot\]'"):
+        found.plot()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"to_frame needs pandas: .*dpq_fast\[pandas\]'"):
+        found.to_frame()
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_cdf_charges_the_accountant(implementation, name):
+    promise = {"epsilon": 0.6, "max_contributions": 2, **EVERY[name]}
+    accountant = privacy.Accountant(1.0, delta=1e-5)
+    options = {"bounds": (0.0, 1.0), "accountant": accountant, **promise}
+    implementation.cdf([0.5], rng=1, **options)
+    assert accountant.history == (privacy.guarantee("cdf", **promise),)
+    with pytest.raises(privacy.BudgetExceeded, match="must fit the budget"):
+        implementation.cdf(Untouchable(), **options)
+    for bad in ({"x": [True]}, {"bounds": (1.0, 0.0)}, {"resolution": -1}):
+        arguments = {"x": [0.5]} | options | {"epsilon": 0.1} | bad
+        with pytest.raises((TypeError, ValueError)):
+            implementation.cdf(**arguments)
+    assert len(accountant.history) == 1
+
+
+# Bad input
+
+GOOD = {"x": [0.2, 0.4], "epsilon": 1.0, "bounds": (0.0, 1.0), "bins": 16}
+TREE = {"method": "agg_tree", "bins": None}
+BAD = [
+    ({"epsilon": 0.0}, ValueError, "epsilon must be positive and finite"),
+    ({"epsilon": "1"}, TypeError, "epsilon must be a real number"),
+    ({"epsilon": None}, ValueError, "exactly one of epsilon and rho must be given, got neither"),
+    ({"rho": 1.0}, ValueError, "exactly one of epsilon and rho must be given, got both"),
+    ({"delta": 1e-6}, ValueError, "delta must be 0 for method 'binary_tree', which takes rho"),
+    ({"delta": 1.0}, ValueError, r"delta must lie in \[0, 1\)"),
+    ({"method": "gaussian"}, ValueError, "delta must be positive for Gaussian noise, got 0.0"),
+    ({"method": "gaussian", "bins": None}, ValueError, "delta must be positive for Gaussian"),
+    (
+        {"method": "gaussian", "epsilon": None, "rho": 1.0, "delta": 0.1},
+        ValueError,
+        "delta must be 0 with rho",
+    ),
+    ({"method": "ecdf"}, ValueError, "method must be one of 'binary_tree', 'agg_tree'"),
+    ({"method": None}, TypeError, "method must be one of"),
+    ({"steps": 3}, TypeError, "method 'binary_tree' must have no options but bins, aggregate, got"),
+    ({"method": "agg_tree"}, TypeError, "method 'agg_tree' must have no options but height"),
+    ({"bins": 100}, ValueError, "bins must be a power of two, got 100"),
+    ({"bins": 1}, ValueError, "bins must be at least 2, got 1"),
+    ({"bins": 16.0}, TypeError, "bins must be an integer"),
+    ({"bins": 2**27}, ValueError, r"at most 2\^26 = 67108864 leaves, got 2\^27"),
+    ({"method": "histogram", "bins": 2**26 + 1}, ValueError, r"leaves, got 67108865\^1"),
+    ({"method": "histogram", "bins": 1}, ValueError, "bins must be at least 2, got 1"),
+    ({"method": "adaptive", "steps": 0}, ValueError, "steps must be at least 1, got 0"),
+    ({"method": "adaptive", "steps": 16}, ValueError, "steps must be less than bins, got 16"),
+    ({"method": "adaptive", "steps": 3, "bins": 12}, ValueError, "bins must be a power of two"),
+    (
+        {"method": "adaptive", "steps": 3, "epsilon": 1e-16},
+        ValueError,
+        r"epsilon must give noise of a scale of at most 2\^53",
+    ),
+    ({"epsilon": 1e-300}, ValueError, r"epsilon must give noise of a scale of at most 2\^53"),
+    ({"aggregate": 1}, TypeError, "aggregate must be True or False"),
+    ({"bounds": (1.0, 1.0 + 2.0**-49)}, ValueError, "leaves must be at least as wide as"),
+    ({"bounds": (1.0, 0.0)}, ValueError, "bounds must be finite with low < high"),
+    ({"bounds": None}, TypeError, "bounds must be two real numbers"),
+    ({"neighbors": "remove"}, ValueError, "neighbors must be one of"),
+    ({"method": "adaptive", "steps": 3, "neighbors": 1}, TypeError, "neighbors must be one of"),
+    ({"resolution": -1.0}, ValueError, "resolution must be finite and not negative"),
+    ({"max_contributions": 0}, ValueError, "max_contributions must be at least 1"),
+    ({"nan_policy": "drop"}, ValueError, "nan_policy must be one of"),
+    ({"x": [0.1, math.nan], "nan_policy": "raise"}, ValueError, "x must not contain NaN"),
+    ({"x": [[0.1]]}, ValueError, "x must be one-dimensional"),
+    ({"x": ["a"]}, TypeError, "x must hold real numbers"),
+    ({"counts": [1]}, ValueError, "counts must have one entry for each value"),
+    ({"accountant": 1.0}, TypeError, "accountant must be an Accountant"),
+]
+LEVELED = {"x": [0.2], "bounds": (0, 1), "epsilon": 1.0, "delta": 1e-6, "method": "smooth_gaussian"}
+BAD_LEVELS = [
+    ({"levels": 0}, ValueError, "levels must be at least 1, got 0"),
+    ({"levels": 1.0}, TypeError, "levels must be an integer"),
+    ({"delta": 0.0}, ValueError, "delta must be positive for Gaussian noise on smooth"),
+    ({"epsilon": 99.0}, ValueError, "epsilon must be at most 4 for Gaussian noise on smooth"),
+    ({"epsilon": None, "rho": 1.0, "delta": 0.0}, ValueError, "rho must be left out for method"),
+    ({"epsilon": None}, TypeError, "epsilon must be a real number, got None"),
+    ({"neighbors": "remove"}, ValueError, "neighbors must be one of"),
+    ({"method": "gaussian", "levels": 0}, ValueError, "levels must be at least 1"),
+    ({"method": "gaussian", "neighbors": "remove"}, ValueError, "neighbors must be one of"),
+    (
+        {"method": "gaussian", "epsilon": 1e-300, "delta": 1e-300},
+        ValueError,
+        r"epsilon and delta must be large enough for a sigma of at most 2\^100",
+    ),
+    ({"max_contributions": 0}, ValueError, "max_contributions must be at least 1"),
+    ({"x": [math.nan], "nan_policy": "raise"}, ValueError, "x must not contain NaN"),
+]
+
+
+@pytest.mark.parametrize(
+    "arguments, error, message",
+    [(GOOD | bad, *rest) for bad, *rest in BAD]
+    + [(LEVELED | bad, *rest) for bad, *rest in BAD_LEVELS],
+    ids=[str(bad) for bad, _, _ in BAD + BAD_LEVELS],
+)
+def test_cdf_rejects_bad_input(implementation, arguments, error, message):
+    with pytest.raises(error, match=message):
+        implementation.cdf(**arguments)
+
+
+def test_cdf_refuses_public_arguments_before_the_data_is_touched(implementation):
+    for bad, error, message in BAD:
+        if {"x", "bounds", "resolution", "nan_policy", "counts", "accountant"} & bad.keys():
+            continue
+        if "leaves" in message:
+            continue  # of `bounds`
+        with pytest.raises(error, match=message):
+            implementation.cdf(**GOOD | bad | {"x": Untouchable()})
+
+
+def test_cdf_rejects_bad_questions():
+    found = dpq.cdf([0.5], epsilon=1.0, bounds=(0, 1), bins=4)
+    with pytest.raises(ValueError, match="lo must be at most hi"):
+        found.count([0.1, 0.5], 0.4)
+    with pytest.raises(ValueError, match="must not be NaN"):
+        found.cdf([0.1, math.nan])
+    with pytest.raises(TypeError, match="x must be real numbers, got dtype"):
+        found.cdf("0")
+    with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]"):
+        found.quantile(1.5)
+    for beta in (0.0, 1.0):
+        with pytest.raises(ValueError, match="beta must lie strictly between 0 and 1"):
+            found.accuracy(beta)
+    for other in ([], [math.nan]):
+        with pytest.raises(ValueError, match="other must"):
+            found.ks(other)
+    quantiles = dpq.cdf(
+        [0.5], epsilon=1.0, delta=1e-6, bounds=(0, 1), method="smooth_gaussian", levels=1
+    )
+    with pytest.raises(ValueError, match="accuracy must be asked of a method that counts"):
+        quantiles.accuracy()
+    with pytest.raises(ValueError, match="count must be asked of a method that counts"):
+        quantiles.count(0, 1)
