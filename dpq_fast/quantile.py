@@ -29,7 +29,7 @@ METHODS = (
 # kind of budget: see the notes of `quantile`.
 MANY_LEVELS = {
     ("swap", "epsilon"): 25,
-    ("add-remove", "epsilon"): 12,
+    ("add-remove", "epsilon"): 15,
     ("swap", "rho"): 5,
     ("add-remove", "rho"): 3,
 }
