@@ -97,18 +97,11 @@ def auto_rule(report: Report, out: Path) -> None:
                 errors = {}
                 for label, law in laws(BUDGETS[budget]).items():
                     release = _release(law, data, relation)
-<<<<<<< HEAD
-                    found = [mean_error(data.draw, release, m, samples) for m in counts]
-                    table.add_row(name, label, *(digits(mean) for mean, _ in found))
-                    errors[label] = np.array(found)
-                    each.errorbar(counts, *errors[label].T, fmt="o-", markersize=3, label=label)
-=======
                     errors[label] = np.array(
-                        [mean_rank_error(data.draw, release, m, samples)[0] for m in counts]
+                        [mean_error(data.draw, release, m, samples)[0] for m in counts]
                     )
                     table.add_row(name, label, *map(digits, errors[label]))
                     each.plot(counts, errors[label], "o-", markersize=3, label=label)
->>>>>>> a90467b69171c933fdc6952a1c7bec87caca4ce3
                 table.add_section()
                 over_joint.append(
                     (errors["approx_quantiles"] + NO_ERROR) / (errors["joint_exp"] + NO_ERROR)

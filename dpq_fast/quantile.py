@@ -168,8 +168,8 @@ def quantile(
     given   swap        epsilon  others                                "approx_quantiles"
     given   swap        rho      m < 5                                 "joint_exp"
     given   swap        rho      m >= 5                                "approx_quantiles"
-    given   add-remove  epsilon  m < 12                                "joint_exp"
-    given   add-remove  epsilon  m >= 12                               "approx_quantiles"
+    given   add-remove  epsilon  m < 15                                "joint_exp"
+    given   add-remove  epsilon  m >= 15                               "approx_quantiles"
     given   add-remove  rho      m < 3                                 "joint_exp"
     given   add-remove  rho      m >= 3                                "approx_quantiles"
     ======  ==========  =======  ====================================  ====================
