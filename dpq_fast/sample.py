@@ -619,7 +619,7 @@ def _of_points(
     nan_policy: str,
     probe: NDArray,
 ) -> Callable[[Any], Order]:
-    """Records on a lattice with dither bits: counted point by point, or gone through."""
+    """Records on a lattice with dither bits: counted point by point, sorted, or gone through."""
     few = max(FEW_POINTS, min(POINTS_PER_RECORD * most_records, MANY_POINTS))
     if lattice.points <= few:
         totals = chunks.fold(
@@ -632,6 +632,16 @@ def _of_points(
         counts = total[present]
         return lambda dither_rng: dithered(present, counts, lattice, default_rng(dither_rng))
     points = chunks.map(lattice.encode_records)
+    if most_records <= SORTED_RECORDS:
+        pieces: list[NDArray[np.float64]] = [np.empty(0)]
+        for found in points.fold(list, lambda kept, piece: kept.append(piece.copy())):
+            pieces += found
+        present, counts = np.unique(np.concatenate(pieces), return_counts=True)
+        if present.size and np.isnan(present[-1]):  # equal NaN are one, the last one
+            _refuse_nan(nan_policy)
+            present, counts = present[:-1], counts[:-1]
+        present = present.astype(np.int64)
+        return lambda dither_rng: dithered(present, counts, lattice, default_rng(dither_rng))
     buckets = Buckets(points, 0.0, lattice.points - 1.0, lattice.encode_records(probe))
     if buckets.missing:
         _refuse_nan(nan_policy)

@@ -15,7 +15,7 @@ from dpq_fast import selection
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.chunks import Chunks
 from dpq_fast.lattice import Lattice
-from dpq_fast.order import SortedOrder
+from dpq_fast.order import RunsOrder, SortedOrder
 from dpq_fast.sample import Sample
 from dpq_fast.selection import BUCKETS, Buckets, SelectedOrder
 
@@ -232,9 +232,13 @@ def test_dithered_columns_on_a_large_lattice_are_gone_through(monkeypatch):
     counted = Sample.of(x, BOUNDS, resolution=0.01).order(11)
     monkeypatch.setattr(sample_module, "MANY_POINTS", 1)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 1)
+    windows = np.array([0, 1400]), np.array([100, 300])
+    short = Sample.of(np.append(x, np.nan), BOUNDS, resolution=0.01).order(11)
+    assert isinstance(short, RunsOrder)
+    assert_same_intervals(short, counted, *windows)
+    monkeypatch.setattr(sample_module, "SORTED_RECORDS", 1_000)
     order = Sample.of(x, BOUNDS, resolution=0.01).order(11)
     assert isinstance(order, SelectedOrder)
-    windows = np.array([0, 1400]), np.array([100, 300])
     assert_same_intervals(order, counted, *windows)
     for point in (0, 9_990, 10_010, 12_000):
         below, fine = order.cell(point)
