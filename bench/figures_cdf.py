@@ -283,11 +283,3 @@ def quantile_times(report: Report, out: Path) -> None:
             report.print(table)
             axis.set(yscale="log", xlabel="levels m", ylabel="seconds", title=f"n = {n:,}")
             axis.legend(fontsize="small")
-
-
-FIGURES = {
-    "cdf_methods": cdf_methods,
-    "cdf_poster": cdf_poster,
-    "quantile_errors": quantile_errors,
-    "quantile_times": quantile_times,
-}
