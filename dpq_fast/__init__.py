@@ -1,6 +1,6 @@
 """Differentially private quantiles with exact output laws."""
 
-from dpq_fast import noise, privacy, reference
+from dpq_fast import audit, noise, privacy, reference
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.aggregates import count, mean, sum
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
@@ -18,6 +18,7 @@ __all__ = [
     "above_threshold_law",
     "approx_quantiles",
     "approx_quantiles_law",
+    "audit",
     "count",
     "csmooth",
     "ind_exp",
