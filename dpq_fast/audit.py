@@ -248,6 +248,9 @@ def exact(
     integers of all data sets have equal ratios and are put together. The groups of
     "quantile_by" are independent laws of `joint_exp`.
 
+    With ``resolution=0`` or ``uniform=True`` outputs have densities, of which only the ratios are
+    compared; `rho`, `delta` and `covered` mean nothing then.
+
     **Dither.** With dither, a law is summed over all dithers of one bit per record; a release has
     up to 24 bits, too many to sum over. Whatever the bits, a dither is a randomization of single
     records, which costs nothing.
@@ -300,6 +303,7 @@ def exact(
     return _compared(
         dict(zip(data_sets, found, strict=True)),
         pairs,
+        parameters.get("resolution") == 0 or bool(parameters.get("uniform")),
         mechanism=name,
         neighbors=relation,
         guarantee=guarantee,
@@ -406,6 +410,8 @@ def estimate(
     ]
     miss = 1.0 - confidence
     if events is not None:
+        if not len(events):
+            raise ValueError("events must hold at least one event, got none")
         known = [
             _Event(f"events[{i}]", np.array([[bool(event(o)) for o in outs] for outs in drawn]))
             for i, event in enumerate(events)
@@ -514,9 +520,12 @@ def _column(data_set: DataSet, kind: np.dtype, paired: bool) -> Any:
 
 
 def _compared(
-    tables: dict[DataSet, Table], pairs: set[tuple[DataSet, DataSet]], **names: Any
+    tables: dict[DataSet, Table],
+    pairs: set[tuple[DataSet, DataSet]],
+    density: bool,
+    **names: Any,
 ) -> ExactAudit:
-    """The largest losses over all pairs."""
+    """The largest losses over all pairs; of densities, which do not add up, only ratios."""
     labels = {
         label: i for i, label in enumerate(dict.fromkeys(o for t in tables.values() for o in t))
     }
@@ -545,7 +554,7 @@ def _compared(
         top, bottom = ratio[possible].max(), ratio[possible].min()
         if top > bottom:
             bounded_range = max(bounded_range, float(top - bottom))
-        for log_p, log_r in ((a, b), (b, a)):
+        for log_p, log_r in () if density else ((a, b), (b, a)):
             rho = max(rho, _rho(log_p, log_r))
             if promised is not None:
                 delta = max(delta, _delta(log_p, log_r, promised))
@@ -917,16 +926,18 @@ class _Found(NamedTuple):
 
 def _best(events: Iterable[_Event], trials: int, delta: float, miss: float) -> _Found:
     """The event that shows most in the first trials; every bound misses with probability `miss`."""
-    best = None
-    for event in events:
-        seen = event.happened[:, :trials].sum(axis=1)
-        for order in ((0, 1), (1, 0)):
-            epsilon = _lower_bound(seen[list(order)], trials, delta, miss)
-            if best is None or epsilon > best.epsilon:
-                best = _Found(epsilon, event, order)
-    if best is None:
-        raise ValueError("events must hold at least one event, got none")
-    return best
+    return max(
+        (
+            _Found(
+                _lower_bound(event.happened[list(order), :trials].sum(axis=1), trials, delta, miss),
+                event,
+                order,
+            )
+            for event in events
+            for order in ((0, 1), (1, 0))
+        ),
+        key=lambda found: found.epsilon,
+    )
 
 
 def _lower_bound(seen: NDArray[np.int64], trials: int, delta: float, miss: float) -> float:
