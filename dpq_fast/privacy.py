@@ -1622,7 +1622,8 @@ def _above_threshold_guarantee(
     if not monotonic:
         return Guarantee(epsilon, neighbors=neighbors)
     bounded_range = above_threshold_loss(epsilon1, epsilon2)
-    return Guarantee(epsilon, 0.0, bounded_range**2 / 8.0, bounded_range, neighbors)
+    rho = bounded_range * bounded_range / 8.0  # inf where ** would raise: `Guarantee` refuses it
+    return Guarantee(epsilon, 0.0, rho, bounded_range, neighbors)
 
 
 def _sparse_vector_guarantee(*, halts: int, **parameters: Any) -> Guarantee:
