@@ -1,6 +1,6 @@
 """Differentially private quantiles with exact output laws."""
 
-from dpq_fast import metrics, noise, privacy, reference
+from dpq_fast import audit, metrics, noise, privacy, reference
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.agg_tree import AggTree, PartialTree, agg_tree
 from dpq_fast.aggregates import count, mean, sum
@@ -24,6 +24,7 @@ __all__ = [
     "agg_tree",
     "approx_quantiles",
     "approx_quantiles_law",
+    "audit",
     "cdf",
     "count",
     "csmooth",

@@ -16,6 +16,8 @@ from typing import Any
 NEIGHBORS = ("swap", "add-remove")
 # Most leaves of a tree: 512 MB for their counts, and several times that for what is read off.
 MAX_LEAVES = 2**26
+# Larger numbers of things are no float64 numbers.
+MOST = 2**53
 
 
 def _shown(value: Any) -> str:
@@ -152,7 +154,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """A public number of things: an integer (Python's or NumPy's, not a bool), at least `least`."""
+    """A public number of things: an integer (Python's or NumPy's), from `least` to 2^53."""
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value}")
     try:
@@ -161,6 +163,8 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
         raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
     if count < least:
         raise ValueError(f"{name} must be at least {least}, got {count}")
+    if count > MOST:
+        raise ValueError(f"{name} must be at most 2**53, got {count}")
     return count
 
 

@@ -277,7 +277,8 @@ def gaps_of(queries: Any, threshold: float) -> NDArray[np.float64]:
         )
     if values.dtype.kind not in "fiu":
         raise TypeError(f"queries must be real numbers, got dtype {values.dtype}")
-    with np.errstate(over="ignore"):  # infinite: halts for sure, or never
+    # Infinite: halts for sure, or never. A signaling NaN would make NumPy warn: of private values.
+    with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float64) - threshold
 
 

@@ -28,6 +28,9 @@ METHODS = ("unbounded", "joint_exp", "ind_exp")
 # Integers beyond are decoded as this one: noise for an epsilon below 1e-290 is larger.
 LARGEST = 2**1023
 
+# An integer that is released with discrete Laplace noise, and the scale of the noise; 0 for none.
+Part = tuple[int, Fraction]
+
 
 @dataclass(frozen=True, slots=True)
 class Clip:
@@ -188,6 +191,20 @@ class Clipping:
         """Scales of the noise of the two integers that a mean is computed from."""
         return privacy.mean_scales(clip.width, self.epsilon, missing=missing, **self.person)
 
+    def sum_parts(self, records: Records, clip: Clip) -> list[Part]:
+        """What the noise of a sum is added to, by one pass. Private."""
+        total, _ = records.sums(clip.scale, clip.first, clip.last)
+        return [(total, self.sum_scale(clip, not records.complete))]
+
+    def mean_parts(self, records: Records, clip: Clip) -> list[Part]:
+        """What the noise of a mean is added to (`privacy.mean_scales`), by one pass. Private."""
+        total, number = records.sums(clip.scale, clip.first, clip.last)
+        if self.person["neighbors"] == "add-remove":
+            pair = total - number * clip.first, number * clip.last - total
+        else:
+            pair = 2 * total - number * (clip.first + clip.last), number
+        return list(zip(pair, self.mean_scales(clip, not records.complete), strict=True))
+
     def mean_of(self, first: int, second: int, clip: Clip) -> float:
         """The mean inside the clip, from the two noisy integers of `privacy.mean_scales`."""
         if self.person["neighbors"] == "add-remove":
@@ -217,8 +234,13 @@ def _clipped(
     return records, clipping.clip(ends, records.integer_type)
 
 
-def _noise(scale: Fraction, rng: np.random.Generator) -> int:
-    return discrete_laplace(scale, rng=rng) if scale else 0
+def _noisy(parts: list[Part], rng: np.random.Generator) -> list[int]:
+    return [value + (discrete_laplace(scale, rng=rng) if scale else 0) for value, scale in parts]
+
+
+def count_parts(records: Records, epsilon: float, max_contributions: int) -> list[Part]:
+    """What the noise of a count is added to, by one pass. Private."""
+    return [(records.total, privacy.laplace_scale(1, epsilon, max_contributions))]
 
 
 def count(
@@ -291,16 +313,12 @@ def count(
     True
     """
     generator = default_rng(rng)
-    scale = privacy.laplace_scale(1, epsilon, max_contributions)
-    with privacy.charged(
-        accountant,
-        "count",
-        epsilon=epsilon,
-        neighbors=_checks.check_neighbors(neighbors),
-        max_contributions=max_contributions,
-    ):
+    public = dict(epsilon=epsilon, max_contributions=max_contributions)
+    privacy.guarantee("count", neighbors=neighbors, **public)  # checks them
+    with privacy.charged(accountant, "count", neighbors=neighbors, **public):
         records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
-        return records.total + _noise(scale, generator)
+        (number,) = _noisy(count_parts(records, **public), generator)
+        return number
 
 
 def sum(
@@ -436,9 +454,8 @@ def sum(
     )
     with privacy.charged(accountant, "sum", **clipping.guaranteed):
         records, clip = _clipped(clipping, x, counts, nan_policy, workers, generator)
-        total, _ = records.sums(clip.scale, clip.first, clip.last)
-        scale = clipping.sum_scale(clip, not records.complete)
-        return clip.decode(total + _noise(scale, generator))
+        (total,) = _noisy(clipping.sum_parts(records, clip), generator)
+        return clip.decode(total)
 
 
 def mean(
@@ -523,13 +540,4 @@ def mean(
     )
     with privacy.charged(accountant, "mean", **clipping.guaranteed):
         records, clip = _clipped(clipping, x, counts, nan_policy, workers, generator)
-        total, number = records.sums(clip.scale, clip.first, clip.last)
-        if neighbors == "add-remove":
-            pair = total - number * clip.first, number * clip.last - total
-        else:
-            pair = 2 * total - number * (clip.first + clip.last), number
-        scales = clipping.mean_scales(clip, not records.complete)
-        first, second = (
-            value + _noise(scale, generator) for value, scale in zip(pair, scales, strict=True)
-        )
-        return clipping.mean_of(first, second, clip)
+        return clipping.mean_of(*_noisy(clipping.mean_parts(records, clip), generator), clip)

@@ -69,9 +69,10 @@ class Chunks:
     ) -> list[State]:
         """One pass: each worker makes a state and steps it through its share of every batch.
 
-        Pieces are contiguous float64; with `integers`, int64 ones stay as they are.
+        Pieces are contiguous float64; with `integers`, int64 ones stay as they are. There are as
+        many states as there was work for, at least one.
         """
-        states = [start() for _ in range(self._workers)]
+        states = [start()]
         batches = self._batches()
         if self._show is not None:
             batches, self._show = self._show(batches), None
@@ -82,6 +83,7 @@ class Chunks:
         with ThreadPoolExecutor(self._workers) as pool:
             for batch in batches:
                 parts = max(1, min(self._workers, batch.size // LEAST_SHARE))
+                states += [start() for _ in range(parts - len(states))]
                 ends = [batch.size * i // parts for i in range(parts + 1)]
                 shares = [
                     pool.submit(_go_through, batch[a:b], integers, step, state)

@@ -67,6 +67,8 @@ _LOG_DELTA_ERROR = 1e-15
 # so an even split has an error without a mean, in practice, too; see the notes of
 # `unbounded_quantile`. Gumbel noise has no choice.
 SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
+# What a step of a search or of a recursion has to spend at least.
+LEAST_SCALE = 1e-300
 # Elements of the matrix (l, i) evaluated at once in Lemma 12: 2 MB per temporary array.
 _BLOCK = 2**18
 
@@ -330,6 +332,16 @@ def check_split(split: Any, name: str = "split") -> float:
     raise ValueError(f"{name} must lie strictly between 0 and 1, got {share}")
 
 
+def _check_steps(scales: Any) -> Any:
+    """The scales of some steps, if they are not so small that what is divided by them overflows."""
+    least = float(np.min(scales))
+    if least < LEAST_SCALE:
+        raise ValueError(
+            f"epsilon or rho must leave at least {LEAST_SCALE} for each step, got {least}"
+        )
+    return scales
+
+
 def choose_split(split: float | None, noise: str) -> float:
     """The share of epsilon1 in epsilon1 + epsilon2; the default depends on the noise."""
     if noise == "gumbel":
@@ -407,7 +419,7 @@ def unbounded_quantile_epsilons(
         total = resolve_epsilon(epsilon, rho) / (k * cost)
     else:
         total = resolve_epsilon(epsilon, rho) / (k * math.sqrt(ranges))
-    return split * total, (1.0 - split) * total
+    return _check_steps((split * total, (1.0 - split) * total))
 
 
 # --- Approximate quantiles ------------------------------------------------------------------------
@@ -532,7 +544,8 @@ def approx_quantiles_scales(
     check_neighbors(neighbors)
     check_choice("base", base, ("ind_exp", "unbounded"))
     total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
-    return total * _unit_scales(tuple(q.tolist()), rho is None, neighbors, base, check_split(split))
+    unit = _unit_scales(tuple(q.tolist()), rho is None, neighbors, base, check_split(split))
+    return _check_steps(total * unit)
 
 
 @lru_cache(maxsize=256)
@@ -1970,7 +1983,8 @@ def _above_threshold_guarantee(
     if not monotonic:
         return Guarantee(epsilon, neighbors=neighbors)
     bounded_range = above_threshold_loss(epsilon1, epsilon2)
-    return Guarantee(epsilon, 0.0, bounded_range**2 / 8.0, bounded_range, neighbors)
+    rho = bounded_range * bounded_range / 8.0  # inf where ** would raise: `Guarantee` refuses it
+    return Guarantee(epsilon, 0.0, rho, bounded_range, neighbors)
 
 
 def _sparse_vector_guarantee(*, halts: int, **parameters: Any) -> Guarantee:

@@ -535,6 +535,16 @@ class UnboundedQuantileLaw:
 
     # Probabilities
 
+    def candidates(self) -> list[float]:
+        """Every number that a level is released as, ascending; public, but for ``uniform=True``."""
+        return sorted(
+            {
+                self._search.decode(ladder, index, None)
+                for ladder in self._ladders
+                for index in range(ladder.last + 1)
+            }
+        )
+
     def log_prob(self, o: Any) -> float:
         """Log-probability of one output tuple; its log density with ``uniform=True``.
 

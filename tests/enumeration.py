@@ -79,11 +79,12 @@ def approx_quantiles(
     q: Sequence[float],
     rates: Sequence[float],
     fixed: bool = False,
+    twice: bool = False,
 ) -> Law:
     """Recursive quantiles on a lattice, without dithering; rates by level.
 
     With `fixed`, what must not be done where n is private: ranks and targets are those of the
-    whole sample in every part.
+    whole sample in every part. With `twice`, another fault: records at a cut go to both sides.
     """
     n = len(records)
 
@@ -102,7 +103,8 @@ def approx_quantiles(
         law = {}
         single = normalized({o: -rates[middle] * float(abs(r - target)) for o, r in rank.items()})
         for o, log_p in single.items():
-            left = part([x for x in inside if x < o], below, lower, middle, low, o)
+            left_of = [x for x in inside if x < o or (twice and x == o)]
+            left = part(left_of, below, lower, middle, low, o)
             right = part([x for x in inside if x >= o], below + rank[o], middle + 1, upper, o, high)
             for (a, log_a), (b, log_b) in product(left.items(), right.items()):
                 law[(*a, o, *b)] = log_a + log_p + log_b

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import binom
 
+import dpq_fast as dpq
 from dpq_fast import _checks, privacy
 from dpq_fast.levels import Levels
 from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee, charged, compose, guarantee
@@ -1122,3 +1123,29 @@ def test_charged_charges_the_guarantee():
     with charged(accountant, "joint_exp", epsilon=0.25):
         pass
     assert accountant.remaining.epsilon == 0.75
+
+
+@pytest.mark.parametrize("name", ["approx_quantiles", "unbounded_quantile", "sum", "mean"])
+def test_budgets_that_would_overflow_are_refused(name):
+    options = dict(epsilon=1e-310)
+    if name in ("approx_quantiles", "unbounded_quantile"):
+        options |= dict(q=[0.2, 0.5])
+    if name == "approx_quantiles":
+        options |= dict(bounds=(0, 9))
+    with pytest.raises(ValueError, match="epsilon or rho must leave at least 1e-300"):
+        getattr(dpq, name)([1.0, 2.0], **options)
+
+
+@pytest.mark.parametrize("name", ["max_contributions", "halts"])
+def test_numbers_beyond_float64_are_refused(name):
+    options = (
+        {"epsilon": 1.0} if name == "max_contributions" else {"epsilon1": 1.0, "epsilon2": 1.0}
+    )
+    method = "joint_exp" if name == "max_contributions" else "sparse_vector"
+    with pytest.raises(ValueError, match=f"{name} must be at most 2\\*\\*53, got 1000"):
+        privacy.guarantee(method, **options, **{name: 10**400})
+
+
+def test_a_range_whose_square_overflows_is_refused():
+    with pytest.raises(ValueError, match="rho must be finite"):
+        privacy.guarantee("above_threshold", epsilon1=1e300, epsilon2=1.0, monotonic=True)

@@ -1,15 +1,18 @@
 """The secure default generator: what it is, whose it is, and that nobody else repeats it."""
 
+import ast
 import os
 import subprocess
 import sys
 import tempfile
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 from randomgen import ChaCha
 
+import dpq_fast
 from dpq_fast.rng import default_rng
 
 FORK = """
@@ -120,3 +123,185 @@ def test_default_rng_is_replaced_in_a_forked_child():
 
 def test_default_rng_does_not_repeat_in_another_process():
     assert script(FIRST_DRAW) != script(FIRST_DRAW)
+
+
+# Nothing but the secure generator is drawn from, unless the caller says so
+
+# Where a generator may be made, and why.
+ALLOWED = {
+    ("rng.py", "default_rng"): "the one place; a seed is the caller's wish",
+    ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
+    ("csmooth.py", "tune_t"): "synthetic data, not noise",
+    ("cli.py", "generated_payroll"): "the made-up payroll, not noise",
+}
+# Names of types, which draw nothing.
+TYPES = {"Generator", "BitGenerator", "SeedSequence"}
+MODULES = {"random", "time", "datetime", "uuid"}
+
+
+def drawn_from(source: str) -> list[str]:
+    """The functions of a source that make or use randomness of their own, or know the time."""
+    found = []
+
+    def walk(node: ast.AST, function: str) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = node.name
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".")[0] for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [(node.module or "").split(".")[0]]
+            if node.module in ("numpy", "numpy.random"):
+                names += ["random"] * any(alias.name != "ndarray" for alias in node.names)
+        made = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("random.Generator")
+        used = (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) in ("np.random", "numpy.random")
+            and node.attr not in TYPES
+        )
+        if made or used or MODULES.intersection(names):
+            found.append(function)
+        for child in ast.iter_child_nodes(node):
+            walk(child, function)
+
+    walk(ast.parse(source), "")
+    return found
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(): return np.random.default_rng()",
+        "def f(): return numpy.random.rand(3)",
+        "def f(): return np.random.Generator(np.random.PCG64(1))",
+        "def f():\n    import random",
+        "def f():\n    from numpy.random import default_rng",
+        "def f():\n    from numpy import random",
+        "def f():\n    from time import time_ns",
+    ],
+)
+def test_drawn_from_finds_it(source):
+    assert "f" in drawn_from(source)
+    assert drawn_from("def f(rng: np.random.Generator): return rng.random()") == []
+
+
+def test_package_makes_generators_in_named_places_only():
+    package = Path(dpq_fast.__file__).parent
+    found = {
+        (path.name, function)
+        for path in package.rglob("*.py")
+        for function in drawn_from(path.read_text())
+    }
+    assert found == set(ALLOWED)
+
+
+COLUMN = [1.0, 2.0, 2.0, 5.0]
+RELEASES = {
+    "joint_exp": lambda: dpq_fast.joint_exp(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),
+    "ind_exp": lambda: dpq_fast.ind_exp(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),
+    "approx_quantiles": lambda: dpq_fast.approx_quantiles(
+        COLUMN, [0.2, 0.5], epsilon=1.0, bounds=(0, 9)
+    ),
+    "csmooth": lambda: dpq_fast.csmooth(COLUMN, 0.5, rho=1.0, bounds=(0, 9)),
+    "quantile": lambda: dpq_fast.quantile(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),
+    "median": lambda: dpq_fast.median(COLUMN, epsilon=1.0, bounds=(0, 9)),
+    "percentile": lambda: dpq_fast.percentile(COLUMN, 50, epsilon=1.0, bounds=(0, 9)),
+    "quantile_by": lambda: dpq_fast.quantile_by(
+        COLUMN, [0, 0, 1, 1], 0.5, groups=[0, 1], epsilon=1.0, bounds=(0, 9)
+    ),
+    "unbounded_quantile": lambda: dpq_fast.unbounded_quantile(COLUMN, 0.5, epsilon=1.0),
+    "above_threshold": lambda: dpq_fast.above_threshold([1, 2, 3], 2, epsilon1=1.0, epsilon2=1.0),
+    "sparse_vector": lambda: dpq_fast.sparse_vector(
+        [1, 2, 3], 2, halts=2, epsilon1=1.0, epsilon2=1.0
+    ),
+    "count": lambda: dpq_fast.count(COLUMN, epsilon=1.0),
+    "sum": lambda: dpq_fast.sum(COLUMN, epsilon=1.0),
+    "mean": lambda: dpq_fast.mean(COLUMN, epsilon=1.0),
+    "joint_exp_law": lambda: dpq_fast.joint_exp_law(
+        COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)
+    ).sample(),
+    "ind_exp_law": lambda: dpq_fast.ind_exp_law(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)).sample(),
+    "approx_quantiles_law": lambda: dpq_fast.approx_quantiles_law(
+        COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)
+    ).sample(),
+    "unbounded_quantile_law": lambda: dpq_fast.unbounded_quantile_law(
+        COLUMN, 0.5, epsilon=1.0
+    ).sample(),
+    "above_threshold_law": lambda: dpq_fast.above_threshold_law(
+        [1, 2, 3], 2, epsilon1=1.0, epsilon2=1.0
+    ).sample(),
+    "noise.discrete_laplace": lambda: dpq_fast.noise.discrete_laplace(5),
+    "noise.discrete_gaussian": lambda: dpq_fast.noise.discrete_gaussian(5),
+    "noise.bernoulli_exp": lambda: dpq_fast.noise.bernoulli_exp(0.5),
+    "Sample": lambda: dpq_fast.Sample.of(COLUMN, (0, 9), resolution=1).order(),
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_default_generator_of_every_function_is_the_secure_one(name, monkeypatch):
+    def handed_on(rng=None):
+        assert isinstance(rng, np.random.Generator)  # nothing is seeded by NumPy
+        return rng
+
+    monkeypatch.setattr(np.random, "default_rng", handed_on)
+    generator = default_rng()
+    before = repr(generator.bit_generator.state)
+    for _ in range(4):  # a draw may take bits that are left over
+        RELEASES[name]()
+    assert repr(generator.bit_generator.state) != before
+    assert default_rng() is generator
+
+
+def test_every_public_function_is_in_the_list_of_releases():
+    functions = {name for name in dpq_fast.__all__ if callable(getattr(dpq_fast, name))}
+    assert functions <= set(RELEASES)
+
+
+FORK_WITH_THREADS = """
+import os, threading
+import dpq_fast
+from dpq_fast.rng import default_rng
+
+def drawn(threads):
+    out, barrier = [], threading.Barrier(threads)
+    def work():
+        barrier.wait()  # all alive at once
+        out.extend(int(default_rng().integers(0, 2**63)) for _ in range(5))
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers: worker.start()
+    for worker in workers: worker.join()
+    return out + [int(default_rng().integers(0, 2**63)) for _ in range(5)]
+
+numbers = drawn(4)
+receive, send = os.pipe()
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        os.write(send, (" ".join(map(str, drawn(4))) + "\\n").encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    numbers += drawn(2)
+print(os.read(receive, 65536).decode(), end="")
+print(*numbers)
+"""
+SAME_CLOCK = """
+import os, time
+time.time = time.monotonic = time.perf_counter = lambda: 1e9
+time.time_ns = time.monotonic_ns = time.perf_counter_ns = lambda: 10**18
+os.getpid = lambda: 1
+import dpq_fast
+from dpq_fast.rng import default_rng
+print(default_rng().integers(0, 2**63))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork on this platform")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_no_number_is_drawn_twice_by_threads_of_forked_processes():
+    numbers = [number for line in script(FORK_WITH_THREADS) for number in line.split()]
+    assert len(numbers) == 3 * 25 + 25 + 3 * 15
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_generator_does_not_depend_on_clock_or_process_number():
+    assert script(SAME_CLOCK) != script(SAME_CLOCK)

@@ -1,0 +1,630 @@
+"""Every public mechanism under audit, each beside broken twins that the audit has to catch.
+
+``python tests/audit_table.py --write SECURITY.md`` writes the results between the marks there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+import enumeration
+from dpq_fast import audit, privacy
+from dpq_fast.levels import splits
+from dpq_fast.noise import discrete_laplace, discrete_laplace_log_prob
+from dpq_fast.path_law import PathLaw
+from dpq_fast.sample import Records
+
+# `dpq_fast.csmooth` is the function
+csmooth = importlib.import_module("dpq_fast.csmooth")
+
+BEGIN, END = "<!-- audit table: begin -->", "<!-- audit table: end -->"
+# A bound that is wrong does not come up in a million runs; the seeds are fixed.
+SURE = 1.0 - 1e-6
+# Below this share of the largest, a race of 53-bit uniform numbers never draws.
+LOG_FLOOR = -53.0 * math.log(2.0)
+
+Audit = audit.ExactAudit | audit.EstimatedAudit
+Run = Callable[..., Audit]
+
+
+class Case(NamedTuple):
+    """A mechanism under one relation, and broken twins of it.
+
+    Attributes
+    ----------
+    mechanism, neighbors, setting : str
+    run : callable
+        The audit; takes a guarantee, by default the mechanism's own.
+    mutants : dict
+        For each broken twin a callable of the honest guarantee: its audit.
+    by_runs : bool
+        Whether the audit runs the code that draws.
+    """
+
+    mechanism: str
+    neighbors: str
+    setting: str
+    run: Run
+    mutants: dict[str, Callable[[privacy.Guarantee], Audit]]
+    by_runs: bool = False
+
+
+# --- How twins are broken
+
+
+@contextmanager
+def replaced(target: Any, name: str, change: Callable[[Any], Any]) -> Iterator[None]:
+    """A function changed for a while; nothing made with it stays in a cache."""
+    caches = (privacy._unit_scales, privacy._csmooth_shape)
+    try:
+        with mock.patch.object(target, name, change(getattr(target, name))):
+            for kept in caches:
+                kept.cache_clear()
+            yield
+    finally:
+        for kept in caches:
+            kept.cache_clear()
+
+
+def times(factor: float) -> Callable[[Callable], Callable]:
+    """The function with its answer, or the numbers in it, multiplied."""
+
+    def change(function: Callable) -> Callable:
+        def multiplied(*arguments: Any, **options: Any) -> Any:
+            answer = function(*arguments, **options)
+            if isinstance(answer, tuple):
+                return tuple(factor * number for number in answer)
+            return factor * answer
+
+        return multiplied
+
+    return change
+
+
+def always(answer: Any) -> Callable[[Any], Callable]:
+    return lambda original: lambda *arguments, **options: answer
+
+
+def clamped(log_prob: Callable) -> Callable:
+    """What is too rare for 53-bit uniform numbers is never drawn."""
+
+    def of(self: PathLaw, outputs: Any) -> float:
+        found = log_prob(self, outputs)
+        return found if found > LOG_FLOOR else -math.inf
+
+    return of
+
+
+def broken(run: Run, target: Any, name: str, change: Callable[[Any], Any]) -> Run:
+    """A twin: the mechanism with one function replaced, held to the honest promise."""
+
+    def mutant(guarantee: privacy.Guarantee) -> Audit:
+        with replaced(target, name, change):
+            return run(guarantee)
+
+    return mutant
+
+
+def exact(mechanism: Any, x: Any, **options: Any) -> Run:
+    return lambda guarantee=None: audit.exact(mechanism, x, guarantee=guarantee, **options)
+
+
+def estimate(mechanism: str, x: Any, other: Any, **options: Any) -> Run:
+    options = {"rng": 1, "trials": 4_000, "confidence": SURE} | options
+    return lambda guarantee=None: audit.estimate(
+        mechanism, x, other, guarantee=guarantee, **options
+    )
+
+
+# --- Mechanisms with a law on a lattice
+
+POINTS = 3
+Q = [0.25, 0.5, 0.75]
+
+
+def lattice(neighbors: str) -> dict[str, Any]:
+    return dict(
+        neighbors=neighbors,
+        bounds=(0, POINTS - 1),
+        resolution=1,
+        dither=False,
+        domain=range(POINTS),
+    )
+
+
+def joint_exp_cases(neighbors: str) -> Iterator[Case]:
+    form = lattice(neighbors)
+    options = dict(q=[0.25, 0.75], epsilon=4.0)
+    for kernel in ("scan", "fft"):
+        run = exact("joint_exp", 4, kernel=kernel, **options, **form)
+        yield Case(
+            "joint_exp",
+            neighbors,
+            f"kernel {kernel}",
+            run,
+            {
+                "twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0)),
+                "half the sensitivity": broken(run, privacy, "joint_exp_sensitivity", times(0.5)),
+            },
+        )
+    run = exact("joint_exp", 3, **options, **form | {"dither": True})
+    mutants = {"twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0))}
+    yield Case("joint_exp", neighbors, "one bit of dither", run, mutants)
+    run = exact("joint_exp", 3, max_contributions=2, **options, **form)
+    one_record = broken(run, privacy, "check_max_contributions", always(1))
+    yield Case(
+        "joint_exp", neighbors, "persons of 2 records", run, {"rate of 1 record": one_record}
+    )
+    run = exact("joint_exp", 4, **options | {"epsilon": 60.0}, **form)
+    mutants = {"no tail below 2^-53": broken(run, PathLaw, "log_prob", clamped)}
+    yield Case("joint_exp", neighbors, "large epsilon", run, mutants)
+
+
+def ind_exp_cases(neighbors: str) -> Iterator[Case]:
+    form = lattice(neighbors)
+    q = [0.25, 0.75]
+    run = exact("ind_exp", 4, q=q, epsilon=4.0, **form)
+    mutants = {
+        "twice the rate": broken(run, privacy, "ind_exp_rates", times(2.0)),
+        "all of epsilon for each level": broken(run, privacy, "ind_exp_epsilon_each", always(4.0)),
+    }
+    if neighbors == "add-remove":
+        mutants["sensitivity min(q, 1-q)"] = broken(
+            run,
+            privacy,
+            "ind_exp_sensitivity",
+            lambda original: lambda q, neighbors: np.minimum(q, 1.0 - q),
+        )
+    yield Case("ind_exp", neighbors, "pure", run, mutants)
+    run = exact("ind_exp", 4, q=q, epsilon=1.0, delta=0.01, **form)
+    mutants = {
+        "twice the rate": broken(run, privacy, "ind_exp_rates", times(2.0)),
+    }
+    yield Case("ind_exp", neighbors, "delta 0.01", run, mutants)
+    run = exact("ind_exp", 4, q=q, rho=0.5, **form)
+    mutants = {"twice the rate": broken(run, privacy, "ind_exp_rates", times(2.0))}
+    yield Case("ind_exp", neighbors, "rho 0.5", run, mutants)
+    run = exact("ind_exp", 4, q=q, epsilon=60.0, **form)
+    mutants = {"no tail below 2^-53": broken(run, PathLaw, "log_prob", clamped)}
+    yield Case("ind_exp", neighbors, "large epsilon", run, mutants)
+
+
+def recursive_twin(epsilon: float, neighbors: str, **fault: bool) -> Run:
+    """`approx_quantiles` by brute force, with a fault, at the honest rates."""
+    scales = privacy.approx_quantiles_scales(np.array(Q), epsilon, None, neighbors)
+    rates = np.empty(len(Q))
+    rates[[step.middle for step in splits(np.array(Q))]] = scales
+
+    def law(column: Any) -> enumeration.Law:
+        records = [int(value) for value in column if value == value]
+        return enumeration.approx_quantiles(records, POINTS, Q, rates, **fault)
+
+    return exact(law, 4, domain=range(POINTS), neighbors=neighbors)
+
+
+def approx_quantiles_cases(neighbors: str) -> Iterator[Case]:
+    form = lattice(neighbors)
+    run = exact("approx_quantiles", 4, q=Q, epsilon=10.0, **form)
+    mutants = {
+        "one of two depths charged": broken(run, privacy, "approx_quantiles_scales", times(2.0)),
+    }
+    if neighbors == "add-remove":
+        mutants["fixed targets"] = recursive_twin(10.0, neighbors, fixed=True)
+        mutants["ties on both sides"] = recursive_twin(10.0, neighbors, twice=True)
+    yield Case("approx_quantiles", neighbors, "pure", run, mutants)
+    run = exact("approx_quantiles", 3, q=Q, rho=0.5, **form)
+    mutants = {"twice the rate": broken(run, privacy, "approx_quantiles_scales", times(2.0))}
+    yield Case("approx_quantiles", neighbors, "rho 0.5", run, mutants)
+    run = exact("approx_quantiles", 2, q=Q, epsilon=10.0, **form | {"dither": True})
+    mutants = {"thrice the rate": broken(run, privacy, "approx_quantiles_scales", times(3.0))}
+    yield Case("approx_quantiles", neighbors, "one bit of dither", run, mutants)
+    run = exact("approx_quantiles", 4, q=Q, epsilon=120.0, **form)
+    mutants = {"no tail below 2^-53": broken(run, PathLaw, "log_prob", clamped)}
+    yield Case("approx_quantiles", neighbors, "large epsilon", run, mutants)
+    run = exact(
+        "approx_quantiles",
+        3,
+        q=Q,
+        epsilon=4.0,
+        base="unbounded",
+        bounds=(0.0, 6.0),
+        beta=2.0,
+        neighbors=neighbors,
+        domain=[0.0, 0.5, 2.0, 5.0],
+    )
+    mutants = {"twice the epsilons": broken(run, privacy, "approx_quantiles_scales", times(2.0))}
+    yield Case("approx_quantiles", neighbors, "base unbounded", run, mutants)
+
+
+# Which way is searched, with few candidates, and records between them.
+WAYS = {
+    "up": (dict(lower=0.0, upper=6.0, beta=2.0), [0.0, 0.5, 2.0]),
+    "down": (dict(lower=None, upper=0.0, beta=1e50), [-1e60, -1e10, 0.0]),
+    "both ways": (dict(lower=None, beta=1e50), [-1e60, 0.5, 1e60]),
+    "inverted": (dict(invert=True, beta=1.2), [0.0, 0.5, 2.0]),
+}
+
+
+def one_way(original: Callable) -> Callable:
+    """The epsilons of a search both ways, as if it were one."""
+    return lambda level, search, **rest: original(level, search="up", **rest)
+
+
+def unbounded_quantile_cases(neighbors: str) -> Iterator[Case]:
+    for name, (way, domain) in WAYS.items():
+        q = 0.2 if name == "up" else 0.5
+        options = dict(q=q, epsilon=2.0, neighbors=neighbors, domain=domain)
+        run = exact("unbounded_quantile", 3, **options, **way)
+        mutants = {
+            "twice the epsilons": broken(run, privacy, "unbounded_quantile_epsilons", times(2.0))
+        }
+        if name == "both ways":
+            mutants["one way not charged"] = broken(
+                run,
+                privacy,
+                "unbounded_quantile_epsilons",
+                one_way,
+            )
+        yield Case("unbounded_quantile", neighbors, name, run, mutants)
+
+
+# --- Queries
+
+
+def below(column: Any) -> list[int]:
+    """Monotonic: how many records are below each point."""
+    return [int((column < point).sum()) for point in range(1, POINTS + 1)]
+
+
+def counted(column: Any) -> list[int]:
+    """Not monotonic under "swap": how many records are at each point."""
+    return [int((column == point).sum()) for point in range(POINTS)]
+
+
+def counted_twice(column: Any) -> list[int]:
+    """As many queries for each of two halts."""
+    return 2 * counted(column)
+
+
+def above_threshold_cases(neighbors: str) -> Iterator[Case]:
+    budget = dict(threshold=1.5, epsilon1=1.0, epsilon2=1.0)
+    form = dict(neighbors=neighbors, domain=range(POINTS))
+    for noise in ("exponential", "laplace", "gumbel"):
+        run = exact(
+            "above_threshold", 4, queries=below, monotonic=True, noise=noise, **budget, **form
+        )
+        mutants = {
+            "a quarter of the noise": broken(run, privacy, "above_threshold_rates", times(4.0))
+        }
+        yield Case("above_threshold", neighbors, f"monotonic, {noise}", run, mutants)
+    run = exact("above_threshold", 4, queries=counted, **budget, **form)
+    mutants = {
+        "half the noise": broken(run, privacy, "above_threshold_rates", times(2.0)),
+    }
+    if neighbors == "swap":
+        monotonic = privacy.guarantee(
+            "above_threshold", epsilon1=1.0, epsilon2=1.0, monotonic=True, neighbors=neighbors
+        )
+        mutants["said to be monotonic"] = lambda guarantee: run(monotonic)
+    yield Case("above_threshold", neighbors, "not monotonic", run, mutants)
+    run = exact("sparse_vector", 3, queries=below, halts=2, monotonic=True, **budget, **form)
+    mutants = {"a quarter of the noise": broken(run, privacy, "above_threshold_rates", times(4.0))}
+    yield Case("sparse_vector", neighbors, "monotonic, 2 halts", run, mutants)
+    run = exact("sparse_vector", 3, queries=counted_twice, halts=2, **budget, **form)
+    one = privacy.guarantee("above_threshold", epsilon1=1.0, epsilon2=1.0, neighbors=neighbors)
+    mutants = {
+        "half the noise": broken(run, privacy, "above_threshold_rates", times(2.0)),
+        "one halt charged": lambda guarantee: run(one),
+    }
+    yield Case("sparse_vector", neighbors, "not monotonic, 2 halts", run, mutants)
+
+
+# --- Counts, sums and means
+
+
+def coarse_noise(scale: Fraction) -> Callable[[Any], dict[int, float]]:
+    """A count with the whole part of -scale ln(U) as noise, for a U of 53 bits."""
+    reach = 40 * scale
+
+    def log_prob(k: int) -> float:
+        # how many of the 2^53 numbers give |k|; the sign is drawn
+        more, most = (math.floor(2.0**53 * math.exp(-i / scale)) for i in (abs(k) + 1, abs(k)))
+        share = (most - more) / 2.0**53 / (1.0 if k == 0 else 2.0)
+        return math.log(share) if share else -math.inf
+
+    def law(column: Any) -> dict[int, float]:
+        center = int((column == column).sum())
+        return {k: log_prob(k - center) for k in range(-math.ceil(reach), math.ceil(reach))}
+
+    return law
+
+
+def float_sum(column: Any) -> dict[float, float]:
+    """A sum of floats as they are, with whole numbers as noise."""
+    center = float(np.nansum(column))
+    return {center + k: float(discrete_laplace_log_prob(k, 4)) for k in range(-40, 41)}
+
+
+# Nothing is missing, says the column, whatever is in it.
+BLIND = property(lambda self: True, lambda self, value: None)
+
+
+def blind(run: Run) -> Run:
+    return broken(run, Records, "complete", lambda original: BLIND)
+
+
+def aggregate_cases(neighbors: str) -> Iterator[Case]:
+    form = dict(neighbors=neighbors, epsilon=1.0)
+    run = exact("count", 3, domain=[0.0, 1.0], **form)
+    half = {"half the noise": broken(run, privacy, "laplace_scale", times(Fraction(1, 2)))}
+    coarse = exact(coarse_noise(Fraction(1)), 3, domain=[0.0, 1.0], neighbors=neighbors)
+    mutants = half | {"noise of 53-bit uniforms": coarse}
+    if neighbors == "swap":
+        mutants["number said to be public"] = broken(
+            run, privacy, "laplace_scale", always(Fraction(0))
+        )
+    yield Case("count", neighbors, "", run, mutants)
+
+    public = dict(q=None, resolution=1, **form)
+    for name in ("sum", "mean"):
+        run = exact(name, 3, domain=[-1.0, 1.0, 3.0], lower=-1, upper=3, **public)
+        mutants = {"half the noise": broken(run, privacy, "laplace_scale", times(Fraction(1, 2)))}
+        if name == "sum":
+            mutants["sum of floats"] = exact(
+                float_sum, 3, domain=[0.1, 0.2, 0.7], neighbors=neighbors
+            )
+        if name == "sum" and neighbors == "swap":
+            mutants["sensitivity of add-remove"] = broken(
+                run, privacy, "sum_sensitivity", always(3)
+            )
+        if name == "mean" and neighbors == "swap":
+            mutants["missing records ignored"] = blind(run)
+        yield Case(name, neighbors, "public clip", run, mutants)
+
+    run = exact("sum", 3, domain=[2.0, 3.0], lower=2, upper=3, **public)
+    if neighbors == "swap":
+        mutants = {"missing records ignored": blind(run)}
+    else:
+        mutants = {"sensitivity of swap": broken(run, privacy, "sum_sensitivity", always(1))}
+    yield Case("sum", neighbors, "clip above zero", run, mutants)
+    for name in ("sum", "mean"):
+        run = exact(name, 2, domain=[0, 3, 9], lower=0, upper=9, dtype=np.int64, **public)
+        mutants = {"half the noise": broken(run, privacy, "laplace_scale", times(Fraction(1, 2)))}
+        yield Case(name, neighbors, "integer type", run, mutants)
+        private = form | dict(q=0.9, upper=6.0, beta=2.0, resolution=1)
+        run = exact(name, 3, domain=[0.0, 2.0, 5.0], **private)
+        mutants = {
+            "all of epsilon for each step": broken(
+                run, privacy, "sum_epsilons", always((1.0, 1.0))
+            ),
+        }
+        yield Case(name, neighbors, "private clip", run, mutants)
+
+
+# --- Groups
+
+
+def quantile_by_cases(neighbors: str) -> Iterator[Case]:
+    form = lattice(neighbors) | dict(
+        bounds=(0, 1), domain=[(value, key) for value in (0, 1) for key in (0, 1)]
+    )
+    for public_by in (False, True):
+        options = dict(q=0.5, epsilon=4.0, groups=[0, 1], public_by=public_by)
+        run = exact("quantile_by", 4, **options, **form)
+        mutants = {"thrice the rate": broken(run, privacy, "quantile_by_rate", times(3.0))}
+        if neighbors == "swap" and not public_by:
+            mutants["one group charged"] = broken(run, privacy, "quantile_by_rate", times(2.0))
+        yield Case(
+            "quantile_by", neighbors, "public keys" if public_by else "private keys", run, mutants
+        )
+
+
+# --- Runs of the code that draws
+
+
+def estimated_cases(neighbors: str) -> Iterator[Case]:
+    swap = neighbors == "swap"
+
+    def pair(common: list, one: Any, other: Any) -> tuple[list, list]:
+        return [*common, one], [*common, other] if swap else common
+
+    # the records of the first data set that are smaller move beyond the median
+    two = pair([0.0, 2.0, 4.0], 0.0, 4.0)
+    tenth = times(10.0)
+    relation = dict(neighbors=neighbors)
+    places = relation | dict(bounds=(0, 4), resolution=1)
+    for name, formula in (
+        ("joint_exp", "joint_exp_rate"),
+        ("quantile", "joint_exp_rate"),
+        ("ind_exp", "ind_exp_rates"),
+        ("approx_quantiles", "approx_quantiles_scales"),
+    ):
+        run = estimate(name, *two, q=[0.25, 0.5], epsilon=2.0, **places)
+        mutants = {"a tenth of the noise": broken(run, privacy, formula, tenth)}
+        yield Case(name, neighbors, "dither", run, mutants, True)
+    rows = pair([(0.0, 0), (2.0, 0), (4.0, 0)], (0.0, 0), (4.0, 1))
+    run = estimate("quantile_by", *rows, q=0.5, epsilon=2.0, groups=[0, 1], **places)
+    mutants = {"a tenth of the noise": broken(run, privacy, "quantile_by_rate", tenth)}
+    yield Case("quantile_by", neighbors, "dither", run, mutants, True)
+    options = dict(q=0.6, epsilon=2.0, upper=20.0, beta=1.2)
+    run = estimate("unbounded_quantile", *pair([1.0, 9.0], 1.0, 9.0), **options, **relation)
+    mutants = {"a tenth of the noise": broken(run, privacy, "unbounded_quantile_epsilons", tenth)}
+    yield Case("unbounded_quantile", neighbors, "up", run, mutants, True)
+    budget = dict(threshold=2.5, epsilon1=0.5, epsilon2=0.5)
+    for name, more in (("above_threshold", {}), ("sparse_vector", {"halts": 2})):
+        run = estimate(
+            name,
+            *pair([0.0] * 3, 0.0, 4.0),
+            queries=below,
+            monotonic=True,
+            **budget,
+            **more,
+            **relation,
+        )
+        mutants = {"a tenth of the noise": broken(run, privacy, "above_threshold_rates", tenth)}
+        yield Case(name, neighbors, "monotonic", run, mutants, True)
+    scaled = times(Fraction(1, 10))
+    few = pair([0.25] * 3, 4.0, math.nan)
+    public, private = dict(q=None, lower=0, upper=4), dict(q=0.9, upper=20.0, beta=1.2)
+    for name, setting, options in (
+        ("count", "", {}),
+        ("sum", "public clip", public),
+        ("mean", "public clip", public),
+        ("sum", "private clip", private),
+    ):
+        run = estimate(name, *few, epsilon=1.0, **options, **relation)
+        mutants = {"a tenth of the noise": broken(run, privacy, "laplace_scale", scaled)}
+        if (name, options) == ("sum", public):
+            mutants["sum of floats"] = float_release(pair([0.1, 0.2], 0.3, math.nan))
+        yield Case(name, neighbors, setting, run, mutants, True)
+    for setting, common, name, fault in (
+        ("far apart", [0.0, 0.0, 4.0, 4.0], "a hundredth of the noise", LOUDER),
+        ("tied", [0.0, 0.0, 0.0, 4.0], "local sensitivity", LOCAL),
+    ):
+        options = dict(q=0.5, rho=0.125, delta=1e-3, dither=False)
+        run = estimate("csmooth", *pair(common, 4.0, 0.0), **options, **places)
+        mutants = {name: broken(run, *fault)}
+        yield Case("csmooth", neighbors, f"{setting}, δ = 0.001", run, mutants, True)
+
+
+def float_release(pair: tuple[list, list]) -> Run:
+    """A sum of floats with whole numbers as noise: its last digits know the records."""
+
+    def released(column: Any, rng: np.random.Generator) -> float:
+        return float(np.nansum(column)) + discrete_laplace(4, rng=rng)
+
+    return estimate(released, *pair)
+
+
+def louder(original: Callable) -> Callable:
+    """The scale s of csmooth's noise, by which it is divided, times 100."""
+
+    def scale(t: float, epsilon: float) -> tuple[float, float]:
+        sigma, log_scale = original(t, epsilon)
+        return sigma, log_scale + math.log(100.0)
+
+    return scale
+
+
+def local(original: Callable) -> Callable:
+    """Smooth sensitivity without what is farther than one rank away."""
+    return lambda order, q, t: original(order, q, np.full_like(t, 1e9))
+
+
+LOUDER = privacy, "csmooth_scale", louder
+LOCAL = csmooth, "smooth_sensitivity", local
+
+
+# --- The table
+
+
+def all_cases() -> list[Case]:
+    families = (
+        joint_exp_cases,
+        ind_exp_cases,
+        approx_quantiles_cases,
+        unbounded_quantile_cases,
+        above_threshold_cases,
+        aggregate_cases,
+        quantile_by_cases,
+        estimated_cases,
+    )
+    return [
+        case
+        for family in families
+        for neighbors in ("swap", "add-remove")
+        for case in family(neighbors)
+    ]
+
+
+CASES = all_cases()
+
+
+@cache
+def honest(index: int) -> Audit:
+    """The audit of a case, made once."""
+    return CASES[index].run()
+
+
+@cache
+def mutated(index: int, name: str) -> Audit:
+    """The audit of a broken twin, made once."""
+    return CASES[index].mutants[name](honest(index).guarantee)
+
+
+def number(value: float | None) -> str:
+    return "" if value is None else "∞" if value == math.inf else f"{value:.2f}"
+
+
+def row(index: int) -> str:
+    """One line of the table."""
+    case, found = CASES[index], honest(index)
+    if isinstance(found, audit.ExactAudit):
+        promise = found.guarantee
+        claimed, pairs = promise.epsilon, f"{found.pairs}"
+        spread = f"{number(found.bounded_range)} of {number(promise.bounded_range)}"
+        spread = spread if promise.bounded_range is not None else ""
+        renyi = f"{number(found.rho)} of {number(promise.rho)}" if promise.rho is not None else ""
+        epsilon = number(found.epsilon)
+    else:
+        claimed, pairs, spread, renyi = found.claimed, "1", "", ""
+        epsilon = f"≥ {number(found.epsilon)}"
+    caught = sum(not mutated(index, name).holds for name in case.mutants)
+    cells = (
+        f"`{case.mechanism}`",
+        case.neighbors,
+        case.setting,
+        "runs" if case.by_runs else "law",
+        number(claimed),
+        epsilon,
+        spread,
+        renyi,
+        pairs,
+        f"{caught} of {len(case.mutants)}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+TITLES = (
+    "mechanism",
+    "relation",
+    "setting",
+    "by",
+    "ε claimed",
+    "ε found",
+    "range",
+    "ρ",
+    "pairs",
+    "twins caught",
+)
+HEAD = f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}"
+
+
+def rows(document: str) -> list[str]:
+    """The lines of the table in a document."""
+    inside = document.split(BEGIN)[1].split(END)[0]
+    return inside.strip().split("\n")[HEAD.count("\n") + 1 :]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", type=Path, required=True, help="document with the marks")
+    path = parser.parse_args().write
+    before, rest = path.read_text().split(BEGIN)
+    table = "\n".join([HEAD, *map(row, range(len(CASES)))])
+    path.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Every public release as a function of a column and of a generator, for tests about all of them.
+
+Each has its own public arguments, the same whatever the column is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dpq_fast as dpq
+
+Q = [0.25, 0.5, 0.9]
+BOUNDS = dict(bounds=(-10.0, 10.0))
+LEVELS = dict(q=Q, epsilon=1.0) | BOUNDS
+GRID = dict(resolution=0.25)
+
+
+def grouped(x: Any, rng: Any) -> Any:
+    keys = np.arange(len(x)) % 3
+    return dpq.quantile_by(x, keys, groups=[0, 1, 7], rng=rng, **LEVELS).values
+
+
+def queries(x: Any) -> np.ndarray:
+    """How many records are below each of a few points; missing ones are below none."""
+    column = np.asarray(x, dtype=np.float64)
+    return np.array([np.count_nonzero(column < point) for point in range(-5, 6)])
+
+
+def of_queries(release: Callable[..., Any], **options: Any) -> Callable[[Any, Any], Any]:
+    budget = dict(epsilon1=1.0, epsilon2=1.0, monotonic=True)
+    return lambda x, rng: release(queries(x), 3, rng=rng, **budget, **options)
+
+
+def of_column(release: Callable[..., Any], **options: Any) -> Callable[[Any, Any], Any]:
+    return lambda x, rng: release(x, rng=rng, **options)
+
+
+RELEASES: dict[str, Callable[[Any, Any], Any]] = {
+    "joint_exp": of_column(dpq.joint_exp, **LEVELS),
+    "joint_exp, dither": of_column(dpq.joint_exp, **LEVELS, **GRID),
+    "joint_exp, fft": of_column(dpq.joint_exp, kernel="fft", **LEVELS, **GRID),
+    "ind_exp": of_column(dpq.ind_exp, delta=1e-6, **LEVELS),
+    "ind_exp, dither": of_column(dpq.ind_exp, **LEVELS, **GRID),
+    "approx_quantiles": of_column(dpq.approx_quantiles, **LEVELS),
+    "approx_quantiles, dither": of_column(dpq.approx_quantiles, **LEVELS, **GRID),
+    "approx_quantiles, unbounded": of_column(
+        dpq.approx_quantiles, base="unbounded", beta=1.1, **LEVELS
+    ),
+    "csmooth": of_column(dpq.csmooth, q=Q, rho=0.5, **BOUNDS),
+    "csmooth, dither": of_column(dpq.csmooth, q=Q, rho=0.5, **BOUNDS, **GRID),
+    "quantile": of_column(dpq.quantile, **LEVELS),
+    "median": of_column(dpq.median, epsilon=1.0, **BOUNDS),
+    "percentile": of_column(dpq.percentile, q=50.0, epsilon=1.0, **BOUNDS),
+    "quantile_by": grouped,
+    "unbounded_quantile": of_column(dpq.unbounded_quantile, q=0.9, epsilon=1.0),
+    "unbounded_quantile, both": of_column(
+        dpq.unbounded_quantile, q=Q, epsilon=1.0, lower=None, beta=1.1
+    ),
+    "unbounded_quantile, invert": of_column(
+        dpq.unbounded_quantile, q=0.1, epsilon=1.0, invert=True
+    ),
+    "above_threshold": of_queries(dpq.above_threshold),
+    "sparse_vector": of_queries(dpq.sparse_vector, halts=3),
+    "count": of_column(dpq.count, epsilon=1.0),
+    "sum": of_column(dpq.sum, epsilon=1.0, resolution=0.5),
+    "sum, two sides": of_column(dpq.sum, epsilon=1.0, lower=None),
+    "sum, public": of_column(dpq.sum, epsilon=1.0, q=None, lower=-4, upper=8, resolution=0.5),
+    "mean": of_column(dpq.mean, epsilon=1.0),
+    "mean, add-remove": of_column(
+        dpq.mean, epsilon=1.0, q=None, lower=-4, upper=8, neighbors="add-remove"
+    ),
+}

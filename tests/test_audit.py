@@ -1,0 +1,305 @@
+"""Audits find what is promised to hold, and convict every broken twin."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import audit_table
+import numpy as np
+import pytest
+from audit_table import CASES, honest, mutated
+
+import dpq_fast as dpq
+from dpq_fast import audit, privacy
+from dpq_fast.audit import ExactAudit
+
+SECURITY = Path(__file__).resolve().parents[1] / "SECURITY.md"
+LATTICE = dict(bounds=(0, 2), resolution=1, dither=False)
+
+
+def marked(index: int, *more: object) -> object:
+    """Parameters of a test; runs of the code that draws take their time."""
+    case = CASES[index]
+    slow = CASES[index].by_runs
+    name = "-".join(filter(None, (case.mechanism, case.neighbors, case.setting, *map(str, more))))
+    return pytest.param(index, *more, id=name, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize("index", [marked(i) for i in range(len(CASES))])
+def test_mechanism_keeps_its_promise(index):
+    found = honest(index)
+    assert found.holds
+    if isinstance(found, ExactAudit):
+        assert found.covered == pytest.approx(1.0, abs=1e-9)
+        # the audit sees a good part of what is spent, or it could not find a fault
+        assert found.epsilon >= 0.3 * found.guarantee.epsilon
+
+
+@pytest.mark.parametrize(
+    ("index", "name"), [marked(i, name) for i, case in enumerate(CASES) for name in case.mutants]
+)
+def test_broken_twin_is_caught(index, name):
+    assert not mutated(index, name).holds
+
+
+@pytest.mark.parametrize("index", [marked(i) for i in range(len(CASES))])
+def test_security_table_is_what_the_audits_find(index):
+    """Run ``python tests/audit_table.py --write SECURITY.md`` after a change."""
+    assert audit_table.rows(SECURITY.read_text())[index] == audit_table.row(index)
+
+
+def test_security_table_has_no_other_rows():
+    assert len(audit_table.rows(SECURITY.read_text())) == len(CASES)
+
+
+def test_every_public_mechanism_is_audited():
+    mechanisms = {case.mechanism for case in CASES}
+    others = {"Sample", "audit", "noise", "privacy", "reference", "median", "percentile"}
+    public = {name for name in dpq.__all__ if not name.endswith("_law")}
+    assert mechanisms == public - others
+    for name in mechanisms:
+        assert {c.neighbors for c in CASES if c.mechanism == name} == {"swap", "add-remove"}
+
+
+# What `exact` looks at
+
+
+def two_answers(column: np.ndarray) -> dict[str, float]:
+    """The share of "yes" depends on how many records are 1."""
+    yes = (1 + np.sum(column == 1)) / 8.0
+    return {"yes": math.log(yes), "no": math.log(1.0 - yes)}
+
+
+def test_exact_known_values():
+    promise = privacy.Guarantee(math.log(2.0))
+    found = audit.exact(two_answers, [1.0], domain=[0, 1], dtype=int, guarantee=promise)
+    # one pair: [1] and [0]; P(yes) 2/8 and 1/8
+    assert (found.pairs, found.covered) == (1, pytest.approx(1.0))
+    assert found.epsilon == pytest.approx(math.log(2.0))
+    assert found.witness == ((1.0,), (0,), "yes")
+    assert found.bounded_range == pytest.approx(math.log(2.0) + math.log(7.0 / 6.0))
+    kl_like = math.log(0.25**2 / 0.125 + 0.75**2 / 0.875) / 2.0  # D_2 / 2
+    assert kl_like < found.rho < found.epsilon
+    assert found.delta == pytest.approx(0.0, abs=1e-15)
+    assert found.holds
+    weaker = privacy.Guarantee(0.5, 1e-9)
+    found = audit.exact(two_answers, [1.0], domain=[0, 1], dtype=int, guarantee=weaker)
+    assert found.delta == pytest.approx(0.25 - math.exp(0.5) * 0.125)
+    assert not found.holds
+
+
+@pytest.mark.parametrize(
+    ("neighbors", "dtype", "options", "pairs"),
+    [
+        # multisets of up to 2 records of {0, 1}: 1 + 2 + 3, each pair once
+        ("add-remove", int, {}, 2 + 4),
+        ("swap", int, {}, 1 + 2),
+        # of {0, 1, missing}: 1 + 3 + 6
+        ("add-remove", float, {}, 3 + 9),
+        ("swap", float, {}, 3 + 9),
+        ("swap", float, {"nan_policy": "raise"}, 3),
+        ("swap", int, {"max_contributions": 2}, 1 + 3),
+    ],
+)
+def test_exact_goes_through_every_pair_of_neighbors_once(neighbors, dtype, options, pairs):
+    found = audit.exact(
+        "count", 2, domain=[0, 1], neighbors=neighbors, dtype=dtype, epsilon=1.0, **options
+    )
+    assert found.pairs == pairs
+
+
+def test_exact_of_one_data_set_looks_at_its_neighbors():
+    options = dict(domain=[0.0, 1.0, 2.0], epsilon=1.0, neighbors="add-remove")
+    assert audit.exact("count", [0.0, 0.0], **options).pairs == 4 + 1
+    assert audit.exact("count", [], **options).pairs == 4
+    found = audit.exact(
+        "quantile_by",
+        [(0, "a"), (0, "a")],
+        q=0.9,
+        groups=["a", "b"],
+        epsilon=1.0,
+        domain=[(0, "a"), (2, "b")],
+        public_by=True,
+        **LATTICE,
+    )
+    assert found.pairs == 1  # the key stays: only a missing value is another record of it
+    assert {record[1] for record in found.witness.x} == {"a"}
+
+
+def test_exact_of_some_outputs_is_a_lower_bound():
+    options = dict(x=3, domain=range(3), q=[0.2, 0.7], epsilon=2.0, **LATTICE)
+    whole = audit.exact("joint_exp", **options)
+    part = audit.exact("joint_exp", outputs=[(0, 1), np.array([1.0, 2.0])], **options)
+    assert part.covered < 0.9 < whole.covered
+    assert 0.0 < part.epsilon <= whole.epsilon
+    assert part.witness.output in {(0, 1), (1.0, 2.0)}
+    dithered = audit.exact("joint_exp", outputs=[(0.0, 1.0)], **options | {"dither": True, "x": 2})
+    assert dithered.holds and dithered.covered < 0.9
+
+
+def test_exact_of_densities():
+    found = audit.exact(
+        "ind_exp",
+        [0.2, 0.6],
+        domain=[0.2, 0.6, 0.9],
+        q=0.5,
+        epsilon=1.0,
+        bounds=(0, 1),
+        resolution=0,
+        outputs=[0.1, 0.4, 0.7, 0.95],
+    )
+    assert found.holds and found.epsilon > 0.1
+
+
+def test_exact_sees_an_output_that_is_possible_on_one_side_only():
+    def law(column):
+        return {column.size: 0.0}
+
+    found = audit.exact(law, 1, domain=[0], neighbors="add-remove")
+    assert found.epsilon == found.rho == math.inf
+    assert found.witness.output in (0, 1)
+    with pytest.raises(ValueError, match="guarantee must be given for a mechanism of your own"):
+        _ = found.holds
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options", "message"),
+    [
+        ("csmooth", {}, "mechanism must be one of"),
+        ("joint_exp", {"neighbors": "both"}, "neighbors must be one of"),
+        ("joint_exp", {"resolution": None}, "outputs must be given where there are more than"),
+        ("joint_exp", {"resolution": 0, "dither": None}, "outputs must be given with resolution=0"),
+        ("count", {"outputs": [1]}, "outputs must be left out for 'count'"),
+        ("joint_exp", {"x": -1}, "x must be at least 0"),
+        ("joint_exp", {"x": [1.0] * 40, "dither": True}, "x must have few records with dither"),
+    ],
+)
+def test_exact_says_what_it_takes(mechanism, options, message):
+    arguments = dict(x=1, domain=[0, 1], epsilon=1.0)
+    if mechanism != "count":
+        arguments |= dict(q=0.5, **LATTICE)
+    with pytest.raises(ValueError, match=message):
+        audit.exact(mechanism, **arguments | options)
+
+
+def test_exact_says_what_its_mechanisms_need():
+    with pytest.raises(ValueError, match="outputs must be given for laws that are no mappings"):
+        audit.exact(dpq.joint_exp_law, 1, domain=[0], q=0.5, epsilon=1.0, **LATTICE)
+    sums = dict(x=2, domain=[0, 1], epsilon=1.0, lower=0, upper=1)
+    with pytest.raises(ValueError, match="resolution must be coarser"):
+        audit.exact("sum", q=None, **sums)
+    with pytest.raises(ValueError, match="method must be 'unbounded' for an exact audit"):
+        audit.exact("sum", method="joint_exp", resolution=1, **sums)
+    with pytest.raises(ValueError, match="outputs must be given with uniform=True"):
+        audit.exact("unbounded_quantile", 1, domain=[0], q=0.5, epsilon=1.0, uniform=True)
+    rows = dict(x=1, domain=[(0, 0)], q=0.5, epsilon=1.0, groups=[0])
+    with pytest.raises(ValueError, match="dither must be False for quantile_by"):
+        audit.exact("quantile_by", **rows, **LATTICE | {"dither": True})
+
+
+# What `estimate` counts
+
+
+def test_estimate_of_given_events_bounds_the_probabilities():
+    def coin(column, rng):
+        return rng.random() < (0.75 if column.size else 0.25)
+
+    events = [lambda output: output, lambda output: not output]
+    found = audit.estimate(coin, [1.0], [], events=events, trials=5_000, rng=0)
+    assert found.event in ("events[0]", "events[1]")
+    assert 0.95 < found.epsilon < math.log(3.0)
+    assert 3_500 < found.seen[0] < 4_000 and found.trials == 5_000
+    at_delta = audit.estimate(coin, [1.0], [], events=events, trials=5_000, delta=0.5, rng=0)
+    assert at_delta.epsilon == 0.0
+    assert audit.estimate(coin, [1.0], [], trials=5_000, rng=0).epsilon > 0.9
+    with pytest.raises(ValueError, match="events must hold at least one event"):
+        audit.estimate(coin, [1.0], [], events=[])
+
+
+def test_estimate_is_rarely_wrong():
+    """At 90%, at most one in ten bounds may exceed the true epsilon, here ln 2."""
+
+    def coin(column, rng):
+        return rng.random() < (0.5 if column.size else 0.25)
+
+    rng = np.random.default_rng(3)
+    wrong = sum(
+        audit.estimate(coin, [1.0], [], trials=100, confidence=0.9, rng=rng).epsilon > math.log(2.0)
+        for _ in range(200)
+    )
+    assert wrong <= 45  # Binomial(200, 0.1): beyond 45 with probability below 1e-6
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ((None, 3), "output"),
+        (((1, 2), (1,)), "output"),  # of different lengths
+        ((0.5, 0.75), "output"),
+    ],
+)
+def test_estimate_takes_outputs_of_any_kind(answers, words):
+    found = audit.estimate(
+        lambda column, rng: answers[column.size], [], [1.0], trials=200, confidence=0.999, rng=0
+    )
+    assert found.epsilon > 2.0
+    assert words in found.event
+
+
+def test_estimate_sees_the_last_digits():
+    """All outputs differ, and lie everywhere: only on one side are they multiples of 2^-20."""
+
+    def release(column, rng):
+        drawn = rng.integers(-(2**20), 2**20) * 2.0**-20
+        return drawn * 1000.0 + (column.size * 0.1)
+
+    found = audit.estimate(release, [], [1.0], trials=2_000, rng=0)
+    assert found.event.startswith("last binary digit") and found.epsilon > 4.0
+
+
+def test_estimate_knows_what_is_claimed():
+    options = dict(q=0.5, trials=50, rng=0, **LATTICE)
+    pair = [0.0, 1.0], [0.0, 2.0]
+    assert audit.estimate("joint_exp", *pair, epsilon=3.0, **options).claimed == 3.0
+    found = audit.estimate("csmooth", *pair, rho=0.5, delta=1e-3, **options)
+    assert found.claimed == privacy.zcdp_epsilon(0.5, 1e-3)
+    assert audit.estimate("csmooth", *pair, rho=0.5, **options).claimed == math.inf
+    found = audit.estimate("ind_exp", *pair, epsilon=0.2, delta=1e-3, **options)
+    assert found.guarantee.delta == 1e-3 and found.claimed <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("x", "other", "options"),
+    [
+        ([0.0], [1.0, 1.0], {}),
+        ([0.0, 0.0], [1.0, 1.0], {}),
+        ([0.0], [1.0], {"neighbors": "add-remove"}),
+        ([0.0], [0.0, 1.0, 1.0], {"neighbors": "add-remove"}),
+    ],
+)
+def test_estimate_refuses_what_are_no_neighbors(x, other, options):
+    with pytest.raises(ValueError, match="x and x_neighbor must be neighbors"):
+        audit.estimate("count", x, other, epsilon=1.0, **options)
+    wider = options | {"max_contributions": 2}
+    if len(x) == len(other) or "neighbors" in options:
+        audit.estimate("count", x, other, epsilon=1.0, trials=2, rng=0, **wider)
+
+
+def test_estimate_refuses_a_changed_public_key():
+    arguments = dict(q=0.5, groups=[0, 1], epsilon=1.0, public_by=True, **LATTICE)
+    with pytest.raises(ValueError, match="x and x_neighbor must be neighbors"):
+        audit.estimate("quantile_by", [(0.0, 0)], [(0.0, 1)], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trials": 1}, "trials must be at least 2"),
+        ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
+        ({"delta": 1.0}, r"delta must lie in \[0, 1\)"),
+    ],
+)
+def test_estimate_rejects(options, message):
+    with pytest.raises(ValueError, match=message):
+        audit.estimate("count", [], [], epsilon=1.0, **options)

@@ -1,0 +1,142 @@
+"""What a release does, but for its noise, depends on public arguments and the type of x only."""
+
+from __future__ import annotations
+
+import logging
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from releases import BOUNDS, GRID, LEVELS, RELEASES
+
+import dpq_fast as dpq
+from dpq_fast import privacy
+
+RNG = np.random.default_rng(0)
+LONG = 70_000  # more than are sorted
+
+# Columns of one type, as different as can be; some with a neighbor.
+COLUMNS = {
+    "empty": [],
+    "one": [1.0],
+    "one missing": [math.nan],
+    "all missing": [math.nan] * 50,
+    "infinite": [math.inf, -math.inf, math.inf],
+    "zeros": [0.0] * 20,
+    "signed zeros": [-0.0, 0.0],
+    "huge": [1e308, -1e308, 1.7e308],
+    "subnormal": [5e-324, -5e-324],
+    "at a bound": [10.0] * 30,
+    "beyond a bound": [-1e6] * 30,
+    "normal": RNG.normal(size=300),
+    "normal, one more": np.append(RNG.normal(size=300), 9.0),
+    "ties": RNG.integers(-3, 4, size=400).astype(float),
+    "some missing": np.where(RNG.random(200) < 0.3, np.nan, 1.25),
+    "long": RNG.normal(size=LONG),
+    "long, tied": np.zeros(LONG),
+    "long, missing": np.full(LONG, np.nan),
+    "long, infinite": np.full(LONG, np.inf),
+    "signaling": np.array([0x7FF0000000000001] * 3, dtype=np.uint64).view(np.float64),
+    "descending": np.arange(100.0)[::-1],
+}
+
+
+def behavior(name: str, x: Any) -> dict[str, Any]:
+    """All that is seen of a call but the numbers in its answer."""
+    seen: dict[str, Any] = {"error": None}
+    column = np.asarray(x, dtype=np.float64)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            out = RELEASES[name](column, 1)
+        except Exception as error:
+            seen["error"] = type(error), str(error)
+        else:
+            seen["type"] = (
+                type(out) if out is not None else int
+            )  # above_threshold: an index or None
+            seen["dtype"] = getattr(out, "dtype", None)
+            seen["shape"] = np.ndim(out) if name == "sparse_vector" else np.shape(out)
+    seen["warnings"] = [(w.category, str(w.message)) for w in caught]
+    return seen
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_behavior_does_not_depend_on_the_records(name, capfd, caplog):
+    with caplog.at_level(logging.DEBUG):
+        seen = {key: behavior(name, x) for key, x in COLUMNS.items()}
+    expected = seen["normal"]
+    assert expected["error"] is None and expected["warnings"] == []
+    assert {key: one for key, one in seen.items() if one != expected} == {}
+    assert tuple(capfd.readouterr()) == ("", "") and caplog.records == []
+
+
+@pytest.mark.parametrize("name", [name for name in RELEASES if "unbounded" not in name])
+@settings(max_examples=15)
+@given(x=st.lists(st.floats(allow_nan=True), max_size=12), data=st.data())
+def test_behavior_is_that_on_a_neighbor(name, x, data):
+    where = data.draw(st.integers(0, max(len(x) - 1, 0)))
+    value = data.draw(st.floats(allow_nan=True))
+    replaced = [*x[:where], value, *x[where + 1 :]]
+    for other in (replaced, x[:where] + x[where + 1 :], [*x, value]):
+        assert behavior(name, other) == behavior(name, x)
+
+
+@pytest.mark.parametrize("key", COLUMNS)
+def test_refusals_do_not_depend_on_the_records(key):
+    """A bad public argument is refused with the same words, before the records are looked at."""
+    x = np.asarray(COLUMNS[key], dtype=np.float64)
+    accountant = privacy.Accountant(0.5)
+    for options, message in (
+        ({"epsilon": -1.0}, "epsilon must be positive and finite, got -1.0"),
+        ({"q": 2.0}, r"q must lie in \[0, 1\], got 2.0"),
+        ({"bounds": (1, 0)}, "bounds must be finite with low < high"),
+        ({"resolution": 1e-300}, "resolution must be at least the float64 spacing"),
+        ({"accountant": accountant}, "a release must fit the budget of epsilon=0.5"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            dpq.joint_exp(x, **LEVELS | options)
+    assert accountant.history == ()
+
+
+@pytest.mark.parametrize("noise", ["exponential", "gumbel"])
+def test_queries_of_any_bits_give_no_warning(noise):
+    """NumPy warns of a signaling NaN in arithmetic, where it does not of others."""
+    for bits in (0x7FF0000000000001, 0x7FF8000000000001, 0xFFF0000000000000):
+        strange = np.array([bits] * 3, dtype=np.uint64).view(np.float64)
+        budget = dict(epsilon1=1.0, epsilon2=1.0, noise=noise, rng=1)
+        assert dpq.above_threshold(strange, 1.0, **budget) is None
+        assert dpq.sparse_vector(strange, 1.0, halts=2, **budget).size == 0
+
+
+# Outputs lie on their lattice
+
+
+def on_lattice(values: Any, step: float, low: float, high: float) -> bool:
+    flat = np.ravel(values)
+    inside = bool(((flat >= low) & (flat <= high)).all())
+    return inside and bool((flat / step == np.rint(flat / step)).all())
+
+
+@pytest.mark.parametrize("key", COLUMNS)
+def test_outputs_lie_on_the_lattice(key):
+    x = np.asarray(COLUMNS[key], dtype=np.float64)
+    low, high = BOUNDS["bounds"]
+    default = math.ldexp(1.0, math.frexp(high - low)[1] - 44)
+    for seed in range(3):
+        for release in (dpq.joint_exp, dpq.ind_exp, dpq.approx_quantiles):
+            out = release(x, rng=seed, **LEVELS, **GRID)
+            assert on_lattice(out, GRID["resolution"], low, high)
+            assert on_lattice(release(x, rng=seed, **LEVELS), default, low, high)
+        smooth = dpq.csmooth(x, [0.2, 0.5], rho=0.5, rng=seed, **BOUNDS, **GRID)
+        assert on_lattice(smooth, GRID["resolution"], low, high)
+        smooth = dpq.csmooth(x, [0.2, 0.5], rho=0.5, rng=seed, **BOUNDS)
+        assert on_lattice(smooth, default, low, high)
+        total = dpq.sum(x, epsilon=1.0, q=None, lower=-4, upper=8, resolution=0.5, rng=seed)
+        assert on_lattice(total, 0.5, -math.inf, math.inf)
+        out = dpq.unbounded_quantile(x, 0.5, epsilon=1.0, upper=6.0, beta=2.0, rng=seed)
+        assert out in (0.0, 1.0, 3.0, 6.0)
