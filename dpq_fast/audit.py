@@ -26,7 +26,9 @@ from scipy.special import betaincinv
 
 from dpq_fast import _checks, aggregates, privacy
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.agg_tree import agg_tree
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.cdf import cdf
 from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import JointExpLaw, joint_exp, joint_exp_law
@@ -1014,6 +1016,12 @@ def _quantile_by(columns: tuple[NDArray, list[Any]], **parameters: Any) -> Group
     return quantile_by(*columns, **parameters)
 
 
+def _cdf(column: NDArray, **parameters: Any) -> NDArray[np.float64]:
+    """A distribution function as the numbers that it is made of."""
+    released = cdf(column, **parameters)
+    return np.concatenate((released.x, released.p))
+
+
 def _of_queries(release: Callable[..., Any]) -> Callable[..., Any]:
     """A mechanism on queries, as one on records."""
 
@@ -1059,6 +1067,8 @@ _METHODS = {
     "sum": _Method(aggregates.sum, partial(_integers, name="sum")),
     "mean": _Method(aggregates.mean, partial(_integers, name="mean")),
     "csmooth": _Method(csmooth),
+    "agg_tree": _Method(agg_tree),
+    "cdf": _Method(_cdf, takes_delta=True),
     "quantile": _Method(quantile, takes_delta=True),
     "median": _Method(median, takes_delta=True),
     "percentile": _Method(percentile, takes_delta=True),

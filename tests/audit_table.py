@@ -20,13 +20,19 @@ import numpy as np
 
 import enumeration
 from dpq_fast import audit, privacy
+from dpq_fast.agg_tree import AggTree, Noise
 from dpq_fast.levels import splits
-from dpq_fast.noise import discrete_laplace, discrete_laplace_log_prob
+from dpq_fast.noise import (
+    discrete_gaussian_log_prob,
+    discrete_laplace,
+    discrete_laplace_log_prob,
+)
 from dpq_fast.path_law import PathLaw
 from dpq_fast.sample import Records
 
-# `dpq_fast.csmooth` is the function
+# `dpq_fast.csmooth` and `dpq_fast.cdf` are the functions
 csmooth = importlib.import_module("dpq_fast.csmooth")
+cdf = importlib.import_module("dpq_fast.cdf")
 
 BEGIN, END = "<!-- audit table: begin -->", "<!-- audit table: end -->"
 # A bound that is wrong does not come up in a million runs; the seeds are fixed.
@@ -412,6 +418,106 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
         yield Case(name, neighbors, "private clip", run, mutants)
 
 
+# --- Trees of counts
+
+
+def tree_of(release: Callable[..., Any], column: Any, **options: Any) -> AggTree:
+    """The tree that a release is read off, with zeros for noise: its exact counts."""
+
+    def nothing(self: Noise, size: int, rng: Any) -> np.ndarray:
+        return np.zeros(size, dtype=np.int64)
+
+    with (
+        mock.patch.object(Noise, "draw", nothing),
+        mock.patch.object(cdf, "_of_tree", lambda tree, **rest: tree),
+    ):
+        return release(column, rng=0, **options)
+
+
+def node_law(center: int, noise: Noise, most: int) -> np.ndarray:
+    """Log-probabilities of one noisy count, for counts of 0, ..., `most` records.
+
+    Of Laplace noise, all at or below 0 and all at or above `most` have one ratio: they are one
+    output each. Of Gaussian noise, all that come up.
+    """
+    if noise.kind == "gaussian":
+        reach = math.ceil(10 * noise.scale)
+        return discrete_gaussian_log_prob(np.arange(-reach, most + reach + 1) - center, noise.scale)
+    rate = float(1 / noise.scale)
+    tails = [-distance * rate - math.log1p(math.exp(-rate)) for distance in (center, most - center)]
+    inside = discrete_laplace_log_prob(np.arange(1, most) - center, noise.scale)
+    return np.concatenate((tails[:1], inside, tails[1:]))
+
+
+def tree_audit(release: Callable[..., Any], most: int, said: bool = False, **options: Any) -> Run:
+    """Of all noisy counts together, and of the number of records where it is public.
+
+    With `said` it is public although it must not be.
+    """
+    mechanism = "cdf" if release is cdf.cdf else "agg_tree"
+    promised = {"epsilon", "rho", "method", "noise", "height", "bins", "neighbors"} & set(options)
+    options["bounds"] = (0.0, 4.0)
+    policy = {name: options[name] for name in {"nan_policy"} & set(options)}
+
+    def law(column: Any, **parameters: Any) -> dict[tuple, float]:
+        tree = tree_of(release, column, **options)
+        log_prob = np.zeros(1)
+        for center in np.concatenate(tree.nodes).tolist():
+            one = node_law(int(center), tree.noise, most)
+            log_prob = np.add.outer(log_prob, one).ravel()
+        root = int(tree.nodes[0].sum()) if said or tree.total_known else None
+        return {(root, i): value for i, value in enumerate(log_prob.tolist())}
+
+    def run(guarantee: privacy.Guarantee | None = None) -> Audit:
+        if guarantee is None:
+            guarantee = privacy.guarantee(mechanism, **{name: options[name] for name in promised})
+        relation = dict(neighbors=options["neighbors"], guarantee=guarantee)
+        return audit.exact(law, most, domain=[0.5, 1.5, 2.5, 3.5], **relation, **policy)
+
+    return run
+
+
+def a_level_less(original: Callable) -> Callable:
+    """The sensitivity of a tree without its leaves."""
+    return lambda height, *rest: original(height - 1, *rest)
+
+
+def of_add_remove(original: Callable) -> Callable:
+    return lambda height, neighbors, *rest: original(height, "add-remove", *rest)
+
+
+def tree_cases(neighbors: str) -> Iterator[Case]:
+    swap = neighbors == "swap"
+    half = privacy, "agg_tree_scale", times(Fraction(1, 2))
+
+    def case(mechanism: str, setting: str, levels: int, most: int, **options: Any) -> Case:
+        release = cdf.cdf if mechanism == "cdf" else AggTree.of
+        options["neighbors"] = neighbors
+        run = tree_audit(release, most, **options)
+        mutants = {"half the noise": broken(run, *half)}
+        if levels > 1:
+            mutants["a level not charged"] = broken(
+                run, privacy, "agg_tree_sensitivity", a_level_less
+            )
+        if swap:
+            mutants["sensitivity of add-remove"] = broken(
+                run, privacy, "agg_tree_sensitivity", of_add_remove
+            )
+        if swap and "nan_policy" not in options:
+            mutants["missing records ignored"] = blind(run)
+        if not swap:
+            mutants["number said to be public"] = tree_audit(release, most, said=True, **options)
+        return Case(mechanism, neighbors, setting, run, mutants)
+
+    tree = dict(epsilon=1.0, height=2, branching=2)
+    yield case("agg_tree", "2 levels", 2, 2, **tree)
+    yield case("agg_tree", "none missing", 2, 2, nan_policy="raise", **tree)
+    gaussian = dict(rho=0.5, noise="gaussian", height=1, branching=2)
+    yield case("agg_tree", "rho 0.5", 1, 2, **gaussian)
+    yield case("cdf", "binary_tree", 2, 2, epsilon=1.0, method="binary_tree", bins=4)
+    yield case("cdf", "histogram", 1, 3, epsilon=1.0, method="histogram", bins=4)
+
+
 # --- Groups
 
 
@@ -496,6 +602,18 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
         run = estimate("csmooth", *pair(common, 4.0, 0.0), **options, **places)
         mutants = {name: broken(run, *fault)}
         yield Case("csmooth", neighbors, f"{setting}, δ = 0.001", run, mutants, True)
+    bounds = relation | dict(bounds=(0, 4))
+    options = dict(q=[0.25, 0.5], epsilon=2.0, height=1, branching=4)
+    run = estimate("agg_tree", *two, **options, **bounds)
+    mutants = {"a tenth of the noise": broken(run, privacy, "agg_tree_scale", scaled)}
+    yield Case("agg_tree", neighbors, "quantiles", run, mutants, True)
+    run = estimate("cdf", *two, method="adaptive", steps=2, bins=4, epsilon=2.0, **bounds)
+    mutants = {"a tenth of the noise": broken(run, privacy, "cdf_adaptive_scale", scaled)}
+    yield Case("cdf", neighbors, "adaptive", run, mutants, True)
+    options = dict(method="gaussian", bins=2, epsilon=1.0, delta=1e-3)
+    run = estimate("cdf", *two, **options, **bounds)
+    mutants = {"a tenth of the noise": broken(run, privacy, "gaussian_sigma", times(0.1))}
+    yield Case("cdf", neighbors, "gaussian, δ = 0.001", run, mutants, True)
 
 
 def float_release(pair: tuple[list, list]) -> Run:
@@ -537,6 +655,7 @@ def all_cases() -> list[Case]:
         unbounded_quantile_cases,
         above_threshold_cases,
         aggregate_cases,
+        tree_cases,
         quantile_by_cases,
         estimated_cases,
     )
@@ -576,7 +695,7 @@ def row(index: int) -> str:
         spread = f"{number(found.bounded_range)} of {number(promise.bounded_range)}"
         spread = spread if promise.bounded_range is not None else ""
         renyi = f"{number(found.rho)} of {number(promise.rho)}" if promise.rho is not None else ""
-        epsilon = number(found.epsilon)
+        epsilon = number(found.epsilon) if claimed is not None else ""
     else:
         claimed, pairs, spread, renyi = found.claimed, "1", "", ""
         epsilon = f"≥ {number(found.epsilon)}"

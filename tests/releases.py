@@ -34,6 +34,11 @@ def of_queries(release: Callable[..., Any], **options: Any) -> Callable[[Any, An
     return lambda x, rng: release(queries(x), 3, rng=rng, **budget, **options)
 
 
+def curve(x: Any, rng: Any, **options: Any) -> np.ndarray:
+    """A released distribution function at public points."""
+    return dpq.cdf(x, rng=rng, **options).cdf(np.linspace(-11.0, 11.0, 23))
+
+
 def of_column(release: Callable[..., Any], **options: Any) -> Callable[[Any, Any], Any]:
     return lambda x, rng: release(x, rng=rng, **options)
 
@@ -61,6 +66,26 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "unbounded_quantile, invert": of_column(
         dpq.unbounded_quantile, q=0.1, epsilon=1.0, invert=True
+    ),
+    "agg_tree": of_column(dpq.agg_tree, height=2, branching=4, **LEVELS),
+    "agg_tree, rho": of_column(
+        dpq.agg_tree, q=Q, rho=0.5, noise="gaussian", height=2, branching=4, **BOUNDS
+    ),
+    "cdf": of_column(curve, epsilon=1.0, bins=16, **BOUNDS),
+    "cdf, rho": of_column(curve, rho=0.5, bins=16, **BOUNDS),
+    "cdf, agg_tree": of_column(
+        curve, epsilon=1.0, method="agg_tree", height=2, branching=4, **BOUNDS
+    ),
+    "cdf, histogram": of_column(curve, epsilon=1.0, method="histogram", bins=10, **BOUNDS),
+    "cdf, adaptive": of_column(curve, epsilon=1.0, method="adaptive", steps=5, bins=32, **BOUNDS),
+    "cdf, gaussian": of_column(
+        curve, epsilon=1.0, delta=1e-6, method="gaussian", levels=3, **BOUNDS
+    ),
+    "cdf, gaussian, bins": of_column(
+        curve, epsilon=1.0, delta=1e-6, method="gaussian", bins=8, **BOUNDS
+    ),
+    "cdf, smooth_gaussian": of_column(
+        curve, epsilon=1.0, delta=1e-6, method="smooth_gaussian", levels=3, **BOUNDS
     ),
     "above_threshold": of_queries(dpq.above_threshold),
     "sparse_vector": of_queries(dpq.sparse_vector, halts=3),

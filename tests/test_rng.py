@@ -217,6 +217,19 @@ RELEASES = {
     "count": lambda: dpq_fast.count(COLUMN, epsilon=1.0),
     "sum": lambda: dpq_fast.sum(COLUMN, epsilon=1.0),
     "mean": lambda: dpq_fast.mean(COLUMN, epsilon=1.0),
+    "agg_tree": lambda: dpq_fast.agg_tree(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),
+    "AggTree.of": lambda: dpq_fast.AggTree.of(
+        COLUMN, rho=1.0, noise="gaussian", bounds=(0, 9), height=2, branching=3
+    ),
+    "PartialTree.release": lambda: dpq_fast.PartialTree.of(COLUMN, bounds=(0, 9)).release(
+        epsilon=1.0
+    ),
+    "cdf": lambda: dpq_fast.cdf(COLUMN, epsilon=1.0, bounds=(0, 9)),
+    "cdf, adaptive": lambda: dpq_fast.cdf(COLUMN, epsilon=1.0, bounds=(0, 9), method="adaptive"),
+    "cdf, gaussian": lambda: dpq_fast.cdf(COLUMN, rho=1.0, bounds=(0, 9), method="gaussian"),
+    "cdf, smooth_gaussian": lambda: dpq_fast.cdf(
+        COLUMN, epsilon=1.0, delta=1e-6, bounds=(0, 9), method="smooth_gaussian"
+    ),
     "joint_exp_law": lambda: dpq_fast.joint_exp_law(
         COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)
     ).sample(),
@@ -254,7 +267,8 @@ def test_default_generator_of_every_function_is_the_secure_one(name, monkeypatch
 
 def test_every_public_function_is_in_the_list_of_releases():
     functions = {name for name in dpq_fast.__all__ if callable(getattr(dpq_fast, name))}
-    assert functions <= set(RELEASES)
+    others = {"AggTree", "PartialTree", "CDF"}  # classes: what draws in them has a line of its own
+    assert functions - others <= set(RELEASES)
 
 
 FORK_WITH_THREADS = """
