@@ -332,7 +332,8 @@ def estimate(
     Parameters
     ----------
     mechanism : str or callable
-        The name of a public function; or any function of a column, `parameters` and a `rng`.
+        The name of a public function; or any function of a column, `parameters` and a `rng`. The
+        output of "cdf" is its `x` and then its `p`.
     x, x_neighbor : sequence of records
         Two made-up data sets that are neighbors under the mechanism's `neighbors`; for
         "quantile_by" of pairs of a number and a key.
