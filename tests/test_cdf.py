@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 import sys
+import warnings
 from fractions import Fraction
 from itertools import product
 
