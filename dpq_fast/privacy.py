@@ -68,7 +68,7 @@ _LOG_DELTA_ERROR = 1e-15
 # `unbounded_quantile`. Gumbel noise has no choice.
 SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
 # What a step of a search or of a recursion has to spend at least.
-LEAST_SCALE = 1e-300
+LEAST_SCALE = 1e-305
 # Elements of the matrix (l, i) evaluated at once in Lemma 12: 2 MB per temporary array.
 _BLOCK = 2**18
 
