@@ -187,7 +187,7 @@ def test_reference_powers_are_powers_rounded_to_nearest(beta):
 
 
 def test_geometric_counts_where_floating_logarithms_fail():
-    # DESIGN section 10: math.log(x, b) // 1 puts up to 45% of exact edges one bin off
+    # [Dur23] Appendix C: math.log(x, b) // 1 puts up to 45% of exact edges one bin off
     edges = np.fromiter(
         reference.powers(1.01), float, 3000
     )  # up to 1e13: the thresholds (y - 1) + 1 are these
