@@ -609,13 +609,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         masses = self._distribution
         # Above 0, so that the leaf found is one that holds something.
         target = np.maximum(levels.values * masses[-1], np.finfo(np.float64).tiny)
-        leaf = np.searchsorted(masses[1:-1], target)
-        share = (target - masses[leaf]) / (masses[leaf + 1] - masses[leaf])
-        left, right = self.edges[leaf], self.edges[leaf + 1]
-        answers = np.clip(left + share * (right - left), left, right)
-        if self.lattice is not None:
-            answers = self.lattice.decode(self.lattice.encode(answers))
-        return levels.restore(answers)
+        return levels.restore(inverted(self.edges, masses, target, self.lattice))
 
     def quantile_confint(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Confidence interval of the quantiles of the records.
@@ -719,6 +713,29 @@ def _projected(estimates: NDArray[np.float64], totals: NDArray[np.float64]) -> N
     less = excess / np.arange(1, estimates.shape[1] + 1)
     kept = np.maximum(np.count_nonzero(ordered > less, axis=1), 1)
     return np.maximum(estimates - np.take_along_axis(less, kept[:, None] - 1, axis=1), 0.0)
+
+
+def inverted(
+    x: NDArray[np.float64],
+    height: NDArray[np.float64],
+    target: NDArray[np.float64],
+    lattice: Lattice | None,
+) -> NDArray[np.float64]:
+    """Where a function that ascends linearly from point to point reaches each target.
+
+    Parameters
+    ----------
+    x, height : ndarray of float64, shape (k,)
+        The points, both ascending; the first height is below all targets, the last one below none.
+    target : ndarray of float64
+    lattice : Lattice or None
+        What the answers are rounded to.
+    """
+    i = np.searchsorted(height[1:-1], target)
+    share = (target - height[i]) / (height[i + 1] - height[i])
+    left, right = x[i], x[i + 1]
+    answers = np.clip(left + share * (right - left), left, right)
+    return answers if lattice is None else lattice.decode(lattice.encode(answers))
 
 
 def agg_tree(

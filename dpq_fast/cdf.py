@@ -17,7 +17,7 @@ from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.special import betaincc, logsumexp
 
 from dpq_fast import _checks, metrics, privacy
-from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real
+from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, inverted
 from dpq_fast.csmooth import noisy_quantiles, smooth_gaussian, standard_normal
 from dpq_fast.histogram import Bins
 from dpq_fast.lattice import Lattice
@@ -182,13 +182,7 @@ class CDF:
         """
         levels = Levels(q)
         target = np.maximum(levels.values, np.finfo(np.float64).tiny)  # where it begins to rise
-        i = np.searchsorted(self.p, target)
-        low, high = self.p[i - 1], self.p[i]
-        left, right = self.x[i - 1], self.x[i]
-        answers = np.clip(left + (target - low) / (high - low) * (right - left), left, right)
-        if self.lattice is not None:
-            answers = self.lattice.decode(self.lattice.encode(answers))
-        return levels.restore(answers)
+        return levels.restore(inverted(self.x, self.p, target, self.lattice))
 
     def count(self, lo: Any, hi: Any) -> Any:
         """Number of records in [lo, hi), where records are counted.
