@@ -1,0 +1,234 @@
+#include "select.h"
+
+#include "fuzz.h"
+#include "key.h"
+
+#define MOST_VALUES 3000 /* a few blocks */
+#define MOST_BUCKETS 9000 /* counters near and far */
+#define MOST_RANGES 6
+
+static dpq_select_map
+draw_map(fuzz_input *in)
+{
+    dpq_select_map map;
+    double a = fuzz_finite(in), b = fuzz_finite(in);
+
+    map.low = a < b ? a : b;
+    map.high = a < b ? b : a;
+    map.linear = fuzz_bit(in);
+    map.origin = fuzz_bit(in) ? map.low : fuzz_finite(in);
+    map.scale = fuzz_positive(in);
+    map.base = fuzz_bit(in) ? dpq_key_of(map.low) : fuzz_between(in, INT64_MIN, INT64_MAX);
+    map.shift = (int)fuzz_between(in, 0, 63);
+    map.buckets = fuzz_bit(in) ? fuzz_between(in, 1, 64) : fuzz_between(in, 1, MOST_BUCKETS);
+    return map;
+}
+
+static double
+clamp(const dpq_select_map *map, double v)
+{
+    return v < map->low ? map->low : v > map->high ? map->high : v;
+}
+
+static void
+check_edges(const dpq_select_map *map)
+{
+    for (int64_t b = -1; b <= map->buckets + 1; b++) {
+        double edge = dpq_select_edge(map, b);
+
+        CHECK(edge >= map->low && edge <= map->high);
+    }
+}
+
+/* Buckets never decrease with the value, and counts agree with the buckets of single values. */
+static void
+check_count(const dpq_select_map *map, size_t n, const double *value)
+{
+    size_t buckets = (size_t)map->buckets + 1;
+    int64_t *count = fuzz_room(buckets, sizeof *count);
+    int64_t *expected = fuzz_room(buckets, sizeof *expected);
+    double *sorted = fuzz_room(n, sizeof *sorted);
+    size_t numbers = 0;
+    int64_t last = 0;
+
+    for (size_t b = 0; b < buckets; b++) {
+        count[b] = expected[b] = (int64_t)b;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t bucket = dpq_select_bucket(map, value[i]);
+
+        CHECK(bucket >= 0 && (value[i] == value[i] ? bucket < map->buckets
+                                                   : bucket == map->buckets));
+        expected[bucket]++;
+        if (value[i] == value[i]) {
+            sorted[numbers++] = value[i];
+        }
+    }
+    qsort(sorted, numbers, sizeof *sorted, fuzz_compare_numbers);
+    for (size_t i = 0; i < numbers; i++) {
+        int64_t bucket = dpq_select_bucket(map, sorted[i]);
+
+        CHECK(bucket >= last);
+        last = bucket;
+    }
+    dpq_select_count(map, n, value, count);
+    CHECK(memcmp(count, expected, buckets * sizeof *count) == 0);
+    free(sorted);
+    free(expected);
+    free(count);
+}
+
+static void
+check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
+{
+    size_t buckets = (size_t)map->buckets + 1, cells = (size_t)fuzz_between(in, 1, 4);
+    int64_t parts = fuzz_between(in, 1, 300);
+    int32_t *cell = fuzz_room(buckets, sizeof *cell), *shift = fuzz_room(cells, sizeof *shift);
+    int64_t *base = fuzz_room(cells, sizeof *base);
+    size_t counters = cells * (size_t)parts;
+    int64_t *count = fuzz_room(counters, sizeof *count);
+    int64_t *expected = fuzz_room(counters, sizeof *expected);
+
+    for (size_t b = 0; b < buckets; b++) {
+        cell[b] = (int32_t)fuzz_between(in, -1, (int64_t)cells - 1);
+    }
+    for (size_t c = 0; c < cells; c++) {
+        base[c] = fuzz_bit(in) ? dpq_key_of(fuzz_finite(in)) : dpq_key_of(map->low);
+        shift[c] = (int32_t)fuzz_between(in, 0, 63);
+    }
+    memset(count, 0, counters * sizeof *count);
+    memset(expected, 0, counters * sizeof *expected);
+    for (size_t i = 0; i < n; i++) {
+        int32_t c = cell[dpq_select_bucket(map, value[i])];
+        int64_t key = dpq_key_of(clamp(map, value[i]));
+
+        if (c >= 0 && key >= base[c]) {
+            uint64_t part = ((uint64_t)key - (uint64_t)base[c]) >> shift[c];
+
+            if (part < (uint64_t)parts) {
+                expected[c * parts + (int64_t)part]++;
+            }
+        }
+    }
+    dpq_select_refine(map, cell, base, shift, parts, n, value, count);
+    CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
+    free(expected);
+    free(count);
+    free(base);
+    free(shift);
+    free(cell);
+}
+
+/* `found` values were found and the first `room` of them stand in `out`. */
+static void
+check_found(size_t expected, const double *wanted, size_t found, size_t room, const double *out)
+{
+    CHECK(found == expected);
+    for (size_t i = 0; i < found && i < room; i++) {
+        CHECK(dpq_key_of(out[i]) == dpq_key_of(wanted[i]) || wanted[i] != wanted[i]);
+    }
+}
+
+static void
+check_collect(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
+{
+    size_t buckets = (size_t)map->buckets + 1, ranges = (size_t)fuzz_between(in, 0, MOST_RANGES);
+    size_t room = (size_t)fuzz_between(in, 0, (int64_t)n + 2), expected = 0;
+    uint8_t *wanted = fuzz_room(buckets, 1);
+    int64_t end[2 * MOST_RANGES];
+    int64_t *lo = fuzz_room(ranges, sizeof *lo), *hi = fuzz_room(ranges, sizeof *hi);
+    double *out = fuzz_room(room, sizeof *out), *all = fuzz_room(n, sizeof *all);
+
+    for (size_t b = 0; b < buckets; b++) {
+        wanted[b] = (uint8_t)fuzz_between(in, 0, 2);
+    }
+    for (size_t r = 0; r < 2 * ranges; r++) {
+        end[r] = dpq_key_of(fuzz_finite(in));
+    }
+    qsort(end, 2 * ranges, sizeof *end, fuzz_compare_integers);
+    for (size_t r = 0; r < ranges; r++) {
+        lo[r] = end[2 * r];
+        hi[r] = end[2 * r + 1];
+    }
+    for (size_t i = 0; i < n; i++) {
+        double clamped = clamp(map, value[i]);
+        int64_t key = dpq_key_of(clamped);
+        uint8_t want = wanted[dpq_select_bucket(map, value[i])];
+        int take = want == 1;
+
+        for (size_t r = 0; r < ranges && want == 2; r++) {
+            take |= lo[r] <= key && key < hi[r];
+        }
+        if (take) {
+            all[expected++] = clamped;
+        }
+    }
+    check_found(expected, all,
+                dpq_select_collect(map, wanted, ranges, lo, hi, n, value, room, out), room, out);
+    free(all);
+    free(out);
+    free(hi);
+    free(lo);
+    free(wanted);
+}
+
+static void
+check_between(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
+{
+    size_t ranges = (size_t)fuzz_between(in, 0, MOST_RANGES);
+    size_t room = (size_t)fuzz_between(in, 0, (int64_t)n + 2), expected = 0;
+    double *end = fuzz_room(2 * ranges, sizeof *end);
+    double *lo = fuzz_room(ranges, sizeof *lo), *hi = fuzz_room(ranges, sizeof *hi);
+    double *out = fuzz_room(room, sizeof *out), *all = fuzz_room(n, sizeof *all);
+
+    for (size_t r = 0; r < 2 * ranges; r++) {
+        end[r] = fuzz_finite(in);
+    }
+    qsort(end, 2 * ranges, sizeof *end, fuzz_compare_numbers);
+    for (size_t r = 0; r < ranges; r++) {
+        lo[r] = r > 0 && hi[r - 1] >= end[2 * r] ? nextafter(hi[r - 1], INFINITY) : end[2 * r];
+        hi[r] = end[2 * r + 1];
+    }
+    /* stretches are looked at range by range, so compare as multisets */
+    for (size_t i = 0; i < n; i++) {
+        for (size_t r = 0; r < ranges; r++) {
+            if (lo[r] <= value[i] && value[i] <= hi[r]) {
+                all[expected++] = clamp(map, value[i]);
+            }
+        }
+    }
+    CHECK(dpq_select_between(map->low, map->high, ranges, lo, hi, n, value, room, out) == expected);
+    if (room >= expected) {
+        qsort(all, expected, sizeof *all, fuzz_compare_numbers);
+        qsort(out, expected, sizeof *out, fuzz_compare_numbers);
+        for (size_t i = 0; i < expected; i++) {
+            CHECK(out[i] == all[i]);
+        }
+    }
+    free(all);
+    free(out);
+    free(hi);
+    free(lo);
+    free(end);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input in = {data, size, 1};
+    dpq_select_map map = draw_map(&in);
+    size_t n = (size_t)(fuzz_bit(&in) ? fuzz_between(&in, 0, 32)
+                                      : fuzz_between(&in, 0, MOST_VALUES));
+    double *value = fuzz_room(n, sizeof *value);
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = fuzz_number(&in);
+    }
+    check_edges(&map);
+    check_count(&map, n, value);
+    check_refine(&map, n, value, &in);
+    check_collect(&map, n, value, &in);
+    check_between(&map, n, value, &in);
+    free(value);
+    return 0;
+}
