@@ -38,18 +38,20 @@ DPQ_VECTORIZED static void
 buckets_by_key(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
 {
     double low = map->low, high = map->high;
-    int64_t base = map->base, last = map->buckets - 1;
+    int64_t base = map->base;
+    int32_t missing = (int32_t)map->buckets;
     int shift = map->shift;
+    /* The least key of the last bucket, if there is one: what is above it counts as it. */
+    uint64_t reach = (uint64_t)(map->buckets - 1), room = (uint64_t)INT64_MAX - (uint64_t)base;
+    int64_t top = reach > room >> shift ? INT64_MAX
+                                        : (int64_t)((uint64_t)base + (reach << shift));
 
     for (size_t i = 0; i < n; i++) {
         double v = clamped(value[i], low, high);
-        int64_t key = dpq_key_of(v);
-        uint64_t above = key > base ? (uint64_t)key - (uint64_t)base : 0;
-        int64_t b = (int64_t)(above >> shift);
+        int64_t key = dpq_key_of(v), held = key < top ? key : top;
+        uint64_t above = held > base ? (uint64_t)held - (uint64_t)base : 0;
 
-        b = b < last ? b : last;
-        b = v == v ? b : last + 1;
-        bucket[i] = (int32_t)b;
+        bucket[i] = v == v ? (int32_t)(above >> shift) : missing;
     }
 }
 
@@ -80,10 +82,11 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     }
     else {
         int64_t highest = dpq_key_of(map->high);
-        uint64_t room = (uint64_t)highest - (uint64_t)map->base;
-        uint64_t above = (uint64_t)bucket << map->shift;
+        uint64_t room = (uint64_t)highest - (uint64_t)map->base, number = (uint64_t)bucket;
 
-        edge = dpq_key_value(above < room ? (int64_t)((uint64_t)map->base + above) : highest);
+        edge = number > room >> map->shift
+                   ? map->high
+                   : dpq_key_value((int64_t)((uint64_t)map->base + (number << map->shift)));
     }
     return clamped(edge, map->low, map->high);
 }

@@ -14,9 +14,9 @@
 typedef struct {
     double low, high; /* values are clamped to this */
     int linear;       /* bucket of a value v: (v - origin) * scale, rounded down; */
-    double origin;    /* else of its key: (key - base) >> shift; */
+    double origin;    /* finite; else of its key: (key - base) >> shift; */
     double scale;     /* > 0, finite */
-    int64_t base;
+    int64_t base;    /* from the key of `low` to that of `high` */
     int shift;       /* 0 to 63 */
     int64_t buckets; /* both held within [0, buckets - 1]; at most 2^30 */
 } dpq_select_map;

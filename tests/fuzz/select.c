@@ -18,7 +18,7 @@ draw_map(fuzz_input *in)
     map.linear = fuzz_bit(in);
     map.origin = fuzz_bit(in) ? map.low : fuzz_finite(in);
     map.scale = fuzz_positive(in);
-    map.base = fuzz_bit(in) ? dpq_key_of(map.low) : fuzz_between(in, INT64_MIN, INT64_MAX);
+    map.base = fuzz_between(in, dpq_key_of(map.low), dpq_key_of(map.high));
     map.shift = (int)fuzz_between(in, 0, 63);
     map.buckets = fuzz_bit(in) ? fuzz_between(in, 1, 64) : fuzz_between(in, 1, MOST_BUCKETS);
     return map;
@@ -33,10 +33,13 @@ clamp(const dpq_select_map *map, double v)
 static void
 check_edges(const dpq_select_map *map)
 {
+    double last = map->low;
+
     for (int64_t b = -1; b <= map->buckets + 1; b++) {
         double edge = dpq_select_edge(map, b);
 
-        CHECK(edge >= map->low && edge <= map->high);
+        CHECK(edge >= last && edge <= map->high);
+        last = edge;
     }
 }
 
