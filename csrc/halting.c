@@ -41,13 +41,16 @@ exponential_below(double most, bitgen_t *rng)
     return drawn;
 }
 
-/* -ln P[noise of one query < gap]: what passing it costs. */
+/* -ln P[noise of the query < threshold - value]: what passing it costs; NaN if the value is. */
 static double
-hazard_of(dpq_halting_noise noise, double rate, double gap)
+hazard_of(const dpq_halting *state, double value)
 {
-    double x = rate * gap;
+    double x = state->rate * (state->threshold - value);
 
-    switch (noise) {
+    if (value == INFINITY) { /* the threshold may have overflowed, too */
+        return INFINITY;
+    }
+    switch (state->noise) {
     case DPQ_HALTING_EXPONENTIAL:
         if (x <= 0.0) {
             return INFINITY;
@@ -109,7 +112,7 @@ dpq_halting_advance(dpq_halting *state, size_t runs, const double *value, const 
 
         if (value[r] != state->value) {
             state->value = value[r];
-            state->hazard = hazard_of(state->noise, state->rate, state->threshold - value[r]);
+            state->hazard = hazard_of(state, value[r]);
         }
         hazard = (double)count * state->hazard;
         if (hazard > 0.0) { /* not for NaN: no steps, or a query that is NaN */
@@ -132,7 +135,7 @@ int
 dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rng)
 {
     double bound = -expm1(-state->hazard);
-    double p = -expm1(-hazard_of(state->noise, state->rate, state->threshold - value));
+    double p = -expm1(-hazard_of(state, value));
 
     if (dpq_uniform_fine(rng) * bound < p) { /* not for NaN */
         return 1;

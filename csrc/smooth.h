@@ -16,7 +16,8 @@
  *   target       the rank of x_target, in one of the runs: rank[runs-1] >= target (not checked)
  *   count        number of t
  *   t            IN, length `count`, each >= 0 and finite
- *   log_smooth   OUT, length `count`; -inf where all values are equal
+ *   log_smooth   OUT, length `count`; -inf where all values are equal, and where S is too small for
+ *                ln S to be a float64
  *
  * Only the last rank of a run counts below the target and only the first above. For one lo after
  * another, downwards, the best hi never moves up: ln(u + d) is submodular in u = x_hi - x_target

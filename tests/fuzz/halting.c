@@ -1,0 +1,115 @@
+#include "halting.h"
+
+#include "fuzz.h"
+
+#define MOST_RUNS 50
+#define MOST_CALLS 6
+#define ACCURACY 1e-12L
+#define LEAST 1e-300 /* smaller hazards may count as none */
+
+/* -ln P[noise of a query < gap] */
+static long double
+hazard(dpq_halting_noise noise, long double x)
+{
+    switch (noise) {
+    case DPQ_HALTING_EXPONENTIAL:
+        return x <= 0 ? INFINITY : x < 0.5L ? -logl(-expm1l(-x)) : -log1pl(-expl(-x));
+    case DPQ_HALTING_LAPLACE:
+        return x < 0 ? logl(2) - x : -log1pl(-expl(-x) / 2);
+    default:
+        return expl(-x);
+    }
+}
+
+static void
+check_hazard(const dpq_halting *state)
+{
+    double x = state->rate * (state->threshold - state->value);
+    long double expected = hazard(state->noise, x);
+
+    if (state->value == INFINITY) {
+        CHECK(state->hazard == INFINITY);
+        return;
+    }
+    if (expected < LEAST || expected > 1e300L) {
+        return;
+    }
+    CHECK(fabsl(state->hazard - expected) <= ACCURACY * expected);
+}
+
+/* Ask as one long stream, call by call; whether and where it halts must fit what was asked. */
+static void
+check_stream(fuzz_input *in, dpq_halting *state, bitgen_t *rng)
+{
+    for (int64_t call = fuzz_between(in, 0, MOST_CALLS); call > 0; call--) {
+        size_t runs = (size_t)fuzz_between(in, 0, MOST_RUNS);
+        double *value = fuzz_room(runs, sizeof *value);
+        int64_t *length = fuzz_bit(in) ? fuzz_room(runs, sizeof *length) : NULL;
+        int64_t before = state->steps, step = -1, passed = before;
+        size_t at = 0;
+        int halted;
+
+        for (size_t r = 0; r < runs; r++) {
+            value[r] = fuzz_number(in);
+            if (length != NULL) {
+                length[r] = fuzz_bit(in) ? fuzz_between(in, 0, 3)
+                                         : fuzz_between(in, 0, (int64_t)1 << 53);
+            }
+        }
+        halted = dpq_halting_advance(state, runs, value, length, rng, &step);
+        if (!halted) {
+            for (size_t r = 0; r < runs; r++) {
+                int64_t steps = length == NULL ? 1 : length[r];
+
+                CHECK(steps == 0 || value[r] != INFINITY);
+                passed += steps;
+            }
+            CHECK(step == -1 && state->steps == passed);
+        }
+        else {
+            /* the run that holds the step may halt, and none before it halts for sure */
+            for (;; at++) {
+                int64_t steps;
+
+                CHECK(at < runs);
+                steps = length == NULL ? 1 : length[at];
+                if (step < passed + steps) {
+                    break;
+                }
+                CHECK(steps == 0 || value[at] != INFINITY);
+                passed += steps;
+            }
+            CHECK(step >= passed && value[at] > -INFINITY);
+            check_hazard(state);
+            if (state->hazard >= LEAST && fuzz_bit(in)) { /* a bound confirms itself */
+                CHECK(dpq_halting_confirm(state, value[at], step, rng));
+            }
+            else if (!dpq_halting_confirm(state, fuzz_bit(in) ? -INFINITY : NAN, step, rng)) {
+                CHECK(state->steps == step + 1 && state->spent == 0.0 && state->clock >= 0.0);
+            }
+            else {
+                CHECK(0); /* -inf and NaN never halt */
+            }
+        }
+        free(length);
+        free(value);
+        if (halted && state->steps <= step) {
+            return;
+        }
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input in = {data, size, 1};
+    bitgen_t rng = fuzz_generator(&in);
+    dpq_halting_noise noise = (dpq_halting_noise)fuzz_between(&in, 0, 2);
+    double rate1 = fuzz_positive(&in), rate2 = fuzz_positive(&in);
+    dpq_halting state;
+
+    dpq_halting_start(noise, rate1, rate2, &rng, &state);
+    CHECK(!isnan(state.threshold) && state.clock >= 0.0 && state.steps == 0);
+    check_stream(&in, &state, &rng);
+    return 0;
+}
