@@ -32,12 +32,13 @@ def test_mechanism_keeps_its_promise(index):
     assert found.holds
     if isinstance(found, ExactAudit):
         assert found.covered == pytest.approx(1.0, abs=1e-9)
-        # the audit sees a good part of what is spent, or it could not find a fault
-        promise = found.guarantee
+        # the audit sees a good part of what is spent, or it could not find a fault; the bound for
+        # noise on smooth sensitivity adds up a shift and a scale, and is far from tight
+        promise, seen = found.guarantee, CASES[index].part_seen
         if promise.epsilon is None:
-            assert found.rho >= 0.3 * promise.rho
+            assert found.rho >= seen * promise.rho
         else:
-            assert found.epsilon >= 0.3 * promise.epsilon
+            assert found.epsilon >= seen * promise.epsilon
 
 
 @pytest.mark.parametrize(
