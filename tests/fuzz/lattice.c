@@ -2,7 +2,8 @@
 
 #include "fuzz.h"
 
-#define MOST_VALUES 5000 /* more than is looked at between two tests for an early stop */
+#define CHUNK 4096 /* values looked at between two tests for an early stop */
+#define MOST_VALUES 5000
 #define MOST_COUNTERS 3000
 
 typedef struct {
@@ -159,7 +160,10 @@ check_is_sorted(size_t n, fuzz_input *in)
     }
     qsort(value, n, sizeof *value, fuzz_compare_numbers);
     if (n > 0 && fuzz_bit(in)) {
-        value[fuzz_between(in, 0, (int64_t)n - 1)] = fuzz_number(in);
+        size_t at = fuzz_bit(in) ? CHUNK + (size_t)fuzz_between(in, 0, 1) : n - 1;
+
+        at = at < n ? at : (size_t)fuzz_between(in, 0, (int64_t)n - 1);
+        value[at] = fuzz_number(in);
     }
     for (size_t i = 1; i < n; i++) {
         sorted = sorted && value[i - 1] <= value[i];
