@@ -250,19 +250,25 @@ size_t
 dpq_histogram_thresholds(double base, double lower, double upper, size_t skip, size_t step,
                          size_t size, double *threshold)
 {
-    const pair one = {1.0, 0.0}, ratio = {base, 0.0};
-    pair first = one, leap = one; /* base^start and base^LEAP */
+    /* Powers are kept as quarters: a product that is rounded up to 2^1024 before the rest takes it
+     * below stays in range.
+     */
+    const pair quarter = {0.25, 0.0}, ratio = {base, 0.0};
+    pair first = quarter, leap = quarter; /* base^start / 4 and base^LEAP */
 
     for (int i = 0; i < LEAP; i++) {
         leap = product_of(leap, ratio);
     }
+    leap.high *= 4.0;
+    leap.low *= 4.0;
     for (size_t start = 0; start < size; start += LEAP) {
         const pair next = product_of(first, leap);
-        const int ends = !((next.high - 1.0) + lower < upper); /* before the next leap, that is */
+        /* before the next leap, that is */
+        const int ends = !((4.0 * next.high - 1.0) + lower < upper);
         pair power = first;
 
         for (size_t i = start; i < size && i < start + LEAP && (ends || skip < start + LEAP); i++) {
-            double t = (power.high - 1.0) + lower;
+            double t = (4.0 * power.high - 1.0) + lower;
 
             if (!(t < INFINITY)) {
                 return i;

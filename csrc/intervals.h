@@ -13,9 +13,10 @@
  *   segments       number of segments, each of at least one interval
  *   first_rank     IN, length `segments`, ascending, >= 0
  *   count          IN, length `segments`, first_rank + count <= n + 1
- *   n              records
+ *   n              records, 0 <= n <= 2^53
  *   before, after  x_0 and x_{n+1}
- *   point          IN, ascending within each segment
+ *   point          IN, ascending within each segment; those of a lattice, `before` and `after` too,
+ *                  at most 2^62 in magnitude (not checked)
  *   rank           OUT, records below the interval; room for sum(count)
  *   width          OUT, number of points in (x_i, x_{i+1}], exact in float64 up to 2^53
  *   left           OUT, x_i
@@ -55,7 +56,7 @@ dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int6
  *
  *   m            number of levels
  *   q            IN, length m, in [0, 1]
- *   n            records, n >= 1
+ *   n            records, 1 <= n <= 2^53
  *   reach        IN, length m, in [0, 2^54]
  *   place        OUT, length 2 m: first all lower ones, then all upper ones, counted from 0 and held
  *                within [0, n)
@@ -63,10 +64,13 @@ dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int6
 void
 dpq_intervals_probes(size_t m, const double *q, int64_t n, const int64_t *reach, int64_t *place);
 
-/* ln of how far apart values stand: ln((upper[j] - lower[j]) / unit), -inf where not at all.
+/* ln of how far apart values stand: ln((upper[j] - lower[j]) / unit), -inf where not at all. The
+ * difference and the quotient are rounded to float64, and may become infinite or 0 there.
  *
  *   m            number of pairs
  *   value        IN, length 2 m, as for dpq_intervals_probes; clamped to [low, high], NaN is low
+ *   low, high    low <= high, may be infinite
+ *   unit         positive and finite
  *   log_span     OUT, length m
  */
 void
@@ -76,8 +80,9 @@ dpq_intervals_log_spans(size_t m, const double *value, double low, double high, 
 /* Which intervals the levels may use, so that paths do not decrease.
  *
  *   m            number of levels, m >= 1
- *   first, last  IN, length m: level j uses ranks first[j], ..., last[j]
- *   intervals    length of `rank`
+ *   first, last  IN, length m: level j uses ranks first[j], ..., last[j], none if the last one is
+ *                less; below 2^63 - 1
+ *   intervals    length of `rank`, may be 0
  *   rank         IN, non-decreasing
  *   lo, hi       OUT, length m: intervals lo[j] <= t < hi[j]; both made non-decreasing, by leaving
  *                out what no path can use

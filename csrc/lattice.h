@@ -9,9 +9,10 @@
  *
  *   n            number of values
  *   value        IN, length n; NaN counts as low
- *   low, high    the bounds values are clamped to
+ *   low, high    the bounds values are clamped to, low <= high; each at most 2^62 steps from 0, that
+ *                is, times per_unit or divided by step (not checked)
  *   per_unit     1/step where that is nearly an integer, else 0
- *   step         spacing of the lattice, > 0
+ *   step         spacing of the lattice, positive and finite
  *   first        the lowest point is first * step, |first| <= 2^53
  *   points       number of points, 2 <= points <= 2^53
  *   point        OUT, length n, in [0, points)

@@ -64,7 +64,7 @@ dpq_uniform_fine(bitgen_t *rng)
     if (exponent < 64) { /* almost always: without a library call */
         return mantissa / (double)((uint64_t)1 << exponent);
     }
-    return exponent < 1021 ? ldexp(mantissa, -exponent) : 0.0;
+    return exponent <= 1021 ? ldexp(mantissa, -exponent) : 0.0;
 }
 
 double

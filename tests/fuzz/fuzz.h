@@ -127,13 +127,16 @@ fuzz_share(fuzz_input *in)
     return (double)(fuzz_bytes(in, 8) >> 11) * 0x1p-53;
 }
 
-/* Memory for exactly n objects, to be freed. */
+/* Memory for exactly n objects, of arbitrary bits, to be freed. */
 static inline void *
 fuzz_room(size_t n, size_t size)
 {
     void *room = malloc(n * size);
 
     CHECK(room != NULL || n == 0);
+    if (room != NULL) {
+        memset(room, 0xA5, n * size);
+    }
     return room;
 }
 
@@ -178,6 +181,23 @@ fuzz_compare_integers(const void *left, const void *right)
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
 
     return (a > b) - (a < b);
+}
+
+/* The integer nearest to a finite number; of two, the even one. */
+static inline double
+fuzz_nearest(double number)
+{
+    double below = floor(number), rest = number - below;
+
+    return rest > 0.5 || (rest == 0.5 && fmod(below, 2.0) != 0.0) ? below + 1.0 : below;
+}
+
+/* Often few, sometimes up to `most`. */
+static inline size_t
+fuzz_size(fuzz_input *in, int64_t most)
+{
+    return (size_t)(fuzz_bytes(in, 1) < 224 ? fuzz_between(in, 0, most < 32 ? most : 32)
+                                            : fuzz_between(in, 0, most));
 }
 
 int

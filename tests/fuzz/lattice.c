@@ -1,0 +1,186 @@
+#include "lattice.h"
+
+#include "fuzz.h"
+
+#define CHUNK 4096 /* values looked at between two tests for an early stop */
+#define MOST_VALUES 5000
+#define MOST_COUNTERS 3000
+
+typedef struct {
+    double low, high, per_unit, step;
+    int64_t first, points;
+} lattice;
+
+static double
+position_of(const lattice *l, double value)
+{
+    return l->per_unit != 0.0 ? value * l->per_unit : value / l->step;
+}
+
+/* A number at most 2^62 steps from 0: about `point` steps, or any other. */
+static double
+draw_bound(const lattice *l, int64_t point, fuzz_input *in)
+{
+    double near = ((double)point + fuzz_share(in) - 0.5) * l->step;
+    double bound = fuzz_bit(in) ? near : fuzz_finite(in);
+
+    return isfinite(bound) && fabs(position_of(l, bound)) <= 0x1p62 ? bound : 0.0;
+}
+
+static lattice
+draw_lattice(int64_t most_points, fuzz_input *in)
+{
+    const int64_t most = INT64_C(1) << 53;
+    lattice l;
+    double a, b;
+
+    l.per_unit = fuzz_bit(in) ? (double)fuzz_between(in, 1, fuzz_bit(in) ? 100 : most - 1) : 0.0;
+    l.step = l.per_unit != 0.0 ? 1.0 / l.per_unit : fuzz_positive(in);
+    l.first = fuzz_bit(in) ? fuzz_between(in, -100, 100) : fuzz_between(in, -most, most);
+    l.points = fuzz_between(in, 2, most_points < 100 || fuzz_bit(in) ? 100 : most_points);
+    a = draw_bound(&l, l.first, in);
+    b = draw_bound(&l, l.first + l.points - 1, in);
+    l.low = a < b ? a : b;
+    l.high = a < b ? b : a;
+    return l;
+}
+
+/* Any number, or one near the middle between two points. */
+static double
+draw_value(const lattice *l, fuzz_input *in)
+{
+    double middle;
+
+    if (fuzz_bit(in)) {
+        return fuzz_number(in);
+    }
+    middle = ((double)(l->first + fuzz_between(in, 0, l->points)) - 0.5) * l->step;
+    return fuzz_bit(in) ? middle : nextafter(middle, fuzz_number(in));
+}
+
+static int64_t
+encoded(const lattice *l, double value)
+{
+    double clamped = isnan(value) || value < l->low ? l->low : value > l->high ? l->high : value;
+    int64_t point = (int64_t)fuzz_nearest(position_of(l, clamped));
+
+    return point < l->first                  ? 0
+           : point >= l->first + l->points ? l->points - 1
+                                             : point - l->first;
+}
+
+static void
+check_encode(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(INT64_C(1) << 53, in);
+    double *value = fuzz_room(n, sizeof *value);
+    int64_t *point = fuzz_room(n, sizeof *point);
+    size_t numbers = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = draw_value(&l, in);
+    }
+    dpq_lattice_encode(n, value, l.low, l.high, l.per_unit, l.step, l.first, l.points, point);
+    for (size_t i = 0; i < n; i++) {
+        CHECK(point[i] == encoded(&l, value[i]));
+        CHECK(point[i] >= 0 && point[i] < l.points);
+        if (!isnan(value[i])) {
+            value[numbers++] = value[i];
+        }
+    }
+    qsort(value, numbers, sizeof *value, fuzz_compare_numbers);
+    dpq_lattice_encode(numbers, value, l.low, l.high, l.per_unit, l.step, l.first, l.points, point);
+    for (size_t i = 1; i < numbers; i++) {
+        CHECK(point[i - 1] <= point[i]);
+    }
+    free(point);
+    free(value);
+}
+
+static void
+check_count(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(MOST_COUNTERS, in);
+    size_t counters = (size_t)l.points + 1;
+    double *value = fuzz_room(n, sizeof *value);
+    int64_t *count = fuzz_room(counters, sizeof *count);
+    int64_t *expected = fuzz_room(counters, sizeof *expected);
+
+    for (size_t k = 0; k < counters; k++) {
+        count[k] = expected[k] = (int64_t)k - 50;
+    }
+    for (size_t i = 0; i < n; i++) {
+        value[i] = draw_value(&l, in);
+        expected[isnan(value[i]) ? l.points : encoded(&l, value[i])]++;
+    }
+    dpq_lattice_count(n, value, l.low, l.high, l.per_unit, l.step, l.first, l.points, count);
+    CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
+    free(expected);
+    free(count);
+    free(value);
+}
+
+static void
+check_count_integers(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(MOST_COUNTERS, in);
+    size_t counters = (size_t)l.points + 1;
+    int64_t *value = fuzz_room(n, sizeof *value);
+    int64_t *count = fuzz_room(counters, sizeof *count);
+    int64_t *expected = fuzz_room(counters, sizeof *expected);
+
+    for (size_t k = 0; k < counters; k++) {
+        count[k] = expected[k] = (int64_t)k - 50;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int64_t at = 0;
+
+        value[i] = fuzz_bit(in) ? l.first + fuzz_between(in, -2, l.points + 2)
+                                : fuzz_between(in, INT64_MIN, INT64_MAX);
+        while (at < l.points - 1 && l.first + at < value[i]) {
+            at++;
+        }
+        expected[at]++;
+    }
+    dpq_lattice_count_integers(n, value, l.first, l.points, count);
+    CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
+    free(expected);
+    free(count);
+    free(value);
+}
+
+static void
+check_is_sorted(size_t n, fuzz_input *in)
+{
+    double *value = fuzz_room(n, sizeof *value);
+    int sorted = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = fuzz_bit(in) ? 0.0 : fuzz_finite(in);
+    }
+    qsort(value, n, sizeof *value, fuzz_compare_numbers);
+    if (n > 0 && fuzz_bit(in)) {
+        size_t at = fuzz_bit(in) ? CHUNK + (size_t)fuzz_between(in, 0, 1) : n - 1;
+
+        at = at < n ? at : (size_t)fuzz_between(in, 0, (int64_t)n - 1);
+        value[at] = fuzz_number(in);
+    }
+    for (size_t i = 1; i < n; i++) {
+        sorted = sorted && value[i - 1] <= value[i];
+    }
+    CHECK(!dpq_lattice_is_sorted(n, value) == !sorted);
+    free(value);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input in = {data, size, 1};
+    size_t n = fuzz_size(&in, MOST_VALUES);
+
+    check_encode(n, &in);
+    check_count(n, &in);
+    check_count_integers(n < 200 ? n : 200, &in);
+    check_is_sorted(n, &in);
+    return 0;
+}
