@@ -68,8 +68,8 @@ dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t g
 typedef struct {
     size_t levels;   /* m >= 1 */
     const double *q; /* IN, length m, ascending, distinct, in [0, 1] */
-    double rate;     /* loss of log-weight per rank, c > 0 */
-    double low, high;
+    double rate;     /* loss of log-weight per rank, c > 0; 2c is finite */
+    double low, high; /* low < high, their difference is finite */
     int lattice;     /* 0 for the continuous mechanism; the rest is for the lattice alone: */
     double per_unit; /* see lattice.h */
     double step;

@@ -8,6 +8,7 @@
 
 #define LN2 0.693147180559945309417
 #define SMALLEST 0x1p-900 /* weights below this are taken again as logarithms */
+#define FARTHEST 1e300    /* a loss beyond this is held there: infinite ones would say "never" */
 
 /* The number whole + part, part in [0, 1]. */
 typedef struct {
@@ -56,6 +57,15 @@ distance(free_range range, int64_t r)
     return below > 0.0 ? below : above > 0.0 ? above : 0.0;
 }
 
+/* What log-weight rank r loses for that. */
+static double
+loss(const dpq_scan_problem *p, free_range range, int64_t r)
+{
+    double lost = p->rate * distance(range, r);
+
+    return lost < FARTHEST ? lost : FARTHEST;
+}
+
 /* ln of an entry of row j, at interval t, up to the row's own scale. */
 static double
 log_entry(const dpq_scan_problem *p, size_t j, size_t t, const double *narrow,
@@ -71,7 +81,7 @@ static double
 log_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s,
            free_range range)
 {
-    return log_entry(p, j, s, rows->H, rows->wide_H) - p->rate * distance(range, p->rank[s]);
+    return log_entry(p, j, s, rows->H, rows->wide_H) - loss(p, range, p->rank[s]);
 }
 
 /* The weights of s in [lo, hi), float64 rows, [flat, above) costing nothing. */
@@ -175,7 +185,7 @@ draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size
 
         if (k > 0) { /* one more output: from level l to l + 1 inside interval t */
             factor *= (p->lattice ? w + (double)k : w) / (double)(k + 1);
-            factor *= exp(-p->rate * distance(free_range_of(p, l, t), p->rank[t]));
+            factor *= exp(-loss(p, free_range_of(p, l, t), p->rank[t]));
             factor = ldexp(factor, (int)(rows->exponent[l] - rows->exponent[l + 1]));
         }
         work[k] = rows->A[p->start[l] + (t - p->lo[l])] * factor;
@@ -191,7 +201,7 @@ draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size
 
         if (k > 0) {
             log_factor += log(p->lattice ? w + (double)k : w) - log((double)(k + 1));
-            log_factor -= p->rate * distance(free_range_of(p, l, t), p->rank[t]);
+            log_factor -= loss(p, free_range_of(p, l, t), p->rank[t]);
         }
         work[k] = log_entry(p, l, t, rows->A, rows->wide_A) + scale + log_factor;
     }

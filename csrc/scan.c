@@ -425,7 +425,8 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 
 /* wide rows */
 
-#define FARTHEST 1e17 /* an exponent beyond this is held there: int64 must not overflow */
+#define FARTHEST 1e17 /* a loss beyond this is held there, and the exponent of a product at the */
+#define LOWEST (-(INT64_C(1) << 62)) /* lowest: int64 must not overflow */
 
 static dpq_wide
 wide_of(double x)
@@ -449,6 +450,7 @@ wide_mul(dpq_wide a, dpq_wide b)
         product.mantissa *= 0.5;
         product.exponent += 1;
     }
+    product.exponent = product.exponent > LOWEST ? product.exponent : LOWEST;
     return product;
 }
 

@@ -31,16 +31,16 @@
 
 typedef struct {
     size_t intervals;     /* T >= 1 */
-    const int64_t *rank;  /* IN, length T, non-decreasing, >= 0 */
+    const int64_t *rank;  /* IN, length T, non-decreasing, in [0, 2^62] */
     const double *width;  /* IN, length T, > 0 and finite; integers on a lattice */
     int lattice;          /* which f(kappa) */
     size_t levels;        /* m >= 1 */
-    const int64_t *whole; /* IN, length m, floor of Q_j, non-negative */
+    const int64_t *whole; /* IN, length m, floor of Q_j, in [0, 2^62] */
     const double *part;   /* IN, length m, Q_j minus its floor; Q_j non-decreasing */
     const size_t *lo;     /* IN, length m: level j uses intervals lo[j] <= t < hi[j], */
     const size_t *hi;     /* IN, length m: both non-decreasing, none empty */
     const size_t *start;  /* IN, length m: row j starts at this entry of the row arrays */
-    double rate;          /* 2c, >= 0 */
+    double rate;          /* 2c, >= 0 and finite */
 } dpq_scan_problem;
 
 /* A non-negative number mantissa * 2^exponent, mantissa in [1, 2) or 0: no under- or overflow. */
@@ -136,7 +136,11 @@ dpq_status
 dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level, double *A,
                  double *H, int64_t *exponent, double *work, double *log_total);
 
-/* The same with an exponent of its own for every entry, for any widths: never fails. */
+/* The same with an exponent of its own for every entry, for any widths: never fails.
+ *
+ * Accuracy  as above, but the loss of each step is a rounded product: 2^-50 of it is added. One
+ *           beyond 1e17 is held there: entries that are all so small are no longer told apart.
+ */
 void
 dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
                       dpq_wide *A, dpq_wide *H, dpq_wide *work, double *log_total);

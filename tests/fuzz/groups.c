@@ -1,0 +1,433 @@
+#include "groups.h"
+
+#include "fuzz.h"
+#include "lattice.h"
+
+#define MOST_GROUPS 1100 /* three chunks */
+#define MOST_LEVELS 5
+#define MOST_FEW 24   /* records of a small group, */
+#define MOST_MANY 400 /* and of a large one */
+
+/* The group a key stands for, or -1. */
+static int64_t
+group_of(const dpq_groups_keys *keys, int64_t key)
+{
+    for (uint64_t entry = 0; entry < keys->span; entry++) {
+        if ((uint64_t)keys->lowest + entry == (uint64_t)key) {
+            return keys->table ? keys->table[entry] : (int64_t)entry;
+        }
+    }
+    return -1;
+}
+
+/* Rows put together by chunk, then by group; `room` is taken from what each chunk has room for. */
+static void
+check_rows(const dpq_groups_keys *keys, size_t groups, size_t n, const int64_t *key,
+           const double *value, int64_t less)
+{
+    size_t chunks = (groups + DPQ_GROUPS_CHUNK - 1) / DPQ_GROUPS_CHUNK, total = 0, found = 0;
+    int64_t *count = calloc(chunks, sizeof *count), *group = fuzz_room(n, sizeof *group);
+    int64_t *place = fuzz_room(chunks, sizeof *place), *end = fuzz_room(chunks, sizeof *end);
+    int64_t missing = 0;
+    double *grouped;
+    uint16_t *member;
+
+    CHECK(count != NULL);
+    count[0] = 1; /* added to */
+    dpq_groups_count(keys, n, key, count);
+    count[0] -= 1;
+    for (size_t c = 0; c < chunks; c++) {
+        place[c] = (int64_t)total;
+        total += (size_t)(count[c] > less ? count[c] - less : 0);
+        end[c] = (int64_t)total;
+    }
+    for (size_t i = 0; i < n; i++) {
+        group[i] = group_of(keys, key[i]);
+        found += group[i] >= 0;
+    }
+    CHECK(less > 0 || found == total);
+    grouped = fuzz_room(total, sizeof *grouped);
+    member = fuzz_room(total, sizeof *member);
+    missing = dpq_groups_scatter(keys, n, key, value, place, end, grouped, member);
+    for (size_t c = 0, at = 0; c < chunks; c++) {
+        size_t first = c * DPQ_GROUPS_CHUNK, begin = at, rows, next = 0;
+        size_t here = groups - first < DPQ_GROUPS_CHUNK ? groups - first : DPQ_GROUPS_CHUNK;
+        int64_t *start = fuzz_room(here + 1, sizeof *start);
+        double *ordered;
+
+        for (size_t i = 0, of_chunk = 0; i < n; i++) {
+            if (group[i] >= 0 && (size_t)group[i] / DPQ_GROUPS_CHUNK == c) {
+                of_chunk++;
+                CHECK((int64_t)of_chunk <= count[c]);
+                if ((int64_t)at < end[c]) {
+                    CHECK(memcmp(grouped + at, value + i, sizeof *value) == 0);
+                    CHECK(member[at] == (size_t)group[i] - first);
+                    missing -= value[i] != value[i];
+                    at++;
+                }
+            }
+        }
+        CHECK(place[c] == end[c] && (int64_t)at == end[c]);
+        rows = at - begin;
+        ordered = fuzz_room(rows, sizeof *ordered);
+        dpq_groups_order(rows, grouped + begin, member + begin, here, start, ordered);
+        CHECK(start[0] == 0);
+        for (size_t g = 0; g < here; g++) {
+            for (size_t i = begin; i < at; i++) {
+                if (member[i] == g && grouped[i] == grouped[i]) {
+                    CHECK(memcmp(ordered + next++, grouped + i, sizeof *ordered) == 0);
+                }
+            }
+            CHECK(start[g + 1] == (int64_t)next);
+        }
+        free(ordered);
+        free(start);
+    }
+    CHECK(missing == 0);
+    free(member);
+    free(grouped);
+    free(end);
+    free(place);
+    free(group);
+    free(count);
+}
+
+static void
+check_keys(fuzz_input *in)
+{
+    int small = fuzz_between(in, 0, 7) != 0, identity = fuzz_bit(in);
+    size_t groups = (size_t)fuzz_between(in, 1, small ? 20 : MOST_GROUPS);
+    size_t n = (size_t)fuzz_between(in, 0, small ? 40 : 200);
+    int64_t span = identity ? (int64_t)groups : fuzz_between(in, 0, (int64_t)groups + 20);
+    int64_t *key = fuzz_room(n, sizeof *key);
+    int32_t *table = fuzz_room((size_t)span, sizeof *table);
+    double *value = fuzz_room(n, sizeof *value);
+    dpq_groups_keys keys = {fuzz_bit(in) ? 0 : fuzz_between(in, INT64_MIN, INT64_MAX),
+                            (uint64_t)span, identity ? NULL : table};
+
+    for (size_t i = 0; i < (size_t)span; i++) {
+        table[i] = (int32_t)fuzz_between(in, -1, (int64_t)groups - 1);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t near = (uint64_t)keys.lowest + (uint64_t)fuzz_between(in, -3, span + 3);
+
+        key[i] = fuzz_between(in, 0, 7) ? (int64_t)near : fuzz_between(in, INT64_MIN, INT64_MAX);
+        value[i] = fuzz_number(in);
+    }
+    check_rows(&keys, groups, n, key, value, fuzz_bit(in) ? 0 : fuzz_between(in, 0, 5));
+    free(value);
+    free(table);
+    free(key);
+}
+
+static void
+check_sort(fuzz_input *in)
+{
+    size_t n = (size_t)(fuzz_between(in, 0, 15) ? fuzz_between(in, 0, 300)
+                                                : fuzz_between(in, 0, 5000));
+    size_t room = dpq_groups_room(n);
+    int64_t *point = fuzz_room(room, sizeof *point), *spare = fuzz_room(room, sizeof *spare);
+    int64_t *expected = fuzz_room(n, sizeof *expected), *sorted;
+    int few = fuzz_bit(in);
+
+    CHECK(room >= n);
+    for (size_t i = 0; i < n; i++) {
+        expected[i] = point[i] = few && fuzz_between(in, 0, 15)
+                                     ? fuzz_between(in, -2, 2)
+                                     : fuzz_between(in, INT64_MIN, INT64_MAX);
+    }
+    qsort(expected, n, sizeof *expected, fuzz_compare_integers);
+    sorted = dpq_groups_sort(n, point, spare);
+    CHECK(sorted == point || sorted == spare);
+    CHECK(n == 0 || memcmp(sorted, expected, n * sizeof *expected) == 0);
+    free(expected);
+    free(spare);
+    free(point);
+}
+
+static dpq_groups_law
+draw_law(fuzz_input *in, double *q)
+{
+    size_t m = (size_t)fuzz_between(in, 1, MOST_LEVELS), distinct = 0;
+    dpq_groups_law law = {.q = q, .lattice = fuzz_bit(in)};
+
+    for (size_t j = 0; j < m; j++) {
+        q[j] = fuzz_share(in);
+    }
+    qsort(q, m, sizeof *q, fuzz_compare_numbers);
+    for (size_t j = 0; j < m; j++) {
+        if (distinct == 0 || q[j] > q[distinct - 1]) {
+            q[distinct++] = q[j];
+        }
+    }
+    law.levels = distinct;
+    law.rate = fuzz_between(in, 0, 3) ? ldexp(1.0, (int)fuzz_between(in, -10, 6))
+                                      : fmin(fuzz_positive(in), 0x1p1022);
+    if (law.lattice) {
+        int64_t last, most = fuzz_bit(in) ? 20 : INT64_C(1) << 53;
+
+        law.points = fuzz_between(in, 2, most);
+        law.first = fuzz_bit(in) ? fuzz_between(in, -20, 20)
+                                 : fuzz_between(in, -(INT64_C(1) << 52), INT64_C(1) << 52);
+        last = law.first + law.points - 1;
+        while (law.bits < 24 && law.points << (law.bits + 1) <= INT64_C(1) << 53) {
+            law.bits++;
+        }
+        law.bits = (int)fuzz_between(in, 0, law.bits);
+        law.per_unit = fuzz_bit(in) ? (double)fuzz_between(in, 1, 1000) : 0.0;
+        law.step = law.per_unit > 0.0 ? 1.0 / law.per_unit
+                                      : ldexp(1.0 + fuzz_share(in),
+                                              (int)fuzz_between(in, -900, 900));
+        law.low = ((double)law.first - fuzz_share(in)) * law.step;
+        law.high = ((double)last + fuzz_share(in)) * law.step;
+    }
+    else {
+        double a = fuzz_finite(in), b = fuzz_finite(in);
+
+        law.low = fmin(a, b);
+        law.high = fmax(a, b);
+        if (!(law.low < law.high && isfinite(law.high - law.low))) {
+            law.low = 0.0;
+            law.high = 1.0;
+        }
+    }
+    return law;
+}
+
+/* Room for groups of up to n records, or for one of exactly n. */
+static dpq_groups_work
+make_work(size_t n, size_t m)
+{
+    size_t points = dpq_groups_room(n), most = n + 1;
+
+    return (dpq_groups_work){
+        .point = fuzz_room(points, sizeof(int64_t)),
+        .spare = fuzz_room(points, sizeof(int64_t)),
+        .rank = fuzz_room(most, sizeof(int64_t)),
+        .left = fuzz_room(most, sizeof(int64_t)),
+        .width = fuzz_room(most, sizeof(double)),
+        .number = fuzz_room(most, sizeof(double)),
+        .edge = fuzz_room(most, sizeof(double)),
+        .A = fuzz_room(m * most, sizeof(double)),
+        .H = fuzz_room(m * most, sizeof(double)),
+        .race = fuzz_room(n + most / DPQ_PATH_BLOCK + m + 3, sizeof(double)),
+        .exponent = fuzz_room(m, sizeof(int64_t)),
+        .whole = fuzz_room(m, sizeof(int64_t)),
+        .part = fuzz_room(m, sizeof(double)),
+        .lo = fuzz_room(m, sizeof(size_t)),
+        .hi = fuzz_room(m, sizeof(size_t)),
+        .row = fuzz_room(m, sizeof(size_t)),
+        .path = fuzz_room(m, sizeof(size_t)),
+        .decay = fuzz_room(1, sizeof(dpq_decay)),
+        .level = fuzz_room(m, sizeof(dpq_scan_level)),
+    };
+}
+
+static void
+free_work(dpq_groups_work *work)
+{
+    free(work->point);
+    free(work->spare);
+    free(work->rank);
+    free(work->left);
+    free(work->width);
+    free(work->number);
+    free(work->edge);
+    free(work->A);
+    free(work->H);
+    free(work->race);
+    free(work->exponent);
+    free(work->whole);
+    free(work->part);
+    free(work->lo);
+    free(work->hi);
+    free(work->row);
+    free(work->path);
+    free(work->decay);
+    free(work->level);
+}
+
+/* The intervals between n sorted points or numbers, as the definition has them. */
+static size_t
+plain_intervals(const dpq_groups_law *law, size_t n, const dpq_groups_work *work)
+{
+    size_t intervals = 0;
+
+    for (size_t i = 0; i <= n; i++) {
+        if (law->lattice) {
+            int64_t left = i > 0 ? work->point[i - 1] : -1;
+            int64_t right = i < n ? work->point[i] : (law->points << law->bits) - 1;
+
+            work->width[intervals] = (double)(right - left);
+            work->left[intervals] = left;
+        }
+        else {
+            double left = i > 0 ? work->number[i - 1] : law->low;
+
+            work->width[intervals] = (i < n ? work->number[i] : law->high) - left;
+            work->edge[intervals] = left;
+        }
+        work->rank[intervals] = (int64_t)i;
+        intervals += work->width[intervals] > 0.0;
+    }
+    return intervals;
+}
+
+/* One group's release, from nothing kept. */
+static dpq_status
+plain_release(const dpq_groups_law *law, size_t n, const double *value,
+              const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+{
+    size_t m = law->levels, escaped;
+    uint64_t word = 0;
+    dpq_status status = DPQ_OK;
+    dpq_path_rows rows = {work->A, work->H, work->exponent, NULL, NULL};
+    dpq_scan_problem p = {0,          work->rank, work->width, law->lattice, m,
+                          work->whole, work->part, work->lo,    work->hi,     work->row,
+                          2.0 * law->rate};
+
+    dpq_lattice_encode(law->lattice ? n : 0, value, law->low, law->high, law->per_unit, law->step,
+                       law->first, law->points, work->point);
+    for (size_t i = 0, each = law->bits > 0 ? 64 / (size_t)law->bits : 1; i < n; i++) {
+        if (!law->lattice) {
+            work->number[i] = fmin(fmax(value[i], law->low), law->high);
+        }
+        else if (law->bits > 0) {
+            word = i % each == 0 ? rng->next_uint64(rng->state) : word >> law->bits;
+            work->point[i] = (int64_t)(((uint64_t)work->point[i] << law->bits) +
+                                       word % ((uint64_t)1 << law->bits));
+        }
+    }
+    qsort(work->point, law->lattice ? n : 0, sizeof *work->point, fuzz_compare_integers);
+    qsort(work->number, law->lattice ? 0 : n, sizeof *work->number, fuzz_compare_numbers);
+    p.intervals = plain_intervals(law, n, work);
+    for (size_t j = 0; j < m; j++) {
+        work->lo[j] = 0;
+        work->hi[j] = p.intervals;
+        work->row[j] = j * p.intervals;
+    }
+    dpq_scan_targets(m, law->q, (int64_t)n, work->whole, work->part);
+    dpq_scan_prepare(&p, work->decay, work->level);
+    for (size_t j = 0; j < m && status == DPQ_OK; j++) {
+        dpq_scan_sums(&p, work->decay, work->level, j, work->H, work->A + p.start[j], work->race);
+        status = dpq_scan_close(&p, work->decay, work->level, j, work->A, work->H, work->exponent,
+                                work->race);
+    }
+    if (status != DPQ_OK) {
+        return status;
+    }
+    CHECK(dpq_path_draw(&p, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path,
+                        &escaped) == DPQ_OK);
+    if (law->lattice) {
+        dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng, point);
+    }
+    else {
+        dpq_path_points_continuous(m, 1, work->path, work->edge, work->width, rng, number);
+    }
+    return DPQ_OK;
+}
+
+/* The answers of one group, or where there are none its points. */
+static void
+check_answers(const dpq_groups_law *law, size_t n, const double *value, dpq_status status,
+              const dpq_groups_work *work, bitgen_t *rng, const int64_t *point,
+              const double *number)
+{
+    size_t m = law->levels;
+    dpq_groups_work plain = make_work(n, m);
+    int64_t expected[MOST_LEVELS];
+    double expected_number[MOST_LEVELS];
+
+    CHECK(plain_release(law, n, value, &plain, rng, expected, expected_number) == status);
+    for (size_t i = 0; i < n && status != DPQ_OK; i++) {
+        CHECK(law->lattice ? work->point[i] == plain.point[i]
+                           : work->number[i] == plain.number[i]);
+    }
+    for (size_t j = 0; j < m && status == DPQ_OK; j++) {
+        CHECK(law->lattice ? point[j] == expected[j] : number[j] == expected_number[j]);
+        CHECK(law->lattice ? point[j] >= 0 && point[j] < law->points << law->bits
+                           : number[j] >= law->low && number[j] <= law->high);
+        CHECK(j == 0 || (law->lattice ? point[j - 1] <= point[j] : number[j - 1] <= number[j]));
+    }
+    free_work(&plain);
+}
+
+static double
+draw_value(const dpq_groups_law *law, fuzz_input *in)
+{
+    double value = fuzz_number(in);
+
+    if (fuzz_between(in, 0, 3)) {
+        value = law->low + (law->high - law->low) * fuzz_share(in);
+    }
+    return value == value ? value : law->low;
+}
+
+static void
+check_release(fuzz_input *in)
+{
+    double q[MOST_LEVELS];
+    dpq_groups_law law = draw_law(in, q);
+    size_t m = law.levels, groups = (size_t)fuzz_between(in, 0, 6), next = 0, done = 0, largest = 0;
+    int64_t *start = fuzz_room(groups + 1, sizeof *start);
+    int64_t *point = law.lattice ? fuzz_room(groups * m, sizeof *point) : NULL;
+    double *number = law.lattice ? NULL : fuzz_room(groups * m, sizeof *number), *value;
+    int64_t n = fuzz_between(in, 0, MOST_FEW);
+    dpq_groups_work work;
+    fuzz_input same;
+    bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
+
+    start[0] = 0;
+    for (size_t g = 0; g < groups; g++) {
+        int64_t other = fuzz_between(in, 0, 31); /* groups of one size share tables */
+
+        n = other == 0  ? fuzz_between(in, 0, MOST_MANY)
+            : other < 9 ? fuzz_between(in, 0, MOST_FEW)
+                        : n;
+        largest = (size_t)n > largest ? (size_t)n : largest;
+        start[g + 1] = start[g] + n;
+    }
+    value = fuzz_room((size_t)start[groups], sizeof *value);
+    for (int64_t i = 0; i < start[groups]; i++) {
+        value[i] = draw_value(&law, in);
+    }
+    work = make_work(largest, m);
+    same = *in;
+    while (next < groups) {
+        dpq_status status =
+            dpq_groups_release(&law, groups, start, value, &work, &rng, &next, point, number);
+
+        CHECK(status == DPQ_OK ? next == groups : status == DPQ_ERR_RANGE && next < groups);
+        next += status != DPQ_OK; /* the last of these gave no answer */
+        for (; done < next; done++) {
+            check_answers(&law, (size_t)(start[done + 1] - start[done]), value + start[done],
+                          done + 1 < next ? DPQ_OK : status, &work, &again,
+                          law.lattice ? point + done * m : NULL,
+                          law.lattice ? NULL : number + done * m);
+        }
+        CHECK(same.left == in->left && same.state == in->state);
+    }
+    free_work(&work);
+    free(value);
+    free(number);
+    free(point);
+    free(start);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input in = {data, size, 1};
+
+    switch (fuzz_between(&in, 0, 3)) {
+    case 0:
+        check_keys(&in);
+        break;
+    case 1:
+        check_sort(&in);
+        break;
+    default:
+        check_release(&in);
+    }
+    return 0;
+}
