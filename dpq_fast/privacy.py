@@ -71,6 +71,8 @@ _LOG_DELTA_ERROR = 1e-15
 SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
 # What a step of a search or of a recursion has to spend at least.
 LEAST_SCALE = 1e-305
+# Times 2^54, the largest distance of ranks, it is a float64 number.
+MOST_RATE = 1e290
 # Epsilons whose rho, about the square of the lesser ones, is far from the ends of float64.
 CONVERTIBLE = (1e-140, 1e300)
 # Most mechanisms that are composed optimally: seconds, and quadratic in their number.
@@ -143,7 +145,15 @@ def joint_exp_rate(
         The rate: the release has range, hence epsilon, at most `epsilon` [GJK21, Lemma 4].
     """
     k = check_max_contributions(max_contributions)
-    return check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
+    rate = check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
+    _check_rate(rate)
+    return rate
+
+
+def _check_rate(rate: float) -> None:
+    """Refuse a rate that overflows times a number of records: there the records would decide."""
+    if rate > MOST_RATE:
+        raise ValueError(f"epsilon or rho must give a rate of at most {MOST_RATE}, got {rate}")
 
 
 # --- Groups ---------------------------------------------------------------------------------------
@@ -282,7 +292,9 @@ def ind_exp_rates(
     """
     k = check_max_contributions(max_contributions)
     each = ind_exp_epsilon_each(q.size, epsilon, delta, rho)
-    return each / (2.0 * k * ind_exp_sensitivity(q, neighbors))
+    rates = each / (2.0 * k * ind_exp_sensitivity(q, neighbors))
+    _check_rate(float(rates.max()))
+    return rates
 
 
 def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> float:
@@ -556,7 +568,9 @@ def approx_quantiles_scales(
     check_choice("base", base, ("ind_exp", "unbounded"))
     total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
     unit = _unit_scales(tuple(q.tolist()), rho is None, neighbors, base, check_split(split))
-    return _check_steps(total * unit)
+    scales = total * unit
+    _check_rate(float(scales.max()))
+    return _check_steps(scales)
 
 
 @lru_cache(maxsize=256)

@@ -1193,6 +1193,20 @@ def test_optimal_composition_has_its_ends(composed):
             composed(3, each)
 
 
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("module", [dpq, dpq.reference], ids=["fast", "reference"])
+@pytest.mark.parametrize("x", [[], [math.nan], np.arange(40.0) - 20.0], ids=["none", "nan", "40"])
+def test_rates_that_overflow_are_refused_whatever_the_records(x, module, neighbors):
+    options = dict(q=[0.2, 0.5], bounds=(-10, 10), resolution=0.5, neighbors=neighbors, rng=1)
+    message = r"^epsilon or rho must give a rate of at most 1e\+290, got"
+    for release in (module.joint_exp, module.ind_exp, module.approx_quantiles):
+        with pytest.raises(ValueError, match=message):
+            release(x, epsilon=1.79e308, **options)
+        release(x, epsilon=1e290, dither=False, **options)
+    with pytest.raises(ValueError, match=message):
+        module.quantile_by(x, [0] * len(x), groups=[0], epsilon=1.79e308, **options)
+
+
 def test_a_large_total_needs_no_delta():
     assert privacy.bounded_range_delta(1.0, 3, 1e300) == 0.0
 
