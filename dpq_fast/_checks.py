@@ -18,6 +18,8 @@ NEIGHBORS = ("swap", "add-remove")
 MAX_LEAVES = 2**26
 # Larger numbers of things are no float64 numbers.
 MOST = 2**53
+# Most draws in one array: 32 GB of integers.
+MOST_DRAWS = 2**32
 
 
 def _shown(value: Any) -> str:
@@ -95,7 +97,18 @@ def check_shape(size: Any) -> tuple[int, ...] | None:
     if size is None:
         return None
     lengths = size if isinstance(size, tuple) else (size,)
-    return tuple(check_count("size", length, 0) for length in lengths)
+    shape = tuple(check_count("size", length, 0) for length in lengths)
+    if math.prod(shape) > MOST_DRAWS:
+        raise ValueError(f"size must make at most 2^32 draws, got {math.prod(shape)}")
+    return shape
+
+
+def check_size(size: Any) -> int:
+    """How many outputs of a law are drawn: `size`, or one where it is None."""
+    if size is None:
+        return 1
+    (rows,) = check_shape((size,))
+    return rows
 
 
 def check_delta(delta: Any) -> float:

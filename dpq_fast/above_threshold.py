@@ -209,7 +209,11 @@ class AboveThresholdLaw:
 
     def log_prob(self, k: int | None) -> float:
         """Log-probability to halt at query k, or with None, at none; -inf if there is no k."""
-        return self._law.log_never() if k is None else self._law.log_prob(operator.index(k))
+        if k is None:
+            return self._law.log_never()
+        query = operator.index(k)
+        # There are no queries beyond int64.
+        return self._law.log_prob(query) if abs(query) < 2**63 else -math.inf
 
     def sample(self, rng: Any = None, size: int | None = None) -> Any:
         """Draw outputs, independent of each other.

@@ -18,11 +18,14 @@ from scipy.special import ndtri
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast.histogram import Bins
-from dpq_fast.lattice import Lattice
+from dpq_fast.lattice import Lattice, real_array
 from dpq_fast.levels import Levels
 from dpq_fast.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Records, Sample
+
+# Most records that `AggTree.tune` generates.
+MOST_GENERATED = 2**28
 
 
 class Noise(NamedTuple):
@@ -278,20 +281,24 @@ class AggTree:
         aggregate: bool = True,
         lattice: Lattice | None = None,
     ) -> None:
+        if not isinstance(noise, Noise):
+            raise TypeError(f"noise must be a Noise, got {type(noise).__name__}")
+        if not (lattice is None or isinstance(lattice, Lattice)):
+            raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
         self.nodes = nodes
-        self.bounds = bounds
+        self.bounds = _checks.check_bounds(bounds)
         self.noise = noise
         self.lattice = lattice
         self.height = len(nodes)
-        self.branching = b = nodes[0].size
-        self.edges = Bins.uniform(*bounds, nodes[-1].size).edges
+        self.branching = b = _branching(nodes)
+        self.edges = Bins.uniform(*self.bounds, nodes[-1].size).edges
         self._aggregate = _checks.check_flag("aggregate", aggregate)
         self.total_known = total is not None
         if self._aggregate:
             below, self._below = _from_below(nodes, b)
         else:
             below, self._below = [own.astype(np.float64) for own in nodes], [1.0] * self.height
-        root = below[0].sum() if total is None else total
+        root = below[0].sum() if total is None else _checks.check_count("total", total, 0)
         self.counts = [np.array([root], dtype=np.float64)]
         # Variance of the root in units of the noise's, then of each level.
         self._root = 0.0 if self.total_known else b * self._below[0]
@@ -394,7 +401,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         heights, branchings : iterable of int
             What to try; pairs with more than 2^16 leaves are left out.
         draws : int, default 20
-            Samples that each pair is tried on, the same for all.
+            Samples that each pair is tried on, the same for all; of at most 2^28 records in all.
         rng : None, int, SeedSequence, BitGenerator or Generator, optional
             Source of the samples and the noise.
         **options
@@ -414,6 +421,10 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         """
         n = _checks.check_count("n", n)
         draws = _checks.check_count("draws", draws)
+        if n * draws > MOST_GENERATED:
+            raise ValueError(
+                f"n times draws must be at most {MOST_GENERATED} records, got {n * draws}"
+            )
         generator = default_rng(rng)
         if sample is None:
             samples = [generator.standard_normal(n) for _ in range(draws)]
@@ -423,7 +434,11 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         branchings = list(branchings)
         for height in heights:
             for branching in branchings:
-                if height * math.log2(branching) > 16.0:
+                if (
+                    _checks.check_count("heights", height)
+                    * math.log2(_checks.check_count("branchings", branching, 2))
+                    > 16.0
+                ):
                     continue
                 shape = dict(height=height, branching=branching, bounds=bounds)
                 errors = [
@@ -669,6 +684,22 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         return np.concatenate(([0.0], np.cumsum(masses)))
 
 
+def _branching(nodes: Any) -> int:
+    """Children of a node, from the noisy counts of all levels."""
+    if not (isinstance(nodes, list) and nodes and all(map(_holds_counts, nodes))):
+        raise TypeError("nodes must be a list of one-dimensional arrays of real numbers")
+    branching = nodes[0].size
+    if branching < 2 or any(
+        level.size != branching**depth for depth, level in enumerate(nodes, start=1)
+    ):
+        raise ValueError("nodes must hold b, b^2, b^3, ... counts for some b from 2 on")
+    return branching
+
+
+def _holds_counts(level: Any) -> bool:
+    return isinstance(level, np.ndarray) and level.ndim == 1 and level.dtype.kind in "iuf"
+
+
 def _check_level(level: Any) -> float:
     number = _checks.check_nonnegative("level", level)
     if 0.0 < number < 1.0:
@@ -677,10 +708,7 @@ def _check_level(level: Any) -> float:
 
 
 def _real(name: str, x: Any) -> NDArray[np.float64]:
-    values = np.asarray(x)
-    if values.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
-    values = values.astype(np.float64)
+    values = real_array(name, x)
     if np.isnan(values).any():
         raise ValueError(f"{name} must not be NaN")
     return values

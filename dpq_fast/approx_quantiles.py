@@ -123,7 +123,7 @@ class ApproxQuantilesLaw:
         generator = default_rng(rng)
         if size is None:
             return self._levels.restore(self._sample.decode(self._draw(generator)))
-        points = [self._draw(generator) for _ in range(_checks.check_count("size", size, 0))]
+        points = [self._draw(generator) for _ in range(_checks.check_size(size))]
         kind = np.float64 if self._sample.lattice is None else np.int64
         outputs = np.array(points, dtype=kind).reshape(size, self._levels.m)
         return self._levels.restore(self._sample.decode(outputs))

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations_with_replacement, product
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,9 @@ from dpq_fast.unbounded import UnboundedQuantileLaw, unbounded_quantile, unbound
 TOLERANCE = 1e-9
 # Tables of more outputs, or of more dithers, are refused.
 MOST_OUTPUTS = 2**18
+# More data sets are refused, too, and more runs: all that is drawn is kept.
+MOST_DATA_SETS = 2**16
+MOST_TRIALS = 2**26
 # Orders of the Renyi divergences that are looked at.
 ALPHAS = (1.125, 1.5, 2.0, 4.0, 8.0, 32.0, 128.0)
 # Thresholds for an event, of each number of an output.
@@ -174,6 +178,11 @@ class EstimatedAudit:
         return self.epsilon <= self.claimed
 
 
+def _check_guarantee(guarantee: Any) -> None:
+    if not (guarantee is None or isinstance(guarantee, privacy.Guarantee)):
+        raise TypeError(f"guarantee must be a Guarantee or None, got {type(guarantee).__name__}")
+
+
 def _promised(guarantee: privacy.Guarantee | None) -> privacy.Guarantee:
     if guarantee is None:
         raise ValueError("guarantee must be given for a mechanism of your own, got None")
@@ -233,7 +242,7 @@ def exact(
     Raises
     ------
     TypeError, ValueError
-        If an argument breaks its rule, or there are more than 2^18 outputs.
+        If an argument breaks its rule, or there are more than 2^18 outputs or 2^16 data sets.
 
     See Also
     --------
@@ -278,6 +287,8 @@ def exact(
     90
     """
     relation = _checks.check_neighbors(neighbors)
+    _check_guarantee(guarantee)
+    tolerance = _checks.check_nonnegative("tolerance", tolerance)
     kind = np.dtype(dtype)
     if isinstance(mechanism, str):
         method = _METHODS[_checks.check_choice("mechanism", mechanism, _WITH_LAW)]
@@ -341,7 +352,7 @@ def estimate(
         Functions of an output that say whether an event happened. Default: one event is learned
         from the first half of the trials, and counted in the other half.
     trials : int, default 10_000
-        Runs on each of the two data sets.
+        Runs on each of the two data sets; at most 2^26.
     delta : float, default 0.0
         The delta that `epsilon` is for. Mechanisms that take a `delta` of their own, and no `rho`,
         are given it.
@@ -392,6 +403,9 @@ def estimate(
     """
     kind = np.dtype(dtype)
     trials = _checks.check_count("trials", trials, 2)
+    if trials > MOST_TRIALS:
+        raise ValueError(f"trials must be at most {MOST_TRIALS}, got {trials}")
+    _check_guarantee(guarantee)
     delta = _checks.check_delta(delta)
     if not 0.0 < _checks._real("confidence", confidence) < 1.0:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
@@ -440,7 +454,14 @@ def estimate(
 def _record(value: Any) -> Any:
     """A record that equals all like it: every NaN is one object."""
     if isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise ValueError(
+                "a record must be a number, or a pair of a number and a key, got "
+                f"{len(value)} things"
+            )
         return _record(value[0]), value[1]
+    if not isinstance(value, Real):
+        raise TypeError(f"a record must be a real number, got {type(value).__name__}")
     return value if value == value else math.nan
 
 
@@ -477,23 +498,38 @@ def _pairs(
     """All pairs of neighbors, each once: of one data set, or of all with up to x records."""
     try:
         most = _checks.check_count("x", x, 0)
+    except TypeError:
+        starts, most = [tuple(sorted((_record(record) for record in x), key=_place))], math.inf
+    else:
+        _check_data_sets(math.comb(len(values) + most, most))
         starts = [
             data_set
             for size in range(most + 1)
             for data_set in combinations_with_replacement(values, size)
         ]
-    except TypeError:
-        starts, most = [tuple(sorted((_record(record) for record in x), key=_place))], math.inf
     pairs = set()
     for start in starts:
         reached = frontier = {start}
         for _ in range(reach):
-            frontier = {other for one in frontier for other in step(one)} - reached
+            found = set()
+            for one in frontier:
+                found.update(step(one))
+                _check_data_sets(len(reached) + len(found))
+            frontier = found - reached
+            if not frontier:
+                break
             reached = reached | frontier
         for other in reached - {start}:
             if len(other) <= most:
                 pairs.add(tuple(sorted((start, other), key=_order)))
     return pairs
+
+
+def _check_data_sets(number: int) -> None:
+    if number > MOST_DATA_SETS:
+        raise ValueError(
+            f"x, domain and max_contributions must make at most {MOST_DATA_SETS} data sets"
+        )
 
 
 def _check_neighboring(one: DataSet, other: DataSet, parameters: Mapping[str, Any]) -> None:
@@ -578,7 +614,7 @@ def _rho(log_p: NDArray[np.float64], log_r: NDArray[np.float64]) -> float:
     r"""Largest :math:`D_\alpha / \alpha` of one law from another over `ALPHAS`."""
     known = log_p > -np.inf
     log_p, log_r = log_p[known], log_r[known]
-    if (log_r == -np.inf).any():
+    if log_r.min(initial=0.0) < -1e300:  # -inf, or where a multiple would be
         return math.inf
     return max(
         float(np.logaddexp.reduce(alpha * log_p + (1.0 - alpha) * log_r)) / (alpha - 1.0) / alpha

@@ -137,9 +137,19 @@ class CDF:
         noise: CountNoise | None = None,
         lattice: Lattice | None = None,
     ) -> None:
-        self.x = x
-        self.p = p
-        self.total = total
+        self.x = _ascending("x", x)
+        self.p = _ascending("p", p)
+        if self.x.shape != self.p.shape or self.p[0] != 0.0 or self.p[-1] != 1.0:
+            raise ValueError("p must ascend from 0 to 1 and be as long as x")
+        with np.errstate(invalid="ignore", over="ignore"):  # equal infinite ones, huge ones
+            apart = (self.x[:-1] < self.x[1:]) & ~np.isfinite(np.diff(self.x))
+        if (self.p[:-1] < self.p[1:])[apart].any():
+            raise ValueError("x must have finite differences where p rises linearly")
+        if not (lattice is None or isinstance(lattice, Lattice)):
+            raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
+        if not (noise is None or isinstance(noise, CountNoise)):
+            raise TypeError(f"noise must be a CountNoise or None, got {type(noise).__name__}")
+        self.total = None if total is None else _checks.check_nonnegative("total", total)
         self.lattice = lattice
         self._noise = noise
 
@@ -164,7 +174,9 @@ class CDF:
         left, right = self.x[inner - 1], self.x[inner]
         with np.errstate(invalid="ignore", over="ignore"):  # outside, where it is not used
             share = (x - left) / np.where(right > left, right - left, 1.0)
-            values = self.p[inner - 1] + share * (self.p[inner] - self.p[inner - 1])
+            rise = self.p[inner] - self.p[inner - 1]
+            # Where it does not rise, an end may be infinite.
+            values = self.p[inner - 1] + np.where(rise > 0.0, share * rise, 0.0)
         return np.where(i == 0, 0.0, np.where(i == self.x.size, 1.0, values))
 
     def quantile(self, q: Any) -> Any:
@@ -276,7 +288,8 @@ class CDF:
         crossing = left * right < 0.0  # two triangles there, else a trapezoid
         sums = np.abs(left) + np.abs(right)
         squares = (left**2 + right**2) / np.where(crossing, sums, 1.0)
-        return float((width * np.where(crossing, squares, sums)).sum() / 2.0)
+        with np.errstate(over="ignore"):  # infinite then
+            return float((width * (np.where(crossing, squares, sums) / 2.0)).sum())
 
     def energy(self, other: Any) -> float:
         r"""Energy distance: :math:`\sqrt{2 \int (F - G)^2}`.
@@ -292,8 +305,9 @@ class CDF:
             As `scipy.stats.energy_distance` of two samples.
         """
         width, left, right = self._differences(other)
-        integrals = width * (left**2 + left * right + right**2) / 3.0
-        return math.sqrt(2.0 * float(integrals.sum()))
+        with np.errstate(over="ignore"):  # infinite then
+            integrals = width * ((left**2 + left * right + right**2) / 3.0)
+            return math.sqrt(2.0) * math.sqrt(float(integrals.sum()))
 
     def _differences(
         self, other: Any
@@ -304,7 +318,8 @@ class CDF:
         grid = np.union1d(self.x, other.x)
         left = self._at(grid[:-1], "right") - other._at(grid[:-1], "right")
         right = self._at(grid[1:], "left") - other._at(grid[1:], "left")
-        return np.diff(grid), left, right
+        with np.errstate(over="ignore"):
+            return np.diff(grid), left, right
 
     # For other libraries
 
@@ -343,6 +358,14 @@ class CDF:
         except ModuleNotFoundError:
             raise ImportError("to_frame needs pandas: pip install 'dpq_fast[pandas]'") from None
         return pd.DataFrame({"x": self.x, "p": self.p})
+
+
+def _ascending(name: str, given: Any) -> NDArray[np.float64]:
+    """Points of a distribution function."""
+    values = _real(name, given)
+    if values.ndim != 1 or values.size < 2 or not (values[:-1] <= values[1:]).all():
+        raise ValueError(f"{name} must be at least two numbers in a row that ascend")
+    return values
 
 
 def _empirical(sample: Any) -> CDF:
@@ -570,7 +593,7 @@ def cdf(
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
         `aggregate` (False). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
         "histogram": `bins` (100). "adaptive": `steps` (30), and `bins` (2^20), a power of two
-        above `steps`: the finest partition. "gaussian": `levels` (9), or `bins`.
+        above `steps`: the finest partition. "gaussian": `levels` (9), at most 2^20, or `bins`.
         "smooth_gaussian": `levels` (9).
 
     Returns

@@ -65,7 +65,7 @@ class HaltingLaw:
             self._rate2,
             self._gaps,
             self._lengths,
-            1 if size is None else _checks.check_count("size", size, 0),
+            _checks.check_size(size),
             rng,
         )
         return int(drawn[0]) if size is None else drawn

@@ -79,10 +79,8 @@ class IndExpLaw:
             One output of q's shape; with `size`, an array of shape (size,) + q's.
         """
         generator = default_rng(rng)
-        draws = [
-            law.draw(generator, 1 if size is None else _checks.check_count("size", size, 0))
-            for law in self._paths
-        ]
+        rows = _checks.check_size(size)
+        draws = [law.draw(generator, rows) for law in self._paths]
         outputs = np.sort(np.concatenate(draws, axis=1), axis=1)
         return self._levels.restore(self._sample.decode(outputs[0] if size is None else outputs))
 

@@ -58,9 +58,7 @@ class JointExpLaw:
         float or ndarray of float64
             One output of q's shape; with `size`, an array of shape (size,) + q's.
         """
-        draws = self._paths.draw(
-            default_rng(rng), 1 if size is None else _checks.check_count("size", size, 0)
-        )
+        draws = self._paths.draw(default_rng(rng), _checks.check_size(size))
         return self._levels.restore(self._sample.decode(draws[0] if size is None else draws))
 
 

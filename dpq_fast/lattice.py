@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -239,3 +240,11 @@ def as_float64(values: NDArray) -> NDArray[np.float64]:
         return values
     with np.errstate(all="ignore"):
         return np.array(values, dtype=np.float64, order="C")
+
+
+def real_array(name: str, given: Any) -> NDArray[np.float64]:
+    """A public argument of any shape as float64; what does not hold real numbers is a TypeError."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    return as_float64(values)

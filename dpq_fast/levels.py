@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast.lattice import real_array
+
 
 class Levels:
     """Quantile levels in the caller's manner, kept as m distinct ascending values.
@@ -41,9 +43,7 @@ class Levels:
         levels = np.asarray(q)
         if levels.size == 0:
             raise ValueError("q must hold at least one level, got none")
-        if levels.dtype.kind not in "fiu":
-            raise TypeError(f"q must be real numbers, got dtype {levels.dtype}")
-        flat = levels.astype(np.float64).ravel()
+        flat = real_array("q", levels).flatten()  # a copy: the caller's may change
         bad = ~((flat >= 0.0) & (flat <= 1.0))  # NaN fails both
         if bad.any():
             j = int(bad.argmax())
@@ -69,7 +69,7 @@ class Levels:
 
     def distinct(self, outputs: Any) -> NDArray[np.float64] | None:
         """The m distinct outputs behind one tuple of q's shape; None if duplicates disagree."""
-        flat = np.asarray(outputs, dtype=np.float64)
+        flat = real_array("o", outputs)
         if flat.shape != self._shape:
             raise ValueError(f"o must have the shape of q, {self._shape}, got {flat.shape}")
         flat = flat.ravel()

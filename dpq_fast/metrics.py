@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast.lattice import as_float64, real_array
+from dpq_fast.sample import as_column
+
 
 def rank_error(x: Any, q: Any, o: Any) -> Any:
     """Records between each output and its target rank q n; 0 inside a run of ties that holds it.
@@ -94,7 +97,9 @@ def distance_error(x: Any, q: Any, o: Any) -> Any:
     array([0.5, 0. ])
     """
     ordered, levels, outputs = _prepared(x, q, o)
-    return _plain(np.abs(outputs - _quantiles(ordered, levels)))
+    true = _quantiles(ordered, levels)
+    with np.errstate(invalid="ignore", over="ignore"):  # of infinite ones, and of huge ones
+        return _plain(np.where(outputs == true, 0.0, np.abs(outputs - true)))
 
 
 def _quantiles(ordered: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -107,10 +112,8 @@ def _prepared(
     x: Any, q: Any, o: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Records in order, levels and outputs."""
-    ordered = np.sort(np.asarray(x, dtype=np.float64))
-    levels, outputs = np.asarray(q, dtype=np.float64), np.asarray(o, dtype=np.float64)
-    if ordered.ndim != 1:
-        raise ValueError(f"x must be one-dimensional, got {ordered.ndim} dimensions")
+    ordered = np.sort(as_float64(as_column(x)[0]))
+    levels, outputs = real_array("q", q), real_array("o", o)
     if ordered.size and np.isnan(ordered[-1]):  # NaN sorts to the end
         raise ValueError("x must not contain NaN")
     if not ((levels >= 0.0) & (levels <= 1.0)).all():

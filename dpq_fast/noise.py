@@ -20,6 +20,8 @@ from dpq_fast.rng import default_rng
 
 # Draws per kernel call: an interrupt is heard in between.
 CHUNK = 2**20
+# Ratios below this have lost digits, or are 0 as float64.
+LEAST_RATE = 1e-300
 
 
 def bernoulli_exp(gamma: Any, *, size: Any = None, rng: Any = None) -> Any:
@@ -216,14 +218,16 @@ def discrete_laplace_log_prob(k: Any, scale: Any) -> Any:
         Of k's shape; relative error below 1e-12 for scales from 1e-3 to 1e15.
     """
     numerator, denominator = _checks.check_ratio("scale", scale)
-    rate = denominator / numerator
+    rate = _quotient(denominator, numerator)
     # ln tanh(rate / 2) = ln((1 - r) / (1 + r)); for a large rate, tanh() would round to 1
-    if rate < 1.0:
+    if rate < LEAST_RATE:
+        log_zero = math.log(denominator) - math.log(numerator) - math.log(2.0)
+    elif rate < 1.0:
         log_zero = math.log(math.tanh(rate / 2.0))
     else:
         r = math.exp(-rate)
         log_zero = math.log1p(-2.0 * r / (1.0 + r))
-    return log_zero - _magnitude(k) * rate
+    return log_zero - _multiple(k, denominator, numerator)
 
 
 def discrete_gaussian_log_prob(k: Any, sigma: Any) -> Any:
@@ -242,24 +246,41 @@ def discrete_gaussian_log_prob(k: Any, sigma: Any) -> Any:
         Of k's shape; relative error below 1e-12 for sigmas from 1e-3 to 1e15.
     """
     numerator, denominator = _checks.check_ratio("sigma", sigma)
-    steepness = denominator**2 / (2 * numerator**2)
+    terms = denominator**2, 2 * numerator**2
+    steepness = _quotient(*terms)
     # The normalizer is a theta function: of its two series, one decays as exp(-pi j^2) or faster.
     if steepness > math.pi:
         log_total, decay = 0.0, steepness
+    elif steepness < LEAST_RATE:
+        log_sigma = math.log(numerator) - math.log(denominator)
+        log_total, decay = 0.5 * math.log(2.0 * math.pi) + log_sigma, math.inf
     else:
         log_total, decay = 0.5 * math.log(math.pi / steepness), math.pi**2 / steepness
     log_total += math.log1p(2.0 * sum(math.exp(-decay * j * j) for j in range(1, 5)))
-    return -log_total - _magnitude(k) ** 2 * steepness
+    return -log_total - _multiple(k, *terms, power=2)
 
 
-def _magnitude(k: Any) -> Any:
-    """|k| as float64, for one integer or an array of them."""
+def _quotient(numerator: int, denominator: int) -> float:
+    """Of integers of any length, to nearest; inf beyond float64."""
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf
+
+
+def _multiple(k: Any, numerator: int, denominator: int, power: int = 1) -> Any:
+    """|k| to a power, times a ratio, for one integer or an array of them; inf beyond float64."""
     if isinstance(k, int):
-        return abs(float(k))
+        if k.bit_length() > 63:
+            return _quotient(abs(k) ** power * numerator, denominator)
+        return float(_multiple(np.int64(k), numerator, denominator, power))
     values = np.asarray(k)
     if values.dtype.kind not in "iu":
         raise TypeError(f"k must be an integer or an array of integers, got {values.dtype}")
-    return np.abs(values.astype(np.float64))
+    magnitudes = np.abs(values.astype(np.float64)) ** power
+    with np.errstate(invalid="ignore", over="ignore"):
+        product = magnitudes * _quotient(numerator, denominator)
+    return np.where(magnitudes == 0.0, 0.0, product)[()]
 
 
 def _integers(

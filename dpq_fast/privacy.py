@@ -44,6 +44,7 @@ from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from dpq_fast._checks import (
+    MOST,
     check_choice,
     check_count,
     check_delta,
@@ -56,6 +57,7 @@ from dpq_fast._checks import (
     check_rho,
 )
 from dpq_fast.halting import NOISES
+from dpq_fast.lattice import real_array
 from dpq_fast.levels import Levels, Split, splits
 
 # Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
@@ -69,6 +71,16 @@ _LOG_DELTA_ERROR = 1e-15
 SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
 # What a step of a search or of a recursion has to spend at least.
 LEAST_SCALE = 1e-305
+# Times 2^54, the largest distance of ranks, it is a float64 number.
+MOST_RATE = 1e290
+# Epsilons whose rho, about the square of the lesser ones, is far from the ends of float64.
+CONVERTIBLE = (1e-140, 1e300)
+# Most mechanisms that are composed optimally: seconds, and quadratic in their number.
+MOST_COMPOSED = 2**15
+# Their ranges, and the sum of these: far from the ends of float64.
+COMPOSABLE = (1e-290, 1e290)
+# Most quantiles that a distribution function is made of.
+MOST_LEVELS = 2**20
 # Elements of the matrix (l, i) evaluated at once in Lemma 12: 2 MB per temporary array.
 _BLOCK = 2**18
 
@@ -133,7 +145,15 @@ def joint_exp_rate(
         The rate: the release has range, hence epsilon, at most `epsilon` [GJK21, Lemma 4].
     """
     k = check_max_contributions(max_contributions)
-    return check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
+    rate = check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
+    _check_rate(rate)
+    return rate
+
+
+def _check_rate(rate: float) -> None:
+    """Refuse a rate that overflows times a number of records: there the records would decide."""
+    if rate > MOST_RATE:
+        raise ValueError(f"epsilon or rho must give a rate of at most {MOST_RATE}, got {rate}")
 
 
 # --- Groups ---------------------------------------------------------------------------------------
@@ -272,7 +292,9 @@ def ind_exp_rates(
     """
     k = check_max_contributions(max_contributions)
     each = ind_exp_epsilon_each(q.size, epsilon, delta, rho)
-    return each / (2.0 * k * ind_exp_sensitivity(q, neighbors))
+    rates = each / (2.0 * k * ind_exp_sensitivity(q, neighbors))
+    _check_rate(float(rates.max()))
+    return rates
 
 
 def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> float:
@@ -414,6 +436,7 @@ def unbounded_quantile_epsilons(
     """
     k = check_max_contributions(max_contributions)
     split = check_split(split)
+    check_choice("search", search, ("up", "down", "both"))
     cost, ranges = _unbounded_cost(q, check_neighbors(neighbors), search, split)
     if rho is None:
         total = resolve_epsilon(epsilon, rho) / (k * cost)
@@ -545,7 +568,9 @@ def approx_quantiles_scales(
     check_choice("base", base, ("ind_exp", "unbounded"))
     total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
     unit = _unit_scales(tuple(q.tolist()), rho is None, neighbors, base, check_split(split))
-    return _check_steps(total * unit)
+    scales = total * unit
+    _check_rate(float(scales.max()))
+    return _check_steps(scales)
 
 
 @lru_cache(maxsize=256)
@@ -589,6 +614,7 @@ def laplace_scale(sensitivity: int, epsilon: float, max_contributions: int = 1) 
     Fraction
     """
     k = check_max_contributions(max_contributions)
+    sensitivity = check_count("sensitivity", sensitivity, 0)
     return Fraction(sensitivity * k) / Fraction(check_epsilon(epsilon))
 
 
@@ -619,6 +645,7 @@ def sum_sensitivity(low: int, high: int, neighbors: str, missing: bool) -> int:
     int
         high - low for "swap", max(abs(low), abs(high)) for one record more or less.
     """
+    low, high = (check_count(name, end, -MOST) for name, end in (("low", low), ("high", high)))
     alone = max(abs(low), abs(high))
     if check_neighbors(neighbors) == "add-remove":
         return alone
@@ -664,6 +691,7 @@ def mean_scales(
     - "swap": a record replaced by another changes C by at most 2 W, and n not at all. One that is
       left out or comes in changes C by at most W, at half of `epsilon`; the other half is for n.
     """
+    width = check_count("width", width)
     if check_neighbors(neighbors) == "add-remove":
         scale = laplace_scale(width, epsilon, max_contributions)
         return scale, scale
@@ -808,7 +836,7 @@ def one_sided_loss(
     halts for sure.
     """
     rate1, rate2 = above_threshold_rates(epsilon1, epsilon2, sensitivity)
-    f_x, f_x2 = np.asarray(f_x, dtype=np.float64), np.asarray(f_x2, dtype=np.float64)
+    f_x, f_x2 = real_array("f_x", f_x), real_array("f_x2", f_x2)
     if f_x.ndim != 1 or f_x.shape != f_x2.shape:
         raise ValueError(
             f"f_x and f_x2 must be one-dimensional and of one length, got shapes {f_x.shape} "
@@ -909,6 +937,23 @@ def _log_bounded_range_delta(each: float, m: int, epsilon: float) -> float:
     return min(best, 0.0)
 
 
+def _check_composed(m: Any) -> int:
+    m = check_count("m", m)
+    if m > MOST_COMPOSED:
+        raise ValueError(f"m must be at most {MOST_COMPOSED} for optimal composition, got {m}")
+    return m
+
+
+def _check_composable(epsilon: Any, name: str = "epsilon") -> float:
+    epsilon = check_epsilon(epsilon, name)
+    least, most = COMPOSABLE
+    if not least <= epsilon <= most:
+        raise ValueError(
+            f"{name} must lie between {least} and {most} for optimal composition, got {epsilon}"
+        )
+    return epsilon
+
+
 def bounded_range_delta(epsilon_each: float, m: int, epsilon: float) -> float:
     r"""Smallest delta of m non-adaptive mechanisms of range `epsilon_each` at total `epsilon`.
 
@@ -917,7 +962,7 @@ def bounded_range_delta(epsilon_each: float, m: int, epsilon: float) -> float:
     epsilon_each : float
         Range bound of each mechanism (an exponential mechanism of epsilon e has range e).
     m : int
-        Number of mechanisms, at least 1, chosen before the first output is seen.
+        Number of mechanisms, from 1 to 2^15, chosen before the first output is seen.
     epsilon : float
         Total epsilon, not negative.
 
@@ -932,9 +977,10 @@ def bounded_range_delta(epsilon_each: float, m: int, epsilon: float) -> float:
     Not for a sequence of calls in which a later one depends on earlier outputs: the adversary
     there gains from adapting, and delta is larger [DDR20].
     """
-    each = check_epsilon(epsilon_each, "epsilon_each")
-    m = check_count("m", m)
-    return math.exp(_log_bounded_range_delta(each, m, check_nonnegative("epsilon", epsilon)))
+    each = _check_composable(epsilon_each, "epsilon_each")
+    m, epsilon = _check_composed(m), check_nonnegative("epsilon", epsilon)
+    # The sum of all ranges is an epsilon that needs no delta.
+    return math.exp(_log_bounded_range_delta(each, m, min(epsilon, 2.0 * m * each)))
 
 
 def bounded_range_epsilon_each(m: int, epsilon: float, delta: float) -> float:
@@ -943,7 +989,7 @@ def bounded_range_epsilon_each(m: int, epsilon: float, delta: float) -> float:
     Parameters
     ----------
     m : int
-        Number of mechanisms, at least 1.
+        Number of mechanisms, from 1 to 2^15.
     epsilon, delta : float
         Total budget.
 
@@ -955,7 +1001,7 @@ def bounded_range_epsilon_each(m: int, epsilon: float, delta: float) -> float:
     """
     # Differs from [GJK21], whose calculator steps through a grid of 0.01: that leaves up to 16 %
     # of the budget unused.
-    return _epsilon_each(check_count("m", m), check_epsilon(epsilon), check_delta(delta))
+    return _epsilon_each(_check_composed(m), _check_composable(epsilon), check_delta(delta))
 
 
 @lru_cache(maxsize=1024)
@@ -990,7 +1036,7 @@ def bounded_range_epsilon(m: int, epsilon_each: float, delta: float) -> float:
     Parameters
     ----------
     m : int
-        Number of mechanisms, at least 1.
+        Number of mechanisms, from 1 to 2^15.
     epsilon_each : float
         Range bound of each.
     delta : float
@@ -1002,8 +1048,8 @@ def bounded_range_epsilon(m: int, epsilon_each: float, delta: float) -> float:
         The smallest ``epsilon >= 0`` with ``bounded_range_delta(epsilon_each, m, epsilon) <=
         delta``, from above; 0 if `delta` covers everything.
     """
-    m = check_count("m", m)
-    each = check_epsilon(epsilon_each, "epsilon_each")
+    m = _check_composed(m)
+    each = _check_composable(epsilon_each, "epsilon_each")
     return _total_epsilon(m, each, check_delta(delta))
 
 
@@ -1446,7 +1492,7 @@ def gaussian_sigma(
         analytic Gaussian mechanism [BW18].
     """
     resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
-    delta = check_delta(delta)
+    squared, delta = check_epsilon(squared, "squared"), check_delta(delta)
     if rho is not None:
         if delta > 0.0:
             raise ValueError(f"delta must be 0 with rho, got {delta}")
@@ -1518,9 +1564,16 @@ def cdf_gaussian_squared(
     k = check_max_contributions(max_contributions)
     check_neighbors(neighbors)
     if bins is None:
-        return check_count("levels", levels)
+        return _check_levels(levels)
     check_count("bins", bins, 2)
     return agg_tree_sensitivity(1, neighbors, k)[1]
+
+
+def _check_levels(levels: Any) -> int:
+    m = check_count("levels", levels)
+    if m > MOST_LEVELS:
+        raise ValueError(f"levels must be at most 2^20, got {m}")
+    return m
 
 
 def cdf_smooth_gaussian_each(
@@ -1548,8 +1601,9 @@ def cdf_smooth_gaussian_each(
     neighbors each :math:`(e, d)`, :math:`P \le e^{e} P' + d` k times is
     :math:`P \le e^{ke} P' + d\,(1 + e^{e} + \dots + e^{(k-1)e})`.
     """
-    k, m = check_max_contributions(max_contributions), check_count("levels", levels)
+    k, m = check_max_contributions(max_contributions), _check_levels(levels)
     level = check_epsilon(epsilon) / m
+    check_epsilon(level / k, "epsilon of a level")
     share = math.expm1(level / k) / math.expm1(level) if level < 700.0 else 0.0
     return level / k, check_delta(delta) / m * share
 
@@ -1595,11 +1649,12 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     if rho == 0.0:
         return 0.0
     log_inverse = -math.log(delta)
-    highest = math.sqrt(log_inverse / rho)
+    # Either of the two terms alone would be ln(1/delta) there.
+    highest = min(math.sqrt(log_inverse) / math.sqrt(rho), math.expm1(min(log_inverse, 700.0)))
     beta = brentq(
-        lambda b: rho * b * b + math.log1p(b) - log_inverse,
+        lambda b: (rho * b) * b + math.log1p(b) - log_inverse,  # b * b might underflow
         0.0,
-        highest * (1.0 + 1e-12),  # the value there is ln(1 + b) > 0
+        highest * (1.0 + 1e-12),  # the value there is positive
         xtol=1e-14 * highest,
         rtol=1e-14,
     )
@@ -1632,6 +1687,11 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     delta = check_delta(delta)
     if delta == 0.0:
         raise ValueError("delta must be positive to turn epsilon into rho, got 0.0")
+    least, most = CONVERTIBLE
+    if not least <= epsilon <= most:
+        raise ValueError(
+            f"epsilon must lie between {least} and {most} to be turned into rho, got {epsilon}"
+        )
     log_inverse = -math.log(delta)
     # Solves rho + 2 sqrt(rho L) = epsilon, which is never less than the tight conversion.
     low = (epsilon / (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse))) ** 2
@@ -2064,7 +2124,9 @@ def _agg_tree_guarantee(
     if rho is not None:
         return Guarantee(None, 0.0, rho, None, neighbors)
     sensitivity, squared = agg_tree_sensitivity(height, neighbors, max_contributions)
-    return Guarantee(epsilon, 0.0, epsilon**2 * squared / (2 * sensitivity**2), None, neighbors)
+    epsilon = check_epsilon(epsilon)
+    rho = epsilon * epsilon * squared / (2 * sensitivity**2)
+    return Guarantee(epsilon, 0.0, rho, None, neighbors)
 
 
 def _cdf_guarantee(
@@ -2112,7 +2174,8 @@ def _cdf_guarantee(
     cdf_adaptive_scale(touched + 1, epsilon, rho, k)
     if rho is not None:
         return Guarantee(None, 0.0, rho, None, neighbors, "zcdp")
-    return Guarantee(epsilon, 0.0, epsilon**2 / (2 * touched), None, neighbors, "basic")
+    epsilon = check_epsilon(epsilon)
+    return Guarantee(epsilon, 0.0, epsilon * epsilon / (2 * touched), None, neighbors, "basic")
 
 
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
@@ -2235,7 +2298,7 @@ def compose(
       `zcdp_epsilon`; these share equally what `delta` leaves beyond the other deltas.
     - "zcdp": each release has or implies a rho (`Guarantee.implied_rho`); the sum [BS16] is
       converted at `delta` [CKS20].
-    - "bounded-range": ``adaptive=False`` and equal ranges; [DDR20] Theorem 3, solved by
+    - "bounded-range": ``adaptive=False`` and up to 2^15 equal ranges; [DDR20] Theorem 3, solved by
       `bounded_range_epsilon`. The deltas of the parts do not count here or under "zcdp": rho and
       range are statements of their own.
 
@@ -2250,6 +2313,7 @@ def compose(
     if not parts:
         raise ValueError("guarantees must hold at least one guarantee, got none")
     delta = check_delta(delta)
+    adaptive = check_flag("adaptive", adaptive)
     if neighbors is not None:
         parts = [part.to(neighbors) for part in parts]
     elif len({part.neighbors for part in parts}) > 1:
@@ -2284,7 +2348,8 @@ def compose(
         candidates.append((epsilon, delta if unstated else own_delta, "basic"))
     if delta > 0.0 and rho is not None:
         candidates.append((zcdp_epsilon(rho, delta), delta, "zcdp"))
-    if delta > 0.0 and bounded_range and len(set(ranges)) == 1:
+    alike = len(set(ranges)) == 1 and len(parts) <= MOST_COMPOSED
+    if delta > 0.0 and bounded_range and alike and COMPOSABLE[0] <= ranges[0] <= COMPOSABLE[1]:
         # Not sound for adaptive sequences: [DDR20] shows that the adversary gains by adapting.
         epsilon = bounded_range_epsilon(len(parts), ranges[0], delta)
         candidates.append((epsilon, delta, "bounded-range"))
@@ -2359,7 +2424,7 @@ class Accountant:
         self._delta = check_delta(delta)
         self._neighbors = check_neighbors(neighbors)
         self._composition = check_choice("composition", composition, ("basic", "zcdp"))
-        self._convert = convert
+        self._convert = check_flag("convert", convert)
         self._rho: float | None = None
         if composition == "zcdp":
             if self._delta == 0.0:

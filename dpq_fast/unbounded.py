@@ -497,7 +497,7 @@ class UnboundedQuantileLaw:
             One output of q's shape; with `size`, an array of shape (size,) + q's.
         """
         generator = default_rng(rng)
-        rows = 1 if size is None else _checks.check_count("size", size, 0)
+        rows = _checks.check_size(size)
         draw = self._draw_both if len(self._ladders) == 2 else self._draw_steps
         outputs = np.sort(draw(generator, rows), axis=1)
         return self._search.levels.restore(outputs[0] if size is None else outputs)

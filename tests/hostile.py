@@ -2,31 +2,49 @@
 
 ``python tests/hostile.py 1000000`` makes so many in one process, and reports what was raised and
 how much the process grew. Whatever is given, a call answers, or raises TypeError or ValueError.
+
+Functions and their arguments are found in the package itself. A new public function is called
+from the day it is there; a parameter of a new name needs its usual value here (`USUAL`).
 """
 
 from __future__ import annotations
 
 import collections
+import contextlib
 import gc
+import inspect
 import math
 import os
 import sys
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 
 import dpq_fast as dpq
+from dpq_fast import privacy
 
 NUMBERS = (
     0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 5e-324, 1e300, 1.7976931348623157e308, math.inf, -math.inf,
-    math.nan, 2**53, 2**63, 2**64, 10**400, -(10**400), Fraction(1, 3), True, None, "1", b"1", 1j,
-    [], (), {}, object(), np.float32(0.1), np.int8(-3), np.bool_(True), np.datetime64("2020-01-01"),
+    math.nan, 0, 2, 7, 2**40, 2**53, 2**63, 2**64, 10**400, -(10**400), Fraction(1, 3),
+    Fraction(1, 10**400), Decimal("0.5"), True, None, "1", b"1", 1j, [], (), {}, object(),
+    np.float32(0.1), np.int8(-3), np.bool_(True), np.datetime64("2020-01-01"), date(2020, 1, 1),
+    np.longdouble("1e4000"), np.array([0x7F800001], dtype=np.uint32).view(np.float32), [10**400],
+    np.float64, len, iter([0.5]), range(3),
 )  # fmt: skip
-STRINGS = ("swap", "add-remove", "omit", "raise", "", "auto", "both", "\x00", "gumbel", "laplace")
+STRINGS = (
+    "swap", "add-remove", "omit", "raise", "", "auto", "both", "\x00", "gumbel", "laplace",
+    "gaussian", "geometric", "adaptive", "histogram", "unbounded", "fft", "zcdp", "ind_exp",
+)  # fmt: skip
 LATE = 0.3  # how often an argument is hostile
 
 
@@ -38,44 +56,314 @@ class Outcome(NamedTuple):
     other: dict[str, int]
 
 
+class Call(NamedTuple):
+    """A public function, the usual values of its arguments, and how often it is called."""
+
+    function: Callable[..., Any]
+    positional: tuple[str, ...]
+    arguments: dict[str, Any]
+    weight: float
+
+    def make(self, arguments: dict[str, Any]) -> Any:
+        """The answer; of a context manager, after its block."""
+        first = [arguments.pop(name) for name in self.positional]
+        answer = self.function(*first, **arguments)
+        if isinstance(answer, contextlib.AbstractContextManager):
+            with answer:
+                return None
+        return answer
+
+
+# What stands for a value that is made for each call.
+COLUMN, KEYS, COUNTS, NOISE = (object() for _ in range(4))
+
+
+class Checked(NamedTuple):
+    """An argument that the documentation wants checked already: it is never hostile."""
+
+    value: Any
+
+
+LEVELS = Checked(np.array([0.25, 0.5]))
+
+BOUNDS = (-10.0, 10.0)
+RECORDS = np.random.default_rng(0).normal(0.0, 5.0, size=60)
+PARTIAL = dpq.PartialTree.of(RECORDS, bounds=BOUNDS, height=2, branching=4)
+TREE = PARTIAL.release(epsilon=1.0, rng=0)
+CURVE = dpq.cdf(RECORDS, epsilon=1.0, bounds=BOUNDS, bins=16, rng=0)
+QUERIES = dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0)
+LATTICE = dict(bounds=BOUNDS, resolution=0.5, dither=False)
+# Whose methods are called.
+INSTANCES: dict[str, Any] = {
+    "AggTree": TREE,
+    "PartialTree": PARTIAL,
+    "CDF": CURVE,
+    "Sample": dpq.Sample.of(RECORDS, BOUNDS, resolution=0.5),
+    "privacy.Guarantee": privacy.Guarantee(1.0, 1e-6, neighbors="add-remove"),
+    "privacy.Accountant": privacy.Accountant(1e-3),  # takes none of the guarantees below
+    "joint_exp_law": dpq.joint_exp_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
+    "ind_exp_law": dpq.ind_exp_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
+    "approx_quantiles_law": dpq.approx_quantiles_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
+    "unbounded_quantile_law": dpq.unbounded_quantile_law(RECORDS, 0.5, epsilon=1.0, upper=50.0),
+    "above_threshold_law": dpq.above_threshold_law([0.0, 1.0, 4.0], **QUERIES),
+}
+# Not called, and why.
+LEFT_OUT = {
+    "CDF.plot": "its arguments are Matplotlib's",
+    "CDF.to_frame": "no arguments",
+    "privacy.charged": "what releases share: parameters are those of `privacy.guarantee`",
+    "Sample": "made by its class methods",
+    "PartialTree": "made by its class methods",
+    "privacy.BudgetExceeded": "an error",
+    "audit.Witness": "an answer",
+    "audit.ExactAudit": "an answer",
+    "audit.EstimatedAudit": "an answer",
+}
+USUAL: dict[str, Any] = dict(
+    x=COLUMN, by=KEYS, counts=COUNTS, rng=NOISE, dither_rng=NOISE,
+    q=[0.2, 0.5], epsilon=1.0, rho=None, delta=0.0, neighbors="swap", max_contributions=1,
+    accountant=None, nan_policy="omit", workers=1,
+    bounds=BOUNDS, resolution=0.5, dither=True, assume_sorted=False, kernel="scan",
+    lower=0.0, upper=50.0, beta=1.5, noise="exponential", split=None, offset=0.0, invert=False,
+    uniform=False, base="ind_exp", method="auto", share=0.5,
+    queries=COLUMN, halts=2, sensitivity=1.0, monotonic=True, **QUERIES,
+    groups=[0, 1], public_by=False,
+    height=2, branching=4, aggregate=True, bins=16, steps=5, levels=3,
+    n=20, sample=None, heights=[1, 2], branchings=[2, 3], draws=1,
+    lo=-1.0, hi=[2.0, 3.0], level=0.9, monotone=True, other=COLUMN, o=[-1.0, 2.0],
+    nodes=[np.arange(4), np.arange(16)], p=[0.0, 0.5, 1.0], total=30, lattice=None,
+    source=lambda: iter([[1.0, 2.0], [3.0]]), column=None, progress=Checked(False),
+    points=Checked(np.arange(3)), outputs=LEVELS,
+    gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,
+    f_x=[0.0, 1.0], f_x2=[1.0, 1.0], m=3, epsilon_each=0.5, width=10, low=-3, high=5,
+    missing=True, two_sided=True, search="up", t=0.5, squared=2.0, given={},
+    guarantees=[privacy.Guarantee(1.0), privacy.Guarantee(0.5, 1e-6, rho=0.1)],
+    guarantee=privacy.Guarantee(1.0), adaptive=True, bounded_range=1.0, composition="basic",
+    convert=True, name="split", others=PARTIAL,
+    mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
+    x_neighbor=[1.0], events=None, trials=4, confidence=0.9,
+)  # fmt: skip
+SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
+# Of what is passed on by ``**options``.
+MORE: dict[str, tuple[str, ...]] = {
+    "median": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
+    "percentile": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
+    "sum": SEARCH[2:],
+    "reference.sum": ("epsilon", "q", *SEARCH, "neighbors", "counts", "nan_policy", "rng"),
+    "reference.mean": ("epsilon", "q", "lower", "upper", "resolution", "neighbors", "rng"),
+    "reference.unbounded_quantile": ("epsilon", *SEARCH, "neighbors", "counts", "nan_policy"),
+    "approx_quantiles, unbounded": SEARCH[2:],
+    "quantile, unbounded": SEARCH,
+    "privacy.guarantee": ("q", "epsilon", "rho", "delta", "neighbors", "max_contributions"),
+    "audit.exact": ("epsilon", "max_contributions"),
+    "audit.estimate": ("epsilon", "max_contributions"),
+    "AggTree.tune": ("noise", "aggregate", "neighbors"),
+}
+CHECKED_Q = (
+    "joint_exp_sensitivity",
+    "joint_exp_rate",
+    "quantile_by_rate",
+    "ind_exp_sensitivity",
+    "ind_exp_rates",
+)
+# What a function has otherwise than others.
+OWN: dict[str, dict[str, Any]] = {
+    "csmooth": dict(rho=0.5, t=None),
+    "reference.csmooth": dict(rho=0.5, t=None),
+    "quantile, unbounded": dict(
+        method="unbounded_quantile", bounds=None, resolution=None, dither=None
+    ),
+    "approx_quantiles, unbounded": dict(base="unbounded", resolution=None, dither=None),
+    "unbounded_quantile, both": dict(lower=None, upper=None, beta=1.1, q=0.5),
+    "unbounded_quantile, inverted": dict(invert=True, upper=None),
+    "agg_tree": dict(noise="geometric"),
+    "agg_tree, gaussian": dict(noise="gaussian", epsilon=None, rho=0.5),
+    "reference.agg_tree": dict(noise="geometric"),
+    "AggTree": dict(noise=TREE.noise, nodes=TREE.nodes),
+    "AggTree.of": dict(noise="geometric"),
+    "AggTree.tune": dict(noise="geometric"),
+    "AggTree.cdf": dict(x=[-1.0, 2.0]),
+    "PartialTree.release": dict(noise="geometric"),
+    "CDF": dict(x=[-1.0, 0.0, 2.0], noise=None),
+    "CDF.cdf": dict(x=[-1.0, 2.0]),
+    "CDF.accuracy": dict(beta=0.1),
+    "cdf": dict(method="binary_tree", bins=16, aggregate=False),
+    "cdf, agg_tree": dict(method="agg_tree", height=2, branching=4),
+    "cdf, histogram": dict(method="histogram", bins=10),
+    "cdf, adaptive": dict(method="adaptive", steps=5, bins=32),
+    "cdf, gaussian": dict(method="gaussian", delta=1e-6, levels=3),
+    "cdf, smooth_gaussian": dict(method="smooth_gaussian", delta=1e-6, levels=3),
+    "reference.cdf": dict(method="binary_tree", bins=16),
+    "sum": dict(method="unbounded", q=0.9),
+    "sum, public": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
+    "mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
+    "reference.sum": dict(q=0.9),
+    "reference.mean": dict(q=None, lower=-4.0, upper=8.0),
+    "Sample.from_batches": dict(column=None),
+    "metrics.rank_error": dict(x=[1.0, 2.0]),
+    "metrics.missed_points": dict(x=[1.0, 2.0]),
+    "metrics.distance_error": dict(x=[1.0, 2.0]),
+    "unbounded_quantile_law.log_prob": dict(o=0.5),
+    "above_threshold_law.log_prob": dict(k=1),
+    "privacy.unbounded_quantile_epsilons": dict(q=Checked(0.5), split=0.5),
+    "privacy.clip_epsilons": dict(q=Checked(0.5), split=0.5),
+    "privacy.check_split": dict(split=0.5),
+    "privacy.choose_split": dict(split=0.5),
+    "privacy.smooth_rank": dict(q=Checked(0.5), n=Checked(10)),
+    "privacy.laplace_scale": dict(sensitivity=2),
+    "privacy.agg_tree_scale": dict(noise="geometric"),
+    "privacy.bounded_range_epsilon_each": dict(delta=1e-6),
+    "privacy.ind_exp_epsilon_each": dict(delta=1e-6),
+    "privacy.bounded_range_epsilon": dict(delta=1e-6),
+    "privacy.csmooth_epsilon_each": dict(rho=0.5),
+    "privacy.smooth_gaussian_scale": dict(delta=1e-6),
+    "privacy.gaussian_sigma": dict(delta=1e-6),
+    "privacy.cdf_smooth_gaussian_each": dict(delta=1e-6),
+    "privacy.zcdp_epsilon": dict(rho=0.5, delta=1e-6),
+    "privacy.zcdp_rho": dict(delta=1e-6),
+    "privacy.cdf_options": dict(method="histogram"),
+    "privacy.cdf_touched": dict(method=Checked("histogram"), options=Checked({"bins": 4})),
+    "privacy.cdf_adaptive_scale": dict(queries=3),
+    "privacy.guarantee": dict(method="ind_exp"),
+    "privacy.guarantee, cdf": dict(method="cdf", epsilon=1.0, bins=16),
+    "privacy.compose": dict(delta=1e-5),
+    "privacy.Guarantee": dict(rho=0.5),
+    "privacy.Accountant": dict(delta=1e-6),
+    "audit.exact": dict(x=1, outputs=None, guarantee=None),
+    "audit.estimate": dict(x=[0.0], guarantee=None),
+    "privacy.approx_quantiles_scales": dict(q=LEVELS, split=0.5),
+} | {f"privacy.{name}": dict(q=LEVELS) for name in CHECKED_Q}
+# How often those are called that take long; the others have weight 1.
+WEIGHTS = {
+    "CDF.accuracy": 0.1,
+    "AggTree.tune": 0.2,
+    "Sample.from_batches": 0.5,
+    "audit.exact": 0.2,
+    "audit.estimate": 0.2,
+    "reference.agg_tree": 0.2,
+    "reference.cdf": 0.2,
+    "reference.csmooth": 0.2,
+    "reference.joint_exp": 0.2,
+    "reference.joint_exp_law": 0.2,
+    "reference.quantile_by": 0.2,
+    "reference.noise.discrete_gaussian": 0.2,
+    "reference.noise.discrete_laplace": 0.2,
+}
+
+
+def public(name: str, value: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """All that can be called in a public module, class or function, by name."""
+    if inspect.ismodule(value):
+        listed = getattr(value, "__all__", None)
+        for key, member in vars(value).items():
+            here = getattr(member, "__module__", None) == value.__name__
+            if key in listed if listed is not None else here and not key.startswith("_"):
+                yield from public(f"{name}.{key}", member)
+    elif inspect.isclass(value):
+        yield name, value
+        owner = INSTANCES.get(name, value)
+        for key in vars(value):
+            if not key.startswith("_") and callable(getattr(value, key)):
+                yield f"{name}.{key}", getattr(owner, key)
+    elif callable(value):
+        yield name, value
+
+
+def functions() -> dict[str, Callable[..., Any]]:
+    """All that is public, and the laws' methods."""
+    found = {}
+    for name in dpq.__all__:
+        found |= dict(public(name, getattr(dpq, name)))
+        if name.endswith("_law"):
+            law = INSTANCES[name]
+            found |= {f"{name}.{key}": getattr(law, key) for key in ("log_prob", "sample")}
+    return found
+
+
+def call_of(name: str, function: Callable[..., Any]) -> Call:
+    """A function with the usual values of its arguments."""
+    kinds = {key: one.kind for key, one in inspect.signature(function).parameters.items()}
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
+    positional = tuple(key for key, kind in kinds.items() if kind in by_place)
+    names = [key for key, kind in kinds.items() if kind is not inspect.Parameter.VAR_KEYWORD]
+    own = OWN.get(name, {})
+    usual = {key: USUAL[key] for key in (*names, *MORE.get(name, ())) if key not in own}
+    return Call(function, positional, usual | own, WEIGHTS.get(name, 1.0))
+
+
+def table() -> dict[str, Call]:
+    """All calls: every function, and those settings of it that have a name of their own."""
+    found = functions()
+    names = [name for name in found if name not in LEFT_OUT]
+    names += [name for name in (*OWN, *MORE) if "," in name]
+    return {name: call_of(name, found[name.split(",")[0]]) for name in dict.fromkeys(names)}
+
+
+CALLS = table()
+
+
 def column(rng: np.random.Generator) -> Any:
     """A column, of any type and form."""
     size = int(rng.integers(0, 60))
     plain = rng.normal(0.0, 10.0, size=size)
+    integers = rng.integers(-5, 5, size=size)
     strange = rng.choice(
         np.array([math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, -0.0, 1.0]), size
     )
+    read_only = plain.copy()
+    read_only.flags.writeable = False
     kinds = (
         lambda: plain,
         lambda: strange,
         lambda: np.where(rng.random(size) < 0.5, plain, strange),
-        lambda: rng.integers(-5, 5, size=size),
+        lambda: integers,
         lambda: rng.integers(-(2**63), 2**63 - 1, size=size),
         lambda: rng.integers(0, 2**64 - 1, size=size, dtype=np.uint64),
+        lambda: integers.astype(">i2"),
         lambda: plain.astype(np.float16),
+        lambda: strange.astype(np.longdouble) * np.longdouble("1e100"),
         lambda: plain.astype(">f8"),
         lambda: np.repeat(plain, 3)[::3],
         lambda: plain[::-1],
+        lambda: read_only,
+        lambda: np.frombuffer(b"\0" + plain.tobytes(), dtype=np.uint8)[1:].view(np.float64),
+        lambda: np.zeros(size, dtype=[("pad", "u1"), ("x", "f8")])["x"],
         lambda: plain.tolist(),
         lambda: [None, *plain.tolist(), 10**400],
         lambda: [*plain.tolist(), "x"],
+        lambda: [Fraction(1, 3), Decimal("0.5"), 10**400, np.float32(2.0)],
         lambda: plain.reshape(1, -1),
+        lambda: np.array(plain, ndmin=2, order="F").T,
+        lambda: np.array(1.0),
         lambda: np.array(["a"] * size),
         lambda: np.array([1.0, None, object()], dtype=object),
+        lambda: plain > 0.0,
+        lambda: plain + 1j,
+        lambda: integers.astype("datetime64[s]"),
+        lambda: integers.astype("timedelta64[s]"),
+        lambda: np.zeros(size, dtype=[("a", "f8")]),
         lambda: np.ma.masked_invalid(strange),
-        lambda: plain.view(np.uint8).view(np.float64)[:size],
+        lambda: np.ma.masked_less(integers, 0),
         lambda: np.frombuffer(rng.bytes(8 * size), dtype=np.float64),  # any bits, signaling NaN
+        lambda: np.frombuffer(rng.bytes(4 * size), dtype=np.float32),
+        lambda: pd.Series(plain),
+        lambda: pd.array([*integers.tolist(), None], dtype="Int64"),
+        lambda: pl.Series([*plain.tolist(), None], dtype=pl.Float64),
+        lambda: pl.Series(["a"] * size),
+        lambda: pa.array([*integers.tolist(), None], type=pa.int64()),
         lambda: iter(plain.tolist()),
+        lambda: {1.0: 2.0},
+        lambda: {1.0, 2.0},
+        lambda: range(size),
         lambda: NUMBERS[rng.integers(len(NUMBERS))],
     )
     return kinds[rng.integers(len(kinds))]()
 
 
 def argument(rng: np.random.Generator, usual: Any) -> Any:
-    """The usual argument, or a hostile one."""
-    if rng.random() > LATE:
-        return usual
+    """A hostile argument in place of the usual one."""
     kinds = (
+        lambda: NUMBERS[rng.integers(len(NUMBERS))],
         lambda: NUMBERS[rng.integers(len(NUMBERS))],
         lambda: STRINGS[rng.integers(len(STRINGS))],
         lambda: float(np.exp(rng.normal(0.0, 30.0))),
@@ -87,64 +375,68 @@ def argument(rng: np.random.Generator, usual: Any) -> Any:
     return kinds[rng.integers(len(kinds))]()
 
 
-COMMON = dict(neighbors="swap", max_contributions=1)
-FORM = dict(nan_policy="omit", workers=1)
-LATTICE = dict(bounds=(-10.0, 10.0), resolution=0.5, dither=True, assume_sorted=False)
-SEARCH = dict(lower=0.0, upper=50.0, beta=1.5, noise="exponential", split=None, offset=0.0)
-QUERIES = dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0, sensitivity=1.0, monotonic=True)
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "joint_exp": dict(q=[0.2, 0.5], epsilon=1.0, kernel="scan", **LATTICE, **COMMON, **FORM),
-    "ind_exp": dict(q=0.5, epsilon=1.0, delta=0.0, **LATTICE, **COMMON, **FORM),
-    "approx_quantiles": dict(q=[0.2, 0.5, 0.9], epsilon=1.0, **LATTICE, **COMMON, **FORM),
-    "csmooth": dict(q=0.5, rho=0.5, t=None, **LATTICE, **COMMON, **FORM),
-    "quantile": dict(q=0.5, epsilon=1.0, method="auto", **LATTICE, **COMMON, **FORM),
-    "unbounded_quantile": dict(q=0.5, epsilon=1.0, invert=False, **SEARCH, **COMMON, **FORM),
-    "quantile_by": dict(
-        by=[0, 1], q=0.5, groups=[0, 1], epsilon=1.0, bounds=(-10.0, 10.0), resolution=0.5,
-        public_by=False, **COMMON, **FORM,
-    ),
-    "above_threshold": dict(noise="exponential", neighbors="swap", **QUERIES),
-    "sparse_vector": dict(noise="exponential", neighbors="swap", halts=2, **QUERIES),
-    "count": dict(epsilon=1.0, **COMMON, **FORM),
-    "sum": dict(epsilon=1.0, q=0.9, share=0.5, **SEARCH, **COMMON, **FORM),
-    "mean": dict(epsilon=1.0, q=None, lower=-4.0, upper=8.0, resolution=0.5, **COMMON, **FORM),
-}  # fmt: skip
+def usual_value(
+    rng: np.random.Generator, usual: Any, x: Any, noise: Any, least: int, most: int
+) -> Any:
+    """What an argument usually is, made now where it belongs to the column."""
+    if isinstance(usual, Checked):
+        return usual.value
+    if usual is COLUMN:
+        return x
+    if usual is NOISE:
+        return noise
+    if usual is KEYS:
+        return rng.integers(0, 3, size=length(x))
+    if usual is COUNTS:
+        given = rng.random() < 0.1
+        return rng.integers(least, most, size=length(x)) if given else None
+    return usual
 
 
-def resident() -> int:
-    """Bytes of memory that the process holds."""
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def length(x: Any) -> int:
+    """How many records a column has, if it has a length."""
+    try:
+        return len(x)
+    except TypeError:
+        return 2
+
+
+def arguments(
+    rng: np.random.Generator, noise: np.random.Generator, usual: dict[str, Any], most: int
+) -> dict[str, Any]:
+    """The arguments of one call, of which in every other call some are hostile.
+
+    Records occur less often than `most`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what making the arguments says does not count
+        x = column(rng)
+        hostile = bool(rng.random() < 0.5)
+        return {
+            key: argument(rng, value)
+            if hostile and not isinstance(value, Checked) and rng.random() < LATE
+            else usual_value(rng, value, x, noise, -1 if hostile else 0, most)
+            for key, value in usual.items()
+        }
 
 
 def calls(number: int, seed: int) -> Outcome:
     """So many hostile calls; a warning counts as an error."""
     rng = np.random.default_rng(seed)
     noise = np.random.default_rng(seed)
-    names = list(ARGUMENTS)
+    names = list(CALLS)
+    weights = np.array([one.weight for one in CALLS.values()])
     answered = refused = 0
     other: collections.Counter[str] = collections.Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for _ in range(number):
-            name = names[rng.integers(len(names))]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what making the arguments says does not count
-                x = column(rng)
-                hostile = bool(rng.random() < 0.5)
-                options = {
-                    key: argument(rng, usual) if hostile else usual
-                    for key, usual in ARGUMENTS[name].items()
-                }
-                if rng.random() < 0.1 and hasattr(x, "__len__"):
-                    counts = rng.integers(-1 if hostile else 0, 2**10, size=len(x))
-                    if name not in ("above_threshold", "sparse_vector"):
-                        options["counts"] = counts
-                if name == "quantile_by" and not hostile and hasattr(x, "__len__"):
-                    options["by"] = rng.integers(0, 3, size=len(x))
+        for chosen in rng.choice(len(names), size=number, p=weights / weights.sum()).tolist():
+            name = names[chosen]
+            # The plain implementations are for few records.
+            most = 4 if name.startswith("reference") else 2**10
+            given = arguments(rng, noise, CALLS[name].arguments, most)
             try:
-                getattr(dpq, name)(x, rng=noise, **options)
+                CALLS[name].make(given)
                 answered += 1
             except (TypeError, ValueError):
                 refused += 1
@@ -153,6 +445,13 @@ def calls(number: int, seed: int) -> Outcome:
                     raise
                 other[f"{name}: {type(error).__name__}: {error}"[:160]] += 1
     return Outcome(answered, refused, dict(other))
+
+
+def resident() -> int:
+    """Bytes of memory that the process holds."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:

@@ -497,3 +497,9 @@ def test_sparse_vector_rejects_bad_halts(implementation):
         implementation.sparse_vector(**GOOD, halts=0)
     with pytest.raises(TypeError, match=r"halts must be an integer, got 1\.5$"):
         implementation.sparse_vector(**GOOD, halts=1.5)
+
+
+@pytest.mark.parametrize("k", [-1, 3, 2**63, -(2**64)])
+def test_queries_that_there_are_not_have_no_probability(k):
+    law = dpq.above_threshold_law([0.0, 1.0, 4.0], 2.0, epsilon1=1.0, epsilon2=1.0)
+    assert law.log_prob(k) == -math.inf

@@ -810,3 +810,45 @@ def test_agg_tree_rejects_bad_questions():
             tree.count_confint(0.0, 1.0, level)
         with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
             tree.quantile_confint(0.5, level)
+
+
+NODES = [np.arange(2), np.arange(4)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (dict(nodes="ab"), TypeError, "nodes must be a list of one-dimensional arrays"),
+        (dict(nodes=[]), TypeError, "nodes must be a list of one-dimensional arrays"),
+        (dict(nodes=[np.arange(2), [1, 2]]), TypeError, "nodes must be a list"),
+        (dict(nodes=[np.array(["a", "b"])]), TypeError, "nodes must be a list"),
+        (dict(nodes=[np.arange(2), np.arange(3)]), ValueError, r"nodes must hold b, b\^2"),
+        (dict(nodes=[np.arange(1)]), ValueError, r"nodes must hold b, b\^2"),
+        (dict(noise=2.0), TypeError, "noise must be a Noise, got float"),
+        (dict(lattice=0.5), TypeError, "lattice must be a Lattice or None, got float"),
+        (dict(bounds=(1, 0)), ValueError, "bounds must be finite with low < high"),
+        (dict(total=-1), ValueError, "total must be at least 0, got -1"),
+        (dict(total=10**400), ValueError, r"total must be at most 2\*\*53"),
+        (dict(aggregate=1), TypeError, "aggregate must be True or False, got 1"),
+    ],
+)
+def test_a_tree_is_made_of_counts(arguments, error, message):
+    usual = dict(nodes=NODES, bounds=(0.0, 1.0), noise=Noise("geometric", Fraction(1)))
+    with pytest.raises(error, match=f"^{message}"):
+        dpq.AggTree(**usual | arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(draws=2**40), r"n times draws must be at most 268435456 records"),
+        (dict(n=2**53), r"n times draws must be at most 268435456 records"),
+        (dict(heights=[0]), "heights must be at least 1, got 0"),
+        (dict(heights=[10**400]), r"heights must be at most 2\*\*53"),
+        (dict(branchings=[1]), "branchings must be at least 2, got 1"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(arguments, message):
+    usual = dict(n=10, q=0.5, epsilon=1.0, bounds=(-1.0, 1.0), heights=[1], branchings=[2])
+    with pytest.raises(ValueError, match=f"^{message}"):
+        dpq.AggTree.tune(**usual | arguments)

@@ -310,3 +310,49 @@ def test_estimate_refuses_a_changed_public_key():
 def test_estimate_rejects(options, message):
     with pytest.raises(ValueError, match=message):
         audit.estimate("count", [], [], epsilon=1.0, **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (dict(guarantee=1.0), TypeError, "guarantee must be a Guarantee or None, got float"),
+        (dict(tolerance=-1.0), ValueError, "tolerance must be finite and not negative"),
+        (dict(x=["a"]), TypeError, "a record must be a real number, got str"),
+        (dict(x=[(1.0,)]), ValueError, "a record must be a number, or a pair .* got 1 things"),
+        (dict(x=2**53), ValueError, "x, domain and max_contributions must make at most 65536"),
+        (
+            dict(x=[0.0], neighbors="add-remove", max_contributions=2**53),
+            ValueError,
+            "x, domain and max_contributions must make at most 65536 data sets",
+        ),
+    ],
+)
+def test_exact_refuses_what_it_cannot_go_through(arguments, error, message):
+    usual = dict(mechanism="count", x=1, domain=[0.0, 1.0], epsilon=1.0)
+    with pytest.raises(error, match=f"^{message}"):
+        audit.exact(**usual | arguments)
+
+
+def test_a_person_of_more_records_than_there_are_is_all_of_them():
+    usual = dict(mechanism="count", x=[0.0, 0.0], domain=[0.0, 1.0], epsilon=1.0)
+    found = [audit.exact(max_contributions=k, **usual).pairs for k in (2, 2**53)]
+    assert found[0] == found[1] == 5  # of {0, 1, NaN}, two records
+
+
+def test_a_budget_near_the_end_of_float64_has_no_rho():
+    found = audit.exact("count", 1, domain=[0.0], epsilon=1e307)
+    assert found.rho == math.inf and math.isfinite(found.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (dict(trials=2**40), ValueError, "trials must be at most 67108864, got 1099511627776"),
+        (dict(guarantee=1.0), TypeError, "guarantee must be a Guarantee or None, got float"),
+        (dict(x=[None]), TypeError, "a record must be a real number, got NoneType"),
+    ],
+)
+def test_estimate_refuses_what_it_cannot_run(arguments, error, message):
+    usual = dict(mechanism="count", x=[0.0], x_neighbor=[1.0], trials=4, epsilon=1.0)
+    with pytest.raises(error, match=f"^{message}"):
+        audit.estimate(**usual | arguments)

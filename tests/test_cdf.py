@@ -758,3 +758,48 @@ def test_cdf_rejects_bad_questions():
         quantiles.accuracy()
     with pytest.raises(ValueError, match="count must be asked of a method that counts"):
         quantiles.count(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (dict(x="ab"), TypeError, "x must be real numbers, got dtype"),
+        (dict(x=[0.0]), ValueError, "x must be at least two numbers in a row that ascend"),
+        (dict(x=[1.0, 0.0]), ValueError, "x must be at least two numbers in a row that ascend"),
+        (dict(x=[0.0, math.nan]), ValueError, "x must not be NaN"),
+        (dict(x=[0.0, 1.0, 2.0]), ValueError, "p must ascend from 0 to 1 and be as long as x"),
+        (dict(p=[0.0, 0.5]), ValueError, "p must ascend from 0 to 1 and be as long as x"),
+        (dict(x=[0.0, math.inf]), ValueError, "x must have finite differences where p rises"),
+        (dict(x=[-1e308, 1e308]), ValueError, "x must have finite differences where p rises"),
+        (dict(total=-1.0), ValueError, "total must be finite and not negative, got -1.0"),
+        (dict(noise=1.0), TypeError, "noise must be a CountNoise or None, got float"),
+        (dict(lattice=1.0), TypeError, "lattice must be a Lattice or None, got float"),
+    ],
+)
+def test_a_distribution_function_is_one(arguments, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        CDF(**dict(x=[0.0, 1.0], p=[0.0, 1.0]) | arguments)
+
+
+@pytest.mark.parametrize(
+    ("other", "ks"),
+    [([math.inf], 1.0), ([0.5, math.inf], 0.5), ([-math.inf, 0.5, math.inf], 1 / 3)],
+)
+def test_distances_from_infinite_records(other, ks):
+    flat = CDF([0.0, 1.0], [0.0, 1.0])
+    assert flat.ks(other) == pytest.approx(ks)
+    assert flat.wasserstein(other) == flat.energy(other) == math.inf
+
+
+def test_distances_from_huge_records():
+    flat = CDF([0.0, 1.0], [0.0, 1.0])
+    assert flat.wasserstein([1e308]) == pytest.approx(1e308)
+    assert flat.energy([1e308]) == pytest.approx(math.sqrt(2.0) * 1e154)
+    assert flat.wasserstein([-1.7e308, 1.7e308]) == pytest.approx(1.7e308)
+
+
+@pytest.mark.parametrize("method", ["gaussian", "smooth_gaussian"])
+def test_more_levels_than_can_be_made_are_refused(method):
+    options = dict(epsilon=1.0, delta=1e-6, bounds=(0, 1), method=method)
+    with pytest.raises(ValueError, match=r"^levels must be at most 2\^20, got 1099511627776"):
+        dpq.cdf(Untouchable(), levels=2**40, **options)

@@ -755,3 +755,10 @@ def test_joint_exp_law_is_conditional_on_its_dither():
     assert laws[0] == laws[1] != laws[2]
     for law in laws:
         assert enumeration.log_sum(law.values()) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("law_of", [dpq.joint_exp_law, dpq.ind_exp_law, dpq.approx_quantiles_law])
+def test_more_outputs_than_memory_holds_are_refused(law_of):
+    law = law_of([1.0, 2.0], 0.5, epsilon=1.0, bounds=(0, 10))
+    with pytest.raises(ValueError, match=r"^size must make at most 2\^32 draws, got 10995"):
+        law.sample(size=2**40)

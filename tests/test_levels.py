@@ -105,3 +105,28 @@ def test_levels_do_not_alias_the_argument():
 def test_levels_rejects(q, error, message):
     with pytest.raises(error, match=message):
         Levels(q)
+
+
+STRANGE = {
+    "beyond float64": np.longdouble("1e4000"),
+    "signaling": np.array([0x7F800001], dtype=np.uint32).view(np.float32),
+}
+
+
+@pytest.mark.parametrize("q", STRANGE.values(), ids=STRANGE)
+def test_strange_levels_are_refused_without_a_warning(q):
+    with pytest.raises(ValueError, match=r"^q(\[0\] =)? must lie in \[0, 1\], got"):
+        Levels(q)
+
+
+def test_levels_do_not_change_with_the_callers_array():
+    q = np.array([0.25, 0.5])
+    levels = Levels(q)
+    q[:] = 0.0
+    assert levels.values.tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("outputs", ["1", 10**400, 1j])
+def test_outputs_that_are_no_float64_numbers_are_refused(outputs):
+    with pytest.raises(TypeError, match=r"^o must be real numbers, got dtype"):
+        Levels(0.5).distinct(outputs)

@@ -105,3 +105,23 @@ def test_metrics_reject_bad_input(function, x, q, o, message):
 def test_metrics_of_true_quantiles_reject_no_records(function):
     with pytest.raises(ValueError, match="x must hold at least one record"):
         function([], 0.5, 1.0)
+
+
+@pytest.mark.parametrize("name", ["q", "o"])
+@pytest.mark.parametrize("given", ["0.5", 1j, 10**400, [None]])
+@pytest.mark.parametrize(
+    "metric", [metrics.rank_error, metrics.missed_points, metrics.distance_error]
+)
+def test_what_is_no_number_is_refused(metric, given, name):
+    arguments = dict(x=[1.0, 2.0], q=0.5, o=1.0) | {name: given}
+    with pytest.raises(TypeError, match=f"^{name} must be real numbers, got dtype"):
+        metric(**arguments)
+
+
+def test_distances_of_infinite_and_huge_numbers():
+    x = [-math.inf, 1e308, math.inf]
+    assert metrics.distance_error(x, [0.0, 0.5, 1.0], [-math.inf, -1.7e308, 0.0]).tolist() == [
+        0.0,
+        math.inf,
+        math.inf,
+    ]

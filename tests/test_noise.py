@@ -491,3 +491,35 @@ def test_log_probs_reject(implementation):
             log_prob(0.5, 1)
         with pytest.raises(ValueError, match="must be positive and finite"):
             log_prob(1, 0)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 10**400), 5e-324, 1e-200, 1e200, 1.7e308, 10**400])
+def test_log_probs_at_the_ends_of_float64(scale):
+    """A narrow law is a point; a wide one is flat, and its logarithm is that of its height."""
+    laplace = noise.discrete_laplace_log_prob
+    gaussian = noise.discrete_gaussian_log_prob
+    if scale < 1:
+        for log_prob in (laplace, gaussian):
+            assert log_prob(0, scale) == 0.0
+            np.testing.assert_array_equal(log_prob([-1, 0, 5], scale) < -1e100, [True, False, True])
+        return
+    with mpmath.workdps(50):
+        log_scale = mpmath.log(scale)
+        flat = float(-mpmath.log(2) - log_scale), float(-mpmath.log(2 * mpmath.pi) / 2 - log_scale)
+    for log_prob, expected in zip((laplace, gaussian), flat, strict=True):
+        assert log_prob(0, scale) == pytest.approx(expected, rel=1e-12)
+        assert log_prob([3, 2**53], scale) == pytest.approx(expected, rel=1e-12)
+        assert log_prob(2 * math.ceil(scale), scale) < log_prob(0, scale) - 1.0
+
+
+def test_outcomes_beyond_float64():
+    for log_prob in (noise.discrete_laplace_log_prob, noise.discrete_gaussian_log_prob):
+        assert log_prob(10**400, 1.0) == log_prob(-(10**400), 1.0) == -math.inf
+
+
+@pytest.mark.parametrize("size", [2**40, (2**20, 2**20)])
+@pytest.mark.parametrize("module", [noise, reference_noise])
+def test_arrays_that_no_memory_holds_are_refused(module, size):
+    for draw in (module.bernoulli_exp, module.discrete_laplace, module.discrete_gaussian):
+        with pytest.raises(ValueError, match=r"^size must make at most 2\^32 draws, got 10995"):
+            draw(1.0, size=size)

@@ -1149,3 +1149,103 @@ def test_numbers_beyond_float64_are_refused(name):
 def test_a_range_whose_square_overflows_is_refused():
     with pytest.raises(ValueError, match="rho must be finite"):
         privacy.guarantee("above_threshold", epsilon1=1e300, epsilon2=1.0, monotonic=True)
+
+
+# --- The ends of float64 --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-6, 0.5, math.nextafter(1.0, 0.0)])
+@pytest.mark.parametrize("rho", [5e-324, 1e-300, 1e-150, 1e150, 1e300, 1.79e308])
+def test_zcdp_epsilon_at_the_ends_of_float64(rho, delta):
+    epsilon = privacy.zcdp_epsilon(rho, delta)
+    assert 0.0 <= epsilon <= (rho + 2.0 * math.sqrt(rho) * math.sqrt(-math.log(delta))) * 1.000001
+    assert epsilon >= (rho * 0.999999 if rho > 1.0 else 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e301])
+def test_budgets_without_a_rho_are_refused(epsilon):
+    message = "^epsilon must lie between 1e-140 and 1e\\+300 to be turned into rho, got"
+    with pytest.raises(ValueError, match=message):
+        privacy.zcdp_rho(epsilon, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        Accountant(epsilon, 1e-6, composition="zcdp")
+
+
+@pytest.mark.parametrize("epsilon", [1e-140, 1e300])
+def test_the_least_and_the_largest_budget_with_a_rho(epsilon):
+    assert privacy.zcdp_epsilon(privacy.zcdp_rho(epsilon, 1e-6), 1e-6) <= epsilon
+
+
+@pytest.mark.parametrize(
+    "composed",
+    [
+        lambda m, each: privacy.bounded_range_delta(each, m, 1.0),
+        lambda m, each: privacy.bounded_range_epsilon(m, each, 1e-6),
+        lambda m, each: privacy.bounded_range_epsilon_each(m, each, 1e-6),
+        lambda m, each: privacy.ind_exp_epsilon_each(m, each, 1e-6),
+    ],
+)
+def test_optimal_composition_has_its_ends(composed):
+    with pytest.raises(ValueError, match=r"^m must be at most 32768 for optimal composition, got"):
+        composed(2**40, 1.0)
+    for each in (5e-324, 1.7e308):
+        with pytest.raises(ValueError, match=r"must lie between 1e-290 and 1e\+290 for optimal"):
+            composed(3, each)
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("module", [dpq, dpq.reference], ids=["fast", "reference"])
+@pytest.mark.parametrize("x", [[], [math.nan], np.arange(40.0) - 20.0], ids=["none", "nan", "40"])
+def test_rates_that_overflow_are_refused_whatever_the_records(x, module, neighbors):
+    options = dict(q=[0.2, 0.5], bounds=(-10, 10), resolution=0.5, neighbors=neighbors, rng=1)
+    message = r"^epsilon or rho must give a rate of at most 1e\+290, got"
+    for release in (module.joint_exp, module.ind_exp, module.approx_quantiles):
+        with pytest.raises(ValueError, match=message):
+            release(x, epsilon=1.79e308, **options)
+        release(x, epsilon=1e290, dither=False, **options)
+    with pytest.raises(ValueError, match=message):
+        module.quantile_by(x, [0] * len(x), groups=[0], epsilon=1.79e308, **options)
+
+
+def test_a_large_total_needs_no_delta():
+    assert privacy.bounded_range_delta(1.0, 3, 1e300) == 0.0
+
+
+def test_compose_leaves_out_the_theorem_that_does_not_apply():
+    """Where ranges are too many, or too near the ends, for optimal composition."""
+    tiny = [Guarantee(1e-300, bounded_range=1e-300)] * 2
+    many = [Guarantee(1e-3, bounded_range=1e-3)] * (2**15 + 1)
+    for parts in (tiny, many):
+        assert compose(parts, delta=1e-6, adaptive=False).composition in ("basic", "zcdp")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: privacy.laplace_scale(math.inf, 1.0), TypeError, "sensitivity must be an integer"),
+        (lambda: privacy.mean_scales(1e300, 1.0, "swap", True), TypeError, "width must be an int"),
+        (lambda: privacy.sum_sensitivity(0, 10**400, "swap", True), ValueError, "high must be at"),
+        (lambda: privacy.gaussian_sigma(10**400, 1.0, 0.1), ValueError, "squared must be positive"),
+        (
+            lambda: privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap", search=""),
+            ValueError,
+            "search must be one of 'up', 'down', 'both', got ''",
+        ),
+        (
+            lambda: privacy.cdf_smooth_gaussian_each(9, 5e-324, 1e-6),
+            ValueError,
+            "epsilon of a level must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: guarantee("cdf", epsilon=1e300, bins=16),
+            ValueError,
+            "rho must be finite and not negative, got inf",
+        ),
+        (lambda: compose([Guarantee(1.0)], adaptive="no"), TypeError, "adaptive must be True or"),
+        (lambda: Accountant(1.0, convert="no"), TypeError, "convert must be True or False"),
+        (lambda: privacy.one_sided_loss("1", [1.0], 1.0, 1.0), TypeError, "f_x must be real"),
+    ],
+)
+def test_rules_are_stated_before_anything_overflows(call, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        call()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_bounds
+from dpq_fast._checks import check_bounds, check_epsilon
 from dpq_fast.lattice import Lattice, as_float64
 from dpq_fast.levels import Levels
 from dpq_fast.quantile_by import GroupQuantiles, Groups
@@ -61,6 +61,7 @@ max_contributions, accountant, rng
     rng = default_rng(rng)
     levels = Levels(q)
     names = Groups(groups).keys
+    epsilon = check_epsilon(epsilon)
     # Each group's epsilon and relation: see privacy.quantile_by_rate.
     same_group = neighbors == "swap" and public_by
     each = epsilon / 2 if neighbors == "swap" and not public_by else epsilon
