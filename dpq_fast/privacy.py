@@ -71,8 +71,11 @@ _LOG_DELTA_ERROR = 1e-15
 SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
 # What a step of a search or of a recursion has to spend at least.
 LEAST_SCALE = 1e-305
-# Times 2^54, the largest distance of ranks, it is a float64 number.
-MOST_RATE = 1e290
+# Larger rates are held there, which costs nothing: e^-65536 for each rank already makes every
+# answer but the best one impossible in practice, whatever the widths of the intervals. And a rate
+# times a number of records stays so small that the kernels tell all losses apart, or the records
+# would decide whether a huge epsilon works.
+MOST_RATE = 2.0**16
 # Epsilons whose rho, about the square of the lesser ones, is far from the ends of float64.
 CONVERTIBLE = (1e-140, 1e300)
 # Most mechanisms that are composed optimally: seconds, and quadratic in their number.
@@ -142,18 +145,11 @@ def joint_exp_rate(
     Returns
     -------
     float
-        The rate: the release has range, hence epsilon, at most `epsilon` [GJK21, Lemma 4].
+        The rate, 2^16 at most: the release has range, hence epsilon, at most `epsilon` [GJK21,
+        Lemma 4].
     """
     k = check_max_contributions(max_contributions)
-    rate = check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
-    _check_rate(rate)
-    return rate
-
-
-def _check_rate(rate: float) -> None:
-    """Refuse a rate that overflows times a number of records: there the records would decide."""
-    if rate > MOST_RATE:
-        raise ValueError(f"epsilon or rho must give a rate of at most {MOST_RATE}, got {rate}")
+    return min(check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k), MOST_RATE)
 
 
 # --- Groups ---------------------------------------------------------------------------------------
@@ -265,7 +261,7 @@ def ind_exp_rates(
     max_contributions: int = 1,
     rho: float | None = None,
 ) -> NDArray[np.float64]:
-    r"""Rates :math:`c_j = \epsilon_{each} / (2 \Delta_j k)` of m independent releases.
+    r"""Rates :math:`c_j = \epsilon_{each} / (2 \Delta_j k)`, at most 2^16, of m releases.
 
     Parameters
     ----------
@@ -292,9 +288,7 @@ def ind_exp_rates(
     """
     k = check_max_contributions(max_contributions)
     each = ind_exp_epsilon_each(q.size, epsilon, delta, rho)
-    rates = each / (2.0 * k * ind_exp_sensitivity(q, neighbors))
-    _check_rate(float(rates.max()))
-    return rates
+    return np.minimum(each / (2.0 * k * ind_exp_sensitivity(q, neighbors)), MOST_RATE)
 
 
 def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> float:
@@ -544,8 +538,8 @@ def approx_quantiles_scales(
     Returns
     -------
     ndarray of float64, shape (m,)
-        In the order of `levels.splits`: the rate c of :math:`\exp(-c|r - T|)` for "ind_exp";
-        :math:`\epsilon_1 + \epsilon_2` for "unbounded".
+        In the order of `levels.splits`, at most 2^16: the rate c of :math:`\exp(-c|r - T|)` for
+        "ind_exp"; :math:`\epsilon_1 + \epsilon_2` for "unbounded".
 
     Notes
     -----
@@ -568,9 +562,7 @@ def approx_quantiles_scales(
     check_choice("base", base, ("ind_exp", "unbounded"))
     total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
     unit = _unit_scales(tuple(q.tolist()), rho is None, neighbors, base, check_split(split))
-    scales = total * unit
-    _check_rate(float(scales.max()))
-    return _check_steps(scales)
+    return _check_steps(np.minimum(total * unit, MOST_RATE))
 
 
 @lru_cache(maxsize=256)
