@@ -122,13 +122,17 @@ def on_lattice(values: Any, step: float, low: float, high: float) -> bool:
     return inside and bool((flat / step == np.rint(flat / step)).all())
 
 
+def by_key(x: Any, **options: Any) -> Any:
+    return dpq.quantile_by(x, np.zeros(len(x), dtype=np.int64), groups=[0], **options).values
+
+
 @pytest.mark.parametrize("key", COLUMNS)
 def test_outputs_lie_on_the_lattice(key):
     x = np.asarray(COLUMNS[key], dtype=np.float64)
     low, high = BOUNDS["bounds"]
     default = math.ldexp(1.0, math.frexp(high - low)[1] - 44)
     for seed in range(3):
-        for release in (dpq.joint_exp, dpq.ind_exp, dpq.approx_quantiles):
+        for release in (dpq.joint_exp, dpq.ind_exp, dpq.approx_quantiles, dpq.agg_tree, by_key):
             out = release(x, rng=seed, **LEVELS, **GRID)
             assert on_lattice(out, GRID["resolution"], low, high)
             assert on_lattice(release(x, rng=seed, **LEVELS), default, low, high)
@@ -136,6 +140,15 @@ def test_outputs_lie_on_the_lattice(key):
         assert on_lattice(smooth, GRID["resolution"], low, high)
         smooth = dpq.csmooth(x, [0.2, 0.5], rho=0.5, rng=seed, **BOUNDS)
         assert on_lattice(smooth, default, low, high)
+        for options in (
+            dict(),
+            dict(method="adaptive"),
+            dict(method="gaussian", delta=1e-6),
+            dict(method="smooth_gaussian", delta=1e-6),
+        ):
+            for form, step in ((GRID, GRID["resolution"]), ({}, default)):
+                curve = dpq.cdf(x, epsilon=1.0, rng=seed, **options, **BOUNDS, **form)
+                assert on_lattice(curve.quantile(LEVELS["q"]), step, low, high)
         total = dpq.sum(x, epsilon=1.0, q=None, lower=-4, upper=8, resolution=0.5, rng=seed)
         assert on_lattice(total, 0.5, -math.inf, math.inf)
         out = dpq.unbounded_quantile(x, 0.5, epsilon=1.0, upper=6.0, beta=2.0, rng=seed)
