@@ -752,7 +752,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
         ("far apart", [0.0, 0.0, 4.0, 4.0], "a hundredth of the noise", LOUDER),
         ("tied", [0.0, 0.0, 0.0, 4.0], "local sensitivity", LOCAL),
     ):
-        options = dict(q=0.5, rho=0.125, delta=1e-3, dither=False)
+        options = dict(q=0.5, rho=0.5, delta=1e-3, dither=False)
         run = estimate("csmooth", *pair(common, 4.0, 0.0), **options, **places)
         mutants = {name: broken(run, *fault)}
         yield Case("csmooth", neighbors, f"{setting}, δ = 0.001", run, mutants, True)
@@ -764,7 +764,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     run = estimate("cdf", *two, method="adaptive", steps=2, bins=4, epsilon=2.0, **bounds)
     mutants = {"a tenth of the noise": broken(run, privacy, "cdf_adaptive_scale", scaled)}
     yield Case("cdf", neighbors, "adaptive", run, mutants, True)
-    options = dict(method="gaussian", bins=2, epsilon=1.0, delta=1e-3)
+    options = dict(method="gaussian", bins=2, epsilon=3.0, delta=1e-3)
     run = estimate("cdf", *two, **options, **bounds)
     mutants = {"a tenth of the noise": broken(run, privacy, "gaussian_sigma", times(0.1))}
     yield Case("cdf", neighbors, "gaussian, δ = 0.001", run, mutants, True)
