@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.levels import Levels, splits
-from dpq_fast.order import Order
+from dpq_fast.order import WholeOrder
 from dpq_fast.parts import Cut, Part, ends, recurse
 from dpq_fast.path_law import PathLaw, first_windows, prepare
 from dpq_fast.rng import default_rng
@@ -35,7 +35,7 @@ class ApproxQuantilesLaw:
         self,
         sample: Sample,
         levels: Levels,
-        order: Order,
+        order: WholeOrder,
         rates: NDArray[np.float64],
         window: int | None = None,
     ) -> None:

@@ -47,7 +47,7 @@ class Intervals(NamedTuple):
 
 
 class Order(ABC):
-    """What both kinds of order have in common.
+    """What mechanisms ask of a sample in order, or of a part of one.
 
     Attributes
     ----------
@@ -61,21 +61,16 @@ class Order(ABC):
     extent : float
         The measure of all outputs.
     skipped : int
-        Records of a whole sample that are below this part of it.
+        Records of the whole sample that are below this part of it.
     """
 
-    skipped = 0
-
-    def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
-        self.n = n
-        self.lattice = lattice
-        self.bounds = bounds
-        if lattice is None:
-            self.before, self.last = bounds
-            self.extent = self.last - self.before
-        else:
-            self.before, self.last = -1, lattice.fine_points - 1
-            self.extent = float(lattice.fine_points)
+    n: int
+    lattice: Lattice | None
+    bounds: tuple[float, float]
+    before: float
+    last: float
+    extent: float
+    skipped: int
 
     def log_volume(self, m: int) -> float:
         """ln of the measure of all non-decreasing m-tuples of outputs."""
@@ -85,21 +80,9 @@ class Order(ABC):
             return m * math.log(self.extent) - math.lgamma(m + 1)
         return sum(math.log((self.extent + i) / (i + 1.0)) for i in range(m))
 
+    @abstractmethod
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
-        return self.intervals_of(self, first, count)
-
-    def intervals_of(
-        self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
-    ) -> Intervals:
-        """`intervals` of a part of this order, or of all of it."""
-        points = self._points(kernel.records(first, count, part.n, part.skipped))
-        compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
-        return Intervals(*compress(first, count, part.n, part.before, part.last, points))
-
-    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
-        """(Fine) points of the records at places start, ..., stop - 1, window after window."""
-        raise NotImplementedError  # a part asks the order that it is a part of
 
     @abstractmethod
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -121,7 +104,39 @@ class Order(ABC):
         """Records below a coarse lattice point, and the fine points of the records on it."""
 
 
-class SortedOrder(Order):
+class WholeOrder(Order):
+    """The order of a whole sample: it holds the records, or finds them."""
+
+    skipped = 0
+
+    def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
+        self.n = n
+        self.lattice = lattice
+        self.bounds = bounds
+        if lattice is None:
+            self.before, self.last = bounds
+            self.extent = self.last - self.before
+        else:
+            self.before, self.last = -1, lattice.fine_points - 1
+            self.extent = float(lattice.fine_points)
+
+    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
+        return self.intervals_of(self, first, count)
+
+    def intervals_of(
+        self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
+    ) -> Intervals:
+        """`intervals` of a part of this order, or of all of it."""
+        points = self._points(kernel.records(first, count, part.n, part.skipped))
+        compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
+        return Intervals(*compress(first, count, part.n, part.before, part.last, points))
+
+    @abstractmethod
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+        """(Fine) points of the records at places start, ..., stop - 1, window after window."""
+
+
+class SortedOrder(WholeOrder):
     """Order over n sorted values, which stay as they are: only windows are ever encoded.
 
     Parameters
@@ -187,7 +202,7 @@ class SortedOrder(Order):
         return start, self._values[start : self._below((point + 1) << self.lattice.bits)]
 
 
-class RunsOrder(Order):
+class RunsOrder(WholeOrder):
     """Order over distinct values and their counts; each lattice value dithered where it is needed.
 
     Parameters
@@ -272,7 +287,7 @@ def dithered(
     counts: NDArray[np.int64],
     lattice: Lattice,
     rng: np.random.Generator,
-) -> Order:
+) -> WholeOrder:
     """One dither of runs on a lattice with dither bits: one fixed random object per call.
 
     Each record's point k becomes ``k * 2^s + U{0, ..., 2^s - 1}``, independently: a randomization

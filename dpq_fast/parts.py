@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast.levels import Split
-from dpq_fast.order import Intervals, Order
+from dpq_fast.order import Intervals, Order, WholeOrder
 
 
 class Cut(NamedTuple):
@@ -28,7 +28,7 @@ class Cut(NamedTuple):
     rank: int
 
 
-def ends(order: Order) -> tuple[Cut, Cut]:
+def ends(order: WholeOrder) -> tuple[Cut, Cut]:
     """The cuts around a whole sample."""
     lowest = order.before + (order.lattice is not None)
     return Cut(lowest, 0), Cut(order.last, order.n)
@@ -40,7 +40,7 @@ class Part(Order):
     Its ranks count from the cut below. Outputs of the continuous mechanism lie above `below`.
     """
 
-    def __init__(self, order: Order, below: Cut, above: Cut) -> None:
+    def __init__(self, order: WholeOrder, below: Cut, above: Cut) -> None:
         self.n = above.rank - below.rank
         self.lattice = order.lattice
         self.bounds = order.bounds

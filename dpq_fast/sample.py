@@ -20,7 +20,7 @@ from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.chunks import CONVERTED, Chunks
 from dpq_fast.histogram import Bins
 from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64, is_ready
-from dpq_fast.order import Dither, Order, RunsOrder, SortedOrder, dithered
+from dpq_fast.order import Dither, RunsOrder, SortedOrder, WholeOrder, dithered
 from dpq_fast.rng import default_rng
 from dpq_fast.selection import PROBED, Buckets, SelectedOrder
 
@@ -55,7 +55,7 @@ class Sample:
 
     def __init__(
         self,
-        make_order: Callable[[Any], Order],
+        make_order: Callable[[Any], WholeOrder],
         records: Records,
         lattice: Lattice | None,
         bounds: tuple[float, float],
@@ -225,7 +225,7 @@ class Sample:
         public = dict(integer_type=integer_type, complete=nan_policy == "raise")
         return cls(make_order, Records(chunks, bounds=bounds, **public), lattice, bounds)
 
-    def order(self, dither_rng: Any = None) -> Order:
+    def order(self, dither_rng: Any = None) -> WholeOrder:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
         return self._make_order(dither_rng)
 
@@ -585,7 +585,7 @@ def _of_array(
     bounds: tuple[float, float],
     assume_sorted: bool,
     nan_policy: str,
-) -> Callable[[Any], Order]:
+) -> Callable[[Any], WholeOrder]:
     """Records of one array, as they are; sorted only if there are few."""
     if not (assume_sorted or _ascends(values)):
         if values.size > SORTED_RECORDS:
@@ -603,7 +603,7 @@ def _selected(
     bounds: tuple[float, float],
     nan_policy: str,
     probe: NDArray,
-) -> Callable[[Any], Order]:
+) -> Callable[[Any], WholeOrder]:
     """Records that are gone through: a first pass here."""
     buckets = Buckets(chunks, *bounds, probe)
     if buckets.missing:
@@ -618,7 +618,7 @@ def _of_points(
     bounds: tuple[float, float],
     nan_policy: str,
     probe: NDArray,
-) -> Callable[[Any], Order]:
+) -> Callable[[Any], WholeOrder]:
     """Records on a lattice with dither bits: counted point by point, sorted, or gone through."""
     few = max(FEW_POINTS, min(POINTS_PER_RECORD * most_records, MANY_POINTS))
     if lattice.points <= few:
@@ -656,7 +656,7 @@ def _of_counts(
     lattice: Lattice | None,
     bounds: tuple[float, float],
     nan_policy: str,
-) -> Callable[[Any], Order]:
+) -> Callable[[Any], WholeOrder]:
     """Records given as values and counts."""
     present = weights > 0
     values, weights = as_float64(values[present]), weights[present]

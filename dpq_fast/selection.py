@@ -16,7 +16,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.chunks import Chunks
 from dpq_fast.lattice import Lattice
-from dpq_fast.order import Dither, Order, fine_points
+from dpq_fast.order import Dither, WholeOrder, fine_points
 
 # Buckets of the first pass: their counts stay in a core's first cache.
 BUCKETS = 2**12
@@ -306,7 +306,7 @@ class _Held:
         return self.collected[start + shift : stop + shift]
 
 
-class SelectedOrder(Order):
+class SelectedOrder(WholeOrder):
     """Order over values that stay where they are.
 
     Parameters
@@ -316,7 +316,7 @@ class SelectedOrder(Order):
     buckets : Buckets
         The same values, counted.
     lattice, bounds
-        As for `Order`.
+        As for `WholeOrder`.
     dither : Dither or None
         Needed on a lattice with dither bits.
     """
