@@ -4,7 +4,8 @@
 #include "uniform.h"
 
 #define MOST_WEIGHTS 2000
-#define LOG_ACCURACY 1e-13L   /* of probabilities, for log-weights up to 700 */
+#define LOG_ACCURACY 1e-13L   /* of probabilities, for log-weights up to 700; */
+#define LOG_ROUNDING 0x1p-50L /* ... of larger ones these bits are lost */
 #define PLAIN_ACCURACY 1e-11L /* of probabilities */
 #define SMALL 0x1p-9L         /* of the total: weights below are drawn among themselves */
 #define UNKNOWN SIZE_MAX      /* rounding decides the draw */
@@ -189,6 +190,7 @@ check_draw(size_t n, fuzz_input *in)
     size_t drawn = UNKNOWN, expected;
     fuzz_input same;
     bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
+    long double accuracy;
     dpq_status status;
 
     for (size_t k = 0; k < n; k++) {
@@ -197,14 +199,14 @@ check_draw(size_t n, fuzz_input *in)
         any |= log_weight[k] > -INFINITY;
         largest = fabs(log_weight[k]) < INFINITY ? fmax(largest, fabs(log_weight[k])) : largest;
     }
+    accuracy = LOG_ACCURACY + largest * LOG_ROUNDING;
     same = *in;
     status = dpq_race_draw(n, log_weight, &rng, &drawn);
     if (broken || !any) {
         CHECK(status == (broken ? DPQ_ERR_NAN : DPQ_ERR_NO_MASS) && drawn == UNKNOWN);
     }
     else {
-        expected = expected_draw(n, log_weight, LOG_ACCURACY * fmaxl(1.0L, largest / 700.0L),
-                                 &again);
+        expected = expected_draw(n, log_weight, accuracy, &again);
         CHECK(status == DPQ_OK && drawn < n && log_weight[drawn] > -INFINITY);
         CHECK(expected == UNKNOWN ||
               (drawn == expected && same.left == in->left && same.state == in->state));
@@ -212,8 +214,7 @@ check_draw(size_t n, fuzz_input *in)
     if (!broken) {
         long double sum = exact_log_sum(n, log_weight);
 
-        CHECK(near(dpq_race_log_sum(n, log_weight), sum,
-                   LOG_ACCURACY * fmaxl(1.0L, largest / 700.0L)));
+        CHECK(near(dpq_race_log_sum(n, log_weight), sum, accuracy));
         CHECK(dpq_race_log_sum(0, log_weight) == -INFINITY);
     }
     free(log_weight);
