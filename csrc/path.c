@@ -6,9 +6,7 @@
 #include "ranks.h"
 #include "uniform.h"
 
-#define LN2 0.693147180559945309417
 #define SMALLEST 0x1p-900 /* weights below this are taken again as logarithms */
-#define FARTHEST 1e300    /* a loss beyond this is held there: infinite ones would say "never" */
 
 /* The number whole + part, part in [0, 1]. */
 typedef struct {
@@ -48,40 +46,75 @@ free_range_of(const dpq_scan_problem *p, size_t l, size_t t)
 }
 
 /* How far rank r lies outside the range. */
-static double
+static mixed
 distance(free_range range, int64_t r)
 {
-    double below = (double)(range.lower.whole - r) + range.lower.part;
-    double above = (double)(r - range.upper.whole) - range.upper.part;
+    mixed none = {0, 0.0};
 
-    return below > 0.0 ? below : above > 0.0 ? above : 0.0;
+    if (mixed_less((mixed){r, 0.0}, range.lower)) {
+        return (mixed){range.lower.whole - r, range.lower.part};
+    }
+    if (mixed_less(range.upper, (mixed){r, 0.0})) {
+        return (mixed){r - range.upper.whole - 1, 1.0 - range.upper.part};
+    }
+    return none;
 }
 
-/* What log-weight rank r loses for that. */
+/* What a weight keeps for that. */
 static double
-loss(const dpq_scan_problem *p, free_range range, int64_t r)
+decay_of(const dpq_scan_problem *p, mixed away)
 {
-    double lost = p->rate * distance(range, r);
-
-    return lost < FARTHEST ? lost : FARTHEST;
+    return exp(-p->rate * ((double)away.whole + away.part));
 }
 
-/* ln of an entry of row j, at interval t, up to the row's own scale. */
-static double
-log_entry(const dpq_scan_problem *p, size_t j, size_t t, const double *narrow,
-          const dpq_wide *wide)
+/* The same for all distances, and however much is lost. */
+static dpq_wide
+wide_decay_of(const dpq_scan_problem *p, mixed away)
+{
+    return dpq_wide_mul(dpq_wide_exp(p->rate, (double)away.whole),
+                        dpq_wide_exp(p->rate, away.part));
+}
+
+/* An entry of row j, at interval t. */
+static dpq_wide
+entry(const dpq_scan_problem *p, size_t j, size_t t, const int64_t *exponent, const double *narrow,
+      const dpq_wide *wide)
 {
     size_t at = p->start[j] + (t - p->lo[j]);
 
-    return narrow ? log(narrow[at]) : log(wide[at].mantissa) + (double)wide[at].exponent * LN2;
+    return narrow ? dpq_wide_of(narrow[at], exponent[j]) : wide[at];
 }
 
-/* ln of the weight of interval s at level j as the one before, free range given. */
-static double
-log_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s,
-           free_range range)
+/* ln of the weights of the intervals s in [lo, hi) at level j as the one before, up to 2^top. */
+static void
+log_weights(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t lo, size_t hi,
+            free_range range, int64_t top, double *log_weight)
 {
-    return log_entry(p, j, s, rows->H, rows->wide_H) - loss(p, range, p->rank[s]);
+    for (size_t s = lo; s < hi; s++) {
+        dpq_wide h = entry(p, j, s, rows->exponent, rows->H, rows->wide_H);
+        dpq_wide decay = wide_decay_of(p, distance(range, p->rank[s]));
+
+        log_weight[s - lo] = dpq_wide_log(dpq_wide_mul(h, decay), top);
+    }
+}
+
+/* About the exponent of the largest of these weights: logarithms are counted from there, or all
+ * their digits would stand before the point where much is lost. */
+static int64_t
+top_exponent(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t lo, size_t hi,
+             free_range range)
+{
+    double top = -DPQ_WIDE_FARTHEST;
+
+    for (size_t s = lo; s < hi; s++) {
+        dpq_wide h = entry(p, j, s, rows->exponent, rows->H, rows->wide_H);
+        mixed away = distance(range, p->rank[s]);
+        double about = (double)h.exponent -
+                       p->rate * ((double)away.whole + away.part) / DPQ_LN2;
+
+        top = h.mantissa > 0.0 && about > top ? about : top;
+    }
+    return (int64_t)top;
 }
 
 /* The weights of s in [lo, hi), float64 rows, [flat, above) costing nothing. */
@@ -135,13 +168,13 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
         inside = weight + winner * DPQ_PATH_BLOCK;
     }
     else {
+        int64_t top = top_exponent(p, rows, j, lo, hi, range);
+
         for (size_t b = 0; b < blocks; b++) {
             size_t from = lo + b * DPQ_PATH_BLOCK;
             size_t to = from + DPQ_PATH_BLOCK < hi ? from + DPQ_PATH_BLOCK : hi;
 
-            for (size_t s = from; s < to; s++) {
-                inside[s - from] = log_weight(p, rows, j, s, range);
-            }
+            log_weights(p, rows, j, from, to, range, top, inside);
             work[b] = dpq_race_log_sum(to - from, inside);
         }
         status = dpq_race_draw(blocks, work, rng, &winner);
@@ -158,13 +191,39 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
         *drawn = dpq_race_draw_plain(hi - lo, inside, rng);
     }
     else {
-        for (size_t s = lo; s < hi; s++) {
-            inside[s - lo] = log_weight(p, rows, j, s, range);
-        }
+        log_weights(p, rows, j, lo, hi, range, top_exponent(p, rows, j, lo, hi, range), inside);
         status = dpq_race_draw(hi - lo, inside, rng, drawn);
     }
     *drawn += lo;
     return status;
+}
+
+/* ln of the weights of 1, ..., most outputs in interval t, the last at level j, up to 2^top; the
+ * largest exponent of theirs. */
+static int64_t
+log_weights_of_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t t,
+                      size_t most, int64_t top, double *log_weight)
+{
+    dpq_wide factor = dpq_wide_of(1.0, 0);
+    int64_t largest = DPQ_WIDE_LOWEST;
+
+    for (size_t k = 0; k < most; k++) {
+        size_t l = j - k;
+        dpq_wide weight = entry(p, l, t, rows->exponent, rows->A, rows->wide_A);
+
+        if (k > 0) { /* one more output: from level l to l + 1 inside interval t */
+            double places = p->lattice ? p->width[t] + (double)k : p->width[t];
+            mixed away = distance(free_range_of(p, l, t), p->rank[t]);
+
+            factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
+            factor = dpq_wide_mul(factor, dpq_wide_of(1.0 / (double)(k + 1), 0));
+            factor = dpq_wide_mul(factor, wide_decay_of(p, away));
+        }
+        weight = dpq_wide_mul(weight, factor);
+        largest = weight.mantissa > 0.0 && weight.exponent > largest ? weight.exponent : largest;
+        log_weight[k] = dpq_wide_log(weight, top);
+    }
+    return largest;
 }
 
 /* Draw k, the number of outputs in interval t of which the last is at level j. */
@@ -173,8 +232,9 @@ draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size
             bitgen_t *rng, double *work, size_t *copies)
 {
     size_t most = 1;
-    double w = p->width[t], factor = 1.0, log_factor = 0.0;
+    double w = p->width[t], factor = 1.0;
     int plain = rows->A != NULL; /* as for draw_before */
+    int64_t top;
     dpq_status status = DPQ_OK;
 
     while (most <= j && t < p->hi[j - most]) {
@@ -185,7 +245,7 @@ draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size
 
         if (k > 0) { /* one more output: from level l to l + 1 inside interval t */
             factor *= (p->lattice ? w + (double)k : w) / (double)(k + 1);
-            factor *= exp(-loss(p, free_range_of(p, l, t), p->rank[t]));
+            factor *= decay_of(p, distance(free_range_of(p, l, t), p->rank[t]));
             factor = ldexp(factor, (int)(rows->exponent[l] - rows->exponent[l + 1]));
         }
         work[k] = rows->A[p->start[l] + (t - p->lo[l])] * factor;
@@ -195,16 +255,8 @@ draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size
         *copies = 1 + dpq_race_draw_plain(most, work, rng);
         return DPQ_OK;
     }
-    for (size_t k = 0; k < most; k++) {
-        size_t l = j - k;
-        double scale = rows->exponent ? (double)rows->exponent[l] * LN2 : 0.0;
-
-        if (k > 0) {
-            log_factor += log(p->lattice ? w + (double)k : w) - log((double)(k + 1));
-            log_factor -= loss(p, free_range_of(p, l, t), p->rank[t]);
-        }
-        work[k] = log_entry(p, l, t, rows->A, rows->wide_A) + scale + log_factor;
-    }
+    top = log_weights_of_copies(p, rows, j, t, most, 0, work);
+    (void)log_weights_of_copies(p, rows, j, t, most, top, work);
     status = dpq_race_draw(most, work, rng, copies);
     *copies += 1;
     return status;

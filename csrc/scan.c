@@ -6,7 +6,6 @@
 #include "ranks.h"
 #include "vector.h"
 
-#define LN2 0.693147180559945309417
 #define REST 0x1p-60    /* the sum over k stops at this relative size of its rest */
 #define SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
 #define SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum is
@@ -361,15 +360,6 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     return smallest < SMALLEST || h[0] < SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
 }
 
-/* |r_t - Q_m|: the last step, to v = 0. */
-static double
-last_distance(const dpq_scan_problem *p, size_t t)
-{
-    size_t m = p->levels - 1;
-
-    return fabs((double)(p->rank[t] - p->whole[m]) - p->part[m]);
-}
-
 /* sum_i x[i] exp(-rate |rank[i] - from|) for n entries; four sums, so that none waits for the last. */
 static double
 faded(size_t n, const double *x, const int64_t *rank, int64_t from, const dpq_decay *decay)
@@ -402,7 +392,7 @@ dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
     if (sum < SMALLEST) {
         return DPQ_ERR_RANGE;
     }
-    *log_total = log(sum) + (double)exponent[m] * LN2;
+    *log_total = log(sum) + (double)exponent[m] * DPQ_LN2;
     return DPQ_OK;
 }
 
@@ -425,92 +415,24 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 
 /* wide rows */
 
-#define FARTHEST 1e17 /* a loss beyond this is held there, and the exponent of a product at the */
-#define LOWEST (-(INT64_C(1) << 62)) /* lowest: int64 must not overflow */
-
+/* exp(-rate * (ranks - part)), ranks - part >= 0, 0 <= part <= 1: with the ranks apart, nothing is
+ * lost to rounding. */
 static dpq_wide
-wide_of(double x)
+wide_stay(double rate, int64_t ranks, double part)
 {
-    dpq_wide number = {0.0, 0};
-    int exponent;
-
-    if (x > 0.0) {
-        number.mantissa = 2.0 * frexp(x, &exponent);
-        number.exponent = exponent - 1;
+    if (ranks <= 0) {
+        return dpq_wide_of(1.0, 0);
     }
-    return number;
-}
-
-static dpq_wide
-wide_mul(dpq_wide a, dpq_wide b)
-{
-    dpq_wide product = {a.mantissa * b.mantissa, a.exponent + b.exponent};
-
-    if (product.mantissa >= 2.0) {
-        product.mantissa *= 0.5;
-        product.exponent += 1;
-    }
-    product.exponent = product.exponent > LOWEST ? product.exponent : LOWEST;
-    return product;
-}
-
-static dpq_wide
-wide_add(dpq_wide a, dpq_wide b)
-{
-    dpq_wide swap;
-
-    if (a.mantissa == 0.0) {
-        return b;
-    }
-    if (b.mantissa == 0.0) {
-        return a;
-    }
-    if (a.exponent < b.exponent) {
-        swap = a;
-        a = b;
-        b = swap;
-    }
-    if (a.exponent - b.exponent > 64) { /* below the last bit */
-        return a;
-    }
-    a.mantissa += ldexp(b.mantissa, (int)(b.exponent - a.exponent));
-    if (a.mantissa >= 2.0) {
-        a.mantissa *= 0.5;
-        a.exponent += 1;
-    }
-    return a;
-}
-
-static int
-wide_less(dpq_wide a, dpq_wide b)
-{
-    if (a.mantissa == 0.0 || b.mantissa == 0.0) {
-        return a.mantissa < b.mantissa;
-    }
-    return a.exponent < b.exponent || (a.exponent == b.exponent && a.mantissa < b.mantissa);
-}
-
-/* exp(-x), x >= 0 */
-static dpq_wide
-wide_exp(double x)
-{
-    /* ln 2 in two parts: the product of an integer below 2^20 with the first is exact */
-    const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
-    double whole = floor(-(x < FARTHEST ? x : FARTHEST) / LN2);
-    dpq_wide number = wide_of(exp((-(x < FARTHEST ? x : FARTHEST) - whole * ln2_high) -
-                                  whole * ln2_low));
-
-    number.exponent += (int64_t)whole;
-    return number;
+    return dpq_wide_mul(dpq_wide_exp(rate, (double)(ranks - 1)), dpq_wide_exp(rate, 1.0 - part));
 }
 
 #define NUMBER dpq_wide
 #define NAME(f) f##_wide
-#define ADD(a, b) wide_add((a), (b))
-#define MUL(a, b) wide_mul((a), (b))
-#define ZERO ((dpq_wide){0.0, 0})
-#define DECAY(k) wide_exp(decay->rate * (double)(k))
-#define DECAY_PART(y) wide_exp(p->rate * (y))
+#define ADD(a, b) dpq_wide_add((a), (b))
+#define MUL(a, b) dpq_wide_mul((a), (b))
+#define ZERO DPQ_WIDE_ZERO
+#define DECAY(k) dpq_wide_exp(decay->rate, (double)(k))
+#define DECAY_PART(y) dpq_wide_exp(p->rate, (y))
 #include "scan_body.h"
 
 /* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
@@ -521,26 +443,29 @@ copies_wide(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j, si
     int64_t r = p->rank[t];
     double width = p->width[t];
     size_t k = 2;
-    dpq_wide sum = alone, factor = wide_of(1.0);
+    dpq_wide sum = alone, factor = dpq_wide_of(1.0, 0);
 
     for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
         double places = p->lattice ? width + (double)(k - 1) : width;
         size_t at = p->start[l] + (t - p->lo[l]);
 
-        factor = wide_mul(factor, wide_mul(wide_of(places), wide_of(level[k - 1].share)));
+        factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
+        factor = dpq_wide_mul(factor, dpq_wide_of(level[k - 1].share, 0));
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
         if (r > p->whole[l]) { /* u > 0 */
-            double distance = (double)level[l + 1].reach - level[l + 1].slack; /* u - v = n_{l+1} */
+            int64_t ranks = level[l + 1].reach; /* u - v = n_{l+1} */
+            double part = level[l + 1].slack;
 
             if (r < p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] > 0.0)) { /* v < 0 */
-                distance = (double)(r - p->whole[l]) - p->part[l];
+                ranks = r - p->whole[l];
+                part = p->part[l];
             }
-            factor = wide_mul(factor, wide_exp(p->rate * distance));
+            factor = dpq_wide_mul(factor, wide_stay(p->rate, ranks, part));
         }
-        if (wide_less(wide_mul(factor, H[at]), wide_mul(sum, wide_of(REST)))) {
+        if (dpq_wide_less(dpq_wide_mul(factor, H[at]), dpq_wide_mul(sum, dpq_wide_of(REST, 0)))) {
             break;
         }
-        sum = wide_add(sum, wide_mul(factor, A[at]));
+        sum = dpq_wide_add(sum, dpq_wide_mul(factor, A[at]));
     }
     return sum;
 }
@@ -550,7 +475,7 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
                       dpq_wide *A, dpq_wide *H, dpq_wide *work, double *log_total)
 {
     size_t m = p->levels - 1;
-    dpq_wide total = ZERO;
+    dpq_wide total = DPQ_WIDE_ZERO;
 
     dpq_scan_prepare(p, decay, level);
     for (size_t j = 0; j < p->levels; j++) {
@@ -561,15 +486,19 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
             sums_wide(p, decay, level, j, H, a, work);
         }
         for (size_t i = 0; i < n; i++) {
-            dpq_wide width = wide_of(p->width[lo + i]);
+            dpq_wide width = dpq_wide_of(p->width[lo + i], 0);
 
-            a[i] = j > 0 ? wide_mul(a[i], width) : width;
+            a[i] = j > 0 ? dpq_wide_mul(a[i], width) : width;
             h[i] = copies_wide(p, level, j, lo + i, a[i], A, H);
         }
     }
     for (size_t t = p->lo[m]; t < p->hi[m]; t++) {
-        total = wide_add(total, wide_mul(H[p->start[m] + (t - p->lo[m])],
-                                         wide_exp(p->rate * last_distance(p, t))));
+        int64_t above = p->rank[t] - p->whole[m];
+        dpq_wide last = above > 0 ? wide_stay(p->rate, above, p->part[m])
+                                  : dpq_wide_mul(dpq_wide_exp(p->rate, (double)-above),
+                                                 dpq_wide_exp(p->rate, p->part[m]));
+
+        total = dpq_wide_add(total, dpq_wide_mul(H[p->start[m] + (t - p->lo[m])], last));
     }
-    *log_total = log(total.mantissa) + (double)total.exponent * LN2;
+    *log_total = dpq_wide_log(total, 0);
 }

@@ -28,6 +28,7 @@
 
 #include "decay.h"
 #include "status.h"
+#include "wide.h"
 
 typedef struct {
     size_t intervals;     /* T >= 1 */
@@ -42,12 +43,6 @@ typedef struct {
     const size_t *start;  /* IN, length m: row j starts at this entry of the row arrays */
     double rate;          /* 2c, >= 0 and finite */
 } dpq_scan_problem;
-
-/* A non-negative number mantissa * 2^exponent, mantissa in [1, 2) or 0: no under- or overflow. */
-typedef struct {
-    double mantissa;
-    int64_t exponent;
-} dpq_wide;
 
 /* What one level needs again and again; filled by dpq_scan_prepare. */
 typedef struct {
@@ -138,8 +133,8 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 
 /* The same with an exponent of its own for every entry, for any widths: never fails.
  *
- * Accuracy  as above, but the loss of each step is a rounded product: 2^-50 of it is added. One
- *           beyond 1e17 is held there: entries that are all so small are no longer told apart.
+ * Accuracy  as above, however much is lost, for ranks up to 2^53; but the loss of a step beyond
+ *           1e17 is held there, and entries that are all so small are no longer told apart.
  */
 void
 dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,

@@ -9,7 +9,7 @@
 #define SOME_INTERVALS 80 /* all paths of two levels */
 #define DRAWS 1024
 #define UNLIKELY 40.0L /* ln of how improbable frequencies have to be to be wrong */
-#define VAGUE 1e9L     /* losses whose differences have 1e-7 of rounding, in float64 */
+#define VAGUE 1e12L    /* losses whose differences have 1e-7 of rounding, in long double */
 #define MOST_POINTS 12 /* of a sequence */
 
 /* ln of the weight of a path, by definition: what the targets lose, and the measure inside. */

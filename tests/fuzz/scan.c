@@ -10,7 +10,8 @@ __extension__ typedef unsigned __int128 wide_integer;
 #define SMALLEST (-840)       /* powers of two: an entry of float64 rows that is too small, */
 #define SMALLEST_ROW (-60)    /* a largest one, */
 #define MOST_SCALING 960      /* and how far widths may be from those of one */
-#define MEANINGLESS 1e16L     /* losses whose differences float64 does not see */
+#define MEANINGLESS 1e16L     /* losses whose differences long double does not see */
+#define MOST_EXACT 0x1p53L    /* ranks that are exact in float64 */
 
 /* Rows by the kernel and by definition. */
 typedef struct {
@@ -279,8 +280,9 @@ static void
 check_wide(fuzz_problem *problem, rows *r)
 {
     const dpq_scan_problem *p = &problem->p;
-    long double accuracy = ACCURACY + noise(problem, 49);
-    int compare = (long double)p->rate * problem->spread < MEANINGLESS;
+    long double accuracy = ACCURACY + noise(problem, 59);
+    int compare = (long double)p->rate * problem->spread < MEANINGLESS &&
+                  problem->spread <= MOST_EXACT;
     double log_total = 0.0;
 
     dpq_scan_forward_wide(p, r->decay, r->level, r->wide_A, r->wide_H, r->wide_work, &log_total);
