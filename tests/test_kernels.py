@@ -556,6 +556,25 @@ def test_path_draw_law_matches_rows():
         assert stats.chisquare(observed[keep], wanted[keep]).pvalue > SMALLEST_P
 
 
+@pytest.mark.parametrize("rate", [0.3, 0.7])
+@pytest.mark.parametrize("q", [[0.5 + 2.0**-53], [0.25, 0.5 + 2.0**-53, 0.5 + 2.0**-52]])
+def test_path_draw_keeps_the_digits_of_huge_losses(q, rate):
+    """All paths lose about 2^52 nats: nothing but the last digits of that makes the law."""
+    n = 2**53
+    rank, width = [0, n], [1, 2]
+    scan = problem(rank, width, q, n, rate)
+    scan.forward_wide()
+    drawn, _ = path.draw(scan, -math.inf, 40_000, np.random.default_rng(6))
+    with mpmath.workdps(60):
+        exact = exact_log_weights(rank, width, q, n, rate, True)
+        top = max(exact.values())
+        weights = {key: float(mpmath.exp(w - top)) for key, w in exact.items()}
+    total = sum(weights.values())
+    for key, weight in weights.items():
+        times = int((drawn == np.array(key)).all(axis=1).sum())
+        assert stats.binomtest(times, len(drawn), weight / total).pvalue > SMALLEST_P
+
+
 @pytest.mark.parametrize("wide", [False, True])
 def test_path_draw_over_many_blocks_has_the_right_marginal(wide):
     # 500 intervals, one level: blocks of every kind, including those that underflow float64
