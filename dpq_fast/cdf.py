@@ -17,8 +17,9 @@ from scipy.optimize import isotonic_regression, minimize_scalar
 from scipy.special import betaincc, logsumexp
 
 from dpq_fast import _checks, metrics, privacy
+from dpq_fast._kernels import uniform
 from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, inverted
-from dpq_fast.csmooth import noisy_quantiles, smooth_gaussian, standard_normal
+from dpq_fast.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.histogram import Bins
 from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels
@@ -481,16 +482,11 @@ def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) ->
 
 def _gaussian(column: dict, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
     """Normal noise for the global sensitivity: on quantiles, or on counts."""
-    squared = privacy.cdf_gaussian_squared(
-        levels, bins, budget["neighbors"], budget["max_contributions"]
-    )
-    sigma = privacy.gaussian_sigma(squared, budget["epsilon"], budget["delta"], budget["rho"])
+    sigma = privacy.cdf_gaussian_sigma(levels, bins, **budget)
     if bins is None:
-
-        def noisy(sample: Sample, q: NDArray[np.float64]) -> NDArray[np.float64]:
-            return noisy_quantiles(sample, q, sigma * standard_normal(q.size, rng), rng)
-
-        return _of_quantiles(column, levels, noisy)
+        return _of_quantiles(
+            column, levels, lambda sample, q: gaussian_quantiles(sample, q, sigma, rng)
+        )
     partial = PartialTree.of(**column, height=1, branching=bins)
     # rounded: an integer plus normal noise, post-processed
     noisy_counts = partial._leaves + np.rint(sigma * standard_normal(bins, rng))
@@ -503,6 +499,12 @@ def _gaussian(column: dict, budget: dict, rng: Any, *, levels: int, bins: int | 
         lattice=partial.lattice,
     )
     return _of_tree(tree, exact_noise=False)
+
+
+def standard_normal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Standard normal variates by Box and Muller, right to 1e-15, with no end to the tails."""
+    radius = np.sqrt(-2.0 * uniform.log_uniforms(size, rng))
+    return radius * np.cos(2.0 * np.pi * rng.random(size))
 
 
 def _smooth_gaussian(column: dict, budget: dict, rng: Any, *, levels: int) -> CDF:
@@ -644,9 +646,9 @@ def cdf(
 
     **Privacy.** `privacy.guarantee` states it for each method; the proofs are in
     `privacy.agg_tree_sensitivity`, `privacy.cdf_adaptive_scale`, `privacy.cdf_gaussian_squared`
-    and `privacy.cdf_smooth_gaussian_each`. Discrete noise is exact; normal noise is a float64
-    number, right to about 1e-14, before it is rounded to integers or the lattice. Smoothing is
-    post-processing. Not covered: running time and memory.
+    and `privacy.cdf_smooth_gaussian_each`. Discrete noise is exact; normal noise on quantiles has
+    40 digits before it is rounded to the lattice, and on bins 16 before it is rounded to integers.
+    Smoothing is post-processing. Not covered: running time and memory.
 
     **Cost.** One pass over `x`, two for quantiles; O(bins) time and memory.
 

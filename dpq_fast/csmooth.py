@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast import _checks, privacy
+from dpq_fast import _checks, continuous, privacy
 from dpq_fast._kernels import smooth as kernel
-from dpq_fast._kernels import uniform
 from dpq_fast.levels import Levels
 from dpq_fast.order import Order, SortedOrder
 from dpq_fast.rng import default_rng
@@ -139,50 +139,56 @@ def _prepare(order: Order, q: NDArray[np.float64], t: NDArray[np.float64]) -> No
 
 
 class _Noise(NamedTuple):
-    """Signed noise, as sign and logarithm: nothing over- or underflows."""
+    """The noise of one level: its variate times exp(log_factor) times S."""
 
-    sign: NDArray[np.float64]
-    log_size: NDArray[np.float64]
+    variate: Decimal
+    log_factor: Decimal
 
 
 def _released(
     sample: Sample,
     q: NDArray[np.float64],
     t: NDArray[np.float64],
-    noise: _Noise,
+    noise: list[_Noise],
     dither_rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Order statistics plus S^t times noise, clamped, on the lattice, ascending."""
     order = sample.order(dither_rng)
     _prepare(order, q, t)
     found = [smooth_sensitivity(order, level, t[j : j + 1]) for j, level in enumerate(q.tolist())]
-    centers = np.array([one.center for one in found])
-    log_size = np.array([one.log_smooth[0] for one in found]) + noise.log_size
-    with np.errstate(over="ignore"):  # infinite noise ends at a bound
-        outputs = centers + noise.sign * np.exp(log_size)
-    return _decoded(sample, order, outputs)
+    with continuous.digits():
+        shifts = [
+            one.variate * continuous.exp(one.log_factor + Decimal(float(sensitivity.log_smooth[0])))
+            for one, sensitivity in zip(noise, found, strict=True)
+        ]
+        return _shifted(sample, order, [one.center for one in found], shifts)
 
 
-def _decoded(sample: Sample, order: Order, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Outputs in the unit of the order, clamped, ascending, on the lattice."""
-    outputs = np.sort(np.clip(outputs, *_ends(order)))
-    if order.lattice is not None:
-        outputs = np.rint(outputs).astype(np.int64)
-    return sample.decode(outputs)
-
-
-def noisy_quantiles(
-    sample: Sample, q: NDArray[np.float64], noise: NDArray[np.float64], rng: np.random.Generator
+def _shifted(
+    sample: Sample, order: Order, centers: list[float], shifts: list[Decimal]
 ) -> NDArray[np.float64]:
-    """Order statistics plus given noise, all with one dither.
+    """Order statistics plus noise in their unit, clamped, ascending, on the lattice."""
+    low, high = map(Decimal, _ends(order))
+    outputs = [
+        min(max(Decimal(center) + shift, low), high)
+        for center, shift in zip(centers, shifts, strict=True)
+    ]
+    made = float if order.lattice is None else continuous.nearest
+    return sample.decode(np.array(sorted(map(made, outputs))))
+
+
+def gaussian_quantiles(
+    sample: Sample, q: NDArray[np.float64], sigma: float, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Order statistics plus normal noise, all with one dither.
 
     Parameters
     ----------
     sample : Sample
     q : ndarray of float64, shape (m,)
         Distinct levels in [0, 1], ascending.
-    noise : ndarray of float64, shape (m,)
-        In units of the whole range, drawn without a look at the sample.
+    sigma : float
+        Standard deviation of each level's noise, in units of the whole range.
     rng : Generator
 
     Returns
@@ -190,35 +196,25 @@ def noisy_quantiles(
     ndarray of float64, shape (m,)
         Ascending, on the lattice inside the bounds.
     """
+    with continuous.digits():
+        noise = [Decimal(sigma) * continuous.normal(rng) for _ in range(q.size)]
     order = sample.order(rng)
-    low, high = _ends(order)
+    low, high = map(Decimal, _ends(order))
     steep = np.full(q.size, STEEP)
     _prepare(order, q, steep)
     centers = [
         smooth_sensitivity(order, level, steep[j : j + 1]).center
         for j, level in enumerate(q.tolist())
     ]
-    return _decoded(sample, order, np.array(centers) + noise * (high - low))
+    with continuous.digits():
+        return _shifted(sample, order, centers, [one * (high - low) for one in noise])
 
 
-def standard_normal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Standard normal variates by Box and Muller, right to 1e-15, with no end to the tails."""
-    radius = np.sqrt(-2.0 * uniform.log_uniforms(size, rng))
-    return radius * np.cos(2.0 * np.pi * rng.random(size))
-
-
-def laplace_log_normal(sigma: NDArray[np.float64], rng: np.random.Generator) -> _Noise:
-    """Z = X exp(sigma Y), X Laplace(1) and Y standard normal, one for each shape.
-
-    ln|X| and Y are right to 1e-15, for large and for small |X| and Y, with no end to the tails.
-    """
-    log_v = uniform.log_uniforms(sigma.size, rng)
-    bits = uniform.integers_below(4, sigma.size, rng)
-    # |X| = -ln U: U = V/2 in the one half, 1 - U = V/2 in the other
-    exponential = np.where(
-        bits & 1, math.log(2.0) - log_v, -np.log1p(-0.5 * np.exp(np.maximum(log_v, -700.0)))
-    )
-    return _Noise(1.0 - (bits & 2), np.log(exponential) + sigma * standard_normal(sigma.size, rng))
+def laplace_log_normal(sigma: float, log_scale: float, rng: np.random.Generator) -> _Noise:
+    """Z / s, Z = X exp(sigma Y), X Laplace(1) and Y standard normal; log_scale is ln s."""
+    with continuous.digits():
+        variate = continuous.laplace(rng)
+        return _Noise(variate, Decimal(sigma) * continuous.normal(rng) - Decimal(log_scale))
 
 
 def default_smoothness(epsilon: float) -> float:
@@ -390,9 +386,9 @@ def csmooth(
     and sorting are post-processing.
 
     **Privacy.** `rho`-zCDP under either relation, with records left out or not
-    (`privacy.smooth_rank` has the proof), up to rounding: the noise is a float64 number, right to
-    about 1e-14, before it is rounded to the lattice. Its logarithm is what is computed, so that no
-    S is too small to count. Not covered: running time and memory.
+    (`privacy.smooth_rank` has the proof), up to rounding: ln S is right to about 1e-14, and the
+    noise has 40 digits before it is rounded to the lattice (`continuous`). Not covered: running
+    time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(W log W) per level for windows of W
     ranks, :math:`W = \ln((b - a)/S)/t`.
@@ -423,7 +419,6 @@ def csmooth(
         _checks.check_neighbors(neighbors)  # the noise is the same for both
         smoothness = smoothness_of(t, levels, epsilon)
         shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness.tolist()]
-        sigma, log_scale = np.array(shapes).T
         sample = Sample.of(
             x,
             bounds,
@@ -434,8 +429,7 @@ def csmooth(
             nan_policy=nan_policy,
             workers=workers,
         )
-        noise = laplace_log_normal(sigma, generator)
-        noise = noise._replace(log_size=noise.log_size - log_scale)
+        noise = [laplace_log_normal(*shape, generator) for shape in shapes]
         return levels.restore(_released(sample, levels.values, smoothness, noise, generator))
 
 
@@ -459,6 +453,6 @@ def smooth_gaussian(
         Ascending, on the lattice inside the bounds.
     """
     beta, log_alpha = privacy.smooth_gaussian_scale(epsilon, delta)
-    normal = standard_normal(q.size, rng)
-    noise = _Noise(np.sign(normal), np.log(np.abs(normal)) - log_alpha)
+    with continuous.digits():
+        noise = [_Noise(continuous.normal(rng), Decimal(-log_alpha)) for _ in range(q.size)]
     return _released(sample, q, np.full(q.size, beta), noise, rng)

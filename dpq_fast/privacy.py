@@ -1251,6 +1251,8 @@ def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
 TREE_NOISES = ("geometric", "laplace", "gaussian")
 # Noisy counts must fit int64.
 _LARGEST_SCALE = 2**53
+# Normal noise on integers is rounded: so many bits are left for what is between two of them.
+_LARGEST_NORMAL = 2**30
 
 
 def agg_tree_sensitivity(
@@ -1559,6 +1561,39 @@ def cdf_gaussian_squared(
         return _check_levels(levels)
     check_count("bins", bins, 2)
     return agg_tree_sensitivity(1, neighbors, k)[1]
+
+
+def cdf_gaussian_sigma(
+    levels: int,
+    bins: int | None,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+    neighbors: str,
+    max_contributions: int = 1,
+) -> float:
+    """Standard deviation of the noise of the Gaussian method of `cdf`.
+
+    Parameters
+    ----------
+    levels, bins, neighbors, max_contributions
+        As for `cdf_gaussian_squared`.
+    epsilon, delta, rho
+        As for `gaussian_sigma`.
+
+    Returns
+    -------
+    float
+        In units of the whole range for quantiles. For bins it is 2^30 at most: what rounding to
+        integers adds to the privacy loss is about 2^-53 of it.
+    """
+    squared = cdf_gaussian_squared(levels, bins, neighbors, max_contributions)
+    sigma = gaussian_sigma(squared, epsilon, delta, rho)
+    if bins is not None and sigma > _LARGEST_NORMAL:
+        raise ValueError(
+            f"the budget must be large enough for a sigma of at most 2^30 with bins, got {sigma}"
+        )
+    return sigma
 
 
 def _check_levels(levels: Any) -> int:
@@ -2140,8 +2175,9 @@ def _cdf_guarantee(
         smooth_gaussian_scale(*cdf_smooth_gaussian_each(options["levels"], epsilon, delta, k))
         return Guarantee(epsilon, delta, None, None, neighbors, "basic")
     if method == "gaussian":
-        squared = cdf_gaussian_squared(options["levels"], options["bins"], neighbors, k)
-        sigma = gaussian_sigma(squared, epsilon, delta, rho)
+        shape = options["levels"], options["bins"]
+        squared = cdf_gaussian_squared(*shape, neighbors, k)
+        sigma = cdf_gaussian_sigma(*shape, epsilon, delta, rho, neighbors, k)
         # Normal noise is that much zCDP, too [BS16].
         implied = squared / (2.0 * sigma * sigma) if rho is None else rho
         return Guarantee(epsilon, delta, implied, None, neighbors)

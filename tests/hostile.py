@@ -218,6 +218,7 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.csmooth_epsilon_each": dict(rho=0.5),
     "privacy.smooth_gaussian_scale": dict(delta=1e-6),
     "privacy.gaussian_sigma": dict(delta=1e-6),
+    "privacy.cdf_gaussian_sigma": dict(delta=1e-6),
     "privacy.cdf_smooth_gaussian_each": dict(delta=1e-6),
     "privacy.zcdp_epsilon": dict(rho=0.5, delta=1e-6),
     "privacy.zcdp_rho": dict(delta=1e-6),

@@ -23,7 +23,7 @@ import dpq_fast as dpq
 from dpq_fast import noise, privacy
 from dpq_fast.agg_tree import Noise
 from dpq_fast.cdf import CDF, CountNoise, _below, _empirical, _of_counts, _of_tree
-from dpq_fast.csmooth import noisy_quantiles
+from dpq_fast.csmooth import gaussian_quantiles
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts
 from dpq_fast.reference.cdf import CDF as ReferenceCDF
@@ -291,7 +291,7 @@ def test_cdf_gaussian_privacy_by_enumeration(neighbors):
 
     def quantiles(records):
         sample = dpq.Sample.of(column(records), (0.0, 3.0), resolution=1.0, dither=False)
-        return noisy_quantiles(sample, q, np.zeros(levels), np.random.default_rng(0))
+        return gaussian_quantiles(sample, q, 0.0, np.random.default_rng(0))
 
     def bins(records):
         return dpq.Sample.of(column(records), (0.0, 3.0)).histogram(4)
@@ -803,3 +803,15 @@ def test_more_levels_than_can_be_made_are_refused(method):
     options = dict(epsilon=1.0, delta=1e-6, bounds=(0, 1), method=method)
     with pytest.raises(ValueError, match=r"^levels must be at most 2\^20, got 1099511627776"):
         dpq.cdf(Untouchable(), levels=2**40, **options)
+
+
+@pytest.mark.parametrize("budget", [dict(epsilon=1e-12, delta=1e-12), dict(rho=1e-20)])
+def test_normal_noise_on_bins_too_large_to_be_rounded_is_refused(budget):
+    """Float64 noise beyond 2^53 would be even, and show whether a count is."""
+    options = dict(method="gaussian", bounds=(0, 2), **budget)
+    message = r"^the budget must be large enough for a sigma of at most 2\^30 with bins, got"
+    with pytest.raises(ValueError, match=message):
+        dpq.cdf(Untouchable(), bins=2, **options)
+    with pytest.raises(ValueError, match=message):
+        privacy.guarantee("cdf", bins=2, method="gaussian", **budget)
+    dpq.cdf([0.5], levels=2, **options)
