@@ -299,6 +299,14 @@ def test_quantile_by_takes_integer_keys(kind):
     assert list(out) == NUMBERS
 
 
+@pytest.mark.parametrize("kind", ["Int64", "object", "list"])
+def test_quantile_by_reference_ignores_missing_keys(kind):
+    given = {"q": Q, "groups": NUMBERS, "rng": 9, **OPTIONS}
+    out = reference.quantile_by(X[:40], INTEGER_COLUMNS[kind]()[:40], **given)
+    expected = reference.quantile_by(X[:40], as_int64(NUMBERS)[:40], **given)
+    assert np.array_equal(out.values, expected.values)
+
+
 INTEGERS, STRINGS = [1, 2], ["a", "b"]  # keys, and the groups that fit
 BOOLEANS, DATES = [True, False], [date(2020, 1, 1), date(2020, 1, 2)]
 # Types of each library: how it names them, two keys, and the groups that are taken.
