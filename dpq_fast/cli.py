@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -188,7 +189,8 @@ def quantile(
 
     The names of the columns are public, and so are a Parquet file's types. A CSV file declares no
     types and its first line holds the names: the column is read as float64, empty fields and
-    the usual marks of a missing value are left out.
+    the usual marks of a missing value are left out. In a file of one column an empty line is an
+    empty field.
     """
     q = [level for group in levels for level in group]
     values, method, guarantee = _released(
@@ -265,16 +267,19 @@ def _read_csv(file: Path, column: str) -> NDArray[np.float64]:
     Never as integers: CSV declares no types, and a type inferred from the values would let one
     record choose the lattice.
     """
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as lines:
-            names = next((row for row in csv.reader(lines) if row), [])
-    except (csv.Error, UnicodeDecodeError):
-        raise click.UsageError(f"{file.name} must begin with a line of column names") from None
+    names, header, ended = _csv_header(file)
     _check_column(column, names)
+    if not ended:  # which pyarrow refuses
+        return np.empty(0)
+    lonely = len(names) == 1
     try:
         table = pa.csv.read_csv(
             file,
-            parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+            read_options=pa.csv.ReadOptions(skip_rows=header, column_names=names),
+            # In a file of one column an empty line is a missing value, and a row like any other.
+            parse_options=pa.csv.ParseOptions(
+                newlines_in_values=True, ignore_empty_lines=not lonely
+            ),
             convert_options=pa.csv.ConvertOptions(
                 include_columns=[column], column_types={column: pa.float64()}
             ),
@@ -286,7 +291,35 @@ def _read_csv(file: Path, column: str) -> NDArray[np.float64]:
         raise click.UsageError(
             f"{file.name} must be a CSV file with as many fields in every row as column names"
         ) from None
-    return table.column(0).to_numpy()
+    values = table.column(0).to_numpy()
+    # Nothing after the last line break: a missing value, or no row, and the file is the same. It
+    # counts as a missing value, so that the line breaks alone say how many rows there are.
+    return np.append(values, np.nan) if lonely and _ends_in_line_break(file) else values
+
+
+def _csv_header(file: Path) -> tuple[list[str], int, bool]:
+    """Names in the first line that is not empty, its number, and whether a line break ends it.
+
+    Nothing else is decoded or looked at: further lines are records, which an open quote must not
+    make a part of a name, and whose bytes must not decide what is raised.
+    """
+    with file.open(encoding="latin-1") as lines:  # characters are bytes: it reads ahead
+        numbered = enumerate(lines, start=1)
+        number, line = next(((i, line) for i, line in numbered if line != "\n"), (0, ""))
+    try:
+        text = line.removesuffix("\n").encode("latin-1").decode("utf-8-sig")
+        names = next(csv.reader([text], strict=True), [])
+    except (csv.Error, UnicodeDecodeError):
+        names = []
+    if not names:
+        raise click.UsageError(f"{file.name} must begin with a line of column names")
+    return names, number, line.endswith("\n")
+
+
+def _ends_in_line_break(file: Path) -> bool:
+    with file.open("rb") as content:
+        content.seek(-1, os.SEEK_END)
+        return content.read() in (b"\r", b"\n")
 
 
 def _read_parquet(file: Path, column: str) -> pa.ChunkedArray:

@@ -25,7 +25,7 @@ from dpq_fast.levels import Levels
 from dpq_fast.order import SortedOrder
 from dpq_fast.path_law import PathLaw
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample, as_column, check_counts
+from dpq_fast.sample import Sample, as_column, check_counts, declared_kind
 
 # Rows of the column handled in one call.
 BLOCK = 2**20
@@ -128,7 +128,8 @@ def quantile_by(
     by : array_like of int or str, shape (n,)
         The key of each record: integers, strings, a pandas categorical, a polars or pyarrow
         column, or a sequence. Private unless `public_by`. Rows whose key is missing or not among
-        `groups` are ignored, silently.
+        `groups` are ignored, silently. Only the type of a column may be refused: declare it
+        ("Int64") where pandas would make floats of integers with a missing one.
     q : float or array_like of float
         Levels in [0, 1], any order and shape, at least one; duplicates are released once. Public.
     groups : sequence of int or of str, length G
@@ -432,27 +433,30 @@ class Column(NamedTuple):
             )
         categorical = getattr(by, "cat", by)  # pandas: a Series, or the Categorical itself
         if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
+            # Of any type: pandas takes the categories, and their type, from the keys that occur.
             codes = np.asarray(categorical.codes)
             return cls(codes, categorical.categories.tolist(), None)
         if not (hasattr(by, "__array__") or hasattr(by, "dtype") or hasattr(by, "type")):
             return cls(by if isinstance(by, Sequence) else list(by), None, None)
-        array = by if isinstance(by, np.ndarray) else np.asarray(by)
-        if array.ndim != 1:
-            raise ValueError(f"by must be one-dimensional, got {array.ndim} dimensions")
-        kind = array.dtype.kind
-        if isinstance(by, np.ma.MaskedArray) and kind in "iuU":
-            return cls(by.tolist(), None, kind == "U")  # None where masked
-        if kind in "iu":
-            return cls(array, None, False)
-        if kind in "UT":
-            return cls(array.tolist(), None, True)
-        if kind == "O":  # no type of its own: what is no key is ignored
-            return cls(array.tolist(), None, None)
-        declared = str(getattr(by, "dtype", getattr(by, "type", ""))).lower()
-        if declared.startswith(("int", "uint")) and not isinstance(by, np.ndarray):
-            # polars and pyarrow give integers with nulls as floats, which round large keys
-            return cls(_listed(by), None, False)
-        raise TypeError(f"by must hold integers or strings, got dtype {array.dtype}")
+        declared = getattr(by, "dtype", getattr(by, "type", None))
+        if declared is None or isinstance(declared, np.dtype):
+            by = np.asanyarray(by)
+            declared = by.dtype
+        if getattr(by, "ndim", 1) != 1:
+            raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
+        # The declared type decides: what NumPy makes of other columns depends on their nulls.
+        arrow = getattr(declared, "pyarrow_dtype", declared)  # pandas
+        encoded = str(arrow).startswith("dictionary<")
+        kind = declared_kind(arrow.value_type if encoded else arrow)
+        if kind not in "iuUTO":
+            raise TypeError(f"by must hold integers or strings, got dtype {declared}")
+        strings = None if kind == "O" else kind in "UT"  # objects: what is no key is ignored
+        if strings is False and not encoded:
+            array = np.asanyarray(by)
+            # else there are nulls: masked, objects, or floats, which round large keys
+            if array.dtype.kind in "iu" and not isinstance(array, np.ma.MaskedArray):
+                return cls(array, None, strings)
+        return cls(_listed(by), None, strings)
 
 
 def _int64_of(codes: NDArray) -> KeysOf:

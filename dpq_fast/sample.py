@@ -520,10 +520,7 @@ def _foreign_column(x: Any) -> tuple[NDArray, bool]:
     declared = getattr(x, "dtype", None)
     if declared is None:
         declared = x.type  # pyarrow
-    kind = getattr(declared, "kind", None)  # NumPy and pandas, extension types included
-    if kind is None:
-        name = str(declared).lower()  # polars: "Int64", "UInt8"; pyarrow: "int64", "uint8"
-        kind = "i" if name.startswith(("int", "uint")) else "f" if _is_float(name) else "O"
+    kind = declared_kind(declared)
     if kind not in "iuf":
         raise TypeError(f"x must hold real numbers, got dtype {declared}")
     if isinstance(declared, np.dtype):
@@ -533,8 +530,25 @@ def _foreign_column(x: Any) -> tuple[NDArray, bool]:
     return np.asarray(x), kind in "iu"
 
 
-def _is_float(name: str) -> bool:
-    return name.startswith("float") or name in ("double", "halffloat")
+def declared_kind(declared: Any) -> str:
+    """NumPy's letter for the type a column declares; "V" where it has none.
+
+    "U" stands for strings of every kind and "O" for objects, and for a column of nulls.
+    """
+    if isinstance(declared, np.dtype):
+        return declared.kind
+    kind = getattr(declared, "kind", None)
+    if kind is not None:  # pandas, where "O" is all that NumPy does not know
+        letters = {str: "U", np.object_: "O"}
+        return letters.get(declared.type, "V" if kind == "O" else kind)
+    name = str(declared).lower()  # polars: "Int64", "UInt8"; pyarrow: "int64", "uint8"
+    if name.startswith(("int", "uint")):
+        return "i"
+    if name.startswith("float") or name in ("double", "halffloat"):
+        return "f"
+    if name.startswith(("string", "large_string", "categorical", "enum")):
+        return "U"
+    return "O" if name in ("null", "object") else "V"
 
 
 def _sequence(x: Any) -> NDArray:

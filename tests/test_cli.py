@@ -1,5 +1,6 @@
 """The command `dpq-fast`: what it prints, what it reads, and what it must never print."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
@@ -196,15 +198,77 @@ def test_quantile_reads_quoted_fields_that_span_lines(tmp_path):
     np.testing.assert_array_equal(cli.read_column(file, "age"), [20.0, 30.0])
 
 
+ENDS = ["\n", "\r\n", "\r"]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=repr)
+@pytest.mark.parametrize("last", [True, False])
+def test_quantile_of_csv_with_one_column_keeps_rows_that_become_missing(tmp_path, end, last):
+    """Whether and where records are missing must not change how many rows there are."""
+    file = tmp_path / "one.csv"
+    rows = ["age", "1", "2", "3", "4"]
+    sizes = set()
+    for missing in itertools.product([False, True], repeat=4):
+        kept = ["age", *("" if gone else row for gone, row in zip(missing, rows[1:], strict=True))]
+        file.write_bytes((end.join(kept) + end * last).encode())
+        values = cli.read_column(file, "age")
+        expected = [np.nan if gone else j for j, gone in enumerate(missing, start=1)]
+        np.testing.assert_array_equal(values[:4], expected)
+        assert np.isnan(values[4:]).all()
+        sizes.add(values.size)
+    assert len(sizes) == 1
+
+
+def test_quantile_of_csv_with_one_column_keeps_rows_at_the_ends_of_blocks(tmp_path):
+    file = tmp_path / "long.csv"
+    ages = np.random.default_rng(1).integers(0, 10**6, size=500_000)
+    gone = np.random.default_rng(2).random(ages.size) < 0.5
+    rows = np.where(gone, "", ages.astype(str))
+    file.write_bytes(("age\r\n" + "\r\n".join(rows)).encode())
+    assert file.stat().st_size > 2 * pa.csv.ReadOptions().block_size
+    expected = np.where(gone, np.nan, ages)
+    np.testing.assert_array_equal(cli.read_column(file, "age"), expected)
+
+
+def test_quantile_chooses_the_method_whatever_is_missing(tmp_path):
+    """By the number of rows, where 520 are just enough for JointExp; it is public under swap."""
+    file = tmp_path / "one.csv"
+    levels = ",".join(str(j / 26) for j in range(1, 26))
+    methods = set()
+    for gone in ([], [7], [519], range(520)):
+        ages = ["" if j in gone else "50" for j in range(520)]
+        file.write_text("\n".join(["age", *ages]))
+        methods.add(released(file, *ARGUMENTS, "--q", levels)["method"])
+    assert methods == {"joint_exp"}
+
+
+def test_quantile_of_csv_with_several_columns_skips_empty_lines(tmp_path):
+    file = tmp_path / "two.csv"
+    file.write_text("\n\nage,kind\n\n1,x\n\n,y\n3,z\n\n\n")
+    np.testing.assert_array_equal(cli.read_column(file, "age"), [1.0, np.nan, 3.0])
+
+
+def test_quantile_decodes_nothing_but_the_names_and_the_column(tmp_path):
+    """Wherever other bytes are, near the names or far away."""
+    file = tmp_path / "latin.csv"
+    for row in (0, 5, 4_000):
+        lines = [b"age,name", *[b"1,x"] * 5_000]
+        lines[row + 1] = b"1,Jos\xe9"
+        file.write_bytes(b"\n".join(lines))
+        np.testing.assert_array_equal(cli.read_column(file, "age"), np.ones(5_000))
+
+
 def test_quantile_of_parquet_takes_the_column_with_a_dot_in_its_name(tmp_path):
     file = tmp_path / "dots.parquet"
     pa.parquet.write_table(pa.table({"x": [{"y": 1}, {"y": 2}], "x.y": [7, 8]}), file)
     assert cli.read_column(file, "x.y").to_pylist() == [7, 8]
 
 
-def test_quantile_of_file_without_records_answers(tmp_path):
+@pytest.mark.parametrize("names", ["age", "age,name", '"age"'])
+@pytest.mark.parametrize("end", ["", *ENDS], ids=repr)
+def test_quantile_of_file_without_records_answers(tmp_path, names, end):
     file = tmp_path / "empty.csv"
-    file.write_text("age,name\n")
+    file.write_bytes((names + end).encode())
     values = released(file, *ARGUMENTS, "--q", "0.5")["values"]
     assert 0.0 <= values[0] <= 100.0
 
@@ -306,11 +370,27 @@ def test_quantile_rejects_bad_csv_without_leaking_it(tmp_path, row, rule):
         assert secret not in message
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"\xff\xfe\x00age\n1\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"\xff\xfe\x00age\n1\n", b"\xef\xbb\xbf", b'"a"b,age\n1,2\n']
+)
 def test_quantile_rejects_csv_without_header(tmp_path, content):
     file = tmp_path / "bad.csv"
     file.write_bytes(content)
-    refused(file, *ARGUMENTS, "--q", "0.5")
+    message = refused(file, *ARGUMENTS, "--q", "0.5")
+    assert "bad.csv must begin with a line of column names" in message
+
+
+@pytest.mark.parametrize("end", ENDS, ids=repr)
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("column", ["age", "wage"])
+def test_quantile_takes_no_records_for_names(tmp_path, end, closed, column):
+    """An open quote in the first line takes in what follows, or all of the file."""
+    file = tmp_path / "open.csv"
+    lines = ['id,"age', "17,secret-1", '18,"secret-2' if closed else "18,secret-2", ""]
+    file.write_bytes(end.join(lines).encode())
+    message = refused(file, "--column", column, *ARGUMENTS[2:], "--q", "0.5")
+    assert "open.csv must begin with a line of column names" in message
+    assert not any(secret in message for secret in ("secret", "17", "18"))
 
 
 def test_quantile_rejects_broken_parquet(tmp_path):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+import re
 import sys
 from collections.abc import Iterator
+from datetime import date
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -246,6 +248,14 @@ STRING_COLUMNS = {
     "pyarrow": lambda: pa.array(named(NAMES, "other", None)),
     "pyarrow chunks": lambda: pa.chunked_array([named(NAMES, "other", None)]),
     "pyarrow dictionary": lambda: pa.array(named(NAMES, "other", None)).dictionary_encode(),
+    "chunks of a dictionary": lambda: pa.chunked_array(
+        [pa.array(named(NAMES, "other", None)).dictionary_encode()]
+    ),
+    "polars enum": lambda: pl.Series(named(NAMES, "other", None), dtype=pl.Enum([*NAMES, "other"])),
+    "string": lambda: pd.Series(named(NAMES, "other", None), dtype="string"),
+    "string[pyarrow]": lambda: pd.Series(
+        named(NAMES, "other", None), dtype=pd.ArrowDtype(pa.string())
+    ),
 }
 INTEGER_COLUMNS = {
     "int64": lambda: as_int64(NUMBERS),
@@ -259,6 +269,13 @@ INTEGER_COLUMNS = {
     "categorical": lambda: pd.Categorical(named(NUMBERS, 12_345, None)),
     "polars": lambda: pl.Series(named(NUMBERS, 12_345, None)),
     "pyarrow": lambda: pa.array(named(NUMBERS, 12_345, None)),
+    "pyarrow dictionary": lambda: pa.array(named(NUMBERS, 12_345, None)).dictionary_encode(),
+    "chunks of a dictionary": lambda: pa.chunked_array(
+        [pa.array(named(NUMBERS, 12_345, None)).dictionary_encode()]
+    ),
+    "int64[pyarrow]": lambda: pd.Series(
+        named(NUMBERS, 12_345, None), dtype=pd.ArrowDtype(pa.int64())
+    ),
 }
 X = np.random.default_rng(2).normal(2.0, 1.0, size=400)
 
@@ -280,6 +297,114 @@ def test_quantile_by_takes_integer_keys(kind):
     out = dpq.quantile_by(X, INTEGER_COLUMNS[kind](), Q, groups=NUMBERS, rng=9, **OPTIONS)
     assert np.array_equal(out.values, answers_by_code())
     assert list(out) == NUMBERS
+
+
+@pytest.mark.parametrize("kind", ["Int64", "object", "list"])
+def test_quantile_by_reference_ignores_missing_keys(kind):
+    given = {"q": Q, "groups": NUMBERS, "rng": 9, **OPTIONS}
+    out = reference.quantile_by(X[:40], INTEGER_COLUMNS[kind]()[:40], **given)
+    expected = reference.quantile_by(X[:40], as_int64(NUMBERS)[:40], **given)
+    assert np.array_equal(out.values, expected.values)
+
+
+INTEGERS, STRINGS = [1, 2], ["a", "b"]  # keys, and the groups that fit
+BOOLEANS, DATES = [True, False], [date(2020, 1, 1), date(2020, 1, 2)]
+# Types of each library: how it names them, two keys, and the groups that are taken.
+ARROW_TYPES = [
+    (pa.int64(), INTEGERS, [INTEGERS]),
+    (pa.uint8(), INTEGERS, [INTEGERS]),
+    (pa.string(), STRINGS, [STRINGS]),
+    (pa.large_string(), STRINGS, [STRINGS]),
+    (pa.string_view(), STRINGS, [STRINGS]),
+    (pa.dictionary(pa.int32(), pa.int64()), INTEGERS, [INTEGERS]),
+    (pa.dictionary(pa.int8(), pa.string()), STRINGS, [STRINGS]),
+    (pa.dictionary(pa.int32(), pa.float64()), [1.0, 2.0], []),
+    (pa.bool_(), BOOLEANS, []),
+    (pa.float64(), [1.0, 2.0], []),
+    (pa.date32(), DATES, []),
+    (pa.binary(), [b"a", b"b"], []),
+    (pa.list_(pa.int64()), [[1], [2]], []),
+]
+POLARS_TYPES = [
+    (pl.Int64, INTEGERS, [INTEGERS]),
+    (pl.UInt8, INTEGERS, [INTEGERS]),
+    (pl.String, STRINGS, [STRINGS]),
+    (pl.Categorical, STRINGS, [STRINGS]),
+    (pl.Enum(STRINGS), STRINGS, [STRINGS]),
+    (pl.Object, [1, "a"], [INTEGERS, STRINGS]),
+    (pl.Boolean, BOOLEANS, []),
+    (pl.Float64, [1.0, 2.0], []),
+    (pl.Date, DATES, []),
+]
+PANDAS_TYPES = [
+    ("Int64", INTEGERS, [INTEGERS]),
+    ("UInt8", INTEGERS, [INTEGERS]),
+    ("string", STRINGS, [STRINGS]),
+    ("object", [1, "a"], [INTEGERS, STRINGS]),
+    (pd.CategoricalDtype(), INTEGERS, [INTEGERS, STRINGS]),
+    (pd.CategoricalDtype(), STRINGS, [INTEGERS, STRINGS]),
+    (pd.CategoricalDtype(), BOOLEANS, [INTEGERS, STRINGS]),
+    ("boolean", BOOLEANS, []),
+    ("Float64", [1.0, 2.0], []),
+    ("period[D]", [pd.Period(day, "D") for day in DATES], []),
+    *((pd.ArrowDtype(declared), *rest) for declared, *rest in ARROW_TYPES),
+]
+MASKED_TYPES = [(np.int64, INTEGERS, [INTEGERS]), (np.bool_, BOOLEANS, [])]
+
+
+def masked(keys, dtype):
+    filled = [0 if key is None else key for key in keys]
+    return np.ma.masked_array(filled, [key is None for key in keys], dtype)
+
+
+CONTAINERS = {
+    "pyarrow": (pa.array, ARROW_TYPES),
+    "pyarrow chunks": (lambda keys, declared: pa.chunked_array([keys], declared), ARROW_TYPES),
+    "polars": (lambda keys, declared: pl.Series(keys, dtype=declared), POLARS_TYPES),
+    "pandas": (lambda keys, declared: pd.Series(keys, dtype=declared), PANDAS_TYPES),
+    "pandas array": (lambda keys, declared: pd.array(keys, dtype=declared), PANDAS_TYPES),
+    "pandas Index": (lambda keys, declared: pd.Index(keys, dtype=declared), PANDAS_TYPES),
+    "masked": (masked, MASKED_TYPES),
+    "list": (lambda keys, _: keys, [(None, [1, "a"], [INTEGERS, STRINGS])]),
+}
+
+
+@pytest.mark.parametrize("groups", [INTEGERS, STRINGS], ids=str)
+@pytest.mark.parametrize(
+    ("container", "declared", "keys", "taken"),
+    [(container, *row) for container, (_, types) in CONTAINERS.items() for row in types],
+    ids=str,
+)
+def test_quantile_by_takes_or_refuses_keys_by_their_declared_type(
+    container, declared, keys, taken, groups
+):
+    make = CONTAINERS[container][0]
+    one, other = keys
+    outcomes = set()
+    for column in ([one, other], [one, None], [None, other], [None, None], []):
+        x, by = X[: len(column)], make(column, declared)
+        try:
+            dpq.quantile_by(x, by, Q, groups=groups, rng=1, **OPTIONS)
+            outcomes.add("answered")
+        except Exception as error:
+            outcomes.add(f"{type(error).__name__}: {error}")
+    (outcome,) = outcomes
+    rule = (
+        "answered|TypeError: (by must hold integers or str|groups must be .* as the column by is)"
+    )
+    assert re.match(rule, outcome)
+    assert (outcome == "answered") == (groups in taken)
+
+
+def test_quantile_by_keeps_keys_apart_whatever_is_missing():
+    """NumPy cuts zeros off the ends of strings, where none is missing."""
+    x, keys = np.repeat([1.0, 3.0], 300), ["a"] * 300 + ["a\0"] * 300
+    for last in ("a\0", None):
+        by = pl.Series([*keys[:-1], last])
+        out = dpq.quantile_by(
+            x, by, 0.9, groups=["a"], epsilon=9.0, bounds=(0, 4), resolution=1, rng=1
+        )
+        assert out["a"] == 1.0
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])

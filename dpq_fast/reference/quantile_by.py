@@ -79,13 +79,14 @@ max_contributions, accountant, rng
         column, integer_type = as_column(x)
         lattice = Lattice.of(check_bounds(bounds), resolution, dither, integer_type)
         values = as_float64(column)
-        keys = list(by)
+        # Missing keys need not be comparable: pandas.NA is neither equal to a name nor unequal.
+        keys = [key if isinstance(key, (int, np.integer, str)) else None for key in by]
         if len(keys) != values.size:
             raise ValueError("by must have one key for each row of x")
         weights = np.ones(values.size) if counts is None else check_counts(counts, values.size)
         answers = []
         for name in names.tolist():
-            inside = [i for i, key in enumerate(keys) if key is not None and key == name]
+            inside = [i for i, key in enumerate(keys) if key == name]
             law = joint_exp_law(
                 values[inside],
                 levels.values,
