@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ SORTED_RECORDS = 2**16
 FEW_POINTS, POINTS_PER_RECORD, MANY_POINTS = 2**10, 4, 2**22
 # Where Arrow sources have their schema: tables and data sets, Parquet files, fragments.
 SCHEMAS = ("schema", "schema_arrow", "physical_schema")
+# Numbers in a sequence that need no further look.
+PLAIN = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["Float"])}
 # Room for the records of a piece that are in a range; where they are more, they are found again.
 FOUND = 2**16
 
@@ -555,25 +558,45 @@ def _is_float(name: str) -> bool:
 
 
 def _sequence(x: Any) -> NDArray:
-    """A Python sequence of real numbers (None for null) as float64."""
+    """A Python sequence of real numbers (None or the like for null) as float64."""
     if isinstance(x, (str, bytes, Mapping, Set)) or not hasattr(x, "__iter__"):
         raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 
 
 def _real(item: Any) -> float:
-    if item is None:
-        return np.nan
-    if isinstance(item, (str, bytes, bool, np.bool_, complex, np.complexfloating)):
-        raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
-    if hasattr(item, "__len__"):
-        raise ValueError("x must be one-dimensional, got a nested sequence")
+    if type(item) not in PLAIN:
+        if _is_missing(item):
+            return np.nan
+        if hasattr(item, "as_py"):  # pyarrow: a null has a type, and is refused where others are
+            if str(item.type) != "null":
+                _is_integer(item.type)
+            return _real(item.as_py())
+        if isinstance(item, (str, bytes, bool, np.bool_, complex, np.complexfloating)):
+            raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
+        if hasattr(item, "__len__"):
+            raise ValueError("x must be one-dimensional, got a nested sequence")
     try:
         return float(item)
     except OverflowError:  # an integer beyond float64 is clamped like an infinity
         return np.inf if item > 0 else -np.inf
     except (TypeError, ValueError):
         raise TypeError(f"x must hold real numbers, got {type(item).__name__}") from None
+
+
+def _is_missing(item: Any) -> bool:
+    """Whether an item stands for no number, in whatever library's way.
+
+    Which of them is there is data: none may be refused where another one is not.
+    """
+    if item is None or item is np.ma.masked:
+        return True
+    if isinstance(item, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(item))
+    if isinstance(item, Decimal):  # a signaling NaN has no float
+        return item.is_nan()
+    kind = type(item)
+    return kind.__name__ in ("NAType", "NaTType") and kind.__module__.startswith("pandas.")
 
 
 def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
