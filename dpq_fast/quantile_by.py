@@ -436,6 +436,14 @@ class Column(NamedTuple):
             return cls(codes, categorical.categories.tolist(), None)
         if not (hasattr(by, "__array__") or hasattr(by, "dtype") or hasattr(by, "type")):
             return cls(by if isinstance(by, Sequence) else list(by), None, None)
+        # by the declared type: what NumPy makes of the column depends on whether a key is missing
+        declared = getattr(by, "dtype", getattr(by, "type", ""))
+        name = str(declared).lower()
+        if name.startswith("bool"):
+            raise TypeError(f"by must hold integers or strings, got dtype {declared}")
+        if name.startswith("dictionary<") and hasattr(by, "combine_chunks"):
+            by = by.combine_chunks()  # NumPy gets other keys for the missing ones of chunks
+        name = name.removeprefix("dictionary<values=")
         array = by if isinstance(by, np.ndarray) else np.asarray(by)
         if array.ndim != 1:
             raise ValueError(f"by must be one-dimensional, got {array.ndim} dimensions")
@@ -446,10 +454,10 @@ class Column(NamedTuple):
             return cls(array, None, False)
         if kind in "UT":
             return cls(array.tolist(), None, True)
-        if kind == "O":  # no type of its own: what is no key is ignored
-            return cls(array.tolist(), None, None)
-        declared = str(getattr(by, "dtype", getattr(by, "type", ""))).lower()
-        if declared.startswith(("int", "uint")) and not isinstance(by, np.ndarray):
+        if kind == "O":  # where it has no type of its own, what is no key is ignored
+            strings = name == "str" or name.startswith(("string", "large_string"))
+            return cls(array.tolist(), None, True if strings else None)
+        if name.startswith(("int", "uint")) and not isinstance(by, np.ndarray):
             # polars and pyarrow give integers with nulls as floats, which round large keys
             return cls(_listed(by), None, False)
         raise TypeError(f"by must hold integers or strings, got dtype {array.dtype}")

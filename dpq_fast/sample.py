@@ -604,8 +604,6 @@ def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
     weights = np.asarray(counts)
     if weights.ndim != 1 or weights.size != size:
         raise ValueError("counts must have one entry for each value of x")
-    if weights.size == 0:
-        return np.empty(0, dtype=np.int64)
     if weights.dtype.kind not in "iuf":
         raise TypeError(f"counts must be integers, got dtype {weights.dtype}")
     if weights.dtype.kind == "f" and not (weights == np.floor(weights)).all():

@@ -415,6 +415,13 @@ def test_of_rejects_counts(counts, error, message):
     assert "31337" not in str(raised.value)
 
 
+@pytest.mark.parametrize("dtype", ["U1", "?", "M8[s]", "c16", object])
+def test_counts_are_refused_by_their_type(dtype):
+    for size in (0, 1):
+        with pytest.raises(TypeError, match="counts must be integers, got dtype"):
+            Sample.of(np.ones(size), BOUNDS, counts=np.zeros(size, dtype=dtype))
+
+
 def test_counts_may_sum_to_2_to_the_53():
     x = np.array([2.0, 4.0])
     for options in ({}, {"resolution": 1, "dither": False}, {"resolution": 0}):
@@ -824,6 +831,14 @@ def test_records_warn_of_nothing():
 def test_records_reject(x, options, error, message):
     with pytest.raises(error, match=message):
         Records.of(x, **options)
+
+
+def test_records_of_a_callable_have_the_type_of_its_first_batch():
+    assert not Records.from_batches(lambda: ()).integer_type
+    for batches in ([np.empty(0, int)], [np.empty(0, int), np.arange(3)]):
+        assert Records.from_batches(lambda batches=batches: batches).integer_type
+        sample = Sample.from_batches(lambda batches=batches: iter(batches), BOUNDS)
+        assert sample.lattice == Sample.of(np.arange(3), BOUNDS).lattice
 
 
 def test_records_from_batches_reject_a_change_of_type():
