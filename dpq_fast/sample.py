@@ -212,7 +212,7 @@ class Sample:
         Notes
         -----
         **Cost.** One pass here and about one in each release, of O(records); memory for one batch
-        and the windows of ranks. The first batch is asked for once more, to see its type.
+        and the windows of ranks. The first batch that is not empty is asked for once more.
 
         **Type.** A callable declares none. If it gives batches of integer type, but none where
         there are no records, the lattice tells whether there are. Under "add-remove" neighbors,
@@ -380,7 +380,7 @@ class Records:
     ) -> Records:
         """Records that come in batches, and need not fit in memory; see `Sample.from_batches`.
 
-        The source is called once for every pass; here, for the first batch, and once more if
+        The source is called once for every pass; here, for its first batches, and once more if
         `nan_policy` is "raise". The type is that in the schema of an Arrow source, else that of
         the first batch, or float if there is no batch. The bar that `progress` shows counts the
         batches: it is for the curator's eyes.
@@ -735,12 +735,15 @@ def _probe(values: NDArray) -> NDArray[np.float64]:
 def _chunks_of(
     source: Any, column: str | None, workers: int, progress: bool
 ) -> tuple[Chunks, NDArray, bool]:
-    """Records that come in batches; the first batch, and whether their type is an integer type."""
+    """Records that come in batches; the first ones, and whether their type is an integer type."""
     threads = _checks.check_workers(workers)
     batches, declared = _batches_of(source, column)
-    first, integer_type = next(map(as_column, batches()), (np.empty(0), False))
+    found = map(as_column, batches())
+    first, integer_type = next(found, (np.empty(0), False))
     if declared is not None:  # whether there is a first batch may depend on the records
         integer_type = declared
+    if not first.size:  # a filter gives empty ones, which show nothing of the values
+        first = next((values for values, _ in found if values.size), first)
 
     def columns() -> Iterator[NDArray]:
         for values, integers in map(as_column, batches()):
