@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ SORTED_RECORDS = 2**16
 # A lattice is counted point by point up to this many points, or this many per record (but with at
 # most the last many counters); else its points are treated like other values.
 FEW_POINTS, POINTS_PER_RECORD, MANY_POINTS = 2**10, 4, 2**22
+# Where Arrow sources have their schema: tables and data sets, Parquet files, fragments.
+SCHEMAS = ("schema", "schema_arrow", "physical_schema")
+# Numbers in a sequence that need no further look.
+PLAIN = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["Float"])}
 # Room for the records of a piece that are in a range; where they are more, they are found again.
 FOUND = 2**16
 
@@ -180,11 +185,13 @@ class Sample:
             ``iter_batches``, as `pyarrow.dataset.Dataset`, `pyarrow.Table` and
             `pyarrow.parquet.ParquetFile` have, with `column`.
         bounds, resolution, dither, nan_policy, workers
-            As in `Sample.of`. The type that chooses the lattice is that of the first batch.
+            As in `Sample.of`. The type that chooses the lattice is that in the schema of an Arrow
+            source, else that of the first batch, or float if there is no batch.
         column : str, optional
             Name of the column of an Arrow source.
         progress : bool, default False
-            Show a progress bar (tqdm) during the first pass.
+            Show a progress bar (tqdm) during the first pass, for the curator's eyes: it counts
+            the batches, and is private where the number of records is.
 
         Returns
         -------
@@ -193,18 +200,23 @@ class Sample:
         Raises
         ------
         TypeError
-            If `source` is none of these, or a batch is not of a real numeric type, or not of the
-            first one's kind.
+            If `source` is none of these, or its column or a batch is not of a real numeric type,
+            or a batch not of the first one's kind.
         ValueError
-            If a public argument breaks its rule, NaN is there against ``nan_policy="raise"``, or
-            (here or in a release) the source turns out to give other records at a later pass.
+            If a public argument breaks its rule, `column` does not name exactly one column of the
+            source, NaN is there against ``nan_policy="raise"``, or (here or in a release) the
+            source turns out to give other records at a later pass.
         ImportError
             If `progress` is asked for without tqdm.
 
         Notes
         -----
         **Cost.** One pass here and about one in each release, of O(records); memory for one batch
-        and the windows of ranks. The first batch is asked for once more, to see its type.
+        and the windows of ranks. The first batch that is not empty is asked for once more.
+
+        **Type.** A callable declares none. If it gives batches of integer type, but none where
+        there are no records, the lattice tells whether there are. Under "add-remove" neighbors,
+        let it give an empty batch of that type first.
 
         **Memory of the source** comes on top. By default pyarrow holds the column of a whole
         Parquet file, or of several for a data set; opened with ``pre_buffer=False`` it holds a few
@@ -368,8 +380,10 @@ class Records:
     ) -> Records:
         """Records that come in batches, and need not fit in memory; see `Sample.from_batches`.
 
-        The source is called once for every pass; here, for the first batch, and once more if
-        `nan_policy` is "raise".
+        The source is called once for every pass; here, for its first batches, and once more if
+        `nan_policy` is "raise". The type is that in the schema of an Arrow source, else that of
+        the first batch, or float if there is no batch. The bar that `progress` shows counts the
+        batches: it is for the curator's eyes.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         chunks, _, integer_type = _chunks_of(source, column, workers, progress)
@@ -520,14 +534,20 @@ def _foreign_column(x: Any) -> tuple[NDArray, bool]:
     declared = getattr(x, "dtype", None)
     if declared is None:
         declared = x.type  # pyarrow
+    integer_type = _is_integer(declared)
+    if isinstance(declared, np.dtype):
+        return np.asarray(x), integer_type
+    if hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
+        return x.to_numpy(dtype=np.float64, na_value=np.nan), integer_type
+    return np.asarray(x), integer_type
+
+
+def _is_integer(declared: Any) -> bool:
+    """Whether a type of NumPy, pandas, polars or pyarrow is one of integers; else of floats."""
     kind = declared_kind(declared)
     if kind not in "iuf":
         raise TypeError(f"x must hold real numbers, got dtype {declared}")
-    if isinstance(declared, np.dtype):
-        return np.asarray(x), kind in "iu"
-    if hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
-        return x.to_numpy(dtype=np.float64, na_value=np.nan), kind in "iu"
-    return np.asarray(x), kind in "iu"
+    return kind in "iu"
 
 
 def declared_kind(declared: Any) -> str:
@@ -552,19 +572,24 @@ def declared_kind(declared: Any) -> str:
 
 
 def _sequence(x: Any) -> NDArray:
-    """A Python sequence of real numbers (None for null) as float64."""
+    """A Python sequence of real numbers (None or the like for null) as float64."""
     if isinstance(x, (str, bytes, Mapping, Set)) or not hasattr(x, "__iter__"):
         raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 
 
 def _real(item: Any) -> float:
-    if item is None:
-        return np.nan
-    if isinstance(item, (str, bytes, bool, np.bool_, complex, np.complexfloating)):
-        raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
-    if hasattr(item, "__len__"):
-        raise ValueError("x must be one-dimensional, got a nested sequence")
+    if type(item) not in PLAIN:
+        if _is_missing(item):
+            return np.nan
+        if hasattr(item, "as_py"):  # pyarrow: a null has a type, and is refused where others are
+            if str(item.type) != "null":
+                _is_integer(item.type)
+            return _real(item.as_py())
+        if isinstance(item, (str, bytes, bool, np.bool_, complex, np.complexfloating)):
+            raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
+        if hasattr(item, "__len__"):
+            raise ValueError("x must be one-dimensional, got a nested sequence")
     try:
         return float(item)
     except OverflowError:  # an integer beyond float64 is clamped like an infinity
@@ -573,13 +598,26 @@ def _real(item: Any) -> float:
         raise TypeError(f"x must hold real numbers, got {type(item).__name__}") from None
 
 
+def _is_missing(item: Any) -> bool:
+    """Whether an item stands for no number, in whatever library's way.
+
+    Which of them is there is data: none may be refused where another one is not.
+    """
+    if item is None or item is np.ma.masked:
+        return True
+    if isinstance(item, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(item))
+    if isinstance(item, Decimal):  # a signaling NaN has no float
+        return item.is_nan()
+    kind = type(item)
+    return kind.__name__ in ("NAType", "NaTType") and kind.__module__.startswith("pandas.")
+
+
 def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
     """How often each of `size` values occurs: non-negative integers, int64."""
     weights = np.asarray(counts)
     if weights.ndim != 1 or weights.size != size:
         raise ValueError("counts must have one entry for each value of x")
-    if weights.size == 0:
-        return np.empty(0, dtype=np.int64)
     if weights.dtype.kind not in "iuf":
         raise TypeError(f"counts must be integers, got dtype {weights.dtype}")
     if weights.dtype.kind == "f" and not (weights == np.floor(weights)).all():
@@ -711,10 +749,15 @@ def _probe(values: NDArray) -> NDArray[np.float64]:
 def _chunks_of(
     source: Any, column: str | None, workers: int, progress: bool
 ) -> tuple[Chunks, NDArray, bool]:
-    """Records that come in batches; the first batch, and whether its type is an integer type."""
+    """Records that come in batches; the first ones, and whether their type is an integer type."""
     threads = _checks.check_workers(workers)
-    batches = _batches_of(source, column)
-    first, integer_type = next(map(as_column, batches()), (np.empty(0), False))
+    batches, declared = _batches_of(source, column)
+    found = map(as_column, batches())
+    first, integer_type = next(found, (np.empty(0), False))
+    if declared is not None:  # whether there is a first batch may depend on the records
+        integer_type = declared
+    if not first.size:  # a filter gives empty ones, which show nothing of the values
+        first = next((values for values, _ in found if values.size), first)
 
     def columns() -> Iterator[NDArray]:
         for values, integers in map(as_column, batches()):
@@ -725,16 +768,20 @@ def _chunks_of(
     return Chunks(columns, threads, _bar() if progress else None), first, integer_type
 
 
-def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
-    """A factory of batches: the source itself, or the column of an Arrow source."""
-    for method in ("to_batches", "iter_batches"):
-        if hasattr(source, method):
-            if not isinstance(column, str):
-                raise TypeError(f"column must name a column of the source, got {column!r}")
-            give = getattr(source, method)
-            # a table gives all its columns, which costs it nothing; the others can choose
-            chosen = {} if hasattr(source, "select") else {"columns": [column]}
-            return lambda: (batch.column(column) for batch in give(**chosen))
+def _batches_of(source: Any, column: str | None) -> tuple[Callable[[], Iterable[Any]], bool | None]:
+    """A factory of batches: the source itself, or the column of an Arrow source, and its type.
+
+    Of the type, whether it is an integer type; None where the source declares none.
+    """
+    method = next((name for name in ("to_batches", "iter_batches") if hasattr(source, name)), None)
+    if method is not None:
+        if not isinstance(column, str):
+            raise TypeError(f"column must name a column of the source, got {column!r}")
+        give = getattr(source, method)
+        # a table gives all its columns, which costs it nothing; the others can choose
+        chosen = {} if hasattr(source, "select") else {"columns": [column]}
+        declared = _declared(source, column)
+        return lambda: (batch.column(column) for batch in give(**chosen)), declared
     if not callable(source):
         raise TypeError(
             "source must be callable, or have to_batches or iter_batches, "
@@ -742,7 +789,20 @@ def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
         )
     if column is not None:
         raise ValueError("column must be left out for a callable source")
-    return source
+    return source, None
+
+
+def _declared(source: Any, column: str) -> bool | None:
+    """Whether the type of a column is an integer type, by the schema of its source, if any."""
+    for name in SCHEMAS:
+        schema = getattr(source, name, None)
+        if hasattr(schema, "field"):
+            if schema.names.count(column) != 1:
+                raise ValueError(
+                    f"column must name exactly one column of the source, got {column!r}"
+                )
+            return _is_integer(schema.field(column).type)
+    return None
 
 
 def _bar() -> Callable[[Iterable], Iterable]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +20,7 @@ from releases import BOUNDS, GRID, LEVELS, RELEASES
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast.sample import Records
 
 RNG = np.random.default_rng(0)
 LONG = 70_000  # more than are sorted
@@ -111,6 +117,93 @@ def test_queries_of_any_bits_give_no_warning(noise):
         budget = dict(epsilon1=1.0, epsilon2=1.0, noise=noise, rng=1)
         assert dpq.above_threshold(strange, 1.0, **budget) is None
         assert dpq.sparse_vector(strange, 1.0, halts=2, **budget).size == 0
+
+
+# The type of a source of batches is that of its schema
+
+
+def parquet(table, folder):
+    pa.parquet.write_table(table, folder / "x.parquet")
+    return folder / "x.parquet"
+
+
+SOURCES = {
+    "table": lambda table, folder: table,
+    "table, filtered": lambda table, folder: table.filter(table["x"].is_valid()),
+    "data set in memory": lambda table, folder: pa.dataset.dataset(table),
+    "data set of batches": lambda table, folder: pa.dataset.dataset(
+        table.to_batches(), schema=table.schema
+    ),
+    "data set, filtered": lambda table, folder: pa.dataset.dataset(table).filter(
+        pa.dataset.field("x").is_valid()
+    ),
+    "data set of files": lambda table, folder: pa.dataset.dataset(parquet(table, folder)),
+    "data set of some files": lambda table, folder: pa.dataset.dataset(
+        [parquet(table, folder)][: table.num_rows], schema=table.schema
+    ),
+    "fragment": lambda table, folder: next(
+        pa.dataset.dataset(parquet(table, folder)).get_fragments()
+    ),
+    "Parquet file": lambda table, folder: pa.parquet.ParquetFile(parquet(table, folder)),
+}
+FEW = {"none": [], "one": [1], "missing": [None], "all missing": [None] * 50, "both": [1, None]}
+
+
+def source_of(kind: str, values: list, declared: pa.DataType, folder: Any) -> Any:
+    x = pa.array(values).cast(declared)
+    nested = pa.array([{"x": 1}] * len(values), pa.struct([("x", pa.int64())]))  # of no matter
+    return SOURCES[kind](pa.table({"x": x, "nested": nested}), folder)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("declared", [pa.int64(), pa.uint8(), pa.float64(), pa.float32()], ids=str)
+def test_the_type_of_a_source_does_not_depend_on_the_records(kind, declared, tmp_path):
+    whole = pa.types.is_integer(declared)
+    for values in FEW.values():
+        source = source_of(kind, values, declared, tmp_path)
+        records = Records.from_batches(source, column="x")
+        assert records.integer_type == whole and not records.complete
+        assert records.total == sum(value is not None for value in values)
+        total = dpq.sum(records, epsilon=1.0, q=None, lower=0.0, upper=3.0, rng=1)
+        assert not whole or total == round(total)
+        sample = dpq.Sample.from_batches(source, BOUNDS["bounds"], column="x")
+        empty = dpq.Sample.of(np.empty(0, dtype=declared.to_pandas_dtype()), BOUNDS["bounds"])
+        assert sample.lattice == empty.lattice
+        for answer in (
+            dpq.joint_exp(sample, rng=1, **LEVELS),
+            dpq.agg_tree(records, rng=1, **LEVELS),
+            dpq.csmooth(sample, [0.2, 0.5], rho=0.5, rng=1),
+            dpq.cdf(sample, epsilon=1.0, rng=1).quantile(LEVELS["q"]),
+        ):
+            assert on_lattice(answer, sample.lattice.step, *BOUNDS["bounds"])
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize(
+    "declared",
+    [pa.string(), pa.bool_(), pa.date32(), pa.decimal128(30, 2), pa.binary()],
+    ids=str,
+)
+def test_the_refusal_of_a_source_does_not_depend_on_the_records(kind, declared, tmp_path):
+    for values in FEW.values():
+        if declared == pa.binary():
+            values = [None if value is None else b"1" for value in values]
+        if declared == pa.date32():
+            values = [None if value is None else datetime.date(2020, 1, 1) for value in values]
+        source = source_of(kind, values, declared, tmp_path)
+        for make in (Records.from_batches, partial(dpq.Sample.from_batches, bounds=(0, 1))):
+            with pytest.raises(TypeError) as raised:
+                make(source, column="x")
+            assert str(raised.value) == f"x must hold real numbers, got dtype {declared}"
+            with pytest.raises(ValueError, match=r"^column must name exactly one column .* 'y'$"):
+                make(source, column="y")
+
+
+def test_a_source_of_several_columns_of_a_name_is_refused():
+    for size in (0, 1):
+        table = pa.table([pa.array([1] * size, pa.int64())] * 2, names=["x", "x"])
+        with pytest.raises(ValueError, match="column must name exactly one column of the source"):
+            Records.from_batches(table, column="x")
 
 
 # Outputs lie on their lattice

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -139,6 +141,70 @@ def test_of_a_list_never_chooses_its_lattice_by_its_values(x):
     assert sample.lattice == Sample.of([], BOUNDS).lattice
     kept = [v for v in x if v is not None and v == v]
     assert sample.order().n == len(kept)
+
+
+class Unnamed:
+    """A number that is none of Python's, NumPy's or Arrow's."""
+
+    def __float__(self):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        None,
+        float("nan"),
+        np.float32("nan"),
+        Decimal("nan"),
+        Decimal("snan"),
+        pd.NA,
+        pd.NaT,
+        np.datetime64("NaT"),
+        np.timedelta64("NaT", "s"),
+        np.ma.masked,
+        pa.scalar(None),
+        pa.scalar(None, pa.int64()),
+        pa.scalar(None, pa.float32()),
+    ],
+    ids=lambda x: f"{type(x).__name__} {x}",
+)
+def test_lists_omit_whatever_is_missing(missing):
+    for number in (2.0, 2, np.int8(2), np.float64(2), Decimal(2), Fraction(2), pa.scalar(2)):
+        kept = Sample.of([number, number], BOUNDS)
+        assert content(Sample.of([missing, number, missing, number], BOUNDS)) == content(kept)
+    assert Sample.of([missing, Unnamed()], BOUNDS).order().n == 1
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [pa.int64(), pa.uint8(), pa.float16(), pa.float32(), pa.float64()],
+    ids=str,
+)
+def test_lists_of_arrow_scalars_are_floats(declared):
+    column = pa.array([*map(np.float16, RECORDS), None], pa.float16()).cast(declared)
+    expected = content(Sample.of([float(v) for v in RECORDS], BOUNDS))
+    assert content(Sample.of(list(column), BOUNDS)) == expected
+
+
+@pytest.mark.parametrize(
+    "item, declared",
+    [
+        (True, pa.bool_()),
+        ("5", pa.string()),
+        (b"5", pa.binary()),
+        (Decimal("1.5"), pa.decimal128(5, 2)),
+        (1, pa.timestamp("ns")),
+        (1, pa.duration("ns")),
+        ([1], pa.list_(pa.int64())),
+    ],
+    ids=str,
+)
+def test_lists_of_other_arrow_scalars_are_refused_by_their_type(item, declared):
+    for scalar in (pa.scalar(item, declared), pa.scalar(None, declared)):
+        with pytest.raises(TypeError) as raised:
+            Sample.of([1.0, scalar], BOUNDS)
+        assert str(raised.value) == f"x must hold real numbers, got dtype {declared}"
 
 
 @pytest.mark.parametrize(
@@ -347,6 +413,13 @@ def test_of_rejects_counts(counts, error, message):
     with pytest.raises(error, match=message) as raised:
         Sample.of([1.0, 2.0, 3.0], BOUNDS, counts=counts)
     assert "31337" not in str(raised.value)
+
+
+@pytest.mark.parametrize("dtype", ["U1", "?", "M8[s]", "c16", object])
+def test_counts_are_refused_by_their_type(dtype):
+    for size in (0, 1):
+        with pytest.raises(TypeError, match="counts must be integers, got dtype"):
+            Sample.of(np.ones(size), BOUNDS, counts=np.zeros(size, dtype=dtype))
 
 
 def test_counts_may_sum_to_2_to_the_53():
@@ -758,6 +831,14 @@ def test_records_warn_of_nothing():
 def test_records_reject(x, options, error, message):
     with pytest.raises(error, match=message):
         Records.of(x, **options)
+
+
+def test_records_of_a_callable_have_the_type_of_its_first_batch():
+    assert not Records.from_batches(lambda: ()).integer_type
+    for batches in ([np.empty(0, int)], [np.empty(0, int), np.arange(3)]):
+        assert Records.from_batches(lambda batches=batches: batches).integer_type
+        sample = Sample.from_batches(lambda batches=batches: iter(batches), BOUNDS)
+        assert sample.lattice == Sample.of(np.arange(3), BOUNDS).lattice
 
 
 def test_records_from_batches_reject_a_change_of_type():

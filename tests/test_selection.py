@@ -282,6 +282,19 @@ def test_batches_of_integers_fall_on_the_integers():
     np.testing.assert_array_equal(answers, expected)
 
 
+def test_empty_batches_come_first_at_no_cost(monkeypatch):
+    """The buckets are chosen by the first values that there are."""
+    probes, choose = [], selection._choose_map
+    monkeypatch.setattr(
+        selection, "_choose_map", lambda *given: probes.append(given[2]) or choose(*given)
+    )
+    x = np.random.default_rng(14).normal(0, 5, 5000)
+    Sample.from_batches(lambda: [x], BOUNDS)
+    Sample.from_batches(lambda: [np.empty(0), np.empty(0), x], BOUNDS)
+    np.testing.assert_array_equal(*probes)
+    assert probes[0].size
+
+
 def test_no_batches_are_an_empty_sample():
     sample = Sample.from_batches(lambda: iter(()), (0.0, 4.0), resolution=1.0, dither=False)
     law = dpq.joint_exp_law(sample, 0.5, epsilon=1)
