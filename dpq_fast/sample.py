@@ -507,7 +507,9 @@ def as_column(x: Any) -> tuple[NDArray, bool]:
         column, integer_type = x, x.dtype.kind in "iu"
     elif isinstance(x, np.ma.MaskedArray):
         integer_type = x.dtype.kind in "iu"
-        column = x if x.dtype.kind not in "iuf" else np.ma.filled(x.astype(np.float64), np.nan)
+        column = x
+        if x.dtype.kind in "iuf":
+            column = np.where(np.ma.getmaskarray(x), np.nan, as_float64(np.ma.getdata(x)))
     elif hasattr(x, "dtype") or hasattr(x, "type"):
         column, integer_type = _foreign_column(x)
     elif hasattr(x, "__array__"):
@@ -620,14 +622,16 @@ def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
         raise ValueError("counts must have one entry for each value of x")
     if weights.dtype.kind not in "iuf":
         raise TypeError(f"counts must be integers, got dtype {weights.dtype}")
-    if weights.dtype.kind == "f" and not (weights == np.floor(weights)).all():
-        raise ValueError("counts must be integers, got a fractional or non-finite one")
-    if (weights < 0).any():
-        raise ValueError("counts must not be negative")
-    # rounded, then exactly where that can not wrap
-    if weights.astype(np.float64).sum() > MAX_POINTS or weights.astype(np.int64).sum() > MAX_POINTS:
-        raise ValueError("counts must sum to at most 2^53")
-    return weights.astype(np.int64)
+    with np.errstate(all="ignore"):  # NumPy would warn of some that are not finite, and of sums
+        if weights.dtype.kind == "f" and not (weights == np.floor(weights)).all():
+            raise ValueError("counts must be integers, got a fractional or non-finite one")
+        if (weights < 0).any():
+            raise ValueError("counts must not be negative")
+        # rounded, then exactly where that can not wrap
+        rounded, exact = weights.astype(np.float64), weights.astype(np.int64)
+        if rounded.sum() > MAX_POINTS or exact.sum() > MAX_POINTS:
+            raise ValueError("counts must sum to at most 2^53")
+    return exact
 
 
 def _of_array(

@@ -845,3 +845,19 @@ def test_records_from_batches_reject_a_change_of_type():
     records = Records.from_batches(lambda: [np.arange(3), np.arange(3.0)])
     with pytest.raises(TypeError, match="every batch must be of the first one's type"):
         records.total  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([0x7F800001, 0x3F800000], dtype=np.uint32).view(np.float32),
+        np.array(["1e4000", "1"], dtype=np.longdouble),
+        np.array([np.inf, 1.0]),
+    ],
+    ids=["signaling", "beyond float64", "infinite"],
+)
+def test_no_value_of_a_masked_array_or_count_gives_a_warning(values):
+    column = np.ma.array(values, mask=[False, True])
+    assert dpq.Sample.of(column, (0.0, 1.0)).histogram(1).sum() <= 1
+    with pytest.raises(ValueError, match="counts must "):
+        dpq.Sample.of([0.0, 1.0], (0.0, 1.0), counts=values)
