@@ -140,9 +140,9 @@ dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64
 }
 
 void
-dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,
-                  const int32_t *shift, int64_t parts, size_t n, const double *value,
-                  int64_t *count)
+dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
+                  const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
+                  const double *value, int64_t *count)
 {
     int32_t bucket[BLOCK];
 
@@ -155,9 +155,9 @@ dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t 
 
             if (c >= 0) {
                 int64_t key = dpq_key_of(clamped(value[start + i], map->low, map->high));
-                uint64_t part = ((uint64_t)key - (uint64_t)base[c]) >> shift[c];
+                uint64_t part = ((uint64_t)key - (uint64_t)key_lo[c]) >> shift[c];
 
-                if (key >= base[c] && part < (uint64_t)parts) {
+                if (key_lo[c] <= key && key < key_hi[c] && part < (uint64_t)parts) {
                     count[c * parts + (int64_t)part]++;
                 }
             }

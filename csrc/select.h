@@ -40,17 +40,19 @@ dpq_select_bucket(const dpq_select_map *map, double value);
 void
 dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64_t *count);
 
-/* Count by key the values of some buckets: part (key - base) >> shift, from 0 to parts - 1.
+/* Count by key the values of some cells: part (key - key_lo) >> shift, from 0 to parts - 1.
  *
  *   cell         IN, length map->buckets + 1: number of the bucket's cell, -1 to pass it over
- *   base, shift  IN, one for each cell; keys below base or beyond the last part are passed over
+ *   key_lo, key_hi  IN, one for each cell: a bucket may hold other keys than
+ *                key_lo <= key < key_hi, which are passed over like those beyond the last part
+ *   shift        IN, one for each cell, 0 to 63
  *   parts        number of parts of a cell
  *   count        IN OUT, `parts` for each cell, added to
  */
 void
-dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,
-                  const int32_t *shift, int64_t parts, size_t n, const double *value,
-                  int64_t *count);
+dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
+                  const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
+                  const double *value, int64_t *count);
 
 /* Collect the values of some buckets, clamped, in the order they stand.
  *

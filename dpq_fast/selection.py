@@ -190,21 +190,22 @@ class Buckets:
             [max(0, (c.key_hi - c.key_lo - 1).bit_length() - PART_BITS) for c in cells],
             dtype=np.int32,
         )
-        base = np.array([c.key_lo for c in cells], dtype=np.int64)
+        key_lo = np.array([c.key_lo for c in cells], dtype=np.int64)
+        key_hi = np.array([c.key_hi for c in cells], dtype=np.int64)
         number = np.full(BUCKETS + 1, -1, dtype=np.int32)
         number[[c.bucket for c in cells]] = np.arange(len(cells))
         totals = self._chunks.fold(
             lambda: np.zeros((len(cells), 1 << PART_BITS), dtype=np.int64),
-            lambda total, piece: self._map.refine(number, base, shift, piece, total),
+            lambda total, piece: self._map.refine(number, key_lo, key_hi, shift, piece, total),
         )
         for cell, by, counts in zip(cells, shift.tolist(), np.sum(totals, axis=0), strict=True):
             if int(counts.sum()) != cell.count:
                 raise _source_changed()
             parts, start = [], cell.start
             for part in np.flatnonzero(counts).tolist():
-                key_lo = cell.key_lo + (part << by)
-                key_hi = min(key_lo + (1 << by), cell.key_hi)
-                parts.append(Cell(cell.bucket, key_lo, key_hi, start, int(counts[part])))
+                lowest = cell.key_lo + (part << by)
+                end = min(lowest + (1 << by), cell.key_hi)
+                parts.append(Cell(cell.bucket, lowest, end, start, int(counts[part])))
                 start += int(counts[part])
             before = self._cells.get(cell.bucket, [cell])
             place = before.index(cell)

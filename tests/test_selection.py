@@ -105,6 +105,48 @@ def test_selection_equals_sorting_for_any_floats(values, probe, seed):
     assert_same_intervals(order, expected, *some_windows(order.n, np.random.default_rng(seed)))
 
 
+@given(
+    st.lists(
+        st.sampled_from([0, 1, 2, 3, 100, 511, 512, 513, 2**18, 2**18 + 100, 2**40])
+        | st.integers(0, 2**20),
+        min_size=20,
+        max_size=200,
+    ),
+    st.sampled_from([-2.0, 0.0, 0.1, 1.5]),
+)
+def test_near_ties_are_told_apart(steps, value):
+    # cells are counted by parts again until none has more than one record but tied ones
+    first = int(keys(np.array([value]))[0])
+    values = np.array([value_of(first + step) for step in steps])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selection, "FULL", 1)
+        patch.setattr(selection, "COLLECTED", 8)
+        order = selected(values, None, BOUNDS)
+        np.testing.assert_array_equal(order._points([(0, values.size)]), np.sort(values))
+        middle = (values.size // 2 - 1, values.size // 2 + 2)
+        np.testing.assert_array_equal(order._points([middle]), np.sort(values)[slice(*middle)])
+
+
+@pytest.mark.parametrize("steps", [0, 1, 100, 511, 512, 2**18 + 100])
+def test_one_record_close_to_a_tie_of_all_others_does_not_raise(steps):
+    column = np.full(1_100_000, 0.1)
+    column[7] = value_of(int(keys(column[:1])[0]) + steps)
+    sample = Sample.from_batches(batches_of(column, (100_000,)), (0.0, 1.0))
+    assert 0 <= dpq.median(column, epsilon=1, bounds=(0, 1)) <= 1
+    assert 0 <= dpq.median(sample, epsilon=1) <= 1
+    assert 0 <= dpq.joint_exp(sample, 0.5, epsilon=1) <= 1
+
+
+def test_refining_leaves_out_the_other_cells_of_a_bucket():
+    chosen = Map(0.0, 10.0, 1, origin=0.0, scale=0.1)
+    first = int(keys(np.array([0.1]))[0])
+    values = np.array([value_of(first + step) for step in (-1, 0, 1, 3, 4, 8, 9)])
+    total = np.zeros((1, 512), dtype=np.int64)
+    cell, lo, hi = np.array([0, -1], dtype=np.int32), np.array([first]), np.array([first + 4])
+    chosen.refine(cell, lo, hi, np.array([0], dtype=np.int32), values, total)
+    assert total[0, :4].tolist() == [1, 1, 0, 1] and total.sum() == 3
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 65_537, 300_000])
 def test_samples_of_unsorted_arrays_have_the_law_of_sorted_ones(n):
     x = np.random.default_rng(n).normal(0, 5, n)
@@ -484,7 +526,12 @@ def test_kernel_rejects_sizes_that_do_not_fit():
         chosen.collect(np.zeros(5, dtype=np.uint8), none, none, np.zeros(3), 3)
     with pytest.raises(ValueError, match="cell must have one entry for each bucket, and one"):
         chosen.refine(
-            np.zeros(5, dtype=np.int32), none, none.astype(np.int32), np.zeros(3), none[None, :]
+            np.zeros(5, dtype=np.int32),
+            none,
+            none,
+            none.astype(np.int32),
+            np.zeros(3),
+            none[None, :],
         )
     with pytest.raises(ValueError, match=r"buckets must be 1 to 2\^30, got 0"):
         Map(0.0, 1.0, 0, base=0, shift=0)

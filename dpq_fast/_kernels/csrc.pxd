@@ -92,9 +92,9 @@ cdef extern from "select.h" nogil:
                           int64_t *count)
     double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     int64_t dpq_select_bucket(const dpq_select_map *map, double value)
-    void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *base,
-                           const int32_t *shift, int64_t parts, size_t n, const double *value,
-                           int64_t *count)
+    void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
+                           const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
+                           const double *value, int64_t *count)
     size_t dpq_select_between(double low, double high, size_t ranges, const double *lo,
                               const double *hi, size_t n, const double *value, size_t room,
                               double *out)

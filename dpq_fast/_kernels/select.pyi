@@ -19,7 +19,8 @@ class Map:
     def refine(
         self,
         cell: NDArray[np.int32],
-        base: NDArray[np.int64],
+        key_lo: NDArray[np.int64],
+        key_hi: NDArray[np.int64],
         shift: NDArray[np.int32],
         value: NDArray[np.float64],
         total: NDArray[np.int64],

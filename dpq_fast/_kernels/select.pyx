@@ -72,21 +72,22 @@ cdef class Map:
             with nogil:
                 dpq_select_count(&self.map, value.shape[0], &value[0], &total[0])
 
-    def refine(self, const int32_t[::1] cell not None, const int64_t[::1] base not None,
-               const int32_t[::1] shift not None, const double[::1] value not None,
-               int64_t[:, ::1] total not None):
+    def refine(self, const int32_t[::1] cell not None, const int64_t[::1] key_lo not None,
+               const int64_t[::1] key_hi not None, const int32_t[::1] shift not None,
+               const double[::1] value not None, int64_t[:, ::1] total not None):
         """Add to `total`, a row for each cell, how many values are in each part of its keys.
 
-        ``cell[bucket]`` numbers the cells, -1 for none; one cell, or none, for each bucket.
+        ``cell[bucket]`` numbers the cells, -1 for none; one cell, or none, for each bucket. Part
+        ``(key - key_lo) >> shift`` of the keys ``key_lo <= key < key_hi``.
         """
         if cell.shape[0] != self.map.buckets + 1 or not (
-            base.shape[0] == shift.shape[0] == total.shape[0] > 0
+            key_lo.shape[0] == key_hi.shape[0] == shift.shape[0] == total.shape[0] > 0
         ):
             raise ValueError("cell must have one entry for each bucket, and one more")
         if value.shape[0] > 0:
             with nogil:
-                dpq_select_refine(&self.map, &cell[0], &base[0], &shift[0], total.shape[1],
-                                  value.shape[0], &value[0], &total[0, 0])
+                dpq_select_refine(&self.map, &cell[0], &key_lo[0], &key_hi[0], &shift[0],
+                                  total.shape[1], value.shape[0], &value[0], &total[0, 0])
 
     def collect(self, const uint8_t[::1] wanted not None, const int64_t[::1] key_lo not None,
                 const int64_t[::1] key_hi not None, const double[::1] value not None,

@@ -87,7 +87,7 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
     size_t buckets = (size_t)map->buckets + 1, cells = (size_t)fuzz_between(in, 1, 4);
     int64_t parts = fuzz_between(in, 1, 300);
     int32_t *cell = fuzz_room(buckets, sizeof *cell), *shift = fuzz_room(cells, sizeof *shift);
-    int64_t *base = fuzz_room(cells, sizeof *base);
+    int64_t *lo = fuzz_room(cells, sizeof *lo), *hi = fuzz_room(cells, sizeof *hi);
     size_t counters = cells * (size_t)parts;
     int64_t *count = fuzz_room(counters, sizeof *count);
     int64_t *expected = fuzz_room(counters, sizeof *expected);
@@ -96,7 +96,8 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
         cell[b] = (int32_t)fuzz_between(in, -1, (int64_t)cells - 1);
     }
     for (size_t c = 0; c < cells; c++) {
-        base[c] = fuzz_bit(in) ? dpq_key_of(fuzz_finite(in)) : dpq_key_of(map->low);
+        lo[c] = fuzz_bit(in) ? dpq_key_of(fuzz_finite(in)) : dpq_key_of(map->low);
+        hi[c] = fuzz_bit(in) ? dpq_key_of(fuzz_finite(in)) : INT64_MAX;
         shift[c] = (int32_t)fuzz_between(in, 0, 63);
     }
     memset(count, 0, counters * sizeof *count);
@@ -105,19 +106,20 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
         int32_t c = cell[dpq_select_bucket(map, value[i])];
         int64_t key = dpq_key_of(clamp(map, value[i]));
 
-        if (c >= 0 && key >= base[c]) {
-            uint64_t part = ((uint64_t)key - (uint64_t)base[c]) >> shift[c];
+        if (c >= 0 && lo[c] <= key && key < hi[c]) {
+            uint64_t part = ((uint64_t)key - (uint64_t)lo[c]) >> shift[c];
 
             if (part < (uint64_t)parts) {
                 expected[c * parts + (int64_t)part]++;
             }
         }
     }
-    dpq_select_refine(map, cell, base, shift, parts, n, value, count);
+    dpq_select_refine(map, cell, lo, hi, shift, parts, n, value, count);
     CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
     free(expected);
     free(count);
-    free(base);
+    free(hi);
+    free(lo);
     free(shift);
     free(cell);
 }
