@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 from conftest import IMPLEMENTATIONS, assert_draws_follow
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dpq_fast as dpq
@@ -105,6 +105,7 @@ gap_lists = st.lists(
 
 
 @settings(max_examples=40)
+@example([1e-15], 1.5, 1.0, "exponential")
 @given(gap_lists, st.floats(0.2, 4.0), st.floats(0.2, 4.0), st.sampled_from(NOISES))
 def test_above_threshold_law_fast_equals_reference(gaps, epsilon1, epsilon2, noise):
     budget = {"epsilon1": epsilon1, "epsilon2": epsilon1 if noise == "gumbel" else epsilon2}

@@ -93,15 +93,18 @@ class AboveThresholdLaw:
             bends = {math.exp(-max(0.0, sign * self.rate1 * gap)) for gap in self.gaps}
             ends = sorted({0.0, 1.0} | bends)
             for low, high in pairwise(ends):
-                total += quad(
-                    lambda v, sign=sign: self._given(-sign * math.log(v) / self.rate1, k),
-                    low,
-                    high,
-                    epsabs=0.0,
-                    epsrel=1e-12,
-                    limit=500,
-                )[0]
+                total += self._between(low, high, sign, k)
         return total / len(signs)
+
+    def _between(self, low: float, high: float, sign: float, k: int | None) -> float:
+        """The part of the integral that lies between two bends."""
+
+        def given(v: float) -> float:
+            return self._given(-sign * math.log(v) / self.rate1, k)
+
+        if high - low < 1e-9 * high:  # too short for `quad`, and straight
+            return (high - low) * given((low + high) / 2.0)
+        return quad(given, low, high, epsabs=0.0, epsrel=1e-12, limit=500)[0]
 
     def _given(self, z: float, k: int | None) -> float:
         """Probability to halt at k, given the threshold's noise z."""
