@@ -264,7 +264,7 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
     deviate less: by TYPICAL_SAVING / c per level.
     """
     n, m = order.n, q.size
-    if (n + 1) * m <= SMALL_PROBLEM:  # empty samples among them
+    if n == 0 or (n + 1) * m <= SMALL_PROBLEM:  # an empty sample has no spans to look at
         return n
     nearest = _nearest(n, rate)
     log_mass = float(_log_masses(order, q, rate, np.full(m, nearest)).sum())

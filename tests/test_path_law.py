@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+import dpq_fast as dpq
 from dpq_fast import path_law
 from dpq_fast.lattice import Lattice
 from dpq_fast.order import SortedOrder
 from dpq_fast.path_law import PathLaw
+from dpq_fast.sample import Sample
 
 SMALLEST_P = 1e-6
 
@@ -132,3 +134,30 @@ def test_log_prob_of_a_density_integrates_to_one():
         for j in range(i, 4)
     )
     assert total == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize(
+    "x, options",
+    [
+        (np.empty(0), {}),
+        (np.empty(0, dtype=int), {}),
+        (np.full(3, np.nan), {}),
+        (np.full(70_000, np.nan), {}),
+        (np.ones(1), {"counts": [0]}),
+        (np.empty(0), {"resolution": 0}),
+        (np.ones(1), {}),
+    ],
+    ids=["empty", "no integers", "missing", "many missing", "no counts", "numbers", "one record"],
+)
+def test_many_levels_of_next_to_no_records_have_an_answer(x, options, neighbors):
+    q = np.linspace(0.001, 0.999, 600)
+    for release in (dpq.joint_exp, dpq.ind_exp, dpq.approx_quantiles):
+        answers = release(x, q, epsilon=1.0, bounds=(0, 10), neighbors=neighbors, **options)
+        assert answers.shape == q.shape and (0 <= answers).all() and (answers <= 10).all()
+
+
+def test_many_levels_of_no_batches_have_an_answer():
+    sample = Sample.from_batches(lambda: [], (0.0, 10.0))
+    answers = dpq.joint_exp(sample, np.linspace(0.001, 0.999, 600), epsilon=1.0)
+    assert (0 <= answers).all() and (answers <= 10).all()
