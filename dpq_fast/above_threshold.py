@@ -274,6 +274,8 @@ def check_threshold(threshold: Any) -> float:
 
 def gaps_of(queries: Any, threshold: float) -> NDArray[np.float64]:
     """An array of queries, minus the threshold. Messages hold no value: the queries are private."""
+    if isinstance(queries, (list, tuple)):  # of no type: NumPy would infer one from the values
+        return np.array([gap_of(query, threshold) for query in queries], dtype=np.float64)
     values = np.asarray(queries)
     if values.ndim != 1:
         raise ValueError(
@@ -288,6 +290,8 @@ def gaps_of(queries: Any, threshold: float) -> NDArray[np.float64]:
 
 def gap_of(query: Any, threshold: float) -> float:
     """One query of an iterator, minus the threshold."""
+    if type(query) is float:  # almost always, and much faster
+        return query - threshold
     if isinstance(query, bool) or not isinstance(query, Real):
         raise TypeError(f"queries must be real numbers, got an item of {type(query).__name__}")
     return _checks._real("queries", query) - threshold

@@ -839,7 +839,8 @@ def one_sided_loss(
         raise ValueError("f_x and f_x2 must be finite, and so must their differences")
     shift = np.maximum.accumulate(np.append(0.0, rise))  # D_k, of n + 1 queries
     drop = np.append(np.maximum(0.0, shift[:-1] - rise), 0.0)
-    return float((rate1 * shift + rate2 * drop).max())
+    with np.errstate(over="ignore"):  # an infinite loss is one
+        return float((rate1 * shift + rate2 * drop).max())
 
 
 # --- Optimal composition of bounded-range mechanisms ----------------------------------------------

@@ -458,10 +458,10 @@ BAD = [
         ValueError,
         "epsilon1 and epsilon2 must be equal for noise 'gumbel', got 2.0 and 1.0",
     ),
-    ({"queries": [[1.0]]}, ValueError, "queries must be one-dimensional or an iterator"),
+    ({"queries": np.ones((1, 1))}, ValueError, "queries must be one-dimensional or an iterator"),
     ({"queries": 3.0}, ValueError, "queries must be one-dimensional or an iterator"),
-    ({"queries": ["a"]}, TypeError, "queries must be real numbers, got dtype"),
-    ({"queries": [True]}, TypeError, "queries must be real numbers, got dtype bool"),
+    ({"queries": np.array(["a"])}, TypeError, "queries must be real numbers, got dtype"),
+    ({"queries": np.array([True])}, TypeError, "queries must be real numbers, got dtype bool"),
 ]
 BAD_RELEASE = [
     ({"monotonic": 1}, TypeError, "monotonic must be True or False, got 1"),
@@ -504,3 +504,16 @@ def test_sparse_vector_rejects_bad_halts(implementation):
 def test_queries_that_there_are_not_have_no_probability(k):
     law = dpq.above_threshold_law([0.0, 1.0, 4.0], 2.0, epsilon1=1.0, epsilon2=1.0)
     assert law.log_prob(k) == -math.inf
+
+
+def test_queries_in_a_list_are_taken_one_by_one(implementation):
+    """What NumPy makes of a list depends on the largest of its integers."""
+    budget = dict(epsilon1=1.0, epsilon2=1.0, rng=1)
+    for large in (2**63, 2**64, 2**70, 10**400):
+        for queries in ([0, large], (0.0, large), iter([0, large])):
+            assert implementation.above_threshold(queries, 50, **budget) == 1
+            law = implementation.above_threshold_law([-(10**6), large], 50, epsilon1=1, epsilon2=1)
+            assert law.log_prob(1) == pytest.approx(0.0, abs=1e-12)
+    for queries in ([[0], [1]], ["1"], [True], [None]):
+        with pytest.raises(TypeError, match="queries must be real numbers, got an item of "):
+            implementation.above_threshold(queries, 50, **budget)

@@ -1254,3 +1254,7 @@ def test_compose_leaves_out_the_theorem_that_does_not_apply():
 def test_rules_are_stated_before_anything_overflows(call, error, message):
     with pytest.raises(error, match=f"^{message}"):
         call()
+
+
+def test_one_sided_loss_beyond_float64_is_infinite():
+    assert privacy.one_sided_loss([0.0], [1e300], 1e300, 1.0) == math.inf
