@@ -69,7 +69,7 @@ _LOG_DELTA_ERROR = 1e-15
 # so an even split has an error without a mean, in practice, too; see the notes of
 # `unbounded_quantile`. Gumbel noise has no choice.
 SPLIT, SPLIT_GUMBEL = 2.0 / 3.0, 0.5
-# What a step of a search or of a recursion has to spend at least.
+# The least rate of a draw, and what a step of a search or of a recursion has to spend at least.
 LEAST_SCALE = 1e-305
 # Larger rates are held there, which costs nothing: e^-65536 for each rank already makes every
 # answer but the best one impossible in practice, whatever the widths of the intervals. And a rate
@@ -86,6 +86,28 @@ COMPOSABLE = (1e-290, 1e290)
 MOST_LEVELS = 2**20
 # Elements of the matrix (l, i) evaluated at once in Lemma 12: 2 MB per temporary array.
 _BLOCK = 2**18
+
+
+# --- Scales and rates -----------------------------------------------------------------------------
+
+
+def _check_step(scale: float) -> float:
+    """The scale of a step, if it is not so small that what is divided by it overflows.
+
+    Were it not refused here, by public arguments alone, how many records there are would decide
+    whether something is divided by it.
+    """
+    if scale < LEAST_SCALE:
+        raise ValueError(
+            f"epsilon or rho must leave at least {LEAST_SCALE} for each step, got {scale}"
+        )
+    return scale
+
+
+def _check_steps(scales: Any) -> Any:
+    """`_check_step` for some steps."""
+    _check_step(float(np.min(scales)))
+    return scales
 
 
 # --- JointExp -------------------------------------------------------------------------------------
@@ -149,7 +171,8 @@ def joint_exp_rate(
         Lemma 4].
     """
     k = check_max_contributions(max_contributions)
-    return min(check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k), MOST_RATE)
+    rate = check_epsilon(epsilon) / (2.0 * joint_exp_sensitivity(q, neighbors) * k)
+    return _check_step(min(rate, MOST_RATE))
 
 
 # --- Groups ---------------------------------------------------------------------------------------
@@ -195,7 +218,7 @@ def quantile_by_rate(
     such changes.
     """
     if check_neighbors(neighbors) == "swap" and not public_by:
-        return joint_exp_rate(q, epsilon, "add-remove", max_contributions) / 2.0
+        return _check_step(joint_exp_rate(q, epsilon, "add-remove", max_contributions) / 2.0)
     return joint_exp_rate(q, epsilon, neighbors, max_contributions)
 
 
@@ -288,7 +311,8 @@ def ind_exp_rates(
     """
     k = check_max_contributions(max_contributions)
     each = ind_exp_epsilon_each(q.size, epsilon, delta, rho)
-    return np.minimum(each / (2.0 * k * ind_exp_sensitivity(q, neighbors)), MOST_RATE)
+    rates = each / (2.0 * k * ind_exp_sensitivity(q, neighbors))
+    return _check_steps(np.minimum(rates, MOST_RATE))
 
 
 def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> float:
@@ -346,16 +370,6 @@ def check_split(split: Any, name: str = "split") -> float:
     if 0.0 < share < 1.0:
         return share
     raise ValueError(f"{name} must lie strictly between 0 and 1, got {share}")
-
-
-def _check_steps(scales: Any) -> Any:
-    """The scales of some steps, if they are not so small that what is divided by them overflows."""
-    least = float(np.min(scales))
-    if least < LEAST_SCALE:
-        raise ValueError(
-            f"epsilon or rho must leave at least {LEAST_SCALE} for each step, got {least}"
-        )
-    return scales
 
 
 def choose_split(split: float | None, noise: str) -> float:
@@ -1243,7 +1257,7 @@ def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
     if delta == 0.0:
         raise ValueError("delta must be positive for Gaussian noise on smooth sensitivity, got 0.0")
     log_inverse = math.log(2.0) - math.log(delta)
-    beta = epsilon / (4.0 * (1.0 + log_inverse))
+    beta = _check_step(epsilon / (4.0 * (1.0 + log_inverse)))
     return beta, math.log(epsilon) - math.log(5.0 * math.sqrt(2.0 * log_inverse))
 
 

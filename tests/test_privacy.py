@@ -1136,6 +1136,53 @@ def test_budgets_that_would_overflow_are_refused(name):
         getattr(dpq, name)([1.0, 2.0], **options)
 
 
+TINY = [
+    dict(epsilon=5e-324),
+    dict(epsilon=1e-320, max_contributions=2**53),
+    dict(epsilon=1e-290, max_contributions=2**53),
+    dict(epsilon=1e-305),
+]
+LEAST_RELEASES = {
+    "median": lambda x, **budget: dpq.median(x, bounds=(0, 1000), **budget),
+    "joint_exp": lambda x, **budget: dpq.joint_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
+    "ind_exp": lambda x, **budget: dpq.ind_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
+    "quantile_by": lambda x, **budget: dpq.quantile_by(
+        x, np.zeros(x.size, dtype=int), 0.5, groups=[0], bounds=(0, 1000), **budget
+    ),
+    "cdf": lambda x, **budget: dpq.cdf(
+        x, bounds=(0, 1000), method="smooth_gaussian", delta=1e-6, **budget
+    ),
+    "sum": lambda x, **budget: dpq.sum(x, upper=1000, method="joint_exp", **budget),
+    "mean": lambda x, **budget: dpq.mean(x, upper=1000, method="ind_exp", **budget),
+}
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("budget", TINY, ids=str)
+@pytest.mark.parametrize("release", LEAST_RELEASES.values(), ids=LEAST_RELEASES.keys())
+def test_rates_that_underflow_are_refused_for_any_number_of_records(release, budget, neighbors):
+    messages = set()
+    for n in (0, 1, 511, 512, 5000):
+        with pytest.raises(ValueError, match="epsilon") as refused:
+            release(np.arange(n) * 1.0, neighbors=neighbors, **budget)
+        messages.add(str(refused.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kernel", ["scan", "fft"])
+@pytest.mark.parametrize("resolution", [None, 0, 1.0])
+def test_the_least_rates_are_enough_for_any_number_of_records(resolution, kernel):
+    options = dict(bounds=(0, 1000), resolution=resolution)
+    for n in (0, 1, 511, 512, 5000):
+        for x in (np.arange(n) * 1.0, np.zeros(n)):
+            for q in ([0.5], [0.1, 0.2, 0.9]):
+                law = dpq.joint_exp_law(x, q, epsilon=4.1e-305, kernel=kernel, **options)
+                assert math.isfinite(law.log_prob(law.sample()))
+                law = dpq.ind_exp_law(x, q, epsilon=8.1e-305, **options)
+                assert math.isfinite(law.log_prob(law.sample()))
+
+
 @pytest.mark.parametrize("name", ["max_contributions", "halts"])
 def test_numbers_beyond_float64_are_refused(name):
     options = (
