@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.halting import Halting
 from dpq_fast.halting import HaltingLaw
+from dpq_fast.lattice import real_array
 from dpq_fast.rng import default_rng
 
 
@@ -281,11 +282,10 @@ def gaps_of(queries: Any, threshold: float) -> NDArray[np.float64]:
         raise ValueError(
             f"queries must be one-dimensional or an iterator, got {values.ndim} dimensions"
         )
-    if values.dtype.kind not in "fiu":
-        raise TypeError(f"queries must be real numbers, got dtype {values.dtype}")
+    values = real_array("queries", values)
     # Infinite: halts for sure, or never. A signaling NaN would make NumPy warn: of private values.
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float64) - threshold
+        return values - threshold
 
 
 def gap_of(query: Any, threshold: float) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, continuous, privacy
 from dpq_fast._kernels import smooth as kernel
+from dpq_fast.lattice import real_array
 from dpq_fast.levels import Levels
 from dpq_fast.order import Order, SortedOrder
 from dpq_fast.rng import default_rng
@@ -234,9 +235,7 @@ def smoothness_of(t: Any, levels: Levels, epsilon: float) -> NDArray[np.float64]
         return np.full(levels.m, default_smoothness(epsilon))
     if np.ndim(t) == 0:
         return np.full(levels.m, _checks.check_epsilon(t, "t"))
-    given = np.asarray(t)
-    if given.dtype.kind not in "fiu":
-        raise TypeError(f"t must be real numbers, got dtype {given.dtype}")
+    given = real_array("t", t)
     try:
         smoothness = levels.distinct(given)
     except ValueError:
