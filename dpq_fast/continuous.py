@@ -21,8 +21,8 @@ BITS = 128
 MOST_ZERO_BITS = 65536
 # Factors beyond exp(-FARTHEST) and exp(FARTHEST) are held there: nothing in float64 is so large.
 FARTHEST = 2000
-# Below this, -ln(1 - x) is x but for 25 digits.
-SMALL = Decimal("1e-25")
+# Below this, -ln(1 - x) is x + x^2/2 but for 26 digits, which 1 - x would not keep.
+SMALL = Decimal("1e-13")
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def laplace(rng: np.random.Generator) -> Decimal:
     if signs & 1:
         size = -half.ln()
     else:
-        size = half if half < SMALL else -(1 - half).ln()
+        size = half * (1 + half / 2) if half < SMALL else -(1 - half).ln()
     return -size if signs & 2 else size
 
 

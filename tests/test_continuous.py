@@ -62,7 +62,17 @@ def test_uniform_has_128_bits_after_the_leading_one(zeros):
 
 @pytest.mark.parametrize("signs, sign", [(0, 1), (1, 1), (2, -1), (3, -1)])
 def test_laplace_keeps_digits_in_both_tails(signs, sign):
-    for v in (3, 1 << 60, 1 << 200, 1 << 254, (1 << 256) - 5):
+    for v in (
+        3,
+        1 << 60,
+        1 << 173,
+        1 << 175,
+        1 << 200,
+        1 << 213,
+        1 << 215,
+        1 << 254,
+        (1 << 256) - 5,
+    ):
         script = Scripted(bytes([signs]), word(v >> 128), word(v % (1 << 128)))
         script = script if v >> 128 else Scripted(bytes([signs]), word(0), word(v), word(7))
         with continuous.digits():
