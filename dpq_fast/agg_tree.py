@@ -89,10 +89,10 @@ class PartialTree:
         height: int,
         branching: int,
         lattice: Lattice | None,
-        complete: bool,
+        n_is_public: bool,
     ) -> None:
         self._leaves = leaves
-        self._complete = complete
+        self._n_is_public = n_is_public
         self.bounds = bounds
         self.height = height
         self.branching = branching
@@ -136,9 +136,9 @@ class PartialTree:
         if isinstance(x, Sample):
             lattice = x.lattice
         else:
-            lattice = Lattice.of(bounds, resolution, False, records.integer_type)
+            lattice = Lattice.of(bounds, resolution, False)
         exact = records.count(Bins.uniform(*bounds, leaves))
-        return cls(exact, bounds, height, branching, lattice, records.complete)
+        return cls(exact, bounds, height, branching, lattice, records.n_is_public)
 
     def merge(self, *others: PartialTree) -> PartialTree:
         """The tree of all records together.
@@ -159,8 +159,8 @@ class PartialTree:
                 raise ValueError("trees must have the same bounds, height, branching and lattice")
         trees = (self, *others)
         leaves = np.sum([tree._leaves for tree in trees], axis=0)
-        complete = all(tree._complete for tree in trees)
-        return PartialTree(leaves, *self._public, complete)
+        n_is_public = all(tree._n_is_public for tree in trees)
+        return PartialTree(leaves, *self._public, n_is_public)
 
     @property
     def _public(self) -> tuple:
@@ -207,7 +207,7 @@ class PartialTree:
                 nodes.insert(0, exact + one.draw(exact.size, generator))
                 exact = _sums(exact, self.branching)
             # Where a record may be left out as missing, how many are kept is private.
-            public = neighbors == "swap" and self._complete
+            public = neighbors == "swap" and self._n_is_public
             return AggTree(
                 nodes,
                 self.bounds,

@@ -167,7 +167,7 @@ class Clipping:
         """Whether the clip has two ends to be found, on either side of zero."""
         return self.lower is None and self.upper is None
 
-    def clip(self, ends: list[float], integer_type: bool) -> Clip:
+    def clip(self, ends: list[float]) -> Clip:
         """The clip, given what was found: nothing, the missing end, or its distances from zero."""
         if self.two_sided:
             low, high = -ends[0], ends[1]
@@ -177,8 +177,7 @@ class Clipping:
             low, high = ends[0], self.upper
         else:
             low, high = self.lower, ends[0]
-        resolution = 1.0 if self.resolution is None and integer_type else self.resolution
-        return Clip.of(low, high, resolution)
+        return Clip.of(low, high, self.resolution)
 
     def sum_scale(self, clip: Clip, missing: bool) -> Fraction:
         """Scale of the noise of a sum of points."""
@@ -194,7 +193,7 @@ class Clipping:
     def sum_parts(self, records: Records, clip: Clip) -> list[Part]:
         """What the noise of a sum is added to, by one pass. Private."""
         total, _ = records.sums(clip.scale, clip.first, clip.last)
-        return [(total, self.sum_scale(clip, not records.complete))]
+        return [(total, self.sum_scale(clip, not records.n_is_public))]
 
     def mean_parts(self, records: Records, clip: Clip) -> list[Part]:
         """What the noise of a mean is added to (`privacy.mean_scales`), by one pass. Private."""
@@ -203,7 +202,7 @@ class Clipping:
             pair = total - number * clip.first, number * clip.last - total
         else:
             pair = 2 * total - number * (clip.first + clip.last), number
-        return list(zip(pair, self.mean_scales(clip, not records.complete), strict=True))
+        return list(zip(pair, self.mean_scales(clip, not records.n_is_public), strict=True))
 
     def mean_of(self, first: int, second: int, clip: Clip) -> float:
         """The mean inside the clip, from the two noisy integers of `privacy.mean_scales`."""
@@ -231,7 +230,7 @@ def _clipped(
         if search is not None:
             find = search.sides if clipping.two_sided else search.ladders
             ends = [UnboundedQuantileLaw(search, [one]).sample(rng) for one in find(records)]
-    return records, clipping.clip(ends, records.integer_type)
+    return records, clipping.clip(ends)
 
 
 def _noisy(parts: list[Part], rng: np.random.Generator) -> list[int]:

@@ -854,7 +854,7 @@ def _integers(
         parts_of = clipping.sum_parts if name == "sum" else clipping.mean_parts
         laws = [
             {
-                ends: (log_prob, parts_of(records, clipping.clip(ends, records.integer_type)))
+                ends: (log_prob, parts_of(records, clipping.clip(ends)))
                 for ends, log_prob in _clips(clipping, records)
             }
             for records in rows

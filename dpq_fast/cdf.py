@@ -371,7 +371,7 @@ def _ascending(name: str, given: Any) -> NDArray[np.float64]:
 
 def _empirical(sample: Any) -> CDF:
     """The distribution function of a sample: a jump at each value."""
-    values, counts = np.unique(_real("other", as_column(sample)[0]), return_counts=True)
+    values, counts = np.unique(_real("other", as_column(sample)), return_counts=True)
     if values.size == 0:
         raise ValueError("other must hold at least one number, got none")
     p = np.cumsum(np.concatenate(([0.0], counts))) / counts.sum()
@@ -456,7 +456,7 @@ def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) ->
     partial = PartialTree.of(**column, height=privacy.cdf_height(bins), branching=2)
     exact = np.concatenate(([0], np.cumsum(partial._leaves)))
     # Where a record may be left out as missing, how many are kept is private.
-    public = budget["neighbors"] == "swap" and partial._complete
+    public = budget["neighbors"] == "swap" and partial._n_is_public
     queries = steps + (not public)
     scale = privacy.cdf_adaptive_scale(
         queries, budget["epsilon"], budget["rho"], budget["max_contributions"]
@@ -490,7 +490,7 @@ def _gaussian(column: dict, budget: dict, rng: Any, *, levels: int, bins: int | 
     partial = PartialTree.of(**column, height=1, branching=bins)
     # rounded: an integer plus normal noise, post-processed
     noisy_counts = partial._leaves + np.rint(sigma * standard_normal(bins, rng))
-    public = budget["neighbors"] == "swap" and partial._complete
+    public = budget["neighbors"] == "swap" and partial._n_is_public
     tree = AggTree(
         [noisy_counts],
         partial.bounds,

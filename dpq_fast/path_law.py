@@ -25,8 +25,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import race, uniform
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.order import Intervals, Order
-from dpq_fast.selection import SelectedOrder
+from dpq_fast.order import Intervals, Order, WholeOrder
 
 # ln of the certificate: what the windows leave out weighs less than 2^-64 of what they hold.
 CERTIFICATE = 64.0 * math.log(2.0)
@@ -330,9 +329,9 @@ def first_windows(
     )
 
 
-def prepare(order: Order, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
+def prepare(order: WholeOrder, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
     """Collect windows of laws of single levels ahead, all in one pass, where it takes a pass."""
-    if isinstance(order, SelectedOrder):
+    if order.scans:
         order.prepare(*intervals_kernel.windows_of_each(q, order.n, window))
 
 

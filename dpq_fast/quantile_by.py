@@ -252,8 +252,8 @@ def quantile_by(
         max_contributions=max_contributions,
         public_by=public_by,
     ):
-        column, integer_type = as_column(x)
-        lattice = Lattice.of(bounds, resolution, dither, integer_type)
+        lattice = Lattice.of(bounds, resolution, dither)
+        column = as_column(x)
         keys, keys_of = names.lookup(by, column.size)
         weights = None if counts is None else check_counts(counts, column.size)
         release = _Release(levels.values, rate, bounds, lattice)

@@ -72,7 +72,7 @@ def level_sets(most: int = 3) -> st.SearchStrategy[list[float]]:
 
 def lattice_of(points: int, bits: int = 0) -> Lattice:
     """The integers 0 .. points-1, with any number of dither bits."""
-    lattice = Lattice.of((0.0, points - 1.0), 1.0, False, True)
+    lattice = Lattice.of((0.0, points - 1.0), 1.0, False)
     return dataclasses.replace(lattice, bits=bits)
 
 

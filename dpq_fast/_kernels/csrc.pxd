@@ -16,6 +16,7 @@ cdef extern from "status.h" nogil:
 cdef extern from "uniform.h" nogil:
     double dpq_uniform_log(bitgen_t *rng)
     uint64_t dpq_uniform_below(uint64_t n, bitgen_t *rng)
+    void dpq_uniform_bits(size_t n, int bits, bitgen_t *rng, int64_t *drawn)
     void dpq_uniform_multiset(size_t k, uint64_t w, bitgen_t *rng, int64_t *drawn)
 
 cdef extern from "race.h" nogil:

@@ -20,7 +20,6 @@ from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import kept_records
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, is_complete
 
 Node = tuple[int, int]
 
@@ -251,11 +250,11 @@ def agg_tree(
     with privacy.charged(accountant, "agg_tree", **promise):
         bounds = check_bounds(bounds)
         leaves = check_tree(bounds, height, branching)
-        lattice = Lattice.of(bounds, resolution, False, as_column(x)[1])
+        lattice = Lattice.of(bounds, resolution, False)
         records = kept_records(x, counts, nan_policy)
         exact = exact_counts(uniform_counts(records, *bounds, leaves), height, branching)
         nodes = {node: count + _draw(noise, scale, generator) for node, count in exact.items()}
-        public = neighbors == "swap" and is_complete(x, nan_policy)
+        public = neighbors == "swap" and nan_policy == "raise"
         total = records.size if public else None
         return AggTree(nodes, bounds, total=total, aggregate=aggregate, lattice=lattice).quantile(q)
 

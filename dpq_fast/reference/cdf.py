@@ -21,7 +21,6 @@ from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import intervals, kept_records
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, is_complete
 
 
 class CDF:
@@ -199,10 +198,10 @@ def cdf(
         if method in ("binary_tree", "adaptive"):
             height, branching = privacy.cdf_height(bins), 2
         leaves = check_tree(bounds, height, branching)
-        lattice = Lattice.of(bounds, resolution, False, as_column(x)[1])
+        lattice = Lattice.of(bounds, resolution, False)
         records = kept_records(x, counts, nan_policy)
         exact = uniform_counts(records, low, high, leaves)
-        public = neighbors == "swap" and is_complete(x, nan_policy)
+        public = neighbors == "swap" and nan_policy == "raise"
         discrete = discrete_laplace if rho is None else discrete_gaussian
 
         if method == "adaptive":

@@ -76,8 +76,8 @@ max_contributions, accountant, rng
         max_contributions=max_contributions,
         public_by=public_by,
     ):
-        column, integer_type = as_column(x)
-        lattice = Lattice.of(check_bounds(bounds), resolution, dither, integer_type)
+        column = as_column(x)
+        lattice = Lattice.of(check_bounds(bounds), resolution, dither)
         values = as_float64(column)
         # Missing keys need not be comparable: pandas.NA is neither equal to a name nor unequal.
         keys = [key if isinstance(key, (int, np.integer, str)) else None for key in by]
