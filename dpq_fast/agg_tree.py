@@ -815,14 +815,14 @@ def agg_tree(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the lattice that answers are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: 1 for columns of integer type, else very fine. Public. The tree
+        Default as in `joint_exp`: about 10^-7 of the range. Public. The tree
         does not depend on it.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none. Under "swap" the
-        number of records is used as public, and answers are better for it, only with "raise" or
-        where the column is a NumPy array of integers: else how many are kept is private.
+        number of records is used as public, and answers are better for it, only with "raise": else
+        how many are kept is private.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -412,8 +412,8 @@ def sum(
     **Privacy.** Pure `epsilon`-DP under `neighbors`: ``share * epsilon`` for the clip and the rest
     for the sum, by basic composition; see `privacy.clip_epsilons` for two sides. With a clip
     [a, c], one record more or less changes the sum by at most max(\|a\|, \|c\|), and a replaced one
-    by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with a
-    NumPy or pandas column of a plain integer type, or ``nan_policy="raise"``. All this in integers:
+    by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with
+    ``nan_policy="raise"``. All this in integers:
     a sum of floats would have a larger sensitivity [2]_. Not covered: running time.
 
     **Error.** What is clipped is lost, about 1 - q of the records: with heavy tails a level of 1,

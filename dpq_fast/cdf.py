@@ -576,13 +576,12 @@ def cdf(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the lattice that quantiles are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: 1 for columns of integer type, else very fine. Public.
+        Default as in `joint_exp`: about 10^-7 of the range. Public.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none. As in `agg_tree`,
-        the number of records is used as public, under "swap", only with "raise" or for a NumPy
-        array of integers.
+        the number of records is used as public, under "swap", only with "raise".
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

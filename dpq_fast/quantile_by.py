@@ -147,11 +147,11 @@ def quantile_by(
         value and never its key. Under "add-remove" it makes no difference. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
-        mechanism, which is not hardened against attacks on low-order bits. Default: 1 for columns
-        of integer type, else about 2^-44 of the range. Public.
+        mechanism, which is not hardened against attacks on low-order bits. Default: a power of
+        ten, about 10^-7 of the range of `bounds`. Public.
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
-        ties do no harm. Default: with a given `resolution` or an integer type. Public.
+        ties do no harm. Default: wherever there is a lattice. Public.
     counts : array_like of int, shape (n,), optional
         How many records each row of `x` and `by` stands for; 1 each by default. Non-negative, sum
         at most 2^53; a row of count 0 is as good as absent. Neighbors differ in records, not in
