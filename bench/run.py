@@ -479,6 +479,7 @@ def recursive(report: Report) -> None:
         ]
         table.add_row(f"{m}", *map(error, rows[:2]), f"{bar}", *map(error, rows[2:]))
         report.raw.setdefault("recursive_errors", []).append([m, *rows])
+    report.print(table)
 
 
 def csmooth(report: Report) -> None:
@@ -518,6 +519,7 @@ def csmooth(report: Report) -> None:
         ]
         table.add_row(f"{m}", *map(error, rows), f"{figure:g}")
         report.raw.setdefault("csmooth_errors", []).append([m, *rows])
+    report.print(table)
 
 
 def agg_tree(report: Report) -> None:
