@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -17,8 +18,13 @@ HEAVY = {
 
 def fresh(code: str) -> str:
     """What a new interpreter prints."""
+    # not in the checkout: its dpq_fast/ would be found first, without compiled modules
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=tempfile.gettempdir(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
