@@ -48,7 +48,8 @@ setup(
             Extension(
                 f"dpq_fast._kernels.{Path(source).stem}",
                 [source],
-                depends=glob("csrc/*.[ch]"),
+                # All that a source distribution needs, too.
+                depends=[source, *glob("dpq_fast/_kernels/*.pxd"), *glob("csrc/*.[ch]")],
                 include_dirs=INCLUDED,
                 define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
                 extra_compile_args=FLAGS,
