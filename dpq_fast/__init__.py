@@ -9,12 +9,12 @@ from dpq_fast.agg_tree import AggTree, PartialTree, agg_tree
 from dpq_fast.aggregates import count, mean, sum
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.cdf import CDF, cdf
-from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
 from dpq_fast.quantile_by import quantile_by
 from dpq_fast.sample import Sample
+from dpq_fast.smooth import csmooth
 from dpq_fast.unbounded import unbounded_quantile, unbounded_quantile_law
 
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._kernels import uniform
 from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, inverted
-from dpq_fast.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.histogram import Bins
 from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample, as_column
+from dpq_fast.smooth import gaussian_quantiles, smooth_gaussian
 
 
 class CountNoise(NamedTuple):
