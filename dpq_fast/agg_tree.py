@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast.histogram import Bins
@@ -60,7 +60,7 @@ class Noise(NamedTuple):
         draws is between the two.
         """
         scale, miss = float(self.scale), 1.0 - level
-        normal = -float(ndtri(miss / 2.0))
+        normal = -float(scipy.special.ndtri(miss / 2.0))
         if self.kind == "gaussian":
             # A narrow discrete Gaussian is no normal variable, but it is sub-Gaussian [CKS20].
             return scale * (normal if scale >= 1.0 else math.sqrt(2.0 * math.log(2.0 / miss)))

@@ -30,7 +30,6 @@ from dpq_fast.above_threshold import above_threshold, above_threshold_law, spars
 from dpq_fast.agg_tree import agg_tree
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.cdf import cdf
-from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import JointExpLaw, joint_exp, joint_exp_law
 from dpq_fast.lattice import Lattice
@@ -41,6 +40,7 @@ from dpq_fast.quantile import median, percentile, quantile
 from dpq_fast.quantile_by import GroupQuantiles, quantile_by
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Records, Sample
+from dpq_fast.smooth import csmooth
 from dpq_fast.unbounded import UnboundedQuantileLaw, unbounded_quantile, unbounded_quantile_law
 
 # Laws are right to 1e-9; a mechanism that spends all of its epsilon may be found so much above it.

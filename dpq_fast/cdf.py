@@ -12,19 +12,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression, minimize_scalar
-from scipy.special import betaincc, logsumexp
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._kernels import uniform
 from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, inverted
-from dpq_fast.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.histogram import Bins
 from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample, as_column
+from dpq_fast.smooth import gaussian_quantiles, smooth_gaussian
 
 
 class CountNoise(NamedTuple):
@@ -60,12 +59,14 @@ class CountNoise(NamedTuple):
 
         def bound(log_theta: float) -> float:
             theta = math.exp(log_theta)  # lambda times the scale
-            exponent = logsumexp(np.log(2.0 * times) + units * self._log_moment(theta))
+            exponent = scipy.special.logsumexp(
+                np.log(2.0 * times) + units * self._log_moment(theta)
+            )
             return scale * (float(exponent) - math.log(beta)) / theta
 
         # for discrete Laplace noise lambda ends at 1 / scale
         span = (-15.0, -1e-9 if self.noise.kind == "geometric" else 4.0)
-        high = float(minimize_scalar(bound, bounds=span, method="bounded").fun)
+        high = float(scipy.optimize.minimize_scalar(bound, bounds=span, method="bounded").fun)
         if not self.plain or self.noise.kind != "geometric":
             return high
         low, most = -1, math.ceil(high)
@@ -93,7 +94,7 @@ class CountNoise(NamedTuple):
         weights = np.ones(1)
         for _ in range(draws):
             weights = np.convolve(weights, one)[:draws]
-        return 2.0 * float(weights @ betaincc(draws - np.arange(draws), least, stop))
+        return 2.0 * float(weights @ scipy.special.betaincc(draws - np.arange(draws), least, stop))
 
     def _log_moment(self, theta: float) -> float:
         """K(theta / scale)."""
@@ -389,7 +390,7 @@ def _of_counts(
 
     The first number is 0. The last one, the number of records, is kept where it is public.
     """
-    smooth = isotonic_regression(below[1:-1] if public else below[1:]).x
+    smooth = scipy.optimize.isotonic_regression(below[1:-1] if public else below[1:]).x
     rising = np.concatenate(([0.0], smooth, below[-1:] if public else []))
     total = max(float(rising[-1]), 0.0)
     # Without records nothing is known, but where the bounds are.

@@ -11,7 +11,6 @@ from dpq_fast.levels import Levels
 from dpq_fast.path_law import PathLaw
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
-from dpq_fast.toeplitz import FftForward
 
 KERNELS = ("scan", "fft")
 
@@ -247,7 +246,12 @@ def joint_exp_law(
         nan_policy=nan_policy,
         workers=workers,
     )
-    forward = Scan.forward if kernel == "scan" else FftForward()
+    if kernel == "scan":
+        forward = Scan.forward
+    else:
+        from dpq_fast.toeplitz import FftForward  # FFTW is slow to load
+
+        forward = FftForward()
     return JointExpLaw(
         sample, levels, PathLaw(sample.order(dither_rng), levels.values, rate, forward)
     )

@@ -1,4 +1,4 @@
-r"""The exact law of m ordered outputs under the exponential mechanism with rank scores.
+r"""The exact law of m ordered outputs under the exponential mechanism [MT07] with rank scores.
 
 A path is a non-decreasing sequence of intervals, one for each level. Its weight is
 :math:`\exp(-c \sum_{j=1}^{m+1} |i_j - i_{j-1} - n_j|)` times the measure of the outputs inside

@@ -39,9 +39,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from dpq_fast._checks import (
     MOST,
@@ -1029,7 +1028,7 @@ def _epsilon_each(m: int, epsilon: float, delta: float) -> float:
     while excess(high) <= 0.0:
         high *= 1.5
     low = max(basic, high / 2.25)  # one factor further back than needed, against rounding
-    each = brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13)
+    each = scipy.optimize.brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13)
     step = 2.0**-44
     while each > basic and excess(each) > 0.0:
         each *= 1.0 - step
@@ -1074,7 +1073,7 @@ def _total_epsilon(m: int, each: float, delta: float) -> float:
 
     if excess(0.0) <= 0.0:
         return 0.0
-    total = brentq(excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13)
+    total = scipy.optimize.brentq(excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13)
     step = 2.0**-50 * basic
     while total < basic and excess(total) > 0.0:
         total += step
@@ -1208,7 +1207,9 @@ def _csmooth_shape(ratio: float) -> tuple[float, float]:
     """sigma and ln(s / epsilon) for a t of `ratio` times epsilon."""
     # With sigma = ratio + u: (ratio + u)^2 u = ratio / 5, so u^3 < ratio / 5.
     most = math.cbrt(ratio / 5.0)
-    above = brentq(lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most)
+    above = scipy.optimize.brentq(
+        lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most
+    )
     sigma = ratio + above
     return sigma, math.log(above / sigma) - 1.5 * sigma * sigma - _LOG_SCALE_ERROR
 
@@ -1472,8 +1473,8 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
     """
     sigma, epsilon = check_epsilon(sigma, "sigma"), check_nonnegative("epsilon", epsilon)
     half, tilt = 0.5 / sigma, epsilon * sigma
-    first = math.exp(float(log_ndtr(half - tilt)))
-    log_second = float(log_ndtr(-half - tilt))
+    first = math.exp(float(scipy.special.log_ndtr(half - tilt)))
+    log_second = float(scipy.special.log_ndtr(-half - tilt))
     second = math.exp(min(epsilon + log_second, 0.0))
     rounding = 2.0**-48 * (1.0 + epsilon - log_second + tilt * tilt) * first
     return min(max(first - second, 0.0) + rounding, 1.0)
@@ -1525,7 +1526,7 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
     while gaussian_delta(low, epsilon) <= delta:
         low /= 2.0
     log_delta = math.log(delta)
-    log_sigma = brentq(
+    log_sigma = scipy.optimize.brentq(
         lambda s: math.log(max(gaussian_delta(math.exp(s), epsilon), 5e-324)) - log_delta,
         math.log(low),
         math.log(high),
@@ -1693,7 +1694,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     log_inverse = -math.log(delta)
     # Either of the two terms alone would be ln(1/delta) there.
     highest = min(math.sqrt(log_inverse) / math.sqrt(rho), math.expm1(min(log_inverse, 700.0)))
-    beta = brentq(
+    beta = scipy.optimize.brentq(
         lambda b: (rho * b) * b + math.log1p(b) - log_inverse,  # b * b might underflow
         0.0,
         highest * (1.0 + 1e-12),  # the value there is positive
@@ -1742,7 +1743,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         high *= 2.0
     # In the logarithm of rho, which may be far below 1.
     rho = low * math.exp(
-        brentq(
+        scipy.optimize.brentq(
             lambda s: zcdp_epsilon(low * math.exp(s), delta) - epsilon * (1.0 - 1e-15),
             -1e-9,  # room for rounding: the simple bound may be the tight one
             math.log(high / low),

@@ -37,20 +37,6 @@ cdef extern from "noise.h" nogil:
     void dpq_noise_gaussian(const dpq_noise_ratio *sigma, size_t size, bitgen_t *rng,
                             int64_t *drawn)
 
-cdef extern from "noise.h" nogil:
-    int DPQ_NOISE_BITS
-
-    ctypedef struct dpq_noise_ratio:
-        uint64_t numerator[2]
-        uint64_t denominator[2]
-
-    void dpq_noise_bernoulli(uint64_t whole, const dpq_noise_ratio *part, size_t size,
-                             bitgen_t *rng, uint8_t *drawn)
-    void dpq_noise_laplace(const dpq_noise_ratio *scale, size_t size, bitgen_t *rng,
-                           int64_t *drawn)
-    void dpq_noise_gaussian(const dpq_noise_ratio *sigma, size_t size, bitgen_t *rng,
-                            int64_t *drawn)
-
 cdef extern from "lattice.h" nogil:
     void dpq_lattice_encode(size_t n, const double *value, double low, double high,
                             double per_unit, double step, int64_t first, int64_t points,
