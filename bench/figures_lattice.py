@@ -20,7 +20,7 @@ DIGITS = (4, 5, 6, 7, 8)
 
 
 def default_lattice(report: Report, out: Path) -> None:
-    """Rank errors by column, number of records and step: ties like coarse steps, others fine ones."""
+    """Rank errors by column, number of records and step: ties want coarse steps, others fine."""
     del out  # a table alone
     table = report.table(
         "Mean rank error of joint_exp by the step of the lattice, swap, ε = 1",

@@ -176,7 +176,7 @@ def demo(epsilon: float, seed: int | None) -> None:
     "--resolution",
     type=float,
     metavar="G",
-    help="Answers are multiples of G: 1 for whole numbers. Default: a power of ten, about 10^-7 of "
+    help="Answers are multiples of G: 1 for whole numbers. Default: a power of ten, about 10^-6 of "
     "the range of --bounds.",
 )
 @click.option(
@@ -213,10 +213,11 @@ def quantile(
 ) -> None:
     """Private quantiles of one column of FILE, a .csv or .parquet file.
 
-    The names of the columns are public. The first line of a CSV file that is not empty holds the names. Every line after it is one record, whatever it
-    holds: quotes may hide separators in a line, but never the end of it (a line feed, or carriage
-    return and line feed). The column is read as float64. A record counts as missing, and is left
-    out, if its field is no number or if it has not as many fields as there are names.
+    The names of the columns are public. The first line of a CSV file that is not empty holds
+    them. Every line after it is one record, whatever it holds: quotes may hide separators in a
+    line, but never the end of it (a line feed, or carriage return and line feed). The column is
+    read as float64. A record counts as missing, and is left out, if its field is no number or if
+    it has not as many fields as there are names.
     """
     q = [level for group in levels for level in group]
     ends = {

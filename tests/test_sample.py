@@ -112,7 +112,7 @@ COLUMNS = {
 @pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
 def test_of_takes_the_records_whatever_the_type(make):
     expected = np.array(RECORDS, dtype=float)
-    assert Sample.of(make(RECORDS), BOUNDS).lattice.step == 1e-6
+    assert Sample.of(make(RECORDS), BOUNDS).lattice.step == 1e-5
     for options in ({}, {"resolution": 1.0}, {"resolution": 0}, {"resolution": 0.5}):
         assert content(Sample.of(make(RECORDS), BOUNDS, **options)) == content(
             Sample.of(expected, BOUNDS, **options)
@@ -638,7 +638,7 @@ def test_columns_of_real_data_are_taken(real_columns):
     frame = pd.read_csv(real_columns / "adult.csv", nrows=2_000)
     ages = frame["age"] if "age" in frame else frame.iloc[:, 0]
     sample = Sample.of(ages, (0, 100))
-    assert sample.lattice.step == 1e-5
+    assert sample.lattice.step == 1e-4
     assert sample.order(0).n == 2_000
     median = dpq.median(ages, epsilon=1.0, bounds=(0, 100), rng=0)
     assert abs(median - float(ages.median())) <= 3.0
