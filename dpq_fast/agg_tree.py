@@ -22,7 +22,7 @@ from dpq_fast.lattice import Lattice, real_array
 from dpq_fast.levels import Levels
 from dpq_fast.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import Records, Sample
+from dpq_fast.sample import Records, Sample, check_column
 
 # Most records that `AggTree.tune` generates.
 MOST_GENERATED = 2**28
@@ -127,18 +127,49 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
+        return cls._reader(
+            x,
+            bounds=bounds,
+            height=height,
+            branching=branching,
+            resolution=resolution,
+            counts=counts,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
+
+    @classmethod
+    def _reader(
+        cls,
+        x: Any,
+        *,
+        bounds: tuple[float, float] | None,
+        height: int,
+        branching: int,
+        resolution: float | None,
+        counts: Any,
+        nan_policy: str,
+        workers: int,
+    ) -> Callable[[], PartialTree]:
+        """`of` in two steps, as `Sample._reader`."""
         if isinstance(x, Sample):  # refuses what belongs to the sample
             Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
             bounds = x.bounds
         bounds = _checks.check_bounds(bounds)
         leaves = _checks.check_tree(bounds, height, branching)
-        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
+        read_records = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
         if isinstance(x, Sample):
             lattice = x.lattice
         else:
-            lattice = Lattice.of(bounds, resolution, False, records.integer_type)
-        exact = records.count(Bins.uniform(*bounds, leaves))
-        return cls(exact, bounds, height, branching, lattice, records.complete)
+            integer_type = x.integer_type if isinstance(x, Records) else check_column(x)
+            lattice = Lattice.of(bounds, resolution, False, integer_type)
+
+        def read() -> PartialTree:
+            records = read_records()
+            exact = records.count(Bins.uniform(*bounds, leaves))
+            return cls(exact, bounds, height, branching, lattice, records.complete)
+
+        return read
 
     def merge(self, *others: PartialTree) -> PartialTree:
         """The tree of all records together.
@@ -197,25 +228,25 @@ class PartialTree:
             neighbors=neighbors,
             max_contributions=max_contributions,
         )
-        with privacy.charged(accountant, "agg_tree", **promise):
-            scale = privacy.agg_tree_scale(**promise)
-            one = Noise(noise, scale)
-            generator = default_rng(rng)
-            exact = self._leaves
-            nodes = []
-            for _ in range(self.height):
-                nodes.insert(0, exact + one.draw(exact.size, generator))
-                exact = _sums(exact, self.branching)
-            # Where a record may be left out as missing, how many are kept is private.
-            public = neighbors == "swap" and self._complete
-            return AggTree(
-                nodes,
-                self.bounds,
-                one,
-                total=int(exact[0]) if public else None,
-                aggregate=aggregate,
-                lattice=self.lattice,
-            )
+        one = Noise(noise, privacy.agg_tree_scale(**promise))
+        _checks.check_flag("aggregate", aggregate)
+        generator = default_rng(rng)
+        privacy.charge(accountant, "agg_tree", **promise)
+        exact = self._leaves
+        nodes = []
+        for _ in range(self.height):
+            nodes.insert(0, exact + one.draw(exact.size, generator))
+            exact = _sums(exact, self.branching)
+        # Where a record may be left out as missing, how many are kept is private.
+        public = neighbors == "swap" and self._complete
+        return AggTree(
+            nodes,
+            self.bounds,
+            one,
+            total=int(exact[0]) if public else None,
+            aggregate=aggregate,
+            lattice=self.lattice,
+        )
 
 
 class AggTree:
@@ -356,19 +387,19 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         # Public arguments are refused before x is touched.
         privacy.agg_tree_scale(height, **promise)
         _checks.check_flag("aggregate", aggregate)
+        read = PartialTree._reader(
+            x,
+            bounds=bounds,
+            height=height,
+            branching=branching,
+            resolution=resolution,
+            counts=counts,
+            nan_policy=nan_policy,
+            workers=workers,
+        )
         generator = default_rng(rng)
-        with privacy.charged(accountant, "agg_tree", height=height, **promise):
-            partial = PartialTree.of(
-                x,
-                bounds=bounds,
-                height=height,
-                branching=branching,
-                resolution=resolution,
-                counts=counts,
-                nan_policy=nan_policy,
-                workers=workers,
-            )
-            return partial.release(aggregate=aggregate, rng=generator, **promise)
+        privacy.charge(accountant, "agg_tree", height=height, **promise)
+        return read().release(aggregate=aggregate, rng=generator, **promise)
 
     @staticmethod
     def tune(

@@ -129,6 +129,34 @@ class Sample:
         but the windows of a release if `x` is sorted. `x` must not change while the sample is in
         use.
         """
+        return cls._reader(
+            x,
+            bounds,
+            resolution=resolution,
+            dither=dither,
+            counts=counts,
+            assume_sorted=assume_sorted,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
+
+    @classmethod
+    def _reader(
+        cls,
+        x: Any,
+        bounds: tuple[float, float] | None,
+        *,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        counts: Any = None,
+        assume_sorted: bool = False,
+        nan_policy: str = "omit",
+        workers: int = 1,
+    ) -> Callable[[], Sample]:
+        """`of` in two steps: what is public is checked here; what is returned reads the records.
+
+        A release is charged between the two.
+        """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
         threads = _checks.check_workers(workers)
@@ -143,24 +171,29 @@ class Sample:
                     "resolution, dither, counts, assume_sorted and nan_policy belong to "
                     "Sample.of, and must be left out for a Sample"
                 )
-            return x
+            return lambda: x
         bounds = _checks.check_bounds(bounds)
-        values, integer_type = as_column(x)
+        integer_type = check_column(x)
         lattice = Lattice.of(bounds, resolution, dither, integer_type)
-        chunks = Chunks.of_array(values, threads)
         public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
-        if counts is not None:
-            weights = check_counts(counts, values.size)
-            make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
-            records = Records(chunks, (values, weights), bounds, **public)
-            return cls(make_order, records, lattice, bounds)
-        if lattice is not None and lattice.bits:
-            make_order = _of_points(
-                chunks, values.size, lattice, bounds, nan_policy, _probe(values)
-            )
-        else:
-            make_order = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
-        return cls(make_order, Records(chunks, bounds=bounds, **public), lattice, bounds)
+
+        def read() -> Sample:
+            values, _ = as_column(x)
+            chunks = Chunks.of_array(values, threads)
+            if counts is not None:
+                weights = check_counts(counts, values.size)
+                make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
+                records = Records(chunks, (values, weights), bounds, **public)
+                return cls(make_order, records, lattice, bounds)
+            if lattice is not None and lattice.bits:
+                make_order = _of_points(
+                    chunks, values.size, lattice, bounds, nan_policy, _probe(values)
+                )
+            else:
+                make_order = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
+            return cls(make_order, Records(chunks, bounds=bounds, **public), lattice, bounds)
+
+        return read
 
     @classmethod
     def from_batches(
@@ -354,6 +387,13 @@ class Records:
         **Cost.** None, but O(n) for `counts` and for ``nan_policy="raise"``; no copy of `x`, which
         must not change while the records are in use.
         """
+        return cls._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)()
+
+    @classmethod
+    def _reader(
+        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+    ) -> Callable[[], Records]:
+        """`of` in two steps, as `Sample._reader`."""
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         threads = _checks.check_workers(workers)
         if isinstance(x, (Records, Sample)):
@@ -362,11 +402,15 @@ class Records:
                     "counts and nan_policy belong to Sample.of or Records.of, and must be left "
                     f"out for a {type(x).__name__}"
                 )
-            return x.records if isinstance(x, Sample) else x
-        values, integer_type = as_column(x)
-        weighted = None if counts is None else (values, check_counts(counts, values.size))
-        public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
-        return cls(Chunks.of_array(values, threads), weighted, **public)._checked(nan_policy)
+            return lambda: x.records if isinstance(x, Sample) else x
+        public = dict(integer_type=check_column(x), complete=is_complete(x, nan_policy))
+
+        def read() -> Records:
+            values, _ = as_column(x)
+            weighted = None if counts is None else (values, check_counts(counts, values.size))
+            return cls(Chunks.of_array(values, threads), weighted, **public)._checked(nan_policy)
+
+        return read
 
     @classmethod
     def from_batches(
@@ -496,27 +540,40 @@ def _all(piece: NDArray[np.float64]) -> NDArray[np.float64]:
     return piece
 
 
-def as_column(x: Any) -> tuple[NDArray, bool]:
-    """A column as a one-dimensional real array, and whether its *type* is an integer type.
+def check_column(x: Any) -> bool:
+    """Check what a column declares; whether its *type* is an integer type. Reads no record.
 
-    An array's or column's type is public schema. Python sequences have none, so they count as
-    floats even where NumPy would infer integers: ``[1, 2]`` and its neighbor ``[1, 2.5]`` must
-    not fall on different lattices. Null and None become NaN.
+    An array's or column's type is public schema. Python sequences, and objects that only become
+    arrays, have none, so they count as floats even where NumPy would infer integers: ``[1, 2]``
+    and its neighbor ``[1, 2.5]`` must not fall on different lattices.
     """
+    declared = getattr(x, "dtype", getattr(x, "type", None))
+    if declared is None:
+        if not hasattr(x, "__array__") and (
+            isinstance(x, (str, bytes, Mapping, Set)) or not hasattr(x, "__iter__")
+        ):
+            raise TypeError(
+                f"x must be a one-dimensional array or sequence, got {type(x).__name__}"
+            )
+        return False
+    if getattr(x, "ndim", 1) != 1:
+        raise ValueError(f"x must be one-dimensional, got {x.ndim} dimensions")
+    return _is_integer(declared)
+
+
+def as_column(x: Any) -> tuple[NDArray, bool]:
+    """A column as a one-dimensional real array, nulls as NaN; and what `check_column` says."""
+    integer_type = check_column(x)
     if type(x) is np.ndarray:
-        column, integer_type = x, x.dtype.kind in "iu"
-    elif isinstance(x, np.ma.MaskedArray):
-        integer_type = x.dtype.kind in "iu"
-        column = x
-        if x.dtype.kind in "iuf":
-            column = np.where(np.ma.getmaskarray(x), np.nan, as_float64(np.ma.getdata(x)))
+        return x, integer_type
+    if isinstance(x, np.ma.MaskedArray):
+        column = np.where(np.ma.getmaskarray(x), np.nan, as_float64(np.ma.getdata(x)))
     elif hasattr(x, "dtype") or hasattr(x, "type"):
-        column, integer_type = _foreign_column(x)
+        column = _foreign_column(x)
     elif hasattr(x, "__array__"):
         column = np.asarray(x)
-        integer_type = column.dtype.kind in "iu"
     else:
-        column, integer_type = _sequence(x), False
+        column = _sequence(x)
     if column.ndim != 1:
         raise ValueError(f"x must be one-dimensional, got {column.ndim} dimensions")
     if column.dtype.kind not in "iuf":
@@ -531,17 +588,12 @@ def is_complete(x: Any, nan_policy: str) -> bool:
     return nan_policy == "raise" or (plain and declared.kind in "iu")
 
 
-def _foreign_column(x: Any) -> tuple[NDArray, bool]:
+def _foreign_column(x: Any) -> NDArray:
     """A pandas, polars, pyarrow or other array-protocol column, nulls as NaN."""
-    declared = getattr(x, "dtype", None)
-    if declared is None:
-        declared = x.type  # pyarrow
-    integer_type = _is_integer(declared)
-    if isinstance(declared, np.dtype):
-        return np.asarray(x), integer_type
-    if hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
-        return x.to_numpy(dtype=np.float64, na_value=np.nan), integer_type
-    return np.asarray(x), integer_type
+    extended = not isinstance(getattr(x, "dtype", None), np.dtype)
+    if extended and hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
+        return x.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(x)
 
 
 def _is_integer(declared: Any) -> bool:
@@ -575,8 +627,6 @@ def declared_kind(declared: Any) -> str:
 
 def _sequence(x: Any) -> NDArray:
     """A Python sequence of real numbers (None or the like for null) as float64."""
-    if isinstance(x, (str, bytes, Mapping, Set)) or not hasattr(x, "__iter__"):
-        raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 
 

@@ -814,7 +814,6 @@ def unbounded_quantile(
     >>> bool(0 < out)
     True
     """
-    generator = default_rng(rng)
     search = Search(
         q,
         epsilon=epsilon,
@@ -830,9 +829,10 @@ def unbounded_quantile(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    with privacy.charged(accountant, "unbounded_quantile", **search.guarantee()):
-        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
-        return UnboundedQuantileLaw(search, search.ladders(records)).sample(generator)
+    read = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    generator = default_rng(rng)
+    privacy.charge(accountant, "unbounded_quantile", **search.guarantee())
+    return UnboundedQuantileLaw(search, search.ladders(read())).sample(generator)
 
 
 def unbounded_quantile_law(
