@@ -791,9 +791,10 @@ def inverted(
         What the answers are rounded to.
     """
     i = np.searchsorted(height[1:-1], target)
-    share = (target - height[i]) / (height[i + 1] - height[i])
     left, right = x[i], x[i + 1]
-    answers = np.clip(left + share * (right - left), left, right)
+    with np.errstate(under="ignore"):  # targets near 0
+        share = (target - height[i]) / (height[i + 1] - height[i])
+        answers = np.clip(left + share * (right - left), left, right)
     return answers if lattice is None else lattice.decode(lattice.encode(answers))
 
 

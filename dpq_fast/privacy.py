@@ -1503,9 +1503,12 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
     u = float(min(max(Fraction(epsilon) * exact - 1 / (2 * exact), -(2**60)), 2**60))
     h = 1.0 / sigma if sigma > 1e-300 else math.inf
     log_density = -0.5 * u * u - 0.5 * math.log(2.0 * math.pi)
+    if u > 0.0 and log_density < -745.0:  # R(u) is at most 1.26 there
+        return math.ulp(0.0)
     with np.errstate(under="ignore"):
         if h < _TAYLOR_STEP:
-            difference, lost = _mills_difference(u, h), h
+            difference, lost = _mills_slope(u, h), 1.0
+            log_density -= math.log(sigma)
         elif u > 0.0:
             first, second = _mills(u), _mills(u + h)
             difference, lost = first - second, first + second
@@ -1523,14 +1526,14 @@ def _mills(x: float) -> float:
     return math.sqrt(0.5 * math.pi) * float(erfcx(x * math.sqrt(0.5)))
 
 
-def _mills_difference(x: float, h: float) -> float:
-    r"""R(x) - R(x + h) for Mills' ratio R and a small h, to `_MILLS_ERROR` h.
+def _mills_slope(x: float, h: float) -> float:
+    r"""(R(x) - R(x + h)) / h for Mills' ratio R and a small h, to `_MILLS_ERROR` absolute.
 
     By Taylor's series: :math:`R' = x R - 1`, hence :math:`R^{(k+1)} = x R^{(k)} + k R^{(k-1)}`.
     """
     before = _mills(x)
     now = x * before - 1.0
-    term, total = h, -now * h
+    term, total = 1.0, -now
     for k in range(1, 10):
         before, now = now, x * now + k * before
         term *= h / (k + 1.0)
