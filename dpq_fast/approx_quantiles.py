@@ -86,6 +86,11 @@ class ApproxQuantilesLaw:
         ValueError
             For several levels of a dithered sample: which part a record is in depends on more than
             `o` then.
+
+        Notes
+        -----
+        An output that is more than 700 nats less likely than the likeliest one loses digits where
+        there are 2^40 records or more.
         """
         if self._levels.m > 1 and self._sample.lattice is not None and self._sample.lattice.bits:
             raise ValueError(

@@ -45,6 +45,11 @@ class IndExpLaw:
         ValueError
             For more than 16 distinct levels: the sum over which level drew which output has 2^m
             terms.
+
+        Notes
+        -----
+        An output that is more than 700 nats less likely than the likeliest one loses digits where
+        there are 2^40 records or more.
         """
         m = self._levels.m
         if m > MOST_LEVELS:
@@ -86,6 +91,7 @@ class IndExpLaw:
         return self._levels.restore(self._sample.decode(outputs[0] if size is None else outputs))
 
 
+@np.errstate(under="ignore")  # of terms far below others
 def _log_permanent(log_entries: NDArray[np.float64]) -> float:
     """ln of the permanent of exp(log_entries), by additions only: over subsets of columns."""
     m = log_entries.shape[0]

@@ -37,6 +37,11 @@ class JointExpLaw:
         -------
         float
             -inf for what is never released: off the lattice, outside the bounds, or decreasing.
+
+        Notes
+        -----
+        An output that is more than 700 nats less likely than the likeliest one loses digits where
+        there are 2^40 records or more.
         """
         outputs = self._levels.distinct(o)
         if outputs is None:

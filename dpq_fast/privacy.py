@@ -87,6 +87,9 @@ _LOG_DELTA_ERROR = 1e-15
 # Relative error of Mills' ratio, many times that of SciPy's erfcx; and the difference of two
 # arguments below which that of their ratios is a series.
 _MILLS_ERROR, _TAYLOR_STEP = 2.0**-46, 2.0**-7
+# Steps of a search for a root, most of them bisections where it is near an end of a flat stretch;
+# twice as many as any was seen to take.
+_MOST_STEPS = 400
 # Share of epsilon1: the probability of k more steps than needed falls like k^-(split/(1 - split)),
 # so an even split has an error without a mean, in practice, too; see the notes of
 # `unbounded_quantile`. Gumbel noise has no choice.
@@ -894,6 +897,7 @@ def _log_binomials(m: int) -> NDArray[np.float64]:
     return logs
 
 
+@np.errstate(under="ignore")  # of terms far below others
 def _log_bounded_range_delta(each: float, m: int, epsilon: float) -> float:
     r"""Logarithm of Lemma 12's delta, -inf where it is 0.
 
@@ -1051,7 +1055,7 @@ def _epsilon_each(m: int, epsilon: float, delta: float) -> float:
     while excess(high) <= 0.0:
         high *= 1.5
     low = max(basic, high / 2.25)  # one factor further back than needed, against rounding
-    each = brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13)
+    each = brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13, maxiter=_MOST_STEPS)
     step = 2.0**-44
     while each > basic and excess(each) > 0.0:
         each *= 1.0 - step
@@ -1096,7 +1100,7 @@ def _total_epsilon(m: int, each: float, delta: float) -> float:
 
     if excess(0.0) <= 0.0:
         return 0.0
-    total = brentq(excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13)
+    total = brentq(excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13, maxiter=_MOST_STEPS)
     step = 2.0**-50 * basic
     while total < basic and excess(total) > 0.0:
         total += step

@@ -635,7 +635,8 @@ class UnboundedQuantileLaw:
         below, above = cuts
         log_prob = law.log_prob(index - below.point - 1)
         if index == above.point:
-            log_prob = float(np.logaddexp(log_prob, law.log_never()))
+            with np.errstate(under="ignore"):
+                log_prob = float(np.logaddexp(log_prob, law.log_never()))
         if self._search.uniform:
             log_prob -= math.log(ladder.value(index) - ladder.value(index - 1))
         return log_prob
