@@ -128,6 +128,10 @@ class Sample:
         **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
         but the windows of a release if `x` is sorted. `x` must not change while the sample is in
         use.
+
+        **No release.** A sample is made without an accountant: that a NaN is there against
+        ``nan_policy="raise"`` is told without a charge. A release that is given the column itself
+        is charged for it.
         """
         return cls._reader(
             x,
