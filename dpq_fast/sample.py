@@ -551,6 +551,8 @@ def check_column(x: Any) -> bool:
     arrays, have none, so they count as floats even where NumPy would infer integers: ``[1, 2]``
     and its neighbor ``[1, 2.5]`` must not fall on different lattices.
     """
+    if type(x) is np.ndarray and x.ndim == 1 and x.dtype.kind in "iuf":  # almost always
+        return x.dtype.kind in "iu"
     declared = getattr(x, "dtype", getattr(x, "type", None))
     if declared is None:
         if not hasattr(x, "__array__") and (
