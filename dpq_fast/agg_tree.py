@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast.histogram import Bins
@@ -22,7 +22,7 @@ from dpq_fast.lattice import Lattice, real_array
 from dpq_fast.levels import Levels
 from dpq_fast.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import Records, Sample, check_column
+from dpq_fast.sample import Records, Sample
 
 # Most records that `AggTree.tune` generates.
 MOST_GENERATED = 2**28
@@ -60,7 +60,7 @@ class Noise(NamedTuple):
         draws is between the two.
         """
         scale, miss = float(self.scale), 1.0 - level
-        normal = -float(ndtri(miss / 2.0))
+        normal = -float(scipy.special.ndtri(miss / 2.0))
         if self.kind == "gaussian":
             # A narrow discrete Gaussian is no normal variable, but it is sub-Gaussian [CKS20].
             return scale * (normal if scale >= 1.0 else math.sqrt(2.0 * math.log(2.0 / miss)))
@@ -89,10 +89,10 @@ class PartialTree:
         height: int,
         branching: int,
         lattice: Lattice | None,
-        complete: bool,
+        n_is_public: bool,
     ) -> None:
         self._leaves = leaves
-        self._complete = complete
+        self._n_is_public = n_is_public
         self.bounds = bounds
         self.height = height
         self.branching = branching
@@ -161,13 +161,12 @@ class PartialTree:
         if isinstance(x, Sample):
             lattice = x.lattice
         else:
-            integer_type = x.integer_type if isinstance(x, Records) else check_column(x)
-            lattice = Lattice.of(bounds, resolution, False, integer_type)
+            lattice = Lattice.of(bounds, resolution, False)
 
         def read() -> PartialTree:
             records = read_records()
             exact = records.count(Bins.uniform(*bounds, leaves))
-            return cls(exact, bounds, height, branching, lattice, records.complete)
+            return cls(exact, bounds, height, branching, lattice, records.n_is_public)
 
         return read
 
@@ -190,8 +189,8 @@ class PartialTree:
                 raise ValueError("trees must have the same bounds, height, branching and lattice")
         trees = (self, *others)
         leaves = np.sum([tree._leaves for tree in trees], axis=0)
-        complete = all(tree._complete for tree in trees)
-        return PartialTree(leaves, *self._public, complete)
+        n_is_public = all(tree._n_is_public for tree in trees)
+        return PartialTree(leaves, *self._public, n_is_public)
 
     @property
     def _public(self) -> tuple:
@@ -238,7 +237,7 @@ class PartialTree:
             nodes.insert(0, exact + one.draw(exact.size, generator))
             exact = _sums(exact, self.branching)
         # Where a record may be left out as missing, how many are kept is private.
-        public = neighbors == "swap" and self._complete
+        public = neighbors == "swap" and self._n_is_public
         return AggTree(
             nodes,
             self.bounds,
@@ -847,14 +846,14 @@ def agg_tree(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the lattice that answers are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: 1 for columns of integer type, else very fine. Public. The tree
+        Default as in `joint_exp`: about 10^-7 of the range. Public. The tree
         does not depend on it.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none. Under "swap" the
-        number of records is used as public, and answers are better for it, only with "raise" or
-        where the column is a NumPy array of integers: else how many are kept is private.
+        number of records is used as public, and answers are better for it, only with "raise": else
+        how many are kept is private.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -174,7 +174,7 @@ class Clipping:
         """Whether the clip has two ends to be found, on either side of zero."""
         return self.lower is None and self.upper is None
 
-    def clip(self, ends: list[float], integer_type: bool) -> Clip:
+    def clip(self, ends: list[float]) -> Clip:
         """The clip, given what was found: nothing, the missing end, or its distances from zero."""
         if self.two_sided:
             low, high = -ends[0], ends[1]
@@ -184,8 +184,7 @@ class Clipping:
             low, high = ends[0], self.upper
         else:
             low, high = self.lower, ends[0]
-        resolution = 1.0 if self.resolution is None and integer_type else self.resolution
-        return Clip.of(low, high, resolution)
+        return Clip.of(low, high, self.resolution)
 
     def sum_scale(self, clip: Clip, missing: bool) -> Fraction:
         """Scale of the noise of a sum of points."""
@@ -201,7 +200,7 @@ class Clipping:
     def sum_parts(self, records: Records, clip: Clip) -> list[Part]:
         """What the noise of a sum is added to, by one pass. Private."""
         total, _ = records.sums(clip.scale, clip.first, clip.last)
-        return [(total, self.sum_scale(clip, not records.complete))]
+        return [(total, self.sum_scale(clip, not records.n_is_public))]
 
     def mean_parts(self, records: Records, clip: Clip) -> list[Part]:
         """What the noise of a mean is added to (`privacy.mean_scales`), by one pass. Private."""
@@ -210,7 +209,7 @@ class Clipping:
             pair = total - number * clip.first, number * clip.last - total
         else:
             pair = 2 * total - number * (clip.first + clip.last), number
-        return list(zip(pair, self.mean_scales(clip, not records.complete), strict=True))
+        return list(zip(pair, self.mean_scales(clip, not records.n_is_public), strict=True))
 
     def mean_of(self, first: int, second: int, clip: Clip) -> float:
         """The mean inside the clip, from the two noisy integers of `privacy.mean_scales`."""
@@ -234,7 +233,7 @@ def _reader(
         def read(rng: np.random.Generator) -> tuple[Records, Clip]:
             sample = read_sample()
             end = release(sample, rng=rng, **clipping.quantile)
-            return sample.records, clipping.clip([end], sample.records.integer_type)
+            return sample.records, clipping.clip([end])
 
         return read
     read_records, search = Records._reader(x, **form), clipping.search
@@ -244,7 +243,7 @@ def _reader(
         if search is not None:
             find = search.sides if clipping.two_sided else search.ladders
             ends = [UnboundedQuantileLaw(search, [one]).sample(rng) for one in find(records)]
-        return records, clipping.clip(ends, records.integer_type)
+        return records, clipping.clip(ends)
 
     return read
 
@@ -428,8 +427,8 @@ def sum(
     **Privacy.** Pure `epsilon`-DP under `neighbors`: ``share * epsilon`` for the clip and the rest
     for the sum, by basic composition; see `privacy.clip_epsilons` for two sides. With a clip
     [a, c], one record more or less changes the sum by at most max(\|a\|, \|c\|), and a replaced one
-    by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with a
-    NumPy or pandas column of a plain integer type, or ``nan_policy="raise"``. All this in integers:
+    by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with
+    ``nan_policy="raise"``. All this in integers:
     a sum of floats would have a larger sensitivity [2]_. Not covered: running time.
 
     **Error.** What is clipped is lost, about 1 - q of the records: with heavy tails a level of 1,

@@ -29,7 +29,6 @@ from dpq_fast.above_threshold import above_threshold, above_threshold_law, spars
 from dpq_fast.agg_tree import agg_tree
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.cdf import cdf
-from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import JointExpLaw, joint_exp, joint_exp_law
 from dpq_fast.lattice import Lattice
@@ -40,6 +39,7 @@ from dpq_fast.quantile import median, percentile, quantile
 from dpq_fast.quantile_by import GroupQuantiles, quantile_by
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Records, Sample
+from dpq_fast.smooth import csmooth
 from dpq_fast.unbounded import UnboundedQuantileLaw, unbounded_quantile, unbounded_quantile_law
 
 # Laws are right to 1e-9; a mechanism that spends all of its epsilon may be found so much above it.
@@ -725,12 +725,11 @@ def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple]:
     return combinations_with_replacement(points, m)
 
 
-def _lattice_of(column: Any, parameters: Mapping[str, Any]) -> Lattice | None:
+def _lattice_of(parameters: Mapping[str, Any]) -> Lattice | None:
     return Lattice.of(
         _checks.check_bounds(parameters.get("bounds")),
         parameters.get("resolution"),
         parameters.get("dither"),
-        np.asarray(column).dtype.kind in "iu",
     )
 
 
@@ -751,7 +750,7 @@ def _on_lattice(
     if parameters.get("base") == "unbounded":
         return _by_candidates(law_of, columns, parameters, outputs)
     levels = Levels(parameters["q"])
-    lattice = _lattice_of(columns[0], parameters)
+    lattice = _lattice_of(parameters)
     if lattice is not None and lattice.bits:
         given: dict[DataSet, Table] = {}
         return [
@@ -779,7 +778,7 @@ def _without_dither(
     low, high = lattice.decode(np.array([0, lattice.points - 1])).tolist()
     step = lattice.step / 2.0
     public = dict(bounds=(low, high + step), resolution=step, dither=False)
-    fine = Lattice.of(public["bounds"], step, False, False)
+    fine = Lattice.of(public["bounds"], step, False)
     kept = Counter(lattice.encode(column[~np.isnan(column)]).tolist())
     size = kept.total()
     if size > MOST_OUTPUTS.bit_length() - 1:
@@ -854,7 +853,7 @@ def _by_group(
         parameters.get("max_contributions", 1),
         parameters.get("public_by", False),
     )
-    lattice = _lattice_of(columns[0][0], parameters)
+    lattice = _lattice_of(parameters)
     if lattice is not None and lattice.bits:
         raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
     form = {name: parameters.get(name) for name in ("bounds", "resolution", "dither")}
@@ -933,7 +932,7 @@ def _integers(
         parts_of = clipping.sum_parts if name == "sum" else clipping.mean_parts
         laws = [
             {
-                ends: (log_prob, parts_of(records, clipping.clip(ends, records.integer_type)))
+                ends: (log_prob, parts_of(records, clipping.clip(ends)))
                 for ends, log_prob in _clips(clipping, records)
             }
             for records in rows

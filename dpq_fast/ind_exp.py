@@ -1,4 +1,4 @@
-"""IndExp: one exponential mechanism per level, composed, and sorted."""
+"""IndExp: one exponential mechanism per level [S11], composed, and sorted."""
 
 from __future__ import annotations
 

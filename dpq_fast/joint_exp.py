@@ -12,7 +12,6 @@ from dpq_fast.levels import Levels
 from dpq_fast.path_law import PathLaw
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
-from dpq_fast.toeplitz import FftForward
 
 KERNELS = ("scan", "fft")
 
@@ -107,11 +106,12 @@ def joint_exp(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
-        mechanism, which is not hardened against attacks on low-order bits. Default: 1 for
-        columns of integer type, else about 2^-44 of the range. Public.
+        mechanism, which is not hardened against attacks on low-order bits. Default: a power of
+        ten, about 10^-7 of the range of `bounds`. Give 1 where values are whole: ties then cost
+        nothing. Public.
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
-        ties do no harm. Default: with a given `resolution` or an integer type. Public.
+        ties do no harm. Default: wherever there is a lattice. Public.
     counts : array_like of int, shape (n,), optional
         How often each value of `x` occurs. Private, as `x` is.
     assume_sorted : bool, default False
@@ -256,7 +256,12 @@ def _law_of(
 
     def law_of(dither_rng: Any) -> JointExpLaw:
         sample = read()
-        forward = Scan.forward if kernel == "scan" else FftForward()
+        if kernel == "scan":
+            forward = Scan.forward
+        else:
+            from dpq_fast.toeplitz import FftForward  # FFTW is slow to load
+
+            forward = FftForward()
         path = PathLaw(sample.order(dither_rng), levels.values, rate, forward)
         return JointExpLaw(sample, levels, path)
 

@@ -58,9 +58,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import erfcx, ndtr
 
 from dpq_fast._checks import (
     MOST,
@@ -1055,7 +1054,9 @@ def _epsilon_each(m: int, epsilon: float, delta: float) -> float:
     while excess(high) <= 0.0:
         high *= 1.5
     low = max(basic, high / 2.25)  # one factor further back than needed, against rounding
-    each = brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13, maxiter=_MOST_STEPS)
+    each = scipy.optimize.brentq(
+        excess, low, high, xtol=1e-14 * high, rtol=1e-13, maxiter=_MOST_STEPS
+    )
     step = 2.0**-44
     while each > basic and excess(each) > 0.0:
         each *= 1.0 - step
@@ -1100,7 +1101,9 @@ def _total_epsilon(m: int, each: float, delta: float) -> float:
 
     if excess(0.0) <= 0.0:
         return 0.0
-    total = brentq(excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13, maxiter=_MOST_STEPS)
+    total = scipy.optimize.brentq(
+        excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13, maxiter=_MOST_STEPS
+    )
     step = 2.0**-50 * basic
     while total < basic and excess(total) > 0.0:
         total += step
@@ -1234,7 +1237,9 @@ def _csmooth_shape(ratio: float) -> tuple[float, float]:
     """sigma and ln(s / epsilon) for a t of `ratio` times epsilon."""
     # With sigma = ratio + u: (ratio + u)^2 u = ratio / 5, so u^3 < ratio / 5.
     most = math.cbrt(ratio / 5.0)
-    above = brentq(lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most)
+    above = scipy.optimize.brentq(
+        lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most
+    )
     sigma = ratio + above
     return sigma, math.log(above / sigma) - 1.5 * sigma * sigma - _LOG_SCALE_ERROR
 
@@ -1518,7 +1523,7 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
             difference, lost = first - second, first + second
         else:  # R(u) may overflow; the first term is at least 1/2
             second = math.exp(log_density) * _mills(u + h)
-            return min(float(ndtr(-u)) - second + _MILLS_ERROR, 1.0)
+            return min(float(scipy.special.ndtr(-u)) - second + _MILLS_ERROR, 1.0)
     # Relative errors: of R, hence of the difference; of u, hence of the density.
     rounding = _MILLS_ERROR * lost / difference + 2.0**-50 * (1.0 + u * u)
     delta = math.exp(log_density + math.log(difference)) * (1.0 + rounding)
@@ -1527,7 +1532,7 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
 
 def _mills(x: float) -> float:
     r"""Mills' ratio :math:`\Phi(-x)/\phi(x)`, to `_MILLS_ERROR` relative."""
-    return math.sqrt(0.5 * math.pi) * float(erfcx(x * math.sqrt(0.5)))
+    return math.sqrt(0.5 * math.pi) * float(scipy.special.erfcx(x * math.sqrt(0.5)))
 
 
 def _mills_slope(x: float, h: float) -> float:
@@ -1591,7 +1596,7 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
     while gaussian_delta(low, epsilon) <= delta:
         low /= 2.0
     log_delta = math.log(delta)
-    log_sigma = brentq(
+    log_sigma = scipy.optimize.brentq(
         lambda s: math.log(max(gaussian_delta(math.exp(s), epsilon), 5e-324)) - log_delta,
         math.log(low),
         math.log(high),
@@ -1759,7 +1764,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     log_inverse = -math.log(delta)
     # Either of the two terms alone would be ln(1/delta) there.
     highest = min(math.sqrt(log_inverse) / math.sqrt(rho), math.expm1(min(log_inverse, 700.0)))
-    beta = brentq(
+    beta = scipy.optimize.brentq(
         lambda b: (rho * b) * b + math.log1p(b) - log_inverse,  # b * b might underflow
         0.0,
         highest * (1.0 + 1e-12),  # the value there is positive
@@ -1808,7 +1813,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         high *= 2.0
     # In the logarithm of rho, which may be far below 1.
     rho = low * math.exp(
-        brentq(
+        scipy.optimize.brentq(
             lambda s: zcdp_epsilon(low * math.exp(s), delta) - epsilon * (1.0 - 1e-15),
             -1e-9,  # room for rounding: the simple bound may be the tight one
             math.log(high / low),

@@ -147,11 +147,11 @@ def quantile_by(
         value and never its key. Under "add-remove" it makes no difference. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
-        mechanism, which is not hardened against attacks on low-order bits. Default: 1 for columns
-        of integer type, else about 2^-44 of the range. Public.
+        mechanism, which is not hardened against attacks on low-order bits. Default: a power of
+        ten, about 10^-7 of the range of `bounds`. Public.
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
-        ties do no harm. Default: with a given `resolution` or an integer type. Public.
+        ties do no harm. Default: wherever there is a lattice. Public.
     counts : array_like of int, shape (n,), optional
         How many records each row of `x` and `by` stands for; 1 each by default. Non-negative, sum
         at most 2^53; a row of count 0 is as good as absent. Neighbors differ in records, not in
@@ -243,7 +243,8 @@ def quantile_by(
     rate = privacy.quantile_by_rate(levels.values, epsilon, neighbors, max_contributions, public_by)
     bounds = _checks.check_bounds(bounds)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    lattice = Lattice.of(bounds, resolution, dither, check_column(x))
+    check_column(x)
+    lattice = Lattice.of(bounds, resolution, dither)
     release = _Release(levels.values, rate, bounds, lattice)
     names.check_kind(declares_strings(by))
     generator = None if rng is None else default_rng(rng)
@@ -256,7 +257,7 @@ def quantile_by(
         max_contributions=max_contributions,
         public_by=public_by,
     )
-    column, _ = as_column(x)
+    column = as_column(x)
     keys, keys_of = names.lookup(by, column.size)
     weights = None if counts is None else check_counts(counts, column.size)
     with _Pool(threads) as pool:

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtr
 
 import enumeration
-from dpq_fast import audit, privacy
+from dpq_fast import audit, privacy, smooth
 from dpq_fast.agg_tree import AggTree, Noise
 from dpq_fast.levels import splits
 from dpq_fast.noise import (
@@ -32,8 +32,7 @@ from dpq_fast.noise import (
 from dpq_fast.path_law import PathLaw
 from dpq_fast.sample import Records, Sample
 
-# `dpq_fast.csmooth` and `dpq_fast.cdf` are the functions
-csmooth = importlib.import_module("dpq_fast.csmooth")
+# `dpq_fast.cdf` is the function
 cdf = importlib.import_module("dpq_fast.cdf")
 
 BEGIN, END = "<!-- audit table: begin -->", "<!-- audit table: end -->"
@@ -395,7 +394,7 @@ BLIND = property(lambda self: True, lambda self, value: None)
 
 
 def blind(run: Run) -> Run:
-    return broken(run, Records, "complete", lambda original: BLIND)
+    return broken(run, Records, "n_is_public", lambda original: BLIND)
 
 
 def aggregate_cases(neighbors: str) -> Iterator[Case]:
@@ -601,7 +600,7 @@ def smooth_law(column: np.ndarray, q: list[float], t: float, noise: tuple) -> di
     above, log_scale = noise
     order, each = order_of(column), []
     for level in q:
-        found = csmooth.smooth_sensitivity(order, level, np.array([t]))
+        found = smooth.smooth_sensitivity(order, level, np.array([t]))
         scale = math.exp(float(found.log_smooth[0]) - log_scale)
         each.append(rounded(found.center, scale, above, 0, FINE * (POINTS - 1)))
     return together(each)
@@ -627,9 +626,9 @@ def gaussian_law(
     sigma = privacy.gaussian_sigma(squared, **budget)
     if bins is None:
         # far beyond any smoothness that matters: the order statistics alone
-        steep, order = np.array([csmooth.STEEP]), order_of(column)
+        steep, order = np.array([smooth.STEEP]), order_of(column)
         quantiles = [(j + 1) / (levels + 1) for j in range(levels)]
-        centers = [csmooth.smooth_sensitivity(order, q, steep).center for q in quantiles]
+        centers = [smooth.smooth_sensitivity(order, q, steep).center for q in quantiles]
         last = FINE * (POINTS - 1)
         return together([rounded(c, last * sigma, normal_above, 0, last) for c in centers])
     counts = np.histogram(column, bins=bins, range=(0, POINTS - 1))[0]
@@ -819,7 +818,7 @@ def local(original: Callable) -> Callable:
 
 
 LOUDER = privacy, "csmooth_scale", less_noise
-LOCAL = csmooth, "smooth_sensitivity", local
+LOCAL = smooth, "smooth_sensitivity", local
 
 
 # --- The table

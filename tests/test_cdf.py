@@ -23,12 +23,12 @@ import dpq_fast as dpq
 from dpq_fast import noise, privacy
 from dpq_fast.agg_tree import Noise
 from dpq_fast.cdf import CDF, CountNoise, _below, _empirical, _of_counts, _of_tree
-from dpq_fast.csmooth import gaussian_quantiles
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts
 from dpq_fast.reference.cdf import CDF as ReferenceCDF
 from dpq_fast.reference.cdf import bisected, of_counts, of_tree, smoothed
 from dpq_fast.sample import Records
+from dpq_fast.smooth import gaussian_quantiles
 
 NOISELESS = {"epsilon": 1e9}
 # Every way to count, on 16 bins where there is a choice.

@@ -126,12 +126,11 @@ def test_release_that_public_arguments_forbid_costs_nothing(name):
         assert ledger.charges == 0
 
 
-@pytest.mark.parametrize("x", [X.reshape(2, -1), X.astype(complex), X > 0.0], ids=["2d", "c", "b"])
 @pytest.mark.parametrize("name", OF_COLUMNS)
-def test_release_of_no_column_by_its_type_costs_nothing(name, x):
+def test_release_of_no_column_by_its_dimension_costs_nothing(name):
     ledger = Ledger()
-    with pytest.raises((TypeError, ValueError)):
-        EVERY[name](x, 1, accountant=ledger)
+    with pytest.raises(ValueError, match="must be one-dimensional, got 2 dimensions"):
+        EVERY[name](X.reshape(2, -1), 1, accountant=ledger)
     assert ledger.charges == 0
 
 

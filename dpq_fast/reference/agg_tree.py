@@ -20,7 +20,6 @@ from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_form, kept_records
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import is_complete
 
 Node = tuple[int, int]
 
@@ -255,7 +254,7 @@ def agg_tree(
     records = kept_records(x, counts, nan_policy)
     exact = exact_counts(uniform_counts(records, *bounds, leaves), height, branching)
     nodes = {node: count + _draw(noise, scale, generator) for node, count in exact.items()}
-    public = neighbors == "swap" and is_complete(x, nan_policy)
+    public = neighbors == "swap" and nan_policy == "raise"
     total = records.size if public else None
     return AggTree(nodes, bounds, total=total, aggregate=aggregate, lattice=lattice).quantile(q)
 

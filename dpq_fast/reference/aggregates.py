@@ -18,7 +18,6 @@ from dpq_fast.reference.noise import discrete_laplace
 from dpq_fast.reference.sample import check_records, kept_records
 from dpq_fast.reference.unbounded import UnboundedQuantileLaw
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, is_complete
 
 
 def count(
@@ -153,14 +152,13 @@ def _points(
     clipping: Clipping, x: Any, form: dict[str, Any], rng: np.random.Generator
 ) -> tuple[list[int], Clip, bool]:
     """The kept records as lattice points in the clip, the clip, and whether any may be missing."""
-    _, integer_type = as_column(x)
     records = kept_records(x, **form).tolist()
-    clip = clipping.clip(_ends(clipping, x, records, form, rng), integer_type)
+    clip = clipping.clip(_ends(clipping, x, records, form, rng))
     points = []
     for record in records:
         position = min(max(record * clip.scale, clip.first), clip.last)
         points.append(round(position))  # to the nearest integer, ties to the even one
-    return points, clip, not is_complete(x, form["nan_policy"])
+    return points, clip, form["nan_policy"] != "raise"
 
 
 def _ends(

@@ -21,7 +21,6 @@ from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_form, intervals, kept_records
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import is_complete
 
 
 class CDF:
@@ -203,7 +202,7 @@ def cdf(
 
     records = kept_records(x, counts, nan_policy)
     exact = uniform_counts(records, low, high, leaves)
-    public = neighbors == "swap" and is_complete(x, nan_policy)
+    public = neighbors == "swap" and nan_policy == "raise"
     discrete = discrete_laplace if rho is None else discrete_gaussian
 
     if method == "adaptive":

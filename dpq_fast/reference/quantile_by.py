@@ -79,7 +79,7 @@ max_contributions, accountant, rng
         max_contributions=max_contributions,
         public_by=public_by,
     )
-    column, _ = as_column(x)
+    column = as_column(x)
     values = as_float64(column)
     # Missing keys need not be comparable: pandas.NA is neither equal to a name nor unequal.
     keys = [key if isinstance(key, (int, np.integer, str)) else None for key in by]

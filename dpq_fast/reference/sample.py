@@ -160,7 +160,7 @@ def check_form(
 ) -> Lattice | None:
     """The lattice, once all that is public and what `x` declares are checked; reads no record."""
     check_records(x, nan_policy)
-    return Lattice.of(check_bounds(bounds), resolution, dither, check_column(x))
+    return Lattice.of(check_bounds(bounds), resolution, dither)
 
 
 def check_records(x: Any, nan_policy: str) -> None:
@@ -212,7 +212,7 @@ def records_of(
     """
     del assume_sorted  # sorted here in any case
     bounds = check_bounds(bounds)
-    lattice = Lattice.of(bounds, resolution, dither, as_column(x)[1])
+    lattice = Lattice.of(bounds, resolution, dither)
     records = kept_records(x, counts, nan_policy)
     if lattice is None:
         return np.clip(records, *bounds), bounds, None
@@ -231,7 +231,7 @@ def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64
 def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:
     """The records of a column one by one, NaN left out or refused; arguments as of `intervals`."""
     check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    column, _ = as_column(x)
+    column = as_column(x)
     records = as_float64(column)
     if counts is not None:
         records = np.repeat(records, check_counts(counts, column.size))
