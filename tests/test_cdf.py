@@ -663,13 +663,13 @@ def test_cdf_charges_the_accountant(implementation, name):
     assert accountant.history == (privacy.guarantee("cdf", **promise),)
     with pytest.raises(privacy.BudgetExceeded, match="must fit the budget"):
         implementation.cdf(Untouchable(), **options)
-    for bad in ({"x": np.array([True])}, {"bounds": (1.0, 0.0)}, {"resolution": -1}):
+    for bad in ({"x": np.zeros((2, 2))}, {"bounds": (1.0, 0.0)}, {"resolution": -1}):
         arguments = {"x": [0.5]} | options | {"epsilon": 0.1} | bad
         with pytest.raises((TypeError, ValueError)):
             implementation.cdf(**arguments)
     assert len(accountant.history) == 1
     with pytest.raises(TypeError):
-        implementation.cdf(**options | {"epsilon": 0.1, "x": [True]})
+        implementation.cdf(**options | {"epsilon": 0.1, "x": ["much"]})
     assert len(accountant.history) == 2  # it was read
 
 
