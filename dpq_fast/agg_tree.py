@@ -127,18 +127,48 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
+        return cls._reader(
+            x,
+            bounds=bounds,
+            height=height,
+            branching=branching,
+            resolution=resolution,
+            counts=counts,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
+
+    @classmethod
+    def _reader(
+        cls,
+        x: Any,
+        *,
+        bounds: tuple[float, float] | None,
+        height: int,
+        branching: int,
+        resolution: float | None,
+        counts: Any,
+        nan_policy: str,
+        workers: int,
+    ) -> Callable[[], PartialTree]:
+        """`of` in two steps, as `Sample._reader`."""
         if isinstance(x, Sample):  # refuses what belongs to the sample
             Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
             bounds = x.bounds
         bounds = _checks.check_bounds(bounds)
         leaves = _checks.check_tree(bounds, height, branching)
-        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
+        read_records = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
         if isinstance(x, Sample):
             lattice = x.lattice
         else:
             lattice = Lattice.of(bounds, resolution, False)
-        exact = records.count(Bins.uniform(*bounds, leaves))
-        return cls(exact, bounds, height, branching, lattice, records.n_is_public)
+
+        def read() -> PartialTree:
+            records = read_records()
+            exact = records.count(Bins.uniform(*bounds, leaves))
+            return cls(exact, bounds, height, branching, lattice, records.n_is_public)
+
+        return read
 
     def merge(self, *others: PartialTree) -> PartialTree:
         """The tree of all records together.
@@ -197,25 +227,25 @@ class PartialTree:
             neighbors=neighbors,
             max_contributions=max_contributions,
         )
-        with privacy.charged(accountant, "agg_tree", **promise):
-            scale = privacy.agg_tree_scale(**promise)
-            one = Noise(noise, scale)
-            generator = default_rng(rng)
-            exact = self._leaves
-            nodes = []
-            for _ in range(self.height):
-                nodes.insert(0, exact + one.draw(exact.size, generator))
-                exact = _sums(exact, self.branching)
-            # Where a record may be left out as missing, how many are kept is private.
-            public = neighbors == "swap" and self._n_is_public
-            return AggTree(
-                nodes,
-                self.bounds,
-                one,
-                total=int(exact[0]) if public else None,
-                aggregate=aggregate,
-                lattice=self.lattice,
-            )
+        one = Noise(noise, privacy.agg_tree_scale(**promise))
+        _checks.check_flag("aggregate", aggregate)
+        generator = default_rng(rng)
+        privacy.charge(accountant, "agg_tree", **promise)
+        exact = self._leaves
+        nodes = []
+        for _ in range(self.height):
+            nodes.insert(0, exact + one.draw(exact.size, generator))
+            exact = _sums(exact, self.branching)
+        # Where a record may be left out as missing, how many are kept is private.
+        public = neighbors == "swap" and self._n_is_public
+        return AggTree(
+            nodes,
+            self.bounds,
+            one,
+            total=int(exact[0]) if public else None,
+            aggregate=aggregate,
+            lattice=self.lattice,
+        )
 
 
 class AggTree:
@@ -356,19 +386,19 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         # Public arguments are refused before x is touched.
         privacy.agg_tree_scale(height, **promise)
         _checks.check_flag("aggregate", aggregate)
+        read = PartialTree._reader(
+            x,
+            bounds=bounds,
+            height=height,
+            branching=branching,
+            resolution=resolution,
+            counts=counts,
+            nan_policy=nan_policy,
+            workers=workers,
+        )
         generator = default_rng(rng)
-        with privacy.charged(accountant, "agg_tree", height=height, **promise):
-            partial = PartialTree.of(
-                x,
-                bounds=bounds,
-                height=height,
-                branching=branching,
-                resolution=resolution,
-                counts=counts,
-                nan_policy=nan_policy,
-                workers=workers,
-            )
-            return partial.release(aggregate=aggregate, rng=generator, **promise)
+        privacy.charge(accountant, "agg_tree", height=height, **promise)
+        return read().release(aggregate=aggregate, rng=generator, **promise)
 
     @staticmethod
     def tune(
@@ -760,9 +790,10 @@ def inverted(
         What the answers are rounded to.
     """
     i = np.searchsorted(height[1:-1], target)
-    share = (target - height[i]) / (height[i + 1] - height[i])
     left, right = x[i], x[i + 1]
-    answers = np.clip(left + share * (right - left), left, right)
+    with np.errstate(under="ignore"):  # targets near 0
+        share = (target - height[i]) / (height[i + 1] - height[i])
+        answers = np.clip(left + share * (right - left), left, right)
     return answers if lattice is None else lattice.decode(lattice.encode(answers))
 
 

@@ -7,6 +7,7 @@ A sum is clipped to a range that is released first [Dur23, 6.3] or public. In th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.sums import REACH
 from dpq_fast.ind_exp import ind_exp
-from dpq_fast.joint_exp import joint_exp
+from dpq_fast.joint_exp import KERNELS, joint_exp
 from dpq_fast.lattice import points_per_unit
 from dpq_fast.levels import Levels
 from dpq_fast.noise import discrete_laplace
@@ -161,6 +162,12 @@ class Clipping:
             if name != "kernel" or self.method != "joint_exp":
                 raise TypeError(f"{name} must be left out for {what}")
         self.quantile = dict(q=q, epsilon=first) | self.person | options
+        # Their public arguments, before there is a charge.
+        if self.method == "joint_exp":
+            _checks.check_choice("kernel", options.get("kernel", "scan"), KERNELS)
+            privacy.joint_exp_rate(np.array([q]), first, **self.person)
+        elif self.method == "ind_exp":
+            privacy.ind_exp_rates(np.array([q]), first, 0.0, **self.person)
 
     @property
     def two_sided(self) -> bool:
@@ -214,23 +221,31 @@ class Clipping:
         return clip.decode(float(min(max(point, clip.first), clip.last)))
 
 
-def _clipped(
-    clipping: Clipping, x: Any, counts: Any, nan_policy: str, workers: int, rng: np.random.Generator
-) -> tuple[Records, Clip]:
-    """The records, and the clip that is released for them."""
-    form = dict(counts=counts, nan_policy=nan_policy, workers=workers)
+def _reader(
+    clipping: Clipping, x: Any, **form: Any
+) -> Callable[[np.random.Generator], tuple[Records, Clip]]:
+    """What reads the records, and releases a clip for them; all that is public is checked here."""
     if clipping.method in ("joint_exp", "ind_exp"):
         bounds = (clipping.lower, clipping.upper)
-        sample = Sample.of(x, bounds, resolution=clipping.resolution, **form)
-        records = sample.records
+        read_sample = Sample._reader(x, bounds, resolution=clipping.resolution, **form)
         release = joint_exp if clipping.method == "joint_exp" else ind_exp
-        ends = [release(sample, rng=rng, **clipping.quantile)]
-    else:
-        records, search, ends = Records.of(x, **form), clipping.search, []
+
+        def read(rng: np.random.Generator) -> tuple[Records, Clip]:
+            sample = read_sample()
+            end = release(sample, rng=rng, **clipping.quantile)
+            return sample.records, clipping.clip([end])
+
+        return read
+    read_records, search = Records._reader(x, **form), clipping.search
+
+    def read(rng: np.random.Generator) -> tuple[Records, Clip]:
+        records, ends = read_records(), []
         if search is not None:
             find = search.sides if clipping.two_sided else search.ladders
             ends = [UnboundedQuantileLaw(search, [one]).sample(rng) for one in find(records)]
-    return records, clipping.clip(ends)
+        return records, clipping.clip(ends)
+
+    return read
 
 
 def _noisy(parts: list[Part], rng: np.random.Generator) -> list[int]:
@@ -311,13 +326,13 @@ def count(
     >>> isinstance(count(np.arange(1_000), epsilon=1.0), int)
     True
     """
-    generator = default_rng(rng)
     public = dict(epsilon=epsilon, max_contributions=max_contributions)
     privacy.guarantee("count", neighbors=neighbors, **public)  # checks them
-    with privacy.charged(accountant, "count", neighbors=neighbors, **public):
-        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
-        (number,) = _noisy(count_parts(records, **public), generator)
-        return number
+    read = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    generator = default_rng(rng)
+    privacy.charge(accountant, "count", neighbors=neighbors, **public)
+    (number,) = _noisy(count_parts(read(), **public), generator)
+    return number
 
 
 def sum(
@@ -451,10 +466,11 @@ def sum(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    with privacy.charged(accountant, "sum", **clipping.guaranteed):
-        records, clip = _clipped(clipping, x, counts, nan_policy, workers, generator)
-        (total,) = _noisy(clipping.sum_parts(records, clip), generator)
-        return clip.decode(total)
+    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
+    privacy.charge(accountant, "sum", **clipping.guaranteed)
+    records, clip = read(generator)
+    (total,) = _noisy(clipping.sum_parts(records, clip), generator)
+    return clip.decode(total)
 
 
 def mean(
@@ -537,6 +553,7 @@ def mean(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    with privacy.charged(accountant, "mean", **clipping.guaranteed):
-        records, clip = _clipped(clipping, x, counts, nan_policy, workers, generator)
-        return clipping.mean_of(*_noisy(clipping.mean_parts(records, clip), generator), clip)
+    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
+    privacy.charge(accountant, "mean", **clipping.guaranteed)
+    records, clip = read(generator)
+    return clipping.mean_of(*_noisy(clipping.mean_parts(records, clip), generator), clip)

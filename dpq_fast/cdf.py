@@ -423,38 +423,50 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     return _of_counts(tree.edges, _below(tree), tree.total_known, tree.lattice, noise)
 
 
+def _reader(
+    method: str, column: dict[str, Any], options: dict[str, Any]
+) -> Callable[[], Sample] | Callable[[], PartialTree]:
+    """What reads the records, in order or by leaf; all that is public is checked here."""
+    bins = options.get("bins")
+    if "levels" in options and bins is None:
+        return Sample._reader(**column)
+    if method in ("binary_tree", "adaptive"):
+        shape = dict(height=privacy.cdf_height(bins), branching=2)
+    else:
+        shape = dict(height=options.get("height", 1), branching=options.get("branching", bins))
+    return PartialTree._reader(**column, **shape)
+
+
 def _counted(
-    column: dict[str, Any],
+    read: Callable[[], PartialTree],
     budget: dict[str, Any],
     rng: np.random.Generator,
-    height: int,
-    branching: int,
     aggregate: bool,
 ) -> CDF:
     """A tree of noisy counts."""
-    partial = PartialTree.of(**column, height=height, branching=branching)
+    partial = read()
     noise = "geometric" if budget["rho"] is None else "gaussian"
     del budget["delta"]  # 0
     return _of_tree(partial.release(noise=noise, aggregate=aggregate, rng=rng, **budget))
 
 
-def _binary_tree(column: dict, budget: dict, rng: Any, *, bins: int, aggregate: bool) -> CDF:
-    return _counted(column, budget, rng, privacy.cdf_height(bins), 2, aggregate)
+def _binary_tree(read: Callable, budget: dict, rng: Any, *, bins: int, aggregate: bool) -> CDF:
+    return _counted(read, budget, rng, aggregate)
 
 
-def _histogram(column: dict, budget: dict, rng: Any, *, bins: int) -> CDF:
-    return _counted(column, budget, rng, 1, bins, True)  # a public total corrects all bins
+def _histogram(read: Callable, budget: dict, rng: Any, *, bins: int) -> CDF:
+    return _counted(read, budget, rng, True)  # a public total corrects all bins
 
 
 def _agg_tree(
-    column: dict, budget: dict, rng: Any, *, height: int, branching: int, aggregate: bool
+    read: Callable, budget: dict, rng: Any, *, height: int, branching: int, aggregate: bool
 ) -> CDF:
-    return _counted(column, budget, rng, height, branching, aggregate)
+    return _counted(read, budget, rng, aggregate)
 
 
-def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) -> CDF:
+def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int) -> CDF:
     """The note's dichotomy, on the edges of a fine partition."""
-    partial = PartialTree.of(**column, height=privacy.cdf_height(bins), branching=2)
+    partial = read()
     exact = np.concatenate(([0], np.cumsum(partial._leaves)))
     # Where a record may be left out as missing, how many are kept is private.
     public = budget["neighbors"] == "swap" and partial._n_is_public
@@ -481,14 +493,14 @@ def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) ->
     return _of_counts(x, below, public, partial.lattice, error)
 
 
-def _gaussian(column: dict, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
+def _gaussian(read: Callable, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
     """Normal noise for the global sensitivity: on quantiles, or on counts."""
     sigma = privacy.cdf_gaussian_sigma(levels, bins, **budget)
     if bins is None:
         return _of_quantiles(
-            column, levels, lambda sample, q: gaussian_quantiles(sample, q, sigma, rng)
+            read, levels, lambda sample, q: gaussian_quantiles(sample, q, sigma, rng)
         )
-    partial = PartialTree.of(**column, height=1, branching=bins)
+    partial = read()
     # rounded: an integer plus normal noise, post-processed
     noisy_counts = partial._leaves + np.rint(sigma * standard_normal(bins, rng))
     public = budget["neighbors"] == "swap" and partial._n_is_public
@@ -508,20 +520,20 @@ def standard_normal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return radius * np.cos(2.0 * np.pi * rng.random(size))
 
 
-def _smooth_gaussian(column: dict, budget: dict, rng: Any, *, levels: int) -> CDF:
+def _smooth_gaussian(read: Callable, budget: dict, rng: Any, *, levels: int) -> CDF:
     each = privacy.cdf_smooth_gaussian_each(
         levels, budget["epsilon"], budget["delta"], budget["max_contributions"]
     )
-    return _of_quantiles(column, levels, lambda sample, q: smooth_gaussian(sample, q, *each, rng))
+    return _of_quantiles(read, levels, lambda sample, q: smooth_gaussian(sample, q, *each, rng))
 
 
 def _of_quantiles(
-    column: dict[str, Any],
+    read: Callable[[], Sample],
     levels: int,
     release: Callable[[Sample, NDArray[np.float64]], NDArray[np.float64]],
 ) -> CDF:
     """From evenly spaced quantiles."""
-    sample = Sample.of(**column)
+    sample = read()
     low, high = sample.bounds
     q = np.arange(1, levels + 1) / (levels + 1)
     x = np.concatenate(([low], release(sample, q), [high]))
@@ -679,14 +691,15 @@ def cdf(
     )
     # Public arguments are refused before x is touched.
     privacy.guarantee("cdf", method=method, **budget, **options)
+    column = dict(
+        x=x,
+        bounds=bounds,
+        resolution=resolution,
+        counts=counts,
+        nan_policy=nan_policy,
+        workers=workers,
+    )
+    read = _reader(method, column, options)
     generator = default_rng(rng)
-    with privacy.charged(accountant, "cdf", method=method, **budget, **options):
-        column = dict(
-            x=x,
-            bounds=bounds,
-            resolution=resolution,
-            counts=counts,
-            nan_policy=nan_policy,
-            workers=workers,
-        )
-        return _METHODS[method](column, budget, generator, **options)
+    privacy.charge(accountant, "cdf", method=method, **budget, **options)
+    return _METHODS[method](read, budget, generator, **options)

@@ -129,6 +129,38 @@ class Sample:
         **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
         but the windows of a release if `x` is sorted. `x` must not change while the sample is in
         use.
+
+        **No release.** A sample is made without an accountant: that a NaN is there against
+        ``nan_policy="raise"`` is told without a charge. A release that is given the column itself
+        is charged for it.
+        """
+        return cls._reader(
+            x,
+            bounds,
+            resolution=resolution,
+            dither=dither,
+            counts=counts,
+            assume_sorted=assume_sorted,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
+
+    @classmethod
+    def _reader(
+        cls,
+        x: Any,
+        bounds: tuple[float, float] | None,
+        *,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        counts: Any = None,
+        assume_sorted: bool = False,
+        nan_policy: str = "omit",
+        workers: int = 1,
+    ) -> Callable[[], Sample]:
+        """`of` in two steps: what is public is checked here; what is returned reads the records.
+
+        A release is charged between the two.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
@@ -144,23 +176,29 @@ class Sample:
                     "resolution, dither, counts, assume_sorted and nan_policy belong to "
                     "Sample.of, and must be left out for a Sample"
                 )
-            return x
+            return lambda: x
         bounds = _checks.check_bounds(bounds)
+        check_column(x)
         lattice = Lattice.of(bounds, resolution, dither)
-        values = as_column(x)
-        chunks = Chunks.of_array(values, threads)
         n_is_public = nan_policy == "raise"
-        if counts is not None:
-            weights = check_counts(counts, values.size)
-            coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
-            records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
+
+        def read() -> Sample:
+            values = as_column(x)
+            chunks = Chunks.of_array(values, threads)
+            if counts is not None:
+                weights = check_counts(counts, values.size)
+                coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
+                records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
+                return cls(coarse, records, lattice, bounds)
+            few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
+            if lattice is not None and lattice.bits and lattice.points <= few:
+                coarse = _of_points(chunks, lattice, bounds, nan_policy)
+            else:
+                coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
+            records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
             return cls(coarse, records, lattice, bounds)
-        few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
-        if lattice is not None and lattice.bits and lattice.points <= few:
-            coarse = _of_points(chunks, lattice, bounds, nan_policy)
-        else:
-            coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
-        return cls(coarse, Records(chunks, bounds=bounds, n_is_public=n_is_public), lattice, bounds)
+
+        return read
 
     @classmethod
     def from_batches(
@@ -347,6 +385,13 @@ class Records:
         **Cost.** None, but O(n) for `counts` and for ``nan_policy="raise"``; no copy of `x`, which
         must not change while the records are in use.
         """
+        return cls._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)()
+
+    @classmethod
+    def _reader(
+        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+    ) -> Callable[[], Records]:
+        """`of` in two steps, as `Sample._reader`."""
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         threads = _checks.check_workers(workers)
         if isinstance(x, (Records, Sample)):
@@ -355,12 +400,17 @@ class Records:
                     "counts and nan_policy belong to Sample.of or Records.of, and must be left "
                     f"out for a {type(x).__name__}"
                 )
-            return x.records if isinstance(x, Sample) else x
-        values = as_column(x)
-        weighted = None if counts is None else (values, check_counts(counts, values.size))
-        return cls(
-            Chunks.of_array(values, threads), weighted, n_is_public=nan_policy == "raise"
-        )._checked(nan_policy)
+            return lambda: x.records if isinstance(x, Sample) else x
+        check_column(x)
+
+        def read() -> Records:
+            values = as_column(x)
+            weighted = None if counts is None else (values, check_counts(counts, values.size))
+            return cls(
+                Chunks.of_array(values, threads), weighted, n_is_public=nan_policy == "raise"
+            )._checked(nan_policy)
+
+        return read
 
     @classmethod
     def from_batches(
@@ -487,6 +537,19 @@ def _all(piece: NDArray[np.float64]) -> NDArray[np.float64]:
     return piece
 
 
+def check_column(x: Any) -> None:
+    """Refuse what is no one-dimensional column, before a record of it is read.
+
+    Its type says nothing more for sure: that of a column of missing records may be any.
+    """
+    if getattr(x, "ndim", 1) != 1:
+        raise ValueError(f"x must be one-dimensional, got {x.ndim} dimensions")
+    if isinstance(x, (str, bytes, Mapping, Set)) or not (
+        hasattr(x, "__array__") or hasattr(x, "__iter__")
+    ):
+        raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
+
+
 def as_column(x: Any) -> NDArray:
     """A column as a one-dimensional array of integers or floats; null and None become NaN.
 
@@ -494,6 +557,7 @@ def as_column(x: Any) -> NDArray:
     record makes floats of integers, and a column of nothing but missing ones may have any type.
     Booleans count as 0 and 1.
     """
+    check_column(x)
     if isinstance(x, np.ma.MaskedArray):
         missing, x = np.ma.getmaskarray(x), np.ma.getdata(x)
         column = np.full(x.shape, np.nan) if missing.all() else _of_numpy(x)
@@ -592,8 +656,6 @@ def declared_kind(declared: Any) -> str:
 
 def _sequence(x: Any) -> NDArray:
     """A sequence of real numbers (None or the like for null) as float64."""
-    if isinstance(x, (str, bytes, Mapping, Set)) or not hasattr(x, "__iter__"):
-        raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 
 

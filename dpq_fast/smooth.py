@@ -409,26 +409,27 @@ def csmooth(
     True
     """
     levels = Levels(q)
+    epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
+    _checks.check_neighbors(neighbors)  # the noise is the same for both
+    smoothness = smoothness_of(t, levels, epsilon)
+    shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness.tolist()]
+    read = Sample._reader(
+        x,
+        bounds,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        workers=workers,
+    )
     generator = default_rng(rng)
-    with privacy.charged(
+    privacy.charge(
         accountant, "csmooth", rho=rho, neighbors=neighbors, max_contributions=max_contributions
-    ):
-        epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
-        _checks.check_neighbors(neighbors)  # the noise is the same for both
-        smoothness = smoothness_of(t, levels, epsilon)
-        shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness.tolist()]
-        sample = Sample.of(
-            x,
-            bounds,
-            resolution=resolution,
-            dither=dither,
-            counts=counts,
-            assume_sorted=assume_sorted,
-            nan_policy=nan_policy,
-            workers=workers,
-        )
-        noise = [laplace_log_normal(*shape, generator) for shape in shapes]
-        return levels.restore(_released(sample, levels.values, smoothness, noise, generator))
+    )
+    sample = read()
+    noise = [laplace_log_normal(*shape, generator) for shape in shapes]
+    return levels.restore(_released(sample, levels.values, smoothness, noise, generator))
 
 
 def smooth_gaussian(

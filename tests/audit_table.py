@@ -10,6 +10,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -152,6 +153,11 @@ def lattice(neighbors: str) -> dict[str, Any]:
     )
 
 
+def half_the_range(run: Run) -> Run:
+    """A twin that states half of its range, and all else as it is."""
+    return lambda guarantee: run(replace(guarantee, bounded_range=guarantee.bounded_range / 2.0))
+
+
 def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     form = lattice(neighbors)
     options = dict(q=[0.25, 0.75], epsilon=4.0)
@@ -170,6 +176,24 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     run = exact("joint_exp", 3, **options, **form | {"dither": True})
     mutants = {"twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0))}
     yield Case("joint_exp", neighbors, "one bit of dither", run, mutants)
+    # where the range of the mixture over the dithers may be above that of what is mixed
+    for name, records, points, levels in (
+        ("5 records, one bit of dither", (0, 1, 1, 2, 3), 5, dict(q=[0.2, 0.8], epsilon=4.0)),
+        (
+            "7 records, one bit of dither",
+            (0, 1, 1, 1, 2, 2, 2),
+            4,
+            dict(q=[0.35, 1.0], epsilon=6.0),
+        ),
+    ):
+        public = form | dict(bounds=(0, points - 1), domain=range(points), dither=True)
+        run = exact("joint_exp", records, **levels, **public)
+        mutants = {
+            "twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0)),
+            "half the sensitivity": broken(run, privacy, "joint_exp_sensitivity", times(0.5)),
+            "half the range claimed": half_the_range(run),
+        }
+        yield Case("joint_exp", neighbors, name, run, mutants)
     run = exact("joint_exp", 3, max_contributions=2, **options, **form)
     one_record = broken(run, privacy, "check_max_contributions", always(1))
     yield Case(
@@ -370,7 +394,7 @@ BLIND = property(lambda self: True, lambda self, value: None)
 
 
 def blind(run: Run) -> Run:
-    return broken(run, Records, "complete", lambda original: BLIND)
+    return broken(run, Records, "n_is_public", lambda original: BLIND)
 
 
 def aggregate_cases(neighbors: str) -> Iterator[Case]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast._checks import check_bounds, check_choice
 from dpq_fast.lattice import Lattice, as_float64
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, check_counts
+from dpq_fast.sample import as_column, check_column, check_counts
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,24 @@ def intervals(
     if lattice is None:
         return Intervals.from_values(records, bounds)
     return Intervals.from_points(records, lattice)
+
+
+def check_form(
+    x: Any,
+    bounds: Any,
+    resolution: float | None = None,
+    dither: bool | None = None,
+    nan_policy: str = "omit",
+) -> Lattice | None:
+    """The lattice, once all that is public and what `x` declares are checked; reads no record."""
+    check_records(x, nan_policy)
+    return Lattice.of(check_bounds(bounds), resolution, dither)
+
+
+def check_records(x: Any, nan_policy: str) -> None:
+    """As `check_form`, of records without bounds."""
+    check_choice("nan_policy", nan_policy, ("omit", "raise"))
+    check_column(x)
 
 
 def records_of(
