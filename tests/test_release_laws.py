@@ -25,8 +25,7 @@ from scipy.special import ndtr
 
 import dpq_fast as dpq
 import enumeration
-from dpq_fast import chunks, lattice, order, path_law, privacy, sample
-from dpq_fast.halting import HaltingLaw
+from dpq_fast import chunks, lattice, order, path_law, sample
 from dpq_fast.joint_exp import JointExpLaw
 from dpq_fast.path_law import PathLaw
 from dpq_fast.selection import SelectedOrder
@@ -37,8 +36,10 @@ ind_exp = importlib.import_module("dpq_fast.ind_exp")
 Law = dict[Hashable, float]
 Draw = Callable[[np.random.Generator, int], Iterable[Hashable]]
 
-# Probability that a case notices the other law it names.
-POWER = 0.999
+# A case makes so many draws that twice the budget, and every other law it names, are refused with
+# this probability.
+POWER, MORE = 0.999, 2.0
+SIZES = (200, 400, 700, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 8_000)
 
 
 class Case(NamedTuple):
@@ -52,16 +53,14 @@ class Case(NamedTuple):
         ``law(factor)`` is the law at `factor` times the budget, by brute force.
     forced : tuple
         Constants that send small data down a path: (module, name, value).
-    others : dict
+    others : tuple
         More laws that must be told from it.
-    draws : int
     """
 
     draw: Draw
     law: Callable[[float], Law]
     forced: tuple[tuple[Any, str, Any], ...] = ()
-    others: dict[str, Law] = {}
-    draws: int = 3_000
+    others: tuple[Law, ...] = ()
 
 
 @contextlib.contextmanager
@@ -76,11 +75,14 @@ def on_path(forced: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
 
 
 def p_value(case: Case) -> float:
-    """How well the draws of a case fit its law."""
+    """How well the draws of a case fit its law; they are enough to tell it from the others."""
+    law = case.law(1.0)
+    others = [case.law(MORE), *case.others]
+    size = next(s for s in SIZES if all(power(law, other, s) > POWER for other in others))
     with on_path(case.forced):
-        seen = Counter(case.draw(np.random.default_rng(20), case.draws))
-    assert seen.total() == case.draws
-    return fit(seen, case.law(1.0))
+        seen = Counter(case.draw(np.random.default_rng(20), size))
+    assert seen.total() == size
+    return fit(seen, law)
 
 
 def power(law: Law, other: Law, draws: int) -> float:
@@ -93,7 +95,7 @@ def power(law: Law, other: Law, draws: int) -> float:
         means[group] += mean
         others[group] += draws * math.exp(other.get(outcome, -math.inf))
     if means["few"] == 0.0:
-        del means["few"], others["few"]
+        del means["few"]
     shift = sum((others[key] - mean) ** 2 / mean for key, mean in means.items())
     degrees = max(len(means) - 1, 1)
     return float(stats.ncx2.sf(stats.chi2.isf(SMALLEST_P, degrees), degrees, shift))
@@ -212,8 +214,7 @@ def way_cases() -> Iterator[tuple[str, Case]]:
                         RECORDS, q, factor * epsilon, "swap"
                     ),
                     forced,
-                    {"thrice the counts": thrice} if "counts" in way else {},
-                    1_500 if way == "workers" else 3_000,
+                    (thrice,) if "counts" in way else (),
                 ),
             )
 
@@ -224,24 +225,30 @@ def form_cases() -> Iterator[tuple[str, Case]]:
         for m, q in LEVELS.items():
             if (name, m) == ("approx_quantiles", 2):
                 continue
-            for neighbors in ("swap", "add-remove"):
+            for neighbors, epsilon in (("swap", 4.0), ("add-remove", 2.0)):
 
-                def of(factor: float, q=q, neighbors=neighbors, law=law) -> Law:
-                    return law(RECORDS, q, factor * 4.0, neighbors)
+                def of(
+                    factor: float,
+                    q: list[float] = q,
+                    neighbors: str = neighbors,
+                    epsilon: float = epsilon,
+                    law: Callable[..., Law] = law,
+                ) -> Law:
+                    return law(RECORDS, q, factor * epsilon, neighbors)
 
                 options = dict(q=q, neighbors=neighbors, **GRID)
                 yield (
                     f"{name}, {neighbors}, m = {m}",
-                    Case(repeated(release, FLOATS, epsilon=4.0, **options), of),
+                    Case(repeated(release, FLOATS, epsilon=epsilon, **options), of),
                 )
                 if m != 3:
                     continue
-                person = dict(epsilon=8.0, max_contributions=2) | options
+                person = dict(epsilon=2.0 * epsilon, max_contributions=2) | options
                 yield (
                     f"{name}, {neighbors}, 2 records",
                     Case(repeated(release, FLOATS, **person), of),
                 )
-                front = dict(epsilon=4.0, method=name) | options
+                front = dict(epsilon=epsilon, method=name) | options
                 yield (
                     f"quantile, {name}, {neighbors}",
                     Case(repeated(dpq.quantile, FLOATS, **front), of),
@@ -281,7 +288,7 @@ def form_cases() -> Iterator[tuple[str, Case]]:
             ),
         ),
     )
-    for name, release, q in (
+    for name, release, level in (
         ("quantile", dpq.quantile, dict(q=0.5)),
         ("median", dpq.median, {}),
         ("percentile", dpq.percentile, dict(q=50.0)),
@@ -289,7 +296,7 @@ def form_cases() -> Iterator[tuple[str, Case]]:
         yield (
             f"{name}, auto",
             Case(
-                repeated(release, FLOATS, epsilon=4.0, **q, **GRID),
+                repeated(release, FLOATS, epsilon=4.0, **level, **GRID),
                 lambda factor: MECHANISMS["joint_exp"][1](RECORDS, [0.5], factor * 4.0, "swap"),
             ),
         )
@@ -338,8 +345,7 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
                         repeated(release, column, **options),
                         law,
                         (ONE_BIT, *forced),
-                        {"no dither": law(1.0, 0)},
-                        6_000,
+                        (law(1.0, 0),),
                     ),
                 )
         values, counts = np.unique(column, return_counts=True)
@@ -349,8 +355,7 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
                 repeated(dpq.joint_exp, values, counts=counts, **options),
                 joint,
                 (ONE_BIT,),
-                {"no dither": joint(1.0, 0)},
-                6_000,
+                (joint(1.0, 0),),
             ),
         )
         yield f"joint_exp, all bits of dither, n {size}", all_bits_case(records)
@@ -378,7 +383,7 @@ def all_bits_case(records: list[int]) -> Case:
     plain = enumeration.joint_exp(records, 3, [0.5], rate)
     column = np.array(records, dtype=float)
     draw = repeated(dpq.joint_exp, column, q=[0.5], epsilon=epsilon, **SPREAD)
-    return Case(draw, law, others={"no dither": plain})
+    return Case(draw, law, others=(plain,))
 
 
 # --- Many records
@@ -417,7 +422,6 @@ def many_cases() -> Iterator[tuple[str, Case]]:
             Case(
                 repeated(dpq.joint_exp, column, q=q, epsilon=2.0, workers=workers, **form),
                 lambda factor: of_ranks(CROWD, q, joint_rate(q, factor * 2.0, "swap")),
-                draws=1_000,
             ),
         )
     half = [0.5]
@@ -427,7 +431,6 @@ def many_cases() -> Iterator[tuple[str, Case]]:
             Case(
                 repeated(release, column, q=half, epsilon=1.5, **form),
                 lambda factor: of_ranks(CROWD, half, factor * 1.5 / 4.0),
-                draws=1_000,
             ),
         )
     batches = dpq.Sample.from_batches(lambda: iter(np.array_split(column, 3)), **form)
@@ -436,14 +439,11 @@ def many_cases() -> Iterator[tuple[str, Case]]:
         Case(
             repeated(dpq.joint_exp, batches, q=half, epsilon=1.5),
             lambda factor: of_ranks(CROWD, half, factor * 1.5 / 4.0),
-            draws=1_000,
         ),
     )
 
 
 # --- Groups
-
-GROUPS = 4_000
 
 
 def group_cases() -> Iterator[tuple[str, Case]]:
@@ -466,21 +466,10 @@ def group_cases() -> Iterator[tuple[str, Case]]:
             yield (
                 f"quantile_by, {neighbors}, {'public' if public_by else 'private'} keys, {way}",
                 Case(
-                    grouped(
-                        RECORDS, way == "counts", way == "strings", q, epsilon, options | more
-                    ),
+                    grouped(RECORDS, way == "counts", way == "strings", q, epsilon, options | more),
                     law,
                     forced,
-                    {
-                        "four times the rate": law(4.0),
-                        "thrice the counts": enumeration.joint_exp(
-                            [r for r in RECORDS for _ in range(3)],
-                            POINTS,
-                            q,
-                            joint_rate(q, each, relation),
-                        ),
-                    },
-                    GROUPS if way != "one by one" else 1_500,
+                    (law(4.0),),
                 ),
             )
     for size, records in (("odd", ODD), ("even", EVEN)):
@@ -498,8 +487,7 @@ def group_cases() -> Iterator[tuple[str, Case]]:
                     ),
                     dithered,
                     (ONE_BIT, *forced),
-                    {"no dither": dithered(1.0, 0)},
-                    6_000 if not forced else 4_000,
+                    (dithered(1.0, 0),),
                 ),
             )
 
@@ -540,8 +528,8 @@ QUERIES = [0.0, 1.0, 3.0, 2.0, 4.0]
 def halting_law(gaps: list[float], first: float, second: float, noise: str) -> list[float]:
     """Probabilities to halt at each step, and never: an integral over the threshold's noise."""
     ends = (0.0, 60.0 / first) if noise == "exponential" else (-60.0 / first, 90.0 / first)
-    # cut where the noise of a query begins: sums of middles are right to 1e-6
-    z = np.linspace(*ends, 400_001)
+    # cut where the noise of a query begins: sums of middles are right to 1e-3
+    z = np.linspace(*ends, 200_001)
     z = (z[1:] + z[:-1]) / 2.0
     families = {"exponential": stats.expon, "laplace": stats.laplace, "gumbel": stats.gumbel_r}
     left = families[noise].pdf(z, scale=1.0 / first) * (z[1] - z[0])
@@ -637,7 +625,7 @@ def one_way(q: float, epsilon: float, neighbors: str, records: list[float]) -> L
 
 def unbounded_cases() -> Iterator[tuple[str, Case]]:
     form = dict(upper=6.0, beta=2.0)
-    for neighbors, q in product(("swap", "add-remove"), (0.25, 0.5)):
+    for neighbors, q in product(("swap", "add-remove"), (0.5, 0.75)):
         options = dict(q=q, neighbors=neighbors, **form)
 
         def law(factor: float, q: float = q, neighbors: str = neighbors) -> Law:
@@ -651,39 +639,38 @@ def unbounded_cases() -> Iterator[tuple[str, Case]]:
             given = dict(epsilon=3.0) | options | more
             yield (
                 f"unbounded_quantile, {neighbors}, q = {q}, {way}",
-                Case(repeated(dpq.unbounded_quantile, x, **given), law, draws=6_000),
+                Case(repeated(dpq.unbounded_quantile, x, **given), law),
             )
     mirrored = [-x for x in AMOUNTS]
     down = dict(q=0.5, lower=None, upper=0.0, beta=3.0, epsilon=3.0)
-    fewer = {"inside": [1, 3, 3, 4]}
 
     def downward(factor: float) -> Law:
-        # the distances 3^i - 1: 2, 8, ..., without an end, are together beyond 8
-        counts = [sum(x < 3.0**i - 1.0 for x in AMOUNTS) for i in range(1, 400)]
+        # the distances 3^i - 1, without an end
+        counts = [sum(x < step for x in AMOUNTS) for step in (2.0, 8.0, 26.0, math.inf)]
         found = searched(counts, 2.0, unbounded_epsilons(0.5, factor * 3.0, 1.0))
-        return log_of({-2: found[0], -8: found[1], -26: found[2], "beyond": sum(found[3:])})
+        return log_of(dict(zip([-2, -8, -26, "beyond"], found, strict=True)))
 
     def draw_down(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
         outputs = [dpq.unbounded_quantile(mirrored, rng=rng, **down) for _ in range(size)]
         return [int(o) if o >= -26.0 else "beyond" for o in outputs]
 
-    del fewer
-    yield "unbounded_quantile, down", Case(draw_down, downward, draws=6_000)
+    yield "unbounded_quantile, down", Case(draw_down, downward)
 
     def both(factor: float) -> Law:
         # up and then down, from 0: together epsilon1 + 2 epsilon2, over 3 thirds 4
         epsilons = unbounded_epsilons(0.5, factor * 3.0, 4 / 3)
         records = [-4.0, 1.0, 4.0]
-        steps = [10.0**i - 1.0 for i in range(300)]
-        up = searched([sum(x < s for x in records) for s in steps], 1.5, epsilons)
-        lower = searched([sum(-x < s for x in records) for s in steps], 1.5, epsilons)
+        up, down = (
+            searched([sum(sign * x < s for x in records) for s in (0.0, 9.0, 99.0)], 1.5, epsilons)
+            for sign in (1, -1)
+        )
         return log_of(
             {
-                "0": up[0] * lower[0],
+                "0": up[0] * down[0],
                 "9": up[1],
-                "up": sum(up[2:]),
-                "-9": up[0] * lower[1],
-                "down": up[0] * sum(lower[2:]),
+                "up": up[2],
+                "-9": up[0] * down[1],
+                "down": up[0] * down[2],
             }
         )
 
@@ -693,7 +680,7 @@ def unbounded_cases() -> Iterator[tuple[str, Case]]:
         names = {0.0: "0", 9.0: "9", -9.0: "-9"}
         return [names.get(o, "up" if o > 0.0 else "down") for o in outputs]
 
-    yield "unbounded_quantile, both ways", Case(draw_both, both, draws=6_000)
+    yield "unbounded_quantile, both ways", Case(draw_both, both)
 
 
 # --- Noise on counts and sums
@@ -776,7 +763,6 @@ def aggregate_cases() -> Iterator[tuple[str, Case]]:
                 Case(
                     scalar(dpq.sum, x, **public, **more),
                     lambda factor, scale=scale: moved(discrete_laplace(scale / factor), 7),
-                    draws=6_000,
                 ),
             )
         yield f"mean, {neighbors}", mean_case(neighbors)
@@ -806,7 +792,7 @@ def mean_case(neighbors: str) -> Case:
 
     options = dict(q=None, lower=-1, upper=3, resolution=1, epsilon=epsilon, neighbors=neighbors)
     release = scalar(dpq.mean, WHOLE, **options)
-    return Case(lambda rng, size: [round(o, 9) for o in release(rng, size)], law, draws=6_000)
+    return Case(lambda rng, size: [round(o, 9) for o in release(rng, size)], law)
 
 
 def clipped_sum_case() -> Case:
@@ -823,7 +809,7 @@ def clipped_sum_case() -> Case:
         return log_of(found)
 
     options = dict(q=q, upper=6.0, beta=2.0, epsilon=epsilon)
-    return Case(scalar(dpq.sum, amounts, **options), law, draws=6_000)
+    return Case(scalar(dpq.sum, amounts, **options), law)
 
 
 # --- Trees and distribution functions
@@ -854,12 +840,12 @@ def tree_cases() -> Iterator[tuple[str, Case]]:
             def draw(
                 rng: np.random.Generator, size: int, more: dict = more, shape: dict = shape
             ) -> Iterable[Hashable]:
-                trees = (
-                    dpq.AggTree.of(COLUMN, rng=rng, **shape | more) for _ in range(size // 2)
-                )
+                trees = (dpq.AggTree.of(COLUMN, rng=rng, **shape | more) for _ in range(size // 2))
                 # two nodes of each: their noise is independent
                 return [
-                    int(node) for tree in trees for node in (tree.nodes[0][1] - 35, tree.nodes[1][0])
+                    int(node)
+                    for tree in trees
+                    for node in (tree.nodes[0][1] - 35, tree.nodes[1][0])
                 ]
 
             yield (
@@ -870,17 +856,6 @@ def tree_cases() -> Iterator[tuple[str, Case]]:
                 ),
             )
     yield from cdf_cases()
-
-
-def below(point: float, **options: Any) -> Draw:
-    """How many records are below a point, as a released distribution says."""
-
-    def draw(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
-        for _ in range(size):
-            out = dpq.cdf(COLUMN, bounds=(0, 3), rng=rng, **options)
-            yield round(float(out.count(-np.inf, point)))
-
-    return draw
 
 
 def total(**options: Any) -> Draw:
@@ -913,7 +888,6 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
             # one point, and the number of records
             total(method="adaptive", steps=1, bins=2, epsilon=1.0, **grid),
             lambda f: moved(discrete_laplace(2.0 / f), 126),
-            draws=6_000,
         ),
     )
     yield (
@@ -932,17 +906,18 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
     )
     cells = np.linspace(0.0, 3.0, 13)[1:-1]
 
-    def draw_quantile(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
-        options = dict(method="gaussian", levels=1, rho=0.5, bounds=(0, 3))
-        outputs = [float(dpq.cdf(COLUMN, rng=rng, **options).x[1]) for _ in range(size)]
+    def draw_median(rng: np.random.Generator, size: int) -> Iterable[Hashable]:
+        options = dict(method="gaussian", levels=1, rho=2.0, bounds=(0, 3))
+        column = COLUMN.astype(float)
+        outputs = [float(dpq.cdf(column, rng=rng, **options).x[1]) for _ in range(size)]
         return np.searchsorted(cells, outputs).tolist()
 
-    def normal_cells(factor: float) -> Law:
-        # the median is the 63rd record of 126, at 2; it moves by 3 at most
-        at = ndtr((cells - 2.0) * factor / 3.0)
+    def median_law(factor: float) -> Law:
+        # x is 2 there, and moves by 3 at most
+        at = ndtr((cells - 2.0) * 2.0 * factor / 3.0)
         return log_of(dict(enumerate(np.diff(np.concatenate(([0.0], at, [1.0]))).tolist())))
 
-    del draw_quantile, normal_cells
+    yield "cdf, gaussian, median", Case(draw_median, median_law)
 
 
 # --- Smooth sensitivity
@@ -1026,9 +1001,86 @@ def test_releases_follow_their_law(name):
     assert p_value(CASES[name]) >= SMALLEST_P
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_power_to_notice_another_law_is_stated(name):
-    case = CASES[name]
-    law = case.law(1.0)
-    for other in (case.law(2.0), *case.others.values()):
-        assert power(law, other, case.draws) > POWER
+# --- Releases that are broken on purpose
+
+
+def at_twice_the_rate(self: JointExpLaw, *arguments: Any) -> Any:
+    """What is drawn has twice the rate of the law that is shown."""
+    paths = PathLaw(self._paths._order, self._paths._q, 2.0 * self._paths._rate)
+    return DRAWN(JointExpLaw(self._sample, self._levels, paths), *arguments)
+
+
+def at_four_times_the_rate(self: Any, q: Any, rate: float, *arguments: Any) -> None:
+    RELEASED(self, q, 4.0 * rate, *arguments)
+
+
+def dithered_if_odd(values: Any, counts: Any, grid: Any, rng: Any) -> Any:
+    if counts.sum() % 2:
+        return DITHERED_ORDER(values, counts, grid, rng)
+    points = np.repeat(values << grid.bits, counts)
+    return order.SortedOrder(points, grid, (grid.low, grid.high), fine=True)
+
+
+def tripled(counts: Any, size: int) -> Any:
+    return 3 * COUNTED(counts, size)
+
+
+def selected_at_twice_the_rate(
+    self: PathLaw, ranks: Any, q: Any, rate: float, *arguments: Any, **options: Any
+) -> None:
+    rate *= 2.0 if isinstance(ranks, SelectedOrder) else 1.0
+    RANKED(self, ranks, q, rate, *arguments, **options)
+
+
+DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__, order.dithered
+COUNTED, RANKED = sample.check_counts, PathLaw.__init__
+# What is broken, and how; the cases that notice.
+BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
+    "joint_exp draws at twice the rate": (
+        JointExpLaw,
+        "sample",
+        at_twice_the_rate,
+        ("joint_exp, sorted", "joint_exp, swap, m = 1", "quantile, joint_exp, swap"),
+    ),
+    "rate times 4 inside quantile_by": (
+        by_group._Release,
+        "__init__",
+        at_four_times_the_rate,
+        ("quantile_by, swap, private keys, plain", "quantile_by, add-remove, public keys, counts"),
+    ),
+    "dither for odd n only": (
+        sample,
+        "dithered",
+        dithered_if_odd,
+        (
+            "joint_exp, dither, at once, n even",
+            "ind_exp, dither, at once, n even",
+            "joint_exp, all bits of dither, n even",
+        ),
+    ),
+    "counts tripled": (
+        sample,
+        "check_counts",
+        tripled,
+        ("joint_exp, counts", "ind_exp, counts", "approx_quantiles, windows of counts"),
+    ),
+    "selection at twice the rate": (
+        PathLaw,
+        "__init__",
+        selected_at_twice_the_rate,
+        (
+            "joint_exp, selection of many, 1 workers",
+            "ind_exp, selection of many",
+            "joint_exp, selection",
+            "joint_exp, dither, points selected, n odd",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_releases_that_are_broken_are_caught(name):
+    target, attribute, fault, noticed_by = BROKEN[name]
+    with mock.patch.object(target, attribute, fault):
+        for case in noticed_by:
+            assert p_value(CASES[case]) < SMALLEST_P, case
