@@ -21,7 +21,6 @@ import random
 import resource
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -67,6 +66,8 @@ MODULES = (
     "rng",
     "privacy",
 )
+# Slow tests have faster ones beside them.
+ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
 # Seconds of tests for one mutant, as long as they took when the lines were recorded.
 BUDGET = 40.0
 # A test that takes this many seconds more, and this many times as long, hangs.
@@ -122,6 +123,37 @@ def faults_of(module: str) -> Faults:
     return Faults(path.read_text(), str(path))
 
 
+# --- What runs
+
+
+class Living:
+    """What runs in this process, found once: a look at all objects takes longer than most tests.
+
+    Attributes
+    ----------
+    functions : dict
+        By the file that they are written in.
+    caches : list
+        Of the package and of the tests.
+    """
+
+    def __init__(self) -> None:
+        self.functions: dict[str, list[types.FunctionType]] = defaultdict(list)
+        self.caches: list[Any] = []
+        for found in gc.get_objects():
+            if type(found) is types.FunctionType:
+                self.functions[found.__code__.co_filename].append(found)
+            elif type(found) is _lru_cache_wrapper:
+                module = sys.modules.get(found.__module__)
+                if str(getattr(module, "__file__", "")).startswith(str(ROOT)):
+                    self.caches.append(found)
+
+    def forget_answers(self) -> None:
+        """Empty the caches: what is in them was computed by other code, or for another test."""
+        for kept in self.caches:
+            kept.cache_clear()
+
+
 # --- Which test comes by which line
 
 
@@ -133,72 +165,83 @@ class Lines(NamedTuple):
 
 
 class Recorder:
-    """Runs a share of the tests under coverage, each in a context of its own."""
+    """Runs the tests under coverage, each in a context of its own, in a few forks by file."""
 
-    def __init__(self, share: int, shares: int) -> None:
-        self._share, self._shares = share, shares
-        self._seconds: dict[str, float] = {}
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        # by file: what a module keeps is made once
-        files = list(dict.fromkeys(item.path for item in items))
-        random.Random(0).shuffle(files)
-        mine = set(files[self._share :: self._shares])
-        items[:] = [item for item in items if item.path in mine]
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        import coverage
-
-        recording = coverage.Coverage(
-            data_file=str(STORE / f"coverage.{self._share}"), source=[str(PACKAGE)]
-        )
-        passed = []
-        recording.start()
-        for place, item in enumerate(session.items):
-            following = session.items[place + 1 :][:1]
-            forget_answers()
-            recording.switch_context(item.nodeid)
-            start, failed = time.perf_counter(), session.testsfailed
-            item.config.hook.pytest_runtest_protocol(
-                item=item, nextitem=following[0] if following else None
-            )
-            self._seconds[item.nodeid] = time.perf_counter() - start
-            if session.testsfailed == failed:
-                passed.append(item.nodeid)
-        recording.stop()
-        data = recording.get_data()
-        tests = {
-            module: {
-                line: [test for test in contexts if test in self._seconds]
-                for line, contexts in data.contexts_by_lineno(str(PACKAGE / f"{module}.py")).items()
-            }
-            for module in MODULES
-        }
-        seconds = {test: self._seconds[test] for test in passed}
-        (STORE / f"lines.{self._share}.json").write_text(json.dumps([tests, seconds]))
-        recording.erase()
+        files: dict[Path, list[pytest.Item]] = defaultdict(list)
+        for item in session.items:
+            files[item.path].append(item)
+        # the longest first; every worker reads its next file from one pipe
+        queue = sorted(files.values(), key=len, reverse=True)
+        take, give = os.pipe()
+        os.write(give, bytes(range(len(queue))))
+        os.close(give)
+        living = Living()
+        children = []
+        for worker in range(self._workers):
+            child = os.fork()
+            if child == 0:
+                try:
+                    self._record(session, queue, take, living, STORE / f"lines.{worker}.json")
+                finally:
+                    os._exit(0)
+            children.append(child)
+        for child in children:
+            os.waitpid(child, 0)
         return True
 
+    def _record(
+        self,
+        session: pytest.Session,
+        queue: list[list[pytest.Item]],
+        take: int,
+        living: Living,
+        out: Path,
+    ) -> None:
+        import coverage
 
-def record_lines(shares: int) -> None:
-    """The suite once, in a process for each share."""
-    command = [sys.executable, __file__, "--share"]
-    running = [
-        subprocess.Popen([*command, f"{share}/{shares}"], cwd=ROOT) for share in range(shares)
-    ]
-    for process in running:
-        process.wait()
+        recording = coverage.Coverage(data_file=None, source=[str(PACKAGE)])
+        recording.start()
+        seconds: dict[str, float] = {}
+        while number := os.read(take, 1):
+            items = queue[number[0]]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                living.forget_answers()
+                recording.switch_context(item.nodeid)
+                start, failed = time.perf_counter(), session.testsfailed
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if session.testsfailed == failed:
+                    seconds[item.nodeid] = time.perf_counter() - start
+        recording.stop()
+        data = recording.get_data()
+        tests = {}
+        for module in MODULES:
+            lines = data.contexts_by_lineno(str(PACKAGE / f"{module}.py"))
+            tests[module] = {
+                line: [test for test in contexts if test in seconds]
+                for line, contexts in lines.items()
+            }
+        out.write_text(json.dumps([tests, seconds]))
+
+
+def record_lines(workers: int) -> None:
+    """The suite once."""
+    digest = lines_digest()
+    pytest.main(ARGUMENTS, plugins=[Recorder(workers)])
     tests: dict[str, dict[int, list[str]]] = {module: defaultdict(list) for module in MODULES}
     seconds: dict[str, float] = {}
-    for share in range(shares):
-        part = STORE / f"lines.{share}.json"
+    for worker in range(workers):
+        part = STORE / f"lines.{worker}.json"
         found, took = json.loads(part.read_text())
         seconds |= took
         for module, lines in found.items():
             for line, names in lines.items():
-                tests[module][int(line)] += [name for name in names if name in took]
+                tests[module][int(line)] += names
         part.unlink()
-    known = {"digest": lines_digest(), "tests": tests, "seconds": seconds}
+    known = {"digest": digest, "tests": tests, "seconds": seconds}
     (STORE / "lines.json").write_text(json.dumps(known))
 
 
@@ -212,7 +255,11 @@ def known_lines(workers: int, stale: bool) -> Lines:
     known = json.loads(path.read_text()) if path.exists() else {"digest": None}
     if known["digest"] != lines_digest() and not (stale and known["digest"]):
         print("recording which test comes by which line", flush=True)
-        record_lines(workers)
+        child = os.fork()  # what the recording imports and keeps must not be there later
+        if child == 0:
+            record_lines(workers)
+            os._exit(0)
+        os.waitpid(child, 0)
         known = json.loads(path.read_text())
     tests = {
         module: {int(line): names for line, names in lines.items()}
@@ -235,32 +282,15 @@ def place_of(code: types.CodeType) -> tuple[str, int]:
     return code.co_qualname, code.co_firstlineno
 
 
-def living_functions(path: str) -> list[types.FunctionType]:
-    return [
-        found
-        for found in gc.get_objects()
-        if type(found) is types.FunctionType and found.__code__.co_filename == path
-    ]
-
-
 def our_modules() -> list[types.ModuleType]:
     return [
         module
-        for name, module in list(sys.modules.items())
-        if name.startswith("dpq_fast") or str(getattr(module, "__file__", "")).startswith(str(ROOT))
+        for module in list(sys.modules.values())
+        if str(getattr(module, "__file__", "")).startswith(str(ROOT))
     ]
 
 
-def forget_answers() -> None:
-    """Empty the caches: what is in them was computed without the fault."""
-    for kept in gc.get_objects():
-        if type(kept) is _lru_cache_wrapper:
-            module = sys.modules.get(kept.__module__)
-            if str(getattr(module, "__file__", "")).startswith(str(ROOT)):
-                kept.cache_clear()
-
-
-def put_in(job: Job, faults: Faults) -> None:
+def put_in(job: Job, faults: Faults, living: Living) -> None:
     """Give this process the fault."""
     path = str(PACKAGE / f"{job.module}.py")
     code = faults.compiled(job.mutant)
@@ -273,7 +303,7 @@ def put_in(job: Job, faults: Faults) -> None:
             for inner in code_within(found)
         }
         reached = 0
-        for function in living_functions(path):
+        for function in living.functions[path]:
             new = changed.get(place_of(function.__code__))
             if new is not None:
                 function.__code__ = new
@@ -294,13 +324,13 @@ def put_in(job: Job, faults: Faults) -> None:
             for part in job.mutant.function.split("."):
                 new = getattr(new, part)
             new = unwrapped(new)
-            for function in living_functions(path):
+            for function in living.functions[path]:
                 if place_of(function.__code__) == place_of(new.__code__) and function is not new:
                     function.__defaults__ = new.__defaults__
                     function.__kwdefaults__ = new.__kwdefaults__
         else:
             rebind(vars(module), vars(copy), job.mutant.names)
-    forget_answers()
+    living.forget_answers()
 
 
 def unwrapped(function: Any) -> Any:
@@ -356,6 +386,7 @@ class Runner:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items = {item.nodeid: item for item in session.items}
+        self._living = Living()
         gc.collect()
         gc.freeze()
         running: dict[int, tuple[Job, float, Path, int]] = {}
@@ -444,7 +475,7 @@ class Runner:
             tempfile.tempdir = None
             limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (limit + MEMORY, limit + MEMORY))
-            put_in(job, self._faults[job.module])
+            put_in(job, self._faults[job.module], self._living)
             code = 0
             for place, item in enumerate(items):
                 following = items[place + 1] if place + 1 < len(items) else None
@@ -486,9 +517,7 @@ def verdict(status: int, slot: Path) -> tuple[str, str | None]:
 
 def run(jobs: list[Job], lines: Lines, workers: int, budget: float) -> None:
     """Collect the suite, and run the mutants inside the session."""
-    os.chdir(ROOT)
-    arguments = ["-q", "-s", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-    pytest.main(arguments, plugins=[Runner(jobs, lines, workers, budget)])
+    pytest.main(ARGUMENTS, plugins=[Runner(jobs, lines, workers, budget)])
 
 
 # --- The report
@@ -560,16 +589,10 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="run known survivors again")
     parser.add_argument("--stale", action="store_true", help="do not record the lines again")
     parser.add_argument("--report", action="store_true", help="run nothing")
-    parser.add_argument("--share", help=argparse.SUPPRESS)
     options = parser.parse_args()
     STORE.mkdir(exist_ok=True)
     sys.path.insert(0, str(ROOT))
-    if options.share:
-        share, shares = map(int, options.share.split("/"))
-        os.chdir(ROOT)
-        arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-        pytest.main(arguments, plugins=[Recorder(share, shares)])
-        return 0
+    os.chdir(ROOT)
     jobs = [
         Job(module, mutant)
         for module in options.modules
