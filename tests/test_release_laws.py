@@ -955,7 +955,6 @@ def csmooth_law(t_of_epsilon: float, epsilon: float) -> Law:
 
 
 def csmooth_cases() -> Iterator[tuple[str, Case]]:
-    smoothed = getattr(dpq, "smooth_sensitivity", None) or dpq.csmooth
     form = dict(bounds=(0, 8), resolution=1, dither=False)
     for neighbors in ("swap", "add-remove"):
         for way, x, more in (
@@ -970,7 +969,7 @@ def csmooth_cases() -> Iterator[tuple[str, Case]]:
             yield (
                 f"csmooth, {neighbors}, {way}",
                 Case(
-                    scalar(smoothed, np.array(x, dtype=float), **options, **form, **more),
+                    scalar(dpq.csmooth, np.array(x, dtype=float), **options, **form, **more),
                     lambda factor: csmooth_law(0.25, 8.0 * factor),
                 ),
             )
