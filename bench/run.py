@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -479,6 +481,7 @@ def recursive(report: Report) -> None:
         ]
         table.add_row(f"{m}", *map(error, rows[:2]), f"{bar}", *map(error, rows[2:]))
         report.raw.setdefault("recursive_errors", []).append([m, *rows])
+    report.print(table)
 
 
 def csmooth(report: Report) -> None:
@@ -518,6 +521,7 @@ def csmooth(report: Report) -> None:
         ]
         table.add_row(f"{m}", *map(error, rows), f"{figure:g}")
         report.raw.setdefault("csmooth_errors", []).append([m, *rows])
+    report.print(table)
 
 
 def agg_tree(report: Report) -> None:
@@ -746,6 +750,18 @@ def cdf(report: Report) -> None:
     report.times("cdf", title, MEGA, sides, {tree: "1 s"})
 
 
+def imports(report: Report) -> None:
+    """What the library adds to the start of a program."""
+    numpy, both = "import numpy", "import numpy, dpq_fast"
+    sides = {
+        code: lambda code=code: subprocess.run([sys.executable, "-c", code], check=True)
+        for code in (numpy, both)
+    }
+    timings = report.times("imports", "Fresh interpreters", 1, sides)
+    beyond = timings[both].median - timings[numpy].median
+    report.console.print(f"dpq_fast beyond NumPy: {duration(beyond)} (bar 0.15 s)\n")
+
+
 TABLES = {
     "large": large,
     "selection": selection,
@@ -764,6 +780,7 @@ TABLES = {
     "groups": groups,
     "sums": sums,
     "cdf": cdf,
+    "imports": imports,
 }
 
 

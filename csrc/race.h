@@ -15,7 +15,8 @@
  *   rng          IN OUT, the caller holds its lock
  *   drawn        OUT, index in [0, n); untouched unless DPQ_OK
  *
- * The race of exponential variates E_k / p_k is won by the smallest. Which half of the field holds
+ * The race of exponential variates E_k / p_k is won by the smallest ([MG20], as [GJK21] Appendix C
+ * has it). Which half of the field holds
  * the winner is itself a race of two, with the halves' total weights: it is decided first, by one
  * uniform, and the losing half never draws. The law is that of the full race.
  *

@@ -41,6 +41,17 @@ dpq_uniform_unit(bitgen_t *rng);
 uint64_t
 dpq_uniform_below(uint64_t n, bitgen_t *rng);
 
+/* n integers uniform on {0, ..., 2^bits - 1}, independent.
+ *
+ *   bits         0 to 32 (not checked)
+ *   rng          IN OUT, the caller holds its lock
+ *   drawn        OUT, length n
+ *
+ * Draws     one word for two integers: the lowest bits of its lower half, then of its upper half.
+ */
+void
+dpq_uniform_bits(size_t n, int bits, bitgen_t *rng, int64_t *drawn);
+
 /* A multiset of k of the integers {0, ..., w - 1}, all C(w + k - 1, k) equally likely.
  *
  *   k            size of the multiset

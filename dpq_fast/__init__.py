@@ -1,18 +1,24 @@
 """Differentially private quantiles with exact output laws."""
 
-from dpq_fast import audit, metrics, noise, privacy, reference
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dpq_fast import metrics, noise, privacy
 from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.agg_tree import AggTree, PartialTree, agg_tree
 from dpq_fast.aggregates import count, mean, sum
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.cdf import CDF, cdf
-from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.quantile import median, percentile, quantile
 from dpq_fast.quantile_by import quantile_by
 from dpq_fast.sample import Sample
+from dpq_fast.smooth import csmooth
 from dpq_fast.unbounded import unbounded_quantile, unbounded_quantile_law
+
+if TYPE_CHECKING:
+    from dpq_fast import audit, reference
 
 __all__ = [
     "CDF",
@@ -46,3 +52,16 @@ __all__ = [
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]
+
+# Modules that no release needs: loaded when they are first named.
+_LATER = ("audit", "reference")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return import_module(f"dpq_fast.{name}")
+    raise AttributeError(f"module 'dpq_fast' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -92,7 +92,7 @@ def above_threshold(
     probability of each index is right to 1e-9 relative. Query minus threshold is rounded to
     float64, so `sensitivity` must hold for the rounded differences; integers below 2^53 are exact.
     An iterator learns when it is no longer asked, which is the output: its own failure is charged
-    like a release. Not covered: running time.
+    like a release, as every failure is once a query was looked at. Not covered: running time.
 
     **Waiting time.** While the queries stay far below the threshold, the probability not to have
     halted after k of them falls only like a power of k, :math:`k^{-\epsilon_1/\epsilon_2}`: like
@@ -278,14 +278,21 @@ def gaps_of(queries: Any, threshold: float) -> NDArray[np.float64]:
     if isinstance(queries, (list, tuple)):  # of no type: NumPy would infer one from the values
         return np.array([gap_of(query, threshold) for query in queries], dtype=np.float64)
     values = np.asarray(queries)
-    if values.ndim != 1:
-        raise ValueError(
-            f"queries must be one-dimensional or an iterator, got {values.ndim} dimensions"
-        )
+    check_queries(values)
     values = real_array("queries", values)
     # Infinite: halts for sure, or never. A signaling NaN would make NumPy warn: of private values.
     with np.errstate(over="ignore", invalid="ignore"):
         return values - threshold
+
+
+def check_queries(queries: NDArray) -> None:
+    """Refuse what is no column of real numbers, by its form alone."""
+    if queries.ndim != 1:
+        raise ValueError(
+            f"queries must be one-dimensional or an iterator, got {queries.ndim} dimensions"
+        )
+    if queries.dtype.kind not in "iuf":
+        raise TypeError(f"queries must be real numbers, got dtype {queries.dtype}")
 
 
 def gap_of(query: Any, threshold: float) -> float:
@@ -310,15 +317,14 @@ def _release(
     shared = ("epsilon1", "epsilon2", "sensitivity", "noise")
     rates = privacy.above_threshold_rates(**{name: parameters[name] for name in shared})
     threshold = check_threshold(threshold)
+    if isinstance(queries, np.ndarray):
+        check_queries(queries)
     generator = default_rng(rng)
-    with privacy.charged(accountant, method, **parameters):
-        # An iterator is charged before it is read: if it fails at a query, it is known that those
-        # before did not halt.
-        gaps = None if isinstance(queries, Iterator) else gaps_of(queries, threshold)
+    privacy.charge(accountant, method, **parameters)
     start = partial(Halting, parameters["noise"], *rates, generator)
-    if gaps is None:
+    if isinstance(queries, Iterator):
         return _halts_of_iterator(start, (gap_of(query, threshold) for query in queries))
-    return _halts_of_array(start, gaps)
+    return _halts_of_array(start, gaps_of(queries, threshold))
 
 
 def _halts_of_array(start: Callable[[], Halting], gaps: NDArray[np.float64]) -> Iterator[int]:

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast.histogram import Bins
@@ -60,7 +60,7 @@ class Noise(NamedTuple):
         draws is between the two.
         """
         scale, miss = float(self.scale), 1.0 - level
-        normal = -float(ndtri(miss / 2.0))
+        normal = -float(scipy.special.ndtri(miss / 2.0))
         if self.kind == "gaussian":
             # A narrow discrete Gaussian is no normal variable, but it is sub-Gaussian [CKS20].
             return scale * (normal if scale >= 1.0 else math.sqrt(2.0 * math.log(2.0 / miss)))
@@ -89,10 +89,10 @@ class PartialTree:
         height: int,
         branching: int,
         lattice: Lattice | None,
-        complete: bool,
+        n_is_public: bool,
     ) -> None:
         self._leaves = leaves
-        self._complete = complete
+        self._n_is_public = n_is_public
         self.bounds = bounds
         self.height = height
         self.branching = branching
@@ -127,18 +127,48 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
+        return cls._reader(
+            x,
+            bounds=bounds,
+            height=height,
+            branching=branching,
+            resolution=resolution,
+            counts=counts,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
+
+    @classmethod
+    def _reader(
+        cls,
+        x: Any,
+        *,
+        bounds: tuple[float, float] | None,
+        height: int,
+        branching: int,
+        resolution: float | None,
+        counts: Any,
+        nan_policy: str,
+        workers: int,
+    ) -> Callable[[], PartialTree]:
+        """`of` in two steps, as `Sample._reader`."""
         if isinstance(x, Sample):  # refuses what belongs to the sample
             Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
             bounds = x.bounds
         bounds = _checks.check_bounds(bounds)
         leaves = _checks.check_tree(bounds, height, branching)
-        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
+        read_records = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
         if isinstance(x, Sample):
             lattice = x.lattice
         else:
-            lattice = Lattice.of(bounds, resolution, False, records.integer_type)
-        exact = records.count(Bins.uniform(*bounds, leaves))
-        return cls(exact, bounds, height, branching, lattice, records.complete)
+            lattice = Lattice.of(bounds, resolution, False)
+
+        def read() -> PartialTree:
+            records = read_records()
+            exact = records.count(Bins.uniform(*bounds, leaves))
+            return cls(exact, bounds, height, branching, lattice, records.n_is_public)
+
+        return read
 
     def merge(self, *others: PartialTree) -> PartialTree:
         """The tree of all records together.
@@ -159,8 +189,8 @@ class PartialTree:
                 raise ValueError("trees must have the same bounds, height, branching and lattice")
         trees = (self, *others)
         leaves = np.sum([tree._leaves for tree in trees], axis=0)
-        complete = all(tree._complete for tree in trees)
-        return PartialTree(leaves, *self._public, complete)
+        n_is_public = all(tree._n_is_public for tree in trees)
+        return PartialTree(leaves, *self._public, n_is_public)
 
     @property
     def _public(self) -> tuple:
@@ -197,25 +227,25 @@ class PartialTree:
             neighbors=neighbors,
             max_contributions=max_contributions,
         )
-        with privacy.charged(accountant, "agg_tree", **promise):
-            scale = privacy.agg_tree_scale(**promise)
-            one = Noise(noise, scale)
-            generator = default_rng(rng)
-            exact = self._leaves
-            nodes = []
-            for _ in range(self.height):
-                nodes.insert(0, exact + one.draw(exact.size, generator))
-                exact = _sums(exact, self.branching)
-            # Where a record may be left out as missing, how many are kept is private.
-            public = neighbors == "swap" and self._complete
-            return AggTree(
-                nodes,
-                self.bounds,
-                one,
-                total=int(exact[0]) if public else None,
-                aggregate=aggregate,
-                lattice=self.lattice,
-            )
+        one = Noise(noise, privacy.agg_tree_scale(**promise))
+        _checks.check_flag("aggregate", aggregate)
+        generator = default_rng(rng)
+        privacy.charge(accountant, "agg_tree", **promise)
+        exact = self._leaves
+        nodes = []
+        for _ in range(self.height):
+            nodes.insert(0, exact + one.draw(exact.size, generator))
+            exact = _sums(exact, self.branching)
+        # Where a record may be left out as missing, how many are kept is private.
+        public = neighbors == "swap" and self._n_is_public
+        return AggTree(
+            nodes,
+            self.bounds,
+            one,
+            total=int(exact[0]) if public else None,
+            aggregate=aggregate,
+            lattice=self.lattice,
+        )
 
 
 class AggTree:
@@ -356,19 +386,19 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         # Public arguments are refused before x is touched.
         privacy.agg_tree_scale(height, **promise)
         _checks.check_flag("aggregate", aggregate)
+        read = PartialTree._reader(
+            x,
+            bounds=bounds,
+            height=height,
+            branching=branching,
+            resolution=resolution,
+            counts=counts,
+            nan_policy=nan_policy,
+            workers=workers,
+        )
         generator = default_rng(rng)
-        with privacy.charged(accountant, "agg_tree", height=height, **promise):
-            partial = PartialTree.of(
-                x,
-                bounds=bounds,
-                height=height,
-                branching=branching,
-                resolution=resolution,
-                counts=counts,
-                nan_policy=nan_policy,
-                workers=workers,
-            )
-            return partial.release(aggregate=aggregate, rng=generator, **promise)
+        privacy.charge(accountant, "agg_tree", height=height, **promise)
+        return read().release(aggregate=aggregate, rng=generator, **promise)
 
     @staticmethod
     def tune(
@@ -760,9 +790,10 @@ def inverted(
         What the answers are rounded to.
     """
     i = np.searchsorted(height[1:-1], target)
-    share = (target - height[i]) / (height[i + 1] - height[i])
     left, right = x[i], x[i + 1]
-    answers = np.clip(left + share * (right - left), left, right)
+    with np.errstate(under="ignore"):  # targets near 0
+        share = (target - height[i]) / (height[i + 1] - height[i])
+        answers = np.clip(left + share * (right - left), left, right)
     return answers if lattice is None else lattice.decode(lattice.encode(answers))
 
 
@@ -815,14 +846,14 @@ def agg_tree(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the lattice that answers are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: 1 for columns of integer type, else very fine. Public. The tree
+        Default as in `joint_exp`: about 10^-7 of the range. Public. The tree
         does not depend on it.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none. Under "swap" the
-        number of records is used as public, and answers are better for it, only with "raise" or
-        where the column is a NumPy array of integers: else how many are kept is private.
+        number of records is used as public, and answers are better for it, only with "raise": else
+        how many are kept is private.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -7,6 +7,7 @@ A sum is clipped to a range that is released first [Dur23, 6.3] or public. In th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.sums import REACH
 from dpq_fast.ind_exp import ind_exp
-from dpq_fast.joint_exp import joint_exp
+from dpq_fast.joint_exp import KERNELS, joint_exp
 from dpq_fast.lattice import points_per_unit
 from dpq_fast.levels import Levels
 from dpq_fast.noise import discrete_laplace
@@ -161,13 +162,19 @@ class Clipping:
             if name != "kernel" or self.method != "joint_exp":
                 raise TypeError(f"{name} must be left out for {what}")
         self.quantile = dict(q=q, epsilon=first) | self.person | options
+        # Their public arguments, before there is a charge.
+        if self.method == "joint_exp":
+            _checks.check_choice("kernel", options.get("kernel", "scan"), KERNELS)
+            privacy.joint_exp_rate(np.array([q]), first, **self.person)
+        elif self.method == "ind_exp":
+            privacy.ind_exp_rates(np.array([q]), first, 0.0, **self.person)
 
     @property
     def two_sided(self) -> bool:
         """Whether the clip has two ends to be found, on either side of zero."""
         return self.lower is None and self.upper is None
 
-    def clip(self, ends: list[float], integer_type: bool) -> Clip:
+    def clip(self, ends: list[float]) -> Clip:
         """The clip, given what was found: nothing, the missing end, or its distances from zero."""
         if self.two_sided:
             low, high = -ends[0], ends[1]
@@ -177,8 +184,7 @@ class Clipping:
             low, high = ends[0], self.upper
         else:
             low, high = self.lower, ends[0]
-        resolution = 1.0 if self.resolution is None and integer_type else self.resolution
-        return Clip.of(low, high, resolution)
+        return Clip.of(low, high, self.resolution)
 
     def sum_scale(self, clip: Clip, missing: bool) -> Fraction:
         """Scale of the noise of a sum of points."""
@@ -194,7 +200,7 @@ class Clipping:
     def sum_parts(self, records: Records, clip: Clip) -> list[Part]:
         """What the noise of a sum is added to, by one pass. Private."""
         total, _ = records.sums(clip.scale, clip.first, clip.last)
-        return [(total, self.sum_scale(clip, not records.complete))]
+        return [(total, self.sum_scale(clip, not records.n_is_public))]
 
     def mean_parts(self, records: Records, clip: Clip) -> list[Part]:
         """What the noise of a mean is added to (`privacy.mean_scales`), by one pass. Private."""
@@ -203,7 +209,7 @@ class Clipping:
             pair = total - number * clip.first, number * clip.last - total
         else:
             pair = 2 * total - number * (clip.first + clip.last), number
-        return list(zip(pair, self.mean_scales(clip, not records.complete), strict=True))
+        return list(zip(pair, self.mean_scales(clip, not records.n_is_public), strict=True))
 
     def mean_of(self, first: int, second: int, clip: Clip) -> float:
         """The mean inside the clip, from the two noisy integers of `privacy.mean_scales`."""
@@ -215,23 +221,31 @@ class Clipping:
         return clip.decode(float(min(max(point, clip.first), clip.last)))
 
 
-def _clipped(
-    clipping: Clipping, x: Any, counts: Any, nan_policy: str, workers: int, rng: np.random.Generator
-) -> tuple[Records, Clip]:
-    """The records, and the clip that is released for them."""
-    form = dict(counts=counts, nan_policy=nan_policy, workers=workers)
+def _reader(
+    clipping: Clipping, x: Any, **form: Any
+) -> Callable[[np.random.Generator], tuple[Records, Clip]]:
+    """What reads the records, and releases a clip for them; all that is public is checked here."""
     if clipping.method in ("joint_exp", "ind_exp"):
         bounds = (clipping.lower, clipping.upper)
-        sample = Sample.of(x, bounds, resolution=clipping.resolution, **form)
-        records = sample.records
+        read_sample = Sample._reader(x, bounds, resolution=clipping.resolution, **form)
         release = joint_exp if clipping.method == "joint_exp" else ind_exp
-        ends = [release(sample, rng=rng, **clipping.quantile)]
-    else:
-        records, search, ends = Records.of(x, **form), clipping.search, []
+
+        def read(rng: np.random.Generator) -> tuple[Records, Clip]:
+            sample = read_sample()
+            end = release(sample, rng=rng, **clipping.quantile)
+            return sample.records, clipping.clip([end])
+
+        return read
+    read_records, search = Records._reader(x, **form), clipping.search
+
+    def read(rng: np.random.Generator) -> tuple[Records, Clip]:
+        records, ends = read_records(), []
         if search is not None:
             find = search.sides if clipping.two_sided else search.ladders
             ends = [UnboundedQuantileLaw(search, [one]).sample(rng) for one in find(records)]
-    return records, clipping.clip(ends, records.integer_type)
+        return records, clipping.clip(ends)
+
+    return read
 
 
 def _noisy(parts: list[Part], rng: np.random.Generator) -> list[int]:
@@ -312,13 +326,13 @@ def count(
     >>> isinstance(count(np.arange(1_000), epsilon=1.0), int)
     True
     """
-    generator = default_rng(rng)
     public = dict(epsilon=epsilon, max_contributions=max_contributions)
     privacy.guarantee("count", neighbors=neighbors, **public)  # checks them
-    with privacy.charged(accountant, "count", neighbors=neighbors, **public):
-        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
-        (number,) = _noisy(count_parts(records, **public), generator)
-        return number
+    read = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    generator = default_rng(rng)
+    privacy.charge(accountant, "count", neighbors=neighbors, **public)
+    (number,) = _noisy(count_parts(read(), **public), generator)
+    return number
 
 
 def sum(
@@ -413,8 +427,8 @@ def sum(
     **Privacy.** Pure `epsilon`-DP under `neighbors`: ``share * epsilon`` for the clip and the rest
     for the sum, by basic composition; see `privacy.clip_epsilons` for two sides. With a clip
     [a, c], one record more or less changes the sum by at most max(\|a\|, \|c\|), and a replaced one
-    by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with a
-    NumPy or pandas column of a plain integer type, or ``nan_policy="raise"``. All this in integers:
+    by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with
+    ``nan_policy="raise"``. All this in integers:
     a sum of floats would have a larger sensitivity [2]_. Not covered: running time.
 
     **Error.** What is clipped is lost, about 1 - q of the records: with heavy tails a level of 1,
@@ -452,10 +466,11 @@ def sum(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    with privacy.charged(accountant, "sum", **clipping.guaranteed):
-        records, clip = _clipped(clipping, x, counts, nan_policy, workers, generator)
-        (total,) = _noisy(clipping.sum_parts(records, clip), generator)
-        return clip.decode(total)
+    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
+    privacy.charge(accountant, "sum", **clipping.guaranteed)
+    records, clip = read(generator)
+    (total,) = _noisy(clipping.sum_parts(records, clip), generator)
+    return clip.decode(total)
 
 
 def mean(
@@ -538,6 +553,7 @@ def mean(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    with privacy.charged(accountant, "mean", **clipping.guaranteed):
-        records, clip = _clipped(clipping, x, counts, nan_policy, workers, generator)
-        return clipping.mean_of(*_noisy(clipping.mean_parts(records, clip), generator), clip)
+    read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
+    privacy.charge(accountant, "mean", **clipping.guaranteed)
+    records, clip = read(generator)
+    return clipping.mean_of(*_noisy(clipping.mean_parts(records, clip), generator), clip)

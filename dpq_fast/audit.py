@@ -14,7 +14,6 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations_with_replacement, product
@@ -30,7 +29,6 @@ from dpq_fast.above_threshold import above_threshold, above_threshold_law, spars
 from dpq_fast.agg_tree import agg_tree
 from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.cdf import cdf
-from dpq_fast.csmooth import csmooth
 from dpq_fast.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.joint_exp import JointExpLaw, joint_exp, joint_exp_law
 from dpq_fast.lattice import Lattice
@@ -41,6 +39,7 @@ from dpq_fast.quantile import median, percentile, quantile
 from dpq_fast.quantile_by import GroupQuantiles, quantile_by
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Records, Sample
+from dpq_fast.smooth import csmooth
 from dpq_fast.unbounded import UnboundedQuantileLaw, unbounded_quantile, unbounded_quantile_law
 
 # Laws are right to 1e-9; a mechanism that spends all of its epsilon may be found so much above it.
@@ -87,7 +86,8 @@ class ExactAudit:
     epsilon : float
         Largest log ratio of two neighbors' probabilities of an output; inf if one of them is 0.
     bounded_range : float
-        Largest difference of two outputs' log ratios for one pair of neighbors.
+        Largest difference of two outputs' log ratios for one pair of neighbors; where records are
+        dithered, given the dithers (`privacy.Guarantee.bounded_range`).
     rho : float
         Largest :math:`D_\alpha / \alpha` over the orders in `ALPHAS`.
     delta : float
@@ -264,7 +264,8 @@ def exact(
 
     **Dither.** With dither, a law is summed over all dithers of one bit per record; a release has
     up to 24 bits, too many to sum over. Whatever the bits, a dither is a randomization of single
-    records, which costs nothing.
+    records, which costs nothing. The range alone is a statement about the laws that are summed: it
+    is compared for all dithers of both neighbors that agree on the records in common.
 
     **Cost.** About the number of data sets times the number of outputs, 10 to 100 microseconds
     each; one or two dozen records and outputs are plenty.
@@ -558,6 +559,23 @@ def _column(data_set: DataSet, kind: np.dtype, paired: bool) -> Any:
 # --- Exact laws -----------------------------------------------------------------------------------
 
 
+class _Mixture(dict):
+    """The law on records that are dithered, and what it is a mixture of.
+
+    Attributes
+    ----------
+    points : Counter
+        How many records are at each lattice point.
+    given : dict
+        The laws given the dithers, for each data set of dithered records.
+    """
+
+    def __init__(self, law: Table, points: Counter[int], given: Mapping[DataSet, Table]) -> None:
+        super().__init__(law)
+        self.points = points
+        self.given = given
+
+
 def _compared(
     tables: dict[DataSet, Table],
     pairs: set[tuple[DataSet, DataSet]],
@@ -568,11 +586,14 @@ def _compared(
     labels = {
         label: i for i, label in enumerate(dict.fromkeys(o for t in tables.values() for o in t))
     }
-    laws = {}
-    for data_set, table in tables.items():
-        laws[data_set] = np.full(len(labels), -np.inf)
-        for label, log_prob in table.items():
-            laws[data_set][labels[label]] = log_prob
+    laws = {data_set: _row(table, labels) for data_set, table in tables.items()}
+    laws_given: dict[DataSet, NDArray[np.float64]] = {}
+
+    def row_given(given: Mapping[DataSet, Table], dithered: DataSet) -> NDArray[np.float64]:
+        if dithered not in laws_given:
+            laws_given[dithered] = _row(given[dithered], labels)
+        return laws_given[dithered]
+
     outputs = list(labels)
     guarantee = names["guarantee"]
     promised = None if guarantee is None else guarantee.epsilon
@@ -580,19 +601,21 @@ def _compared(
     witness = None
     for pair in sorted(pairs, key=lambda pair: (_order(pair[0]), _order(pair[1]))):
         a, b = (laws[data_set] for data_set in pair)
-        possible = (a > -np.inf) | (b > -np.inf)
+        possible, ratio = _ratio(a, b)
         if not possible.any():
             continue
-        with np.errstate(invalid="ignore"):  # never on either: not looked at
-            ratio = np.where(possible, a - b, 0.0)
         at = int(np.abs(ratio).argmax())
         if abs(ratio[at]) > epsilon:
             epsilon = abs(float(ratio[at]))
             ordered = pair if ratio[at] > 0.0 else pair[::-1]
             witness = Witness(*ordered, outputs[at])
-        top, bottom = ratio[possible].max(), ratio[possible].min()
-        if top > bottom:
-            bounded_range = max(bounded_range, float(top - bottom))
+        one, other = (tables[data_set] for data_set in pair)
+        if isinstance(one, _Mixture):
+            for keys in _coupled(one, other):
+                a_given, b_given = (row_given(one.given, key) for key in keys)
+                bounded_range = max(bounded_range, _range(a_given, b_given))
+        else:
+            bounded_range = max(bounded_range, _range(a, b))
         for log_p, log_r in () if density else ((a, b), (b, a)):
             rho = max(rho, _rho(log_p, log_r))
             if promised is not None:
@@ -608,6 +631,31 @@ def _compared(
         pairs=len(pairs),
         **names,
     )
+
+
+def _row(table: Table, labels: Mapping[Any, int]) -> NDArray[np.float64]:
+    """The log-probabilities of all outputs, in one order."""
+    row = np.full(len(labels), -np.inf)
+    for label, log_prob in table.items():
+        if label in labels:
+            row[labels[label]] = log_prob
+    return row
+
+
+def _ratio(
+    a: NDArray[np.float64], b: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Which outputs are possible on either side, and their log ratios; 0 for the others."""
+    possible = (a > -np.inf) | (b > -np.inf)
+    with np.errstate(invalid="ignore"):  # never on either: not looked at
+        return possible, np.where(possible, a - b, 0.0)
+
+
+def _range(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Largest difference of two outputs' log ratios."""
+    possible, ratio = _ratio(a, b)
+    top, bottom = ratio[possible].max(initial=-np.inf), ratio[possible].min(initial=np.inf)
+    return float(top - bottom) if top > bottom else 0.0
 
 
 def _rho(log_p: NDArray[np.float64], log_r: NDArray[np.float64]) -> float:
@@ -677,12 +725,11 @@ def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple]:
     return combinations_with_replacement(points, m)
 
 
-def _lattice_of(column: Any, parameters: Mapping[str, Any]) -> Lattice | None:
+def _lattice_of(parameters: Mapping[str, Any]) -> Lattice | None:
     return Lattice.of(
         _checks.check_bounds(parameters.get("bounds")),
         parameters.get("resolution"),
         parameters.get("dither"),
-        np.asarray(column).dtype.kind in "iu",
     )
 
 
@@ -703,10 +750,11 @@ def _on_lattice(
     if parameters.get("base") == "unbounded":
         return _by_candidates(law_of, columns, parameters, outputs)
     levels = Levels(parameters["q"])
-    lattice = _lattice_of(columns[0], parameters)
+    lattice = _lattice_of(parameters)
     if lattice is not None and lattice.bits:
+        given: dict[DataSet, Table] = {}
         return [
-            _only(_without_dither(law_of, column, lattice, levels, parameters), outputs)
+            _without_dither(law_of, column, lattice, levels, parameters, outputs, given)
             for column in columns
         ]
     if outputs is None:
@@ -723,28 +771,58 @@ def _without_dither(
     lattice: Lattice,
     levels: Levels,
     parameters: dict[str, Any],
-) -> Table:
+    outputs: list[Any] | None,
+    given: dict[DataSet, Table],
+) -> _Mixture:
     """The law summed over all dithers of one bit: on a lattice of half the spacing, floored."""
     low, high = lattice.decode(np.array([0, lattice.points - 1])).tolist()
     step = lattice.step / 2.0
     public = dict(bounds=(low, high + step), resolution=step, dither=False)
-    fine = Lattice.of(public["bounds"], step, False, False)
-    kept = lattice.encode(column[~np.isnan(column)])
-    if kept.size > MOST_OUTPUTS.bit_length() - 1:
-        raise ValueError(f"x must have few records with dither, got {kept.size}")
-    dithers = Counter(
-        tuple(sorted((2 * kept + dither).tolist())) for dither in product((0, 1), repeat=kept.size)
-    )
+    fine = Lattice.of(public["bounds"], step, False)
+    kept = Counter(lattice.encode(column[~np.isnan(column)]).tolist())
+    size = kept.total()
+    if size > MOST_OUTPUTS.bit_length() - 1:
+        raise ValueError(f"x must have few records with dither, got {size}")
     tuples = [np.array(points) for points in _tuples(range(2 * lattice.points), levels.m)]
     released = [levels.restore(fine.decode(points)) for points in tuples]
     labels = [_frozen(levels.restore(lattice.decode(points >> 1))) for points in tuples]
-    terms: dict[Any, list[float]] = {}
-    for points, times in dithers.items():
-        law = law_of(fine.decode(np.array(points, dtype=np.int64)), **{**parameters, **public})
-        share = math.log(times / 2**kept.size)
+
+    def given_dither(dithered: DataSet) -> Table:
+        law = law_of(fine.decode(np.array(dithered, dtype=np.int64)), **{**parameters, **public})
+        terms: dict[Any, list[float]] = {}
         for label, output in zip(labels, released, strict=True):
-            terms.setdefault(label, []).append(share + law.log_prob(output))
-    return {label: float(np.logaddexp.reduce(logs)) for label, logs in terms.items()}
+            terms.setdefault(label, []).append(law.log_prob(output))
+        return {label: float(np.logaddexp.reduce(logs)) for label, logs in terms.items()}
+
+    mixed: dict[Any, list[float]] = {}
+    for dithered, times in _dithers(kept):
+        if dithered not in given:
+            given[dithered] = given_dither(dithered)
+        share = math.log(times / 2**size)
+        for label, log_prob in given[dithered].items():
+            mixed.setdefault(label, []).append(share + log_prob)
+    whole = {label: float(np.logaddexp.reduce(logs)) for label, logs in mixed.items()}
+    return _Mixture(_only(whole, outputs), kept, given)
+
+
+def _dithers(points: Counter[int]) -> Iterator[tuple[DataSet, int]]:
+    """All dithers of one bit of records at some points, as data sets, and how many are alike."""
+    for upper in product(*(range(times + 1) for times in points.values())):
+        moved = zip(points.items(), upper, strict=True)
+        halves = {
+            2 * point + bit: (times - up, up)[bit] for (point, times), up in moved for bit in (0, 1)
+        }
+        alike = math.prod(map(math.comb, points.values(), upper))
+        yield tuple(sorted(Counter(halves).elements())), alike
+
+
+def _coupled(one: _Mixture, other: _Mixture) -> Iterator[tuple[DataSet, DataSet]]:
+    """All dithers of two data sets that agree on the records in common."""
+    common = one.points & other.points
+    alone = [[own for own, _ in _dithers(table.points - common)] for table in (one, other)]
+    for shared, _ in _dithers(common):
+        for pair in product(*alone):
+            yield tuple(tuple(sorted(shared + own)) for own in pair)
 
 
 def _by_candidates(
@@ -775,7 +853,7 @@ def _by_group(
         parameters.get("max_contributions", 1),
         parameters.get("public_by", False),
     )
-    lattice = _lattice_of(columns[0][0], parameters)
+    lattice = _lattice_of(parameters)
     if lattice is not None and lattice.bits:
         raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
     form = {name: parameters.get(name) for name in ("bounds", "resolution", "dither")}
@@ -854,7 +932,7 @@ def _integers(
         parts_of = clipping.sum_parts if name == "sum" else clipping.mean_parts
         laws = [
             {
-                ends: (log_prob, parts_of(records, clipping.clip(ends, records.integer_type)))
+                ends: (log_prob, parts_of(records, clipping.clip(ends)))
                 for ends, log_prob in _clips(clipping, records)
             }
             for records in rows
@@ -1036,10 +1114,8 @@ class _Recorder(privacy.Accountant):
         super().__init__(1.0)
         self.charged: privacy.Guarantee | None = None
 
-    @contextmanager
-    def charge(self, guarantee: privacy.Guarantee) -> Iterator[None]:
+    def charge(self, guarantee: privacy.Guarantee) -> None:
         self.charged = guarantee
-        yield
 
 
 def _charged(method: _Method, kind: np.dtype, parameters: dict[str, Any]) -> privacy.Guarantee:

@@ -12,19 +12,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression, minimize_scalar
-from scipy.special import betaincc, logsumexp
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._kernels import uniform
 from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, inverted
-from dpq_fast.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.histogram import Bins
 from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample, as_column
+from dpq_fast.smooth import gaussian_quantiles, smooth_gaussian
 
 
 class CountNoise(NamedTuple):
@@ -60,12 +59,14 @@ class CountNoise(NamedTuple):
 
         def bound(log_theta: float) -> float:
             theta = math.exp(log_theta)  # lambda times the scale
-            exponent = logsumexp(np.log(2.0 * times) + units * self._log_moment(theta))
+            exponent = scipy.special.logsumexp(
+                np.log(2.0 * times) + units * self._log_moment(theta)
+            )
             return scale * (float(exponent) - math.log(beta)) / theta
 
         # for discrete Laplace noise lambda ends at 1 / scale
         span = (-15.0, -1e-9 if self.noise.kind == "geometric" else 4.0)
-        high = float(minimize_scalar(bound, bounds=span, method="bounded").fun)
+        high = float(scipy.optimize.minimize_scalar(bound, bounds=span, method="bounded").fun)
         if not self.plain or self.noise.kind != "geometric":
             return high
         low, most = -1, math.ceil(high)
@@ -93,7 +94,7 @@ class CountNoise(NamedTuple):
         weights = np.ones(1)
         for _ in range(draws):
             weights = np.convolve(weights, one)[:draws]
-        return 2.0 * float(weights @ betaincc(draws - np.arange(draws), least, stop))
+        return 2.0 * float(weights @ scipy.special.betaincc(draws - np.arange(draws), least, stop))
 
     def _log_moment(self, theta: float) -> float:
         """K(theta / scale)."""
@@ -371,7 +372,7 @@ def _ascending(name: str, given: Any) -> NDArray[np.float64]:
 
 def _empirical(sample: Any) -> CDF:
     """The distribution function of a sample: a jump at each value."""
-    values, counts = np.unique(_real("other", as_column(sample)[0]), return_counts=True)
+    values, counts = np.unique(_real("other", as_column(sample)), return_counts=True)
     if values.size == 0:
         raise ValueError("other must hold at least one number, got none")
     p = np.cumsum(np.concatenate(([0.0], counts))) / counts.sum()
@@ -389,7 +390,7 @@ def _of_counts(
 
     The first number is 0. The last one, the number of records, is kept where it is public.
     """
-    smooth = isotonic_regression(below[1:-1] if public else below[1:]).x
+    smooth = scipy.optimize.isotonic_regression(below[1:-1] if public else below[1:]).x
     rising = np.concatenate(([0.0], smooth, below[-1:] if public else []))
     total = max(float(rising[-1]), 0.0)
     # Without records nothing is known, but where the bounds are.
@@ -422,41 +423,53 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     return _of_counts(tree.edges, _below(tree), tree.total_known, tree.lattice, noise)
 
 
+def _reader(
+    method: str, column: dict[str, Any], options: dict[str, Any]
+) -> Callable[[], Sample] | Callable[[], PartialTree]:
+    """What reads the records, in order or by leaf; all that is public is checked here."""
+    bins = options.get("bins")
+    if "levels" in options and bins is None:
+        return Sample._reader(**column)
+    if method in ("binary_tree", "adaptive"):
+        shape = dict(height=privacy.cdf_height(bins), branching=2)
+    else:
+        shape = dict(height=options.get("height", 1), branching=options.get("branching", bins))
+    return PartialTree._reader(**column, **shape)
+
+
 def _counted(
-    column: dict[str, Any],
+    read: Callable[[], PartialTree],
     budget: dict[str, Any],
     rng: np.random.Generator,
-    height: int,
-    branching: int,
     aggregate: bool,
 ) -> CDF:
     """A tree of noisy counts."""
-    partial = PartialTree.of(**column, height=height, branching=branching)
+    partial = read()
     noise = "geometric" if budget["rho"] is None else "gaussian"
     del budget["delta"]  # 0
     return _of_tree(partial.release(noise=noise, aggregate=aggregate, rng=rng, **budget))
 
 
-def _binary_tree(column: dict, budget: dict, rng: Any, *, bins: int, aggregate: bool) -> CDF:
-    return _counted(column, budget, rng, privacy.cdf_height(bins), 2, aggregate)
+def _binary_tree(read: Callable, budget: dict, rng: Any, *, bins: int, aggregate: bool) -> CDF:
+    return _counted(read, budget, rng, aggregate)
 
 
-def _histogram(column: dict, budget: dict, rng: Any, *, bins: int) -> CDF:
-    return _counted(column, budget, rng, 1, bins, True)  # a public total corrects all bins
+def _histogram(read: Callable, budget: dict, rng: Any, *, bins: int) -> CDF:
+    return _counted(read, budget, rng, True)  # a public total corrects all bins
 
 
 def _agg_tree(
-    column: dict, budget: dict, rng: Any, *, height: int, branching: int, aggregate: bool
+    read: Callable, budget: dict, rng: Any, *, height: int, branching: int, aggregate: bool
 ) -> CDF:
-    return _counted(column, budget, rng, height, branching, aggregate)
+    return _counted(read, budget, rng, aggregate)
 
 
-def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) -> CDF:
+def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int) -> CDF:
     """The note's dichotomy, on the edges of a fine partition."""
-    partial = PartialTree.of(**column, height=privacy.cdf_height(bins), branching=2)
+    partial = read()
     exact = np.concatenate(([0], np.cumsum(partial._leaves)))
     # Where a record may be left out as missing, how many are kept is private.
-    public = budget["neighbors"] == "swap" and partial._complete
+    public = budget["neighbors"] == "swap" and partial._n_is_public
     queries = steps + (not public)
     scale = privacy.cdf_adaptive_scale(
         queries, budget["epsilon"], budget["rho"], budget["max_contributions"]
@@ -480,17 +493,17 @@ def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) ->
     return _of_counts(x, below, public, partial.lattice, error)
 
 
-def _gaussian(column: dict, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
+def _gaussian(read: Callable, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
     """Normal noise for the global sensitivity: on quantiles, or on counts."""
     sigma = privacy.cdf_gaussian_sigma(levels, bins, **budget)
     if bins is None:
         return _of_quantiles(
-            column, levels, lambda sample, q: gaussian_quantiles(sample, q, sigma, rng)
+            read, levels, lambda sample, q: gaussian_quantiles(sample, q, sigma, rng)
         )
-    partial = PartialTree.of(**column, height=1, branching=bins)
+    partial = read()
     # rounded: an integer plus normal noise, post-processed
     noisy_counts = partial._leaves + np.rint(sigma * standard_normal(bins, rng))
-    public = budget["neighbors"] == "swap" and partial._complete
+    public = budget["neighbors"] == "swap" and partial._n_is_public
     tree = AggTree(
         [noisy_counts],
         partial.bounds,
@@ -507,20 +520,20 @@ def standard_normal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return radius * np.cos(2.0 * np.pi * rng.random(size))
 
 
-def _smooth_gaussian(column: dict, budget: dict, rng: Any, *, levels: int) -> CDF:
+def _smooth_gaussian(read: Callable, budget: dict, rng: Any, *, levels: int) -> CDF:
     each = privacy.cdf_smooth_gaussian_each(
         levels, budget["epsilon"], budget["delta"], budget["max_contributions"]
     )
-    return _of_quantiles(column, levels, lambda sample, q: smooth_gaussian(sample, q, *each, rng))
+    return _of_quantiles(read, levels, lambda sample, q: smooth_gaussian(sample, q, *each, rng))
 
 
 def _of_quantiles(
-    column: dict[str, Any],
+    read: Callable[[], Sample],
     levels: int,
     release: Callable[[Sample, NDArray[np.float64]], NDArray[np.float64]],
 ) -> CDF:
     """From evenly spaced quantiles."""
-    sample = Sample.of(**column)
+    sample = read()
     low, high = sample.bounds
     q = np.arange(1, levels + 1) / (levels + 1)
     x = np.concatenate(([low], release(sample, q), [high]))
@@ -576,13 +589,12 @@ def cdf(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the lattice that quantiles are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: 1 for columns of integer type, else very fine. Public.
+        Default as in `joint_exp`: about 10^-7 of the range. Public.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none. As in `agg_tree`,
-        the number of records is used as public, under "swap", only with "raise" or for a NumPy
-        array of integers.
+        the number of records is used as public, under "swap", only with "raise".
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -679,14 +691,15 @@ def cdf(
     )
     # Public arguments are refused before x is touched.
     privacy.guarantee("cdf", method=method, **budget, **options)
+    column = dict(
+        x=x,
+        bounds=bounds,
+        resolution=resolution,
+        counts=counts,
+        nan_policy=nan_policy,
+        workers=workers,
+    )
+    read = _reader(method, column, options)
     generator = default_rng(rng)
-    with privacy.charged(accountant, "cdf", method=method, **budget, **options):
-        column = dict(
-            x=x,
-            bounds=bounds,
-            resolution=resolution,
-            counts=counts,
-            nan_policy=nan_policy,
-            workers=workers,
-        )
-        return _METHODS[method](column, budget, generator, **options)
+    privacy.charge(accountant, "cdf", method=method, **budget, **options)
+    return _METHODS[method](read, budget, generator, **options)

@@ -51,15 +51,9 @@ class Chunks:
         """The pieces of one array, of any real dtype, strides and byte order; not copied."""
         return cls(lambda: (values,), workers)
 
-    def map(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Chunks:
-        """The same with a function applied to every piece."""
-
-        def batches() -> Iterator[NDArray]:
-            for batch in self._batches():
-                for piece in _pieces(batch, CONVERTED * self._workers, False):
-                    yield function(piece)
-
-        return Chunks(batches, self._workers, self._show)
+    def first(self) -> NDArray:
+        """The first batch that is not empty: a filter gives empty ones, which show no values."""
+        return next((batch for batch in self._batches() if batch.size), np.empty(0))
 
     def fold(
         self,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 try:
     import click
     import pyarrow as pa
-    import pyarrow.csv
+    import pyarrow.compute
     import pyarrow.parquet
     from rich.console import Console
     from rich.table import Table
@@ -39,6 +38,10 @@ PAYROLL_RESOLUTION = 100.0  # dollars: the payroll is kept in hundreds
 DECILES = [j / 10 for j in range(1, 10)]
 # Cells of the demo's longest bar; with the other columns the table stays below 80.
 BAR_CELLS = 30
+# Bytes of a CSV file that are parsed at a time.
+CSV_BLOCK = 1 << 20
+# What a CSV field may hold to count as a number.
+NUMBER = r"(?i)\A[ \t]*[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|inf(inity)?)[ \t]*\z"
 
 
 class Levels(click.ParamType):
@@ -54,6 +57,18 @@ class Levels(click.ParamType):
             return [float(level) for level in value.split(",")]
         except ValueError:
             self.fail(f"q must be numbers separated by commas, got {value!r}", param, ctx)
+
+
+class End(click.ParamType):
+    """A number, or "none" (which stays a word: None is an option that was not given)."""
+
+    name = "end"
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        return "X|none"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
+        return value if value == "none" else click.FLOAT.convert(value, param, ctx)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -130,9 +145,18 @@ def demo(epsilon: float, seed: int | None) -> None:
     "--bounds",
     type=float,
     nargs=2,
-    required=True,
     metavar="LO HI",
-    help="Range of the answers, chosen without looking at the data.",
+    help="Range of the answers, chosen without looking at the data. Only unbounded_quantile, "
+    "which auto then takes, does without.",
+)
+@click.option(
+    "--lower",
+    type=End(),
+    help="Without --bounds: where the search begins; none if it goes down from --upper, or both "
+    "ways.  [default: 0]",
+)
+@click.option(
+    "--upper", type=End(), help="Without --bounds: where the search ends.  [default: none]"
 )
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option(
@@ -175,7 +199,9 @@ def quantile(
     column: str,
     levels: tuple[list[float], ...],
     epsilon: float,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None,
+    lower: float | str | None,
+    upper: float | str | None,
     delta: float,
     method: str,
     neighbors: str,
@@ -187,12 +213,22 @@ def quantile(
 ) -> None:
     """Private quantiles of one column of FILE, a .csv or .parquet file.
 
-    The names of the columns are public, and so are a Parquet file's types. A CSV file declares no
-    types and its first line holds the names: the column is read as float64, empty fields and
-    the usual marks of a missing value are left out. In a file of one column an empty line is an
-    empty field.
+    The names of the columns are public, and so are a Parquet file's types. The first line of a
+    CSV file that is not empty holds the names. Every line after it is one record, whatever it
+    holds: quotes may hide separators in a line, but never the end of it (a line feed, or carriage
+    return and line feed). The column is read as float64. A record counts as missing, and is left
+    out, if its field is no number or if it has not as many fields as there are names.
     """
     q = [level for group in levels for level in group]
+    ends = {
+        name: None if end == "none" else end
+        for name, end in (("lower", lower), ("upper", upper))
+        if end is not None
+    }
+    if bounds is None and method in ("auto", "unbounded_quantile"):
+        ends = {"lower": 0.0, "upper": None} | ends
+    elif ends:
+        raise click.UsageError("--lower and --upper are for unbounded_quantile without --bounds")
     values, method, guarantee = _released(
         read_column(file, column),
         q,
@@ -205,6 +241,7 @@ def quantile(
         dither=dither,
         max_contributions=max_contributions,
         rng=seed,
+        **ends,
     )
     if seed is not None:
         click.echo("--seed makes the noise repeatable: for experiments only, not private", err=True)
@@ -215,7 +252,8 @@ def quantile(
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
             "max_contributions": max_contributions,
-            "bounds": list(bounds),
+            "bounds": bounds and list(bounds),
+            **ends,
             "resolution": resolution,
             "q": q,
             "values": values.tolist(),
@@ -233,11 +271,15 @@ def quantile(
     unit = (
         "one record" if max_contributions == 1 else f"one person, up to {max_contributions} records"
     )
+    if bounds is None:
+        known = [f"{name} {_number(end)}" for name, end in ends.items()]
+    else:
+        known = [f"bounds [{_number(bounds[0])}, {_number(bounds[1])}]"]
+    if method != "unbounded_quantile":
+        known.append("resolution " + ("default" if resolution is None else _number(resolution)))
     console.print(
         f"epsilon {_number(guarantee.epsilon)}, delta {_number(guarantee.delta)}, "
-        f"neighbors {neighbors} ({unit}), "
-        f"method {method}, bounds [{_number(bounds[0])}, {_number(bounds[1])}], resolution "
-        + ("default" if resolution is None else _number(resolution))
+        f"neighbors {neighbors} ({unit}), method {method}, " + ", ".join(known)
     )
 
 
@@ -262,64 +304,106 @@ def read_column(file: Path, column: str) -> NDArray[np.float64] | pa.ChunkedArra
 
 
 def _read_csv(file: Path, column: str) -> NDArray[np.float64]:
-    """The column as float64, missing values as NaN.
+    """One float64 per record, NaN for those that hold no number in the column.
 
-    Never as integers: CSV declares no types, and a type inferred from the values would let one
+    A record is a line, and each line is parsed by itself, so that nobody's record decides what
+    another one holds, how many there are, or whether something is raised. Lines end where a line
+    feed is, a carriage return before it belongs to the end. What follows the last line feed
+    counts as a line, although it may be empty: so line feeds alone say how many records there are.
+
+    Never integers: CSV declares no types, and a type inferred from the values would let one
     record choose the lattice.
     """
-    names, header, ended = _csv_header(file)
-    _check_column(column, names)
-    if not ended:  # which pyarrow refuses
-        return np.empty(0)
-    lonely = len(names) == 1
-    try:
-        table = pa.csv.read_csv(
-            file,
-            read_options=pa.csv.ReadOptions(skip_rows=header, column_names=names),
-            # In a file of one column an empty line is a missing value, and a row like any other.
-            parse_options=pa.csv.ParseOptions(
-                newlines_in_values=True, ignore_empty_lines=not lonely
-            ),
-            convert_options=pa.csv.ConvertOptions(
-                include_columns=[column], column_types={column: pa.float64()}
-            ),
-        )
-    except pa.ArrowException as error:
-        # Arrow's message goes on to quote the value or the row it stumbled on.
-        if str(error).startswith("In CSV column"):
-            raise click.UsageError(f"column {column} must hold numbers") from None
-        raise click.UsageError(
-            f"{file.name} must be a CSV file with as many fields in every row as column names"
-        ) from None
-    values = table.column(0).to_numpy()
-    # Nothing after the last line break: a missing value, or no row, and the file is the same. It
-    # counts as a missing value, so that the line breaks alone say how many rows there are.
-    return np.append(values, np.nan) if lonely and _ends_in_line_break(file) else values
+    with file.open("rb") as content:
+        names, more = _csv_header(file.name, content)
+        _check_column(column, names)
+        parts = [np.empty(0)]
+        while more:
+            block = content.read(CSV_BLOCK) + content.readline()
+            more = block.endswith(b"\n")
+            parts.append(_csv_numbers(block, len(names), names.index(column)))
+    return np.concatenate(parts)
 
 
-def _csv_header(file: Path) -> tuple[list[str], int, bool]:
-    """Names in the first line that is not empty, its number, and whether a line break ends it.
+def _csv_header(name: str, content: BinaryIO) -> tuple[list[str], bool]:
+    """Names in the first line that is not empty, and whether a line feed ends it.
 
     Nothing else is decoded or looked at: further lines are records, which an open quote must not
-    make a part of a name, and whose bytes must not decide what is raised.
+    make a part of a name.
     """
-    with file.open(encoding="latin-1") as lines:  # characters are bytes: it reads ahead
-        numbered = enumerate(lines, start=1)
-        number, line = next(((i, line) for i, line in numbered if line != "\n"), (0, ""))
+    first = next((line for line in content if line.strip(b"\r\n")), b"")
+    line = first.removesuffix(b"\n").removesuffix(b"\r")
     try:
-        text = line.removesuffix("\n").encode("latin-1").decode("utf-8-sig")
+        # Where lines end in carriage returns alone, records would be taken for names.
+        text = "" if b"\r" in line else line.decode("utf-8-sig")
         names = next(csv.reader([text], strict=True), [])
     except (csv.Error, UnicodeDecodeError):
         names = []
     if not names:
-        raise click.UsageError(f"{file.name} must begin with a line of column names")
-    return names, number, line.endswith("\n")
+        raise click.UsageError(
+            f"{name} must begin with a line of column names, ended by \\n or \\r\\n"
+        )
+    return names, first.endswith(b"\n")
 
 
-def _ends_in_line_break(file: Path) -> bool:
-    with file.open("rb") as content:
-        content.seek(-1, os.SEEK_END)
-        return content.read() in (b"\r", b"\n")
+def _csv_numbers(block: bytes, columns: int, wanted: int) -> NDArray[np.float64]:
+    """Field `wanted` of each line of `block`, NaN where it is no number.
+
+    The lines are those between line feeds, with or without one at the end of `block`; a line that
+    has not as many fields as there are columns has no number.
+    """
+    block = block.replace(b"\r\n", b"\n").removesuffix(b"\n") + b"\n"
+    text = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    starts = np.append(0, ends[:-1] + 1)
+    commas = np.flatnonzero(text == ord(","))
+    quotes = np.flatnonzero(text == ord('"'))
+    # Every second quote of a line closes. Those that stand where CSV has none leave the line odd.
+    before = np.searchsorted(quotes, starts)
+    line = np.searchsorted(ends, quotes)
+    closes = (np.arange(quotes.size) - before[line]) % 2 == 1
+    odd = np.diff(np.append(before, quotes.size)) % 2 == 1
+    odd[line[~np.isin(text[quotes + np.where(closes, 1, -1)], list(b',\n"'))]] = True
+    inside = np.searchsorted(quotes, commas) - before[np.searchsorted(ends, commas)]
+    commas = commas[inside % 2 == 0]
+
+    first, last = np.searchsorted(commas, starts), np.searchsorted(commas, ends)
+    plain = np.flatnonzero(~odd & (last - first == columns - 1))
+    left = starts[plain] if wanted == 0 else commas[first[plain] + wanted - 1] + 1
+    right = ends[plain] if wanted == columns - 1 else commas[first[plain] + wanted]
+    quoted = text[left] == ord('"')
+    left, right = left + quoted, right - quoted
+
+    values = np.full(starts.size, np.nan)
+    values[plain] = _numbers(text, left, right)
+    for i in np.flatnonzero(odd):
+        field = _odd_field(block[starts[i] : ends[i]], columns, wanted)
+        values[i] = _numbers(field, np.zeros(1, dtype=np.int64), np.array([field.size]))[0]
+    return values
+
+
+def _odd_field(line: bytes, columns: int, wanted: int) -> NDArray[np.uint8]:
+    """The field of one line with quotes where they do not belong, read as leniently as may be."""
+    try:
+        fields = next(csv.reader([line.decode("latin-1")]))
+    except csv.Error:
+        fields = []
+    field = fields[wanted] if len(fields) == columns else ""
+    return np.frombuffer(field.encode("latin-1"), dtype=np.uint8)
+
+
+def _numbers(
+    text: NDArray[np.uint8], left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The numbers that `text` holds from `left` to `right`, NaN for what is none."""
+    sizes = right - left
+    offsets = np.append(0, np.cumsum(sizes))
+    places = np.arange(offsets[-1]) + np.repeat(left - offsets[:-1], sizes)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text[places])]
+    fields = pa.Array.from_buffers(pa.large_binary(), sizes.size, buffers)
+    fields = pa.compute.if_else(pa.compute.match_substring_regex(fields, NUMBER), fields, None)
+    trimmed = pa.compute.ascii_trim(fields.cast(pa.large_string()), " \t")
+    return trimmed.cast(pa.float64()).to_numpy(zero_copy_only=False)
 
 
 def _read_parquet(file: Path, column: str) -> pa.ChunkedArray:
@@ -353,6 +437,7 @@ def _released(
     *,
     epsilon: float,
     delta: float = 0.0,
+    bounds: tuple[float, float] | None = None,
     method: str,
     neighbors: str,
     **arguments: Any,
@@ -363,13 +448,14 @@ def _released(
     """
     try:
         m = dpq.levels.Levels(q).m
-        method = choose_method(method, m, neighbors, True, epsilon, len(x))
+        method = choose_method(method, m, neighbors, bounds is not None, epsilon, len(x))
         accountant = dpq.privacy.Accountant(epsilon, delta, neighbors)
         values = dpq.quantile(
             x,
             q,
             epsilon=epsilon,
             delta=delta,
+            bounds=bounds,
             method=method,
             neighbors=neighbors,
             accountant=accountant,
@@ -385,6 +471,6 @@ def _console() -> Console:
     return Console(markup=False, emoji=False, highlight=False)
 
 
-def _number(value: float) -> str:
-    """Shortest text that reads back as `value`, without a trailing ``.0``."""
-    return repr(value).removesuffix(".0")
+def _number(value: float | None) -> str:
+    """Shortest text that reads back as `value`, without a trailing ``.0``; "none" for None."""
+    return "none" if value is None else repr(value).removesuffix(".0")

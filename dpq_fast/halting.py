@@ -93,6 +93,7 @@ class HaltingLaw:
         found[inside] = self._log_probs(run, offset)
         return found.reshape(steps.shape)
 
+    @np.errstate(under="ignore")  # of terms far below others
     def _log_probs(self, run: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.float64]:
         """Log-probabilities to halt in `run` after passing `offset` queries of it.
 

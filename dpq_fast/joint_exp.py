@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dpq_fast import _checks, privacy
@@ -11,7 +12,6 @@ from dpq_fast.levels import Levels
 from dpq_fast.path_law import PathLaw
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
-from dpq_fast.toeplitz import FftForward
 
 KERNELS = ("scan", "fft")
 
@@ -36,6 +36,11 @@ class JointExpLaw:
         -------
         float
             -inf for what is never released: off the lattice, outside the bounds, or decreasing.
+
+        Notes
+        -----
+        An output that is more than 700 nats less likely than the likeliest one loses digits where
+        there are 2^40 records or more.
         """
         outputs = self._levels.distinct(o)
         if outputs is None:
@@ -101,11 +106,12 @@ def joint_exp(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
-        mechanism, which is not hardened against attacks on low-order bits. Default: 1 for
-        columns of integer type, else about 2^-44 of the range. Public.
+        mechanism, which is not hardened against attacks on low-order bits. Default: a power of
+        ten, about 10^-7 of the range of `bounds`. Give 1 where values are whole: ties then cost
+        nothing. Public.
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
-        ties do no harm. Default: with a given `resolution` or an integer type. Public.
+        ties do no harm. Default: wherever there is a lattice. Public.
     counts : array_like of int, shape (n,), optional
         How often each value of `x` occurs. Private, as `x` is.
     assume_sorted : bool, default False
@@ -152,7 +158,7 @@ def joint_exp(
     :math:`\Delta = 2` for "swap" and :math:`2 (1 - \min_j (q_j - q_{j-1}))` for "add-remove"
     [1]_.
 
-    **Privacy.** Pure `epsilon`-DP under `neighbors`; `epsilon`-bounded range, hence
+    **Privacy.** Pure `epsilon`-DP under `neighbors`; given the dither of range `epsilon`, hence
     :math:`\epsilon^2/8`-zCDP. Weights are right to 1e-10 relative, none is rounded to zero. Not
     covered: running time and memory.
 
@@ -174,32 +180,23 @@ def joint_exp(
     >>> bool((out[1:] >= out[:-1]).all())
     True
     """
-    levels = Levels(q)
+    budget = dict(epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions)
+    law_of = _law_of(
+        x,
+        Levels(q),
+        budget,
+        kernel,
+        bounds=bounds,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        workers=workers,
+    )
     generator = default_rng(rng)
-    with privacy.charged(
-        accountant,
-        "joint_exp",
-        epsilon=epsilon,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    ):
-        law = joint_exp_law(
-            x,
-            levels,
-            epsilon=epsilon,
-            bounds=bounds,
-            neighbors=neighbors,
-            resolution=resolution,
-            dither=dither,
-            counts=counts,
-            assume_sorted=assume_sorted,
-            nan_policy=nan_policy,
-            max_contributions=max_contributions,
-            kernel=kernel,
-            workers=workers,
-            dither_rng=generator,
-        )
-        return law.sample(generator)
+    privacy.charge(accountant, "joint_exp", **budget)
+    return law_of(generator).sample(generator)
 
 
 def joint_exp_law(
@@ -233,12 +230,12 @@ def joint_exp_law(
     JointExpLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
     """
-    levels = q if isinstance(q, Levels) else Levels(q)
-    rate = privacy.joint_exp_rate(levels.values, epsilon, neighbors, max_contributions)
-    _checks.check_choice("kernel", kernel, KERNELS)
-    sample = Sample.of(
+    law_of = _law_of(
         x,
-        bounds,
+        Levels(q),
+        dict(epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions),
+        kernel,
+        bounds=bounds,
         resolution=resolution,
         dither=dither,
         counts=counts,
@@ -246,7 +243,26 @@ def joint_exp_law(
         nan_policy=nan_policy,
         workers=workers,
     )
-    forward = Scan.forward if kernel == "scan" else FftForward()
-    return JointExpLaw(
-        sample, levels, PathLaw(sample.order(dither_rng), levels.values, rate, forward)
-    )
+    return law_of(dither_rng)
+
+
+def _law_of(
+    x: Any, levels: Levels, budget: dict[str, Any], kernel: str, **form: Any
+) -> Callable[[Any], JointExpLaw]:
+    """What reads the records and gives the law, by dither; all that is public is checked here."""
+    rate = privacy.joint_exp_rate(levels.values, **budget)
+    _checks.check_choice("kernel", kernel, KERNELS)
+    read = Sample._reader(x, **form)
+
+    def law_of(dither_rng: Any) -> JointExpLaw:
+        sample = read()
+        if kernel == "scan":
+            forward = Scan.forward
+        else:
+            from dpq_fast.toeplitz import FftForward  # FFTW is slow to load
+
+            forward = FftForward()
+        path = PathLaw(sample.order(dither_rng), levels.values, rate, forward)
+        return JointExpLaw(sample, levels, path)
+
+    return law_of

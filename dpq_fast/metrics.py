@@ -112,7 +112,7 @@ def _prepared(
     x: Any, q: Any, o: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Records in order, levels and outputs."""
-    ordered = np.sort(as_float64(as_column(x)[0]))
+    ordered = np.sort(as_float64(as_column(x)))
     levels, outputs = real_array("q", q), real_array("o", o)
     if ordered.size and np.isnan(ordered[-1]):  # NaN sorts to the end
         raise ValueError("x must not contain NaN")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,8 @@ from dpq_fast.lattice import Lattice, as_float64
 EAGER_RECORDS = 2**14
 # A part of a tied block with at most this many records is drawn record by record.
 WHOLE_BLOCK = 2**12
+# Records outside of large blocks are dithered by stretches of 2^STRETCH_BITS places.
+STRETCH_BITS = 9
 # Up to this many records, a block is split by counting random bits.
 COUNTED_BITS = 2**20
 
@@ -105,9 +106,16 @@ class Order(ABC):
 
 
 class WholeOrder(Order):
-    """The order of a whole sample: it holds the records, or finds them."""
+    """The order of a whole sample: it holds the records, or finds them.
+
+    Attributes
+    ----------
+    scans : bool
+        Whether windows are collected by passes over the records: then `prepare` saves passes.
+    """
 
     skipped = 0
+    scans = False
 
     def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
         self.n = n
@@ -135,8 +143,35 @@ class WholeOrder(Order):
     def _points(self, windows: list[tuple[int, int]]) -> NDArray:
         """(Fine) points of the records at places start, ..., stop - 1, window after window."""
 
+    @abstractmethod
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        """Number of records below each (coarse) lattice point, or number."""
 
-class SortedOrder(WholeOrder):
+    def rank_of(self, output: float) -> int:
+        if self.lattice is None and output == self.before:
+            output = math.nextafter(output, math.inf)
+        return int(self.ranks_of(np.array([output]))[0])
+
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        start, stop = self.ranks_of(np.array([point, point + 1])).tolist()
+        return start, self._points([(start, stop)])
+
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
+
+
+class CoarseOrder(WholeOrder):
+    """An order of records that may be dithered on top."""
+
+    @abstractmethod
+    def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """About where records will lie once they are dithered, in coarse points.
+
+        `places` as for `log_spans`.
+        """
+
+
+class SortedOrder(CoarseOrder):
     """Order over n sorted values, which stay as they are: only windows are ever encoded.
 
     Parameters
@@ -179,31 +214,31 @@ class SortedOrder(WholeOrder):
         unit = 1.0 if self.lattice is None else self.lattice.step
         return kernel.log_spans(values, *self.bounds, unit)
 
-    def _below(self, point: float) -> int:
-        """Number of values whose encoded point is below `point`, by bisection."""
-        lo, hi = 0, self.n
-        while lo < hi:
-            mid = (lo + hi) // 2
-            if self._encode(self._values[mid : mid + 1])[0] < point:
-                lo = mid + 1
-            else:
-                hi = mid
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        points = outputs << self.lattice.bits if self._fine else outputs
+        lo = np.zeros(points.size, dtype=np.int64)
+        hi = np.full(points.size, self.n, dtype=np.int64)
+        for _ in range(self.n.bit_length()):  # bisection, for all at once
+            middle = (lo + hi) // 2
+            below = self._encode(self._values.take(middle, mode="clip")) < points
+            below &= lo < hi
+            lo, hi = np.where(below, middle + 1, lo), np.where(below, hi, middle)
         return lo
 
-    def rank_of(self, output: float) -> int:
-        if self._fine:
-            return self._below(int(output) << self.lattice.bits)
-        if self.lattice is None and output == self.before:
-            return self._below(math.nextafter(output, math.inf))
-        return self._below(output)
+    def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        points = self._encode(self._values.take(places))
+        at = points + 0.5
+        half = points.size // 2
+        tied = np.tile(points[:half] == points[half:], 2)  # of one block: where inside
+        if tied.any():
+            start = self.ranks_of(points[tied])
+            size = self.ranks_of(points[tied] + 1) - start
+            at[tied] += (places[tied] + 0.5 - start) / size - 0.5
+        return at
 
-    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
-        start = self._below(point << self.lattice.bits)
-        return start, self._values[start : self._below((point + 1) << self.lattice.bits)]
 
-
-class RunsOrder(WholeOrder):
-    """Order over distinct values and their counts; each lattice value dithered where it is needed.
+class RunsOrder(CoarseOrder):
+    """Order over distinct values and their counts.
 
     Parameters
     ----------
@@ -211,8 +246,6 @@ class RunsOrder(WholeOrder):
         Distinct, ascending: coarse lattice points, or clamped numbers without a lattice.
     counts : ndarray of int64, shape (R,)
         Records at each, all positive.
-    dither : Dither or None
-        Needed where the lattice has dither bits.
     """
 
     def __init__(
@@ -221,36 +254,28 @@ class RunsOrder(WholeOrder):
         counts: NDArray[np.int64],
         lattice: Lattice | None,
         bounds: tuple[float, float],
-        dither: Dither | None = None,
     ) -> None:
         ends = np.cumsum(counts, dtype=np.int64)
         super().__init__(int(ends[-1]) if ends.size else 0, lattice, bounds)
         self._values = values
         self._counts = counts
         self._ends = ends  # records up to and with each run
-        self._dither = dither
 
-    def _start(self, run: int) -> int:
-        return int(self._ends[run - 1]) if run else 0
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
-        return np.concatenate([self._dithered(start, stop) for start, stop in windows])
-
-    def _dithered(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Fine points of the records start, ..., stop - 1 in ascending order, counted from 0."""
-        runs = slice(
-            int(np.searchsorted(self._ends, start, side="right")),
-            int(np.searchsorted(self._ends, stop - 1, side="right")) + 1,
-        )
-        values, counts = self._values[runs].tolist(), self._counts[runs].tolist()
-        below = (self._ends[runs] - self._counts[runs]).tolist()
-        return fine_points(zip(values, counts, below, strict=True), start, stop, self._dither)
+        pieces = []
+        for start, stop in windows:
+            first = int(np.searchsorted(self._ends, start, side="right"))
+            last = int(np.searchsorted(self._ends, stop - 1, side="right")) + 1
+            ends = np.clip(self._ends[first:last], start, stop)
+            pieces.append(np.repeat(self._values[first:last], np.diff(ends, prepend=start)))
+        return np.concatenate(pieces)
 
     def intervals_of(
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
     ) -> Intervals:
-        if self._dither is not None:
-            return super().intervals_of(part, first, count)
         # Only the border between two runs has width: rank ends[run - 1], from value to value.
         rank = np.concatenate(([0], self._ends)) - part.skipped
         left = np.concatenate(([self.before], self._values)).astype(self._values.dtype)
@@ -264,82 +289,173 @@ class RunsOrder(WholeOrder):
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         run = np.searchsorted(self._ends, places, side="right")
-        at = self._values[run].astype(np.float64)
-        if self._dither is not None:  # inside a block, where its records are to be expected
-            at += (places + 1 - self._ends[run]) / self._counts[run]
-            at *= 1 << self._dither.bits
-        return kernel.log_spans(at, -math.inf, math.inf, 1.0)
+        return kernel.log_spans(self._values[run].astype(np.float64), -math.inf, math.inf, 1.0)
 
-    def rank_of(self, output: float) -> int:
-        side = "right" if self.lattice is None and output == self.before else "left"
-        return self._start(int(np.searchsorted(self._values, output, side=side)))
-
-    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
-        run = int(np.searchsorted(self._values, point))
-        start = self._start(run)
-        if run == self._values.size or self._values[run] != point:
-            return start, np.empty(0, dtype=np.int64)
-        return start, self._dithered(start, int(self._ends[run]))
+    def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        run = np.searchsorted(self._ends, places, side="right")
+        return self._values[run] + 1.0 + (places + 0.5 - self._ends[run]) / self._counts[run]
 
 
-def dithered(
-    values: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    lattice: Lattice,
-    rng: np.random.Generator,
-) -> WholeOrder:
-    """One dither of runs on a lattice with dither bits: one fixed random object per call.
+class DitheredOrder(WholeOrder):
+    """An order of dithered records: one fixed random object, drawn only as far as it is needed.
 
     Each record's point k becomes ``k * 2^s + U{0, ..., 2^s - 1}``, independently: a randomization
     of single records before the mechanism, which keeps neighbors neighbors.
+
+    Parameters
+    ----------
+    coarse : CoarseOrder
+        The records as they are, on a lattice with dither bits.
+    rng : Generator
+        Where the dither is drawn from.
     """
-    bounds = (lattice.low, lattice.high)
-    n = int(counts.sum())
-    if n > EAGER_RECORDS:
-        return RunsOrder(values, counts, lattice, bounds, Dither(lattice.bits, rng))
-    points = np.repeat(values << lattice.bits, counts)
-    points += uniform.integers_below(1 << lattice.bits, n, rng)
-    points.sort()
-    return SortedOrder(points, lattice, bounds, fine=True)
+
+    def __init__(self, coarse: CoarseOrder, rng: np.random.Generator) -> None:
+        super().__init__(coarse.n, coarse.lattice, coarse.bounds)
+        self.scans = coarse.scans
+        self._coarse = coarse
+        self._dither = Dither(coarse.lattice.bits, rng)
+
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
+        windows = [(start, stop) for start, stop in windows if start < stop]
+        if not windows:
+            return np.empty(0, dtype=np.int64)
+        start, stop = np.array(windows).T
+        # One more record on each side shows whether tied records go on there.
+        begin, end = np.maximum(start - 1, 0), np.minimum(stop + 1, self.n)
+        points = self._coarse._points(list(zip(begin.tolist(), end.tolist(), strict=True)))
+        offset = np.cumsum(end - begin) - end
+        first, last = offset + start, offset + stop - 1
+        before, after = points[offset + begin], points[offset + end - 1]
+        below = (begin < start) & (before == points[first])
+        above = (stop < end) & (after == points[last])
+        low, high = start.copy(), stop.copy()
+        if below.any() or above.any():
+            cut = np.concatenate((points[first[below]], points[last[above]] + 1))
+            ranks = self._coarse.ranks_of(cut)
+            low[below], high[above] = np.split(ranks, [np.count_nonzero(below)])
+        # Blocks of two windows must not meet, but for a record alone that ends one, begins another.
+        apart = ((low[1:] >= high[:-1]) | (low[1:] == start[1:]) & (high[:-1] == stop[:-1])).all()
+        size = high - low
+        if apart and (size - (stop - start) <= 2 * WHOLE_BLOCK).all():
+            places = _ranges(low, high)
+            # A place outside of its window has the point of the nearest one inside.
+            inside = np.clip(places, np.repeat(start, size), np.repeat(stop - 1, size))
+            extended = points[inside + np.repeat(offset, size)]
+            if not _has_large(extended):
+                fine = self._dither.of_small(extended, places)
+                shift = np.cumsum(size) - high
+                return fine[_ranges(start + shift, stop + shift)]
+        return np.concatenate(
+            [
+                self._dither.of_window(points[f : f + b - a], a, b, lo, hi)
+                for f, a, b, lo, hi in np.array([first, start, stop, low, high]).T.tolist()
+            ]
+        )
+
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        return self._coarse.ranks_of(outputs)
+
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        at = self._coarse.spread(places)
+        return kernel.log_spans(at, -math.inf, math.inf, 2.0**-self._dither.bits)
+
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        self._coarse.prepare(first - 1, count + 2)  # with the records around
+
+
+def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
+    """One dither of an order on a lattice with dither bits; drawn at once if records are few."""
+    if coarse.n > EAGER_RECORDS:
+        return DitheredOrder(coarse, rng)
+    lattice = coarse.lattice
+    points = coarse._points([(0, coarse.n)]) << lattice.bits
+    points += uniform.integers_of_bits(lattice.bits, coarse.n, rng)
+    points.sort(kind="stable")  # the faster one where only records of one cell change places
+    return SortedOrder(points, lattice, coarse.bounds, fine=True)
 
 
 class Dither:
-    """The dither of a call: for each coarse point, where its records lie inside its cell.
+    """The dither of a call: where each record lies inside the cell of its coarse point.
+
+    The records of a large block are drawn by halves of the cell, keyed by its point; all others
+    one by one, keyed by their place. What is drawn is kept.
 
     Parameters
     ----------
     bits : int
         Each point stands for 2^bits fine ones.
     rng : Generator
-        Drawn from only as far as records are asked for; what was drawn is kept.
+        Drawn from only as far as records are asked for.
     """
 
     def __init__(self, bits: int, rng: np.random.Generator) -> None:
         self.bits = bits
         self._rng = rng
         self._blocks: dict[int, _Block] = {}
+        self._rows: dict[int, int] = {}  # of `_drawn`, by stretch of places
+        self._drawn = np.empty((0, 1 << STRETCH_BITS), dtype=np.int64)
 
-    def order(self, point: int, count: int, start: int, stop: int) -> NDArray[np.int64]:
-        """Fine points of the records start, ..., stop - 1 of the `count` at a coarse point."""
-        block = self._blocks.get(point)
-        if block is None:
-            block = self._blocks[point] = _Block(count, self.bits)
-        return block.order(start, stop, self._rng) + (point << self.bits)
+    def of_small(self, points: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Fine points, ascending, of all records of some blocks that are not large."""
+        fine = points << self.bits
+        fine += self._offsets(places)
+        fine.sort(kind="stable")
+        return fine
+
+    def of_window(
+        self, points: NDArray[np.int64], start: int, stop: int, low: int, high: int
+    ) -> NDArray[np.int64]:
+        """Fine points of the records at places start, ..., stop - 1.
+
+        Their coarse points ascend; the block of the first one begins at place `low`, that of the
+        last one ends before `high`.
+        """
+        changes = np.flatnonzero(points[1:] != points[:-1]) + 1
+        point = points[np.append(0, changes)]
+        edges = np.concatenate(([low], changes + start, [high]))
+        large = np.flatnonzero(np.diff(edges) > WHOLE_BLOCK)
+        pieces, done = [], 0
+        for k in [*large.tolist(), point.size]:
+            a, b = int(edges[done]), int(edges[k])
+            if done < k:
+                blocks = np.repeat(point[done:k], np.diff(edges[done : k + 1]))
+                fine = self.of_small(blocks, np.arange(a, b))
+                pieces.append(fine[max(start - a, 0) : min(stop, b) - a])
+            if k < point.size:
+                begin, end = int(edges[k]), int(edges[k + 1])
+                block = self._blocks.setdefault(int(point[k]), _Block(end - begin, self.bits))
+                part = block.order(max(start - begin, 0), min(stop, end) - begin, self._rng)
+                pieces.append(part + (int(point[k]) << self.bits))
+            done = k + 1
+        return np.concatenate(pieces)
+
+    def _offsets(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the records at ascending places lie inside their cells."""
+        stretch = places >> STRETCH_BITS
+        first = np.append(0, np.flatnonzero(stretch[1:] != stretch[:-1]) + 1)
+        wanted = stretch[first].tolist()
+        new = [key for key in dict.fromkeys(wanted) if key not in self._rows]
+        if new:
+            self._rows.update((key, row) for row, key in enumerate(new, len(self._rows)))
+            size = len(new) << STRETCH_BITS
+            drawn = uniform.integers_of_bits(self.bits, size, self._rng)
+            self._drawn = np.concatenate((self._drawn, drawn.reshape(len(new), -1)))
+        shift = np.array([self._rows[key] - key for key in wanted]) << STRETCH_BITS
+        sizes = np.diff(np.append(first, places.size))
+        return self._drawn.ravel().take(places + np.repeat(shift, sizes))
 
 
-def fine_points(
-    runs: Iterable[tuple[int, int, int]], start: int, stop: int, dither: Dither
-) -> NDArray[np.int64]:
-    """Fine points of the records start, ..., stop - 1 of a sample given by runs.
+def _has_large(points: NDArray[np.int64]) -> bool:
+    """Whether one of ascending points occurs more than WHOLE_BLOCK times."""
+    return bool((points[WHOLE_BLOCK:] == points[: max(points.size - WHOLE_BLOCK, 0)]).any())
 
-    A run is (coarse point, number of records, records below it); runs ascend.
-    """
-    pieces = [
-        dither.order(point, count, max(start - below, 0), min(stop - below, count))
-        for point, count, below in runs
-        if below < stop and below + count > start
-    ]
-    return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
+
+def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start[0], ..., stop[0] - 1, start[1], ...."""
+    size = stop - start
+    ends = np.cumsum(size)
+    return np.arange(ends[-1]) + np.repeat(start - ends + size, size)
 
 
 class _Block:
@@ -365,7 +481,7 @@ class _Block:
             return np.zeros(stop - start, dtype=np.int64)
         if self._drawn is None and self._below is None:
             if self._count <= WHOLE_BLOCK:
-                self._drawn = np.sort(uniform.integers_below(1 << self._bits, self._count, rng))
+                self._drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
             else:
                 lower = fair_binomial(self._count, rng)
                 self._below = _Block(lower, self._bits - 1)

@@ -1,4 +1,4 @@
-r"""The exact law of m ordered outputs under the exponential mechanism with rank scores.
+r"""The exact law of m ordered outputs under the exponential mechanism [MT07] with rank scores.
 
 A path is a non-decreasing sequence of intervals, one for each level. Its weight is
 :math:`\exp(-c \sum_{j=1}^{m+1} |i_j - i_{j-1} - n_j|)` times the measure of the outputs inside
@@ -25,8 +25,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import race, uniform
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.order import Intervals, Order
-from dpq_fast.selection import SelectedOrder
+from dpq_fast.order import Intervals, Order, WholeOrder
 
 # ln of the certificate: what the windows leave out weighs less than 2^-64 of what they hold.
 CERTIFICATE = 64.0 * math.log(2.0)
@@ -330,9 +329,9 @@ def first_windows(
     )
 
 
-def prepare(order: Order, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
+def prepare(order: WholeOrder, q: NDArray[np.float64], window: NDArray[np.int64]) -> None:
     """Collect windows of laws of single levels ahead, all in one pass, where it takes a pass."""
-    if isinstance(order, SelectedOrder):
+    if order.scans:
         order.prepare(*intervals_kernel.windows_of_each(q, order.n, window))
 
 

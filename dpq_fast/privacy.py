@@ -17,6 +17,26 @@ exponential mechanism with weights :math:`\exp(c\,u(x, o))` has range :math:`2 c
 utility moves by at most :math:`\Delta` up or down, and the normalization shifts all outputs
 alike. Hence the rate :math:`c = \epsilon / 2\Delta`.
 
+**Dither.** On a lattice, a release may first move each record at random inside its cell, each by
+itself, and then run its mechanism: on x it has the mixture :math:`P_x = E_w P_{x,w}` of the
+mechanism's laws given the dithers w. Couple the dithers of neighbors record by record: those of
+the records in common are the same, so that given the dithers the data sets are neighbors again.
+What is proved for the mechanism then holds for both laws of each pair that is mixed, and
+
+- (epsilon, delta) holds for the mixtures: the hockey-stick divergence
+  :math:`\sup_S P(S) - e^\epsilon P'(S)` is jointly convex, so that of the mixtures is at most the
+  largest of those mixed;
+- rho holds for them: so is :math:`e^{(\alpha - 1) D_\alpha} = E_{P'}[(P/P')^\alpha]`, the
+  perspective of a convex function, for every :math:`\alpha > 1`;
+- the range need not: one dither may raise the ratio of one output, and another dither lower that
+  of another output. JointExp of epsilon 4 for the levels .2 and .8 of 0, 1, 1, 2, 3 has the range
+  4.008 under "swap" with one bit of dither.
+
+So a range is stated *given the dithers* (`Guarantee.bounded_range`). Nothing else is needed where
+it is used: whatever follows from the ranges of some mechanisms and is an (epsilon, delta) or a rho
+holds given the dithers of all of them, whether they share one or each has its own, and hence, by
+the above, without. Ranges along a chain of neighbors add up given the dithers of all of them.
+
 Ranges add up along a chain of neighbors, so k records of one person cost k times the range of one
 record: dividing the rate by k makes every statement below a statement about persons.
 
@@ -31,17 +51,15 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
 from dpq_fast._checks import (
     MOST,
@@ -65,6 +83,12 @@ SUM_TOLERANCE = 1e-12
 # Rounding error of the logarithm of Lemma 12's delta, per mechanism; what is solved from it keeps
 # a distance of this times m + 10^4, several times what was measured against mpmath.
 _LOG_DELTA_ERROR = 1e-15
+# Relative error of Mills' ratio, many times that of SciPy's erfcx; and the difference of two
+# arguments below which that of their ratios is a series.
+_MILLS_ERROR, _TAYLOR_STEP = 2.0**-46, 2.0**-7
+# Steps of a search for a root, most of them bisections where it is near an end of a flat stretch;
+# twice as many as any was seen to take.
+_MOST_STEPS = 400
 # Share of epsilon1: the probability of k more steps than needed falls like k^-(split/(1 - split)),
 # so an even split has an error without a mean, in practice, too; see the notes of
 # `unbounded_quantile`. Gumbel noise has no choice.
@@ -209,13 +233,13 @@ def quantile_by_rate(
 
     Notes
     -----
-    The groups' draws are independent, so the log ratio of the call is a sum over the groups that
-    differ, and the ranges add up. One record added or removed changes one group: range
-    :math:`2 c \Delta_{\pm}`. One replaced may leave a group and enter another: twice that. If it
-    stays (or the keys are public), the range is :math:`2 c \cdot 2`, which is no more, since
-    :math:`\Delta_{\pm} \ge 1`: of at least two gaps, one is at most 1/2. Records left out (NaN,
-    keys of no group) make an addition or a removal of a replacement. k records are a chain of k
-    such changes.
+    Given the dithers, the groups' draws are independent, so the log ratio of the call is a sum
+    over the groups that differ, and the ranges add up. One record added or removed changes one
+    group: range :math:`2 c \Delta_{\pm}`. One replaced may leave a group and enter another: twice
+    that. If it stays (or the keys are public), the range is :math:`2 c \cdot 2`, which is no more,
+    since :math:`\Delta_{\pm} \ge 1`: of at least two gaps, one is at most 1/2. Records left out
+    (NaN, keys of no group) make an addition or a removal of a replacement. k records are a chain
+    of k such changes.
     """
     if check_neighbors(neighbors) == "swap" and not public_by:
         return _check_step(joint_exp_rate(q, epsilon, "add-remove", max_contributions) / 2.0)
@@ -872,6 +896,7 @@ def _log_binomials(m: int) -> NDArray[np.float64]:
     return logs
 
 
+@np.errstate(under="ignore")  # of terms far below others
 def _log_bounded_range_delta(each: float, m: int, epsilon: float) -> float:
     r"""Logarithm of Lemma 12's delta, -inf where it is 0.
 
@@ -1029,7 +1054,9 @@ def _epsilon_each(m: int, epsilon: float, delta: float) -> float:
     while excess(high) <= 0.0:
         high *= 1.5
     low = max(basic, high / 2.25)  # one factor further back than needed, against rounding
-    each = brentq(excess, low, high, xtol=1e-14 * high, rtol=1e-13)
+    each = scipy.optimize.brentq(
+        excess, low, high, xtol=1e-14 * high, rtol=1e-13, maxiter=_MOST_STEPS
+    )
     step = 2.0**-44
     while each > basic and excess(each) > 0.0:
         each *= 1.0 - step
@@ -1074,7 +1101,9 @@ def _total_epsilon(m: int, each: float, delta: float) -> float:
 
     if excess(0.0) <= 0.0:
         return 0.0
-    total = brentq(excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13)
+    total = scipy.optimize.brentq(
+        excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13, maxiter=_MOST_STEPS
+    )
     step = 2.0**-50 * basic
     while total < basic and excess(total) > 0.0:
         total += step
@@ -1208,7 +1237,9 @@ def _csmooth_shape(ratio: float) -> tuple[float, float]:
     """sigma and ln(s / epsilon) for a t of `ratio` times epsilon."""
     # With sigma = ratio + u: (ratio + u)^2 u = ratio / 5, so u^3 < ratio / 5.
     most = math.cbrt(ratio / 5.0)
-    above = brentq(lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most)
+    above = scipy.optimize.brentq(
+        lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most
+    )
     sigma = ratio + above
     return sigma, math.log(above / sigma) - 1.5 * sigma * sigma - _LOG_SCALE_ERROR
 
@@ -1461,7 +1492,8 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
     -------
     float
         :math:`\Phi(1/2\sigma - \epsilon\sigma) - e^\epsilon \Phi(-1/2\sigma - \epsilon\sigma)`,
-        the least delta there is [BW18, Theorem 8], plus a bound of its rounding error.
+        the least delta there is [BW18, Theorem 8], plus a bound of its rounding error, which is
+        below 1e-9 of it; never 0, which it is not.
 
     Notes
     -----
@@ -1469,14 +1501,53 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
     variance :math:`d^2/\sigma^2` for d the distance of the exact answers. k queries, chosen
     adaptively or not, each of sensitivity 1 with noise of its own, have therefore exactly the
     delta of one with :math:`\sigma/\sqrt{k}`.
+
+    With :math:`u = \epsilon\sigma - 1/2\sigma` and :math:`h = 1/\sigma` the second argument is
+    :math:`-(u + h)`, and :math:`e^\epsilon \phi(u + h) = \phi(u)`. So the two terms are
+    :math:`\phi(u) R(u)` and :math:`\phi(u) R(u + h)` for :math:`R(x) = \Phi(-x)/\phi(x)`, which
+    falls, and neither underflows before their difference.
     """
     sigma, epsilon = check_epsilon(sigma, "sigma"), check_nonnegative("epsilon", epsilon)
-    half, tilt = 0.5 / sigma, epsilon * sigma
-    first = math.exp(float(log_ndtr(half - tilt)))
-    log_second = float(log_ndtr(-half - tilt))
-    second = math.exp(min(epsilon + log_second, 0.0))
-    rounding = 2.0**-48 * (1.0 + epsilon - log_second + tilt * tilt) * first
-    return min(max(first - second, 0.0) + rounding, 1.0)
+    exact = Fraction(sigma)
+    u = float(min(max(Fraction(epsilon) * exact - 1 / (2 * exact), -(2**60)), 2**60))
+    h = 1.0 / sigma if sigma > 1e-300 else math.inf
+    log_density = -0.5 * u * u - 0.5 * math.log(2.0 * math.pi)
+    if u > 0.0 and log_density < -745.0:  # R(u) is at most 1.26 there
+        return math.ulp(0.0)
+    with np.errstate(under="ignore"):
+        if h < _TAYLOR_STEP:
+            difference, lost = _mills_slope(u, h), 1.0
+            log_density -= math.log(sigma)
+        elif u > 0.0:
+            first, second = _mills(u), _mills(u + h)
+            difference, lost = first - second, first + second
+        else:  # R(u) may overflow; the first term is at least 1/2
+            second = math.exp(log_density) * _mills(u + h)
+            return min(float(scipy.special.ndtr(-u)) - second + _MILLS_ERROR, 1.0)
+    # Relative errors: of R, hence of the difference; of u, hence of the density.
+    rounding = _MILLS_ERROR * lost / difference + 2.0**-50 * (1.0 + u * u)
+    delta = math.exp(log_density + math.log(difference)) * (1.0 + rounding)
+    return min(math.nextafter(delta, 1.0), 1.0)
+
+
+def _mills(x: float) -> float:
+    r"""Mills' ratio :math:`\Phi(-x)/\phi(x)`, to `_MILLS_ERROR` relative."""
+    return math.sqrt(0.5 * math.pi) * float(scipy.special.erfcx(x * math.sqrt(0.5)))
+
+
+def _mills_slope(x: float, h: float) -> float:
+    r"""(R(x) - R(x + h)) / h for Mills' ratio R and a small h, to `_MILLS_ERROR` absolute.
+
+    By Taylor's series: :math:`R' = x R - 1`, hence :math:`R^{(k+1)} = x R^{(k)} + k R^{(k-1)}`.
+    """
+    before = _mills(x)
+    now = x * before - 1.0
+    term, total = 1.0, -now
+    for k in range(1, 10):
+        before, now = now, x * now + k * before
+        term *= h / (k + 1.0)
+        total -= now * term
+    return total
 
 
 def gaussian_sigma(
@@ -1525,7 +1596,7 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
     while gaussian_delta(low, epsilon) <= delta:
         low /= 2.0
     log_delta = math.log(delta)
-    log_sigma = brentq(
+    log_sigma = scipy.optimize.brentq(
         lambda s: math.log(max(gaussian_delta(math.exp(s), epsilon), 5e-324)) - log_delta,
         math.log(low),
         math.log(high),
@@ -1693,7 +1764,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     log_inverse = -math.log(delta)
     # Either of the two terms alone would be ln(1/delta) there.
     highest = min(math.sqrt(log_inverse) / math.sqrt(rho), math.expm1(min(log_inverse, 700.0)))
-    beta = brentq(
+    beta = scipy.optimize.brentq(
         lambda b: (rho * b) * b + math.log1p(b) - log_inverse,  # b * b might underflow
         0.0,
         highest * (1.0 + 1e-12),  # the value there is positive
@@ -1742,7 +1813,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         high *= 2.0
     # In the logarithm of rho, which may be far below 1.
     rho = low * math.exp(
-        brentq(
+        scipy.optimize.brentq(
             lambda s: zcdp_epsilon(low * math.exp(s), delta) - epsilon * (1.0 - 1e-15),
             -1e-9,  # room for rounding: the simple bound may be the tight one
             math.log(high / low),
@@ -1774,9 +1845,12 @@ class Guarantee:
     rho : float, optional
         The release is `rho`-zCDP [BS16].
     bounded_range : float, optional
-        The log ratio of the output laws of two neighbors stays in an interval of this length
+        Given the dithers of the records, which are the same for the records that two neighbors
+        have in common, the log ratio of their output laws stays in an interval of this length
         [DDR20]; an exponential mechanism of epsilon has range epsilon, and is
-        :math:`\epsilon^2/8`-zCDP [CR21].
+        :math:`\epsilon^2/8`-zCDP [CR21]. Without dither the condition is empty. With it, the
+        laws that are mixed over the dithers may have a larger range, but have every epsilon,
+        delta and rho that follow from this one ("Dither" at the top of `dpq_fast.privacy`).
     neighbors : {"swap", "add-remove"}, default "swap"
         The relation of all statements.
     composition : str, default ""
@@ -1808,7 +1882,7 @@ class Guarantee:
         elif self.delta > 0.0:
             raise ValueError(f"delta must be 0 without epsilon, got {self.delta}")
         elif self.bounded_range is not None:
-            # range b is b-DP, so there is always an epsilon to state
+            # range b is b-DP, with dither, too, so there is always an epsilon to state
             raise ValueError("epsilon must be given with bounded_range, got None")
         elif self.rho is None:
             raise ValueError("a guarantee must state epsilon or rho, got neither")
@@ -1820,8 +1894,8 @@ class Guarantee:
     def implied_rho(self) -> float | None:
         r"""The smallest rho that the statements imply; None if (`epsilon`, `delta`) is all.
 
-        Range b is :math:`b^2/8`-zCDP [CR21], pure epsilon is :math:`\epsilon^2/2`-zCDP
-        ([BS16] Proposition 1.4).
+        Range b is :math:`b^2/8`-zCDP [CR21], which a mixture over dithers keeps; pure epsilon is
+        :math:`\epsilon^2/2`-zCDP ([BS16] Proposition 1.4).
         """
         candidates = []
         if self.rho is not None:
@@ -1956,7 +2030,8 @@ def _ind_exp_guarantee(
     check_max_contributions(max_contributions)
     m = q.m if isinstance(q, Levels) else Levels(q).m
     each = ind_exp_epsilon_each(m, epsilon, delta, rho)
-    # Independent draws: the log ratio is a sum of m, so the ranges add up.
+    # Independent draws given the dither that they share: the log ratio is a sum of m, so the
+    # ranges add up.
     bounded_range = m * each if epsilon is None or delta > 0.0 else epsilon
     if rho is not None:
         composition = "zcdp" if m > 1 else ""
@@ -2342,8 +2417,8 @@ def compose(
     - "zcdp": each release has or implies a rho (`Guarantee.implied_rho`); the sum [BS16] is
       converted at `delta` [CKS20].
     - "bounded-range": ``adaptive=False`` and up to 2^15 equal ranges; [DDR20] Theorem 3, solved by
-      `bounded_range_epsilon`. The deltas of the parts do not count here or under "zcdp": rho and
-      range are statements of their own.
+      `bounded_range_epsilon`. It holds given the dithers, hence without. The deltas of the parts
+      do not count here or under "zcdp": rho and range are statements of their own.
 
     With ``delta=0``, releases that state only rho give a guarantee that states only rho.
     """
@@ -2394,6 +2469,7 @@ def compose(
     alike = len(set(ranges)) == 1 and len(parts) <= MOST_COMPOSED
     if delta > 0.0 and bounded_range and alike and COMPOSABLE[0] <= ranges[0] <= COMPOSABLE[1]:
         # Not sound for adaptive sequences: [DDR20] shows that the adversary gains by adapting.
+        # Sound for ranges given the dithers, since (epsilon, delta) is kept by mixtures.
         epsilon = bounded_range_epsilon(len(parts), ranges[0], delta)
         candidates.append((epsilon, delta, "bounded-range"))
     if not candidates:
@@ -2448,8 +2524,7 @@ class Accountant:
     Examples
     --------
     >>> accountant = Accountant(1.0)
-    >>> with accountant.charge(Guarantee(0.25)):
-    ...     pass  # the release
+    >>> accountant.charge(Guarantee(0.25))  # and then the release
     >>> accountant.remaining.epsilon
     0.75
     """
@@ -2475,49 +2550,38 @@ class Accountant:
             self._rho = zcdp_rho(self._epsilon, self._delta)
         self._lock = threading.Lock()
         self._history: list[Guarantee] = []
-        self._reserved: dict[object, Guarantee] = {}
 
     @property
     def neighbors(self) -> str:
         """The relation of the budget."""
         return self._neighbors
 
-    @contextmanager
-    def charge(self, guarantee: Guarantee) -> Iterator[None]:
-        """Reserve the cost of a release on entry, record it at the end of the ``with`` block.
+    def charge(self, guarantee: Guarantee) -> None:
+        """Record the cost of a release, before the release looks at the first record.
 
         Parameters
         ----------
         guarantee : Guarantee
-            What the release in the block promises.
+            What the release promises.
 
         Raises
         ------
         BudgetExceeded
-            On entry, before the block runs, if the release does not fit into what is left
-            beside all other releases, those under way included.
+            If the release does not fit into what is left beside all others.
         TypeError, ValueError
-            On entry, if the guarantee's relation does not match, or it lacks the statement that
-            the accountant adds up.
+            If the guarantee's relation does not match, or it lacks the statement that the
+            accountant adds up.
 
         Notes
         -----
-        A block that raises gives its reservation back: it must not have shown any output, and
-        what it raises must not depend on the data.
+        There is no refund. Whether a release fails once it reads records (a NaN where there must
+        be none, a source that breaks off, an interrupt, no memory) may depend on them, so a
+        failure is an output, and could be asked for again and again. The library's releases check
+        all that is public first: what they refuse for it is not charged.
         """
         charged = self._accepted(guarantee)
-        key = object()
         with self._lock:
             self._refuse_overdraft(charged)
-            self._reserved[key] = charged
-        try:
-            yield
-        except BaseException:
-            with self._lock:
-                del self._reserved[key]
-            raise
-        with self._lock:
-            del self._reserved[key]
             self._history.append(charged)
 
     def _accepted(self, guarantee: Guarantee) -> Guarantee:
@@ -2564,15 +2628,15 @@ class Accountant:
         )
 
     def _sums(self, *more: Guarantee) -> tuple[float, ...]:
-        """Totals of what is recorded, reserved and `more`: (rho,) or (epsilon, delta)."""
-        parts = [*self._history, *self._reserved.values(), *more]
+        """Totals of what is recorded and `more`: (rho,) or (epsilon, delta)."""
+        parts = [*self._history, *more]
         if self._rho is not None:
             return (math.fsum(part.implied_rho for part in parts),)
         return math.fsum(part.epsilon for part in parts), math.fsum(part.delta for part in parts)
 
     @property
     def spent(self) -> Guarantee:
-        """Guarantee of all releases charged so far, those under way included.
+        """Guarantee of all releases charged so far.
 
         Under "zcdp" its epsilon is that of the rho spent, at the budget's delta.
         """
@@ -2598,7 +2662,7 @@ class Accountant:
 
     @property
     def history(self) -> tuple[Guarantee, ...]:
-        """The recorded guarantees in the order in which their releases ended."""
+        """The recorded guarantees in the order in which they were charged."""
         with self._lock:
             return tuple(self._history)
 
@@ -2610,16 +2674,13 @@ def _spoken(guarantee: Guarantee) -> str:
     return f"epsilon={guarantee.epsilon}, delta={guarantee.delta}"
 
 
-# Shared: entering it any number of times, in any thread, does nothing.
-_UNCHARGED = nullcontext()
+def charge(accountant: Accountant | None, method: str, /, **parameters: Any) -> None:
+    """``accountant.charge(guarantee(method, **parameters))``; nothing without an accountant.
 
-
-def charged(
-    accountant: Accountant | None, method: str, /, **parameters: Any
-) -> AbstractContextManager[None]:
-    """``accountant.charge(guarantee(method, **parameters))``; nothing without an accountant."""
+    Every release calls it when all that is public has been checked, and no record been read.
+    """
     if accountant is None:
-        return _UNCHARGED
+        return
     if not isinstance(accountant, Accountant):
         raise TypeError(f"accountant must be an Accountant, got {type(accountant).__name__}")
-    return accountant.charge(guarantee(method, **parameters))
+    accountant.charge(guarantee(method, **parameters))

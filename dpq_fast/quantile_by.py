@@ -25,7 +25,7 @@ from dpq_fast.levels import Levels
 from dpq_fast.order import SortedOrder
 from dpq_fast.path_law import PathLaw
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample, as_column, check_counts, declared_kind
+from dpq_fast.sample import Sample, as_column, check_column, check_counts, declared_kind
 
 # Rows of the column handled in one call.
 BLOCK = 2**20
@@ -147,11 +147,11 @@ def quantile_by(
         value and never its key. Under "add-remove" it makes no difference. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
-        mechanism, which is not hardened against attacks on low-order bits. Default: 1 for columns
-        of integer type, else about 2^-44 of the range. Public.
+        mechanism, which is not hardened against attacks on low-order bits. Default: a power of
+        ten, about 10^-7 of the range of `bounds`. Public.
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
-        ties do no harm. Default: with a given `resolution` or an integer type. Public.
+        ties do no harm. Default: wherever there is a lattice. Public.
     counts : array_like of int, shape (n,), optional
         How many records each row of `x` and `by` stands for; 1 each by default. Non-negative, sum
         at most 2^53; a row of count 0 is as good as absent. Neighbors differ in records, not in
@@ -209,7 +209,8 @@ def quantile_by(
 
     With ``max_contributions=k`` the rate is divided by k: a person's records change one after the
     other, in whatever groups they are, and the ranges of the log ratio add up along the way.
-    `privacy.guarantee` also states range and rho. Not covered: running time and memory.
+    `privacy.guarantee` also states rho, and the range given the dither. Not covered: running time
+    and memory.
 
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
     more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
@@ -242,8 +243,12 @@ def quantile_by(
     rate = privacy.quantile_by_rate(levels.values, epsilon, neighbors, max_contributions, public_by)
     bounds = _checks.check_bounds(bounds)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+    check_column(x)
+    lattice = Lattice.of(bounds, resolution, dither)
+    release = _Release(levels.values, rate, bounds, lattice)
+    names.check_kind(declares_strings(by))
     generator = None if rng is None else default_rng(rng)
-    with privacy.charged(
+    privacy.charge(
         accountant,
         "quantile_by",
         q=levels,
@@ -251,15 +256,13 @@ def quantile_by(
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
-    ):
-        column, integer_type = as_column(x)
-        lattice = Lattice.of(bounds, resolution, dither, integer_type)
-        keys, keys_of = names.lookup(by, column.size)
-        weights = None if counts is None else check_counts(counts, column.size)
-        release = _Release(levels.values, rate, bounds, lattice)
-        with _Pool(threads) as pool:
-            rows, ends = _by_chunk(column, weights, keys, keys_of, nan_policy, pool)
-            answers = release.all(rows, ends, keys, generator, pool)
+    )
+    column = as_column(x)
+    keys, keys_of = names.lookup(by, column.size)
+    weights = None if counts is None else check_counts(counts, column.size)
+    with _Pool(threads) as pool:
+        rows, ends = _by_chunk(column, weights, keys, keys_of, nan_policy, pool)
+        answers = release.all(rows, ends, keys, generator, pool)
     levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     return GroupQuantiles(names.keys.copy(), levels_asked, levels.restore(release.decode(answers)))
 
@@ -334,14 +337,18 @@ class Groups:
     def _place(self) -> dict[Any, int]:
         return {key: place for place, key in enumerate(self.keys.tolist())}
 
+    def check_kind(self, strings: bool | None) -> None:
+        """Refuse keys of another kind than what the type of a column, if any, says of its keys."""
+        if strings is not None and len(self) and strings != self.strings:
+            kinds = ("integers", "strings") if strings else ("strings", "integers")
+            raise TypeError(f"groups must be {kinds[1]} as the column by is, got {kinds[0]}")
+
     def lookup(self, by: Any, size: int) -> tuple[kernel.Keys, KeysOf]:
         """How to find the group of each of `size` rows: a table, and its entries for some rows."""
         column = Column.of(by)
         if len(column.values) != size:
             raise ValueError("by must have one key for each row of x")
-        if column.strings is not None and len(self) and column.strings != self.strings:
-            kinds = ("integers", "strings") if column.strings else ("strings", "integers")
-            raise TypeError(f"groups must be {kinds[1]} as the column by is, got {kinds[0]}")
+        self.check_kind(column.strings)
         codes = column.values
         if column.categories is not None:
             table = self._found(column.categories)
@@ -427,10 +434,7 @@ class Column(NamedTuple):
     @classmethod
     def of(cls, by: Any) -> Column:
         """Check `by`: its type and dimension, nothing else."""
-        if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
-            raise TypeError(
-                f"by must be a column of integers or of strings, got {type(by).__name__}"
-            )
+        strings = declares_strings(by)
         categorical = getattr(by, "cat", by)  # pandas: a Series, or the Categorical itself
         if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
             # Of any type: pandas takes the categories, and their type, from the keys that occur.
@@ -438,25 +442,46 @@ class Column(NamedTuple):
             return cls(codes, categorical.categories.tolist(), None)
         if not (hasattr(by, "__array__") or hasattr(by, "dtype") or hasattr(by, "type")):
             return cls(by if isinstance(by, Sequence) else list(by), None, None)
-        declared = getattr(by, "dtype", getattr(by, "type", None))
+        declared = _declared(by)
         if declared is None or isinstance(declared, np.dtype):
             by = np.asanyarray(by)
-            declared = by.dtype
-        if getattr(by, "ndim", 1) != 1:
-            raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
-        # The declared type decides: what NumPy makes of other columns depends on their nulls.
-        arrow = getattr(declared, "pyarrow_dtype", declared)  # pandas
-        encoded = str(arrow).startswith("dictionary<")
-        kind = declared_kind(arrow.value_type if encoded else arrow)
-        if kind not in "iuUTO":
-            raise TypeError(f"by must hold integers or strings, got dtype {declared}")
-        strings = None if kind == "O" else kind in "UT"  # objects: what is no key is ignored
-        if strings is False and not encoded:
+            strings = declares_strings(by)
+        if strings is False and not _is_encoded(declared):
             array = np.asanyarray(by)
             # else there are nulls: masked, objects, or floats, which round large keys
             if array.dtype.kind in "iu" and not isinstance(array, np.ma.MaskedArray):
                 return cls(array, None, strings)
         return cls(_listed(by), None, strings)
+
+
+def declares_strings(by: Any) -> bool | None:
+    """Check what a column of keys declares; whether that is strings, None if it does not say.
+
+    Reads no record. The declared type decides: what NumPy makes of other columns than its own
+    depends on their nulls.
+    """
+    if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
+        raise TypeError(f"by must be a column of integers or of strings, got {type(by).__name__}")
+    declared = _declared(by)
+    if declared is None or hasattr(getattr(by, "cat", by), "codes"):
+        return None
+    if getattr(by, "ndim", 1) != 1:
+        raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
+    arrow = getattr(declared, "pyarrow_dtype", declared)  # pandas
+    kind = declared_kind(arrow.value_type if _is_encoded(declared) else arrow)
+    if kind not in "iuUTO":
+        raise TypeError(f"by must hold integers or strings, got dtype {declared}")
+    return None if kind == "O" else kind in "UT"  # objects: what is no key is ignored
+
+
+def _declared(by: Any) -> Any:
+    """The type that a column declares, if any."""
+    return getattr(by, "dtype", getattr(by, "type", None))
+
+
+def _is_encoded(declared: Any) -> bool:
+    """Whether a type is one of dictionaries of Arrow, which pandas may hold."""
+    return str(getattr(declared, "pyarrow_dtype", declared)).startswith("dictionary<")
 
 
 def _int64_of(codes: NDArray) -> KeysOf:

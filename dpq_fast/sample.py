@@ -7,7 +7,7 @@ decides whether or what is raised, and no message holds a number taken from it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +21,7 @@ from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.chunks import CONVERTED, Chunks
 from dpq_fast.histogram import Bins
 from dpq_fast.lattice import MAX_POINTS, Lattice, as_float64, is_ready
-from dpq_fast.order import Dither, RunsOrder, SortedOrder, WholeOrder, dithered
+from dpq_fast.order import CoarseOrder, RunsOrder, SortedOrder, WholeOrder, dithered
 from dpq_fast.rng import default_rng
 from dpq_fast.selection import PROBED, Buckets, SelectedOrder
 
@@ -34,7 +34,8 @@ FEW_POINTS, POINTS_PER_RECORD, MANY_POINTS = 2**10, 4, 2**22
 # Where Arrow sources have their schema: tables and data sets, Parquet files, fragments.
 SCHEMAS = ("schema", "schema_arrow", "physical_schema")
 # Numbers in a sequence that need no further look.
-PLAIN = {int, *(np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["Float"])}
+CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
+PLAIN = {bool, int, *(np.dtype(code).type for code in CODES)}
 # Room for the records of a piece that are in a range; where they are more, they are found again.
 FOUND = 2**16
 
@@ -56,16 +57,16 @@ class Sample:
         The records, clamped to the bounds, to be counted.
     """
 
-    __slots__ = ("_make_order", "bounds", "lattice", "records")
+    __slots__ = ("_coarse", "bounds", "lattice", "records")
 
     def __init__(
         self,
-        make_order: Callable[[Any], WholeOrder],
+        coarse: Callable[[], CoarseOrder],
         records: Records,
         lattice: Lattice | None,
         bounds: tuple[float, float],
     ) -> None:
-        self._make_order = make_order
+        self._coarse = coarse
         self.records = records
         self.lattice = lattice
         self.bounds = bounds
@@ -94,11 +95,11 @@ class Sample:
         bounds : (float, float)
             Finite low < high, chosen without looking at `x`. Public.
         resolution : float, optional
-            Spacing of the public lattice of outputs, in the unit of `x`; 0 for none. Default: 1
-            for columns of integer type, else about 2^-44 of the range. Public.
+            Spacing of the public lattice of outputs, in the unit of `x`; 0 for none. Default: a
+            power of ten, about 10^-7 of the range, whatever the type of `x`. Public.
         dither : bool, optional
             Whether records are spread within their lattice cell before the mechanism. Default:
-            with a given `resolution` or an integer type. Public.
+            wherever there is a lattice. Public.
         counts : array_like of int, shape (n,), optional
             How often each value occurs; non-negative, sum at most 2^53. Private.
         assume_sorted : bool, default False
@@ -128,6 +129,38 @@ class Sample:
         **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
         but the windows of a release if `x` is sorted. `x` must not change while the sample is in
         use.
+
+        **No release.** A sample is made without an accountant: that a NaN is there against
+        ``nan_policy="raise"`` is told without a charge. A release that is given the column itself
+        is charged for it.
+        """
+        return cls._reader(
+            x,
+            bounds,
+            resolution=resolution,
+            dither=dither,
+            counts=counts,
+            assume_sorted=assume_sorted,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
+
+    @classmethod
+    def _reader(
+        cls,
+        x: Any,
+        bounds: tuple[float, float] | None,
+        *,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        counts: Any = None,
+        assume_sorted: bool = False,
+        nan_policy: str = "omit",
+        workers: int = 1,
+    ) -> Callable[[], Sample]:
+        """`of` in two steps: what is public is checked here; what is returned reads the records.
+
+        A release is charged between the two.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
@@ -143,24 +176,29 @@ class Sample:
                     "resolution, dither, counts, assume_sorted and nan_policy belong to "
                     "Sample.of, and must be left out for a Sample"
                 )
-            return x
+            return lambda: x
         bounds = _checks.check_bounds(bounds)
-        values, integer_type = as_column(x)
-        lattice = Lattice.of(bounds, resolution, dither, integer_type)
-        chunks = Chunks.of_array(values, threads)
-        public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
-        if counts is not None:
-            weights = check_counts(counts, values.size)
-            make_order = _of_counts(values, weights, lattice, bounds, nan_policy)
-            records = Records(chunks, (values, weights), bounds, **public)
-            return cls(make_order, records, lattice, bounds)
-        if lattice is not None and lattice.bits:
-            make_order = _of_points(
-                chunks, values.size, lattice, bounds, nan_policy, _probe(values)
-            )
-        else:
-            make_order = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
-        return cls(make_order, Records(chunks, bounds=bounds, **public), lattice, bounds)
+        check_column(x)
+        lattice = Lattice.of(bounds, resolution, dither)
+        n_is_public = nan_policy == "raise"
+
+        def read() -> Sample:
+            values = as_column(x)
+            chunks = Chunks.of_array(values, threads)
+            if counts is not None:
+                weights = check_counts(counts, values.size)
+                coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
+                records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
+                return cls(coarse, records, lattice, bounds)
+            few = max(FEW_POINTS, min(POINTS_PER_RECORD * values.size, MANY_POINTS))
+            if lattice is not None and lattice.bits and lattice.points <= few:
+                coarse = _of_points(chunks, lattice, bounds, nan_policy)
+            else:
+                coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
+            records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
+            return cls(coarse, records, lattice, bounds)
+
+        return read
 
     @classmethod
     def from_batches(
@@ -185,8 +223,7 @@ class Sample:
             ``iter_batches``, as `pyarrow.dataset.Dataset`, `pyarrow.Table` and
             `pyarrow.parquet.ParquetFile` have, with `column`.
         bounds, resolution, dither, nan_policy, workers
-            As in `Sample.of`. The type that chooses the lattice is that in the schema of an Arrow
-            source, else that of the first batch, or float if there is no batch.
+            As in `Sample.of`.
         column : str, optional
             Name of the column of an Arrow source.
         progress : bool, default False
@@ -200,8 +237,7 @@ class Sample:
         Raises
         ------
         TypeError
-            If `source` is none of these, or its column or a batch is not of a real numeric type,
-            or a batch not of the first one's kind.
+            If `source` is none of these, or a batch is not of a real numeric type.
         ValueError
             If a public argument breaks its rule, `column` does not name exactly one column of the
             source, NaN is there against ``nan_policy="raise"``, or (here or in a release) the
@@ -214,10 +250,6 @@ class Sample:
         **Cost.** One pass here and about one in each release, of O(records); memory for one batch
         and the windows of ranks. The first batch that is not empty is asked for once more.
 
-        **Type.** A callable declares none. If it gives batches of integer type, but none where
-        there are no records, the lattice tells whether there are. Under "add-remove" neighbors,
-        let it give an empty batch of that type first.
-
         **Memory of the source** comes on top. By default pyarrow holds the column of a whole
         Parquet file, or of several for a data set; opened with ``pre_buffer=False`` it holds a few
         row groups: ``ParquetFile(path, pre_buffer=False)``, or ``dataset(path, format=form)`` with
@@ -227,19 +259,21 @@ class Sample:
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         bounds = _checks.check_bounds(bounds)
-        chunks, first, integer_type = _chunks_of(source, column, workers, progress)
-        lattice = Lattice.of(bounds, resolution, dither, integer_type)
-        probe = _probe(first)
-        if lattice is not None and lattice.bits:
-            make_order = _of_points(chunks, MANY_POINTS, lattice, bounds, nan_policy, probe)
+        lattice = Lattice.of(bounds, resolution, dither)
+        chunks = _chunks_of(source, column, workers, progress)
+        if lattice is not None and lattice.bits and lattice.points <= MANY_POINTS:
+            coarse = _of_points(chunks, lattice, bounds, nan_policy)
         else:
-            make_order = _selected(chunks, lattice, bounds, nan_policy, probe)
-        public = dict(integer_type=integer_type, complete=nan_policy == "raise")
-        return cls(make_order, Records(chunks, bounds=bounds, **public), lattice, bounds)
+            coarse = _selected(chunks, lattice, bounds, nan_policy, _probe(chunks.first()))
+        records = Records(chunks, bounds=bounds, n_is_public=nan_policy == "raise")
+        return cls(coarse, records, lattice, bounds)
 
     def order(self, dither_rng: Any = None) -> WholeOrder:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
-        return self._make_order(dither_rng)
+        coarse = self._coarse()
+        if self.lattice is None or not self.lattice.bits:
+            return coarse
+        return dithered(coarse, default_rng(dither_rng))
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:
         """Exact counts by bin, by one pass. Private: a part of mechanisms, not a release.
@@ -304,13 +338,12 @@ class Records:
 
     Attributes
     ----------
-    integer_type : bool
-        Whether the column's type is an integer type. Public.
-    complete : bool
-        Whether no record can be missing, by the column's type or `nan_policy`. Public.
+    n_is_public : bool
+        Whether, under "swap", the number of records counts as public: only where `nan_policy`
+        states that none is missing. No type says so, since types are inferred from records.
     """
 
-    __slots__ = ("_bounds", "_chunks", "_weighted", "complete", "integer_type")
+    __slots__ = ("_bounds", "_chunks", "_weighted", "n_is_public")
 
     def __init__(
         self,
@@ -318,14 +351,12 @@ class Records:
         weighted: tuple[NDArray, NDArray[np.int64]] | None = None,
         bounds: tuple[float, float] | None = None,
         *,
-        integer_type: bool,
-        complete: bool,
+        n_is_public: bool,
     ) -> None:
         self._chunks = chunks  # what is gone through
         self._weighted = weighted  # the same values, and how often each occurs
         self._bounds = bounds  # what records are clamped to
-        self.integer_type = integer_type
-        self.complete = complete
+        self.n_is_public = n_is_public
 
     @classmethod
     def of(
@@ -354,6 +385,13 @@ class Records:
         **Cost.** None, but O(n) for `counts` and for ``nan_policy="raise"``; no copy of `x`, which
         must not change while the records are in use.
         """
+        return cls._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)()
+
+    @classmethod
+    def _reader(
+        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+    ) -> Callable[[], Records]:
+        """`of` in two steps, as `Sample._reader`."""
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         threads = _checks.check_workers(workers)
         if isinstance(x, (Records, Sample)):
@@ -362,11 +400,17 @@ class Records:
                     "counts and nan_policy belong to Sample.of or Records.of, and must be left "
                     f"out for a {type(x).__name__}"
                 )
-            return x.records if isinstance(x, Sample) else x
-        values, integer_type = as_column(x)
-        weighted = None if counts is None else (values, check_counts(counts, values.size))
-        public = dict(integer_type=integer_type, complete=is_complete(x, nan_policy))
-        return cls(Chunks.of_array(values, threads), weighted, **public)._checked(nan_policy)
+            return lambda: x.records if isinstance(x, Sample) else x
+        check_column(x)
+
+        def read() -> Records:
+            values = as_column(x)
+            weighted = None if counts is None else (values, check_counts(counts, values.size))
+            return cls(
+                Chunks.of_array(values, threads), weighted, n_is_public=nan_policy == "raise"
+            )._checked(nan_policy)
+
+        return read
 
     @classmethod
     def from_batches(
@@ -380,15 +424,12 @@ class Records:
     ) -> Records:
         """Records that come in batches, and need not fit in memory; see `Sample.from_batches`.
 
-        The source is called once for every pass; here, for its first batches, and once more if
-        `nan_policy` is "raise". The type is that in the schema of an Arrow source, else that of
-        the first batch, or float if there is no batch. The bar that `progress` shows counts the
-        batches: it is for the curator's eyes.
+        The source is called once for every pass; here, once if `nan_policy` is "raise". The bar
+        that `progress` shows counts the batches: it is for the curator's eyes.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        chunks, _, integer_type = _chunks_of(source, column, workers, progress)
-        public = dict(integer_type=integer_type, complete=nan_policy == "raise")
-        return cls(chunks, **public)._checked(nan_policy)
+        chunks = _chunks_of(source, column, workers, progress)
+        return cls(chunks, n_is_public=nan_policy == "raise")._checked(nan_policy)
 
     @property
     def total(self) -> int:
@@ -496,99 +537,135 @@ def _all(piece: NDArray[np.float64]) -> NDArray[np.float64]:
     return piece
 
 
-def as_column(x: Any) -> tuple[NDArray, bool]:
-    """A column as a one-dimensional real array, and whether its *type* is an integer type.
+def check_column(x: Any) -> None:
+    """Refuse what is no one-dimensional column, before a record of it is read.
 
-    An array's or column's type is public schema. Python sequences have none, so they count as
-    floats even where NumPy would infer integers: ``[1, 2]`` and its neighbor ``[1, 2.5]`` must
-    not fall on different lattices. Null and None become NaN.
+    Its type says nothing more for sure: that of a column of missing records may be any.
     """
-    if type(x) is np.ndarray:
-        column, integer_type = x, x.dtype.kind in "iu"
-    elif isinstance(x, np.ma.MaskedArray):
-        integer_type = x.dtype.kind in "iu"
-        column = x
-        if x.dtype.kind in "iuf":
-            column = np.where(np.ma.getmaskarray(x), np.nan, as_float64(np.ma.getdata(x)))
+    if getattr(x, "ndim", 1) != 1:
+        raise ValueError(f"x must be one-dimensional, got {x.ndim} dimensions")
+    if isinstance(x, (str, bytes, Mapping, Set)) or not (
+        hasattr(x, "__array__") or hasattr(x, "__iter__")
+    ):
+        raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
+
+
+def as_column(x: Any) -> NDArray:
+    """A column as a one-dimensional array of integers or floats; null and None become NaN.
+
+    Only what a column holds matters, not its type, which readers infer from the records: one
+    record makes floats of integers, and a column of nothing but missing ones may have any type.
+    Booleans count as 0 and 1.
+    """
+    check_column(x)
+    if isinstance(x, np.ma.MaskedArray):
+        missing, x = np.ma.getmaskarray(x), np.ma.getdata(x)
+        column = np.full(x.shape, np.nan) if missing.all() else _of_numpy(x)
+        column = np.where(missing, np.nan, as_float64(column)) if missing.any() else column
+    elif isinstance(x, np.ndarray):
+        column = _of_numpy(x)
     elif hasattr(x, "dtype") or hasattr(x, "type"):
-        column, integer_type = _foreign_column(x)
+        column = _foreign_column(x)
     elif hasattr(x, "__array__"):
-        column = np.asarray(x)
-        integer_type = column.dtype.kind in "iu"
+        column = _of_numpy(np.asarray(x))
     else:
-        column, integer_type = _sequence(x), False
+        column = _sequence(x)
     if column.ndim != 1:
         raise ValueError(f"x must be one-dimensional, got {column.ndim} dimensions")
-    if column.dtype.kind not in "iuf":
-        raise TypeError(f"x must hold real numbers, got dtype {column.dtype}")
-    return column, integer_type
+    return column
 
 
-def is_complete(x: Any, nan_policy: str) -> bool:
-    """Whether no record of a column can be missing, by its type or by what was promised."""
-    declared = getattr(x, "dtype", None)  # a masked array has a NumPy type, and may miss records
-    plain = isinstance(declared, np.dtype) and not isinstance(x, np.ma.MaskedArray)
-    return nan_policy == "raise" or (plain and declared.kind in "iu")
+def _of_numpy(x: NDArray) -> NDArray:
+    """Real numbers of an array of any shape."""
+    kind = x.dtype.kind
+    if kind in "iuf":
+        return x
+    if kind == "b":
+        return x.astype(np.float64)
+    if kind == "O" and x.ndim == 1:
+        return _sequence(x)
+    if x.size and not (kind in "mM" and np.isnat(x).all()):
+        raise TypeError(f"x must hold real numbers, got dtype {x.dtype}")
+    return np.full(x.shape, np.nan)
 
 
-def _foreign_column(x: Any) -> tuple[NDArray, bool]:
+def _foreign_column(x: Any) -> NDArray:
     """A pandas, polars, pyarrow or other array-protocol column, nulls as NaN."""
-    declared = getattr(x, "dtype", None)
-    if declared is None:
-        declared = x.type  # pyarrow
-    integer_type = _is_integer(declared)
-    if isinstance(declared, np.dtype):
-        return np.asarray(x), integer_type
-    if hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
-        return x.to_numpy(dtype=np.float64, na_value=np.nan), integer_type
-    return np.asarray(x), integer_type
-
-
-def _is_integer(declared: Any) -> bool:
-    """Whether a type of NumPy, pandas, polars or pyarrow is one of integers; else of floats."""
+    declared = x.type if getattr(x, "dtype", None) is None else x.dtype  # pyarrow has `type`
     kind = declared_kind(declared)
-    if kind not in "iuf":
+    if isinstance(declared, np.dtype):
+        return _of_numpy(np.asarray(x))
+    if kind in "iufbd":
+        if hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
+            return x.to_numpy(dtype=np.float64, na_value=np.nan)
+        if kind in "bd":
+            return np.asarray(_as_doubles(x))
+        return np.asarray(x)
+    if kind == "O" and hasattr(x, "__iter__"):
+        return _sequence(x)
+    missing = x.isna().all() if hasattr(x, "isna") else _null_count(x) == len(x)
+    if not missing:
         raise TypeError(f"x must hold real numbers, got dtype {declared}")
-    return kind in "iu"
+    return np.full(len(x), np.nan)
+
+
+def _as_doubles(x: Any) -> Any:
+    """A polars or pyarrow column of booleans or decimals as one of float64."""
+    if hasattr(x, "null_count") and callable(x.null_count):
+        import polars
+
+        return x.cast(polars.Float64)
+    import pyarrow
+
+    if pyarrow.types.is_boolean(x.type):
+        x = x.cast(pyarrow.uint8())
+    return x.cast(pyarrow.float64())
+
+
+def _null_count(x: Any) -> int:
+    """Number of nulls of a polars or pyarrow column; -1 for what does not tell."""
+    count = getattr(x, "null_count", -1)
+    return count() if callable(count) else count
 
 
 def declared_kind(declared: Any) -> str:
     """NumPy's letter for the type a column declares; "V" where it has none.
 
-    "U" stands for strings of every kind and "O" for objects, and for a column of nulls.
+    "U" stands for strings of every kind, "d" for decimals, and "O" for objects and for a column
+    of nulls.
     """
     if isinstance(declared, np.dtype):
         return declared.kind
     kind = getattr(declared, "kind", None)
     if kind is not None:  # pandas, where "O" is all that NumPy does not know
-        letters = {str: "U", np.object_: "O"}
+        letters = {str: "U", np.object_: "O", Decimal: "d"}
         return letters.get(declared.type, "V" if kind == "O" else kind)
     name = str(declared).lower()  # polars: "Int64", "UInt8"; pyarrow: "int64", "uint8"
     if name.startswith(("int", "uint")):
         return "i"
     if name.startswith("float") or name in ("double", "halffloat"):
         return "f"
+    if name.startswith("bool"):
+        return "b"
+    if name.startswith("decimal"):
+        return "d"
     if name.startswith(("string", "large_string", "categorical", "enum")):
         return "U"
     return "O" if name in ("null", "object") else "V"
 
 
 def _sequence(x: Any) -> NDArray:
-    """A Python sequence of real numbers (None or the like for null) as float64."""
-    if isinstance(x, (str, bytes, Mapping, Set)) or not hasattr(x, "__iter__"):
-        raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
+    """A sequence of real numbers (None or the like for null) as float64."""
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 
 
 def _real(item: Any) -> float:
     if type(item) not in PLAIN:
+        if hasattr(item, "as_py"):  # pyarrow
+            item = item.as_py()
         if _is_missing(item):
             return np.nan
-        if hasattr(item, "as_py"):  # pyarrow: a null has a type, and is refused where others are
-            if str(item.type) != "null":
-                _is_integer(item.type)
-            return _real(item.as_py())
-        if isinstance(item, (str, bytes, bool, np.bool_, complex, np.complexfloating)):
+        if isinstance(item, (str, bytes, complex, np.complexfloating)):
             raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
         if hasattr(item, "__len__"):
             raise ValueError("x must be one-dimensional, got a nested sequence")
@@ -641,7 +718,7 @@ def _of_array(
     bounds: tuple[float, float],
     assume_sorted: bool,
     nan_policy: str,
-) -> Callable[[Any], WholeOrder]:
+) -> Callable[[], CoarseOrder]:
     """Records of one array, as they are; sorted only if there are few."""
     if not (assume_sorted or _ascends(values)):
         if values.size > SORTED_RECORDS:
@@ -650,7 +727,7 @@ def _of_array(
     if values.size and values[-1] != values[-1]:  # NaN sorts to the end
         _refuse_nan(nan_policy)
         values = values[: np.searchsorted(values, np.nan)]
-    return lambda dither_rng: SortedOrder(values, lattice, bounds)
+    return lambda: SortedOrder(values, lattice, bounds)
 
 
 def _selected(
@@ -659,51 +736,27 @@ def _selected(
     bounds: tuple[float, float],
     nan_policy: str,
     probe: NDArray,
-) -> Callable[[Any], WholeOrder]:
+) -> Callable[[], CoarseOrder]:
     """Records that are gone through: a first pass here."""
-    buckets = Buckets(chunks, *bounds, probe)
+    buckets = Buckets(chunks, *bounds, probe, lattice)
     if buckets.missing:
         _refuse_nan(nan_policy)
-    return lambda dither_rng: SelectedOrder(chunks, buckets, lattice, bounds)
+    return lambda: SelectedOrder(chunks, buckets, lattice, bounds)
 
 
 def _of_points(
-    chunks: Chunks,
-    most_records: int,
-    lattice: Lattice,
-    bounds: tuple[float, float],
-    nan_policy: str,
-    probe: NDArray,
-) -> Callable[[Any], WholeOrder]:
-    """Records on a lattice with dither bits: counted point by point, sorted, or gone through."""
-    few = max(FEW_POINTS, min(POINTS_PER_RECORD * most_records, MANY_POINTS))
-    if lattice.points <= few:
-        totals = chunks.fold(
-            lambda: np.zeros(lattice.points + 1, dtype=np.int64), lattice.count, lattice.step == 1.0
-        )
-        total = np.sum(totals, axis=0)
-        if total[-1]:
-            _refuse_nan(nan_policy)
-        present = np.flatnonzero(total[:-1])
-        counts = total[present]
-        return lambda dither_rng: dithered(present, counts, lattice, default_rng(dither_rng))
-    points = chunks.map(lattice.encode_records)
-    if most_records <= SORTED_RECORDS:
-        pieces: list[NDArray[np.float64]] = [np.empty(0)]
-        for found in points.fold(list, lambda kept, piece: kept.append(piece.copy())):
-            pieces += found
-        present, counts = np.unique(np.concatenate(pieces), return_counts=True)
-        if present.size and np.isnan(present[-1]):  # equal NaN are one, the last one
-            _refuse_nan(nan_policy)
-            present, counts = present[:-1], counts[:-1]
-        present = present.astype(np.int64)
-        return lambda dither_rng: dithered(present, counts, lattice, default_rng(dither_rng))
-    buckets = Buckets(points, 0.0, lattice.points - 1.0, lattice.encode_records(probe))
-    if buckets.missing:
-        _refuse_nan(nan_policy)
-    return lambda dither_rng: SelectedOrder(
-        points, buckets, lattice, bounds, Dither(lattice.bits, default_rng(dither_rng))
+    chunks: Chunks, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
+) -> Callable[[], CoarseOrder]:
+    """Records on a lattice of few points, counted point by point."""
+    totals = chunks.fold(
+        lambda: np.zeros(lattice.points + 1, dtype=np.int64), lattice.count, lattice.step == 1.0
     )
+    total = np.sum(totals, axis=0)
+    if total[-1]:
+        _refuse_nan(nan_policy)
+    present = np.flatnonzero(total[:-1])
+    counts = total[present]
+    return lambda: RunsOrder(present, counts, lattice, bounds)
 
 
 def _of_counts(
@@ -712,7 +765,7 @@ def _of_counts(
     lattice: Lattice | None,
     bounds: tuple[float, float],
     nan_policy: str,
-) -> Callable[[Any], WholeOrder]:
+) -> Callable[[], CoarseOrder]:
     """Records given as values and counts."""
     present = weights > 0
     values, weights = as_float64(values[present]), weights[present]
@@ -724,9 +777,7 @@ def _of_counts(
     distinct, place = np.unique(records, return_inverse=True)
     totals = np.zeros(distinct.size, dtype=np.int64)
     np.add.at(totals, place, weights)
-    if lattice is not None and lattice.bits:
-        return lambda dither_rng: dithered(distinct, totals, lattice, default_rng(dither_rng))
-    return lambda dither_rng: RunsOrder(distinct, totals, lattice, bounds)
+    return lambda: RunsOrder(distinct, totals, lattice, bounds)
 
 
 def _refuse_nan(nan_policy: str) -> None:
@@ -750,42 +801,24 @@ def _probe(values: NDArray) -> NDArray[np.float64]:
     return as_float64(values[:: max(1, values.size // PROBED)])
 
 
-def _chunks_of(
-    source: Any, column: str | None, workers: int, progress: bool
-) -> tuple[Chunks, NDArray, bool]:
-    """Records that come in batches; the first ones, and whether their type is an integer type."""
+def _chunks_of(source: Any, column: str | None, workers: int, progress: bool) -> Chunks:
+    """Records that come in batches."""
     threads = _checks.check_workers(workers)
-    batches, declared = _batches_of(source, column)
-    found = map(as_column, batches())
-    first, integer_type = next(found, (np.empty(0), False))
-    if declared is not None:  # whether there is a first batch may depend on the records
-        integer_type = declared
-    if not first.size:  # a filter gives empty ones, which show nothing of the values
-        first = next((values for values, _ in found if values.size), first)
-
-    def columns() -> Iterator[NDArray]:
-        for values, integers in map(as_column, batches()):
-            if integers != integer_type:
-                raise TypeError("every batch must be of the first one's type")
-            yield values
-
-    return Chunks(columns, threads, _bar() if progress else None), first, integer_type
+    batches = _batches_of(source, column)
+    return Chunks(lambda: map(as_column, batches()), threads, _bar() if progress else None)
 
 
-def _batches_of(source: Any, column: str | None) -> tuple[Callable[[], Iterable[Any]], bool | None]:
-    """A factory of batches: the source itself, or the column of an Arrow source, and its type.
-
-    Of the type, whether it is an integer type; None where the source declares none.
-    """
+def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
+    """A factory of batches: the source itself, or the column of an Arrow source."""
     method = next((name for name in ("to_batches", "iter_batches") if hasattr(source, name)), None)
     if method is not None:
         if not isinstance(column, str):
             raise TypeError(f"column must name a column of the source, got {column!r}")
+        _check_name(source, column)
         give = getattr(source, method)
         # a table gives all its columns, which costs it nothing; the others can choose
         chosen = {} if hasattr(source, "select") else {"columns": [column]}
-        declared = _declared(source, column)
-        return lambda: (batch.column(column) for batch in give(**chosen)), declared
+        return lambda: (batch.column(column) for batch in give(**chosen))
     if not callable(source):
         raise TypeError(
             "source must be callable, or have to_batches or iter_batches, "
@@ -793,20 +826,15 @@ def _batches_of(source: Any, column: str | None) -> tuple[Callable[[], Iterable[
         )
     if column is not None:
         raise ValueError("column must be left out for a callable source")
-    return source, None
+    return source
 
 
-def _declared(source: Any, column: str) -> bool | None:
-    """Whether the type of a column is an integer type, by the schema of its source, if any."""
+def _check_name(source: Any, column: str) -> None:
+    """Whether a column is there, by the schema of its source, if any."""
     for name in SCHEMAS:
         schema = getattr(source, name, None)
-        if hasattr(schema, "field"):
-            if schema.names.count(column) != 1:
-                raise ValueError(
-                    f"column must name exactly one column of the source, got {column!r}"
-                )
-            return _is_integer(schema.field(column).type)
-    return None
+        if hasattr(schema, "field") and schema.names.count(column) != 1:
+            raise ValueError(f"column must name exactly one column of the source, got {column!r}")
 
 
 def _bar() -> Callable[[Iterable], Iterable]:

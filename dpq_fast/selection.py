@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.chunks import Chunks
+from dpq_fast.histogram import Bins
 from dpq_fast.lattice import Lattice
-from dpq_fast.order import Dither, WholeOrder, fine_points
+from dpq_fast.order import CoarseOrder
 
 # Buckets of the first pass: their counts stay in a core's first cache.
 BUCKETS = 2**12
@@ -44,6 +45,8 @@ class Cell:
     bucket, key_lo, key_hi : int
     start, count : int
         Records below, and inside.
+    tied : bool
+        Whether all of its records are one value, or one lattice point: none has to be collected.
     """
 
     bucket: int
@@ -51,11 +54,7 @@ class Cell:
     key_hi: int
     start: int
     count: int
-
-    @property
-    def tied(self) -> bool:
-        """Whether all of its records are one and the same value: none has to be collected."""
-        return self.key_hi - self.key_lo == 1
+    tied: bool
 
 
 class Plan(NamedTuple):
@@ -90,6 +89,8 @@ class Buckets:
         What they are clamped to.
     probe : ndarray of float64
         Some of them, maybe none. It decides the cost, never the answer.
+    lattice : Lattice or None
+        What values are rounded to: those of one point need not be told apart.
 
     Attributes
     ----------
@@ -99,8 +100,16 @@ class Buckets:
         Number of NaN.
     """
 
-    def __init__(self, chunks: Chunks, low: float, high: float, probe: NDArray) -> None:
+    def __init__(
+        self,
+        chunks: Chunks,
+        low: float,
+        high: float,
+        probe: NDArray,
+        lattice: Lattice | None = None,
+    ) -> None:
         self._chunks = chunks
+        self._lattice = lattice
         self._low, self._high = low, high
         self._map = _choose_map(low, high, probe)
         totals = chunks.fold(
@@ -176,13 +185,39 @@ class Buckets:
 
     def _whole(self, bucket: int) -> Cell:
         count = int(self.count[bucket])
-        return Cell(
-            bucket,
-            self._first_key(bucket),
-            self._first_key(bucket + 1),
-            int(self.ends[bucket]) - count,
-            count,
-        )
+        ends = self._first_key(bucket), self._first_key(bucket + 1)
+        return self._cell(bucket, *ends, int(self.ends[bucket]) - count, count)
+
+    def _cell(self, bucket: int, key_lo: int, key_hi: int, start: int, count: int) -> Cell:
+        tied = key_hi - key_lo == 1
+        if self._lattice is not None and not tied:
+            first, last = self._lattice.encode(
+                np.array([value_of(key_lo), value_of(key_hi - 1)])
+            ).tolist()
+            tied = first == last
+        return Cell(bucket, key_lo, key_hi, start, count, tied)
+
+    def rank_of(self, value: float, held: _Held | None) -> int | None:
+        """Number of records below a value, if it is known without a pass over them."""
+        if value == -math.inf or value == math.inf:
+            return 0 if value < 0.0 else int(self.ends[-1])
+        bucket = self._map.bucket(value)
+        count, end = int(self.count[bucket]), int(self.ends[bucket])
+        if count == 0:
+            return end
+        if bucket not in self._cells:
+            return None if held is None else held.rank_of(end - count, value)
+        (key,) = keys(np.array([value])).tolist()
+        cells = self._cells[bucket]
+        place = bisect_right(cells, key, key=lambda cell: cell.key_lo) - 1
+        if place < 0:
+            return cells[0].start
+        cell = cells[place]
+        if key == cell.key_lo:
+            return cell.start
+        if key >= cell.key_hi:
+            return cell.start + cell.count
+        return None if held is None else held.rank_of(cell.start, value)
 
     def _refine(self, cells: list[Cell]) -> None:
         """Count one cell of each of some buckets by parts of its keys, in one pass."""
@@ -205,7 +240,7 @@ class Buckets:
             for part in np.flatnonzero(counts).tolist():
                 lowest = cell.key_lo + (part << by)
                 end = min(lowest + (1 << by), cell.key_hi)
-                parts.append(Cell(cell.bucket, lowest, end, start, int(counts[part])))
+                parts.append(self._cell(cell.bucket, lowest, end, start, int(counts[part])))
                 start += int(counts[part])
             before = self._cells.get(cell.bucket, [cell])
             place = before.index(cell)
@@ -298,6 +333,15 @@ class _Held:
         first = bisect_right(self._part_start, start) - 1
         return range(first, bisect_right(self._part_start, stop - 1))
 
+    def rank_of(self, part_start: int, value: float) -> int | None:
+        """Records below a value inside the part that begins at a place; None if it is not held."""
+        part = bisect_right(self._part_start, part_start) - 1
+        if part < 0 or self._part_start[part] != part_start or self.plan.tied[part]:
+            return None
+        at = self.offset[part]
+        records = self.collected[at : at + int(self.plan.count[part])]
+        return part_start + int(np.searchsorted(records, value))
+
     def direct(self, start: int, stop: int) -> NDArray[np.float64] | None:
         """The records at these places; None if some around them are left out as tied."""
         window = bisect_right(self._start, start) - 1
@@ -307,20 +351,20 @@ class _Held:
         return self.collected[start + shift : stop + shift]
 
 
-class SelectedOrder(WholeOrder):
+class SelectedOrder(CoarseOrder):
     """Order over values that stay where they are.
 
     Parameters
     ----------
     chunks : Chunks
-        The values: records in the unit of the bounds; with a dither, coarse points as float64.
+        The records, in the unit of the bounds.
     buckets : Buckets
         The same values, counted.
     lattice, bounds
         As for `WholeOrder`.
-    dither : Dither or None
-        Needed on a lattice with dither bits.
     """
+
+    scans = True
 
     def __init__(
         self,
@@ -328,24 +372,24 @@ class SelectedOrder(WholeOrder):
         buckets: Buckets,
         lattice: Lattice | None,
         bounds: tuple[float, float],
-        dither: Dither | None = None,
     ) -> None:
         super().__init__(int(buckets.ends[-1]), lattice, bounds)
         self._chunks = chunks
         self._buckets = buckets
-        self._dither = dither
         self._held: _Held | None = None  # windows collected ahead
+        self._latest: _Held | None = None  # windows asked for
+        self._ranks: dict[float, int | None] = {}  # records below a value, where it was asked
 
-    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+    def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         ends, count = self._buckets.ends, self._buckets.count
         bucket = np.searchsorted(ends, places, side="right")
         lower, upper = self._buckets.edges(bucket)
         share = (places + 0.5 - (ends[bucket] - count[bucket])) / count[bucket]
-        at = lower + (upper - lower) * share
-        unit = 1.0
-        if self.lattice is not None:
-            unit = 2.0**-self._dither.bits if self._dither else self.lattice.step
-        return intervals_kernel.log_spans(at, -math.inf, math.inf, unit)
+        unit = 1.0 if self.lattice is None else self.lattice.step
+        return (lower + (upper - lower) * share) / unit
+
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        return intervals_kernel.log_spans(self.spread(places), -math.inf, math.inf, 1.0)
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray:
         start, stop = windows[0]
@@ -354,14 +398,14 @@ class SelectedOrder(WholeOrder):
         held = self._held
         if held is None or not held.holds(windows):
             held = self._hold(*np.array(windows).T)
+        self._latest = held
         records = self._records(start, stop, held)
         if len(windows) > 1:
             others = [self._records(start, stop, held) for start, stop in windows[1:]]
             records = np.concatenate([records, *others])
-        return self._encode(records)
+        return records if self.lattice is None else self.lattice.encode_ready(records)
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
-        """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
         ascending = np.argsort(first, kind="stable")
         first, count = first[ascending], count[ascending]
         start = np.maximum(first - 1, 0)
@@ -379,62 +423,43 @@ class SelectedOrder(WholeOrder):
         plan = self._buckets.plan(start, stop)
         return _Held(start, stop, plan, self._buckets.collect(plan))
 
-    def _encode(self, values: NDArray) -> NDArray:
-        """Points of records, or what `_records` has made points of already."""
-        if self.lattice is None or self._dither is not None:
-            return values
-        return self.lattice.encode_ready(values)
-
-    def _records(self, start: int, stop: int, held: _Held) -> NDArray:
-        """Records at places start, ..., stop - 1; their fine points, with a dither."""
-        records = held.direct(start, stop) if self._dither is None else None
+    def _records(self, start: int, stop: int, held: _Held) -> NDArray[np.float64]:
+        """Records at places start, ..., stop - 1."""
+        records = held.direct(start, stop)
         if records is not None:
             return records
         plan, offset, collected = held.plan, held.offset, held.collected
         pieces: list[NDArray] = []
-        runs: list[tuple[int, int, int]] = []
         for i in held.parts(start, stop):
             below, size, at = int(plan.start[i]), int(plan.count[i]), offset[i]
             a, b = max(start - below, 0), min(stop - below, size)
             if plan.tied[i]:
-                value = value_of(plan.cell[i].key_lo)
-                pieces.append(np.full(max(b - a, 0), value))
-                runs.append((int(value), size, below))
+                pieces.append(np.full(max(b - a, 0), value_of(plan.cell[i].key_lo)))
             else:
                 pieces.append(collected[at + a : at + b])
-                if self._dither is not None:  # all records of a point are in one cell
-                    points, counts = np.unique(collected[at : at + size], return_counts=True)
-                    starts = below + np.cumsum(counts) - counts
-                    runs += zip(
-                        points.astype(int).tolist(), counts.tolist(), starts.tolist(), strict=True
-                    )
-        if self._dither is not None:
-            return fine_points(runs, start, stop, self._dither)
         return np.concatenate(pieces)
 
-    def rank_of(self, output: float) -> int:
-        return self._totals(output)[0]
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        least = self._least(outputs).tolist()
+        new = {value for value in least if value not in self._ranks}
+        self._ranks.update((value, self._buckets.rank_of(value, self._latest)) for value in new)
+        unknown = sorted(value for value in new if self._ranks[value] is None)
+        if unknown:  # a pass for all of them
+            bins = Bins.of([-math.inf, *unknown, math.inf])
+            totals = self._chunks.fold(
+                bins.zeros, lambda total, piece: bins.count(piece, out=total)
+            )
+            ranks = np.cumsum(np.sum(totals, axis=0))
+            self._ranks.update(zip(unknown, ranks[:-1].tolist(), strict=True))
+        return np.array([self._ranks[value] for value in least])
 
-    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
-        below, here = self._totals(point)
-        return below, fine_points([(point, here, below)], below, below + here, self._dither)
-
-    def _totals(self, output: float) -> tuple[int, int]:
-        """Records below an output and at it, by a pass."""
-        at_low = self.lattice is None and output == self.before
-
-        def step(total: list[int], piece: NDArray[np.float64]) -> None:
-            records = piece[~np.isnan(piece)]
-            if self.lattice is None:
-                records = np.clip(records, *self.bounds)
-            elif self._dither is None:
-                records = self.lattice.encode(records)
-            here = int(np.count_nonzero(records == output))
-            total[0] += int(np.count_nonzero(records < output)) + (here if at_low else 0)
-            total[1] += here
-
-        totals = self._chunks.fold(lambda: [0, 0], step)
-        return sum(total[0] for total in totals), sum(total[1] for total in totals)
+    def _least(self, outputs: NDArray) -> NDArray[np.float64]:
+        """The least record that is not below each output."""
+        if self.lattice is not None:
+            return self.lattice.least(outputs)
+        # Records are clamped: none is below the low bound, all are below what is above the high.
+        low, high = self.bounds
+        return np.where(outputs <= low, -np.inf, np.where(outputs > high, np.inf, outputs))
 
 
 def _choose_map(low: float, high: float, probe: NDArray) -> Map:

@@ -9,8 +9,8 @@ FFT gets it right to about 1e-16 of its *largest* entry; privacy lives in the ot
   u and a term of v - u, since both are positive only for u < 0 <= v < u, which cannot be; and
   likewise for v < 0;
 * every entry has an error bound, and where it does not certify the entry, both factors are tilted
-  exponentially so as to minimize the bound there, as Wilson and Keich (2016) do for convolutions
-  of non-negative vectors;
+  exponentially so as to minimize the bound there, as [WK16] does for convolutions of non-negative
+  vectors;
 * what no tilt certifies is computed again by the scan.
 """
 

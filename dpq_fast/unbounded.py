@@ -635,7 +635,8 @@ class UnboundedQuantileLaw:
         below, above = cuts
         log_prob = law.log_prob(index - below.point - 1)
         if index == above.point:
-            log_prob = float(np.logaddexp(log_prob, law.log_never()))
+            with np.errstate(under="ignore"):
+                log_prob = float(np.logaddexp(log_prob, law.log_never()))
         if self._search.uniform:
             log_prob -= math.log(ladder.value(index) - ladder.value(index - 1))
         return log_prob
@@ -814,7 +815,6 @@ def unbounded_quantile(
     >>> bool(0 < out)
     True
     """
-    generator = default_rng(rng)
     search = Search(
         q,
         epsilon=epsilon,
@@ -830,9 +830,10 @@ def unbounded_quantile(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    with privacy.charged(accountant, "unbounded_quantile", **search.guarantee()):
-        records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
-        return UnboundedQuantileLaw(search, search.ladders(records)).sample(generator)
+    read = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    generator = default_rng(rng)
+    privacy.charge(accountant, "unbounded_quantile", **search.guarantee())
+    return UnboundedQuantileLaw(search, search.ladders(read())).sample(generator)
 
 
 def unbounded_quantile_law(

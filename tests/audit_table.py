@@ -10,6 +10,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 from scipy.special import ndtr
 
 import enumeration
-from dpq_fast import audit, privacy
+from dpq_fast import audit, privacy, smooth
 from dpq_fast.agg_tree import AggTree, Noise
 from dpq_fast.levels import splits
 from dpq_fast.noise import (
@@ -31,8 +32,7 @@ from dpq_fast.noise import (
 from dpq_fast.path_law import PathLaw
 from dpq_fast.sample import Records, Sample
 
-# `dpq_fast.csmooth` and `dpq_fast.cdf` are the functions
-csmooth = importlib.import_module("dpq_fast.csmooth")
+# `dpq_fast.cdf` is the function
 cdf = importlib.import_module("dpq_fast.cdf")
 
 BEGIN, END = "<!-- audit table: begin -->", "<!-- audit table: end -->"
@@ -153,6 +153,11 @@ def lattice(neighbors: str) -> dict[str, Any]:
     )
 
 
+def half_the_range(run: Run) -> Run:
+    """A twin that states half of its range, and all else as it is."""
+    return lambda guarantee: run(replace(guarantee, bounded_range=guarantee.bounded_range / 2.0))
+
+
 def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     form = lattice(neighbors)
     options = dict(q=[0.25, 0.75], epsilon=4.0)
@@ -171,6 +176,24 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     run = exact("joint_exp", 3, **options, **form | {"dither": True})
     mutants = {"twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0))}
     yield Case("joint_exp", neighbors, "one bit of dither", run, mutants)
+    # where the range of the mixture over the dithers may be above that of what is mixed
+    for name, records, points, levels in (
+        ("5 records, one bit of dither", (0, 1, 1, 2, 3), 5, dict(q=[0.2, 0.8], epsilon=4.0)),
+        (
+            "7 records, one bit of dither",
+            (0, 1, 1, 1, 2, 2, 2),
+            4,
+            dict(q=[0.35, 1.0], epsilon=6.0),
+        ),
+    ):
+        public = form | dict(bounds=(0, points - 1), domain=range(points), dither=True)
+        run = exact("joint_exp", records, **levels, **public)
+        mutants = {
+            "twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0)),
+            "half the sensitivity": broken(run, privacy, "joint_exp_sensitivity", times(0.5)),
+            "half the range claimed": half_the_range(run),
+        }
+        yield Case("joint_exp", neighbors, name, run, mutants)
     run = exact("joint_exp", 3, max_contributions=2, **options, **form)
     one_record = broken(run, privacy, "check_max_contributions", always(1))
     yield Case(
@@ -371,7 +394,7 @@ BLIND = property(lambda self: True, lambda self, value: None)
 
 
 def blind(run: Run) -> Run:
-    return broken(run, Records, "complete", lambda original: BLIND)
+    return broken(run, Records, "n_is_public", lambda original: BLIND)
 
 
 def aggregate_cases(neighbors: str) -> Iterator[Case]:
@@ -577,7 +600,7 @@ def smooth_law(column: np.ndarray, q: list[float], t: float, noise: tuple) -> di
     above, log_scale = noise
     order, each = order_of(column), []
     for level in q:
-        found = csmooth.smooth_sensitivity(order, level, np.array([t]))
+        found = smooth.smooth_sensitivity(order, level, np.array([t]))
         scale = math.exp(float(found.log_smooth[0]) - log_scale)
         each.append(rounded(found.center, scale, above, 0, FINE * (POINTS - 1)))
     return together(each)
@@ -603,9 +626,9 @@ def gaussian_law(
     sigma = privacy.gaussian_sigma(squared, **budget)
     if bins is None:
         # far beyond any smoothness that matters: the order statistics alone
-        steep, order = np.array([csmooth.STEEP]), order_of(column)
+        steep, order = np.array([smooth.STEEP]), order_of(column)
         quantiles = [(j + 1) / (levels + 1) for j in range(levels)]
-        centers = [csmooth.smooth_sensitivity(order, q, steep).center for q in quantiles]
+        centers = [smooth.smooth_sensitivity(order, q, steep).center for q in quantiles]
         last = FINE * (POINTS - 1)
         return together([rounded(c, last * sigma, normal_above, 0, last) for c in centers])
     counts = np.histogram(column, bins=bins, range=(0, POINTS - 1))[0]
@@ -795,7 +818,7 @@ def local(original: Callable) -> Callable:
 
 
 LOUDER = privacy, "csmooth_scale", less_noise
-LOCAL = csmooth, "smooth_sensitivity", local
+LOCAL = smooth, "smooth_sensitivity", local
 
 
 # --- The table

@@ -25,7 +25,7 @@ from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels
 from dpq_fast.order import SortedOrder
 from dpq_fast.path_law import PathLaw
-from dpq_fast.sample import Sample
+from dpq_fast.sample import Records, Sample
 
 # The same examples in every run: a failure in CI is the failure on the desk.
 settings.register_profile("dpq", deadline=None, derandomize=True, database=None, max_examples=60)
@@ -72,7 +72,7 @@ def level_sets(most: int = 3) -> st.SearchStrategy[list[float]]:
 
 def lattice_of(points: int, bits: int = 0) -> Lattice:
     """The integers 0 .. points-1, with any number of dither bits."""
-    lattice = Lattice.of((0.0, points - 1.0), 1.0, False, True)
+    lattice = Lattice.of((0.0, points - 1.0), 1.0, False)
     return dataclasses.replace(lattice, bits=bits)
 
 
@@ -105,7 +105,7 @@ def empty_sample(lattice: Lattice) -> Sample:
     """Enough of a sample to translate outputs."""
     bounds = (lattice.low, lattice.high)
     empty = SortedOrder(np.empty(0), lattice, bounds)
-    return Sample(lambda dither_rng: empty, (np.empty(0), np.empty(0, int)), lattice, bounds)
+    return Sample(lambda dither_rng: empty, Records.of(np.empty(0)), lattice, bounds)
 
 
 def tabulate(law: Any, points: int, m: int) -> enumeration.Law:

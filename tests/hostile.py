@@ -112,7 +112,7 @@ INSTANCES: dict[str, Any] = {
 LEFT_OUT = {
     "CDF.plot": "its arguments are Matplotlib's",
     "CDF.to_frame": "no arguments",
-    "privacy.charged": "what releases share: parameters are those of `privacy.guarantee`",
+    "privacy.charge": "what releases share: parameters are those of `privacy.guarantee`",
     "Sample": "made by its class methods",
     "PartialTree": "made by its class methods",
     "privacy.BudgetExceeded": "an error",

@@ -1,6 +1,6 @@
 """Every public release as a function of a column and of a generator, for tests about all of them.
 
-Each has its own public arguments, the same whatever the column is.
+Each has its own public arguments, the same whatever the column is; more of them may be given.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ LEVELS = dict(q=Q, epsilon=1.0) | BOUNDS
 GRID = dict(resolution=0.25)
 
 
-def grouped(x: Any, rng: Any) -> Any:
+def grouped(x: Any, rng: Any, **more: Any) -> Any:
     keys = np.arange(len(x)) % 3
-    return dpq.quantile_by(x, keys, groups=[0, 1, 7], rng=rng, **LEVELS).values
+    return dpq.quantile_by(x, keys, rng=rng, **dict(groups=[0, 1, 7]) | LEVELS | more).values
 
 
 def queries(x: Any) -> np.ndarray:
@@ -30,8 +30,8 @@ def queries(x: Any) -> np.ndarray:
 
 
 def of_queries(release: Callable[..., Any], **options: Any) -> Callable[[Any, Any], Any]:
-    budget = dict(epsilon1=1.0, epsilon2=1.0, monotonic=True)
-    return lambda x, rng: release(queries(x), 3, rng=rng, **budget, **options)
+    public = dict(threshold=3, epsilon1=1.0, epsilon2=1.0, monotonic=True) | options
+    return lambda x, rng, **more: release(queries(x), rng=rng, **public | more)
 
 
 def curve(x: Any, rng: Any, **options: Any) -> np.ndarray:
@@ -40,7 +40,7 @@ def curve(x: Any, rng: Any, **options: Any) -> np.ndarray:
 
 
 def of_column(release: Callable[..., Any], **options: Any) -> Callable[[Any, Any], Any]:
-    return lambda x, rng: release(x, rng=rng, **options)
+    return lambda x, rng, **more: release(x, rng=rng, **options | more)
 
 
 RELEASES: dict[str, Callable[[Any, Any], Any]] = {

@@ -554,9 +554,9 @@ def test_accountant_is_charged_before_the_data_is_touched(implementation, name):
     release([1.0, 2.0], epsilon=1.0, accountant=accountant, rng=1)
     assert accountant.spent.epsilon == 1.0
     with pytest.raises(privacy.BudgetExceeded):
-        release("not a column", epsilon=1.0, accountant=accountant)
+        release(["not a number"], epsilon=1.0, accountant=accountant)
     with pytest.raises(ValueError, match="epsilon must be positive"):
-        release("not a column", epsilon=0.0, accountant=accountant)
+        release(["not a number"], epsilon=0.0, accountant=accountant)
 
 
 def test_accountant_of_rho_takes_sums(implementation):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 
 import audit_table
@@ -114,6 +116,48 @@ def test_exact_goes_through_every_pair_of_neighbors_once(neighbors, dtype, optio
         "count", 2, domain=[0, 1], neighbors=neighbors, dtype=dtype, epsilon=1.0, **options
     )
     assert found.pairs == pairs
+
+
+def mixed(column: np.ndarray, *, points: int, **options: object) -> dict[tuple, float]:
+    """The law of `joint_exp` with one bit of dither, summed over all dithers one by one."""
+    fine = dict(bounds=(0, points - 0.5), resolution=0.5, dither=False)
+    values = [k / 2.0 for k in range(2 * points)]
+    law: dict[tuple, float] = {}
+    for dither in product((0.0, 0.5), repeat=column.size):
+        given = dpq.joint_exp_law(column + np.array(dither), **fine, **options)
+        for pair in combinations_with_replacement(values, 2):
+            label = tuple(map(math.floor, pair))
+            share = math.exp(given.log_prob(pair)) / 2.0**column.size
+            law[label] = law.get(label, 0.0) + share
+    return {label: math.log(share) for label, share in law.items()}
+
+
+@pytest.mark.parametrize(
+    ("records", "q", "epsilon", "points", "mixture"),
+    [
+        ((0, 1, 1, 2, 3), [0.2, 0.8], 4.0, 5, 4.008),
+        ((0, 1, 1, 1, 2, 2, 2), [0.35, 1.0], 6.0, 5, 7.161),
+    ],
+)
+def test_exact_compares_the_range_given_the_dither(records, q, epsilon, points, mixture):
+    """That of the mixture over the dithers is more than is claimed; epsilon and rho are not."""
+    levels = dict(q=q, epsilon=epsilon)
+    options = dict(domain=range(points), dtype=int)
+    lattice = dict(bounds=(0, points - 1), resolution=1)
+    found = audit.exact("joint_exp", records, **levels, **options, **lattice)
+    assert found.holds
+    assert 0.99 * epsilon < found.bounded_range <= epsilon + 1e-9
+    whole = audit.exact(
+        mixed, records, points=points, guarantee=found.guarantee, **levels, **options
+    )
+    assert whole.bounded_range == pytest.approx(mixture, abs=5e-4)
+    assert (found.epsilon, found.rho, found.delta) == pytest.approx(
+        (whole.epsilon, whole.rho, whole.delta), rel=1e-9, abs=1e-12
+    )
+    narrower = replace(found.guarantee, bounded_range=found.bounded_range - 1e-6)
+    assert not audit.exact(
+        "joint_exp", records, guarantee=narrower, **levels, **options, **lattice
+    ).holds
 
 
 def test_exact_of_one_data_set_looks_at_its_neighbors():

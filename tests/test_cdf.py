@@ -23,12 +23,12 @@ import dpq_fast as dpq
 from dpq_fast import noise, privacy
 from dpq_fast.agg_tree import Noise
 from dpq_fast.cdf import CDF, CountNoise, _below, _empirical, _of_counts, _of_tree
-from dpq_fast.csmooth import gaussian_quantiles
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts
 from dpq_fast.reference.cdf import CDF as ReferenceCDF
 from dpq_fast.reference.cdf import bisected, of_counts, of_tree, smoothed
 from dpq_fast.sample import Records
+from dpq_fast.smooth import gaussian_quantiles
 
 NOISELESS = {"epsilon": 1e9}
 # Every way to count, on 16 bins where there is a choice.
@@ -338,6 +338,35 @@ def exact_delta(sigma, epsilon):
         return mpmath.ncdf(1 / (2 * s) - tilt) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - tilt)
 
 
+def normal_points() -> list[tuple[float, float]]:
+    """sigma and epsilon with deltas from 1 to far below the smallest float64 number."""
+    rng = np.random.default_rng(5)
+    points = [(3.0, 30.0), (1.0, 0.0), (1e6, 0.0), (1e6, 1e-6), (2.0**40, 2.0**-42), (1e-3, 1e6)]
+    for sigma in (10.0 ** rng.uniform(-3, 8, size=400)).tolist():
+        tilt = rng.uniform(-2.0, 40.0)  # of the density that delta is a part of
+        points.append((sigma, max((tilt + 0.5 / sigma) / sigma, 0.0)))
+    return points
+
+
+def test_gaussian_delta_is_from_above_and_tight():
+    worst = 0.0
+    for sigma, epsilon in normal_points():
+        found, exact = privacy.gaussian_delta(sigma, epsilon), exact_delta(sigma, epsilon)
+        assert 0.0 < found >= exact, (sigma, epsilon)
+        if exact > 1e-300:
+            worst = max(worst, float(found / exact - 1))
+    assert worst < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("sigma", "epsilon", "delta"),
+    [(3.0, 30.0, 5e-324), (1e300, 1e300, 5e-324), (1e-310, 1.0, 1.0), (1e-310, 1e300, 1.0)],
+)
+def test_gaussian_delta_at_the_ends_of_float64(sigma, epsilon, delta):
+    with np.errstate(all="raise"):
+        assert privacy.gaussian_delta(sigma, epsilon) == delta
+
+
 @pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-6, 1e-10])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0, 50.0, 1e4])
 def test_gaussian_sigma_is_the_least_from_above(epsilon, delta):
@@ -634,11 +663,14 @@ def test_cdf_charges_the_accountant(implementation, name):
     assert accountant.history == (privacy.guarantee("cdf", **promise),)
     with pytest.raises(privacy.BudgetExceeded, match="must fit the budget"):
         implementation.cdf(Untouchable(), **options)
-    for bad in ({"x": [True]}, {"bounds": (1.0, 0.0)}, {"resolution": -1}):
+    for bad in ({"x": np.zeros((2, 2))}, {"bounds": (1.0, 0.0)}, {"resolution": -1}):
         arguments = {"x": [0.5]} | options | {"epsilon": 0.1} | bad
         with pytest.raises((TypeError, ValueError)):
             implementation.cdf(**arguments)
     assert len(accountant.history) == 1
+    with pytest.raises(TypeError):
+        implementation.cdf(**options | {"epsilon": 0.1, "x": ["much"]})
+    assert len(accountant.history) == 2  # it was read
 
 
 # Bad input

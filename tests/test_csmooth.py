@@ -19,17 +19,17 @@ from test_joint_exp import BAD, EDGES, Q_EDGES, Untouchable
 import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast._kernels import smooth as kernel
-from dpq_fast.csmooth import (
+from dpq_fast.order import RunsOrder, SortedOrder
+from dpq_fast.reference.csmooth import log_smooth_sensitivity
+from dpq_fast.reference.sample import intervals
+from dpq_fast.sample import Sample
+from dpq_fast.smooth import (
     default_smoothness,
     laplace_log_normal,
     smooth_gaussian,
     smooth_sensitivity,
     tune_t,
 )
-from dpq_fast.order import RunsOrder, SortedOrder
-from dpq_fast.reference.csmooth import log_smooth_sensitivity
-from dpq_fast.reference.sample import intervals
-from dpq_fast.sample import Sample
 
 SMOOTHNESS = [1e-9, 1e-3, 0.1, 0.7, 3.0, 1e3, 1e9]
 LEVELS = [0.0, 0.1, 0.5, 0.77, 1.0]
@@ -582,6 +582,10 @@ def test_records_of_intervals_are_the_records():
         data = intervals(x, (0.0, 4.0), **options)
         assert data.records.tolist() == [0, 0, 2, 3, 4, 4, 4]
         assert intervals([], (0.0, 4.0), **options).records.size == 0
+
+
+def test_tune_t_is_reached_by_attributes():
+    assert dpq.smooth.tune_t is tune_t
 
 
 def test_tune_t_is_near_the_default_and_repeats():

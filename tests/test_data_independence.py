@@ -246,3 +246,80 @@ def test_outputs_lie_on_the_lattice(key):
         assert on_lattice(total, 0.5, -math.inf, math.inf)
         out = dpq.unbounded_quantile(x, 0.5, epsilon=1.0, upper=6.0, beta=2.0, rng=seed)
         assert out in (0.0, 1.0, 3.0, 6.0)
+
+
+# NumPy's error state, where a program asks for an exception: what underflows depends on the records
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_release_raises_no_floating_point_error(name):
+    for column, x in COLUMNS.items():
+        if column.startswith("long"):
+            continue
+        for seed in range(3):
+            expected = RELEASES[name](np.array(x), seed)
+            with np.errstate(all="raise"):
+                np.testing.assert_array_equal(RELEASES[name](np.array(x), seed), expected)
+
+
+CURVES = {
+    "binary_tree": dict(epsilon=1.0),
+    "aggregated": dict(epsilon=1.0, aggregate=True),
+    "tiny epsilon": dict(epsilon=1e-6),
+    "huge epsilon": dict(epsilon=1e6),
+    "agg_tree": dict(epsilon=1.0, method="agg_tree"),
+    "histogram": dict(epsilon=1.0, method="histogram"),
+    "adaptive": dict(epsilon=1.0, method="adaptive"),
+    "gaussian": dict(epsilon=1.0, delta=1e-6, method="gaussian"),
+    "smooth_gaussian": dict(epsilon=1.0, delta=1e-6, method="smooth_gaussian", levels=3),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("column", ["empty", "one", "zeros", "beyond a bound", "normal"])
+def test_distribution_raises_no_floating_point_error(name, column):
+    x, points = np.array(COLUMNS[column]), np.linspace(-11.0, 11.0, 9)
+    with np.errstate(all="raise"):
+        for seed in range(5):
+            curve = dpq.cdf(x, rng=seed, **CURVES[name], **BOUNDS)
+            found = curve.quantile([0.0, 1e-300, 0.1, 0.5, 1.0])
+            assert (np.diff(found) >= 0.0).all()
+            assert (np.diff(curve.cdf(points)) >= 0.0).all()
+            distances = curve.ks([0.0]), curve.wasserstein([0.0]), curve.energy([0.0])
+            assert min(distances) >= 0.0
+            tree = dpq.AggTree.of(x, epsilon=1.0, rng=seed, **BOUNDS)
+            assert (np.diff(tree.quantile([0.0, 1e-300, 0.5, 1.0])) >= 0.0).all()
+            low, high = tree.quantile_confint([0.0, 0.5, 1.0])
+            assert (low <= high).all()
+            assert (np.diff(tree.cdf(points)) >= 0.0).all()
+
+
+@pytest.mark.parametrize("column", ["empty", "one", "zeros", "normal"])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
+def test_law_raises_no_floating_point_error(column, epsilon):
+    x, options = np.array(COLUMNS[column]), dict(q=[0.2, 0.5], epsilon=epsilon, dither=False)
+    with np.errstate(all="raise"):
+        for make in (dpq.joint_exp_law, dpq.ind_exp_law, dpq.approx_quantiles_law):
+            law = make(x, **options, **BOUNDS)
+            assert max(law.log_prob(o) for o in ([-10.0, 10.0], [0.0, 0.0], [10.0, 10.0])) <= 0.0
+        for noise in ("exponential", "laplace", "gumbel"):
+            law = dpq.unbounded_quantile_law(
+                x, 0.5, epsilon=epsilon, noise=noise, beta=2.0, upper=9.0
+            )
+            assert max(map(law.log_prob, law.candidates())) <= 1e-9
+            law = dpq.above_threshold_law(
+                [-1e300, -800.0, *x[:9]], 0.0, epsilon1=epsilon, epsilon2=epsilon, noise=noise
+            )
+            assert max(map(law.log_prob, [None, *range(2 + x[:9].size)])) <= 1e-9
+
+
+@pytest.mark.parametrize("m", [1, 2, 50])
+@pytest.mark.parametrize("epsilon", [1e-280, 1e-9, 1.0, 50.0, 1e280])
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-12, 0.5])
+def test_composition_raises_no_floating_point_error(m, epsilon, delta):
+    with np.errstate(all="raise"):
+        each = privacy.bounded_range_epsilon_each(m, epsilon, delta)
+        assert epsilon / m * (1.0 - 1e-15) <= each
+        assert privacy.bounded_range_epsilon(m, epsilon, delta) <= m * epsilon * (1.0 + 1e-15)
+        assert 0.0 <= privacy.bounded_range_delta(epsilon, m, 0.3 * m * epsilon) <= 1.0
+        assert privacy.zcdp_epsilon(epsilon, delta) >= 0.0

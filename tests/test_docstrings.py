@@ -4,6 +4,8 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +37,18 @@ def test_public_names_are_documented(name):
         if parameter.name not in function.__doc__ and "as in `" not in function.__doc__
     ]
     assert undocumented == []
+
+
+def test_papers_cited_are_those_listed():
+    root = Path(__file__).resolve().parents[1]
+    key = r"\[([A-Z][A-Za-z]*\d\d)\b"
+    cited = {
+        found
+        for pattern in ("dpq_fast/**/*.py", "dpq_fast/**/*.pyx", "csrc/*.[ch]")
+        for file in root.glob(pattern)
+        for found in re.findall(key, file.read_text("utf-8"))
+    }
+    readme = (root / "README.md").read_text("utf-8")
+    listed = re.findall(rf"^\| {key}\] \|", readme, re.MULTILINE)
+    assert listed == sorted(cited)
+    assert set(re.findall(key, readme)) == cited

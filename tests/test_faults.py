@@ -57,8 +57,10 @@ def test_a_source_that_fails_half_way_surfaces_its_own_error(error, workers, opt
             sample = dpq.Sample.from_batches(source, BOUNDS["bounds"], workers=workers, **options)
             dpq.joint_exp(sample, LEVELS["q"], epsilon=1.0, accountant=accountant, rng=5)
         assert caught.value is error
-        assert accountant.history == () and accountant.remaining.epsilon == 1.0
+        # what failed before there was a release has no accountant
+        assert len(accountant.history) == (failing >= made)
         if failing >= made:  # the sample was there
+            accountant = privacy.Accountant(1.0)
             again = dpq.joint_exp(sample, LEVELS["q"], epsilon=1.0, accountant=accountant, rng=5)
             np.testing.assert_array_equal(again, expected)
 

@@ -561,13 +561,19 @@ def test_joint_exp_charges_the_accountant(implementation):
         implementation.joint_exp(Untouchable(), 0.5, epsilon=0.1, bounds=(0.0, 4.0))
 
 
-def test_joint_exp_gives_the_charge_of_a_refused_call_back(implementation):
+def test_joint_exp_charges_a_refused_call_only_if_it_read_a_record(implementation):
     accountant = privacy.Accountant(1.0)
-    for bad in ({"x": [True]}, {"bounds": (4.0, 0.0)}, {"resolution": -1}):
+
+    def refused(**bad):
         arguments = GOOD | {"accountant": accountant} | bad
         with pytest.raises((TypeError, ValueError)):
             implementation.joint_exp(arguments.pop("x"), **arguments)
+
+    for bad in ({"x": np.zeros((2, 2))}, {"bounds": (4.0, 0.0)}, {"resolution": -1}):
+        refused(**bad)
     assert accountant.spent.epsilon == 0.0 and accountant.history == ()
+    refused(x=["much"])
+    assert len(accountant.history) == 1
 
 
 def test_joint_exp_charges_what_guarantee_says(implementation):

@@ -49,8 +49,8 @@ DEFAULT = [
     (-8e307, 8e307),
     (123.456, 123.457),
 ]
-LATTICES = [Lattice.of(bounds, resolution, None, False) for bounds, resolution in SMALL] + [
-    Lattice.of(bounds, None, None, False) for bounds in DEFAULT
+LATTICES = [Lattice.of(bounds, resolution, None) for bounds, resolution in SMALL] + [
+    Lattice.of(bounds, None, None) for bounds in DEFAULT
 ]
 
 
@@ -89,7 +89,7 @@ def test_of_takes_every_multiple_inside_the_bounds(lattice):
 
 
 def test_of_leaves_bounds_that_are_no_multiples():
-    lattice = Lattice.of((0.5, 3.7), 1.0, None, False)
+    lattice = Lattice.of((0.5, 3.7), 1.0, None)
     assert lattice.decode(np.arange(lattice.points)).tolist() == [1.0, 2.0, 3.0]
     assert lattice.encode(np.array([0.5, 1.4, 1.6, 3.4, 3.7])).tolist() == [0, 0, 1, 2, 2]
 
@@ -101,7 +101,7 @@ def test_decode_gives_back_decimals():
         (3, (-1.0, 1.0)),
         (2, (1e6, 1e6 + 9)),
     ]:
-        lattice = Lattice.of(bounds, 10.0**-digits, None, False)
+        lattice = Lattice.of(bounds, 10.0**-digits, None)
         first = round(bounds[0] * 10**digits)
         literals = [
             float(f"{k // 10**digits}.{k % 10**digits:0{digits}d}")
@@ -114,52 +114,43 @@ def test_decode_gives_back_decimals():
 
 
 @pytest.mark.parametrize("bounds", DEFAULT)
-def test_of_defaults_to_a_fine_power_of_two(bounds):
-    lattice = Lattice.of(bounds, None, None, False)
-    assert math.frexp(lattice.step)[0] == 0.5
+def test_of_defaults_to_a_power_of_ten(bounds):
+    lattice = Lattice.of(bounds, None, None)
     spacing = math.ulp(max(map(abs, bounds)))
-    assert lattice.step >= spacing
-    assert (
-        lattice.step == spacing or 2.0**-44 < lattice.step / (bounds[1] - bounds[0]) * 2 <= 2.0**-42
-    )
-    assert lattice.bits == 0
+    if lattice.step != spacing:  # there a power of ten would be finer than float64
+        assert lattice.step > spacing
+        digits = round(math.log10(lattice.step))
+        assert lattice.step == float(f"1e{digits}")
+        share = lattice.step / (bounds[1] - bounds[0])
+        assert 10.0**-7.5 < share * (1 + 1e-12) and share < 10.0**-6.5 * (1 + 1e-12)
+    assert lattice.bits == min(DITHER_BITS, 53 - (lattice.points - 1).bit_length()) > 0
 
 
-def test_of_gives_integer_types_the_integers():
-    lattice = Lattice.of((-2.5, 100.0), None, None, True)
-    assert (lattice.step, lattice.points, lattice.bits) == (1.0, 103, DITHER_BITS)
-    # too many integers, or integers that float64 can not tell apart: the next power of two
-    assert Lattice.of((0.0, 2.0**60), None, None, True).step == 2.0**8
-    assert Lattice.of((-(2.0**53) + 1, 2.0**53 - 1), None, None, True).step == 2.0
+def test_of_defaults_to_steps_that_people_write():
+    steps = {120.0: 1e-5, 10.0: 1e-6, 1e6: 0.1, 1e8: 10.0, 500_000.0: 0.1}
+    for high, step in steps.items():
+        lattice = Lattice.of((0.0, high), None, None)
+        assert lattice.step == step
+        assert lattice.decode(lattice.encode(np.array([high / 4]))).tolist() == [high / 4]
 
 
-@pytest.mark.parametrize(
-    "resolution, dither, integer_type, dithered",
-    [
-        (None, None, False, False),
-        (None, None, True, True),
-        (0.5, None, False, True),
-        (0.5, None, True, True),
-        (None, True, False, True),
-        (None, False, True, False),
-        (0.5, False, False, False),
-    ],
-)
-def test_of_dithers_where_ties_are_expected(resolution, dither, integer_type, dithered):
-    lattice = Lattice.of((0.0, 8.0), resolution, dither, integer_type)
-    assert (lattice.bits > 0) == dithered
+@pytest.mark.parametrize("resolution", [None, 0.5])
+def test_of_dithers_unless_turned_off(resolution):
+    assert Lattice.of((0.0, 8.0), resolution, None).bits == DITHER_BITS
+    assert Lattice.of((0.0, 8.0), resolution, True).bits == DITHER_BITS
+    assert Lattice.of((0.0, 8.0), resolution, False).bits == 0
 
 
 @pytest.mark.parametrize("resolution", [0, 0.0, -0.0])
 def test_of_resolution_zero_is_no_lattice(resolution):
-    assert Lattice.of((0.0, 1.0), resolution, None, True) is None
-    assert Lattice.of((0.0, 1.0), resolution, False, False) is None
+    assert Lattice.of((0.0, 1.0), resolution, None) is None
+    assert Lattice.of((0.0, 1.0), resolution, False) is None
 
 
 def test_of_sees_public_facts_only():
     parameters = set(inspect.signature(Lattice.of).parameters)
-    assert parameters == {"bounds", "resolution", "dither", "integer_type"}
-    arguments = ((0.0, 10.0), 0.01, None, False)
+    assert parameters == {"bounds", "resolution", "dither"}
+    arguments = ((0.0, 10.0), 0.01, None)
     assert Lattice.of(*arguments) == Lattice.of(*arguments)
 
 
@@ -169,15 +160,14 @@ def test_dither_bits_keep_fine_points_exact(exponent, extra):
     points = 2**exponent + extra
     if points < 2:
         return
-    lattice = Lattice.of((0.0, float(points - 1)), 1.0, True, False)
+    lattice = Lattice.of((0.0, float(points - 1)), 1.0, True)
     assert lattice.points == points
     assert lattice.fine_points == points << lattice.bits <= 2**53
     assert lattice.bits == DITHER_BITS or points << (lattice.bits + 1) > 2**53
-    assert lattice.bits == Lattice.of((0.0, float(points - 1)), None, None, True).bits
 
 
 def test_encode_clamps():
-    lattice = Lattice.of((-2.0, 3.0), 1.0, None, False)
+    lattice = Lattice.of((-2.0, 3.0), 1.0, None)
     values = [-np.inf, -1e308, -2.5, -2.0, 3.0, 3.5, 1e308, np.inf]
     assert lattice.encode(np.array(values)).tolist() == [0, 0, 0, 0, 5, 5, 5, 5]
     assert lattice.encode(np.array([np.nan, 3.0])).tolist() == [0, 5]  # memory-safe, no wild cast
@@ -185,15 +175,15 @@ def test_encode_clamps():
 
 
 def test_encode_rounds_to_the_nearest_multiple():
-    lattice = Lattice.of((0.0, 10.0), 0.01, None, False)
+    lattice = Lattice.of((0.0, 10.0), 0.01, None)
     assert lattice.encode(np.array([0.004, 0.006, 3.14159, 9.996])).tolist() == [0, 1, 314, 1000]
-    integers = Lattice.of((0.0, 10.0), 1.0, None, False)
+    integers = Lattice.of((0.0, 10.0), 1.0, None)
     assert integers.encode(np.array([0.5, 1.5, 2.5])).tolist() == [0, 2, 2]  # ties to even
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.float16, np.float32, ">f8", ">i4"])
 def test_encode_takes_any_dtype(dtype):
-    lattice = Lattice.of((0.0, 100.0), 1.0, None, False)
+    lattice = Lattice.of((0.0, 100.0), 1.0, None)
     values = np.array([3, 50, 7, 99], dtype=dtype)
     assert lattice.encode(values).tolist() == [3, 50, 7, 99]
     assert lattice.encode(values[::-2]).tolist() == [99, 50]
@@ -223,7 +213,7 @@ def test_encode_misses_by_at_most_half_a_step(lattice):
 
 
 def test_locate_is_none_off_the_lattice():
-    lattice = Lattice.of((0.5, 3.7), 1.0, None, False)
+    lattice = Lattice.of((0.5, 3.7), 1.0, None)
     assert [lattice.locate(v) for v in (1.0, 2.0, 3.0)] == [0, 1, 2]
     for value in (0.0, 4.0, 0.5, 3.7, 1.5, np.nextafter(2.0, 3.0), np.inf, -np.inf, np.nan):
         assert lattice.locate(value) is None
@@ -231,7 +221,7 @@ def test_locate_is_none_off_the_lattice():
 
 def test_lattice_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Lattice.of((0.0, 1.0), 0.5, None, False).step = 2.0
+        Lattice.of((0.0, 1.0), 0.5, None).step = 2.0
 
 
 @pytest.mark.parametrize(
@@ -260,14 +250,9 @@ def test_lattice_cannot_be_changed():
 )
 def test_of_rejects(bounds, resolution, dither, error, message):
     with pytest.raises(error, match=message):
-        Lattice.of(bounds, resolution, dither, False)
+        Lattice.of(bounds, resolution, dither)
 
 
 def test_of_rejects_text_as_resolution():
     with pytest.raises(TypeError, match="resolution must be a real number"):
-        Lattice.of((0.0, 1.0), "0.5", None, False)
-
-
-def test_of_rejects_integer_types_without_two_integers():
-    with pytest.raises(ValueError, match="at least two of its multiples inside bounds"):
-        Lattice.of((0.2, 1.8), None, None, True)
+        Lattice.of((0.0, 1.0), "0.5", None)

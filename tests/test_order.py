@@ -18,7 +18,7 @@ from scipy import stats
 from dpq_fast import order as order_module
 from dpq_fast.lattice import Lattice
 from dpq_fast.order import (
-    Dither,
+    DitheredOrder,
     Order,
     RunsOrder,
     SortedOrder,
@@ -48,6 +48,11 @@ def listed(order: Order, first: list[int], last: list[int]) -> list[tuple[int, f
     assert found.rank.dtype == np.int64 and found.width.dtype == np.float64
     assert found.left.dtype == (np.float64 if order.lattice is None else np.int64)
     return list(zip(*(part.tolist() for part in found), strict=True))
+
+
+def nearby(records: list[int]) -> np.ndarray:
+    """Ascending numbers that are rounded to the records, no two equal."""
+    return np.array([record + 0.01 * i - 0.1 for i, record in enumerate(records)])
 
 
 def everything(order: Order) -> list[tuple[int, float, float]]:
@@ -99,21 +104,24 @@ def test_intervals_of_runs_equal_brute_force(records, data):
         assert listed(order, first, last) == brute_force(order, records, first, last)
 
 
+@pytest.mark.parametrize("kind", ["runs", "sorted", "near"])
 @given(records_strategy, st.data(), st.integers(0, 3), st.integers(0, 1000))
-def test_intervals_of_a_split_dither_keep_what_was_drawn(records, data, whole, seed):
+def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, whole, seed):
     """Small windows first, then all: the same random object, and its cells are the records."""
     windows = [data.draw(windows_of(len(records))) for _ in range(3)]
     counted = Counter(records)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order_module, "WHOLE_BLOCK", whole)
+        patch.setattr(order_module, "STRETCH_BITS", 1)
         patch.setattr(order_module, "EAGER_RECORDS", 0)
-        order = dithered(
-            np.array(list(counted), dtype=np.int64),
-            np.array(list(counted.values()), dtype=np.int64),
-            lattice_of(10, bits=3),
-            np.random.default_rng(seed),
-        )
-        assert isinstance(order, RunsOrder) == bool(records)
+        runs = np.array([*counted.items()], dtype=np.int64).reshape(-1, 2).T
+        coarse = {
+            "runs": RunsOrder(*runs, lattice_of(10, bits=3), BOUNDS),
+            "sorted": SortedOrder(np.array(records, dtype=float), lattice_of(10, bits=3), BOUNDS),
+            "near": SortedOrder(nearby(records), lattice_of(10, bits=3), BOUNDS),
+        }[kind]
+        order = dithered(coarse, np.random.default_rng(seed))
+        assert isinstance(order, DitheredOrder) == bool(records)
         before = [listed(order, *window) for window in windows]
         fine = np.concatenate([order.cell(point)[1] for point in range(10)]).tolist()
         assert fine == sorted(fine)
@@ -128,7 +136,7 @@ def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
     values, counts = np.array([1, 3, 8]), np.array([10**9, 10**9, 10**9])
     rng = np.random.default_rng(0)
     untouched = rng.bit_generator.state
-    order = dithered(values, counts, lattice_of(10, bits=24), rng)
+    order = dithered(RunsOrder(values, counts, lattice_of(10, bits=24), BOUNDS), rng)
     assert order.n == 3 * 10**9
     assert order.rank_of(4) == 2 * 10**9 and order.cell(5)[0] == 2 * 10**9
     assert rng.bit_generator.state == untouched
@@ -136,13 +144,8 @@ def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
 
 def test_split_of_a_huge_block_finds_its_middle():
     """Of 10^8 uniform offsets the middle one is 2^23 +- 2^24 / 10^4, to 10 deviations."""
-    order = RunsOrder(
-        np.array([4]),
-        np.array([10**8]),
-        lattice_of(10, bits=24),
-        BOUNDS,
-        Dither(24, np.random.default_rng(1)),
-    )
+    runs = RunsOrder(np.array([4]), np.array([10**8]), lattice_of(10, bits=24), BOUNDS)
+    order = DitheredOrder(runs, np.random.default_rng(1))
     middle = 5 * 10**7
     found = listed(order, [middle], [middle + 100])
     lefts = [left for _, _, left in found]
@@ -164,12 +167,9 @@ def test_rank_of_counts_the_records_below(records, shift):
         SortedOrder(np.array(records, dtype=float), lattice, BOUNDS),
         RunsOrder(values.astype(np.int64), counts, lattice, BOUNDS),
         order_of(fine, lattice_of(10, bits=2)),
-        RunsOrder(
-            values.astype(np.int64),
-            counts,
-            lattice_of(10, bits=2),
-            BOUNDS,
-            Dither(2, np.random.default_rng(0)),
+        DitheredOrder(
+            RunsOrder(values.astype(np.int64), counts, lattice_of(10, bits=2), BOUNDS),
+            np.random.default_rng(0),
         ),
     ]
     for point in range(10):
@@ -215,8 +215,12 @@ def test_log_spans_are_the_distances_of_order_statistics(records, data):
     ):
         np.testing.assert_allclose(np.exp(order.log_spans(places)), expected, rtol=1e-15)
     rng = np.random.default_rng(0)
-    order = RunsOrder(values, counts, lattice_of(10, bits=2), BOUNDS, Dither(2, rng))
-    assert (np.abs(np.exp(order.log_spans(places)) - 4.0 * expected) <= 4.0).all()
+    for coarse in (
+        RunsOrder(values, counts, lattice_of(10, bits=2), BOUNDS),
+        SortedOrder(raw, lattice_of(10, bits=2), BOUNDS),
+    ):
+        order = DitheredOrder(coarse, rng)
+        assert (np.abs(np.exp(order.log_spans(places)) - 4.0 * expected) <= 4.0).all()
 
 
 def test_log_spans_clamp_and_take_nan_for_low():
@@ -266,7 +270,7 @@ def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, 
     values, counts = np.array([1]), np.array([4])
     drawn = []
     for _ in range(6_000):
-        order = dithered(values, counts, lattice, rng)
+        order = dithered(RunsOrder(values, counts, lattice, BOUNDS), rng)
         if asked is not None:
             order.intervals(np.array([asked]), np.array([1]))
         below, points = order.cell(1)
@@ -282,7 +286,7 @@ def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):
     lattice = lattice_of(2, bits=1)
     lower = []
     for _ in range(5_000):
-        order = dithered(np.array([0]), np.array([70]), lattice, rng)
+        order = dithered(RunsOrder(np.array([0]), np.array([70]), lattice, BOUNDS), rng)
         lower.append(int((order.cell(0)[1] == 0).sum()))
     law = {k: float(stats.binom.logpmf(k, 70, 0.5)) for k in range(71)}
     assert_draws_follow(lower, law)
@@ -346,9 +350,10 @@ def test_fair_binomial_of_the_largest_count_is_near_the_middle():
 
 
 def test_dithered_is_a_function_of_the_seed():
-    lattice = Lattice.of((0.0, 9.0), 1.0, True, False)
+    lattice = Lattice.of((0.0, 9.0), 1.0, True)
     values, counts = np.array([2, 5]), np.array([30_000, 40_000])
     assert counts.sum() > order_module.EAGER_RECORDS
-    orders = [dithered(values, counts, lattice, np.random.default_rng(s)) for s in (1, 1, 2)]
+    runs = RunsOrder(values, counts, lattice, BOUNDS)
+    orders = [dithered(runs, np.random.default_rng(s)) for s in (1, 1, 2)]
     found = [listed(order, [35_000], [35_010]) for order in orders]
     assert found[0] == found[1] != found[2]

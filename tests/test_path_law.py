@@ -20,7 +20,7 @@ SMALLEST_P = 1e-6
 
 
 def small_order(records, points=6):
-    lattice = Lattice.of((0.0, points - 1.0), 1.0, False, True)
+    lattice = Lattice.of((0.0, points - 1.0), 1.0, False)
     return SortedOrder(np.sort(np.array(records, dtype=np.int64)), lattice, (0.0, points - 1.0))
 
 
@@ -62,7 +62,7 @@ def test_windows_split_the_paths_without_overlap():
 def test_draws_follow_the_law_through_the_rare_branch(window, bits):
     records = [0, 1, 1, 1, 2, 4, 4, 5]
     if bits:
-        lattice = Lattice.of((0.0, 5.0), 1.0, True, True)
+        lattice = Lattice.of((0.0, 5.0), 1.0, True)
         lattice = Lattice(
             **{name: getattr(lattice, name) for name in lattice.__slots__} | {"bits": 2}
         )
@@ -102,7 +102,7 @@ def test_windows_that_hold_no_interval_are_exact_too():
 @pytest.mark.parametrize("rate", [0.05, 0.25, 2.0])
 def test_windows_are_certified_and_small(m, rate):
     x = np.sort(np.random.default_rng(1).normal(0, 5, 50_000))
-    lattice = Lattice.of((-100.0, 100.0), None, None, False)
+    lattice = Lattice.of((-100.0, 100.0), None, None)
     q = np.arange(1, m + 1) / (m + 1)
     law = PathLaw(SortedOrder(x, lattice, (-100.0, 100.0)), q, rate)
     assert law._log_escape <= -path_law.CERTIFICATE
@@ -114,7 +114,7 @@ def test_windows_are_certified_and_small(m, rate):
 
 def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
     x = np.sort(np.random.default_rng(2).normal(0, 5, 5_000))
-    lattice = Lattice.of((-100.0, 100.0), None, None, False)
+    lattice = Lattice.of((-100.0, 100.0), None, None)
     order, q = SortedOrder(x, lattice, (-100.0, 100.0)), np.array([0.3, 0.6])
     expected = PathLaw(order, q, 0.25)
     monkeypatch.setattr(path_law, "first_window", lambda order, q, rate: 1)

@@ -608,7 +608,7 @@ def test_quantile_by_raises_for_missing_values_if_asked_to(monkeypatch):
             workers=2,
             **OPTIONS,
         )
-    assert accountant.spent.epsilon == 0.0
+    assert len(accountant.history) == 1  # it has read the records
 
 
 # Counts
@@ -788,12 +788,17 @@ def test_quantile_by_rejects_counts(implementation, counts, error, message):
 
 
 class Untouchable:
-    """A column that must not be looked at."""
+    """A column that declares nothing, and whose records must not be looked at."""
 
     def __getattr__(self, name):
+        if name in ("dtype", "type", "ndim", "cat"):
+            raise AttributeError(name)
         raise AssertionError("the data was touched")
 
-    __array__ = __iter__ = __len__ = __getattr__
+    def __iter__(self):
+        raise AssertionError("the data was touched")
+
+    __array__ = __len__ = __iter__
 
 
 def test_quantile_by_asks_the_accountant_before_it_touches_data():

@@ -70,7 +70,7 @@ RATES = [0.125, 1.0, 6.0]
 
 def lattice_of(points: int, bits: int = 0) -> Lattice:
     """The integers 0 .. points-1, with any number of dither bits."""
-    lattice = Lattice.of((0.0, points - 1.0), 1.0, False, True)
+    lattice = Lattice.of((0.0, points - 1.0), 1.0, False)
     return dataclasses.replace(lattice, bits=bits)
 
 
@@ -192,7 +192,7 @@ def test_intervals_continuous_known_values():
     "bounds, resolution", [((0.0, 10.0), 0.01), ((-1.3, 2.6), 0.25), ((-7.0, 50.0), 3.0)]
 )
 def test_nearest_points_equal_encode(bounds, resolution):
-    lattice = Lattice.of(bounds, resolution, False, False)
+    lattice = Lattice.of(bounds, resolution, False)
     values = np.random.default_rng(6).uniform(bounds[0] - 1.0, bounds[1] + 1.0, 500)
     halves = (np.arange(-8, 80) + 0.5) * resolution
     values = np.concatenate([values, halves, [-math.inf, math.inf, *bounds, -0.0]])

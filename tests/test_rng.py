@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from randomgen import ChaCha
 
 import dpq_fast
+from dpq_fast import rng as dpq_rng
 from dpq_fast.rng import default_rng
 
 FORK = """
@@ -55,6 +57,59 @@ def test_default_rng_is_chacha20():
     bit_generator = default_rng().bit_generator
     assert isinstance(bit_generator, ChaCha)
     assert bit_generator.state["state"]["rounds"] == 20
+
+
+def keyed(monkeypatch, key: bytes, counter: int = 0, nonce: bytes = bytes(12)) -> bytes:
+    """The first 128 bytes of a new default generator, given its key and where it starts.
+
+    RFC 8439 counts blocks in the first of the last four words of the state, and has a nonce in
+    the others. Here all four are one counter of blocks, and `ChaCha` is given that of words, of
+    which a block has 16. Releases start at 0, as with a nonce of zeros.
+    """
+    start = int.from_bytes(counter.to_bytes(4, "little") + nonce, "little")
+    monkeypatch.setattr(dpq_rng, "ChaCha", partial(ChaCha, counter=16 * start))
+    monkeypatch.setattr(dpq_rng.secrets, "randbits", lambda bits: int.from_bytes(key, "little"))
+    dpq_rng._forget()
+    try:
+        return default_rng().bit_generator.random_raw(16).astype("<u8").tobytes()
+    finally:
+        dpq_rng._forget()
+
+
+def test_default_rng_gives_the_key_stream_of_rfc_8439(monkeypatch):
+    # Appendix A.1, test vectors 1 and 2: a key of zeros, blocks 0 and 1
+    assert keyed(monkeypatch, bytes(32)) == bytes.fromhex(
+        "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
+        "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586"
+        "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"
+        "29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f"
+    )
+    # Section 2.3.2
+    stream = keyed(monkeypatch, bytes(range(32)), 1, bytes.fromhex("000000090000004a00000000"))
+    assert stream[:64] == bytes.fromhex(
+        "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
+        "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
+    )
+    # Section 2.4.2
+    plain = (
+        b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the "
+        b"future, sunscreen would be it."
+    )
+    stream = keyed(monkeypatch, bytes(range(32)), 1, bytes.fromhex("000000000000004a00000000"))
+    cipher = bytes(a ^ b for a, b in zip(plain, stream[: len(plain)], strict=True))
+    assert cipher == bytes.fromhex(
+        "6e2e359a2568f98041ba0728dd0d6981e97e7aec1d4360c20a27afccfd9fae0b"
+        "f91b65c5524733ab8f593dabcd62b3571639d624e65152ab8f530c359f0861d8"
+        "07ca0dbf500d6a6156a38e088a22b65e52bc514d16ccf806818ce91ab7793736"
+        "5af90bbf74a35be6b40b8eedf2785e42874d"
+    )
+
+
+def test_default_rng_of_fewer_rounds_would_give_another_key_stream(monkeypatch):
+    expected = keyed(monkeypatch, bytes(32))
+    for rounds in (8, 12, 18):
+        fewer = ChaCha(key=0, rounds=rounds).random_raw(16).astype("<u8").tobytes()
+        assert fewer != expected
 
 
 def test_default_rng_has_a_key_of_256_bits(monkeypatch):
@@ -131,7 +186,7 @@ def test_default_rng_does_not_repeat_in_another_process():
 ALLOWED = {
     ("rng.py", "default_rng"): "the one place; a seed is the caller's wish",
     ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
-    ("csmooth.py", "tune_t"): "synthetic data, not noise",
+    ("smooth.py", "tune_t"): "synthetic data, not noise",
     ("cli.py", "generated_payroll"): "the made-up payroll, not noise",
 }
 # Names of types, which draw nothing.

@@ -50,7 +50,7 @@ def shapes(n, rng):
 def selected(values, lattice, bounds, workers=1, probe=None):
     chunks = Chunks.of_array(values, workers)
     probe = values[:100] if probe is None else probe
-    return SelectedOrder(chunks, Buckets(chunks, *bounds, probe), lattice, bounds)
+    return SelectedOrder(chunks, Buckets(chunks, *bounds, probe, lattice), lattice, bounds)
 
 
 def in_order(values, lattice, bounds):
@@ -81,7 +81,7 @@ def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
     monkeypatch.setattr(selection, "COLLECTED", 50)
     monkeypatch.setattr(selection, "COMPARED", 500)
     rng = np.random.default_rng(1)
-    lattice = Lattice.of(bounds, resolution, None, False)
+    lattice = Lattice.of(bounds, resolution, None)
     for n in (10, 1000):
         values = shapes(n, rng)[shape]
         order, expected = selected(values, lattice, bounds), in_order(values, lattice, bounds)
@@ -150,7 +150,7 @@ def test_refining_leaves_out_the_other_cells_of_a_bucket():
 @pytest.mark.parametrize("n", [0, 1, 2, 65_537, 300_000])
 def test_samples_of_unsorted_arrays_have_the_law_of_sorted_ones(n):
     x = np.random.default_rng(n).normal(0, 5, n)
-    arguments = dict(epsilon=1.0, bounds=BOUNDS)
+    arguments = dict(epsilon=1.0, bounds=BOUNDS, dither=False)
     law = dpq.joint_exp_law(x, [0.1, 0.5, 0.6], **arguments)
     expected = dpq.joint_exp_law(np.sort(x), [0.1, 0.5, 0.6], **arguments)
     for output in expected.sample(1, 3):
@@ -162,7 +162,7 @@ def test_samples_of_unsorted_arrays_have_the_law_of_sorted_ones(n):
 def test_selection_equals_sorting_of_ten_million(shape):
     rng = np.random.default_rng(3)
     values = shapes(10_000_000, rng)[shape]
-    lattice = Lattice.of(BOUNDS, None, None, False)
+    lattice = Lattice.of(BOUNDS, None, None)
     first = np.array([0, 1_000_000, 4_999_000, 9_999_000])
     count = np.array([1500, 2000, 3000, 1001])
     order = selected(values, lattice, BOUNDS, workers=2)
@@ -202,8 +202,9 @@ def test_workers_are_checked(workers, error):
 def test_arrays_of_any_layout_are_gone_through(change):
     x = change(np.random.default_rng(6).normal(0, 5, 100_000))
     before = x.copy()
-    law = dpq.joint_exp_law(x, [0.25, 0.5], epsilon=1, bounds=BOUNDS)
-    expected = dpq.joint_exp_law(np.sort(x.astype(float)), [0.25, 0.5], epsilon=1, bounds=BOUNDS)
+    arguments = dict(epsilon=1, bounds=BOUNDS, dither=False)
+    law = dpq.joint_exp_law(x, [0.25, 0.5], **arguments)
+    expected = dpq.joint_exp_law(np.sort(x.astype(float)), [0.25, 0.5], **arguments)
     assert law._paths.log_normalizer == pytest.approx(expected._paths.log_normalizer, abs=1e-10)
     np.testing.assert_array_equal(x, before)
 
@@ -244,11 +245,11 @@ def test_several_levels_of_ind_exp_share_one_pass():
         passes.append(None)
         return [x]
 
-    sample = Sample.from_batches(source, BOUNDS)
+    sample = Sample.from_batches(source, BOUNDS, dither=False)
     before = len(passes)
     answers = dpq.ind_exp(sample, [0.1, 0.5, 0.9], epsilon=1, rng=1)
     assert len(passes) == before + 1
-    law = dpq.ind_exp_law(np.sort(x), [0.1, 0.5, 0.9], epsilon=1, bounds=BOUNDS)
+    law = dpq.ind_exp_law(np.sort(x), [0.1, 0.5, 0.9], epsilon=1, bounds=BOUNDS, dither=False)
     mine = dpq.ind_exp_law(sample, [0.1, 0.5, 0.9], epsilon=1)
     assert mine.log_prob(answers) == pytest.approx(law.log_prob(answers), abs=1e-10)
 
@@ -267,26 +268,53 @@ def test_integer_columns_are_counted_by_point():
         np.testing.assert_array_equal(answers, expected)
 
 
-def test_dithered_columns_on_a_large_lattice_are_gone_through(monkeypatch):
-    # the same lattice, once counted by point and once selected: the same law of the dither
+@pytest.mark.parametrize("whole", [0, 5, 2**12])
+def test_dithered_columns_are_gone_through(monkeypatch, whole):
+    # the same lattice, once counted by point, once sorted and once selected: one dither
     x = np.round(np.random.default_rng(10).normal(0, 5, 3000), 1)
+    x += np.random.default_rng(11).uniform(-0.004, 0.004, 3000)  # of one cell, but not tied
+    x[::10] = 2.0
     monkeypatch.setattr(order_module, "EAGER_RECORDS", 0)
+    monkeypatch.setattr(order_module, "WHOLE_BLOCK", whole)
+    monkeypatch.setattr(sample_module, "FEW_POINTS", 10**6)
     counted = Sample.of(x, BOUNDS, resolution=0.01).order(11)
-    monkeypatch.setattr(sample_module, "MANY_POINTS", 1)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 1)
-    windows = np.array([0, 1400]), np.array([100, 300])
-    short = Sample.of(np.append(x, np.nan), BOUNDS, resolution=0.01).order(11)
-    assert isinstance(short, RunsOrder)
-    assert_same_intervals(short, counted, *windows)
+    monkeypatch.setattr(sample_module, "MANY_POINTS", 1)
+    windows = np.array([0, 1400, 2000]), np.array([100, 300, 1])
+    orders = [Sample.of(np.append(x, np.nan), BOUNDS, resolution=0.01).order(11)]
     monkeypatch.setattr(sample_module, "SORTED_RECORDS", 1_000)
-    order = Sample.of(x, BOUNDS, resolution=0.01).order(11)
-    assert isinstance(order, SelectedOrder)
-    assert_same_intervals(order, counted, *windows)
-    for point in (0, 9_990, 10_010, 12_000):
-        below, fine = order.cell(point)
-        expected_below, expected = counted.cell(point)
-        assert below == expected_below
-        assert len(fine) == len(expected) and (fine >> order.lattice.bits == point).all()
+    orders.append(Sample.of(x, BOUNDS, resolution=0.01).order(11))
+    kinds = [type(order._coarse) for order in (counted, *orders)]
+    assert kinds == [RunsOrder, SortedOrder, SelectedOrder]
+    for order in orders:
+        assert_same_intervals(order, counted, *windows)
+        if whole != 2**12:  # blocks are drawn by point, in the order in which they are asked for
+            continue
+        for point in (0, 9_990, 10_010, 12_000):
+            below, fine = order.cell(point)
+            expected_below, expected = counted.cell(point)
+            assert below == expected_below and fine.tolist() == expected.tolist()
+            assert (fine >> order.lattice.bits == point).all()
+
+
+def test_selected_ranks_are_counted_once(monkeypatch):
+    x = np.random.default_rng(12).normal(0, 5, 3000)
+    x[:5] = np.nan, -np.inf, np.inf, 1e300, -1e300
+    for resolution in (0.0, 0.5, 1e-5):
+        lattice = Lattice.of(BOUNDS, resolution, None)
+        order, kept = selected(x, lattice, BOUNDS), np.sort(x[~np.isnan(x)])
+        reference = SortedOrder(kept, lattice, BOUNDS)
+        if lattice is None:
+            outputs = np.array([BOUNDS[0], -3.0, 0.5, *kept[100:110], BOUNDS[1]])
+        else:
+            last = lattice.points
+            outputs = np.array([0, 1, last // 2, *lattice.encode(kept[100:110]), last - 1, last])
+        assert order.ranks_of(outputs).tolist() == reference.ranks_of(outputs).tolist()
+        monkeypatch.setattr(order, "_chunks", None)  # no other pass
+        assert order.ranks_of(outputs[::-1]).tolist() == reference.ranks_of(outputs[::-1]).tolist()
+        assert [order.rank_of(output) for output in outputs[1:].tolist()] == [
+            reference.rank_of(output) for output in outputs[1:].tolist()
+        ]
 
 
 # --- batches
@@ -315,13 +343,14 @@ def test_batches_have_the_law_of_their_records(options, workers):
     np.testing.assert_array_equal(answers, expected)
 
 
-def test_batches_of_integers_fall_on_the_integers():
+def test_batches_of_integers_fall_on_the_lattice_of_all():
     ages = np.random.default_rng(14).integers(17, 91, 5000)
-    sample = Sample.from_batches(batches_of(ages), (0, 120))
-    assert sample.lattice == Lattice.of((0.0, 120.0), None, None, True)
-    answers = dpq.ind_exp(sample, [0.1, 0.9], epsilon=1, rng=15)
-    expected = dpq.ind_exp(ages, [0.1, 0.9], epsilon=1, bounds=(0, 120), rng=15)
-    np.testing.assert_array_equal(answers, expected)
+    for options in ({}, {"resolution": 1}):
+        sample = Sample.from_batches(batches_of(ages), (0, 120), **options)
+        assert sample.lattice == Sample.of(ages.astype(float), (0, 120), **options).lattice
+        answers = dpq.ind_exp(sample, [0.1, 0.9], epsilon=1, rng=15)
+        expected = dpq.ind_exp(ages, [0.1, 0.9], epsilon=1, bounds=(0, 120), rng=15, **options)
+        np.testing.assert_array_equal(answers, expected)
 
 
 def test_empty_batches_come_first_at_no_cost(monkeypatch):
@@ -400,12 +429,6 @@ def test_a_source_that_fails_shows_its_own_error():
         (5, {}, TypeError, "source must be callable, or have to_batches or iter_batches, got int"),
         (lambda: [[1.0]], {"column": "x"}, ValueError, "column must be left out for a callable"),
         (lambda: [["a"]], {}, TypeError, "x must hold real numbers, got str"),
-        (
-            lambda: [np.arange(3), np.arange(3.0)],
-            {},
-            TypeError,
-            "every batch must be of the first one's type",
-        ),
     ],
 )
 def test_from_batches_rejects(source, options, error, message):

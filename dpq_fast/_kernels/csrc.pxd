@@ -16,25 +16,12 @@ cdef extern from "status.h" nogil:
 cdef extern from "uniform.h" nogil:
     double dpq_uniform_log(bitgen_t *rng)
     uint64_t dpq_uniform_below(uint64_t n, bitgen_t *rng)
+    void dpq_uniform_bits(size_t n, int bits, bitgen_t *rng, int64_t *drawn)
     void dpq_uniform_multiset(size_t k, uint64_t w, bitgen_t *rng, int64_t *drawn)
 
 cdef extern from "race.h" nogil:
     dpq_status dpq_race_draw(size_t n, const double *log_weight, bitgen_t *rng, size_t *drawn)
     size_t dpq_race_draw_plain(size_t n, const double *weight, bitgen_t *rng)
-
-cdef extern from "noise.h" nogil:
-    int DPQ_NOISE_BITS
-
-    ctypedef struct dpq_noise_ratio:
-        uint64_t numerator[2]
-        uint64_t denominator[2]
-
-    void dpq_noise_bernoulli(uint64_t whole, const dpq_noise_ratio *part, size_t size,
-                             bitgen_t *rng, uint8_t *drawn)
-    void dpq_noise_laplace(const dpq_noise_ratio *scale, size_t size, bitgen_t *rng,
-                           int64_t *drawn)
-    void dpq_noise_gaussian(const dpq_noise_ratio *sigma, size_t size, bitgen_t *rng,
-                            int64_t *drawn)
 
 cdef extern from "noise.h" nogil:
     int DPQ_NOISE_BITS

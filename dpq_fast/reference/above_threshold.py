@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 
 from dpq_fast import privacy
-from dpq_fast.above_threshold import check_threshold, gap_of, gaps_of
+from dpq_fast.above_threshold import check_queries, check_threshold, gap_of, gaps_of
 from dpq_fast.reference.race import uniform
 from dpq_fast.rng import default_rng
 
@@ -254,14 +254,17 @@ def _release(
     """The halts of one release, checked and charged, to be read one by one."""
     privacy.guarantee(method, **parameters)  # checks them
     threshold = check_threshold(threshold)
-    with privacy.charged(accountant, method, **parameters):
-        if not isinstance(queries, Iterator):
-            gaps = iter(gaps_of(queries, threshold).tolist())
-        else:
-            gaps = (gap_of(query, threshold) for query in queries)
+    if isinstance(queries, np.ndarray):
+        check_queries(queries)
+    rng = default_rng(rng)
+    privacy.charge(accountant, method, **parameters)
+    if not isinstance(queries, Iterator):
+        gaps = iter(gaps_of(queries, threshold).tolist())
+    else:
+        gaps = (gap_of(query, threshold) for query in queries)
     rate1 = parameters["epsilon1"] / parameters["sensitivity"]
     rate2 = parameters["epsilon2"] / parameters["sensitivity"]
-    return _halts(gaps, rate1, rate2, parameters["noise"], default_rng(rng))
+    return _halts(gaps, rate1, rate2, parameters["noise"], rng)
 
 
 def _halts(

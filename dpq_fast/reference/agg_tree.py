@@ -18,9 +18,8 @@ from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
-from dpq_fast.reference.sample import kept_records
+from dpq_fast.reference.sample import check_form, kept_records
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, is_complete
 
 Node = tuple[int, int]
 
@@ -247,17 +246,17 @@ def agg_tree(
     )
     scale = privacy.agg_tree_scale(**promise)
     check_flag("aggregate", aggregate)
+    bounds = check_bounds(bounds)
+    leaves = check_tree(bounds, height, branching)
+    lattice = check_form(x, bounds, resolution, False, nan_policy)
     generator = default_rng(rng)
-    with privacy.charged(accountant, "agg_tree", **promise):
-        bounds = check_bounds(bounds)
-        leaves = check_tree(bounds, height, branching)
-        lattice = Lattice.of(bounds, resolution, False, as_column(x)[1])
-        records = kept_records(x, counts, nan_policy)
-        exact = exact_counts(uniform_counts(records, *bounds, leaves), height, branching)
-        nodes = {node: count + _draw(noise, scale, generator) for node, count in exact.items()}
-        public = neighbors == "swap" and is_complete(x, nan_policy)
-        total = records.size if public else None
-        return AggTree(nodes, bounds, total=total, aggregate=aggregate, lattice=lattice).quantile(q)
+    privacy.charge(accountant, "agg_tree", **promise)
+    records = kept_records(x, counts, nan_policy)
+    exact = exact_counts(uniform_counts(records, *bounds, leaves), height, branching)
+    nodes = {node: count + _draw(noise, scale, generator) for node, count in exact.items()}
+    public = neighbors == "swap" and nan_policy == "raise"
+    total = records.size if public else None
+    return AggTree(nodes, bounds, total=total, aggregate=aggregate, lattice=lattice).quantile(q)
 
 
 def _draw(noise: str, scale: Any, rng: np.random.Generator) -> float:

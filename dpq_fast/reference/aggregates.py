@@ -15,10 +15,9 @@ from dpq_fast.aggregates import Clip, Clipping
 from dpq_fast.reference.ind_exp import ind_exp
 from dpq_fast.reference.joint_exp import joint_exp
 from dpq_fast.reference.noise import discrete_laplace
-from dpq_fast.reference.sample import kept_records
+from dpq_fast.reference.sample import check_records, kept_records
 from dpq_fast.reference.unbounded import UnboundedQuantileLaw
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, is_complete
 
 
 def count(
@@ -46,14 +45,15 @@ def count(
     generator = default_rng(rng)
     scale = privacy.laplace_scale(1, epsilon, max_contributions)
     _checks.check_neighbors(neighbors)
-    with privacy.charged(
+    check_records(x, nan_policy)
+    privacy.charge(
         accountant,
         "count",
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
-    ):
-        return len(kept_records(x, counts, nan_policy)) + _noise(scale, generator)
+    )
+    return len(kept_records(x, counts, nan_policy)) + _noise(scale, generator)
 
 
 def sum(x: Any, *, accountant: privacy.Accountant | None = None, **options: Any) -> float:
@@ -73,12 +73,13 @@ def sum(x: Any, *, accountant: privacy.Accountant | None = None, **options: Any)
     float
     """
     clipping, form, rng = _arguments(**options)
-    with privacy.charged(accountant, "sum", **clipping.guaranteed):
-        points, clip, missing = _points(clipping, x, form, rng)
-        total = 0
-        for point in points:
-            total += point
-        return clip.decode(total + _noise(clipping.sum_scale(clip, missing), rng))
+    check_records(x, form["nan_policy"])
+    privacy.charge(accountant, "sum", **clipping.guaranteed)
+    points, clip, missing = _points(clipping, x, form, rng)
+    total = 0
+    for point in points:
+        total += point
+    return clip.decode(total + _noise(clipping.sum_scale(clip, missing), rng))
 
 
 def mean(x: Any, *, accountant: privacy.Accountant | None = None, **options: Any) -> float:
@@ -98,20 +99,21 @@ def mean(x: Any, *, accountant: privacy.Accountant | None = None, **options: Any
     float
     """
     clipping, form, rng = _arguments(**options)
-    with privacy.charged(accountant, "mean", **clipping.guaranteed):
-        points, clip, missing = _points(clipping, x, form, rng)
-        first = second = 0
-        for point in points:  # the two integers of `privacy.mean_scales`
-            if clipping.person["neighbors"] == "add-remove":
-                first += point - clip.first
-                second += clip.last - point
-            else:
-                first += 2 * point - clip.first - clip.last
-                second += 1
-        scales = clipping.mean_scales(clip, missing)
-        first += _noise(scales[0], rng)
-        second += _noise(scales[1], rng)
-        return clipping.mean_of(first, second, clip)
+    check_records(x, form["nan_policy"])
+    privacy.charge(accountant, "mean", **clipping.guaranteed)
+    points, clip, missing = _points(clipping, x, form, rng)
+    first = second = 0
+    for point in points:  # the two integers of `privacy.mean_scales`
+        if clipping.person["neighbors"] == "add-remove":
+            first += point - clip.first
+            second += clip.last - point
+        else:
+            first += 2 * point - clip.first - clip.last
+            second += 1
+    scales = clipping.mean_scales(clip, missing)
+    first += _noise(scales[0], rng)
+    second += _noise(scales[1], rng)
+    return clipping.mean_of(first, second, clip)
 
 
 def _arguments(
@@ -150,14 +152,13 @@ def _points(
     clipping: Clipping, x: Any, form: dict[str, Any], rng: np.random.Generator
 ) -> tuple[list[int], Clip, bool]:
     """The kept records as lattice points in the clip, the clip, and whether any may be missing."""
-    _, integer_type = as_column(x)
     records = kept_records(x, **form).tolist()
-    clip = clipping.clip(_ends(clipping, x, records, form, rng), integer_type)
+    clip = clipping.clip(_ends(clipping, x, records, form, rng))
     points = []
     for record in records:
         position = min(max(record * clip.scale, clip.first), clip.last)
         points.append(round(position))  # to the nearest integer, ties to the even one
-    return points, clip, not is_complete(x, form["nan_policy"])
+    return points, clip, form["nan_policy"] != "raise"
 
 
 def _ends(

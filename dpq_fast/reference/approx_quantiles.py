@@ -17,7 +17,7 @@ from dpq_fast._checks import check_choice
 from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels, Split, splits
 from dpq_fast.reference.race import race
-from dpq_fast.reference.sample import Intervals, decoded, distances, records_of
+from dpq_fast.reference.sample import Intervals, check_form, decoded, distances, records_of
 from dpq_fast.reference.unbounded import unbounded_quantile
 from dpq_fast.rng import default_rng
 from dpq_fast.unbounded import unbounded_ends
@@ -273,8 +273,12 @@ def approx_quantiles(
         )
     for name in base_options:
         raise TypeError(f"approx_quantiles with base {base!r} takes no argument {name!r}")
+    privacy.approx_quantiles_scales(
+        Levels(q).values, epsilon, rho, neighbors, base, max_contributions=max_contributions
+    )
+    check_form(x, bounds, resolution, dither, nan_policy)
     rng = default_rng(rng)
-    with privacy.charged(
+    privacy.charge(
         accountant,
         "approx_quantiles",
         q=q,
@@ -283,20 +287,20 @@ def approx_quantiles(
         base=base,
         neighbors=neighbors,
         max_contributions=max_contributions,
-    ):
-        return approx_quantiles_law(
-            x,
-            q,
-            epsilon=epsilon,
-            rho=rho,
-            bounds=bounds,
-            base=base,
-            neighbors=neighbors,
-            resolution=resolution,
-            dither=dither,
-            counts=counts,
-            assume_sorted=assume_sorted,
-            nan_policy=nan_policy,
-            max_contributions=max_contributions,
-            dither_rng=rng,
-        ).sample(rng)
+    )
+    return approx_quantiles_law(
+        x,
+        q,
+        epsilon=epsilon,
+        rho=rho,
+        bounds=bounds,
+        base=base,
+        neighbors=neighbors,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        max_contributions=max_contributions,
+        dither_rng=rng,
+    ).sample(rng)

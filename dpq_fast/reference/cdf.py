@@ -19,9 +19,8 @@ from dpq_fast.reference.agg_tree import AggTree, exact_counts
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
-from dpq_fast.reference.sample import intervals, kept_records
+from dpq_fast.reference.sample import check_form, intervals, kept_records
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, is_complete
 
 
 class CDF:
@@ -168,72 +167,73 @@ def cdf(
     person = dict(neighbors=neighbors, max_contributions=max_contributions)
     promise = dict(method=method, epsilon=epsilon, delta=delta, rho=rho, **person, **options)
     privacy.guarantee("cdf", **promise)
+    low, high = bounds = check_bounds(bounds)
+    bins, m = options.get("bins"), options.get("levels")
+    by_level = m is not None and bins is None
+    height, branching = options.get("height", 1), options.get("branching", bins)
+    if method in ("binary_tree", "adaptive"):
+        height, branching = privacy.cdf_height(bins), 2
+    leaves = None if by_level else check_tree(bounds, height, branching)
+    lattice = check_form(x, bounds, resolution, None if by_level else False, nan_policy)
     generator = default_rng(rng)
-    with privacy.charged(accountant, "cdf", **promise):
-        low, high = bounds = check_bounds(bounds)
-        bins, m = options.get("bins"), options.get("levels")
-        if m is not None and bins is None:
-            data = intervals(x, bounds, resolution, None, counts, False, nan_policy, generator)
-            first, last = bounds if data.lattice is None else (0, data.lattice.fine_points - 1)
-            records, levels = data.records.tolist(), [j / (m + 1) for j in range(1, m + 1)]
-            outputs = []
-            for level in levels:
-                rank = privacy.smooth_rank(level, len(records))
-                center = records[rank - 1] if records else last
-                size = math.log(last - first)
-                if method == "smooth_gaussian":
-                    each = privacy.cdf_smooth_gaussian_each(m, epsilon, delta, max_contributions)
-                    beta, log_alpha = privacy.smooth_gaussian_scale(*each)
-                    size = log_smooth_sensitivity(records, rank, beta, first, last) - log_alpha
-                else:
-                    size += math.log(privacy.gaussian_sigma(m, epsilon, delta, rho))
-                noise = generator.standard_normal() * math.exp(min(size, 700.0))
-                outputs.append(min(max(center + noise, first), last))
-            outputs.sort()
-            if data.lattice is not None:
-                points = np.rint(outputs).astype(np.int64) >> data.lattice.bits
-                outputs = data.lattice.decode(points).tolist()
-            return CDF([low, *outputs, high], [0.0, *levels, 1.0], None, data.lattice)
+    privacy.charge(accountant, "cdf", **promise)
+    if by_level:
+        data = intervals(x, bounds, resolution, None, counts, False, nan_policy, generator)
+        first, last = bounds if data.lattice is None else (0, data.lattice.fine_points - 1)
+        records, levels = data.records.tolist(), [j / (m + 1) for j in range(1, m + 1)]
+        outputs = []
+        for level in levels:
+            rank = privacy.smooth_rank(level, len(records))
+            center = records[rank - 1] if records else last
+            size = math.log(last - first)
+            if method == "smooth_gaussian":
+                each = privacy.cdf_smooth_gaussian_each(m, epsilon, delta, max_contributions)
+                beta, log_alpha = privacy.smooth_gaussian_scale(*each)
+                size = log_smooth_sensitivity(records, rank, beta, first, last) - log_alpha
+            else:
+                size += math.log(privacy.gaussian_sigma(m, epsilon, delta, rho))
+            noise = generator.standard_normal() * math.exp(min(size, 700.0))
+            outputs.append(min(max(center + noise, first), last))
+        outputs.sort()
+        if data.lattice is not None:
+            points = np.rint(outputs).astype(np.int64) >> data.lattice.bits
+            outputs = data.lattice.decode(points).tolist()
+        return CDF([low, *outputs, high], [0.0, *levels, 1.0], None, data.lattice)
 
-        height, branching = options.get("height", 1), options.get("branching", bins)
-        if method in ("binary_tree", "adaptive"):
-            height, branching = privacy.cdf_height(bins), 2
-        leaves = check_tree(bounds, height, branching)
-        lattice = Lattice.of(bounds, resolution, False, as_column(x)[1])
-        records = kept_records(x, counts, nan_policy)
-        exact = uniform_counts(records, low, high, leaves)
-        public = neighbors == "swap" and is_complete(x, nan_policy)
-        discrete = discrete_laplace if rho is None else discrete_gaussian
+    records = kept_records(x, counts, nan_policy)
+    exact = uniform_counts(records, low, high, leaves)
+    public = neighbors == "swap" and nan_policy == "raise"
+    discrete = discrete_laplace if rho is None else discrete_gaussian
 
-        if method == "adaptive":
-            queries = options["steps"] + (not public)
-            scale = privacy.cdf_adaptive_scale(queries, epsilon, rho, max_contributions)
-            draws = [discrete(scale, rng=generator) for _ in range(queries)]
-            below = [0, *np.cumsum(exact).tolist()]
-            total = below[-1] + (0 if public else draws.pop())
-            chosen, answers = bisected(below, total, draws)
-            edges = uniform_edges(low, high, leaves)
-            return of_counts([edges[i] for i in chosen], answers, public, lattice)
+    if method == "adaptive":
+        queries = options["steps"] + (not public)
+        scale = privacy.cdf_adaptive_scale(queries, epsilon, rho, max_contributions)
+        draws = [discrete(scale, rng=generator) for _ in range(queries)]
+        below = [0, *np.cumsum(exact).tolist()]
+        total = below[-1] + (0 if public else draws.pop())
+        chosen, answers = bisected(below, total, draws)
+        edges = uniform_edges(low, high, leaves)
+        return of_counts([edges[i] for i in chosen], answers, public, lattice)
 
-        if method == "gaussian":
-            squared = privacy.cdf_gaussian_squared(m, bins, **person)
-            sigma = privacy.gaussian_sigma(squared, epsilon, delta, rho)
+    if method == "gaussian":
+        squared = privacy.cdf_gaussian_squared(m, bins, **person)
+        sigma = privacy.gaussian_sigma(squared, epsilon, delta, rho)
 
-            def draw() -> float:
-                return round(sigma * generator.standard_normal())
-        else:
-            noise = "geometric" if rho is None else "gaussian"
-            scale = privacy.agg_tree_scale(height, epsilon, rho, noise, **person)
+        def draw() -> float:
+            return round(sigma * generator.standard_normal())
+    else:
+        noise = "geometric" if rho is None else "gaussian"
+        scale = privacy.agg_tree_scale(height, epsilon, rho, noise, **person)
 
-            def draw() -> float:
-                return discrete(scale, rng=generator)
+        def draw() -> float:
+            return discrete(scale, rng=generator)
 
-        nodes = exact_counts(exact, height, branching)
-        tree = AggTree(
-            {node: count + draw() for node, count in nodes.items()},
-            bounds,
-            total=records.size if public else None,
-            aggregate=options.get("aggregate", True),
-            lattice=lattice,
-        )
-        return of_tree(tree, public)
+    nodes = exact_counts(exact, height, branching)
+    tree = AggTree(
+        {node: count + draw() for node, count in nodes.items()},
+        bounds,
+        total=records.size if public else None,
+        aggregate=options.get("aggregate", True),
+        lattice=lattice,
+    )
+    return of_tree(tree, public)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpq_fast import privacy
 from dpq_fast.levels import Levels
 from dpq_fast.reference.race import race
-from dpq_fast.reference.sample import Intervals, distances, intervals
+from dpq_fast.reference.sample import Intervals, check_form, distances, intervals
 from dpq_fast.rng import default_rng
 
 
@@ -209,8 +209,10 @@ def ind_exp(
     float or ndarray of float64
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
+    privacy.ind_exp_rates(Levels(q).values, epsilon, delta, neighbors, max_contributions, rho)
+    check_form(x, bounds, resolution, dither, nan_policy)
     rng = default_rng(rng)
-    with privacy.charged(
+    privacy.charge(
         accountant,
         "ind_exp",
         q=q,
@@ -219,20 +221,20 @@ def ind_exp(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
-    ):
-        return ind_exp_law(
-            x,
-            q,
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            bounds=bounds,
-            neighbors=neighbors,
-            resolution=resolution,
-            dither=dither,
-            counts=counts,
-            assume_sorted=assume_sorted,
-            nan_policy=nan_policy,
-            max_contributions=max_contributions,
-            dither_rng=rng,
-        ).sample(rng)
+    )
+    return ind_exp_law(
+        x,
+        q,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        bounds=bounds,
+        neighbors=neighbors,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        max_contributions=max_contributions,
+        dither_rng=rng,
+    ).sample(rng)

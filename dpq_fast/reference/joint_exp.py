@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpq_fast import privacy
 from dpq_fast.levels import Levels
 from dpq_fast.reference.race import race
-from dpq_fast.reference.sample import Intervals, distances, intervals
+from dpq_fast.reference.sample import Intervals, check_form, distances, intervals
 from dpq_fast.rng import default_rng
 
 
@@ -292,25 +292,27 @@ def joint_exp(
     float or ndarray of float64
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
+    privacy.joint_exp_rate(Levels(q).values, epsilon, neighbors, max_contributions)
+    check_form(x, bounds, resolution, dither, nan_policy)
     rng = default_rng(rng)
-    with privacy.charged(
+    privacy.charge(
         accountant,
         "joint_exp",
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
-    ):
-        return joint_exp_law(
-            x,
-            q,
-            epsilon=epsilon,
-            bounds=bounds,
-            neighbors=neighbors,
-            resolution=resolution,
-            dither=dither,
-            counts=counts,
-            assume_sorted=assume_sorted,
-            nan_policy=nan_policy,
-            max_contributions=max_contributions,
-            dither_rng=rng,
-        ).sample(rng)
+    )
+    return joint_exp_law(
+        x,
+        q,
+        epsilon=epsilon,
+        bounds=bounds,
+        neighbors=neighbors,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        max_contributions=max_contributions,
+        dither_rng=rng,
+    ).sample(rng)

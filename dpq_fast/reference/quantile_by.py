@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_bounds, check_epsilon
-from dpq_fast.lattice import Lattice, as_float64
+from dpq_fast._checks import check_epsilon
+from dpq_fast.lattice import as_float64
 from dpq_fast.levels import Levels
-from dpq_fast.quantile_by import GroupQuantiles, Groups
+from dpq_fast.quantile_by import GroupQuantiles, Groups, declares_strings
 from dpq_fast.reference.joint_exp import joint_exp_law
+from dpq_fast.reference.sample import check_form
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import as_column, check_counts
 
@@ -58,7 +59,6 @@ max_contributions, accountant, rng
     GroupQuantiles
     """
     del workers
-    rng = default_rng(rng)
     levels = Levels(q)
     names = Groups(groups).keys
     epsilon = check_epsilon(epsilon)
@@ -67,7 +67,10 @@ max_contributions, accountant, rng
     each = epsilon / 2 if neighbors == "swap" and not public_by else epsilon
     relation = "swap" if same_group else "add-remove"
     privacy.joint_exp_rate(levels.values, each, neighbors, max_contributions)
-    with privacy.charged(
+    declares_strings(by)
+    lattice = check_form(x, bounds, resolution, dither, nan_policy)
+    rng = default_rng(rng)
+    privacy.charge(
         accountant,
         "quantile_by",
         q=levels,
@@ -75,32 +78,31 @@ max_contributions, accountant, rng
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
-    ):
-        column, integer_type = as_column(x)
-        lattice = Lattice.of(check_bounds(bounds), resolution, dither, integer_type)
-        values = as_float64(column)
-        # Missing keys need not be comparable: pandas.NA is neither equal to a name nor unequal.
-        keys = [key if isinstance(key, (int, np.integer, str)) else None for key in by]
-        if len(keys) != values.size:
-            raise ValueError("by must have one key for each row of x")
-        weights = np.ones(values.size) if counts is None else check_counts(counts, values.size)
-        answers = []
-        for name in names.tolist():
-            inside = [i for i, key in enumerate(keys) if key == name]
-            law = joint_exp_law(
-                values[inside],
-                levels.values,
-                epsilon=each,
-                bounds=bounds,
-                neighbors=relation,
-                resolution=0 if lattice is None else lattice.step,
-                dither=lattice is not None and lattice.bits > 0,
-                counts=weights[inside],
-                nan_policy=nan_policy,
-                max_contributions=max_contributions,
-                dither_rng=rng,
-            )
-            answers.append(law.sample(rng))
+    )
+    column = as_column(x)
+    values = as_float64(column)
+    # Missing keys need not be comparable: pandas.NA is neither equal to a name nor unequal.
+    keys = [key if isinstance(key, (int, np.integer, str)) else None for key in by]
+    if len(keys) != values.size:
+        raise ValueError("by must have one key for each row of x")
+    weights = np.ones(values.size) if counts is None else check_counts(counts, values.size)
+    answers = []
+    for name in names.tolist():
+        inside = [i for i, key in enumerate(keys) if key == name]
+        law = joint_exp_law(
+            values[inside],
+            levels.values,
+            epsilon=each,
+            bounds=bounds,
+            neighbors=relation,
+            resolution=0 if lattice is None else lattice.step,
+            dither=lattice is not None and lattice.bits > 0,
+            counts=weights[inside],
+            nan_policy=nan_policy,
+            max_contributions=max_contributions,
+            dither_rng=rng,
+        )
+        answers.append(law.sample(rng))
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     found = np.array(answers).reshape(len(names), levels.m)
     return GroupQuantiles(names, asked, levels.restore(found))

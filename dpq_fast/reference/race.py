@@ -1,4 +1,4 @@
-"""Draw an index from log-weights by racing, [GJK21] Appendix C."""
+"""Draw an index from log-weights by racing, [GJK21] Appendix C after [MG20]."""
 
 from __future__ import annotations
 

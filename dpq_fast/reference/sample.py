@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast._checks import check_bounds, check_choice
 from dpq_fast.lattice import Lattice, as_float64
 from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, check_counts
+from dpq_fast.sample import as_column, check_column, check_counts
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,24 @@ def intervals(
     return Intervals.from_points(records, lattice)
 
 
+def check_form(
+    x: Any,
+    bounds: Any,
+    resolution: float | None = None,
+    dither: bool | None = None,
+    nan_policy: str = "omit",
+) -> Lattice | None:
+    """The lattice, once all that is public and what `x` declares are checked; reads no record."""
+    check_records(x, nan_policy)
+    return Lattice.of(check_bounds(bounds), resolution, dither)
+
+
+def check_records(x: Any, nan_policy: str) -> None:
+    """As `check_form`, of records without bounds."""
+    check_choice("nan_policy", nan_policy, ("omit", "raise"))
+    check_column(x)
+
+
 def records_of(
     x: Any,
     bounds: Any,
@@ -194,7 +212,7 @@ def records_of(
     """
     del assume_sorted  # sorted here in any case
     bounds = check_bounds(bounds)
-    lattice = Lattice.of(bounds, resolution, dither, as_column(x)[1])
+    lattice = Lattice.of(bounds, resolution, dither)
     records = kept_records(x, counts, nan_policy)
     if lattice is None:
         return np.clip(records, *bounds), bounds, None
@@ -213,7 +231,7 @@ def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64
 def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:
     """The records of a column one by one, NaN left out or refused; arguments as of `intervals`."""
     check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    column, _ = as_column(x)
+    column = as_column(x)
     records = as_float64(column)
     if counts is not None:
         records = np.repeat(records, check_counts(counts, column.size))

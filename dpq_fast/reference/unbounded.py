@@ -18,7 +18,7 @@ from dpq_fast import privacy
 from dpq_fast.levels import Split, splits
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law
 from dpq_fast.reference.histogram import geometric_thresholds, powers
-from dpq_fast.reference.sample import kept_records
+from dpq_fast.reference.sample import check_records, kept_records
 from dpq_fast.rng import default_rng
 from dpq_fast.unbounded import Search
 
@@ -305,7 +305,8 @@ def unbounded_quantile(
     float or ndarray of float64
         In q's shape and the unit of `x`.
     """
+    check_records(x, options.get("nan_policy", "omit"))
+    search = unbounded_quantile_law([], q, **options | {"counts": None}).search  # all public
     rng = default_rng(rng)
-    law = unbounded_quantile_law(x, q, **options)
-    with privacy.charged(accountant, "unbounded_quantile", **law.search.guarantee()):
-        return law.sample(rng)
+    privacy.charge(accountant, "unbounded_quantile", **search.guarantee())
+    return unbounded_quantile_law(x, q, **options).sample(rng)

@@ -13,10 +13,9 @@ from dpq_fast import _checks, continuous, privacy
 from dpq_fast._kernels import smooth as kernel
 from dpq_fast.lattice import real_array
 from dpq_fast.levels import Levels
-from dpq_fast.order import Order, SortedOrder
+from dpq_fast.order import Order, SortedOrder, WholeOrder
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample
-from dpq_fast.selection import SelectedOrder
 
 # A window that turns out too small grows at most by this factor at once: what it finds then may
 # ask for less than what it has found so far.
@@ -123,9 +122,9 @@ def _first_reach(order: Order, rank: int, t: float, log_range: float) -> int:
     return math.ceil(min(max((log_range - log_guess + GUESS_MARGIN) / t, 1.0), n + 1.0))
 
 
-def _prepare(order: Order, q: NDArray[np.float64], t: NDArray[np.float64]) -> None:
+def _prepare(order: WholeOrder, q: NDArray[np.float64], t: NDArray[np.float64]) -> None:
     """Collect the first windows of all levels in one pass, where records are gone through."""
-    if q.size == 1 or not isinstance(order, SelectedOrder):
+    if q.size == 1 or not order.scans:
         return
     log_range = math.log(np.subtract(*_ends(order)[::-1]))
     ranks = np.array([privacy.smooth_rank(level, order.n) for level in q.tolist()])
@@ -370,7 +369,7 @@ def csmooth(
     See Also
     --------
     joint_exp : More accurate, and pure.
-    tune_t : A t for data like yours, from synthetic data.
+    dpq_fast.smooth.tune_t : A t for data like yours, from synthetic data.
 
     Notes
     -----
@@ -410,26 +409,27 @@ def csmooth(
     True
     """
     levels = Levels(q)
+    epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
+    _checks.check_neighbors(neighbors)  # the noise is the same for both
+    smoothness = smoothness_of(t, levels, epsilon)
+    shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness.tolist()]
+    read = Sample._reader(
+        x,
+        bounds,
+        resolution=resolution,
+        dither=dither,
+        counts=counts,
+        assume_sorted=assume_sorted,
+        nan_policy=nan_policy,
+        workers=workers,
+    )
     generator = default_rng(rng)
-    with privacy.charged(
+    privacy.charge(
         accountant, "csmooth", rho=rho, neighbors=neighbors, max_contributions=max_contributions
-    ):
-        epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
-        _checks.check_neighbors(neighbors)  # the noise is the same for both
-        smoothness = smoothness_of(t, levels, epsilon)
-        shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness.tolist()]
-        sample = Sample.of(
-            x,
-            bounds,
-            resolution=resolution,
-            dither=dither,
-            counts=counts,
-            assume_sorted=assume_sorted,
-            nan_policy=nan_policy,
-            workers=workers,
-        )
-        noise = [laplace_log_normal(*shape, generator) for shape in shapes]
-        return levels.restore(_released(sample, levels.values, smoothness, noise, generator))
+    )
+    sample = read()
+    noise = [laplace_log_normal(*shape, generator) for shape in shapes]
+    return levels.restore(_released(sample, levels.values, smoothness, noise, generator))
 
 
 def smooth_gaussian(

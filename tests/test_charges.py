@@ -1,0 +1,256 @@
+"""What an accountant is charged: nothing for public arguments, all once a record was read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from releases import BOUNDS, RELEASES
+
+import dpq_fast as dpq
+from dpq_fast import privacy
+
+X = np.random.default_rng(0).normal(0.0, 2.0, size=600)
+OF_QUERIES = ("above_threshold", "sparse_vector")  # which have no records of their own
+
+
+def clipped(name: str, method: str) -> Any:
+    """A sum or a mean with a clip by a mechanism that needs bounds."""
+    public = dict(epsilon=1.0, method=method, lower=-10.0, upper=10.0)
+    return lambda x, rng, **more: getattr(dpq, name)(x, rng=rng, **public | more)
+
+
+EVERY = RELEASES | {
+    f"{name}, {method}": clipped(name, method)
+    for name in ("sum", "mean")
+    for method in ("joint_exp", "ind_exp")
+}
+OF_COLUMNS = [name for name in EVERY if name not in OF_QUERIES]
+OF_SAMPLES = [name for name in OF_COLUMNS if name != "quantile_by"]
+
+# No release takes all of these; an argument that it does not have is refused, too.
+BAD = [
+    dict(bounds=(1.0, 0.0)),
+    dict(bounds=3.0),
+    dict(resolution=-1.0),
+    dict(resolution=100.0, bounds=(0.3, 0.6)),
+    dict(resolution=0.0, dither=True),
+    dict(dither="yes"),
+    dict(assume_sorted=2),
+    dict(nan_policy="ignore"),
+    dict(workers=0),
+    dict(workers=1.5),
+    dict(neighbors="replace"),
+    dict(max_contributions=0),
+    dict(epsilon=0.0),
+    dict(epsilon=1e-320),
+    dict(delta=1.0),
+    dict(rho=-1.0),
+    dict(q=1.5),
+    dict(q="median"),
+    dict(kernel="fast"),
+    dict(method="exact"),
+    dict(base="other"),
+    dict(groups=[0, 0]),
+    dict(groups=["a"]),
+    dict(public_by="no"),
+    dict(height=0),
+    dict(branching=1),
+    dict(bins=0),
+    dict(steps=0),
+    dict(levels=0),
+    dict(aggregate="yes"),
+    dict(noise="uniform"),
+    dict(lower=math.nan),
+    dict(upper=-math.inf),
+    dict(beta=1.0),
+    dict(invert="yes"),
+    dict(split=1.0),
+    dict(offset=math.nan),
+    dict(uniform="yes"),
+    dict(share=1.0),
+    dict(t=-1.0),
+    dict(epsilon1=0.0),
+    dict(epsilon2=math.nan),
+    dict(sensitivity=0.0),
+    dict(monotonic="yes"),
+    dict(threshold=math.inf),
+    dict(halts=0),
+    dict(unknown=1),
+]
+
+
+class Ledger(privacy.Accountant):
+    """An accountant of a large budget that takes every statement."""
+
+    def __init__(self) -> None:
+        super().__init__(1e6)
+        self.charges = 0
+
+    def charge(self, guarantee: privacy.Guarantee) -> None:
+        assert isinstance(guarantee, privacy.Guarantee)
+        self.charges += 1
+
+
+class Failure(Exception):
+    """An error of the caller's own."""
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_release_is_charged_once(name):
+    ledger = Ledger()
+    EVERY[name](X, 1, accountant=ledger)
+    assert ledger.charges == 1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_release_that_public_arguments_forbid_costs_nothing(name):
+    refused = 0
+    for bad in BAD:
+        ledger = Ledger()
+        try:
+            EVERY[name](X, 1, accountant=ledger, **bad)
+        except (TypeError, ValueError):
+            refused += 1
+            assert ledger.charges == 0, bad
+        else:
+            assert ledger.charges == 1, bad
+    # `resolution` with `bounds` of a `sum`, an `epsilon` next to a `rho` and the like are no fault
+    assert refused >= len(BAD) - 3
+    for rng in ("seed", -1):
+        ledger = Ledger()
+        with pytest.raises((TypeError, ValueError)):
+            EVERY[name](X, rng, accountant=ledger)
+        assert ledger.charges == 0
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_release_of_no_column_by_its_dimension_costs_nothing(name):
+    ledger = Ledger()
+    with pytest.raises(ValueError, match="must be one-dimensional, got 2 dimensions"):
+        EVERY[name](X.reshape(2, -1), 1, accountant=ledger)
+    assert ledger.charges == 0
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_release_that_finds_nan_where_there_must_be_none_is_charged(name):
+    ledger = Ledger()
+    columns = [np.append(X, math.nan), np.append(X[:21], math.nan), [0.5, None]]
+    for x in columns:
+        with pytest.raises(ValueError, match="nan_policy='raise'"):
+            EVERY[name](x, 1, accountant=ledger, nan_policy="raise")
+    assert ledger.charges == len(columns)
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_release_of_records_that_are_no_numbers_is_charged(name):
+    ledger = Ledger()
+    with pytest.raises(TypeError, match="x must hold real numbers"):
+        EVERY[name]([0.5, "much"], 1, accountant=ledger)
+    assert ledger.charges == 1
+
+
+@pytest.mark.parametrize("name", OF_SAMPLES)
+@pytest.mark.parametrize("error", [Failure(), KeyboardInterrupt(), MemoryError()], ids=repr)
+def test_release_whose_source_fails_is_charged(name, error):
+    """At every pass."""
+    more = dict(resolution=None) if "dither" in name or "fft" in name else {}
+    passes, failing = 0, math.inf
+
+    def source() -> Any:
+        nonlocal passes
+        passes += 1
+        for i, batch in enumerate(np.array_split(X, 3)):
+            if passes == failing and i == 1:
+                raise error
+            yield batch
+
+    sample = dpq.Sample.from_batches(source, **BOUNDS)
+    made = passes
+    EVERY[name](sample, 1, **more)
+    needed = passes - made
+    assert needed >= 1
+    for failed in range(1, needed + 1):
+        ledger, failing = Ledger(), passes + failed
+        with pytest.raises(type(error)):
+            EVERY[name](sample, 1, accountant=ledger, **more)
+        assert ledger.charges == 1
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_release_that_is_interrupted_is_charged(name):
+    class Column(list):
+        """Records that are read until somebody interrupts."""
+
+        def __iter__(self) -> Any:
+            yield 0.5
+            raise KeyboardInterrupt
+
+    ledger = Ledger()
+    with pytest.raises(KeyboardInterrupt):
+        EVERY[name](Column([0.5, 1.0]), 1, accountant=ledger)
+    assert ledger.charges == 1
+
+
+def test_release_of_queries_that_are_no_numbers_is_charged_if_they_were_read(implementation):
+    for release, more in (
+        (implementation.above_threshold, {}),
+        (implementation.sparse_vector, dict(halts=2)),
+    ):
+        ledger = Ledger()
+        options = dict(threshold=1.0, epsilon1=1.0, epsilon2=1.0, accountant=ledger) | more
+        for queries in (np.zeros((2, 2)), np.array(["a"])):
+            with pytest.raises((TypeError, ValueError)):
+                release(queries, **options)
+        assert ledger.charges == 0
+        with pytest.raises(TypeError):
+            release([0.0, "a"], **options)
+        assert ledger.charges == 1
+
+
+REFERENCE: dict[str, dict[str, Any]] = dict(
+    joint_exp=dict(q=0.5, epsilon=1.0, **BOUNDS),
+    ind_exp=dict(q=0.5, epsilon=1.0, **BOUNDS),
+    approx_quantiles=dict(q=0.5, epsilon=1.0, **BOUNDS),
+    csmooth=dict(q=0.5, rho=0.5, **BOUNDS),
+    agg_tree=dict(q=0.5, epsilon=1.0, height=1, branching=4, **BOUNDS),
+    cdf=dict(epsilon=1.0, bins=8, **BOUNDS),
+    unbounded_quantile=dict(q=0.5, epsilon=1.0, lower=-10.0, upper=10.0),
+    sum=dict(epsilon=1.0),
+    mean=dict(epsilon=1.0),
+    count=dict(epsilon=1.0),
+    quantile_by=dict(by=[0, 0, 1], q=0.5, groups=[0, 1], epsilon=1.0, **BOUNDS),
+)
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_reference_is_charged_like_the_fast_twin(name):
+    release, options = getattr(dpq.reference, name), REFERENCE[name]
+    x = [0.5, math.nan, 1.0]
+    ledger = Ledger()
+    release(x, accountant=ledger, rng=1, **options)
+    assert ledger.charges == 1
+    refused = 0
+    for bad in BAD:
+        ledger = Ledger()
+        try:
+            release(x, accountant=ledger, rng=1, **options | bad)
+        except (TypeError, ValueError):
+            refused += 1
+            assert ledger.charges == 0, bad
+    assert refused >= len(BAD) - 6  # it does not use `workers`, nor a promise about the order
+    with pytest.raises(ValueError, match="nan_policy='raise'"):
+        release(x, accountant=ledger, nan_policy="raise", rng=1, **options)
+    assert ledger.charges == 1
+
+
+def test_failures_cannot_be_repeated_for_ever():
+    accountant = privacy.Accountant(3.0)
+    options = dict(epsilon=1.0, nan_policy="raise", accountant=accountant, **BOUNDS)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="nan_policy='raise'"):
+            dpq.median([1.0, math.nan], **options)
+    with pytest.raises(privacy.BudgetExceeded):
+        dpq.median([1.0, math.nan], **options)

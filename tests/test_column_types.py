@@ -1,0 +1,249 @@
+"""One lattice, one method, one scale, one guarantee: no type of a column decides any of them.
+
+Readers infer types from the records. One empty field makes floats of integers and objects of
+booleans, one record of 3.5 makes floats of all. So equal values give equal answers to one seed,
+whatever the type, with and without a missing record, by every public function and front end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+from releases import BOUNDS, LEVELS, RELEASES
+
+import dpq_fast as dpq
+from dpq_fast.cli import main
+from dpq_fast.sample import Records
+
+# What a boolean column can hold, too.
+VALUES = [bool(value) for value in np.random.default_rng(0).integers(0, 2, 60)]
+# Columns of a list of 0, 1 and None, by type.
+TYPES: dict[str, Callable[[list], Any]] = {
+    "list of int": lambda v: [None if x is None else int(x) for x in v],
+    "list of float": lambda v: [None if x is None else float(x) for x in v],
+    "list of bool": list,
+    "list of Decimal": lambda v: [None if x is None else Decimal(int(x)) for x in v],
+    "pandas inferred": lambda v: pd.Series([None if x is None else int(x) for x in v]),
+    "pandas inferred bool": lambda v: pd.Series(v),
+    "pandas float64": lambda v: pd.Series(v, dtype="float64"),
+    "pandas Int64": lambda v: pd.Series(v, dtype="Int64"),
+    "pandas Float64": lambda v: pd.Series(v, dtype="Float64"),
+    "pandas boolean": lambda v: pd.Series(v, dtype="boolean"),
+    "pandas object": lambda v: pd.Series(v, dtype=object),
+    "pandas decimal": lambda v: pd.Series(
+        [None if x is None else Decimal(int(x)) for x in v],
+        dtype=pd.ArrowDtype(pa.decimal128(5, 2)),
+    ),
+    "polars Int64": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.Int64),
+    "polars UInt8": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.UInt8),
+    "polars Float64": lambda v: pl.Series(v, dtype=pl.Boolean).cast(pl.Float64),
+    "polars Boolean": lambda v: pl.Series(v, dtype=pl.Boolean),
+    "polars Decimal": lambda v: (
+        pl.Series(v, dtype=pl.Boolean).cast(pl.Int64).cast(pl.Decimal(10, 2))
+    ),
+    "arrow bool": lambda v: pa.array(v, pa.bool_()),
+    "arrow int64": lambda v: pa.array(v, pa.bool_()).cast(pa.int64()),
+    "arrow float64": lambda v: pa.array(v, pa.bool_()).cast(pa.uint8()).cast(pa.float64()),
+    "arrow decimal": lambda v: pa.array([None if x is None else Decimal(int(x)) for x in v]),
+    "arrow chunked": lambda v: pa.chunked_array([v[:20], v[20:]], pa.bool_()),
+    "masked int64": lambda v: np.ma.array(
+        [x or 0 for x in v], mask=[x is None for x in v], dtype=np.int64
+    ),
+    "masked bool": lambda v: np.ma.array(
+        [x or False for x in v], mask=[x is None for x in v], dtype=bool
+    ),
+    "numpy object": lambda v: np.array(v, dtype=object),
+}
+# Types that have no missing value.
+COMPLETE: dict[str, Callable[[list], Any]] = {
+    "numpy int64": lambda v: np.array(v, dtype=np.int64),
+    "numpy int8": lambda v: np.array(v, dtype=np.int8),
+    "numpy bool": lambda v: np.array(v, dtype=bool),
+    "pandas int64": lambda v: pd.Series(v, dtype="int64"),
+}
+# AboveThreshold takes queries, no column.
+OF_COLUMNS = {name: run for name, run in RELEASES.items() if "threshold" not in name[:15]}
+OF_COLUMNS.pop("sparse_vector")
+
+
+def columns(of: list) -> list[tuple[str, Any]]:
+    """The same records in every type: with a missing one, and without where that is asked for."""
+    with_missing = [*of[:30], None, *of[30:]]
+    made = [(f"{name}, one missing", make(with_missing)) for name, make in TYPES.items()]
+    made += [(name, make(of)) for name, make in {**TYPES, **COMPLETE}.items()]
+    return made
+
+
+def plain(answer: Any) -> Any:
+    return answer.tolist() if isinstance(answer, np.ndarray) else answer
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_answers_do_not_depend_on_the_type(name):
+    run = OF_COLUMNS[name]
+    # a missing record has a key, too, which moves those of the records after it
+    expected = {
+        missing: plain(run(np.array([*VALUES[:30], *missing, *VALUES[30:]], dtype=float), 1))
+        for missing in ((), (np.nan,))
+    }
+    if name != "quantile_by":
+        assert expected[()] == expected[(np.nan,)]
+    for kind, column in columns(VALUES):
+        missing = (np.nan,) if "missing" in kind else ()
+        assert plain(run(column, 1)) == expected[missing], kind
+
+
+@pytest.mark.parametrize("name", OF_COLUMNS)
+def test_guarantees_do_not_depend_on_the_type(name):
+    charged = set()
+    for _, column in columns(VALUES):
+        accountant = dpq.privacy.Accountant(100.0, 0.5)
+        if "rho" in name or "csmooth" in name:
+            accountant = dpq.privacy.Accountant(100.0, 0.5, composition="zcdp")
+        if "add-remove" in name:
+            accountant = dpq.privacy.Accountant(100.0, neighbors="add-remove")
+        run_charged(name, column, accountant)
+        charged.add(accountant.history)
+    assert len(charged) == 1 and len(charged.pop()) == 1
+
+
+def run_charged(name: str, column: Any, accountant: dpq.privacy.Accountant) -> None:
+    """A release of the table with an accountant."""
+    run = OF_COLUMNS[name]
+    if name == "quantile_by":
+        dpq.quantile_by(
+            column, [0] * len(column), groups=[0], accountant=accountant, rng=1, **LEVELS
+        )
+        return
+    release, options = run.__closure__[1].cell_contents, run.__closure__[0].cell_contents
+    release(column, rng=1, **options, accountant=accountant)
+
+
+@pytest.mark.parametrize("options", [{}, {"resolution": 1}, {"resolution": 0}], ids=str)
+def test_samples_have_one_lattice(options):
+    lattices, public = set(), set()
+    for _, column in columns(VALUES):
+        sample = dpq.Sample.of(column, (0.0, 10.0), **options)
+        batches = dpq.Sample.from_batches(lambda column=column: [column], (0.0, 10.0), **options)
+        table = pa.table({"x": pa.array([1.0])})
+        lattices |= {sample.lattice, batches.lattice}
+        lattices.add(dpq.Sample.from_batches(table, (0.0, 10.0), column="x", **options).lattice)
+        lattices.add(dpq.PartialTree.of(column, bounds=(0.0, 10.0), **options).lattice)
+        public |= {sample.records.n_is_public, Records.of(column).n_is_public}
+        public.add(batches.records.n_is_public)
+    assert public == {False}
+    undithered = {None if one is None else (one.step, one.first, one.points) for one in lattices}
+    assert len(undithered) == 1
+
+
+@pytest.mark.parametrize("kind", [*TYPES, *COMPLETE])
+def test_only_the_policy_makes_the_number_of_records_public(kind):
+    column = {**TYPES, **COMPLETE}[kind](VALUES)
+    assert Records.of(column, nan_policy="raise").n_is_public
+    for sample in (
+        dpq.Sample.of(column, (0, 1), nan_policy="raise"),
+        dpq.Sample.from_batches(lambda: [column], (0, 1), nan_policy="raise"),
+    ):
+        assert sample.records.n_is_public
+
+
+EMPTY = {
+    "list": [],
+    "list of None": [None, None],
+    "numpy object": np.array([], dtype=object),
+    "numpy object of None": np.array([None, np.nan], dtype=object),
+    "numpy text": np.array([], dtype="U1"),
+    "numpy bool": np.array([], dtype=bool),
+    "numpy dates": np.array(["NaT", "NaT"], dtype="M8[s]"),
+    "masked text": np.ma.array(["a", "b"], mask=True),
+    "pandas inferred": pd.Series([], dtype=object),
+    "pandas of None": pd.Series([None, None]),
+    "pandas string": pd.Series([None, None], dtype="string"),
+    "pandas category": pd.Series([None, None], dtype="category"),
+    "pandas dates": pd.Series([pd.NaT, pd.NaT]),
+    "pandas arrow null": pd.Series([None, None], dtype=pd.ArrowDtype(pa.null())),
+    "polars Null": pl.Series([None, None]),
+    "polars String": pl.Series([None, None], dtype=pl.String),
+    "polars Date": pl.Series([], dtype=pl.Date),
+    "polars List": pl.Series([None], dtype=pl.List(pl.Int64)),
+    "arrow null": pa.nulls(2),
+    "arrow string": pa.array([None, None], pa.string()),
+    "arrow chunked dictionary": pa.chunked_array([], pa.dictionary(pa.int8(), pa.string())),
+}
+
+
+@pytest.mark.parametrize("column", EMPTY.values(), ids=EMPTY)
+def test_columns_without_a_record_are_empty_samples_of_any_type(column):
+    expected = dpq.joint_exp([], **LEVELS, rng=1).tolist()
+    assert dpq.joint_exp(column, **LEVELS, rng=1).tolist() == expected
+    sample = dpq.Sample.from_batches(lambda: [column], **BOUNDS)
+    assert dpq.joint_exp(sample, LEVELS["q"], epsilon=1.0, rng=1).tolist() == expected
+    assert dpq.count(column, epsilon=1.0, rng=1) == dpq.count([], epsilon=1.0, rng=1)
+
+
+def test_batches_of_several_types_are_one_column():
+    batches = [[True, None], np.array([1, 2]), np.array([0.5]), pd.Series(["a"][:0]), pa.nulls(3)]
+    sample = dpq.Sample.from_batches(lambda: batches, **BOUNDS)
+    kept = dpq.Sample.of([1.0, 1.0, 2.0, 0.5], **BOUNDS)
+    assert sample.order(0).n == kept.order(0).n == 4
+    arguments = dict(q=[0.5], epsilon=100.0)
+    law = dpq.joint_exp_law(sample, dither_rng=1, **arguments)
+    assert law.sample(2) == pytest.approx(
+        dpq.joint_exp_law(kept, dither_rng=1, **arguments).sample(2), abs=0.1
+    )
+
+
+def test_a_missing_field_of_a_csv_column_moves_no_lattice():
+    """The workflow that showed it: `pd.read_csv` infers float64 where one field is missing."""
+    ages = np.random.default_rng(1).integers(18, 80, 1_000)
+    columns = [pd.Series(ages), pd.Series([*ages[:-1].tolist(), None])]
+    assert [str(column.dtype) for column in columns] == ["int64", "float64"]
+    for options, whole in ({"resolution": 1}, True), ({}, False):
+        for column in columns:
+            answers = [
+                dpq.quantile(column, 0.5, epsilon=1.0, bounds=(0, 120), rng=seed, **options)
+                for seed in range(20)
+            ]
+            assert all(answer == int(answer) for answer in answers) == whole
+            assert all(answer == round(answer, 5) for answer in answers)
+
+
+@pytest.mark.parametrize("method", ["auto", "joint_exp", "agg_tree", "unbounded_quantile"])
+def test_command_line_answers_do_not_depend_on_the_type(tmp_path, method):
+    def answer(path: Any) -> dict[str, Any]:
+        arguments = ["quantile", str(path), "--column", "x", "--q", "0.5,0.9", "--epsilon", "1"]
+        arguments += ["--bounds", "0", "10", "--method", method, "--seed", "1", "--json"]
+        if method == "unbounded_quantile":
+            arguments = [a for a in arguments if a not in ("--bounds", "0", "10")]
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, result.output
+        return {k: v for k, v in json.loads(result.stdout).items() if k != "file"}
+
+    answers = []
+    for name in ("arrow bool", "arrow int64", "arrow float64", "arrow decimal"):
+        for values in (VALUES, [*VALUES[:30], None, *VALUES[30:]]):
+            path = tmp_path / "column.parquet"
+            pa.parquet.write_table(pa.table({"x": TYPES[name](values)}), path)
+            answers.append(answer(path))
+    for text in ("{:d}", "{:.1f}", "{:.3e}"):
+        for missing in ([], [""], ["NA"]):
+            path = tmp_path / "column.csv"
+            fields = [
+                text.format(int(value)) if text == "{:d}" else text.format(float(value))
+                for value in VALUES
+            ]
+            fields[30:30] = [f"{field},0" for field in missing]
+            lines = [field if "," in field else f"{field},0" for field in fields]
+            path.write_text("\n".join(["x,y", *lines]) + "\n")
+            answers.append(answer(path))
+    assert all(one == answers[0] for one in answers)
