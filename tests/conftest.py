@@ -121,10 +121,11 @@ def assert_same_law(law: enumeration.Law, expected: enumeration.Law, tolerance: 
     assert enumeration.max_log_ratio(law, expected) <= tolerance
 
 
-def assert_draws_follow(observed: Iterable, log_prob: dict) -> None:
-    """Chi-square test; categories expected less than 5 times are put together."""
+def fit(observed: Iterable, log_prob: dict) -> float:
+    """p-value of a chi-square test; categories expected less than 5 times are put together."""
     seen = Counter(observed)
-    assert seen.keys() <= log_prob.keys()
+    if not seen.keys() <= log_prob.keys():
+        return 0.0
     total = seen.total()
     counts, means = [0.0], [0.0]
     for outcome, log_p in log_prob.items():
@@ -137,7 +138,12 @@ def assert_draws_follow(observed: Iterable, log_prob: dict) -> None:
             means.append(mean)
     assert sum(means) == pytest.approx(total)
     statistic = sum((c - e) ** 2 / e for c, e in zip(counts, means, strict=True) if e > 0.0)
-    assert stats.chi2.sf(statistic, max(len(counts) - 1 - (means[0] == 0.0), 1)) >= SMALLEST_P
+    return float(stats.chi2.sf(statistic, max(len(counts) - 1 - (means[0] == 0.0), 1)))
+
+
+def assert_draws_follow(observed: Iterable, log_prob: dict) -> None:
+    """Draws fit a law, by `fit`."""
+    assert fit(observed, log_prob) >= SMALLEST_P
 
 
 def neighbors_of(x: list[int], points: int, neighbors: str) -> Iterator[list[int]]:

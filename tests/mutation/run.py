@@ -1,0 +1,623 @@
+"""Mutation testing of all Python that touches privacy: ``python tests/mutation/run.py``.
+
+Each mutant is a small fault in one function. A process that has collected the whole suite forks a
+child for it; the child puts the fault into the living function, and runs the tests that come by
+its lines until one fails. Results are kept in ``.mutation/``, by the function's code: a second run
+does only what has changed, and what had survived when the tests have changed.
+
+``--report`` writes no more than the score, and every survivor that ``survivors.toml`` does not
+explain, or explains though it is dead. Needs coverage, and Python 3.11 or newer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import hashlib
+import importlib
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import types
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import _lru_cache_wrapper
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import tomllib
+from mutants import Faults, Mutant
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "dpq_fast"
+STORE = ROOT / ".mutation"
+SURVIVORS = Path(__file__).with_name("survivors.toml")
+MODULES = (
+    "joint_exp",
+    "ind_exp",
+    "approx_quantiles",
+    "unbounded",
+    "csmooth",
+    "agg_tree",
+    "above_threshold",
+    "halting",
+    "aggregates",
+    "cdf",
+    "quantile",
+    "quantile_by",
+    "parts",
+    "order",
+    "path_law",
+    "selection",
+    "levels",
+    "lattice",
+    "sample",
+    "chunks",
+    "histogram",
+    "continuous",
+    "noise",
+    "rng",
+    "privacy",
+)
+# Slow tests have faster ones beside them.
+ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+# Seconds of tests for one mutant, as long as they took when the lines were recorded.
+BUDGET = 40.0
+# A test that takes this many seconds more, and this many times as long, hangs.
+PATIENCE, SLOWER = 20.0, 10.0
+# Bytes that a mutant may take on top of what the suite takes.
+MEMORY = 4 << 30
+
+
+class Job(NamedTuple):
+    """A mutant of a module, and what is known of it under which key."""
+
+    module: str
+    mutant: Mutant
+
+    @property
+    def key(self) -> str:
+        return "|".join((self.module, self.mutant.function, self.mutant.change, self.mutant.digest))
+
+    @property
+    def name(self) -> str:
+        """How ``survivors.toml`` calls it."""
+        return f"{self.mutant.function or '(import)'}: {self.mutant.change}"
+
+
+# --- What is known
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    found = hashlib.sha256()
+    for path in sorted(paths):
+        found.update(str(path.relative_to(ROOT)).encode())
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def tests_digest() -> str:
+    return digest_of((ROOT / "tests").glob("*.py"))
+
+
+def read_results() -> dict[str, dict[str, Any]]:
+    path = STORE / "results.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {record["key"]: record for record in map(json.loads, lines)}
+
+
+def explained() -> dict[str, dict[str, str]]:
+    """For each module, the mutants that no test can tell from the code, and why."""
+    return tomllib.loads(SURVIVORS.read_text())
+
+
+def faults_of(module: str) -> Faults:
+    path = PACKAGE / f"{module}.py"
+    return Faults(path.read_text(), str(path))
+
+
+# --- What runs
+
+
+class Living:
+    """What runs in this process, found once: a look at all objects takes longer than most tests.
+
+    Attributes
+    ----------
+    functions : dict
+        By the file that they are written in.
+    caches : list
+        Of the package and of the tests.
+    """
+
+    def __init__(self) -> None:
+        self.functions: dict[str, list[types.FunctionType]] = defaultdict(list)
+        self.caches: list[Any] = []
+        for found in gc.get_objects():
+            if type(found) is types.FunctionType:
+                self.functions[found.__code__.co_filename].append(found)
+            elif type(found) is _lru_cache_wrapper:
+                module = sys.modules.get(found.__module__)
+                if str(getattr(module, "__file__", "")).startswith(str(ROOT)):
+                    self.caches.append(found)
+
+    def forget_answers(self) -> None:
+        """Empty the caches: what is in them was computed by other code, or for another test."""
+        for kept in self.caches:
+            kept.cache_clear()
+
+
+# --- Which test comes by which line
+
+
+class Lines(NamedTuple):
+    """For each module and line the tests that come by, and how long each test takes."""
+
+    tests: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+
+class Recorder:
+    """Runs the tests under coverage, each in a context of its own, in a few forks by file."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        files: dict[Path, list[pytest.Item]] = defaultdict(list)
+        for item in session.items:
+            files[item.path].append(item)
+        # the longest first; every worker reads its next file from one pipe
+        queue = sorted(files.values(), key=len, reverse=True)
+        take, give = os.pipe()
+        os.write(give, bytes(range(len(queue))))
+        os.close(give)
+        living = Living()
+        children = []
+        for worker in range(self._workers):
+            child = os.fork()
+            if child == 0:
+                try:
+                    self._record(session, queue, take, living, STORE / f"lines.{worker}.json")
+                finally:
+                    os._exit(0)
+            children.append(child)
+        for child in children:
+            os.waitpid(child, 0)
+        return True
+
+    def _record(
+        self,
+        session: pytest.Session,
+        queue: list[list[pytest.Item]],
+        take: int,
+        living: Living,
+        out: Path,
+    ) -> None:
+        import coverage
+
+        recording = coverage.Coverage(data_file=None, source=[str(PACKAGE)])
+        recording.start()
+        seconds: dict[str, float] = {}
+        while number := os.read(take, 1):
+            items = queue[number[0]]
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                living.forget_answers()
+                recording.switch_context(item.nodeid)
+                start, failed = time.perf_counter(), session.testsfailed
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if session.testsfailed == failed:
+                    seconds[item.nodeid] = time.perf_counter() - start
+        recording.stop()
+        data = recording.get_data()
+        tests = {}
+        for module in MODULES:
+            lines = data.contexts_by_lineno(str(PACKAGE / f"{module}.py"))
+            tests[module] = {
+                line: [test for test in contexts if test in seconds]
+                for line, contexts in lines.items()
+            }
+        out.write_text(json.dumps([tests, seconds]))
+
+
+def record_lines(workers: int) -> None:
+    """The suite once."""
+    digest = lines_digest()
+    pytest.main(ARGUMENTS, plugins=[Recorder(workers)])
+    tests: dict[str, dict[int, list[str]]] = {module: defaultdict(list) for module in MODULES}
+    seconds: dict[str, float] = {}
+    for worker in range(workers):
+        part = STORE / f"lines.{worker}.json"
+        found, took = json.loads(part.read_text())
+        seconds |= took
+        for module, lines in found.items():
+            for line, names in lines.items():
+                tests[module][int(line)] += names
+        part.unlink()
+    known = {"digest": digest, "tests": tests, "seconds": seconds}
+    (STORE / "lines.json").write_text(json.dumps(known))
+
+
+def lines_digest() -> str:
+    sources = [PACKAGE / f"{module}.py" for module in MODULES]
+    return digest_of([*sources, *(ROOT / "tests").glob("*.py")])
+
+
+def known_lines(workers: int, stale: bool) -> Lines:
+    path = STORE / "lines.json"
+    known = json.loads(path.read_text()) if path.exists() else {"digest": None}
+    if known["digest"] != lines_digest() and not (stale and known["digest"]):
+        print("recording which test comes by which line", flush=True)
+        child = os.fork()  # what the recording imports and keeps must not be there later
+        if child == 0:
+            record_lines(workers)
+            os._exit(0)
+        os.waitpid(child, 0)
+        known = json.loads(path.read_text())
+    tests = {
+        module: {int(line): names for line, names in lines.items()}
+        for module, lines in known["tests"].items()
+    }
+    return Lines(tests, known["seconds"])
+
+
+# --- A fault in a living function
+
+
+def code_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from code_within(constant)
+
+
+def place_of(code: types.CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
+
+
+def our_modules() -> list[types.ModuleType]:
+    return [
+        module
+        for module in list(sys.modules.values())
+        if str(getattr(module, "__file__", "")).startswith(str(ROOT))
+    ]
+
+
+def put_in(job: Job, faults: Faults, living: Living) -> None:
+    """Give this process the fault."""
+    path = str(PACKAGE / f"{job.module}.py")
+    code = faults.compiled(job.mutant)
+    if job.mutant.function and not job.mutant.default:
+        outermost = job.mutant.function, job.mutant.first
+        changed = {
+            place_of(inner): inner
+            for found in code_within(code)
+            if place_of(found) == outermost
+            for inner in code_within(found)
+        }
+        reached = 0
+        for function in living.functions[path]:
+            new = changed.get(place_of(function.__code__))
+            if new is not None:
+                function.__code__ = new
+                reached += place_of(new) == outermost
+        assert reached, f"no living function {outermost}"
+    else:
+        module = importlib.import_module(f"dpq_fast.{job.module}")
+        copy = types.ModuleType(module.__name__)
+        copy.__file__, copy.__package__ = path, module.__package__
+        original = sys.modules[module.__name__]
+        sys.modules[module.__name__] = copy  # dataclasses look there
+        try:
+            exec(code, copy.__dict__)
+        finally:
+            sys.modules[module.__name__] = original
+        if job.mutant.default:
+            new = copy
+            for part in job.mutant.function.split("."):
+                new = getattr(new, part)
+            new = unwrapped(new)
+            for function in living.functions[path]:
+                if place_of(function.__code__) == place_of(new.__code__) and function is not new:
+                    function.__defaults__ = new.__defaults__
+                    function.__kwdefaults__ = new.__kwdefaults__
+        else:
+            rebind(vars(module), vars(copy), job.mutant.names)
+    living.forget_answers()
+
+
+def unwrapped(function: Any) -> Any:
+    """The function under decorators, classmethods and properties."""
+    function = getattr(function, "fget", None) or getattr(function, "__func__", function)
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def rebind(old: dict[str, Any], new: dict[str, Any], names: tuple[str, ...]) -> None:
+    """Give every module the changed constants, and those that follow from them."""
+    for name in names:
+        if "." in name:
+            owner, attribute = name.split(".")
+            setattr(old[owner], attribute, getattr(new[owner], attribute))
+    plain = (bool, int, float, str, tuple, dict, frozenset)
+    for name, value in new.items():
+        before = old.get(name)
+        if name.startswith("__") or not (name in names or type(value) in plain):
+            continue
+        if name not in names and repr(before) == repr(value):
+            continue
+        for module in our_modules():
+            if name in vars(module) and vars(module)[name] is before:
+                setattr(module, name, value)
+
+
+# --- One child for each mutant
+
+
+class Runner:
+    """Runs mutants in forks of a process that has collected the suite."""
+
+    def __init__(self, jobs: list[Job], lines: Lines, workers: int, budget: float) -> None:
+        self._jobs, self._lines = jobs, lines
+        self._workers, self._budget = workers, budget
+        self._faults = {job.module: faults_of(job.module) for job in jobs}
+        self._killers: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._spread = Counter(
+            test for tests in lines.tests.values() for names in tests.values() for test in names
+        )
+        self._digest = tests_digest()
+
+    def pytest_sessionstart(self) -> None:
+        from hypothesis import Phase, settings
+
+        # a failing example does not have to be small, or told
+        settings.register_profile(
+            "mutation", settings.default, phases=(Phase.explicit, Phase.generate)
+        )
+        settings.load_profile("mutation")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        self._living = Living()
+        gc.collect()
+        gc.freeze()
+        running: dict[int, tuple[Job, float, Path, int]] = {}
+        waiting = iter(self._jobs)
+        done, start = 0, time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            while True:
+                while len(running) < self._workers and (job := next(waiting, None)):
+                    tests = self._tests_of(job)
+                    if not tests:
+                        self._keep(job, "unreached", None, 0.0, 0)
+                        done += 1
+                        continue
+                    slot = Path(folder, f"{time.monotonic_ns()}")
+                    slot.mkdir()
+                    pid = os.fork()
+                    if pid == 0:
+                        self._child(job, [items[test] for test in tests], session, slot)
+                    running[pid] = job, time.perf_counter(), slot, len(tests)
+                if not running:
+                    return True
+                pid, status = os.wait()
+                job, begun, slot, number = running.pop(pid)
+                try:
+                    os.killpg(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                outcome, killer = verdict(status, slot)
+                shutil.rmtree(slot, ignore_errors=True)
+                if killer:
+                    self._killers[job.module, job.mutant.function][killer] += 1
+                self._keep(job, outcome, killer, time.perf_counter() - begun, number)
+                done += 1
+                if done % 50 == 0:
+                    took = time.perf_counter() - start
+                    print(f"{done} of {len(self._jobs)} mutants in {took:.0f} s", flush=True)
+
+    def _tests_of(self, job: Job) -> list[str]:
+        """The tests that come by, likely killers first, as many as the budget allows."""
+        recorded = self._lines.tests[job.module]
+        lines: Iterable[int] = job.mutant.lines
+        if job.mutant.default:
+            lines = range(job.mutant.first, job.mutant.last + 1)
+        if job.mutant.names:
+            users = [name.split(".")[-1] for name in job.mutant.names]
+            reached = set(self._users(users))
+        else:
+            reached = {test for line in lines for test in recorded.get(line, ())}
+        reached &= self._lines.seconds.keys()
+        own = f"tests/test_{job.module}.py"
+        killers = self._killers[job.module, job.mutant.function]
+        seconds = self._lines.seconds
+
+        def rank(test: str) -> tuple[int, float]:
+            away = 1.0 if test.startswith(own) else 3.0
+            return -killers[test], (seconds[test] + 0.01) * away * self._spread[test] ** 0.5
+
+        chosen, total = [], 0.0
+        for test in sorted(reached, key=rank):
+            # one long test more than the budget allows, if it is all there is
+            if total and total + seconds[test] > self._budget:
+                continue
+            chosen.append(test)
+            total += seconds[test]
+        return chosen
+
+    def _users(self, names: list[str]) -> Iterator[str]:
+        """Tests that come by a line where one of these names stands."""
+        for module in MODULES:
+            text = (PACKAGE / f"{module}.py").read_text().splitlines()
+            for number, line in enumerate(text, 1):
+                if any(name in line for name in names):
+                    yield from self._lines.tests[module].get(number, ())
+
+    def _child(
+        self, job: Job, items: list[pytest.Item], session: pytest.Session, slot: Path
+    ) -> None:
+        """Run the tests with the fault until one fails; never returns."""
+        code = 3
+        try:
+            os.setpgid(0, 0)
+            silence = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(silence, stream)
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = os.environ["TMPDIR"] = str(slot)
+            tempfile.tempdir = None
+            limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (limit + MEMORY, limit + MEMORY))
+            put_in(job, self._faults[job.module], self._living)
+            code = 0
+            for place, item in enumerate(items):
+                following = items[place + 1] if place + 1 < len(items) else None
+                (slot / "test").write_text(item.nodeid)
+                signal.alarm(int(PATIENCE + SLOWER * self._lines.seconds[item.nodeid]))
+                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                if session.testsfailed:
+                    code = 1
+                    break
+        except BaseException as error:
+            (slot / "error").write_text(repr(error))
+        finally:
+            os._exit(code)
+
+    def _keep(self, job: Job, outcome: str, killer: str | None, seconds: float, tests: int) -> None:
+        record = {
+            "key": job.key,
+            "outcome": outcome,
+            "killer": killer,
+            "seconds": round(seconds, 2),
+            "tests": tests,
+            "suite": self._digest,
+        }
+        with (STORE / "results.jsonl").open("a") as results:
+            results.write(json.dumps(record) + "\n")
+
+
+def verdict(status: int, slot: Path) -> tuple[str, str | None]:
+    """What became of a mutant, and by which test."""
+    test = (slot / "test").read_text() if (slot / "test").exists() else None
+    if os.WIFSIGNALED(status):
+        return "timeout" if os.WTERMSIG(status) == signal.SIGALRM else "crashed", test
+    code = os.WEXITSTATUS(status)
+    if code == 3 and (slot / "error").exists():
+        # a fault that cannot be put in is none; a test that ends the process is a kill
+        return ("killed" if test else f"failed: {(slot / 'error').read_text()}"), test
+    return ("killed", test) if code else ("survived", None)
+
+
+def run(jobs: list[Job], lines: Lines, workers: int, budget: float) -> None:
+    """Collect the suite, and run the mutants inside the session."""
+    pytest.main(ARGUMENTS, plugins=[Runner(jobs, lines, workers, budget)])
+
+
+# --- The report
+
+
+ALIVE = ("survived", "unreached")
+
+
+def report(jobs: list[Job], results: dict[str, dict[str, Any]]) -> bool:
+    """Print the score by module and what survives unexplained; whether all is in order."""
+    reasons = explained()
+    fine = True
+    total: Counter[str] = Counter()
+    by_module: dict[str, list[Job]] = defaultdict(list)
+    for job in jobs:
+        by_module[job.module].append(job)
+    print(f"{'module':18} mutants killed explained survivors  score")
+    for module, inside in by_module.items():
+        known = [(job, results[job.key]) for job in inside if job.key in results]
+        usable = [(job, r) for job, r in known if not r["outcome"].startswith("failed")]
+        alive = [job for job, r in usable if r["outcome"] in ALIVE]
+        said = [job for job in alive if job.name in reasons.get(module, {})]
+        counts = Counter(
+            mutants=len(usable),
+            killed=len(usable) - len(alive),
+            explained=len(said),
+            survivors=len(alive) - len(said),
+            unknown=len(inside) - len(known),
+        )
+        total.update(counts)
+        print_score(module, counts)
+    print_score("all", total)
+    for module, inside in by_module.items():
+        names = {job.name: job for job in inside}
+        for job in inside:
+            found = results.get(job.key, {"outcome": "unknown"})
+            if found["outcome"] in ALIVE and job.name not in reasons.get(module, {}):
+                fine = False
+                line = job.mutant.lines[0]
+                print(f"dpq_fast/{module}.py:{line}: {found['outcome']}: {job.name}")
+            if found["outcome"].startswith("failed"):
+                print(f"{module}: {job.name}: {found['outcome']}")
+        for name in reasons.get(module, {}):
+            outcome = name in names and results.get(names[name].key, {}).get("outcome")
+            if outcome not in (*ALIVE, None):
+                fine = False
+                print(f"{module}: explained, but {'killed' if outcome else 'gone'}: {name}")
+    return fine
+
+
+def print_score(module: str, counts: Counter[str]) -> None:
+    score = counts["killed"] / max(1, counts["mutants"])
+    unknown = f"  {counts['unknown']} not run" if counts["unknown"] else ""
+    print(
+        f"{module:18} {counts['mutants']:7} {counts['killed']:6} {counts['explained']:9}"
+        f" {counts['survivors']:9} {score:6.1%}{unknown}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--modules", nargs="+", choices=MODULES, default=MODULES)
+    parser.add_argument("--function", help="only mutants of functions with this in their name")
+    parser.add_argument("--limit", type=int, help="at most this many mutants")
+    parser.add_argument("--sample", type=int, help="this many mutants, drawn with --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of tests for each")
+    parser.add_argument("--again", action="store_true", help="run known survivors again")
+    parser.add_argument("--stale", action="store_true", help="do not record the lines again")
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    STORE.mkdir(exist_ok=True)
+    sys.path.insert(0, str(ROOT))
+    os.chdir(ROOT)
+    jobs = [
+        Job(module, mutant)
+        for module in options.modules
+        for mutant in faults_of(module).mutants
+        if options.function is None or options.function in mutant.function
+    ]
+    if options.sample is not None:
+        jobs = random.Random(options.seed).sample(jobs, min(options.sample, len(jobs)))
+    if not options.report:
+        lines = known_lines(options.workers, options.stale)
+        results, suite = read_results(), tests_digest()
+
+        def settled(job: Job) -> bool:
+            found = results.get(job.key)
+            if found is None:
+                return False
+            alive = found["outcome"] in ALIVE
+            return not alive or (found["suite"] == suite and not options.again)
+
+        wanted = [job for job in jobs if not settled(job)][: options.limit]
+        print(f"{len(wanted)} of {len(jobs)} mutants to run", flush=True)
+        if wanted:
+            run(wanted, lines, options.workers, options.budget)
+    return 0 if report(jobs, read_results()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
