@@ -307,7 +307,7 @@ def form_cases() -> Iterator[tuple[str, Case]]:
 SPREAD = GRID | dict(bounds=(0, 2), dither=True)
 ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
-MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "POINTS_PER_RECORD", 0))
+MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
 BLOCKS = ((order, "EAGER_RECORDS", 0), (order, "WHOLE_BLOCK", 0))
 DITHERED: dict[str, tuple] = {
     "at once": (),
