@@ -791,7 +791,7 @@ def mean_case(neighbors: str) -> Case:
         return log_of(found)
 
     options = dict(q=None, lower=-1, upper=3, resolution=1, epsilon=epsilon, neighbors=neighbors)
-    release = scalar(dpq.mean, WHOLE, **options)
+    release = scalar(dpq.mean, WHOLE, nan_policy="raise", **options)
     return Case(lambda rng, size: [round(o, 9) for o in release(rng, size)], law)
 
 
@@ -808,7 +808,7 @@ def clipped_sum_case() -> Case:
                 found[int(np.minimum(amounts, clip).sum()) + k] += math.exp(log_p) * p
         return log_of(found)
 
-    options = dict(q=q, upper=6.0, beta=2.0, epsilon=epsilon)
+    options = dict(q=q, upper=6.0, beta=2.0, resolution=1, epsilon=epsilon)
     return Case(scalar(dpq.sum, amounts, **options), law)
 
 
@@ -1013,11 +1013,11 @@ def at_four_times_the_rate(self: Any, q: Any, rate: float, *arguments: Any) -> N
     RELEASED(self, q, 4.0 * rate, *arguments)
 
 
-def dithered_if_odd(values: Any, counts: Any, grid: Any, rng: Any) -> Any:
-    if counts.sum() % 2:
-        return DITHERED_ORDER(values, counts, grid, rng)
-    points = np.repeat(values << grid.bits, counts)
-    return order.SortedOrder(points, grid, (grid.low, grid.high), fine=True)
+def dithered_if_odd(coarse: order.CoarseOrder, rng: Any) -> Any:
+    if coarse.n % 2:
+        return DITHERED_ORDER(coarse, rng)
+    points = coarse._points([(0, coarse.n)]) << coarse.lattice.bits
+    return order.SortedOrder(points, coarse.lattice, coarse.bounds, fine=True)
 
 
 def tripled(counts: Any, size: int) -> Any:
@@ -1027,7 +1027,8 @@ def tripled(counts: Any, size: int) -> Any:
 def selected_at_twice_the_rate(
     self: PathLaw, ranks: Any, q: Any, rate: float, *arguments: Any, **options: Any
 ) -> None:
-    rate *= 2.0 if isinstance(ranks, SelectedOrder) else 1.0
+    coarse = ranks._coarse if isinstance(ranks, order.DitheredOrder) else ranks
+    rate *= 2.0 if isinstance(coarse, SelectedOrder) else 1.0
     RANKED(self, ranks, q, rate, *arguments, **options)
 
 
