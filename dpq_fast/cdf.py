@@ -684,7 +684,7 @@ def cdf(
         Threads for going through a long `x`; the answer does not depend on it.
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
-        `aggregate` (False). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
+        `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
         "histogram": `bins` (100). "adaptive": `steps` (30), and `bins` (2^20), a power of two
         above `steps`: the finest partition. "gaussian": `levels` (9), at most 2^20, or `bins`.
         "smooth_gaussian": `levels` (9). On a lattice there are no more bins than points, and no
@@ -711,13 +711,15 @@ def cdf(
     Notes
     -----
     **Counts.** The first three methods count the records of bins, which are runs of lattice points
-    as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree. All counts below the root have independent discrete noise, Laplace
-    for `epsilon` and Gaussian for `rho`, of the scale that `privacy.agg_tree_scale` proves for
-    the h levels which a record is in. Numbers of records up to the ends of bins are read off and
-    smoothed: the nearest non-decreasing ones in least squares take their place.
+    as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree.
+    All counts below the root have independent discrete noise, Laplace for `epsilon` and Gaussian
+    for `rho`, of the scale that `privacy.agg_tree_scale` proves for the h levels which a record is
+    in. Numbers of records up to the ends of bins are read off and smoothed: the nearest
+    non-decreasing ones in least squares take their place.
 
     - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
-      `aggregate` the estimates of all levels are combined, as in `agg_tree`: smaller errors.
+      `aggregate` the estimates of all levels are combined, as in `agg_tree`; without it they are
+      added up, as in the poster, and errors are larger.
     - "agg_tree": the tree of `agg_tree`, combined. h is its height.
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 

@@ -1367,7 +1367,7 @@ def agg_tree_scale(
 
 # The options of each method of `cdf`, and their defaults: None is chosen by the lattice. Public.
 CDF_OPTIONS: dict[str, dict[str, Any]] = {
-    "binary_tree": {"bins": None, "aggregate": False},
+    "binary_tree": {"bins": None, "aggregate": True},
     "agg_tree": {"height": None, "branching": None, "aggregate": True},
     "histogram": {"bins": None},
     "adaptive": {"steps": 30, "bins": 2**20},
