@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.halting import Halting
 from dpq_fast.halting import NOISES, HaltingLaw
-from dpq_fast.histogram import Bins, geometric_size, geometric_thresholds
+from dpq_fast.histogram import KEPT_BINS, Bins, geometric_size, geometric_thresholds
 from dpq_fast.lattice import MAX_POINTS, points_per_unit
 from dpq_fast.leaves import rounding_edges
 from dpq_fast.levels import Levels, Split, splits
@@ -355,9 +356,8 @@ class Search:
         """[Dur23] Algorithm 2: beta^i + lower - 1."""
         size = geometric_size(self.beta, lower, upper)
         if self.resolution is not None:
-            return self._rounded(
-                geometric_thresholds(self.beta, lower, 0, size), self.lower is None
-            )
+            make = _kept_rounded if size <= KEPT_BINS else _rounded_geometric
+            return make(self.beta, lower, size, *self._ends(self.lower is None), self.resolution)
         step = block_size(size)
         bins = Bins.geometric(self.beta, lower, upper, below=True, step=step)
         return Candidates(
@@ -379,33 +379,14 @@ class Search:
             return -np.maximum(1.0 / np.maximum(powers, lowest) + (base - 1.0), base)
 
         if self.resolution is not None:
-            return self._rounded(values(0, size), self.lower is not None)
+            ends = self._ends(self.lower is not None)
+            return _rounded(values(0, size), *ends, self.resolution)
         return _listed(values, size)
 
-    def _rounded(self, values: NDArray[np.float64], mirrored: bool) -> Candidates:
-        """Candidates on the lattice of `resolution`, from those that are not.
-
-        Of the distinct multiples v_0 < v_1 < ... nearest to the candidates, inside `lower` and
-        `upper`, v_{i-1} is released for candidate i. Counted for it are the records that round to
-        v_{i-1} or less: x < t_i for the smallest float64 number t_i that rounds to more. So a value
-        that many records have is released itself. Candidate 0 counts those below v_0.
-        """
+    def _ends(self, mirrored: bool) -> tuple[float, float]:
+        """The lowest and the highest multiple that is released, mirrored as the records are."""
         low, high = self.multiples
-        if mirrored:
-            low, high = -high, -low
-        step, per_unit = self.resolution, points_per_unit(self.resolution)
-        with np.errstate(over="ignore"):
-            multiples = np.rint(values * per_unit if per_unit else values / step)
-        multiples = np.unique(np.clip(multiples, low, high))
-        near = multiples[np.abs(multiples) < MAX_POINTS]
-        # Float64 numbers of more than 2^53 steps are multiples, as near as there are any.
-        far = values[values > (near[-1] + 1.0) * step] if multiples[-1] > near[-1] else near[:0]
-        points = np.concatenate((near[:1], near))
-        points = points / per_unit if per_unit else points * step
-        edges = rounding_edges(np.concatenate((near[:1], near + 1.0)), step, per_unit)
-        edges = np.concatenate((edges, np.nextafter(far, math.inf)))
-        listed = _listed(lambda i, j, step=1: edges[i:j:step], edges.size)
-        return listed._replace(points=np.concatenate((points, far)))
+        return (-high, -low) if mirrored else (low, high)
 
     def decode(self, ladder: Ladder, index: int, rng: np.random.Generator | None) -> float:
         """The released number of one candidate, inside `lower` and `upper`."""
@@ -428,6 +409,38 @@ def _listed(values: Callable[..., NDArray[np.float64]], size: int) -> Candidates
     step = block_size(size)
     edges = np.concatenate(([-np.inf], values(0, size, step), [np.inf]))
     return Candidates(size - 1, step, Bins.of(edges), values)
+
+
+def _rounded(values: NDArray[np.float64], low: float, high: float, step: float) -> Candidates:
+    """Candidates on the lattice of spacing `step`, from those that are not.
+
+    Of the distinct multiples v_0 < v_1 < ... nearest to the candidates, from multiple `low` to
+    `high`, v_{i-1} is released for candidate i. Counted for it are the records that round to
+    v_{i-1} or less: x < t_i for the smallest float64 number t_i that rounds to more. So a value
+    that many records have is released itself. Candidate 0 counts those below v_0.
+    """
+    per_unit = points_per_unit(step)
+    with np.errstate(over="ignore"):
+        multiples = np.rint(values * per_unit if per_unit else values / step)
+    multiples = np.unique(np.clip(multiples, low, high))
+    near = multiples[np.abs(multiples) < MAX_POINTS]
+    # Float64 numbers of more than 2^53 steps are multiples, as near as there are any.
+    far = values[values > (near[-1] + 1.0) * step] if multiples[-1] > near[-1] else near[:0]
+    points = np.concatenate((near[:1], near))
+    points = points / per_unit if per_unit else points * step
+    edges = rounding_edges(np.concatenate((near[:1], near + 1.0)), step, per_unit)
+    edges = np.concatenate((edges, np.nextafter(far, math.inf)))
+    listed = _listed(lambda i, j, step=1: edges[i:j:step], edges.size)
+    return listed._replace(points=np.concatenate((points, far)))
+
+
+def _rounded_geometric(
+    beta: float, lower: float, size: int, low: float, high: float, step: float
+) -> Candidates:
+    return _rounded(geometric_thresholds(beta, lower, 0, size), low, high, step)
+
+
+_kept_rounded = lru_cache(maxsize=4)(_rounded_geometric)  # public facts only
 
 
 def _multiples_inside(lower: float | None, upper: float | None, step: float) -> tuple[float, float]:

@@ -56,9 +56,13 @@ def rounded(way: Candidates, search: Search) -> Candidates:
     step, per_unit = search.resolution, points_per_unit(search.resolution)
     low, high = sorted(way.sign * end for end in search.multiples)
     multiples = sorted({min(max(nearest(v, step), low), high) for v in way.values})
-    multiples = [float(m) for m in multiples if abs(m) < 2**53]
-    points = [m / per_unit if per_unit else m * step for m in multiples]
-    tested = [multiples[0] - 0.5] + [m + 0.5 for m in multiples]
+    near = [m for m in multiples if abs(m) < 2**53]
+    points = [m / per_unit if per_unit else m * step for m in near]
+    tested = [near[0] - 0.5] + [m + 0.5 for m in near]
+    if multiples[-1] > near[-1]:  # as near to a multiple as float64 numbers are
+        far = [v for v in way.values if v > (near[-1] + 1.0) * step]
+        points += far
+        tested += [math.nextafter(nearest(v, step), math.inf) for v in far]
     return Candidates(way.sign, tested, points[:1] + points)
 
 
