@@ -1399,14 +1399,15 @@ def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -
     elif method == "binary_tree":
         if options["bins"] is None:
             options["bins"] = 1 << (points - 1).bit_length() if few else 2**10
-        if points is not None:
-            options["bins"] = 1 << check_tree(cdf_height(options["bins"]), 2, points)[0]
+        options["bins"] = 1 << check_tree(cdf_height(options["bins"]), 2, points)[0]
     elif method == "histogram" and options["bins"] is None:
         options["bins"] = points if few else 100
+    if options.get("bins") is not None:
+        check_tree(1, check_count("bins", options["bins"], 2), None)
     if points is not None and method == "adaptive":
         options["steps"] = min(cdf_touched(method, options), points - 1)
     if points is not None and method in ("histogram", "gaussian") and options["bins"] is not None:
-        options["bins"] = min(check_count("bins", options["bins"], 2), points)
+        options["bins"] = min(options["bins"], points)
     return options
 
 
