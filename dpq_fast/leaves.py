@@ -9,6 +9,7 @@ functions are linear inside them.
 from __future__ import annotations
 
 import math
+import sys
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from dpq_fast.histogram import KEPT_BINS, Bins
 from dpq_fast.lattice import Lattice
+
+# A step beyond the bounds may be beyond float64.
+LARGEST = sys.float_info.max
 
 
 class Leaves:
@@ -189,8 +193,8 @@ def _bins(lattice: Lattice, leaves: int) -> Bins:
     edges[1:-1] = rounding_edges(inner, lattice.step, lattice.per_unit)
     # Half a point below the first one of each leaf is, in the mean, so far from k points / leaves.
     shift = math.gcd(lattice.points, leaves) / (2.0 * leaves)
-    low = (lattice.first - shift) * lattice.step
-    return Bins.even(edges, low, low + lattice.points * lattice.step)
+    low = max((lattice.first - shift) * lattice.step, -LARGEST)
+    return Bins.even(edges, low, min(low + lattice.points * lattice.step, LARGEST))
 
 
 _kept_bins = lru_cache(maxsize=4)(_bins)  # public facts only

@@ -107,6 +107,19 @@ def test_leaves_of_a_uniform_lattice_are_found_without_a_search():
         assert Leaves((0.0, points - 1.0), lattice, most).bins()._table.most <= 1
 
 
+@pytest.mark.parametrize(
+    "bounds, resolution",
+    [((-1.7e308, 0.0), 1e308), ((0.0, 1.7e308), 1e308), ((0.0, 1.0), 2.0**-52), ((0.4, 3), 1)],
+)
+@pytest.mark.parametrize("method", ["binary_tree", "agg_tree", "histogram", "adaptive"])
+def test_lattices_at_the_ends_of_float64_are_answered(bounds, resolution, method):
+    for x in ([], [0.5, 1.0, 1e308, -math.inf]):
+        curve = dpq.cdf(x, epsilon=1.0, bounds=bounds, resolution=resolution, method=method, rng=0)
+        low, high = curve.quantile([0.0, 1.0])
+        assert bounds[0] <= low <= high <= bounds[1]
+        assert curve.cdf(bounds[1]) == 1.0 and 0.0 <= curve.ks([1.0]) <= 1.0
+
+
 # Shapes
 
 
