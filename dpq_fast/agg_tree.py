@@ -134,7 +134,7 @@ class PartialTree:
         records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
         most = branching**height
         leaves = np.zeros(most, dtype=np.int64)
-        bins = Leaves(bounds, lattice, most).bins()
+        bins = Leaves.of(bounds, lattice, most).bins()
         leaves[: bins.size] = records.count(bins)
         return cls(leaves, bounds, height, branching, lattice, records.complete)
 
@@ -323,7 +323,7 @@ class AggTree:
             raise ValueError(
                 f"lattice must be one of bounds {self.bounds}, got {(lattice.low, lattice.high)}"
             )
-        self._leaves = Leaves(self.bounds, lattice, nodes[-1].size)
+        self._leaves = Leaves.of(self.bounds, lattice, nodes[-1].size)
         self.edges = self._leaves.edges
         self._aggregate = _checks.check_flag("aggregate", aggregate)
         self.total_known = total is not None

@@ -558,7 +558,7 @@ def _adaptive(column: dict, budget: dict, rng: Any, *, steps: int, bins: int) ->
                 heapq.heappush(gaps, (answers[start] - answers[stop], start - stop, start))
     edges = np.array(sorted(answers))
     below = np.array([answers[edge] for edge in edges.tolist()], dtype=np.float64)
-    x = Leaves(partial.bounds, partial.lattice, bins).ends[edges]
+    x = Leaves.of(partial.bounds, partial.lattice, bins).ends[edges]
     error = CountNoise(noise, lambda: np.ones(queries), True)
     return _of_counts(x, below, public, partial.lattice, error)
 

@@ -65,6 +65,13 @@ class Leaves:
             with np.errstate(over="ignore"):  # a step beyond the bounds may be beyond float64
                 self.edges = lattice.decode(self._starts)
                 self.ends = lattice.decode(self._starts - 1)
+        for kept in (self.places, self.edges, self.ends):
+            kept.flags.writeable = False
+
+    @classmethod
+    def of(cls, bounds: tuple[float, float], lattice: Lattice | None, most: int) -> Leaves:
+        """The leaves of these arguments, which are kept for the next call."""
+        return (_kept_leaves if most <= KEPT_BINS else cls)(bounds, lattice, most)
 
     def bins(self) -> Bins:
         """What counts records by leaf, in one pass."""
@@ -125,10 +132,15 @@ class Curve:
         target = np.maximum(q, np.finfo(np.float64).tiny)
         i = np.searchsorted(self.p[1:-1], target) + 1
         left, right = self.knots[i - 1], self.knots[i]
+        share = (target - self.p[i - 1]) / (self.p[i] - self.p[i - 1])
+        guess = np.clip(left + share * (right - left), left, right)
         if self.lattice is None:
-            share = (target - self.p[i - 1]) / (self.p[i] - self.p[i - 1])
-            return np.clip(left + share * (right - left), left, right)
-        # By bisection on `values` as they are rounded: no point is missed by rounding.
+            return guess
+        # By bisection on `values` as they are rounded: no point is missed by rounding. Most often
+        # the points next to the guess are enough.
+        low, high = (np.clip(np.rint(guess) + shift, left, right) for shift in (-2.0, 2.0))
+        left = np.where(self._between(low, i) < target, low, left)
+        right = np.where(self._between(high, i) >= target, high, right)
         while (right - left > 1.0).any():
             middle = np.floor((left + right) / 2.0)
             reached = self._between(middle, i) >= target
@@ -197,4 +209,5 @@ def _bins(lattice: Lattice, leaves: int) -> Bins:
     return Bins.even(edges, low, min(low + lattice.points * lattice.step, LARGEST))
 
 
-_kept_bins = lru_cache(maxsize=4)(_bins)  # public facts only
+_kept_leaves = lru_cache(maxsize=4)(Leaves)  # public facts only
+_kept_bins = lru_cache(maxsize=4)(_bins)
