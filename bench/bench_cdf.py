@@ -17,7 +17,7 @@ LEAVES = 2**20
 # Every method as it is by default, but for what it must be given.
 METHODS: dict[str, dict[str, Any]] = {
     "binary_tree": {},
-    "binary_tree, aggregate": {"method": "binary_tree", "aggregate": True},
+    "binary_tree, aggregate=False": {"method": "binary_tree", "aggregate": False},
     "agg_tree": {},
     "histogram": {},
     "adaptive": {},

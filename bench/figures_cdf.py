@@ -57,8 +57,8 @@ SIDES: dict[str, Callable[[int, float], dict[str, Any]]] = {
     ),
     "histogram": lambda size, epsilon: dict(method="histogram", bins=size, epsilon=epsilon),
     "binary_tree": lambda size, epsilon: dict(method="binary_tree", bins=size, epsilon=epsilon),
-    "binary_tree, aggregate": lambda size, epsilon: dict(
-        method="binary_tree", bins=size, aggregate=True, epsilon=epsilon
+    "binary_tree, aggregate=False": lambda size, epsilon: dict(
+        method="binary_tree", bins=size, aggregate=False, epsilon=epsilon
     ),
 }
 

@@ -7,6 +7,7 @@ else, so that a column passed in the wrong place is not printed.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import os
@@ -16,6 +17,8 @@ from typing import Any
 NEIGHBORS = ("swap", "add-remove")
 # Most leaves of a tree: 512 MB for their counts, and several times that for what is read off.
 MAX_LEAVES = 2**26
+# On a lattice of at most so many points each point is a leaf by default.
+FEW_POINTS = 2**11
 # Larger numbers of things are no float64 numbers.
 MOST = 2**53
 # Most draws in one array: 32 GB of integers.
@@ -181,23 +184,51 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     return count
 
 
-def check_tree(bounds: tuple[float, float], height: Any, branching: Any) -> int:
-    """The number of leaves of a tree over checked bounds."""
+def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, int]:
+    """Height and branching of a tree over a lattice of so many points; None without a lattice.
+
+    What is not given is chosen by the points alone: on a lattice of at most FEW_POINTS every
+    point gets a leaf of its own. A tree that has a leaf for every point has no more levels, and
+    then no more children, than it takes: each level costs noise.
+    """
+    few = points is not None and points <= FEW_POINTS
+    if height is None:
+        height = (2 if branching is None else _levels(branching, points)) if few else 3
     height = check_count("height", height)
+    if branching is None:
+        branching = _children(points, min(height, 27)) if few else 10
     branching = check_count("branching", branching, 2)
     if height * math.log2(branching) > 27.0 or branching**height > MAX_LEAVES:
         raise ValueError(
             f"a tree must have at most 2^26 = {MAX_LEAVES} leaves, got {branching}^{height}"
             + (f" = {branching**height}" if height <= 26 else "")
         )
-    leaves = branching**height
+    if points is not None and branching**height >= points:
+        height = _levels(branching, points)
+        branching = _children(points, height)
+    return height, branching
+
+
+def _levels(branching: Any, points: int) -> int:
+    """The fewest levels of a tree that has a leaf for each point."""
+    branching = check_count("branching", branching, 2)
+    return next(height for height in itertools.count(1) if branching**height >= points)
+
+
+def _children(points: int, height: int) -> int:
+    """The least branching of a tree of that height that has a leaf for each point."""
+    least = max(2, round(points ** (1.0 / height)) - 1)
+    return next(b for b in itertools.count(least) if b**height >= points)
+
+
+def check_leaves(bounds: tuple[float, float], leaves: int) -> None:
+    """Leaves that are intervals between checked bounds, not runs of lattice points."""
     low, high = bounds
     if (high - low) / leaves < math.ulp(max(abs(low), abs(high))):
         raise ValueError(
             "leaves must be at least as wide as the float64 spacing at the larger bound, "
             f"got {leaves} in ({low}, {high})"
         )
-    return leaves
 
 
 def check_max_contributions(k: Any) -> int:

@@ -6,6 +6,7 @@ is computed from it and from public facts, so it costs no privacy and hides noth
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
@@ -17,8 +18,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
-from dpq_fast.histogram import Bins
 from dpq_fast.lattice import Lattice, real_array
+from dpq_fast.leaves import Curve, Leaves
 from dpq_fast.levels import Levels
 from dpq_fast.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.rng import default_rng
@@ -77,9 +78,10 @@ class PartialTree:
     bounds : (float, float)
         Public.
     height, branching : int
-        Levels below the root, and children of a node. Public.
+        Levels below the root, and children of a node: where the lattice has no more points than
+        the tree has leaves, no more than it takes to give each point a leaf. Public.
     lattice : Lattice or None
-        What answers are rounded to. Public.
+        The points that records are rounded to, and that leaves are runs of. Public.
     """
 
     def __init__(
@@ -104,8 +106,8 @@ class PartialTree:
         x: Any,
         *,
         bounds: tuple[float, float] | None = None,
-        height: int = 3,
-        branching: int = 10,
+        height: int | None = None,
+        branching: int | None = None,
         resolution: float | None = None,
         counts: Any = None,
         nan_policy: str = "omit",
@@ -144,29 +146,25 @@ class PartialTree:
         x: Any,
         *,
         bounds: tuple[float, float] | None,
-        height: int,
-        branching: int,
+        height: int | None,
+        branching: int | None,
         resolution: float | None,
         counts: Any,
         nan_policy: str,
         workers: int,
     ) -> Callable[[], PartialTree]:
         """`of` in two steps, as `Sample._reader`."""
-        if isinstance(x, Sample):  # refuses what belongs to the sample
-            Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
-            bounds = x.bounds
-        bounds = _checks.check_bounds(bounds)
-        leaves = _checks.check_tree(bounds, height, branching)
+        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        height, branching = _shape(bounds, lattice, height, branching)
         read_records = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
-        if isinstance(x, Sample):
-            lattice = x.lattice
-        else:
-            lattice = Lattice.of(bounds, resolution, False)
 
         def read() -> PartialTree:
             records = read_records()
-            exact = records.count(Bins.uniform(*bounds, leaves))
-            return cls(exact, bounds, height, branching, lattice, records.n_is_public)
+            most = branching**height
+            leaves = np.zeros(most, dtype=np.int64)
+            bins = Leaves.of(bounds, lattice, most).bins()
+            leaves[: bins.size] = records.count(bins)
+            return cls(leaves, bounds, height, branching, lattice, records.n_is_public)
 
         return read
 
@@ -248,6 +246,32 @@ class PartialTree:
         )
 
 
+def public_lattice(
+    x: Any, bounds: Any, resolution: Any, counts: Any, nan_policy: str
+) -> tuple[tuple[float, float], Lattice | None]:
+    """Bounds and lattice for a tree of `x`, of which only a `Sample` is asked.
+
+    There is no dither: a record is counted at the point that it rounds to.
+    """
+    if not isinstance(x, Sample):
+        bounds = _checks.check_bounds(bounds)
+        return bounds, Lattice.of(bounds, resolution, False)
+    # refuses what belongs to the sample
+    Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
+    return x.bounds, None if x.lattice is None else dataclasses.replace(x.lattice, bits=0)
+
+
+def _shape(
+    bounds: tuple[float, float], lattice: Lattice | None, height: Any, branching: Any
+) -> tuple[int, int]:
+    """Height and branching of the tree that is released."""
+    if lattice is not None:
+        return _checks.check_tree(height, branching, lattice.points)
+    height, branching = _checks.check_tree(height, branching, None)
+    _checks.check_leaves(bounds, branching**height)
+    return height, branching
+
+
 class AggTree:
     r"""A released tree: noisy counts of equal bins at several scales, with known noise.
 
@@ -267,7 +291,9 @@ class AggTree:
     aggregate : bool, default True
         Whether to combine the counts of all levels.
     lattice : Lattice, optional
-        What quantiles are rounded to.
+        The points that mass sits on, numbered from 0 to P - 1: leaf k holds the points p with
+        floor(p b^h / P) = k, or, where there are fewer points than leaves, the point k. Default:
+        leaves are equal intervals, and mass is spread evenly inside them.
 
     Attributes
     ----------
@@ -276,7 +302,9 @@ class AggTree:
     height, branching : int
         h and b.
     edges : ndarray of float64, shape (b^h + 1,)
-        Edges of the leaves.
+        Edges of the leaves: leaf k is [edges[k], edges[k + 1]). On a lattice `edges[k]` is the
+        lowest point of leaf k, and the last edge lies one step above the highest point; it has no
+        edges of leaves that hold no point.
     total_known : bool
         Whether `total` is the public number of records, not an estimate.
     counts : list of ndarray of float64
@@ -321,7 +349,12 @@ class AggTree:
         self.lattice = lattice
         self.height = len(nodes)
         self.branching = b = _branching(nodes)
-        self.edges = Bins.uniform(*self.bounds, nodes[-1].size).edges
+        if lattice is not None and (lattice.low, lattice.high) != self.bounds:
+            raise ValueError(
+                f"lattice must be one of bounds {self.bounds}, got {(lattice.low, lattice.high)}"
+            )
+        self._leaves = Leaves.of(self.bounds, lattice, nodes[-1].size)
+        self.edges = self._leaves.edges
         self._aggregate = _checks.check_flag("aggregate", aggregate)
         self.total_known = total is not None
         if self._aggregate:
@@ -351,8 +384,8 @@ class AggTree:
         epsilon: float | None = None,
         rho: float | None = None,
         bounds: tuple[float, float] | None = None,
-        height: int = 3,
-        branching: int = 10,
+        height: int | None = None,
+        branching: int | None = None,
         noise: str = "geometric",
         aggregate: bool = True,
         neighbors: str = "swap",
@@ -384,6 +417,8 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             max_contributions=max_contributions,
         )
         # Public arguments are refused before x is touched.
+        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        height, branching = _shape(bounds, lattice, height, branching)
         privacy.agg_tree_scale(height, **promise)
         _checks.check_flag("aggregate", aggregate)
         read = PartialTree._reader(
@@ -499,13 +534,14 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         Parameters
         ----------
         lo, hi : float or array_like of float
-            lo <= hi. Records are clamped to the bounds; the last leaf holds the upper one.
+            lo <= hi. On a lattice it is the points in [lo, hi) whose records are counted. Without
+            one records are clamped to the bounds, and the last leaf holds the upper one.
 
         Returns
         -------
         float or ndarray of float64
             May be negative. Summed over the fewest nodes; of a leaf that is cut, the share of its
-            width.
+            points, or of its width.
         """
         first, last = self._places(lo, hi)
         return metrics._plain(self._count(first, last))
@@ -543,16 +579,11 @@ counts, nan_policy, max_contributions, accountant, rng, workers
 
     def _places(self, lo: Any, hi: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of intervals in units of leaves: whole numbers at their edges."""
-        first, last = np.broadcast_arrays(self._place("lo", lo), self._place("hi", hi))
+        places = (self._leaves.place(_real(name, x)) for name, x in (("lo", lo), ("hi", hi)))
+        first, last = np.broadcast_arrays(*places)
         if (first > last).any():
             raise ValueError("lo must be at most hi")
         return first, last
-
-    def _place(self, name: str, x: Any) -> NDArray[np.float64]:
-        values = _real(name, x)
-        leaf = np.searchsorted(self.edges[1:-1], values, side="right")
-        left, right = self.edges[leaf], self.edges[leaf + 1]
-        return leaf + np.clip((values - left) / (right - left), 0.0, 1.0)
 
     def _covers(
         self, first: NDArray[np.float64], last: NDArray[np.float64]
@@ -629,16 +660,17 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         Returns
         -------
         float or ndarray of float64
+            On a lattice it steps at the points, by the same at each point of a leaf; without one
+            it is linear inside leaves.
         """
-        place = self._place("x", x)
+        values = _real("x", x)
         if not _checks.check_flag("monotone", monotone):
+            place = self._leaves.place(values, "right")
             return metrics._plain(self._count(np.zeros(place.shape), place) / max(self.total, 1.0))
-        leaf = np.minimum(place.astype(np.int64), self.counts[-1].size - 1)
-        before, after = self._distribution[leaf], self._distribution[leaf + 1]
-        return metrics._plain((before + (place - leaf) * (after - before)) / self._distribution[-1])
+        return metrics._plain(self._curve.values(values, "right"))
 
     def quantile(self, q: Any) -> Any:
-        """Quantiles, by descent from the root and interpolation in a leaf.
+        """The smallest x with ``cdf(x) >= q``.
 
         Parameters
         ----------
@@ -648,13 +680,11 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         Returns
         -------
         float or ndarray of float64
-            In the shape of `q`, non-decreasing in `q`, inside the bounds, on the lattice.
+            In the shape of `q`, non-decreasing in `q`, inside the bounds, on the lattice. At 0,
+            where the function begins to rise.
         """
         levels = Levels(q)
-        masses = self._distribution
-        # Above 0, so that the leaf found is one that holds something.
-        target = np.maximum(levels.values * masses[-1], np.finfo(np.float64).tiny)
-        return levels.restore(inverted(self.edges, masses, target, self.lattice))
+        return levels.restore(self._curve.inverse(levels.values))
 
     def quantile_confint(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Confidence interval of the quantiles of the records.
@@ -669,8 +699,9 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         Returns
         -------
         lower, upper : float or ndarray of float64
-            Edges of leaves. Every x between #{records < x} <= q n <= #{records <= x} lies in
-            [lower, upper] with about that probability.
+            Edges of leaves; on a lattice, the lowest and the highest point of leaves. Every x
+            between #{records < x} <= q n <= #{records <= x} lies in [lower, upper] with about that
+            probability.
 
         Notes
         -----
@@ -681,13 +712,14 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         """
         levels = Levels(q)
         margin = self.noise.margin(_check_level(level))
-        last = np.arange(self.edges.size, dtype=np.float64)
+        last = self._leaves.places
         first = np.zeros(last.size)
         below, units = self._count(first, last), self._units(first, last)
         # Covariance of a count with the total: their common share of the root, or of the nodes
         # that the root is the sum of.
-        top = self.branching if not self._aggregate else last.size - 1
-        common = self._root * np.floor(last * top / (last.size - 1)) / top
+        most = self.counts[-1].size
+        top = self.branching if not self._aggregate else most
+        common = self._root * np.floor(last * top / most) / top
         ends = []
         for target in levels.values.tolist():
             excess = below - target * max(self.total, 0.0)
@@ -695,23 +727,30 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             width = margin * np.sqrt(np.maximum(variance, 0.0))
             begin = int(np.argmax(excess[1:] + width[1:] >= 0.0))
             end = last.size - 1 - int(np.argmax((excess - width)[-2::-1] <= 0.0))
-            ends.append((self.edges[begin], self.edges[end]))
+            upper = self.edges if self.lattice is None else self._leaves.ends
+            ends.append((self.edges[begin], upper[end]))
         lower, upper = np.array(ends).T
         return levels.restore(lower), levels.restore(upper)
 
     @cached_property
-    def _distribution(self) -> NDArray[np.float64]:
-        """Non-negative masses of the leaves, summed up: 0 first, shape (b^h + 1,).
+    def _curve(self) -> Curve:
+        """The distribution function of non-negative masses of the leaves.
 
         From the root down, the nearest masses to the siblings' estimates (in least squares) that
         are not negative and add up to their parent's. Empty regions keep no noise that way;
-        cutting the negative estimates off would leave the positive ones.
+        cutting the negative estimates off would leave the positive ones. Nodes without a point
+        have no mass.
         """
         # Some mass there must be to have quantiles.
         masses = np.array([self.total if self.total > 0.0 else 1.0])
-        for level in self.counts[1:]:
-            masses = _projected(level.reshape(-1, self.branching), masses).ravel()
-        return np.concatenate(([0.0], np.cumsum(masses)))
+        for depth, level in enumerate(self.counts[1:], start=1):
+            leaves = self.branching ** (self.height - depth)
+            siblings = level.reshape(-1, self.branching)[: masses.size].copy()
+            held = -(-self._leaves.size // leaves)  # nodes that hold a point
+            siblings.ravel()[held:] = -math.inf
+            masses = _projected(siblings, masses).ravel()[:held]
+        sums = np.concatenate(([0.0], np.cumsum(masses)))
+        return Curve(self._leaves.ends, sums / sums[-1], self.lattice)
 
 
 def _branching(nodes: Any) -> int:
@@ -773,30 +812,6 @@ def _projected(estimates: NDArray[np.float64], totals: NDArray[np.float64]) -> N
     return np.maximum(estimates - np.take_along_axis(less, kept[:, None] - 1, axis=1), 0.0)
 
 
-def inverted(
-    x: NDArray[np.float64],
-    height: NDArray[np.float64],
-    target: NDArray[np.float64],
-    lattice: Lattice | None,
-) -> NDArray[np.float64]:
-    """Where a function that ascends linearly from point to point reaches each target.
-
-    Parameters
-    ----------
-    x, height : ndarray of float64, shape (k,)
-        The points, both ascending; the first height is below all targets, the last one below none.
-    target : ndarray of float64
-    lattice : Lattice or None
-        What the answers are rounded to.
-    """
-    i = np.searchsorted(height[1:-1], target)
-    left, right = x[i], x[i + 1]
-    with np.errstate(under="ignore"):  # targets near 0
-        share = (target - height[i]) / (height[i + 1] - height[i])
-        answers = np.clip(left + share * (right - left), left, right)
-    return answers if lattice is None else lattice.decode(lattice.encode(answers))
-
-
 def agg_tree(
     x: Any,
     q: Any,
@@ -804,8 +819,8 @@ def agg_tree(
     epsilon: float | None = None,
     rho: float | None = None,
     bounds: tuple[float, float] | None = None,
-    height: int = 3,
-    branching: int = 10,
+    height: int | None = None,
+    branching: int | None = None,
     noise: str = "geometric",
     aggregate: bool = True,
     neighbors: str = "swap",
@@ -832,10 +847,13 @@ def agg_tree(
         zCDP budget instead of `epsilon`, for ``noise="gaussian"``. Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
-    height : int, default 3
-        Levels h below the root, at least 1. Public. See `AggTree.tune`.
-    branching : int, default 10
-        Children b of a node, at least 2; b^h is at most 2^26. Public.
+    height : int, optional
+        Levels h below the root, at least 1. Public. See `AggTree.tune`. Default: 3. On a lattice
+        of at most 2,048 points the default shape gives each point a leaf of its own: two levels,
+        or as many as `branching` asks for.
+    branching : int, optional
+        Children b of a node, at least 2; b^h is at most 2^26. Public. Default: 10; on a lattice of
+        at most 2,048 points the fewest with which each point is a leaf.
     noise : {"geometric", "laplace", "gaussian"}, default "geometric"
         Two-sided geometric, exact integers; Laplace as in the paper, in floating point and *not
         hardened*: its low-order bits may tell more than `epsilon` allows; or discrete Gaussian,
@@ -845,9 +863,8 @@ def agg_tree(
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
-        Spacing of the lattice that answers are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: about 10^-6 of the range. Public. The tree
-        does not depend on it.
+        Spacing of the lattice, in the unit of `x`: records are rounded to it one by one, and
+        answers lie on it; 0 for none. Default as in `joint_exp`: about 10^-6 of the range. Public.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
@@ -886,15 +903,19 @@ def agg_tree(
 
     Notes
     -----
-    **Mechanism.** The bounds are cut into b^h equal leaves, and a tree of b-fold branching put
-    over them. Each node below the root gets the number of records in its interval (a record at
-    the upper bound belongs to the last leaf) and independent noise [1]_. The root is n where that
-    is public, else the sum of its children. Estimates are combined by least squares
-    (`AggTree`), made non-negative from the root down, and quantiles read off by descent, linear
-    inside a leaf.
+    **Mechanism.** The lattice points inside the bounds are cut into b^h runs, as even as can be,
+    the leaves (without a lattice: the bounds into equal intervals), and a tree of b-fold branching
+    put over them. Where there are no more points than leaves, leaves are points, and the tree has
+    no more levels and children than that takes: less noise. Each node below the root gets the
+    number of records that round to its points and independent noise [1]_. The root is n where that
+    is public, else the sum of its children. Estimates are combined by least squares (`AggTree`),
+    made non-negative from the root down, and spread over a leaf's points; a quantile is the
+    smallest point at which the distribution function reaches its level.
 
     **Privacy.** A record touches h noised counts: pure `epsilon`-DP with scale h / epsilon under
-    "add-remove", 2h / epsilon under "swap", where two paths change; `rho`-zCDP with
+    "add-remove", 2h / epsilon under "swap", where two paths change, with h that of the tree that
+    is released (`AggTree.height`); which leaf a record is in depends on the record and on public
+    facts alone. `rho`-zCDP with
     :math:`\sigma^2 = h / 2\rho`, :math:`h / \rho`. Times `max_contributions` (its square for
     :math:`\sigma^2`). Proofs: `privacy.agg_tree_sensitivity`, `privacy.agg_tree_scale`. All that
     is read off the tree is post-processing. Not covered: running time and memory.

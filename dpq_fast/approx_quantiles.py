@@ -191,7 +191,8 @@ def approx_quantiles(
         What releases the middle level of a part: the exponential mechanism, or the search of
         `unbounded_quantile`, which does without `bounds`. Public.
     neighbors, resolution, dither, counts, assume_sorted, nan_policy
-        As in `joint_exp`. "unbounded" has no lattice, no dither and does not need an order.
+        As in `joint_exp`. "unbounded" has no dither, needs no order, and has a lattice only where
+        a `resolution` is given.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

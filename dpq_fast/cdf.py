@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._kernels import uniform
-from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, inverted
-from dpq_fast.histogram import Bins
+from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, public_lattice
 from dpq_fast.lattice import Lattice
+from dpq_fast.leaves import Curve, Leaves, points_below
 from dpq_fast.levels import Levels
 from dpq_fast.rng import default_rng
 from dpq_fast.sample import Sample, as_column
 from dpq_fast.smooth import gaussian_quantiles, smooth_gaussian
+
+# Most points of a lattice that is compared with a function that does not step at the same points.
+MOST_COMPARED = 2**24
 
 
 class CountNoise(NamedTuple):
@@ -107,22 +110,29 @@ class CountNoise(NamedTuple):
 
 
 class CDF:
-    r"""A released distribution function: it rises from 0 to 1, linear between its points.
+    r"""A released distribution function: it rises from 0 to 1.
 
     Made by `cdf`. It is not private any more, and can be asked as often as you like.
+
+    On a lattice it is a step function, as that of records on lattice points is: continuous from
+    the right, and constant but for steps at the points. The points above ``x[k - 1]`` and up to
+    ``x[k]`` all have the same step. Without a lattice it is linear between ``x[k - 1]`` and
+    ``x[k]``.
 
     Parameters
     ----------
     x : ndarray of float64, shape (K,)
-        Points, ascending; from `bounds[0]` to `bounds[1]` in a release. At a tie it jumps.
+        Where its values are known, ascending. On a lattice, points; in a release from one step
+        below the lowest one, where it is 0, to the highest one. Without a lattice, in a release
+        from `bounds[0]` to `bounds[1]`; at a tie it jumps.
     p : ndarray of float64, shape (K,)
         Its values there, not decreasing, from 0 to 1.
     total : float, optional
         Number of records, public or estimated.
     noise : CountNoise, optional
-        Noise of the numbers of records below the points.
+        Noise of the numbers of records up to `x`.
     lattice : Lattice, optional
-        What quantiles are rounded to.
+        The points that it steps at; quantiles are points.
 
     Attributes
     ----------
@@ -143,12 +153,22 @@ class CDF:
         self.p = _ascending("p", p)
         if self.x.shape != self.p.shape or self.p[0] != 0.0 or self.p[-1] != 1.0:
             raise ValueError("p must ascend from 0 to 1 and be as long as x")
-        with np.errstate(invalid="ignore", over="ignore"):  # equal infinite ones, huge ones
-            apart = (self.x[:-1] < self.x[1:]) & ~np.isfinite(np.diff(self.x))
-        if (self.p[:-1] < self.p[1:])[apart].any():
-            raise ValueError("x must have finite differences where p rises linearly")
         if not (lattice is None or isinstance(lattice, Lattice)):
             raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
+        self._curve = Curve(self.x, self.p, lattice)
+        if lattice is None:
+            with np.errstate(invalid="ignore", over="ignore"):  # equal infinite ones, huge ones
+                apart = (self.x[:-1] < self.x[1:]) & ~np.isfinite(np.diff(self.x))
+            if (self.p[:-1] < self.p[1:])[apart].any():
+                raise ValueError("x must have finite differences where p rises linearly")
+        else:
+            knots = self._curve.knots
+            with np.errstate(over="ignore"):  # a step below the lowest point
+                off = lattice.decode(knots.astype(np.int64)) != self.x
+            if (off | ((knots < 0.0) & (self.p > 0.0))).any():
+                raise ValueError(
+                    "x must be points of the lattice or, where p is 0, a step below the lowest one"
+                )
         if not (noise is None or isinstance(noise, CountNoise)):
             raise TypeError(f"noise must be a CountNoise or None, got {type(noise).__name__}")
         self.total = None if total is None else _checks.check_nonnegative("total", total)
@@ -167,19 +187,7 @@ class CDF:
         -------
         float or ndarray of float64
         """
-        return metrics._plain(self._at(_real("x", x), "right"))
-
-    def _at(self, x: NDArray[np.float64], side: str) -> NDArray[np.float64]:
-        """Values at x, or limits from the left."""
-        i = np.searchsorted(self.x, x, side=side)
-        inner = np.clip(i, 1, self.x.size - 1)
-        left, right = self.x[inner - 1], self.x[inner]
-        with np.errstate(invalid="ignore", over="ignore"):  # outside, where it is not used
-            share = (x - left) / np.where(right > left, right - left, 1.0)
-            rise = self.p[inner] - self.p[inner - 1]
-            # Where it does not rise, an end may be infinite.
-            values = self.p[inner - 1] + np.where(rise > 0.0, share * rise, 0.0)
-        return np.where(i == 0, 0.0, np.where(i == self.x.size, 1.0, values))
+        return metrics._plain(self._curve.values(_real("x", x), "right"))
 
     def quantile(self, q: Any) -> Any:
         """The smallest x with ``cdf(x) >= q``.
@@ -192,11 +200,11 @@ class CDF:
         Returns
         -------
         float or ndarray of float64
-            In the shape of `q`, non-decreasing in `q`, inside the bounds, on the lattice.
+            In the shape of `q`, non-decreasing in `q`, inside the bounds, on the lattice. At 0,
+            where the function begins to rise.
         """
         levels = Levels(q)
-        target = np.maximum(levels.values, np.finfo(np.float64).tiny)  # where it begins to rise
-        return levels.restore(inverted(self.x, self.p, target, self.lattice))
+        return levels.restore(self._curve.inverse(levels.values))
 
     def count(self, lo: Any, hi: Any) -> Any:
         """Number of records in [lo, hi), where records are counted.
@@ -209,17 +217,18 @@ class CDF:
         Returns
         -------
         float or ndarray of float64
-            Not negative; linear between the points.
+            Not negative. On a lattice it is the points in [lo, hi) whose records are counted.
         """
         if self.total is None:
             raise ValueError("count must be asked of a method that counts records")
         first, last = _real("lo", lo), _real("hi", hi)
         if (first > last).any():
             raise ValueError("lo must be at most hi")
-        return metrics._plain(self.total * (self._at(last, "left") - self._at(first, "left")))
+        below, through = (self._curve.values(end, "left") for end in (first, last))
+        return metrics._plain(self.total * (through - below))
 
     def accuracy(self, beta: float = 0.05) -> float:
-        r"""How far off the number of records of any interval between points is.
+        r"""How far off the number of records of any interval between the points `x` is.
 
         Parameters
         ----------
@@ -229,9 +238,10 @@ class CDF:
         Returns
         -------
         float
-            alpha: with probability at least 1 - beta, `count` of *all* intervals between two of
-            the points `x` is within alpha of the number of records there. Intervals that begin
-            at the low bound are within alpha / 2.
+            alpha: with probability at least 1 - beta, ``total * (cdf(b) - cdf(a))`` is within
+            alpha of the number of records in (a, b] for *all* pairs a < b of the points `x`: on a
+            lattice, of the records that round to points above a and up to b; without one, it is
+            the records in [a, b). Where a is the first of `x`, within alpha / 2.
 
         Raises
         ------
@@ -240,8 +250,9 @@ class CDF:
 
         Notes
         -----
-        *Proof.* Let :math:`v_k = t_k + e_k` be the numbers of records below the points before they
-        are smoothed, t the true ones and e the noise, :math:`e_0 = 0`. With probability 1 - beta,
+        *Proof.* Let :math:`v_k = t_k + e_k` be the numbers of records up to the points (below them,
+        without a lattice) before they are smoothed, t the true ones and e the noise,
+        :math:`e_0 = 0`: counts of whole leaves, whatever their points. With probability 1 - beta,
         all :math:`|e_k| \le \alpha/2` (`CountNoise.margin`), that is,
         :math:`t - \alpha/2 \le v \le t + \alpha/2`. Isotonic regression keeps these inequalities,
         commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
@@ -270,7 +281,7 @@ class CDF:
         -------
         float
         """
-        _, left, right = self._differences(other)
+        _, _, left, right = self._pieces(other)
         return float(np.abs(np.concatenate((left, right))).max(initial=0.0))
 
     def wasserstein(self, other: Any) -> float:
@@ -286,12 +297,22 @@ class CDF:
         float
             As `scipy.stats.wasserstein_distance` of two samples.
         """
-        width, left, right = self._differences(other)
-        crossing = left * right < 0.0  # two triangles there, else a trapezoid
-        sums = np.abs(left) + np.abs(right)
-        squares = (left**2 + right**2) / np.where(crossing, sums, 1.0)
+        width, cells, left, right = self._pieces(other)
+        first, last = np.abs(left), np.abs(right)
+        means = (first + last) / 2.0
+        crossing = left * right < 0.0
+        linear = crossing & (cells == math.inf)  # two triangles
+        means[linear] = (first[linear] ** 2 + last[linear] ** 2) / (first + last)[linear] / 2.0
+        (steps,) = np.nonzero(crossing & (cells < math.inf))  # two sums of evenly spaced numbers
+        first, last, cells = first[steps], last[steps], cells[steps]
+        by = (first + last) / (cells - 1.0)
+        before = np.clip(np.floor(first / by) + 1.0, 1.0, cells - 1.0)
+        after = cells - before
+        sums = before * (first - by * (before - 1.0) / 2.0)
+        sums += after * (last - by * (after - 1.0) / 2.0)
+        means[steps] = sums / cells
         with np.errstate(over="ignore"):  # infinite then
-            return float((width * (np.where(crossing, squares, sums) / 2.0)).sum())
+            return float((width * means).sum())
 
     def energy(self, other: Any) -> float:
         r"""Energy distance: :math:`\sqrt{2 \int (F - G)^2}`.
@@ -306,27 +327,75 @@ class CDF:
         float
             As `scipy.stats.energy_distance` of two samples.
         """
-        width, left, right = self._differences(other)
+        width, cells, left, right = self._pieces(other)
+        # The variance of c evenly spaced numbers is (right - left)^2 / 12 times (c + 1) / (c - 1).
+        spread = np.ones(width.size)
+        finite = cells < math.inf
+        spread[finite] = (cells[finite] + 1.0) / np.maximum(cells[finite] - 1.0, 1.0)
+        means = ((left + right) / 2.0) ** 2 + spread * (right - left) ** 2 / 12.0
         with np.errstate(over="ignore"):  # infinite then
-            integrals = width * ((left**2 + left * right + right**2) / 3.0)
-            return math.sqrt(2.0) * math.sqrt(float(integrals.sum()))
+            return math.sqrt(2.0) * math.sqrt(float((width * means).sum()))
 
-    def _differences(
-        self, other: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Pieces on which both are linear: their width, and the difference at both ends."""
+    def _pieces(self, other: Any) -> tuple[NDArray[np.float64], ...]:
+        """Pieces on which the difference rises or falls evenly.
+
+        Returns
+        -------
+        width, cells, left, right : ndarray of float64
+            Width of each piece, and the difference where it begins and where it ends. In between
+            it is linear where `cells` is infinite; else it has that many values, evenly spaced,
+            each on an equal part of the piece.
+        """
         if not isinstance(other, CDF):
             other = _empirical(other)
-        grid = np.union1d(self.x, other.x)
-        left = self._at(grid[:-1], "right") - other._at(grid[:-1], "right")
-        right = self._at(grid[1:], "left") - other._at(grid[1:], "left")
+        pair = sorted((self, other), key=lambda curve: curve._points)
+        lattices = [curve.lattice for curve in pair if curve.lattice is not None]
+        if len(lattices) == 2 and _grid(lattices[0]) != _grid(lattices[1]):
+            return pair[0]._jumps()._pieces(pair[1])
+        if len(lattices) == 1 and not pair[0]._only_jumps:
+            return pair[0]._pieces(pair[1]._jumps())
+        cuts = [curve.x for curve in pair]
+        if len(lattices) == 1:  # a jump cuts the cell of the lattice that it is in
+            below = points_below(lattices[0], pair[0].x)
+            ends = np.clip(np.concatenate((below - 1, below)), -1, lattices[0].points - 1)
+            cuts.append(lattices[0].decode(ends))
+        grid = np.unique(np.concatenate(cuts))
+        cells = np.full(grid.size - 1, 1.0 if lattices else math.inf)
+        for lattice in lattices:
+            inside = points_below(lattice, grid[1:]) - points_below(lattice, grid[:-1], "right")
+            np.maximum(cells, inside + 1.0, out=cells)
+        left, right = (
+            pair[0]._curve.values(at, side) - pair[1]._curve.values(at, side)
+            for at, side in ((grid[:-1], "right"), (grid[1:], "left"))
+        )
         with np.errstate(over="ignore"):
-            return np.diff(grid), left, right
+            return np.diff(grid), cells, left, right
+
+    @property
+    def _points(self) -> int:
+        """Number of lattice points; 0 without a lattice."""
+        return 0 if self.lattice is None else self.lattice.points
+
+    @property
+    def _only_jumps(self) -> bool:
+        """Whether it rises at its points alone, where it is known without a lattice."""
+        return not ((self.x[:-1] < self.x[1:]) & (self.p[:-1] < self.p[1:])).any()
+
+    def _jumps(self) -> CDF:
+        """The same step function without a lattice: a jump at each of its points."""
+        if self._points > MOST_COMPARED:
+            raise ValueError(
+                "functions that do not step at the same points must have at most 2^24 of them to "
+                f"be compared, got {self._points}"
+            )
+        points = self.lattice.decode(np.arange(self._points))
+        p = np.concatenate(([0.0], self._curve.values(points, "right")))
+        return CDF(np.repeat(points, 2), np.repeat(p, 2)[1:-1])
 
     # For other libraries
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw it.
+        """Draw it: a step at each lattice point of its own, a slope where points share a step.
 
         Parameters
         ----------
@@ -344,8 +413,16 @@ class CDF:
         except ModuleNotFoundError:
             raise ImportError("plot needs matplotlib: pip install 'dpq_fast[plot]'") from None
         ax = pyplot.gca() if ax is None else ax
-        ax.plot(self.x, self.p, **options)
+        ax.plot(*self._vertices(), **options)
         return ax
+
+    def _vertices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Ends of the lines that are drawn."""
+        if self.lattice is None:
+            return self.x, self.p
+        (single,) = np.nonzero(np.diff(self._curve.knots) == 1.0)
+        corners = self.x[single + 1], self.p[single]
+        return np.insert(self.x, single + 1, corners[0]), np.insert(self.p, single + 1, corners[1])
 
     def to_frame(self) -> Any:
         """Its points.
@@ -386,15 +463,18 @@ def _of_counts(
     lattice: Lattice | None,
     noise: CountNoise | None,
 ) -> CDF:
-    """From noisy numbers of records below x: smoothed, that is, the nearest that ascend.
+    """From noisy numbers of records up to x (`Leaves.ends`): smoothed, the nearest that ascend.
 
     The first number is 0. The last one, the number of records, is kept where it is public.
     """
     smooth = scipy.optimize.isotonic_regression(below[1:-1] if public else below[1:]).x
     rising = np.concatenate(([0.0], smooth, below[-1:] if public else []))
     total = max(float(rising[-1]), 0.0)
-    # Without records nothing is known, but where the bounds are.
-    p = np.clip(rising / total, 0.0, 1.0) if total > 0.0 else (x - x[0]) / (x[-1] - x[0])
+    if total > 0.0:
+        p = np.clip(rising / total, 0.0, 1.0)
+    else:  # without records nothing is known, but where the bounds are
+        at = x if lattice is None else points_below(lattice, x, "right")
+        p = (at - at[0]) / (at[-1] - at[0])
     return CDF(x, p, total=total, noise=noise, lattice=lattice)
 
 
@@ -410,9 +490,10 @@ def _below(tree: AggTree) -> NDArray[np.float64]:
 
 
 def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
+    places = tree._leaves.places
+
     def units() -> NDArray[np.float64]:
-        last = np.arange(tree.edges.size, dtype=np.float64)
-        return tree._units(np.zeros(last.size), last)
+        return tree._units(np.zeros(places.size), places)
 
     # The weights of the draws in an estimate are at most 1. Without aggregation they are 1. With
     # it, those of least squares have the least sum of squares, while those on the path to a leaf
@@ -420,7 +501,8 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
     # in [0, 1], and a weight is the difference of two of its values.
     noise = CountNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
-    return _of_counts(tree.edges, _below(tree), tree.total_known, tree.lattice, noise)
+    below = _below(tree)[places.astype(np.int64)]
+    return _of_counts(tree._leaves.ends, below, tree.total_known, tree.lattice, noise)
 
 
 def _reader(
@@ -430,7 +512,7 @@ def _reader(
     bins = options.get("bins")
     if "levels" in options and bins is None:
         return Sample._reader(**column)
-    if method in ("binary_tree", "adaptive"):
+    if method == "binary_tree":
         shape = dict(height=privacy.cdf_height(bins), branching=2)
     else:
         shape = dict(height=options.get("height", 1), branching=options.get("branching", bins))
@@ -467,6 +549,7 @@ def _agg_tree(
 def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int) -> CDF:
     """The note's dichotomy, on the edges of a fine partition."""
     partial = read()
+    bins = partial.branching  # no more than there are points
     exact = np.concatenate(([0], np.cumsum(partial._leaves)))
     # Where a record may be left out as missing, how many are kept is private.
     public = budget["neighbors"] == "swap" and partial._n_is_public
@@ -488,7 +571,7 @@ def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int) 
                 heapq.heappush(gaps, (answers[start] - answers[stop], start - stop, start))
     edges = np.array(sorted(answers))
     below = np.array([answers[edge] for edge in edges.tolist()], dtype=np.float64)
-    x = Bins.uniform(*partial.bounds, bins).edges[edges]
+    x = Leaves.of(partial.bounds, partial.lattice, bins).ends[edges]
     error = CountNoise(noise, lambda: np.ones(queries), True)
     return _of_counts(x, below, public, partial.lattice, error)
 
@@ -535,9 +618,16 @@ def _of_quantiles(
     """From evenly spaced quantiles."""
     sample = read()
     low, high = sample.bounds
+    if sample.lattice is not None:
+        low, high = sample.lattice.decode(np.array([-1, sample.lattice.points - 1]))
     q = np.arange(1, levels + 1) / (levels + 1)
     x = np.concatenate(([low], release(sample, q), [high]))
     return CDF(x, np.concatenate(([0.0], q, [1.0])), lattice=sample.lattice)
+
+
+def _grid(lattice: Lattice) -> tuple[float, float]:
+    """What the multiples are that lattice points are some of."""
+    return lattice.step, lattice.per_unit
 
 
 _METHODS: dict[str, Callable[..., CDF]] = {
@@ -588,8 +678,10 @@ def cdf(
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
-        Spacing of the lattice that quantiles are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: about 10^-6 of the range. Public.
+        Spacing of the lattice, in the unit of `x`: records are rounded to it one by one, the
+        function steps at its points, and quantiles are points; 0 for none. Default as in
+        `joint_exp`: about 10^-6 of the range. Public. With the step of your data (1 for whole
+        numbers), ties stay where they are.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
@@ -605,10 +697,11 @@ def cdf(
         Threads for going through a long `x`; the answer does not depend on it.
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
-        `aggregate` (False). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
+        `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
         "histogram": `bins` (100). "adaptive": `steps` (30), and `bins` (2^20), a power of two
         above `steps`: the finest partition. "gaussian": `levels` (9), at most 2^20, or `bins`.
-        "smooth_gaussian": `levels` (9).
+        "smooth_gaussian": `levels` (9). On a lattice there are no more bins than points, and no
+        more levels and steps than that takes; of at most 2,048 points, each is a bin by default.
 
     Returns
     -------
@@ -630,20 +723,22 @@ def cdf(
 
     Notes
     -----
-    **Counts.** The first three methods count records between the edges of equal bins, and count
-    coarser bins, too: a tree. All counts below the root have independent discrete noise, Laplace
-    for `epsilon` and Gaussian for `rho`, of the scale that `privacy.agg_tree_scale` proves for
-    the h levels which a record is in. Numbers of records below the edges are read off and smoothed:
-    the nearest non-decreasing ones in least squares take their place.
+    **Counts.** The first three methods count the records of bins, which are runs of lattice points
+    as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree.
+    All counts below the root have independent discrete noise, Laplace for `epsilon` and Gaussian
+    for `rho`, of the scale that `privacy.agg_tree_scale` proves for the h levels which a record is
+    in. Numbers of records up to the ends of bins are read off and smoothed: the nearest
+    non-decreasing ones in least squares take their place.
 
     - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
-      `aggregate` the estimates of all levels are combined, as in `agg_tree`: smaller errors.
+      `aggregate` the estimates of all levels are combined, as in `agg_tree`; without it they are
+      added up, as in the poster, and errors are larger.
     - "agg_tree": the tree of `agg_tree`, combined. h is its height.
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 
-    **Adaptive** (the note [2]_). The records below the middle of the bounds are counted, with
-    noise, and then, `steps` times in all, those below the middle of the interval of the largest
-    estimated share. One answer changes by at most 1 under either relation, and each costs
+    **Adaptive** (the note [2]_). The records below the middle of the lattice are counted, with
+    noise, and then, `steps` times in all, those below the middle of the run of points that has the
+    largest estimated share. One answer changes by at most 1 under either relation, and each costs
     `epsilon` / `steps`; where the number of records is private, it is one answer more.
 
     **Quantiles** (the note's baselines). "gaussian": normal noise on evenly spaced quantiles,
@@ -652,11 +747,13 @@ def cdf(
     `epsilon` / m and `delta` / m for each of m levels. With `bins`, "gaussian" adds normal noise
     to the counts of bins instead, rounded to integers.
 
-    **Ties.** Between its points the function is linear, so a tie is spread over its bin. For
-    integers put the edges between them, as 128 bins with the bounds (-0.5, 127.5) do: then
-    `CDF.quantile` rounds to the integer in the bin.
+    **Ties.** A bin of several lattice points has its records spread over them. Where bins are
+    points, as for whole numbers with ``resolution=1`` and bounds not too wide, the function steps
+    where the records do, and only noise parts it from theirs. "adaptive" finds the points that
+    many records are at. "gaussian" and "smooth_gaussian" step where released quantiles are equal.
 
-    **Privacy.** `privacy.guarantee` states it for each method; the proofs are in
+    **Privacy.** `privacy.guarantee` states it for each method (with `points`, the number of lattice
+    points, for the rho that comes with `epsilon`); the proofs are in
     `privacy.agg_tree_sensitivity`, `privacy.cdf_adaptive_scale`, `privacy.cdf_gaussian_squared`
     and `privacy.cdf_smooth_gaussian_each`. Discrete noise is exact; normal noise on quantiles has
     40 digits before it is rounded to the lattice, and on bins 16 before it is rounded to integers.
@@ -681,7 +778,10 @@ def cdf(
     >>> bool(-10 <= released.quantile(0.1) <= released.quantile(0.9) <= 10)
     True
     """
-    options = privacy.cdf_options(method, method_options)
+    bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+    options = privacy.cdf_options(
+        method, method_options, None if lattice is None else lattice.points
+    )
     budget = dict(
         epsilon=epsilon,
         delta=delta,

@@ -62,6 +62,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpq_fast._checks import (
+    FEW_POINTS,
     MOST,
     check_choice,
     check_count,
@@ -73,6 +74,7 @@ from dpq_fast._checks import (
     check_nonnegative,
     check_ratio,
     check_rho,
+    check_tree,
 )
 from dpq_fast.halting import NOISES
 from dpq_fast.lattice import real_array
@@ -1394,19 +1396,23 @@ def agg_tree_scale(
 
 # --- CDFs -----------------------------------------------------------------------------------------
 
-# The options of each method of `cdf`, and their defaults. All public.
+# The options of each method of `cdf`, and their defaults: None is chosen by the lattice. Public.
 CDF_OPTIONS: dict[str, dict[str, Any]] = {
-    "binary_tree": {"bins": 2**10, "aggregate": False},
-    "agg_tree": {"height": 3, "branching": 10, "aggregate": True},
-    "histogram": {"bins": 100},
+    "binary_tree": {"bins": None, "aggregate": True},
+    "agg_tree": {"height": None, "branching": None, "aggregate": True},
+    "histogram": {"bins": None},
     "adaptive": {"steps": 30, "bins": 2**20},
     "gaussian": {"levels": 9, "bins": None},
     "smooth_gaussian": {"levels": 9},
 }
 
 
-def cdf_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """All options of a method of `cdf`: those that are given, else the defaults."""
+def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -> dict[str, Any]:
+    """All options of a method of `cdf`: those that are given, else the defaults.
+
+    On a lattice of so many points there are no more bins, levels and steps than it takes to have
+    a bin for each point.
+    """
     defaults = CDF_OPTIONS[check_choice("method", method, tuple(CDF_OPTIONS))]
     for name in given:
         if name not in defaults:
@@ -1416,7 +1422,31 @@ def cdf_options(method: str, given: dict[str, Any]) -> dict[str, Any]:
     options = defaults | given
     if "aggregate" in options:
         check_flag("aggregate", options["aggregate"])
+    few = points is not None and check_count("points", points, 2) <= FEW_POINTS
+    if method == "agg_tree":
+        options["height"], options["branching"] = _tree_shape(
+            options["height"], options["branching"], points
+        )
+    elif method == "binary_tree":
+        if options["bins"] is None:
+            options["bins"] = 1 << (points - 1).bit_length() if few else 2**10
+        options["bins"] = 1 << check_tree(cdf_height(options["bins"]), 2, points)[0]
+    elif method == "histogram" and options["bins"] is None:
+        options["bins"] = points if few else 100
+    if options.get("bins") is not None:
+        check_tree(1, check_count("bins", options["bins"], 2), None)
+    if points is not None and method == "adaptive":
+        options["steps"] = min(cdf_touched(method, options), points - 1)
+    if points is not None and method in ("histogram", "gaussian") and options["bins"] is not None:
+        options["bins"] = min(options["bins"], points)
     return options
+
+
+def _tree_shape(height: Any, branching: Any, points: int | None) -> tuple[Any, Any]:
+    """Height and branching of a tree on a lattice of so many points; the defaults without one."""
+    if points is not None:
+        return check_tree(height, branching, check_count("points", points, 2))
+    return 3 if height is None else height, 10 if branching is None else branching
 
 
 def cdf_height(bins: int) -> int:
@@ -2225,7 +2255,9 @@ def _agg_tree_guarantee(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    height: int = 3,
+    height: int | None = None,
+    branching: int | None = None,
+    points: int | None = None,
     noise: str = "geometric",
     neighbors: str = "swap",
     max_contributions: int = 1,
@@ -2237,6 +2269,7 @@ def _agg_tree_guarantee(
     :math:`\Delta_2^2 / 2 s^2 = \epsilon^2 \Delta_2^2 / 2 \Delta_1^2`.
     """
     check_delta(delta)  # allowed, not used
+    height, _ = _tree_shape(height, branching, points)
     agg_tree_scale(height, epsilon, rho, noise, neighbors, max_contributions)
     if rho is not None:
         return Guarantee(None, 0.0, rho, None, neighbors)
@@ -2254,10 +2287,11 @@ def _cdf_guarantee(
     rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
+    points: int | None = None,
     **options: Any,
 ) -> Guarantee:
     """By method: counts with discrete noise, or quantiles with Gaussian noise."""
-    options = cdf_options(method, options)
+    options = cdf_options(method, options, points)
     delta, k = check_delta(delta), max_contributions
     if method == "smooth_gaussian":
         if rho is not None:
@@ -2351,11 +2385,13 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         for ``halts=1``.
         "csmooth": `rho` alone, which takes the place of `epsilon`.
         "agg_tree": pure `epsilon` and its :math:`\rho = \epsilon^2 / 4h` ("swap") or
-        :math:`\epsilon^2 / 2h`; with noise "gaussian", `rho` alone. Takes `height` and `noise`.
+        :math:`\epsilon^2 / 2h`; with noise "gaussian", `rho` alone. Takes `noise`, `height` and
+        `branching`, and `points`, the number of lattice points inside the bounds: a tree has no
+        more levels than it takes to give each point a leaf, and then another rho.
         "cdf": of counts, as "agg_tree" ("histogram" has h = 1); "adaptive" pure `epsilon` and
         :math:`\rho = \epsilon^2 / 2s` for s steps, or `rho` alone; "gaussian" (`epsilon`, `delta`)
         and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`, `delta`). Takes
-        `method` and its options.
+        `method`, its options, and `points`, as "agg_tree".
         "count": pure `epsilon`.
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.

@@ -125,8 +125,8 @@ def quantile(
     neighbors : {"swap", "add-remove"}, default "swap"
         What the budget protects: one record replaced (n is public), or one added or deleted.
     resolution, dither, counts, assume_sorted, nan_policy
-        As in `joint_exp`. "agg_tree" has no dither and needs no order; "unbounded_quantile" has
-        no lattice either.
+        As in `joint_exp`. "agg_tree" and "unbounded_quantile" have no dither and need no order; the
+        latter has a lattice only where a `resolution` is given.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,9 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.halting import Halting
 from dpq_fast.halting import NOISES, HaltingLaw
-from dpq_fast.histogram import Bins, geometric_size, geometric_thresholds
+from dpq_fast.histogram import KEPT_BINS, Bins, geometric_size, geometric_thresholds
+from dpq_fast.lattice import MAX_POINTS, points_per_unit
+from dpq_fast.leaves import rounding_edges
 from dpq_fast.levels import Levels, Split, splits
 from dpq_fast.parts import Cut, recurse
 from dpq_fast.rng import default_rng
@@ -47,12 +50,15 @@ class Candidates(NamedTuple):
         What is below t_0, and from t_0 on between every step-th candidate.
     values : callable
         ``values(i, j)`` gives the candidates t_i, ..., t_{j-1}.
+    points : ndarray of float64, optional
+        On a lattice, what is released in place of each candidate.
     """
 
     last: int
     step: int
     bins: Bins
     values: Callable[[int, int], NDArray[np.float64]]
+    points: NDArray[np.float64] | None = None
 
 
 class Ladder:
@@ -118,7 +124,9 @@ class Ladder:
         self._first, self._below, self._loose = first[kept], below[kept], loose[kept]
 
     def value(self, index: int) -> float:
-        """One candidate, mirrored as the records are."""
+        """What is released for one candidate, mirrored as the records are."""
+        if self._candidates.points is not None:
+            return float(self._candidates.points[index])
         return float(self._candidates.values(index, index + 1)[0])
 
     def below(self, index: int) -> int:
@@ -259,6 +267,7 @@ class Search:
         split: float | None,
         neighbors: str,
         max_contributions: int,
+        resolution: float | None = None,
     ) -> None:
         self.levels = q if isinstance(q, Levels) else Levels(q)
         self.noise = _checks.check_choice("noise", noise, NOISES)
@@ -268,6 +277,12 @@ class Search:
         if not math.isfinite(self.offset):
             raise ValueError(f"offset must be finite, got {self.offset}")
         self.lower, self.upper = _checked_ends(lower, upper)
+        self.resolution = None
+        if resolution is not None and _checks.check_nonnegative("resolution", resolution) > 0.0:
+            if self.uniform:
+                raise ValueError("uniform must be False with a resolution, got True")
+            self.resolution = float(resolution)
+            self.multiples = _multiples_inside(self.lower, self.upper, self.resolution)
         self.way = privacy.unbounded_search(self.lower, self.upper, self.invert)
         default = BETA_INVERTED if self.invert else BETA
         self.beta = default if beta is None else _checks._real("beta", beta)
@@ -316,13 +331,14 @@ class Search:
     def ladders(self, records: Records) -> list[Ladder]:
         """Candidates and counts, of one search or of both ways."""
         if self.way == "both":
-            candidates = self._geometric(0.0, None)
-            return [Ladder(records, sign, candidates) for sign in (1, -1)]
-        if self.invert:
-            return [Ladder(records, -1 if self.lower is not None else 1, self._inverted())]
-        if self.lower is None:
-            return [Ladder(records, -1, self._geometric(-self.upper, None))]
-        return [Ladder(records, 1, self._geometric(self.lower, self.upper))]
+            ways = [(sign, self._geometric(0.0, None)) for sign in (1, -1)]
+        elif self.invert:
+            ways = [(-1 if self.lower is not None else 1, self._inverted())]
+        elif self.lower is None:
+            ways = [(-1, self._geometric(-self.upper, None))]
+        else:
+            ways = [(1, self._geometric(self.lower, self.upper))]
+        return [Ladder(records, sign, candidates) for sign, candidates in ways]
 
     def sides(self, records: Records) -> tuple[Ladder, Ladder]:
         """The mirrored records below zero, and the others: each record on one side only.
@@ -339,6 +355,9 @@ class Search:
     def _geometric(self, lower: float, upper: float | None) -> Candidates:
         """[Dur23] Algorithm 2: beta^i + lower - 1."""
         size = geometric_size(self.beta, lower, upper)
+        if self.resolution is not None:
+            make = _kept_rounded if size <= KEPT_BINS else _rounded_geometric
+            return make(self.beta, lower, size, *self._ends(self.lower is None), self.resolution)
         step = block_size(size)
         bins = Bins.geometric(self.beta, lower, upper, below=True, step=step)
         return Candidates(
@@ -353,15 +372,21 @@ class Search:
         """
         base = self.lower if self.lower is not None else -self.upper
         size = geometric_size(self.beta, 0.0, 1.0)
-        step = block_size(size)
         lowest = geometric_thresholds(self.beta, 0.0, 1, 2)  # the search begins at index 1
 
         def values(start: int, stop: int, step: int = 1) -> NDArray[np.float64]:
             powers = geometric_thresholds(self.beta, 0.0, start, stop, step)  # beta^i - 1
             return -np.maximum(1.0 / np.maximum(powers, lowest) + (base - 1.0), base)
 
-        edges = np.concatenate(([-np.inf], values(0, size, step), [np.inf]))
-        return Candidates(size - 1, step, Bins.of(edges), values)
+        if self.resolution is not None:
+            ends = self._ends(self.lower is not None)
+            return _rounded(values(0, size), *ends, self.resolution)
+        return _listed(values, size)
+
+    def _ends(self, mirrored: bool) -> tuple[float, float]:
+        """The lowest and the highest multiple that is released, mirrored as the records are."""
+        low, high = self.multiples
+        return (-high, -low) if mirrored else (low, high)
 
     def decode(self, ladder: Ladder, index: int, rng: np.random.Generator | None) -> float:
         """The released number of one candidate, inside `lower` and `upper`."""
@@ -377,6 +402,75 @@ class Search:
         if self.upper is not None:
             value = min(value, self.upper)
         return value + 0.0  # no -0.0
+
+
+def _listed(values: Callable[..., NDArray[np.float64]], size: int) -> Candidates:
+    """So many candidates; ``values(i, j, step)`` gives every step-th of them."""
+    step = block_size(size)
+    edges = np.concatenate(([-np.inf], values(0, size, step), [np.inf]))
+    return Candidates(size - 1, step, Bins.of(edges), values)
+
+
+def _rounded(values: NDArray[np.float64], low: float, high: float, step: float) -> Candidates:
+    """Candidates on the lattice of spacing `step`, from those that are not.
+
+    Of the distinct multiples v_0 < v_1 < ... nearest to the candidates, from multiple `low` to
+    `high`, v_{i-1} is released for candidate i. Counted for it are the records that round to
+    v_{i-1} or less: x < t_i for the smallest float64 number t_i that rounds to more. So a value
+    that many records have is released itself. Candidate 0 counts those below v_0.
+    """
+    per_unit = points_per_unit(step)
+    with np.errstate(over="ignore"):
+        multiples = np.rint(values * per_unit if per_unit else values / step)
+    multiples = np.unique(np.clip(multiples, low, high))
+    near = multiples[np.abs(multiples) < MAX_POINTS]
+    # Float64 numbers of more than 2^53 steps are multiples, as near as there are any.
+    far = values[values > (near[-1] + 1.0) * step] if multiples[-1] > near[-1] else near[:0]
+    points = np.concatenate((near[:1], near))
+    points = points / per_unit if per_unit else points * step
+    edges = rounding_edges(np.concatenate((near[:1], near + 1.0)), step, per_unit)
+    edges = np.concatenate((edges, np.nextafter(far, math.inf)))
+    listed = _listed(lambda i, j, step=1: edges[i:j:step], edges.size)
+    return listed._replace(points=np.concatenate((points, far)))
+
+
+def _rounded_geometric(
+    beta: float, lower: float, size: int, low: float, high: float, step: float
+) -> Candidates:
+    return _rounded(geometric_thresholds(beta, lower, 0, size), low, high, step)
+
+
+_kept_rounded = lru_cache(maxsize=4)(_rounded_geometric)  # public facts only
+
+
+def _multiples_inside(lower: float | None, upper: float | None, step: float) -> tuple[float, float]:
+    """The lowest and the highest multiple of `step` inside the ends; infinite without one."""
+    per_unit = points_per_unit(step)
+    for name, end in (("lower", lower), ("upper", upper)):
+        if end is not None and step < math.ulp(end):
+            raise ValueError(
+                f"resolution must be at least the float64 spacing at {name}, {math.ulp(end)}, "
+                f"got {step}"
+            )
+
+    def value(multiple: float) -> float:
+        return multiple / per_unit if per_unit else multiple * step
+
+    low, high = -math.inf, math.inf
+    if lower is not None:  # the quotient is rounded: from below, or from above, to the first inside
+        low = math.floor(lower / step) - 2.0
+        while value(low) < lower:
+            low += 1.0
+    if upper is not None:
+        high = math.ceil(upper / step) + 2.0
+        while value(high) > upper:
+            high -= 1.0
+    if low > high:
+        raise ValueError(
+            "resolution must leave one of its multiples between lower and upper, "
+            f"got {step} with ({lower}, {upper})"
+        )
+    return low, high
 
 
 def block_size(candidates: int) -> int:
@@ -434,16 +528,13 @@ def unbounded_ends(
     dither: bool | None,
     assume_sorted: bool,
 ) -> dict[str, float]:
-    """`lower` and `upper` for methods that are given `bounds`, if any."""
-    if resolution is not None or dither is not None or assume_sorted:
-        raise ValueError(
-            "resolution, dither and assume_sorted must be left out for an unbounded search"
-        )
-    return (
-        {}
-        if bounds is None
-        else dict(zip(("lower", "upper"), _checks.check_bounds(bounds), strict=True))
-    )
+    """`lower`, `upper` and `resolution` for methods that are given `bounds`, if any."""
+    if dither is not None or assume_sorted:
+        raise ValueError("dither and assume_sorted must be left out for an unbounded search")
+    ends = {} if resolution is None else {"resolution": resolution}
+    if bounds is not None:
+        ends |= zip(("lower", "upper"), _checks.check_bounds(bounds), strict=True)
+    return ends
 
 
 def _checked_ends(lower: float | None, upper: float | None) -> tuple[float | None, float | None]:
@@ -615,17 +706,21 @@ class UnboundedQuantileLaw:
             for ladder, level in self._both(0)
         )
         log_first = up.log_prob(0)
+        terms = []
         if output == 0.0 and not self._search.uniform:
-            return log_first + down.log_prob(0)
-        ladder, law, before = (
-            (self._ladders[0], up, 0.0) if output > 0.0 else (self._ladders[1], down, log_first)
-        )
-        cuts = self._cuts(ladder)
-        terms = [
-            before + self._log_index(law, cuts, index, ladder)
-            for index in self._indices(ladder, cuts, output)
-            if index > 0
-        ]
+            terms.append(log_first + down.log_prob(0))
+        ways = zip(self._ladders, (up, down), (0.0, log_first), strict=True)
+        for ladder, law, before in ways:
+            if ladder.sign * output < 0.0 or (
+                self._search.uniform and output == 0.0 and ladder.sign > 0
+            ):
+                continue
+            cuts = self._cuts(ladder)
+            terms += [
+                before + self._log_index(law, cuts, index, ladder)
+                for index in self._indices(ladder, cuts, output)
+                if index > 0
+            ]
         return float(np.logaddexp.reduce(terms, initial=-np.inf))
 
     def _log_index(
@@ -689,6 +784,7 @@ def unbounded_quantile(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
+    resolution: float | None = None,
 ) -> Any:
     r"""Release quantiles of data that are bounded on one side only, or not at all.
 
@@ -743,6 +839,11 @@ def unbounded_quantile(
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
         Threads for going through a long `x`; the answer does not depend on it.
+    resolution : float, optional
+        Spacing of a public lattice, in the unit of `x`: the candidates are rounded to its points,
+        the multiples of `resolution` inside `lower` and `upper`, and a record counts as the point
+        that it rounds to. Not with `uniform`. Public. Default: none, as 0. With the step of your
+        data (1 for whole numbers), a value that many records have is found exactly.
 
     Returns
     -------
@@ -774,6 +875,14 @@ def unbounded_quantile(
     0. With `invert` (B.1), down through :math:`\ell - 1 + 1 / (\beta^i - 1)`. Candidates end at
     `upper`, where float64 ends, or after 2^24 of them; a search that does not halt releases the
     last one.
+
+    With `resolution`, the candidates are the distinct lattice points :math:`v_0 < v_1 < ...`
+    nearest to these, v_0 among them, and :math:`f_i = \#\{x \text{ rounds to at most } v_{i-1}\}`
+    is asked for i = 1, 2, ...: :math:`v_{k-1}` is released, the first point through which enough
+    records are counted. *Proof* that it costs the same: rounding is monotone, so that
+    :math:`f_i = \#\{x < t_i\}` for a public :math:`t_i`, the smallest number that rounds to more;
+    these ascend, and nothing else about thresholds is used below. Both ways,
+    :math:`f_0 = \#\{x \text{ rounds to less than } 0\}` is asked first.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, or `rho`-zCDP, always the total of the call;
     epsilon1 and epsilon2 are solved for it. "swap": a search costs epsilon1 + epsilon2 (range
@@ -829,6 +938,7 @@ def unbounded_quantile(
         split=split,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        resolution=resolution,
     )
     read = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
     generator = default_rng(rng)
@@ -855,13 +965,14 @@ def unbounded_quantile_law(
     nan_policy: str = "omit",
     max_contributions: int = 1,
     workers: int = 1,
+    resolution: float | None = None,
 ) -> UnboundedQuantileLaw:
     """The exact output law of `unbounded_quantile` on these records. Not a release: for audits.
 
     Parameters
     ----------
     x, q, epsilon, rho, lower, upper, beta, noise, invert, uniform, offset, split, neighbors, \
-counts, nan_policy, max_contributions, workers
+counts, nan_policy, max_contributions, workers, resolution
         As in `unbounded_quantile`.
 
     Returns
@@ -883,6 +994,7 @@ counts, nan_policy, max_contributions, workers
         split=split,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        resolution=resolution,
     )
     records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
     return UnboundedQuantileLaw(search, search.ladders(records))

@@ -223,7 +223,7 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.cdf_smooth_gaussian_each": dict(delta=1e-6),
     "privacy.zcdp_epsilon": dict(rho=0.5, delta=1e-6),
     "privacy.zcdp_rho": dict(delta=1e-6),
-    "privacy.cdf_options": dict(method="histogram"),
+    "privacy.cdf_options": dict(method="histogram", points=100),
     "privacy.cdf_touched": dict(method=Checked("histogram"), options=Checked({"bins": 4})),
     "privacy.cdf_adaptive_scale": dict(queries=3),
     "privacy.guarantee": dict(method="ind_exp"),

@@ -73,7 +73,12 @@ def test_agg_tree_counts_records_between_edges(height, branching):
     near = [np.nextafter(edges, -9.0), edges, np.nextafter(edges, 9.0)]
     x = np.concatenate([*near, [-np.inf, np.inf, -1e300, 8.0], np.repeat(edges[1], 5)])
     tree = dpq.AggTree.of(
-        x, epsilon=NOISELESS, bounds=(-3.3, 7.1), height=height, branching=branching
+        x,
+        epsilon=NOISELESS,
+        bounds=(-3.3, 7.1),
+        height=height,
+        branching=branching,
+        resolution=0,
     )
     exact = np.histogram(np.clip(x, -3.3, 7.1), edges)[0]
     np.testing.assert_array_equal(tree.edges, edges)
@@ -98,6 +103,7 @@ def test_agg_tree_without_noise_gives_the_counts_back(
         aggregate=aggregate,
         nan_policy=nan_policy,
         neighbors=neighbors,
+        resolution=0,
     )
     edges = tree.edges
     np.testing.assert_array_equal(tree.counts[-1], np.histogram(x, edges)[0])
@@ -117,7 +123,7 @@ def test_agg_tree_without_noise_gives_the_counts_back(
 @given(st.lists(st.one_of(st.floats(), st.sampled_from([0.0, 0.25, 0.5, 1.0])), max_size=20))
 def test_agg_tree_counts_equal_reference(x):
     for height, branching in [(1, 3), (2, 2), (2, 4), (3, 3)]:
-        tree = exact_tree(x, height=height, branching=branching)
+        tree = exact_tree(x, height=height, branching=branching, resolution=0)
         edges = reference.histogram.uniform_edges(0.0, 1.0, branching**height)
         leaves = reference.histogram.edge_counts(x, edges)
         assert nodes_of(tree.nodes) == exact_counts(leaves, height, branching)
@@ -446,7 +452,8 @@ def test_agg_tree_knows_the_total_only_where_it_is_public():
         assert tree.total_known == (tree.variances[0] == 0.0)
         return tree.total_known
 
-    assert known(integers) and known(pd.Series(integers)) and known(floats, nan_policy="raise")
+    for column in (integers, pd.Series(integers), floats):
+        assert known(column, nan_policy="raise") and not known(column)
     assert known(np.array([1, 2]), counts=[1, 2]) and known(pa.array([1, 2, 3]), nan_policy="raise")
     assert known(dpq.Sample.of(floats, (0, 4), nan_policy="raise"))
     assert known(dpq.Sample.of(integers, (0, 4)))
@@ -585,14 +592,14 @@ def test_agg_tree_rounds_to_the_lattice(implementation):
     q = [0.1, 0.5, 0.9]
     ages = np.random.default_rng(9).integers(0, 100, 300)
     for x, resolution, step in (
-        (ages, None, 1.0),
+        (ages, 1, 1.0),
         (ages, 5, 5.0),
         (ages.astype(float), 0.25, 0.25),
     ):
         out = implementation.agg_tree(x, q, resolution=resolution, **options)
         np.testing.assert_array_equal(out % step, 0.0)
     assert (implementation.agg_tree(ages, q, resolution=0, **options) % 1.0 != 0.0).any()
-    sample = dpq.Sample.of(ages, (0.0, 100.0))
+    sample = dpq.Sample.of(ages, (0.0, 100.0), resolution=1)
     np.testing.assert_array_equal(dpq.agg_tree(sample, q, **options) % 1.0, 0.0)
 
 
@@ -755,7 +762,11 @@ BAD = [
     ({"height": 8}, ValueError, r"at most 2\^26 = 67108864 leaves, got 10\^8 = 100000000"),
     ({"branching": 2, "height": 27}, ValueError, r"leaves, got 2\^27"),
     ({"height": 10**9}, ValueError, r"leaves, got 10\^1000000000"),
-    ({"bounds": (1.0, 1.0 + 2.0**-49)}, ValueError, "leaves must be at least as wide as"),
+    (
+        {"bounds": (1.0, 1.0 + 2.0**-49), "resolution": 0},
+        ValueError,
+        "leaves must be at least as wide as",
+    ),
     ({"bounds": (1.0, 0.0)}, ValueError, "bounds must be finite with low < high"),
     ({"bounds": None}, TypeError, "bounds must be two real numbers"),
     ({"aggregate": 1}, TypeError, "aggregate must be True or False"),

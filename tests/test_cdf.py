@@ -132,6 +132,7 @@ def test_cdf_without_noise_is_that_of_the_records(implementation, name, nan_poli
         bounds=(0.0, 1.0),
         nan_policy=nan_policy,
         neighbors=neighbors,
+        resolution=0,
         **NOISELESS,
         **COUNTED[name],
     )
@@ -147,17 +148,24 @@ def test_cdf_rises_from_zero_to_one(implementation, name):
     rng = np.random.default_rng(2)
     for x in (rng.normal(size=50), [], [math.nan], [0.3] * 40, [9.0] * 20):
         for epsilon in (1e-3, 1.0):
-            for nan_policy in ("omit", "raise")[: 1 if np.isnan(x).any() else 2]:
+            for resolution, nan_policy in product((0, 0.25), ("omit", "raise")):
+                if nan_policy == "raise" and np.isnan(x).any():
+                    continue
                 found = implementation.cdf(
                     x,
                     bounds=(-2.0, 3.0),
                     epsilon=epsilon,
                     rng=rng,
                     nan_policy=nan_policy,
+                    resolution=resolution,
                     **EVERY[name],
                 )
                 points, p = np.array(found.x), np.array(found.p)
-                assert points[0] == -2.0 and points[-1] == 3.0 and (np.diff(points) >= 0.0).all()
+                assert (
+                    points[0] == -2.0 - resolution
+                    and points[-1] == 3.0
+                    and (np.diff(points) >= 0.0).all()
+                )
                 assert p[0] == 0.0 and p[-1] == 1.0 and (np.diff(p) >= 0.0).all()
                 assert (
                     -2.0 <= found.quantile(0.0) <= found.quantile(0.5) <= found.quantile(1.0) <= 3.0
@@ -167,11 +175,12 @@ def test_cdf_rises_from_zero_to_one(implementation, name):
 def test_cdf_adaptive_splits_the_largest_gap():
     """Two thirds of the records in one sixteenth: that is where its points go."""
     x = np.concatenate((np.full(60, 0.3), np.linspace(0.0, 1.0, 30)))
-    found = dpq.cdf(x, bounds=(0.0, 1.0), method="adaptive", bins=64, steps=7, **NOISELESS)
+    options = dict(bounds=(0.0, 1.0), method="adaptive", resolution=0, **NOISELESS)
+    found = dpq.cdf(x, bins=64, steps=7, **options)
     expected = [0.0, 0.25, 0.28125, 0.296875, 0.3125, 0.375, 0.5, 1.0]
     assert set(expected) <= set(found.x.tolist()) and found.x.size == 9
     # all records in one leaf, which is not split any further
-    found = dpq.cdf([0.3] * 9, bounds=(0.0, 1.0), method="adaptive", bins=16, steps=15, **NOISELESS)
+    found = dpq.cdf([0.3] * 9, bins=16, steps=15, **options)
     np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 17))
 
 
@@ -184,7 +193,7 @@ def test_cdf_adaptive_equals_reference_draw_by_draw(monkeypatch, public):
         draws = rng.integers(-6, 7, steps + (not public))
         monkeypatch.setattr(Noise, "draw", lambda self, size, rng, draws=draws: draws[:size])
         found = dpq.cdf(
-            x, epsilon=1.0, bounds=(0, 1), method="adaptive", bins=32, steps=steps,
+            x, epsilon=1.0, bounds=(0, 1), method="adaptive", bins=32, steps=steps, resolution=0,
             nan_policy="raise" if public else "omit",
         )  # fmt: skip
         exact = [int((x < i / 32).sum()) for i in range(32)] + [40]
@@ -312,7 +321,7 @@ def test_gaussian_noise_has_the_law_of_the_promise():
     rng = np.random.default_rng(4)
     options = dict(bounds=(0, 1), method="gaussian", rng=rng)
     draws = [
-        dpq.cdf([0.5] * 10_000, epsilon=1.0, delta=1e-6, bins=2, **options).total - 10_000
+        dpq.cdf([0.75] * 10_000, epsilon=1.0, delta=1e-6, bins=2, **options).total - 10_000
         for _ in range(2_000)
     ]
     # the sum of two rounded draws
@@ -616,16 +625,16 @@ def test_cdf_takes_counts_workers_types_and_samples(name):
 @pytest.mark.parametrize("name", EVERY)
 def test_cdf_quantiles_lie_on_the_lattice(implementation, name):
     ages = np.random.default_rng(9).integers(0, 100, 200)
-    for x, resolution, step in ((ages, None, 1.0), (ages * 1.0, 0.25, 0.25)):
+    for x, resolution, step in ((ages, 1, 1.0), (ages * 1.0, 0.25, 0.25)):
         found = implementation.cdf(
             x, bounds=(0, 100), epsilon=1.0, resolution=resolution, rng=1, **EVERY[name]
         )
         assert all(found.quantile(q) % step == 0.0 for q in (0.1, 0.33, 0.5, 0.9))
 
 
-def test_cdf_between_integers_gives_the_integers_back(implementation):
+def test_cdf_without_noise_gives_the_quantiles_back(implementation):
     ages = np.random.default_rng(10).integers(0, 16, 99)
-    options = dict(bounds=(-0.5, 15.5), bins=16, **NOISELESS)
+    options = dict(bounds=(0, 15), resolution=1, **NOISELESS)
     found = implementation.cdf(ages, **options)
     q = np.linspace(0.013, 0.987, 40)
     expected = np.quantile(ages, q, method="inverted_cdf")
@@ -711,7 +720,11 @@ BAD = [
     ),
     ({"epsilon": 1e-300}, ValueError, r"epsilon must give noise of a scale of at most 2\^53"),
     ({"aggregate": 1}, TypeError, "aggregate must be True or False"),
-    ({"bounds": (1.0, 1.0 + 2.0**-49)}, ValueError, "leaves must be at least as wide as"),
+    (
+        {"bounds": (1.0, 1.0 + 2.0**-49), "resolution": 0},
+        ValueError,
+        "leaves must be at least as wide as",
+    ),
     ({"bounds": (1.0, 0.0)}, ValueError, "bounds must be finite with low < high"),
     ({"bounds": None}, TypeError, "bounds must be two real numbers"),
     ({"neighbors": "remove"}, ValueError, "neighbors must be one of"),

@@ -171,7 +171,7 @@ def test_the_type_of_a_source_does_not_depend_on_the_records(kind, declared, tmp
         assert sample.lattice == empty.lattice
         for answer in (
             dpq.joint_exp(sample, rng=1, **LEVELS),
-            dpq.agg_tree(records, rng=1, **LEVELS),
+            dpq.agg_tree(records, rng=1, resolution=sample.lattice.step, **LEVELS),
             dpq.csmooth(sample, [0.2, 0.5], rho=0.5, rng=1),
             dpq.cdf(sample, epsilon=1.0, rng=1).quantile(LEVELS["q"]),
         ):

@@ -314,7 +314,7 @@ DITHERED: dict[str, tuple] = {
     "blocks": BLOCKS,
     "blocks in windows": (*BLOCKS, *WINDOWS),
     "points sorted": MANY_POINTS,
-    "points selected": (*MANY_POINTS, *SELECTION),
+    "points selected": (*MANY_POINTS, *SELECTION, (order, "EAGER_RECORDS", 0)),
     "points selected, in windows": (*MANY_POINTS, *SELECTION, *WINDOWS),
 }
 

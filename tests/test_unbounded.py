@@ -574,6 +574,110 @@ def test_default_split_tames_the_tail() -> None:
     assert tails[None] == pytest.approx(2.0 * math.log(10.0), rel=0.05)
 
 
+# Lattices
+
+
+@pytest.mark.parametrize("resolution", [1.0, 0.1, 0.5, 3.0])
+@pytest.mark.parametrize("q", [0.0, 0.3, 1.0])
+def test_law_on_a_lattice_is_the_reference_law(
+    way: dict[str, Any], noise: str, q: float, resolution: float
+) -> None:
+    x = [-3.0, -0.25, 0.0, 0.5, 0.5, 1.5, 2.0, math.inf]
+    options = dict(epsilon=1.5, noise=noise, offset=0.75, resolution=resolution, **way)
+    fast = dpq.unbounded_quantile_law(x, q, **options)
+    slow = reference.unbounded_quantile_law(x, q, **options)
+    outputs = fast.candidates()
+    low, high = way.get("lower"), way.get("upper")
+    assert all(abs(math.remainder(o, resolution)) < 1e-9 for o in outputs if abs(o) < 1e9)
+    assert low is None or min(outputs) >= low
+    assert high is None or max(outputs) <= high
+    for o in outputs:
+        assert fast.log_prob(o) == pytest.approx(slow.log_prob(o), abs=2e-9)
+    total = sum(math.exp(fast.log_prob(o)) for o in outputs)
+    assert total == pytest.approx(1.0, abs=1e-9)
+    assert fast.log_prob(0.123) == -math.inf
+
+
+def test_law_of_several_levels_on_a_lattice_is_the_reference_law() -> None:
+    x, q = [-3.0, 0.0, 0.5, 0.5, 2.0, 4.0], [0.25, 0.5, 0.75]
+    options = dict(epsilon=2.0, noise="gumbel", resolution=1.0, **WAYS["up"])
+    fast = dpq.unbounded_quantile_law(x, q, **options)
+    slow = reference.unbounded_quantile_law(x, q, **options)
+    outputs = list(itertools.combinations_with_replacement(fast.candidates(), 3))
+    assert sum(math.exp(fast.log_prob(o)) for o in outputs) == pytest.approx(1.0, abs=1e-9)
+    for o in outputs:
+        if fast.log_prob(o) > -30.0:
+            assert fast.log_prob(o) == pytest.approx(slow.log_prob(o), abs=1e-8)
+
+
+def test_draws_on_a_lattice_follow_the_law(implementation: Any, way: dict[str, Any]) -> None:
+    law = implementation.unbounded_quantile_law(
+        [-3.0, 0.0, 0.5, 2.0, 4.0], 0.5, epsilon=1.0, resolution=1.0, **way
+    )
+    outputs = dpq.unbounded_quantile_law([], 0.5, epsilon=1.0, resolution=1.0, **way).candidates()
+    table = {o: log_prob for o in outputs if (log_prob := law.log_prob(o)) > -math.inf}
+    assert_draws_follow(law.sample(np.random.default_rng(1), 2_000).tolist(), table)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, dict(upper=1000.0), dict(lower=None), dict(invert=True)], ids=str
+)
+def test_a_value_that_many_records_have_is_released_itself(options: dict[str, Any]) -> None:
+    """The median of 80% zeros was 0.01."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(10_000) < 0.8, 0, rng.geometric(0.02, 10_000))
+    medians = [
+        dpq.unbounded_quantile(x, 0.5, epsilon=1.0, resolution=1, rng=seed, **options)
+        for seed in range(100)
+    ]
+    assert np.count_nonzero(np.array(medians) == 0.0) >= 99
+    high = dpq.unbounded_quantile(x, 0.95, epsilon=1.0, resolution=1, rng=1, **options)
+    assert high % 1.0 == 0.0 and abs(high - np.quantile(x, 0.95)) <= 3.0
+
+
+@pytest.mark.parametrize("shift", [-7.0, 7.0])
+def test_both_ways_release_the_value_of_ties_on_a_lattice(shift: float) -> None:
+    out = [
+        dpq.quantile(np.full(1_000, shift), 0.5, epsilon=1.0, lower=None, resolution=1, rng=seed)
+        for seed in range(20)
+    ]
+    assert out == [shift] * 20
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_privacy_by_enumeration_on_a_lattice(way: dict[str, Any], neighbors: str) -> None:
+    options = dict(epsilon=0.9, resolution=1.0, neighbors=neighbors, **way)
+    outputs = dpq.unbounded_quantile_law([], 0.5, **options).candidates()
+    laws: dict[tuple, np.ndarray] = {}
+
+    def law(x: tuple[float, ...]) -> np.ndarray:
+        if x not in laws:
+            exact = dpq.unbounded_quantile_law(list(x), 0.5, **options)
+            laws[x] = np.array([exact.log_prob(o) for o in outputs])
+        return laws[x]
+
+    worst_ratio = max(
+        float(np.abs(law(x) - law(other)).max())
+        for x in datasets(2)
+        for other in neighbors_of(x, neighbors)
+    )
+    assert 0.1 < worst_ratio <= 0.9 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(resolution=-1.0), "resolution must be finite and not negative, got -1.0"),
+        (dict(resolution=1.0, uniform=True), "uniform must be False with a resolution, got True"),
+        (dict(resolution=1.0, lower=0.2, upper=0.7), "resolution must leave one of its multiples"),
+        (dict(resolution=1e-9, lower=1e9), "resolution must be at least the float64 spacing at"),
+    ],
+)
+def test_bad_resolutions(implementation: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        implementation.unbounded_quantile([1.0], 0.5, epsilon=1.0, **options)
+
+
 # Bad input
 
 

@@ -6,22 +6,80 @@ A node is (level, index): the root is (0, 0), the children of (l, i) are (l + 1,
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_bounds, check_flag, check_tree
+from dpq_fast._checks import check_bounds, check_flag, check_leaves, check_tree
 from dpq_fast.lattice import Lattice
 from dpq_fast.levels import Levels
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
-from dpq_fast.reference.sample import check_form, kept_records
+from dpq_fast.reference.sample import check_form, kept_records, nearest_points
 from dpq_fast.rng import default_rng
 
 Node = tuple[int, int]
+
+
+class Leaves:
+    """Leaves over lattice points, or equal intervals without a lattice.
+
+    Attributes
+    ----------
+    starts : list
+        Where the leaves begin and the last one ends: numbers of points, or edges.
+    places : list of int
+        The same in units of leaves: the last point has all leaves that hold nothing.
+    ends : list of float
+        Up to where the numbers of records below `starts` count.
+    """
+
+    def __init__(self, bounds: tuple[float, float], lattice: Lattice | None, most: int) -> None:
+        self.lattice = lattice
+        self.most = most
+        self.bounds = bounds
+        if lattice is None:
+            self.starts = self.ends = uniform_edges(*bounds, most)
+            self.places = list(range(most + 1))
+        else:
+            size = min(most, lattice.points)
+            self.starts = [-(-k * lattice.points // size) for k in range(size + 1)]
+            self.places = [*range(size), most]
+            self.ends = [point_value(lattice, start - 1) for start in self.starts]
+
+    def counts(self, records: np.ndarray) -> list[int]:
+        """How many records each leaf has, those that hold no point too."""
+        if self.lattice is None:
+            return uniform_counts(records, *self.bounds, self.most)
+        counts = [0] * self.most
+        for point in nearest_points(records, self.lattice).tolist():
+            counts[bisect_right(self.starts, point) - 1] += 1
+        return counts
+
+    def place(self, x: float, through: bool = False) -> float:
+        """What lies below x, or with `through` not above it, in units of leaves."""
+        at = min(max(x, self.starts[0]), self.starts[-1])
+        if self.lattice is not None:
+            at = points_below(self.lattice, x, through)
+        leaf = min(bisect_right(self.starts, at), len(self.starts) - 1) - 1
+        left, right = self.starts[leaf], self.starts[leaf + 1]
+        return self.places[-1] if at == self.starts[-1] else leaf + (at - left) / (right - left)
+
+
+def point_value(lattice: Lattice, point: int) -> float:
+    """The number of one lattice point, or of a multiple beside the bounds."""
+    index = lattice.first + point
+    return index / lattice.per_unit if lattice.per_unit else index * lattice.step
+
+
+def points_below(lattice: Lattice, x: float, through: bool) -> int:
+    """How many lattice points are below x, or with `through` not above it."""
+    search = bisect_right if through else bisect_left
+    return search(range(lattice.points), x, key=lambda point: point_value(lattice, point))
 
 
 def exact_counts(leaves: Sequence[int], height: int, branching: int) -> dict[Node, int]:
@@ -65,7 +123,7 @@ class AggTree:
         self.lattice = lattice
         self.height = max(level for level, _ in nodes)
         self.branching = b = sum(level == 1 for level, _ in nodes)
-        self.edges = uniform_edges(*bounds, b**self.height)
+        self.grid = Leaves(bounds, lattice, b**self.height)
         if check_flag("aggregate", aggregate):
             self.counts, self.variances = self._least_squares(nodes, total)
         else:
@@ -113,41 +171,52 @@ class AggTree:
             dict(zip(order, np.diag(covariance).tolist(), strict=True)),
         )
 
-    def count(self, lo: float, hi: float, node: Node = (0, 0)) -> float:
+    def count(self, lo: float, hi: float) -> float:
         """Estimated number of records in [lo, hi): of whole nodes, and of parts of leaves."""
+        return self.between(self.grid.place(lo), self.grid.place(hi))
+
+    def between(self, first: float, last: float, node: Node = (0, 0)) -> float:
+        """Estimated number of records between two places."""
         leaves = self.leaves(node)
-        left, right = self.edges[leaves.start], self.edges[leaves.stop]
-        covered = min(hi, right) - max(lo, left)
+        covered = min(last, leaves.stop) - max(first, leaves.start)
         if covered <= 0.0:
             return 0.0
-        if covered == right - left:
+        if covered == len(leaves):
             return self.counts[node]
         if node[0] == self.height:
-            return self.counts[node] * covered / (right - left)
-        return sum(self.count(lo, hi, child) for child in self.children(node))
+            return self.counts[node] * covered
+        return sum(self.between(first, last, child) for child in self.children(node))
 
     def masses(self) -> list[float]:
-        """Non-negative masses of the leaves, from the root down."""
+        """Non-negative masses of the leaves that hold a point, from the root down."""
+        held = len(self.grid.starts) - 1
         mass = {(0, 0): self.counts[0, 0] if self.counts[0, 0] > 0.0 else 1.0}
         for level in range(self.height):
             for index in range(self.branching**level):
-                children = self.children((level, index))
+                children = [
+                    child
+                    for child in self.children((level, index))
+                    if self.leaves(child).start < held
+                ]
+                if not children:
+                    continue
                 estimates = [self.counts[child] for child in children]
                 mass |= zip(children, project(estimates, mass[level, index]), strict=True)
-        return [mass[self.height, i] for i in range(self.branching**self.height)]
+        return [mass[self.height, i] for i in range(held)]
 
     def cdf(self, x: float, monotone: bool = True) -> float:
         """Share of the records that are at most x."""
+        place = self.grid.place(x, through=True)
         if not monotone:
-            return self.count(self.edges[0], x) / max(self.counts[0, 0], 1.0)
+            return self.between(0, place) / max(self.counts[0, 0], 1.0)
         masses = self.masses()
-        x = min(max(x, self.edges[0]), self.edges[-1])
-        leaf = min(bisect_right(self.edges, x), len(masses)) - 1
-        left, right = self.edges[leaf], self.edges[leaf + 1]
-        return (sum(masses[:leaf]) + masses[leaf] * (x - left) / (right - left)) / sum(masses)
+        if place == self.grid.most:
+            return 1.0
+        leaf = int(place)
+        return (sum(masses[:leaf]) + masses[leaf] * (place - leaf)) / sum(masses)
 
     def quantile(self, q: Any) -> Any:
-        """Quantiles, linear inside a leaf."""
+        """The smallest x with cdf(x) >= q; where it begins to rise, for q = 0."""
         levels = Levels(q)
         masses = self.masses()
         answers = []
@@ -158,12 +227,13 @@ class AggTree:
                 if rest <= masses[leaf] or leaf == occupied[-1]:
                     break
                 rest -= masses[leaf]
-            left, right = self.edges[leaf], self.edges[leaf + 1]
-            answers.append(left + min(rest / masses[leaf], 1.0) * (right - left))
-        found = np.array(answers)
-        if self.lattice is not None:
-            found = self.lattice.decode(self.lattice.encode(found))
-        return levels.restore(found)
+            left, right = self.grid.starts[leaf], self.grid.starts[leaf + 1]
+            share = min(rest / masses[leaf], 1.0) * (right - left)
+            if self.lattice is None:
+                answers.append(left + share)
+            else:  # with this many points of the leaf, at least one
+                answers.append(point_value(self.lattice, left + max(math.ceil(share), 1) - 1))
+        return levels.restore(np.array(answers))
 
 
 def project(estimates: list[float], total: float) -> list[float]:
@@ -183,8 +253,8 @@ def agg_tree(
     epsilon: float | None = None,
     rho: float | None = None,
     bounds: tuple[float, float],
-    height: int = 3,
-    branching: int = 10,
+    height: int | None = None,
+    branching: int | None = None,
     noise: str = "geometric",
     aggregate: bool = True,
     neighbors: str = "swap",
@@ -209,7 +279,7 @@ def agg_tree(
         Budget of the tree; `rho` for noise "gaussian". Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public.
-    height, branching : int
+    height, branching : int, optional
         Levels below the root, and children of a node. Public.
     noise : {"geometric", "laplace", "gaussian"}
         The noise of every count below the root.
@@ -218,7 +288,7 @@ def agg_tree(
     neighbors : {"swap", "add-remove"}
         What the budget protects: one value replaced, or one added or deleted.
     resolution : float, optional
-        Spacing of the lattice that answers are rounded to; 0 for none.
+        Spacing of the lattice that records and answers are on; 0 for none.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     nan_policy : {"omit", "raise"}
@@ -236,6 +306,11 @@ def agg_tree(
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     Levels(q)
+    bounds = check_bounds(bounds)
+    lattice = check_form(x, bounds, resolution, False, nan_policy)
+    height, branching = check_tree(height, branching, None if lattice is None else lattice.points)
+    if lattice is None:
+        check_leaves(bounds, branching**height)
     promise = dict(
         epsilon=epsilon,
         rho=rho,
@@ -246,13 +321,11 @@ def agg_tree(
     )
     scale = privacy.agg_tree_scale(**promise)
     check_flag("aggregate", aggregate)
-    bounds = check_bounds(bounds)
-    leaves = check_tree(bounds, height, branching)
-    lattice = check_form(x, bounds, resolution, False, nan_policy)
     generator = default_rng(rng)
     privacy.charge(accountant, "agg_tree", **promise)
     records = kept_records(x, counts, nan_policy)
-    exact = exact_counts(uniform_counts(records, *bounds, leaves), height, branching)
+    leaves = Leaves(bounds, lattice, branching**height).counts(records)
+    exact = exact_counts(leaves, height, branching)
     nodes = {node: count + _draw(noise, scale, generator) for node, count in exact.items()}
     public = neighbors == "swap" and nan_policy == "raise"
     total = records.size if public else None

@@ -6,6 +6,7 @@ Meant for a few dozen bins and records.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,18 +14,27 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_bounds, check_tree
+from dpq_fast._checks import check_bounds, check_leaves
 from dpq_fast.lattice import Lattice
-from dpq_fast.reference.agg_tree import AggTree, exact_counts
+from dpq_fast.reference.agg_tree import (
+    AggTree,
+    Leaves,
+    exact_counts,
+    point_value,
+    points_below,
+)
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
-from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_form, intervals, kept_records
 from dpq_fast.rng import default_rng
 
 
 class CDF:
-    """Linear between the points (x, p); `total` records, if they were counted."""
+    """Through the points (x, p); `total` records, if they were counted.
+
+    Linear between them; on a lattice, of that its values at the lattice points, and constant
+    between these.
+    """
 
     def __init__(
         self,
@@ -40,6 +50,12 @@ class CDF:
 
     def cdf(self, x: float) -> float:
         """Share of the records that are at most x."""
+        if self.lattice is not None:
+            x = point_value(self.lattice, points_below(self.lattice, x, True) - 1)
+        return self.linear(x)
+
+    def linear(self, x: float) -> float:
+        """What is linear between the points."""
         if x < self.x[0]:
             return 0.0
         i = max(i for i, point in enumerate(self.x) if point <= x)
@@ -50,12 +66,16 @@ class CDF:
 
     def quantile(self, q: float) -> float:
         """The smallest x with cdf(x) >= q; where it begins to rise, for q = 0."""
+        if self.lattice is not None:
+            points = range(self.lattice.points)
+            least = max(q, 5e-324)
+            point = bisect_left(
+                points, least, key=lambda k: self.linear(point_value(self.lattice, k))
+            )
+            return point_value(self.lattice, point)
         i = min(i for i, p in enumerate(self.p) if p >= q and p > 0.0)
         share = max(q - self.p[i - 1], 0.0) / (self.p[i] - self.p[i - 1])
-        answer = self.x[i - 1] + share * (self.x[i] - self.x[i - 1])
-        if self.lattice is None:
-            return answer
-        return float(self.lattice.decode(self.lattice.encode(np.array([answer])))[0])
+        return self.x[i - 1] + share * (self.x[i] - self.x[i - 1])
 
 
 def smoothed(v: Sequence[float]) -> list[float]:
@@ -84,8 +104,8 @@ def of_counts(
 
 def of_tree(tree: AggTree, public: bool) -> CDF:
     """From the estimated numbers of records below all edges."""
-    below = [tree.count(tree.edges[0], edge) for edge in tree.edges]
-    return of_counts(tree.edges, below, public, tree.lattice)
+    below = [tree.between(0, place) for place in tree.grid.places]
+    return of_counts(tree.grid.ends, below, public, tree.lattice)
 
 
 def bisected(
@@ -163,19 +183,24 @@ def cdf(
     -------
     CDF
     """
-    options = privacy.cdf_options(method, method_options)
+    low, high = bounds = check_bounds(bounds)
+    lattice = check_form(x, bounds, resolution, False, nan_policy)
+    options = privacy.cdf_options(
+        method, method_options, None if lattice is None else lattice.points
+    )
     person = dict(neighbors=neighbors, max_contributions=max_contributions)
     promise = dict(method=method, epsilon=epsilon, delta=delta, rho=rho, **person, **options)
     privacy.guarantee("cdf", **promise)
-    low, high = bounds = check_bounds(bounds)
+    generator = default_rng(rng)
     bins, m = options.get("bins"), options.get("levels")
     by_level = m is not None and bins is None
     height, branching = options.get("height", 1), options.get("branching", bins)
-    if method in ("binary_tree", "adaptive"):
+    if method == "binary_tree":
         height, branching = privacy.cdf_height(bins), 2
-    leaves = None if by_level else check_tree(bounds, height, branching)
-    lattice = check_form(x, bounds, resolution, None if by_level else False, nan_policy)
-    generator = default_rng(rng)
+    if method == "adaptive" and lattice is not None:
+        branching = min(bins, lattice.points)
+    if lattice is None and not by_level:
+        check_leaves(bounds, branching**height)
     privacy.charge(accountant, "cdf", **promise)
     if by_level:
         data = intervals(x, bounds, resolution, None, counts, False, nan_policy, generator)
@@ -198,10 +223,13 @@ def cdf(
         if data.lattice is not None:
             points = np.rint(outputs).astype(np.int64) >> data.lattice.bits
             outputs = data.lattice.decode(points).tolist()
+            low = point_value(data.lattice, -1)
+            high = point_value(data.lattice, data.lattice.points - 1)
         return CDF([low, *outputs, high], [0.0, *levels, 1.0], None, data.lattice)
 
     records = kept_records(x, counts, nan_policy)
-    exact = uniform_counts(records, low, high, leaves)
+    leaves = Leaves(bounds, lattice, branching**height)
+    exact = leaves.counts(records)
     public = neighbors == "swap" and nan_policy == "raise"
     discrete = discrete_laplace if rho is None else discrete_gaussian
 
@@ -212,8 +240,7 @@ def cdf(
         below = [0, *np.cumsum(exact).tolist()]
         total = below[-1] + (0 if public else draws.pop())
         chosen, answers = bisected(below, total, draws)
-        edges = uniform_edges(low, high, leaves)
-        return of_counts([edges[i] for i in chosen], answers, public, lattice)
+        return of_counts([leaves.ends[i] for i in chosen], answers, public, lattice)
 
     if method == "gaussian":
         squared = privacy.cdf_gaussian_squared(m, bins, **person)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
+from dpq_fast.lattice import points_per_unit
 from dpq_fast.levels import Split, splits
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law
 from dpq_fast.reference.histogram import geometric_thresholds, powers
@@ -32,14 +33,48 @@ class Candidates(NamedTuple):
         -1 where everything is about -x.
     values : list of float
         Ascending candidates; the first one is tested only if both ways are searched.
+    released : list of float, optional
+        On a lattice, what is released in place of each; there `values` are the multiples, plus a
+        half, that rounded records are compared with.
     """
 
     sign: int
     values: list[float]
+    released: list[float] | None = None
 
 
 def candidates_of(search: Search) -> list[Candidates]:
     """The candidates of each way."""
+    plain = plain_candidates(search)
+    if search.resolution is None:
+        return plain
+    return [rounded(way, search) for way in plain]
+
+
+def rounded(way: Candidates, search: Search) -> Candidates:
+    """The distinct lattice points nearest to candidates; of records, those up to each count."""
+    step, per_unit = search.resolution, points_per_unit(search.resolution)
+    low, high = sorted(way.sign * end for end in search.multiples)
+    multiples = sorted({min(max(nearest(v, step), low), high) for v in way.values})
+    near = [m for m in multiples if abs(m) < 2**53]
+    points = [m / per_unit if per_unit else m * step for m in near]
+    tested = [near[0] - 0.5] + [m + 0.5 for m in near]
+    if multiples[-1] > near[-1]:  # as near to a multiple as float64 numbers are
+        far = [v for v in way.values if v > (near[-1] + 1.0) * step]
+        points += far
+        tested += [math.nextafter(nearest(v, step), math.inf) for v in far]
+    return Candidates(way.sign, tested, points[:1] + points)
+
+
+def nearest(value: float, step: float) -> float:
+    """The multiple of `step` nearest to a value, the even one at a tie; inf beyond float64."""
+    per_unit = points_per_unit(step)
+    position = value * per_unit if per_unit else value / step
+    return float(round(position)) if math.isfinite(position) else position
+
+
+def plain_candidates(search: Search) -> list[Candidates]:
+    """The candidates of each way without a lattice."""
     beta, lower, upper = search.beta, search.lower, search.upper
     if lower is None and upper is None:
         thresholds = geometric_thresholds(beta, 0.0)
@@ -63,6 +98,8 @@ class UnboundedQuantileLaw:
 
     def __init__(self, search: Search, records: list[float]) -> None:
         self.search = search
+        if search.resolution is not None:
+            records = [nearest(x, search.resolution) for x in records]
         self.ways = [(way, sorted(way.sign * x for x in records)) for way in candidates_of(search)]
 
     # A part is (ascending records, candidates' indices start and stop): what is left to search
@@ -95,13 +132,13 @@ class UnboundedQuantileLaw:
         return (records[:at], start, index), (records[at:], index, stop)
 
     def _released(self, way: Candidates, index: int, rng: np.random.Generator | None) -> float:
-        value = way.values[index]
+        value = (way.released or way.values)[index]
         if rng is not None and self.search.uniform and index > 0:  # [Dur23] 5.2
             before = way.values[index - 1]
             value = before + (value - before) * rng.random()
         low = -math.inf if self.search.lower is None else self.search.lower
         high = math.inf if self.search.upper is None else self.search.upper
-        return min(max(way.sign * value, low), high)
+        return min(max(way.sign * value, low), high) + 0.0
 
     # Drawing
 
@@ -211,21 +248,14 @@ class UnboundedQuantileLaw:
             self._log_halts(way, self._whole(way, records), at, 0)
             for (way, records), at in zip(self.ways, (level, 1.0 - level), strict=True)
         ]
-        if output == 0.0:
-            return up[0] + down[0]
-        way, log_halts, before = (
-            (self.ways[0][0], up, 0.0) if output > 0.0 else (self.ways[1][0], down, up[0])
-        )
-        return float(
-            np.logaddexp.reduce(
-                [
-                    before + log_halt
-                    for index, log_halt in enumerate(log_halts)
-                    if index > 0 and self._released(way, index, None) == output
-                ],
-                initial=-np.inf,
-            )
-        )
+        terms = [up[0] + down[0]] if output == 0.0 else []
+        for (way, _), log_halts, before in zip(self.ways, (up, down), (0.0, up[0]), strict=True):
+            terms += [
+                before + log_halt
+                for index, log_halt in enumerate(log_halts)
+                if index > 0 and self._released(way, index, None) == output
+            ]
+        return float(np.logaddexp.reduce(terms, initial=-np.inf))
 
 
 def unbounded_quantile_law(
@@ -246,13 +276,14 @@ def unbounded_quantile_law(
     counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
+    resolution: float | None = None,
 ) -> UnboundedQuantileLaw:
     """The exact output law of `unbounded_quantile` on these records. Not a release.
 
     Parameters
     ----------
     x, q, epsilon, rho, lower, upper, beta, noise, invert, uniform, offset, split, neighbors, \
-counts, nan_policy, max_contributions
+counts, nan_policy, max_contributions, resolution
         As in `unbounded_quantile`.
 
     Returns
@@ -273,6 +304,7 @@ counts, nan_policy, max_contributions
         split=split,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        resolution=resolution,
     )
     return UnboundedQuantileLaw(search, kept_records(x, counts, nan_policy).tolist())
 

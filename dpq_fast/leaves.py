@@ -1,0 +1,213 @@
+"""Leaves, the runs of lattice points that are counted together, and functions that rise over them.
+
+Mass sits on lattice points: a record is counted at the point that it rounds to, as
+`Lattice.encode` does, and a distribution function steps there and nowhere else. All of it is
+computed in numbers of points, which are exact. Without a lattice leaves are intervals, and
+functions are linear inside them.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast.histogram import KEPT_BINS, Bins
+from dpq_fast.lattice import Lattice
+
+# A step beyond the bounds may be beyond float64.
+LARGEST = sys.float_info.max
+
+
+class Leaves:
+    """A partition of the bounds into leaves, as even as can be.
+
+    On a lattice of P points leaf k of L holds the points p with floor(p L / P) = k. Where P < L,
+    each of the first P leaves is one point and the others hold nothing: for whoever sums over
+    leaves, they are part of the last point.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Checked.
+    lattice : Lattice or None
+        Of these bounds; None for equal intervals.
+    most : int
+        Number of leaves L.
+
+    Attributes
+    ----------
+    size : int
+        Number of leaves that can hold records.
+    edges : ndarray of float64, shape (size + 1,)
+        Leaf k is [edges[k], edges[k + 1]). On a lattice `edges[k]` is the lowest point of leaf k,
+        and the last edge one step above the highest point.
+    ends : ndarray of float64, shape (size + 1,)
+        Where numbers of records are known: below ``edges[k]``, that is, up to ``ends[k]``. On a
+        lattice the highest point of leaf k - 1, and first the number one step below the lowest
+        point; else the edges.
+    places : ndarray of float64, shape (size + 1,)
+        `edges` in units of leaves, those that hold nothing among them: 0, 1, ..., size - 1, L.
+    """
+
+    def __init__(self, bounds: tuple[float, float], lattice: Lattice | None, most: int) -> None:
+        self.lattice = lattice
+        self._bounds = bounds
+        self.size = most if lattice is None else min(most, lattice.points)
+        self.places = np.append(np.arange(self.size, dtype=np.float64), most)
+        if lattice is None:
+            self.edges = self.ends = Bins.uniform(*bounds, most).edges
+        else:
+            self._starts = _starts(lattice.points, self.size)
+            with np.errstate(over="ignore"):  # a step beyond the bounds may be beyond float64
+                self.edges = lattice.decode(self._starts)
+                self.ends = lattice.decode(self._starts - 1)
+        for kept in (self.places, self.edges, self.ends):
+            kept.flags.writeable = False
+
+    @classmethod
+    def of(cls, bounds: tuple[float, float], lattice: Lattice | None, most: int) -> Leaves:
+        """The leaves of these arguments, which are kept for the next call."""
+        return (_kept_leaves if most <= KEPT_BINS else cls)(bounds, lattice, most)
+
+    def bins(self) -> Bins:
+        """What counts records by leaf, in one pass."""
+        if self.lattice is None:
+            return Bins.uniform(*self._bounds, self.size)
+        return (_kept_bins if self.size <= KEPT_BINS else _bins)(self.lattice, self.size)
+
+    def place(self, x: NDArray[np.float64], side: str = "left") -> NDArray[np.float64]:
+        """What lies below x ("left"), or not above it ("right"), in units of leaves.
+
+        Of a leaf that is cut, the share of its points, or of its width.
+        """
+        if self.lattice is None:
+            at, starts = x, self.edges
+        else:
+            at, starts = points_below(self.lattice, x, side), self._starts
+        leaf = np.searchsorted(starts[1:-1], at, side="right")
+        left, right = starts[leaf], starts[leaf + 1]
+        share = np.clip((at - left) / (right - left), 0.0, 1.0)
+        return np.where(share == 1.0, self.places[leaf + 1], leaf + share)
+
+
+class Curve:
+    """A distribution function given at knots, ascending from 0 to 1.
+
+    Without a lattice it is linear between knots, with a jump where they are tied. On a lattice it
+    is constant but for steps at the points, and between two knots steps by the same at each
+    point: its value is that of the linear function at the greatest point that is not above.
+
+    Parameters
+    ----------
+    x : ndarray of float64, shape (K,)
+        Knots, ascending; on a lattice they are points of it, or a step below the lowest one.
+    p : ndarray of float64, shape (K,)
+        Values there, ascending from 0 to 1.
+    lattice : Lattice or None
+    """
+
+    def __init__(
+        self, x: NDArray[np.float64], p: NDArray[np.float64], lattice: Lattice | None
+    ) -> None:
+        self.lattice = lattice
+        self.p = p
+        # on a lattice, numbers of points: -1 is a step below the lowest one
+        self.knots = x if lattice is None else points_below(lattice, x, "right") - 1.0
+
+    def values(self, x: NDArray[np.float64], side: str) -> NDArray[np.float64]:
+        """Values at x ("right"), or limits from the left."""
+        if self.lattice is not None:
+            x, side = points_below(self.lattice, x, side) - 1.0, "right"
+        i = np.searchsorted(self.knots, x, side=side)
+        inner = np.clip(i, 1, self.knots.size - 1)
+        values = self._between(x, inner)
+        return np.where(i == 0, 0.0, np.where(i == self.knots.size, 1.0, values))
+
+    def inverse(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The smallest x with a value of at least q; where it begins to rise, for q = 0."""
+        target = np.maximum(q, np.finfo(np.float64).tiny)
+        i = np.searchsorted(self.p[1:-1], target) + 1
+        left, right = self.knots[i - 1], self.knots[i]
+        share = (target - self.p[i - 1]) / (self.p[i] - self.p[i - 1])
+        guess = np.clip(left + share * (right - left), left, right)
+        if self.lattice is None:
+            return guess
+        # By bisection on `values` as they are rounded: no point is missed by rounding. Most often
+        # the points next to the guess are enough.
+        low, high = (np.clip(np.rint(guess) + shift, left, right) for shift in (-2.0, 2.0))
+        left = np.where(self._between(low, i) < target, low, left)
+        right = np.where(self._between(high, i) >= target, high, right)
+        while (right - left > 1.0).any():
+            middle = np.floor((left + right) / 2.0)
+            reached = self._between(middle, i) >= target
+            left, right = np.where(reached, left, middle), np.where(reached, middle, right)
+        return self.lattice.decode(right.astype(np.int64))
+
+    def _between(self, x: NDArray[np.float64], i: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Values at x between the knots i - 1 and i; they do not fall, whatever is rounded."""
+        left, right = self.knots[i - 1], self.knots[i]
+        with np.errstate(invalid="ignore", over="ignore"):  # outside, where it is not used
+            share = (x - left) / np.where(right > left, right - left, 1.0)
+            rise = self.p[i] - self.p[i - 1]
+            # Where it does not rise, an end may be infinite.
+            values = self.p[i - 1] + np.where(rise > 0.0, share * rise, 0.0)
+            return np.minimum(values, self.p[i])
+
+
+def points_below(lattice: Lattice, x: NDArray[np.float64], side: str = "left") -> NDArray[np.int64]:
+    """Number of lattice points below x ("left"), or not above it ("right"), by comparison."""
+    near = lattice.encode(x.ravel()).reshape(x.shape)
+    before = np.less if side == "left" else np.less_equal
+    found = near - 1  # points up to near - 2: the next three are compared
+    with np.errstate(over="ignore"):
+        for shift in (-1, 0, 1):
+            found += before(lattice.decode(near + shift), x)
+    return np.clip(found, 0, lattice.points)
+
+
+def rounding_edges(
+    multiples: NDArray[np.float64], step: float, per_unit: float
+) -> NDArray[np.float64]:
+    """The smallest float64 numbers that are rounded to these multiples of `step`, or to higher.
+
+    Rounding is that of `Lattice.encode`: to the even one at a tie.
+    """
+
+    def multiple(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.rint(values * per_unit if per_unit else values / step)
+
+    half = multiples - 0.5
+    edges = half / per_unit if per_unit else half * step
+    # The quotient is right to some units of the last digit: so many steps at most.
+    while (low := multiple(edges) < multiples).any():
+        edges[low] = np.nextafter(edges[low], math.inf)
+    while (high := multiple(np.nextafter(edges, -math.inf)) >= multiples).any():
+        edges[high] = np.nextafter(edges[high], -math.inf)
+    return edges
+
+
+def _starts(points: int, leaves: int) -> NDArray[np.int64]:
+    """The first point of each leaf, and the number of points: ceil(k points / leaves), exactly."""
+    whole, rest = divmod(points, leaves)
+    k = np.arange(leaves + 1)
+    return k * whole - (-k * rest // leaves)
+
+
+def _bins(lattice: Lattice, leaves: int) -> Bins:
+    starts = _starts(lattice.points, leaves)
+    edges = np.empty(leaves + 1)
+    edges[0], edges[-1] = lattice.low, lattice.high
+    inner = (starts[1:-1] + lattice.first).astype(np.float64)
+    edges[1:-1] = rounding_edges(inner, lattice.step, lattice.per_unit)
+    # Half a point below the first one of each leaf is, in the mean, so far from k points / leaves.
+    shift = math.gcd(lattice.points, leaves) / (2.0 * leaves)
+    low = max((lattice.first - shift) * lattice.step, -LARGEST)
+    return Bins.even(edges, low, min(low + lattice.points * lattice.step, LARGEST))
+
+
+_kept_leaves = lru_cache(maxsize=4)(Leaves)  # public facts only
+_kept_bins = lru_cache(maxsize=4)(_bins)
