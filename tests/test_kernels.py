@@ -101,10 +101,9 @@ def test_integers_of_bits_takes_the_halves_of_words():
 
 def test_integers_of_bits_draws_a_word_for_two():
     for size in range(6):
-        rng = scripted([(1 << 64) - 1] * ((size + 1) // 2))
+        rng = scripted([(1 << 64) - 1] * ((size + 1) // 2) + [5])
         assert uniform.integers_of_bits(32, size, rng).tolist() == [(1 << 32) - 1] * size
-        with pytest.raises(RuntimeError):
-            uniform.integers_of_bits(32, 1, rng)  # no word is left
+        assert uniform.integers_of_bits(32, 1, rng).tolist() == [5]
 
 
 def test_integers_of_bits_checks_its_bits():
