@@ -65,10 +65,10 @@ class Ties(Grid):
         self.x_integer = np.rint(self.x).astype(np.int64)
 
     def time_unsorted(self, n: int, m: int) -> None:
-        self.joint_exp(self.x_integer)
+        self.joint_exp(self.x_integer, resolution=1)
 
     def time_undithered(self, n: int, m: int) -> None:
-        self.joint_exp(self.x_integer, dither=False)
+        self.joint_exp(self.x_integer, resolution=1, dither=False)
 
 
 class Paths(Grid):

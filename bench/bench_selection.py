@@ -70,7 +70,7 @@ class Shapes:
             "normal": (gaussian, {}),
             "lognormal": (lognormal, LOGNORMAL),
             "cauchy": (cauchy, CAUCHY),
-            "ages": (ages, {"bounds": (0, 120)}),
+            "ages": (ages, {"bounds": (0, 120), "resolution": 1}),
         }[column]
         self.release = release(make(n), 30, **options)
 

@@ -13,13 +13,13 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 class RealColumn(NamedTuple):
-    """A public column and how it is released; integer columns go in as integers."""
+    """A public column and how it is released: whole numbers on the lattice of 1."""
 
     file: str
     name: str
     dtype: type
     bounds: tuple[float, float]
-    resolution: float | None
+    resolution: float
 
     @property
     def path(self) -> Path:
@@ -35,10 +35,10 @@ class RealColumn(NamedTuple):
 REAL = {
     column.name: column
     for column in (
-        RealColumn("adult.csv", "hours_per_week", np.int64, (0, 100), None),
-        RealColumn("adult.csv", "age", np.int64, (0, 100), None),
+        RealColumn("adult.csv", "hours_per_week", np.int64, (0, 100), 1.0),
+        RealColumn("adult.csv", "age", np.int64, (0, 100), 1.0),
         RealColumn("goodreads_books.csv", "average_rating", np.float64, (0, 10), 0.01),
-        RealColumn("goodreads_books.csv", "num_pages", np.int64, (0, 10_000), None),
+        RealColumn("goodreads_books.csv", "num_pages", np.int64, (0, 10_000), 1.0),
     )
 }
 

@@ -261,7 +261,9 @@ def small(report: Report) -> None:
             "joint_exp": release(x, m, assume_sorted=True),
             "joint_exp, continuous": release(x, m, assume_sorted=True, resolution=0),
             "joint_exp, unsorted": release(x, m),
-            "joint_exp, integers": release(np.rint(x).astype(np.int64), m, assume_sorted=True),
+            "joint_exp, integers": release(
+                np.rint(x).astype(np.int64), m, assume_sorted=True, resolution=1
+            ),
             "ind_exp": lambda x=x, q=q: dpq.ind_exp(
                 x, q, epsilon=EPSILON, bounds=BOUNDS, assume_sorted=True
             ),
@@ -387,7 +389,7 @@ def real_columns(report: Report) -> None:
         "bar",
         "published, re-stated",
         "authors' code",
-        caption="± standard error. Public API, default dither; integer columns as integers.",
+        caption="± standard error. Public API, default dither; whole numbers on a lattice of 1.",
     )
     for name, column in REAL.items():
         if not column.path.exists():

@@ -102,25 +102,26 @@ def test_clip_decodes_decimals_and_never_overflows():
 
 
 @pytest.mark.parametrize(
-    ("x", "complete"),
+    "x",
     [
-        (np.arange(3), True),
-        (pd.Series([1, 2, 3], dtype=np.int8), True),
-        (np.ones(3), False),
-        ([1, 2, 3], False),
-        # types that can hold nulls, whether there are any or not
-        (pd.Series([1, 2, 3], dtype="Int64"), False),
-        (pl.Series([1, 2, 3]), False),
-        (np.ma.masked_array([1, 2, 3]), False),
+        np.arange(3),
+        np.ones(3, dtype=bool),
+        pd.Series([1, 2, 3], dtype=np.int8),
+        np.ones(3),
+        [1, 2, 3],
+        pd.Series([1, 2, 3], dtype="Int64"),
+        pl.Series([1, 2, 3]),
+        np.ma.masked_array([1, 2, 3]),
     ],
+    ids=lambda x: f"{type(x).__module__} {getattr(x, 'dtype', 'list')}",
 )
-def test_n_is_public_by_type_or_by_promise(x, complete):
-    assert Records.of(x).complete == complete
-    assert Records.of(x, nan_policy="raise").complete
-    assert Records.of(x, counts=[1, 2, 3]).complete == complete
-    assert Sample.of(x, (0, 5)).records.complete == complete
-    batches = Records.from_batches(lambda: (x,), nan_policy="raise" if complete else "omit")
-    assert batches.complete == complete
+def test_n_is_public_by_promise_alone(x):
+    """A type that holds no nulls may be inferred from records of which none is missing."""
+    for policy, public in (("omit", False), ("raise", True)):
+        assert Records.of(x, nan_policy=policy).n_is_public == public
+        assert Records.of(x, counts=[1, 2, 3], nan_policy=policy).n_is_public == public
+        assert Sample.of(x, (0, 5), nan_policy=policy).records.n_is_public == public
+        assert Records.from_batches(lambda: (x,), nan_policy=policy).n_is_public == public
 
 
 # --- Sums
@@ -233,18 +234,17 @@ def test_a_sample_is_summed_inside_its_bounds():
 def test_batches_are_summed_as_one_column():
     x = np.random.default_rng(3).integers(0, 100, size=1_000)
     records = Records.from_batches(lambda: (x[:400], x[400:]))
-    assert dpq.sum(records, epsilon=1e9, q=1.0) == x.sum()
-    assert records.integer_type and not records.complete
+    assert dpq.sum(records, epsilon=1e9, q=1.0, resolution=1) == x.sum()
+    assert not records.n_is_public
 
 
-def test_a_list_does_not_choose_its_lattice(exact):
-    # its neighbor may hold a fraction
+def test_no_type_chooses_the_lattice_of_a_sum(exact):
+    # a neighbor may hold a fraction
     options = dict(epsilon=1.0, q=None, lower=0, upper=4)
-    assert exact.sum([1, 2, 3], **options) == 6.0
-    assert exact.sum(np.array([1, 2, 3]), **options) == 6.0
-    of_list, of_array = exact.scales
-    assert of_array == 4
-    assert of_list == 2**30
+    for x in ([1, 2, 3], np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0])):
+        assert exact.sum(x, **options) == 6.0
+    assert exact.sum([1, 2, 3], resolution=1, **options) == 6.0
+    assert exact.scales == [2**30, 2**30, 2**30, 4]
 
 
 @pytest.mark.parametrize("method", ["unbounded", "joint_exp", "ind_exp"])
@@ -267,7 +267,7 @@ def test_sum_of_negative_records(implementation, ends):
 
 
 ALPHABETS = {
-    # records, bounds, resolution, whether records can be missing
+    # records, bounds, whether records can be missing
     "float": ([NAN, -9.0, -3.0, 0.4, 5.0, 9.0], (-3.0, 5.0), True),
     "above zero": ([NAN, 1.0, 2.0, 3.3], (2.0, 3.0), True),
     "integer": ([-9, -3, 0, 5, 9], (-3, 5), False),
@@ -297,7 +297,7 @@ def neighboring(kind, neighbors, size=2):
 
 def options_of(kind, **more):
     _, (low, high), missing = ALPHABETS[kind]
-    policy = "raise" if kind == "promised" else "omit"
+    policy = "omit" if missing else "raise"
     return dict(q=None, lower=low, upper=high, resolution=0.5, nan_policy=policy) | more, missing
 
 
@@ -455,7 +455,7 @@ def test_clip_and_sum_together_privacy_ratio(neighbors, two_sided):
         losses = {}
         for i, c in enumerate(candidates):
             for j, d in enumerate(candidates) if two_sided else [(i, c)]:
-                clip = clipping.clip([c, d] if two_sided else [c], False)
+                clip = clipping.clip([c, d] if two_sided else [c])
                 scale = clipping.sum_scale(clip, True)
                 total, _ = records.sums(clip.scale, clip.first, clip.last)
                 log_prob = tables[0][i] + tables[1][j] if two_sided else tables[0][i]
@@ -477,7 +477,7 @@ def test_clip_and_sum_together_privacy_ratio(neighbors, two_sided):
 
 def test_sum_law_is_a_moved_discrete_laplace(implementation):
     x = np.array([1, 4, 9])
-    options = dict(epsilon=2.0, q=None, lower=0, upper=5)
+    options = dict(epsilon=2.0, q=None, lower=0, upper=5, resolution=1)
     rng = np.random.default_rng(5)
     size = 2_000 if implementation is dpq.reference else 20_000
     drawn = Counter(implementation.sum(x, rng=rng, **options) for _ in range(size))

@@ -84,7 +84,7 @@ def test_joint_exp_shared_by_threads_draws_what_it_draws_in_serial(options):
 def test_dither_shared_by_threads_advances_as_in_serial():
     """24 bits for each of 500 records, in one call that holds the lock."""
     shared, serial = np.random.default_rng(7), np.random.default_rng(7)
-    sample = dpq.Sample.of(np.arange(500) % 10, (0, 9))
+    sample = dpq.Sample.of(np.arange(500) % 10, (0, 9), resolution=1)
 
     def fine(rng):
         order = sample.order(rng)
