@@ -308,14 +308,17 @@ SPREAD = GRID | dict(bounds=(0, 2), dither=True)
 ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
 MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "POINTS_PER_RECORD", 0))
-BLOCKS = ((order, "EAGER_RECORDS", 0), (order, "WHOLE_BLOCK", 0))
+ASKED = ((order, "EAGER_RECORDS", 0),)  # drawn where it is asked for
+BLOCKS = (*ASKED, (order, "WHOLE_BLOCK", 0))
 DITHERED: dict[str, tuple] = {
     "at once": (),
+    "asked for": ASKED,
     "blocks": BLOCKS,
     "blocks in windows": (*BLOCKS, *WINDOWS),
     "points sorted": MANY_POINTS,
-    "points selected": (*MANY_POINTS, *SELECTION),
-    "points selected, in windows": (*MANY_POINTS, *SELECTION, *WINDOWS),
+    "points selected": (*MANY_POINTS, *SELECTION, *ASKED),
+    "points selected, in blocks": (*MANY_POINTS, *SELECTION, *BLOCKS),
+    "points selected, in windows": (*MANY_POINTS, *SELECTION, *ASKED, *WINDOWS),
 }
 
 
@@ -1033,7 +1036,8 @@ def tripled(counts: Any, size: int) -> Any:
 def selected_at_twice_the_rate(
     self: PathLaw, ranks: Any, q: Any, rate: float, *arguments: Any, **options: Any
 ) -> None:
-    rate *= 2.0 if isinstance(ranks, SelectedOrder) else 1.0
+    coarse = getattr(ranks, "_coarse", ranks)  # under a dither
+    rate *= 2.0 if isinstance(coarse, SelectedOrder) else 1.0
     RANKED(self, ranks, q, rate, *arguments, **options)
 
 
