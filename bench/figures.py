@@ -10,6 +10,7 @@ from pathlib import Path
 
 import figures_auto as auto
 import figures_cdf as cdf
+import figures_lattice as lattice
 import figures_unbounded as unbounded
 from run import Report
 
@@ -19,6 +20,7 @@ FIGURES = {
     "pdf_bounds": unbounded.pdf_bounds,
     "tail": unbounded.tail,
     "auto_rule": auto.auto_rule,
+    "lattice": lattice.default_lattice,
     "cdf_methods": cdf.cdf_methods,
     "cdf_poster": cdf.cdf_poster,
     "quantile_errors": cdf.quantile_errors,

@@ -846,7 +846,7 @@ def agg_tree(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the lattice that answers are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: about 10^-7 of the range. Public. The tree
+        Default as in `joint_exp`: about 10^-6 of the range. Public. The tree
         does not depend on it.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.

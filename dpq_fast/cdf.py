@@ -589,7 +589,7 @@ def cdf(
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the lattice that quantiles are rounded to, in the unit of `x`; 0 for none.
-        Default as in `joint_exp`: about 10^-7 of the range. Public.
+        Default as in `joint_exp`: about 10^-6 of the range. Public.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"

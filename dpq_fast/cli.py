@@ -176,13 +176,13 @@ def demo(epsilon: float, seed: int | None) -> None:
     "--resolution",
     type=float,
     metavar="G",
-    help="Answers are multiples of G. Default: 1 for an integer column, else very fine.",
+    help="Answers are multiples of G: 1 for whole numbers. Default: a power of ten, about 10^-6 of "
+    "the range of --bounds.",
 )
 @click.option(
     "--dither/--no-dither",
     default=None,
-    help="Spread tied records before the release. Default: on for integer columns and with "
-    "--resolution.",
+    help="Spread tied records before the release. Default: on.",
 )
 @click.option(
     "--max-contributions",
@@ -213,11 +213,11 @@ def quantile(
 ) -> None:
     """Private quantiles of one column of FILE, a .csv or .parquet file.
 
-    The names of the columns are public, and so are a Parquet file's types. The first line of a
-    CSV file that is not empty holds the names. Every line after it is one record, whatever it
-    holds: quotes may hide separators in a line, but never the end of it (a line feed, or carriage
-    return and line feed). The column is read as float64. A record counts as missing, and is left
-    out, if its field is no number or if it has not as many fields as there are names.
+    The names of the columns are public. The first line of a CSV file that is not empty holds
+    them. Every line after it is one record, whatever it holds: quotes may hide separators in a
+    line, but never the end of it (a line feed, or carriage return and line feed). The column is
+    read as float64. A record counts as missing, and is left out, if its field is no number or if
+    it has not as many fields as there are names.
     """
     q = [level for group in levels for level in group]
     ends = {
@@ -407,17 +407,11 @@ def _numbers(
 
 
 def _read_parquet(file: Path, column: str) -> pa.ChunkedArray:
-    """The column in its declared type, an integer or a floating one."""
+    """The column as it is stored."""
     try:
         with pa.parquet.ParquetFile(file) as parquet:
             schema = parquet.schema_arrow
             _check_column(column, schema.names)
-            declared = schema.field(column).type
-            if not (pa.types.is_integer(declared) or pa.types.is_floating(declared)):
-                raise click.UsageError(
-                    f"column {column} must hold numbers (an integer or floating type), "
-                    f"got type {declared}"
-                )
             # By name: "x.y" also reads the field y of a struct x, as another column.
             return parquet.read(columns=[column]).column(column)
     except (pa.ArrowException, OSError):

@@ -107,7 +107,7 @@ def joint_exp(
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
         mechanism, which is not hardened against attacks on low-order bits. Default: a power of
-        ten, about 10^-7 of the range of `bounds`. Give 1 where values are whole: ties then cost
+        ten, about 10^-6 of the range of `bounds`. Give 1 where values are whole: ties then cost
         nothing. Public.
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that

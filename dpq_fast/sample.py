@@ -28,9 +28,9 @@ from dpq_fast.selection import PROBED, Buckets, SelectedOrder
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
 # through, and only windows of ranks are sorted.
 SORTED_RECORDS = 2**16
-# A lattice is counted point by point up to this many points, or this many per record (but with at
-# most the last many counters); else its points are treated like other values.
-FEW_POINTS, POINTS_PER_RECORD, MANY_POINTS = 2**10, 4, 2**22
+# A lattice is counted point by point where it has few points, or one for so many records (but with
+# at most the last many counters); else its points are treated like other values.
+FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
 # Where Arrow sources have their schema: tables and data sets, Parquet files, fragments.
 SCHEMAS = ("schema", "schema_arrow", "physical_schema")
 # Numbers in a sequence that need no further look.
@@ -96,7 +96,7 @@ class Sample:
             Finite low < high, chosen without looking at `x`. Public.
         resolution : float, optional
             Spacing of the public lattice of outputs, in the unit of `x`; 0 for none. Default: a
-            power of ten, about 10^-7 of the range, whatever the type of `x`. Public.
+            power of ten, about 10^-6 of the range, whatever the type of `x`. Public.
         dither : bool, optional
             Whether records are spread within their lattice cell before the mechanism. Default:
             wherever there is a lattice. Public.
@@ -190,7 +190,7 @@ class Sample:
                 coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
                 records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
                 return cls(coarse, records, lattice, bounds)
-            few = max(FEW_POINTS, min(POINTS_PER_RECORD * values.size, MANY_POINTS))
+            few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
             if lattice is not None and lattice.bits and lattice.points <= few:
                 coarse = _of_points(chunks, lattice, bounds, nan_policy)
             else:

@@ -167,7 +167,8 @@ def test_release_whose_source_fails_is_charged(name, error):
                 raise error
             yield batch
 
-    sample = dpq.Sample.from_batches(source, **BOUNDS)
+    # more points than are counted once and for all
+    sample = dpq.Sample.from_batches(source, resolution=1e-7, **BOUNDS)
     made = passes
     EVERY[name](sample, 1, **more)
     needed = passes - made

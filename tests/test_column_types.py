@@ -215,16 +215,16 @@ def test_a_missing_field_of_a_csv_column_moves_no_lattice():
                 for seed in range(20)
             ]
             assert all(answer == int(answer) for answer in answers) == whole
-            assert all(answer == round(answer, 5) for answer in answers)
+            assert all(answer == round(answer, 4) for answer in answers)
 
 
 @pytest.mark.parametrize("method", ["auto", "joint_exp", "agg_tree", "unbounded_quantile"])
 def test_command_line_answers_do_not_depend_on_the_type(tmp_path, method):
     def answer(path: Any) -> dict[str, Any]:
         arguments = ["quantile", str(path), "--column", "x", "--q", "0.5,0.9", "--epsilon", "1"]
-        arguments += ["--bounds", "0", "10", "--method", method, "--seed", "1", "--json"]
-        if method == "unbounded_quantile":
-            arguments = [a for a in arguments if a not in ("--bounds", "0", "10")]
+        arguments += ["--method", method, "--seed", "1", "--json"]
+        if method != "unbounded_quantile":
+            arguments += ["--bounds", "0", "10"]
         result = CliRunner().invoke(main, arguments)
         assert result.exit_code == 0, result.output
         return {k: v for k, v in json.loads(result.stdout).items() if k != "file"}

@@ -183,15 +183,14 @@ def test_joint_exp_density_at_the_low_bound_equals_reference():
     st.data(),
 )
 def test_joint_exp_fast_equals_reference_on_the_default_lattice(x, q, epsilon, data):
-    options = {"epsilon": epsilon, "bounds": (0.0, 4.0)}
+    options = {"epsilon": epsilon, "bounds": (0.0, 4.0), "dither_rng": 7}
     law = dpq.joint_exp_law(x, q, **options)
     expected = reference.joint_exp_law(x, q, **options)
-    point = st.integers(0, 2**43)
+    point = st.integers(0, 4_000_000)  # in steps of 10^-6
     points = data.draw(st.lists(point, min_size=len(q), max_size=len(q)).map(sorted))
-    outputs = np.array(points) * 2.0**-41
-    outputs = outputs[outputs <= 4.0]
-    if outputs.size == len(q):
-        assert law.log_prob(outputs) == pytest.approx(expected.log_prob(outputs), abs=1e-10)
+    outputs = np.array(points) / 1e6
+    assert math.isfinite(law.log_prob(outputs))
+    assert law.log_prob(outputs) == pytest.approx(expected.log_prob(outputs), abs=1e-10)
 
 
 @pytest.mark.parametrize("kernel", ["scan", "fft"])
@@ -221,6 +220,7 @@ def test_joint_exp_law_equals_enumeration(implementation, records, points, q, ne
         epsilon=epsilon,
         bounds=(0, points - 1),
         neighbors=neighbors,
+        resolution=1,
         dither=False,
     )
     rate = privacy.joint_exp_rate(np.array(q), epsilon, neighbors)
@@ -282,7 +282,7 @@ def test_joint_exp_sample_follows_law(kernel, epsilon):
 
 def test_joint_exp_sample_follows_dithered_law():
     law = dpq.joint_exp_law(
-        np.array([0, 2, 2, 3]), [0.3, 0.5, 0.7], epsilon=2.0, bounds=(0, 4), dither_rng=5
+        [0, 2, 2, 3], [0.3, 0.5, 0.7], epsilon=2.0, bounds=(0, 4), resolution=1, dither_rng=5
     )
     draws = law.sample(np.random.default_rng(12), 20_000)
     assert_draws_follow(map(tuple, draws.astype(int).tolist()), tabulate(law, 5, 3))
@@ -306,21 +306,14 @@ def test_joint_exp_sample_follows_density():
 def test_joint_exp_release_follows_the_law_over_all_dithers():
     """The whole call, with a fresh dither each time, against an average of 2,000 laws."""
     records, points, q = [0, 1, 1, 2], 3, [0.3, 0.6]
+    options = {"epsilon": 2.0, "bounds": (0, 2), "resolution": 1}
     rng = np.random.default_rng(14)
     laws = [
-        tabulate(
-            dpq.joint_exp_law(np.array(records), q, epsilon=2.0, bounds=(0, 2), dither_rng=rng),
-            points,
-            2,
-        )
+        tabulate(dpq.joint_exp_law(records, q, dither_rng=rng, **options), points, 2)
         for _ in range(2_000)
     ]
     draws = [
-        tuple(
-            dpq.joint_exp(np.array(records), q, epsilon=2.0, bounds=(0, 2), rng=rng)
-            .astype(int)
-            .tolist()
-        )
+        tuple(dpq.joint_exp(records, q, rng=rng, **options).astype(int).tolist())
         for _ in range(4_000)
     ]
     assert_draws_follow(draws, enumeration.mixture(laws))
@@ -356,6 +349,7 @@ def test_joint_exp_privacy_ratio(neighbors, q):
                 epsilon=1.0,
                 bounds=(0, points - 1),
                 neighbors=neighbors,
+                resolution=1,
                 dither=False,
             )
             laws[key] = tabulate(law, points, len(q))
@@ -406,6 +400,7 @@ def test_joint_exp_privacy_ratio_of_two_contributions(neighbors):
             epsilon=1.0,
             bounds=(0, points - 1),
             neighbors=neighbors,
+            resolution=1,
             dither=False,
             max_contributions=2,
         )
@@ -478,9 +473,7 @@ BAD = [
     ({"x": 1.0}, TypeError, "x must be a one-dimensional array"),
     ({"x": ["1", "2"]}, TypeError, "x must hold real numbers"),
     ({"x": [1.0, 2j]}, TypeError, "x must hold real numbers"),
-    ({"x": np.array([True, False])}, TypeError, "x must hold real numbers"),
-    ({"x": [True, False]}, TypeError, "x must hold real numbers"),
-    ({"x": np.array([1.0, 2.0], dtype=object)}, TypeError, "x must hold real numbers"),
+    ({"x": np.array([1.0, "2"], dtype=object)}, TypeError, "x must hold real numbers"),
     ({"x": np.array(["2020"], dtype="M8[Y]")}, TypeError, "x must hold real numbers"),
     ({"counts": [1]}, ValueError, "counts must have"),
     ({"counts": [1, 2, 3]}, ValueError, "counts must have"),
@@ -610,7 +603,7 @@ Q_EDGES = {
 }
 
 
-@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"dither": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"dither": False}], ids=str)
 @pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
 def test_joint_exp_answers_at_the_edges(x, bounds, q, options):
@@ -638,7 +631,7 @@ def test_joint_exp_answers_at_the_edges(x, bounds, q, options):
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
 def test_joint_exp_fast_equals_reference_at_the_edges(x, bounds, q, resolution, epsilon):
     levels = Q_EDGES[q]
-    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution}
+    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution, "dither_rng": 4}
     law = dpq.joint_exp_law(x, levels, **options)
     expected = reference.joint_exp_law(x, levels, **options)
     # not at the low bound of a density, which has a test of its own
@@ -753,9 +746,9 @@ def test_joint_exp_law_is_zero_off_the_support(implementation):
 
 
 def test_joint_exp_law_is_conditional_on_its_dither():
-    x = np.array([1, 1, 2, 4])
+    options = {"epsilon": 1.0, "bounds": (0, 4), "resolution": 1}
     laws = [
-        tabulate(dpq.joint_exp_law(x, [0.5], epsilon=1.0, bounds=(0, 4), dither_rng=seed), 5, 1)
+        tabulate(dpq.joint_exp_law([1, 1, 2, 4], [0.5], dither_rng=seed, **options), 5, 1)
         for seed in (8, 8, 9)
     ]
     assert laws[0] == laws[1] != laws[2]

@@ -122,12 +122,12 @@ def test_of_defaults_to_a_power_of_ten(bounds):
         digits = round(math.log10(lattice.step))
         assert lattice.step == float(f"1e{digits}")
         share = lattice.step / (bounds[1] - bounds[0])
-        assert 10.0**-7.5 < share * (1 + 1e-12) and share < 10.0**-6.5 * (1 + 1e-12)
+        assert 10.0**-6.5 < share * (1 + 1e-12) and share < 10.0**-5.5 * (1 + 1e-12)
     assert lattice.bits == min(DITHER_BITS, 53 - (lattice.points - 1).bit_length()) > 0
 
 
 def test_of_defaults_to_steps_that_people_write():
-    steps = {120.0: 1e-5, 10.0: 1e-6, 1e6: 0.1, 1e8: 10.0, 500_000.0: 0.1}
+    steps = {120.0: 1e-4, 10.0: 1e-5, 1e6: 1.0, 1e8: 100.0, 300_000.0: 0.1}
     for high, step in steps.items():
         lattice = Lattice.of((0.0, high), None, None)
         assert lattice.step == step

@@ -307,7 +307,7 @@ def form_cases() -> Iterator[tuple[str, Case]]:
 SPREAD = GRID | dict(bounds=(0, 2), dither=True)
 ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
-MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "POINTS_PER_RECORD", 0))
+MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
 ASKED = ((order, "EAGER_RECORDS", 0),)  # drawn where it is asked for
 BLOCKS = (*ASKED, (order, "WHOLE_BLOCK", 0))
 DITHERED: dict[str, tuple] = {
@@ -1036,7 +1036,7 @@ def tripled(counts: Any, size: int) -> Any:
 def selected_at_twice_the_rate(
     self: PathLaw, ranks: Any, q: Any, rate: float, *arguments: Any, **options: Any
 ) -> None:
-    coarse = getattr(ranks, "_coarse", ranks)  # under a dither
+    coarse = ranks._coarse if isinstance(ranks, order.DitheredOrder) else ranks
     rate *= 2.0 if isinstance(coarse, SelectedOrder) else 1.0
     RANKED(self, ranks, q, rate, *arguments, **options)
 

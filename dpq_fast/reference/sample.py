@@ -216,11 +216,17 @@ def records_of(
     records = kept_records(x, counts, nan_policy)
     if lattice is None:
         return np.clip(records, *bounds), bounds, None
-    points = nearest_points(records, lattice)
+    points = np.sort(nearest_points(records, lattice))
     if lattice.bits:
-        noise = default_rng(dither_rng).integers(0, 1 << lattice.bits, size=points.size)
-        points = (points << lattice.bits) + noise
+        points = (points << lattice.bits) + offsets(lattice.bits, points.size, dither_rng)
     return points, bounds, lattice
+
+
+def offsets(bits: int, size: int, rng: Any) -> NDArray[np.int64]:
+    """Where records lie inside their cells of 2^bits fine points: two of each word of 64 bits."""
+    words = default_rng(rng).integers(0, 2**64, size=(size + 1) // 2, dtype=np.uint64)
+    halves = np.column_stack((words & np.uint64(2**32 - 1), words >> np.uint64(32))).ravel()
+    return halves[:size].astype(np.int64) & ((1 << bits) - 1)
 
 
 def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64]:
