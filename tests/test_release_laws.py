@@ -308,14 +308,17 @@ SPREAD = GRID | dict(bounds=(0, 2), dither=True)
 ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
 MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
-BLOCKS = ((order, "EAGER_RECORDS", 0), (order, "WHOLE_BLOCK", 0))
+ASKED = ((order, "EAGER_RECORDS", 0),)  # drawn where it is asked for
+BLOCKS = (*ASKED, (order, "WHOLE_BLOCK", 0))
 DITHERED: dict[str, tuple] = {
     "at once": (),
+    "asked for": ASKED,
     "blocks": BLOCKS,
     "blocks in windows": (*BLOCKS, *WINDOWS),
     "points sorted": MANY_POINTS,
-    "points selected": (*MANY_POINTS, *SELECTION, (order, "EAGER_RECORDS", 0)),
-    "points selected, in windows": (*MANY_POINTS, *SELECTION, *WINDOWS),
+    "points selected": (*MANY_POINTS, *SELECTION, *ASKED),
+    "points selected, in blocks": (*MANY_POINTS, *SELECTION, *BLOCKS),
+    "points selected, in windows": (*MANY_POINTS, *SELECTION, *ASKED, *WINDOWS),
 }
 
 
@@ -766,18 +769,23 @@ def aggregate_cases() -> Iterator[tuple[str, Case]]:
                 ),
             )
         yield f"mean, {neighbors}", mean_case(neighbors)
+    yield "mean, swap, nothing missing", mean_case("swap", nan_policy="raise")
     yield "sum, private clip", clipped_sum_case()
 
 
-def mean_case(neighbors: str) -> Case:
+def mean_case(neighbors: str, **said: str) -> Case:
     epsilon = 8.0
 
     def law(factor: float) -> Law:
         found: dict[Hashable, float] = defaultdict(float)
         if neighbors == "swap":
-            # the number is public; twice the distances from the middle change by 8
+            # twice the distances from the middle change by 8; half as much if the number does
             noise = discrete_laplace(8.0 / (factor * epsilon))
-            pairs = [(2 * 7 - 5 * 2 + k, 5.0, p) for k, p in noise.items()]
+            number = {0: 1.0} if said else discrete_laplace(2.0 / (factor * epsilon))
+            pairs = [
+                (2 * 7 - 5 * 2 + a, 5.0 + b, p * r)
+                for (a, p), (b, r) in product(noise.items(), number.items())
+            ]
         else:
             # distances from both ends, 4 in all for each record
             noise = discrete_laplace(4.0 / (factor * epsilon))
@@ -791,7 +799,7 @@ def mean_case(neighbors: str) -> Case:
         return log_of(found)
 
     options = dict(q=None, lower=-1, upper=3, resolution=1, epsilon=epsilon, neighbors=neighbors)
-    release = scalar(dpq.mean, WHOLE, nan_policy="raise", **options)
+    release = scalar(dpq.mean, WHOLE, **options, **said)
     return Case(lambda rng, size: [round(o, 9) for o in release(rng, size)], law)
 
 
@@ -808,7 +816,7 @@ def clipped_sum_case() -> Case:
                 found[int(np.minimum(amounts, clip).sum()) + k] += math.exp(log_p) * p
         return log_of(found)
 
-    options = dict(q=q, upper=6.0, beta=2.0, resolution=1, epsilon=epsilon)
+    options = dict(q=q, upper=6.0, beta=2.0, epsilon=epsilon, resolution=1)
     return Case(scalar(dpq.sum, amounts, **options), law)
 
 
@@ -1013,11 +1021,12 @@ def at_four_times_the_rate(self: Any, q: Any, rate: float, *arguments: Any) -> N
     RELEASED(self, q, 4.0 * rate, *arguments)
 
 
-def dithered_if_odd(coarse: order.CoarseOrder, rng: Any) -> Any:
+def dithered_if_odd(coarse: order.CoarseOrder, rng: np.random.Generator) -> order.WholeOrder:
     if coarse.n % 2:
         return DITHERED_ORDER(coarse, rng)
-    points = coarse._points([(0, coarse.n)]) << coarse.lattice.bits
-    return order.SortedOrder(points, coarse.lattice, coarse.bounds, fine=True)
+    grid = coarse.lattice
+    points = coarse._points([(0, coarse.n)]) << grid.bits
+    return order.SortedOrder(points, grid, coarse.bounds, fine=True)
 
 
 def tripled(counts: Any, size: int) -> Any:

@@ -44,7 +44,7 @@ MODULES = (
     "ind_exp",
     "approx_quantiles",
     "unbounded",
-    "csmooth",
+    "smooth",
     "agg_tree",
     "above_threshold",
     "halting",
