@@ -363,9 +363,9 @@ def sum(
     share : float, default 0.5
         The part of `epsilon` that is spent on the clip, strictly between 0 and 1.
     resolution : float, optional
-        Spacing of the lattice that records are rounded to. Default: 1 for columns of integer
-        type, else a power of two, 2^-31 to 2^-30 of the clip. Doubled as often as it takes for
-        the clip to lie within 2^31 of its multiples.
+        Spacing of the lattice that records are rounded to. Default: a power of two, 2^-31 to
+        2^-30 of the clip. Doubled as often as it takes for the clip to lie within 2^31 of its
+        multiples.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record; "add-remove" adds or deletes one.
     counts : array_like of int, shape (n,), optional
