@@ -320,6 +320,10 @@ def test_selected_ranks_are_counted_once(monkeypatch):
 # --- batches
 
 
+# A lattice of so many points that they are not counted one by one: later passes are needed.
+FINE = 1e-7
+
+
 def batches_of(x, sizes=(1, 10, 1000)):
     def source():
         start = 0
@@ -360,8 +364,8 @@ def test_empty_batches_come_first_at_no_cost(monkeypatch):
         selection, "_choose_map", lambda *given: probes.append(given[2]) or choose(*given)
     )
     x = np.random.default_rng(14).normal(0, 5, 5000)
-    Sample.from_batches(lambda: [x], BOUNDS)
-    Sample.from_batches(lambda: [np.empty(0), np.empty(0), x], BOUNDS)
+    Sample.from_batches(lambda: [x], BOUNDS, resolution=FINE)
+    Sample.from_batches(lambda: [np.empty(0), np.empty(0), x], BOUNDS, resolution=FINE)
     np.testing.assert_array_equal(*probes)
     assert probes[0].size
 
@@ -402,14 +406,14 @@ def test_batches_follow_nan_policy():
 def test_a_source_that_changes_is_refused():
     rng = np.random.default_rng(18)
     passes = iter([rng.normal(size=5000), rng.normal(size=5000), rng.normal(size=5001) * 3])
-    sample = Sample.from_batches(lambda: [next(passes)], BOUNDS)
+    sample = Sample.from_batches(lambda: [next(passes)], BOUNDS, resolution=FINE)
     with pytest.raises(ValueError, match="the source of batches must give the same records at ev"):
         dpq.joint_exp(sample, 0.5, epsilon=1)
 
 
 def test_a_source_that_grows_writes_nowhere_else():
     sizes = iter([10, 10, 1_000_000])
-    sample = Sample.from_batches(lambda: [np.full(next(sizes), 0.125)], BOUNDS)
+    sample = Sample.from_batches(lambda: [np.full(next(sizes), 0.125)], BOUNDS, resolution=FINE)
     with pytest.raises(ValueError, match="the source of batches must give the same records at ev"):
         dpq.joint_exp(sample, 0.5, epsilon=1)
 
