@@ -35,15 +35,15 @@ class QuantileBy:
 
     def setup(self, groups: int, m: int, kind: str) -> None:
         self.x, self.by = column(groups)
+        self.resolution = None
         if kind == "integer":
-            self.x = np.rint(self.x).astype(np.int64)
+            self.x, self.resolution = np.rint(self.x).astype(np.int64), 1
         self.q = levels(m)
         self.groups = np.arange(groups)
 
     def quantile_by(self, by: object, **options: object) -> object:
-        return dpq.quantile_by(
-            self.x, by, self.q, groups=self.groups, epsilon=EPSILON, bounds=BOUNDS, **options
-        )
+        options = {"resolution": self.resolution, "bounds": BOUNDS, **options}
+        return dpq.quantile_by(self.x, by, self.q, groups=self.groups, epsilon=EPSILON, **options)
 
     def time_one_thread(self, groups: int, m: int, kind: str) -> None:
         self.quantile_by(self.by)

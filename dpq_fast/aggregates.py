@@ -378,9 +378,9 @@ def sum(
     share : float, default 0.5
         The part of `epsilon` that is spent on the clip, strictly between 0 and 1.
     resolution : float, optional
-        Spacing of the lattice that records are rounded to. Default: 1 for columns of integer
-        type, else a power of two, 2^-31 to 2^-30 of the clip. Doubled as often as it takes for
-        the clip to lie within 2^31 of its multiples.
+        Spacing of the lattice that records are rounded to. Default: a power of two, 2^-31 to
+        2^-30 of the clip. Doubled as often as it takes for the clip to lie within 2^31 of its
+        multiples.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record; "add-remove" adds or deletes one.
     counts : array_like of int, shape (n,), optional
@@ -428,8 +428,8 @@ def sum(
     for the sum, by basic composition; see `privacy.clip_epsilons` for two sides. With a clip
     [a, c], one record more or less changes the sum by at most max(\|a\|, \|c\|), and a replaced one
     by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with
-    ``nan_policy="raise"``. All this in integers:
-    a sum of floats would have a larger sensitivity [2]_. Not covered: running time.
+    ``nan_policy="raise"``. All this in integers: a sum of floats would have a larger sensitivity
+    [2]_. Not covered: running time.
 
     **Error.** What is clipped is lost, about 1 - q of the records: with heavy tails a level of 1,
     or an `offset`, loses less and has more noise. The noise has a standard deviation of 1.4
@@ -449,7 +449,7 @@ def sum(
     --------
     >>> import numpy as np
     >>> pay = np.random.default_rng(0).integers(1_000, 9_000, size=10_000)
-    >>> out = sum(pay, epsilon=1.0)
+    >>> out = sum(pay, epsilon=1.0, resolution=1)
     >>> out == round(out)
     True
     """

@@ -220,9 +220,8 @@ def test_answers_are_finite_and_in_range(name, x):
 # What is no column, and what is said of it: the same whatever it holds.
 REFUSED: dict[str, tuple[Callable[[int], Any], str]] = {
     "strings": (lambda k: np.array([["a"], ["b"]][k]), "must .*real numbers, got dtype"),
-    "objects": (lambda k: np.array([[1.0], [None, 2.0]][k], dtype=object), "got dtype object"),
+    "objects": (lambda k: np.array([["a"], [None, "b"]][k], dtype=object), "real numbers, got"),
     "complex": (lambda k: np.array([1.0 + 1j * k]), "got dtype complex128"),
-    "yes or no": (lambda k: np.array([bool(k)]), "got dtype bool"),
     "dates": (lambda k: np.array([k], dtype="datetime64[s]"), r"got dtype datetime64\[s\]"),
     "spans": (lambda k: np.array([k], dtype="timedelta64[s]"), r"got dtype timedelta64\[s\]"),
     "records": (lambda k: np.zeros(k + 1, dtype=[("a", "f8")]), "got dtype"),
