@@ -215,9 +215,9 @@ def exact(
         neighbors with up to n records out of `domain`. A record is a number; for "quantile_by" a
         pair of a number and a key.
     domain : iterable of records
-        The values that a record may take. NaN, a record that is left out, is one of them
-        wherever records can be missing: unless `dtype` is an integer type or ``nan_policy="raise"``
-        is among the parameters.
+        The values that a record may take. NaN, a record that is left out, is one of them unless
+        ``nan_policy="raise"`` is among the parameters, whatever `dtype` is; with
+        ``public_by=True``, NaN of each key.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces each record by each value of `domain` (its key stays with
         ``public_by=True``); "add-remove" removes each record and adds each value. With
@@ -226,7 +226,8 @@ def exact(
         The outputs to look at. Default: all. They must be given for a law without a list of its
         outputs: ``resolution=0``, ``uniform=True``, an object with ``log_prob``.
     dtype : data-type, default float64
-        Type of the column that the mechanism is given.
+        Type of the column that the mechanism is given. Where a record is NaN and the type has
+        none, the column is of float64: readers infer types in this way.
     guarantee : Guarantee, optional
         What is promised. Default: what a call of `mechanism` charges an accountant.
     tolerance : float, default 1e-9
@@ -302,13 +303,13 @@ def exact(
         name, paired = getattr(mechanism, "__name__", "law"), False
         tables = partial(_tables_of, mechanism)
     values = [_record(value) for value in domain]
-    if kind.kind == "f" and parameters.get("nan_policy", "omit") == "omit":
-        missing = (math.nan, values[0][1]) if paired and values else math.nan
-        values.append(missing)
+    fixed_key = bool(parameters.get("public_by", False))
+    if parameters.get("nan_policy", "omit") == "omit":
+        # a private key of a record that is left out makes no difference
+        keys = [key for _, key in values][: None if fixed_key else 1] if paired else []
+        values += [(math.nan, key) for key in keys] if paired else [math.nan]
     values = sorted(set(values), key=_place)
-    step = partial(
-        _next, values=values, relation=relation, fixed_key=bool(parameters.get("public_by", False))
-    )
+    step = partial(_next, values=values, relation=relation, fixed_key=fixed_key)
     reach = _checks.check_max_contributions(parameters.get("max_contributions", 1))
     pairs = _pairs(x, values, step, reach)
     data_sets = sorted({data_set for pair in pairs for data_set in pair}, key=_order)
@@ -360,7 +361,7 @@ def estimate(
     confidence : float, default 0.99
         Probability that the bound is right.
     dtype : data-type, default float64
-        Type of the column that the mechanism is given.
+        Type of the column that the mechanism is given; of a column with NaN as in `exact`.
     guarantee : Guarantee, optional
         What is promised. Default: what a call of `mechanism` charges an accountant.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -551,9 +552,11 @@ def _check_neighboring(one: DataSet, other: DataSet, parameters: Mapping[str, An
 
 def _column(data_set: DataSet, kind: np.dtype, paired: bool) -> Any:
     """What a mechanism is given: a column, or columns of values and of keys."""
-    if not paired:
-        return np.array(data_set, dtype=kind)
-    return np.array([value for value, _ in data_set], dtype=kind), [key for _, key in data_set]
+    values = [value for value, _ in data_set] if paired else data_set
+    if kind.kind in "biu" and any(value != value for value in values):
+        kind = np.dtype(np.float64)
+    column = np.array(values, dtype=kind)
+    return (column, [key for _, key in data_set]) if paired else column
 
 
 # --- Exact laws -----------------------------------------------------------------------------------

@@ -397,6 +397,17 @@ def blind(run: Run) -> Run:
     return broken(run, Records, "n_is_public", lambda original: BLIND)
 
 
+def known_by_type(original: Callable) -> Callable:
+    """None are missing from a column of integers: but one missing record makes it floats."""
+
+    def of(column: Any, **form: Any) -> Records:
+        records = original(column, **form)
+        records.n_is_public = column.dtype.kind == "i"
+        return records
+
+    return of
+
+
 def aggregate_cases(neighbors: str) -> Iterator[Case]:
     form = dict(neighbors=neighbors, epsilon=1.0)
     run = exact("count", 3, domain=[0.0, 1.0], **form)
@@ -432,9 +443,16 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
         mutants = {"sensitivity of swap": broken(run, privacy, "sum_sensitivity", always(1))}
     yield Case("sum", neighbors, "clip above zero", run, mutants)
     for name in ("sum", "mean"):
-        run = exact(name, 2, domain=[0, 3, 9], lower=0, upper=9, dtype=np.int64, **public)
+        clip = dict(lower=1, upper=4)
+        run = exact(name, 3, domain=[0.0, 2.0, 5.0], nan_policy="raise", **clip, **public)
         mutants = {"half the noise": broken(run, privacy, "laplace_scale", times(Fraction(1, 2)))}
-        yield Case(name, neighbors, "integer type", run, mutants)
+        if name == "sum" and neighbors == "add-remove":
+            mutants["sensitivity of swap"] = broken(run, privacy, "sum_sensitivity", always(3))
+        yield Case(name, neighbors, "none missing", run, mutants)
+        if neighbors == "swap":
+            run = exact(name, 3, domain=[0, 2, 5], dtype=np.int64, **clip, **public)
+            mutants = {"type says none missing": broken(run, Records, "of", known_by_type)}
+            yield Case(name, neighbors, "integers, or floats with NaN", run, mutants)
         private = form | dict(q=0.9, upper=6.0, beta=2.0, resolution=1)
         run = exact(name, 3, domain=[0.0, 2.0, 5.0], **private)
         mutants = {

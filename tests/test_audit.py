@@ -82,9 +82,9 @@ def two_answers(column: np.ndarray) -> dict[str, float]:
 
 def test_exact_known_values():
     promise = privacy.Guarantee(math.log(2.0))
-    found = audit.exact(two_answers, [1.0], domain=[0, 1], dtype=int, guarantee=promise)
-    # one pair: [1] and [0]; P(yes) 2/8 and 1/8
-    assert (found.pairs, found.covered) == (1, pytest.approx(1.0))
+    found = audit.exact(two_answers, [1.0], domain=[0, 1], guarantee=promise)
+    # [1] and [0], or the like of it, [NaN]; P(yes) 2/8 and 1/8
+    assert (found.pairs, found.covered) == (2, pytest.approx(1.0))
     assert found.epsilon == pytest.approx(math.log(2.0))
     assert found.witness == ((1.0,), (0,), "yes")
     assert found.bounded_range == pytest.approx(math.log(2.0) + math.log(7.0 / 6.0))
@@ -93,7 +93,7 @@ def test_exact_known_values():
     assert found.delta == pytest.approx(0.0, abs=1e-15)
     assert found.holds
     weaker = privacy.Guarantee(0.5, 1e-9)
-    found = audit.exact(two_answers, [1.0], domain=[0, 1], dtype=int, guarantee=weaker)
+    found = audit.exact(two_answers, [1.0], domain=[0, 1], guarantee=weaker)
     assert found.delta == pytest.approx(0.25 - math.exp(0.5) * 0.125)
     assert not found.holds
 
@@ -102,13 +102,16 @@ def test_exact_known_values():
     ("neighbors", "dtype", "options", "pairs"),
     [
         # multisets of up to 2 records of {0, 1}: 1 + 2 + 3, each pair once
-        ("add-remove", int, {}, 2 + 4),
-        ("swap", int, {}, 1 + 2),
-        # of {0, 1, missing}: 1 + 3 + 6
+        ("add-remove", int, {"nan_policy": "raise"}, 2 + 4),
+        ("swap", int, {"nan_policy": "raise"}, 1 + 2),
+        ("swap", float, {"nan_policy": "raise"}, 1 + 2),
+        # of {0, 1, missing}: 1 + 3 + 6; no type says that none is missing
         ("add-remove", float, {}, 3 + 9),
         ("swap", float, {}, 3 + 9),
-        ("swap", float, {"nan_policy": "raise"}, 3),
-        ("swap", int, {"max_contributions": 2}, 1 + 3),
+        ("add-remove", int, {}, 3 + 9),
+        ("swap", int, {}, 3 + 9),
+        ("swap", bool, {}, 3 + 9),
+        ("swap", int, {"nan_policy": "raise", "max_contributions": 2}, 1 + 3),
     ],
 )
 def test_exact_goes_through_every_pair_of_neighbors_once(neighbors, dtype, options, pairs):
@@ -116,6 +119,19 @@ def test_exact_goes_through_every_pair_of_neighbors_once(neighbors, dtype, optio
         "count", 2, domain=[0, 1], neighbors=neighbors, dtype=dtype, epsilon=1.0, **options
     )
     assert found.pairs == pairs
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int64, np.float32])
+def test_exact_hands_over_the_type_that_a_reader_would(dtype):
+    seen = {}
+
+    def law(column):
+        seen[tuple(np.isnan(column))] = column.dtype
+        return {0: 0.0}
+
+    audit.exact(law, [0, 1], domain=[0, 1], dtype=dtype)
+    with_missing = np.float32 if dtype is np.float32 else np.float64
+    assert seen == {(False, False): dtype, (False, True): with_missing}
 
 
 def mixed(column: np.ndarray, *, points: int, **options: object) -> dict[tuple, float]:
@@ -142,7 +158,7 @@ def mixed(column: np.ndarray, *, points: int, **options: object) -> dict[tuple, 
 def test_exact_compares_the_range_given_the_dither(records, q, epsilon, points, mixture):
     """That of the mixture over the dithers is more than is claimed; epsilon and rho are not."""
     levels = dict(q=q, epsilon=epsilon)
-    options = dict(domain=range(points), dtype=int)
+    options = dict(domain=range(points), nan_policy="raise")
     lattice = dict(bounds=(0, points - 1), resolution=1)
     found = audit.exact("joint_exp", records, **levels, **options, **lattice)
     assert found.holds
@@ -164,18 +180,22 @@ def test_exact_of_one_data_set_looks_at_its_neighbors():
     options = dict(domain=[0.0, 1.0, 2.0], epsilon=1.0, neighbors="add-remove")
     assert audit.exact("count", [0.0, 0.0], **options).pairs == 4 + 1
     assert audit.exact("count", [], **options).pairs == 4
+
+
+@pytest.mark.parametrize("key", ["a", "b"])
+def test_exact_keeps_a_public_key(key):
     found = audit.exact(
         "quantile_by",
-        [(0, "a"), (0, "a")],
+        [(0, key), (0, key)],
         q=0.9,
         groups=["a", "b"],
         epsilon=1.0,
-        domain=[(0, "a"), (2, "b")],
+        domain=[(0, "a"), (0, "b")],
         public_by=True,
         **LATTICE,
     )
     assert found.pairs == 1  # the key stays: only a missing value is another record of it
-    assert {record[1] for record in found.witness.x} == {"a"}
+    assert {record[1] for record in found.witness.x} == {key}
 
 
 def test_exact_of_some_outputs_is_a_lower_bound():
