@@ -70,8 +70,9 @@ MODULES = (
 ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
 # Seconds of tests for one mutant, as long as they took when the lines were recorded.
 BUDGET = 40.0
-# A test that takes this many seconds more, and this many times as long, hangs.
-PATIENCE, SLOWER = 20.0, 10.0
+# A test hangs if it computes for this many seconds more, and this many times as long; or if it
+# waits for this many times as long again.
+PATIENCE, SLOWER, WAITING = 4.0, 6.0, 20.0
 # Bytes that a mutant may take on top of what the suite takes.
 MEMORY = 4 << 30
 
@@ -211,10 +212,10 @@ class Recorder:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 living.forget_answers()
                 recording.switch_context(item.nodeid)
-                start, failed = time.perf_counter(), session.testsfailed
+                start, failed = time.process_time(), session.testsfailed
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if session.testsfailed == failed:
-                    seconds[item.nodeid] = time.perf_counter() - start
+                    seconds[item.nodeid] = time.process_time() - start
         recording.stop()
         data = recording.get_data()
         tests = {}
@@ -480,7 +481,9 @@ class Runner:
             for place, item in enumerate(items):
                 following = items[place + 1] if place + 1 < len(items) else None
                 (slot / "test").write_text(item.nodeid)
-                signal.alarm(int(PATIENCE + SLOWER * self._lines.seconds[item.nodeid]))
+                allowed = PATIENCE + SLOWER * self._lines.seconds[item.nodeid]
+                signal.setitimer(signal.ITIMER_PROF, allowed)
+                signal.setitimer(signal.ITIMER_REAL, WAITING * allowed)
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
                 if session.testsfailed:
                     code = 1
@@ -507,7 +510,8 @@ def verdict(status: int, slot: Path) -> tuple[str, str | None]:
     """What became of a mutant, and by which test."""
     test = (slot / "test").read_text() if (slot / "test").exists() else None
     if os.WIFSIGNALED(status):
-        return "timeout" if os.WTERMSIG(status) == signal.SIGALRM else "crashed", test
+        late = os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGPROF)
+        return "timeout" if late else "crashed", test
     code = os.WEXITSTATUS(status)
     if code == 3 and (slot / "error").exists():
         # a fault that cannot be put in is none; a test that ends the process is a kill
