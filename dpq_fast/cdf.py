@@ -42,7 +42,7 @@ class CountNoise(NamedTuple):
     plain : bool
         Whether the weights are 1, so that the units are numbers of draws.
     apart : float, default 0.0
-        How far the numbers in use are from those that have this noise, at most. Public.
+        How far the numbers in use are from those with this noise, at most: seen in the release.
     """
 
     noise: Noise
@@ -262,6 +262,10 @@ class CDF:
         commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
         and at a public total, comes no less near to t, which is between them. So the smoothed
         numbers are within alpha/2 of t, and their differences within alpha.
+
+        "adaptive" weights counts by what else was halved, which depends on noise. Its bound is that
+        of numbers with fixed weights (`_units_above`), plus the largest difference between those
+        and v: this can be seen in the release, and alpha is known with it, not beforehand.
         """
         if self._noise is None:
             raise ValueError("accuracy must be asked of a method that counts with discrete noise")
@@ -772,10 +776,11 @@ def cdf(
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
         `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
         "histogram": `bins` (100). "adaptive": `steps` (64), `depth` (11), and `bins` (2^20), a
-        power of two above `steps`, the finest partition: a depth of more than log2 `bins` is not
-        needed. "gaussian": `levels` (9), at most 2^20, or `bins`. "smooth_gaussian": `levels`
-        (9). On a lattice there are no more bins than points, and no more levels, depth and steps
-        than that takes; of at most 2,048 points, each is a bin by default.
+        power of two above `steps`: the finest partition. Depth is no more than it takes to reach
+        the bins, and steps no more than a depth allows. "gaussian": `levels` (9), at most 2^20,
+        or `bins`. "smooth_gaussian": `levels` (9). On a lattice there are no more bins than points,
+        and no more levels, depth and steps than that takes; of at most 2,048 points, each is a bin
+        by default.
 
     Returns
     -------
@@ -811,11 +816,12 @@ def cdf(
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 
     **Adaptive** (after the note [2]_). `steps` times in all, the run of lattice points that has
-    the largest noisy count is halved, and both halves are counted, with noise; the first run is
-    the whole lattice. A run is not halved any more once it came from `depth` halvings. So a record
-    is in at most `depth` counts, whatever is chosen, and h is that: more steps cost nothing, a
-    greater depth costs noise. By default it ends at a 2,048th of the lattice; if the records may
-    all be in a smaller part, make it greater. Counts are combined as in "agg_tree".
+    the largest noisy count is halved, and both halves are counted, with noise. The first run is
+    the whole lattice; what comes from `depth` halvings is not halved again. So a record is in at
+    most `depth` counts, whatever is chosen, and h is that: more steps cost no privacy, and a
+    greater depth costs noise. By default the finest run is a 2,048th of the lattice: where the
+    records may all be in few such runs, ask for a greater depth. Counts are combined as in
+    "agg_tree".
 
     **Quantiles** (the note's baselines). "gaussian": normal noise on evenly spaced quantiles,
     scaled to their global sensitivity, the width of the bounds for each: (`epsilon`, `delta`) by

@@ -1413,7 +1413,8 @@ def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -
     """All options of a method of `cdf`: those that are given, else the defaults.
 
     On a lattice of so many points there are no more bins, levels and steps than it takes to have
-    a bin for each point; "adaptive" has no more than its depth can reach, as far as it goes.
+    a bin for each point. "adaptive" has no more bins and steps than its depth can reach, and no
+    more depth than its steps can.
     """
     defaults = CDF_OPTIONS[check_choice("method", method, tuple(CDF_OPTIONS))]
     for name in given:
