@@ -802,7 +802,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     run = estimate("agg_tree", *two, **options, **bounds)
     mutants = {"a tenth of the noise": broken(run, privacy, "agg_tree_scale", scaled)}
     yield Case("agg_tree", neighbors, "quantiles", run, mutants, True)
-    run = estimate("cdf", *two, method="adaptive", steps=3, bins=4, epsilon=2.0, **bounds)
+    run = estimate("cdf", *two, method="adaptive", steps=2, bins=4, epsilon=4.0, **bounds)
     mutants = {"a tenth of the noise": broken(run, privacy, "cdf_adaptive_scale", scaled)}
     yield Case("cdf", neighbors, "adaptive", run, mutants, True)
     options = dict(method="gaussian", bins=2, epsilon=3.0, delta=1e-3)
