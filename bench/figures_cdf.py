@@ -44,17 +44,11 @@ def _levels(method: str, size: int, epsilon: float) -> dict[str, Any]:
 
 
 # Name, and the arguments of `cdf` for a number of intervals and an epsilon. The note's histogram
-# divides its budget by the bins, as "adaptive" does where it asks for every edge ("bins,
-# composed"); "histogram" need not, since a record is in one bin.
+# divides its budget by the bins; "histogram" need not, since a record is in one bin.
 SIDES: dict[str, Callable[[int, float], dict[str, Any]]] = {
     "gaussian": partial(_levels, "gaussian"),
     "smooth_gaussian": partial(_levels, "smooth_gaussian"),
-    "bins, composed": lambda size, epsilon: dict(
-        method="adaptive", bins=size, steps=size - 1, **_spent(epsilon)
-    ),
-    "adaptive": lambda size, epsilon: dict(
-        method="adaptive", bins=2**14, steps=size - 1, **_spent(epsilon)
-    ),
+    "adaptive": lambda size, epsilon: dict(method="adaptive", steps=size - 1, **_spent(epsilon)),
     "histogram": lambda size, epsilon: dict(method="histogram", bins=size, epsilon=epsilon),
     "binary_tree": lambda size, epsilon: dict(method="binary_tree", bins=size, epsilon=epsilon),
     "binary_tree, aggregate=False": lambda size, epsilon: dict(

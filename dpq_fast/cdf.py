@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,11 +41,14 @@ class CountNoise(NamedTuple):
         draws in its number; no weight exceeds 1.
     plain : bool
         Whether the weights are 1, so that the units are numbers of draws.
+    apart : float, default 0.0
+        How far the numbers in use are from those with this noise, at most: seen in the release.
     """
 
     noise: Noise
     units: Callable[[], NDArray[np.float64]]
     plain: bool
+    apart: float = 0.0
 
     def margin(self, beta: float) -> float:
         r"""No number is farther off than this, with probability at least 1 - beta.
@@ -54,7 +57,8 @@ class CountNoise(NamedTuple):
         Chernoff bounds, for the best :math:`\lambda`: with K the logarithm of the noise's moment
         generating function and w the weights,
         :math:`\ln E e^{\lambda \sum w Z} = \sum K(w \lambda) \le K(\lambda) \sum w^2`, since
-        :math:`K(\lambda) / \lambda^2` does not fall.
+        :math:`K(\lambda) / \lambda^2` does not fall. Other numbers, at most `apart` from these, are
+        so much farther off.
         """
         units, times = np.unique(self.units(), return_counts=True)
         units, times = units[units > 0.0], times[units > 0.0]
@@ -71,13 +75,13 @@ class CountNoise(NamedTuple):
         span = (-15.0, -1e-9 if self.noise.kind == "geometric" else 4.0)
         high = float(scipy.optimize.minimize_scalar(bound, bounds=span, method="bounded").fun)
         if not self.plain or self.noise.kind != "geometric":
-            return high
+            return high + self.apart
         low, most = -1, math.ceil(high)
         while most - low > 1:  # the least whole number that will do
             middle = (low + most) // 2
             tails = [self.tail(int(draws), middle + 1) for draws in units.tolist()]
             low, most = (low, middle) if float(times @ tails) <= beta else (middle, most)
-        return float(most)
+        return float(most) + self.apart
 
     def tail(self, draws: int, least: int) -> float:
         r"""P[|S| >= least] for the sum S of so many discrete Laplace draws; least >= 1.
@@ -258,6 +262,10 @@ class CDF:
         commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
         and at a public total, comes no less near to t, which is between them. So the smoothed
         numbers are within alpha/2 of t, and their differences within alpha.
+
+        "adaptive" weights counts by what else was halved, which depends on noise. Its bound is that
+        of numbers with fixed weights (`_units_above`), plus the largest difference between those
+        and v: this can be seen in the release, and alpha is known with it, not beforehand.
         """
         if self._noise is None:
             raise ValueError("accuracy must be asked of a method that counts with discrete noise")
@@ -546,34 +554,103 @@ def _agg_tree(
     return _counted(read, budget, rng, aggregate)
 
 
-def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int) -> CDF:
-    """The note's dichotomy, on the edges of a fine partition."""
+def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int, depth: int) -> CDF:
+    """The note's dichotomy, on the edges of a fine partition; both halves are counted."""
     partial = read()
-    bins = partial.branching  # no more than there are points
     exact = np.concatenate(([0], np.cumsum(partial._leaves)))
     # Where a record may be left out as missing, how many are kept is private.
     public = budget["neighbors"] == "swap" and partial._n_is_public
-    queries = steps + (not public)
-    scale = privacy.cdf_adaptive_scale(
-        queries, budget["epsilon"], budget["rho"], budget["max_contributions"]
-    )
+    del budget["delta"]  # 0
+    scale = privacy.cdf_adaptive_scale(depth, **budget)
     noise = Noise("geometric" if budget["rho"] is None else "gaussian", scale)
-    draws = noise.draw(queries, rng).tolist()
-    answers = {0: 0, bins: int(exact[-1]) + (0 if public else draws.pop())}
-    gaps = [(-answers[bins], -bins, 0)]  # the largest first, of these the widest
-    for draw in draws:
-        _, width, first = heapq.heappop(gaps)
-        last = first - width
-        middle = (first + last) // 2
-        answers[middle] = int(exact[middle]) + draw
-        for start, stop in ((first, middle), (middle, last)):
-            if stop - start > 1:
-                heapq.heappush(gaps, (answers[start] - answers[stop], start - stop, start))
-    edges = np.array(sorted(answers))
-    below = np.array([answers[edge] for edge in edges.tolist()], dtype=np.float64)
-    x = Leaves.of(partial.bounds, partial.lattice, bins).ends[edges]
-    error = CountNoise(noise, lambda: np.ones(queries), True)
+    # The first run is whole, and not counted. Split j makes the runs 2 j + 1 and 2 j + 2. As
+    # `bins` is at most 2^depth, a run at the depth is one bin.
+    runs, noisy_counts, split = [(0, partial.branching)], [0], []
+    largest = [(0, -partial.branching, 0, 0)]  # the largest first, of these the widest
+    for draws in noise.draw(2 * steps, rng).reshape(steps, 2).tolist():
+        *_, run = heapq.heappop(largest)
+        split.append(run)
+        start, stop = runs[run]
+        middle = (start + stop) // 2
+        for half, draw in zip(((start, middle), (middle, stop)), draws, strict=True):
+            count = int(exact[half[1]] - exact[half[0]]) + draw
+            if half[1] - half[0] > 1:
+                heapq.heappush(largest, (-count, half[0] - half[1], half[0], len(runs)))
+            runs.append(half)
+            noisy_counts.append(count)
+    total = int(exact[-1]) if public else None
+    undivided = sorted(set(range(len(runs))) - set(split), key=runs.__getitem__)
+    edges = [0, *(runs[run][1] for run in undivided)]
+    below, above = (
+        np.cumsum([0.0, *(counts[run] for run in undivided)])
+        for counts in (
+            _least_squares(noisy_counts, split, total),
+            _from_above(noisy_counts, [1.0] * len(runs), split, total),
+        )
+    )
+    error = CountNoise(
+        noise, lambda: _units_above(depth, public), False, float(np.abs(below - above).max())
+    )
+    x = Leaves.of(partial.bounds, partial.lattice, partial.branching).ends[edges]
     return _of_counts(x, below, public, partial.lattice, error)
+
+
+def _least_squares(noisy_counts: list[int], split: list[int], total: int | None) -> list[float]:
+    """Counts of runs that add up, and to a public total, nearest to the noisy ones.
+
+    Split j is that of run ``split[j]`` into the runs 2 j + 1 and 2 j + 2. Two passes, as in
+    `AggTree`, where variances differ within a level: from below the best estimate of each run by
+    its own count and those of its parts, and `_from_above` with what is known there.
+    """
+    below, variances = [float(count) for count in noisy_counts], [1.0] * len(noisy_counts)
+    for j in reversed(range(1, len(split))):
+        run, left, right = split[j], 2 * j + 1, 2 * j + 2
+        variance = variances[left] + variances[right]
+        below[run] += (below[left] + below[right] - below[run]) / (1.0 + variance)
+        variances[run] = variance / (1.0 + variance)
+    return _from_above(below, variances, split, total)
+
+
+def _from_above(
+    estimates: Sequence[float], variances: list[float], split: list[int], total: int | None
+) -> list[float]:
+    """Estimates that add up: two halves share, by their variances, what the whole has more."""
+    found = [float(estimate) for estimate in estimates]
+    found[0] = found[1] + found[2] if total is None else float(total)
+    for j, run in enumerate(split):
+        left, right = 2 * j + 1, 2 * j + 2
+        missing = found[run] - found[left] - found[right]
+        share = missing * variances[left] / (variances[left] + variances[right])
+        found[left] += share
+        found[right] += missing - share
+    return found
+
+
+def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
+    r"""Units of the numbers below all edges that can be reached, by `_from_above`.
+
+    Notes
+    -----
+    With equal variances, the error of a half is half that of the whole, plus or minus
+    :math:`D = (Z_1 - Z_2) / 2`, Z the noise of the two. So the error of the number in the part of
+    a run up to an edge, which is below the share :math:`\varphi` of it, counted by halvings, is
+    :math:`\varphi` times that of the whole, plus :math:`t D` with
+    :math:`t = 1 - |2 \varphi - 1|`, plus that of the half with the edge on its own: there the share
+    is :math:`2 \varphi \bmod 1`. Weights of draws are t/2, and those of the first two, if the whole
+    is their sum, :math:`\varphi \pm t/2`: at most 1.
+
+    They do not depend on what else is split. Say that every run that can be reached has its noise
+    from the start, as in `privacy.cdf_adaptive_scale`: then the number below an edge has the same
+    error whenever the edge is reached, and a bound of all of them holds for any that are chosen.
+    """
+    share = np.arange(1, 2**depth + 1) / 2**depth
+    tent = 1.0 - np.abs(2.0 * share - 1.0)
+    units = tent * tent / 2.0 + (0.0 if public else 2.0 * share * share)
+    for _ in range(depth - 1):
+        share = 2.0 * share % 1.0
+        tent = 1.0 - np.abs(2.0 * share - 1.0)
+        units += tent * tent / 2.0
+    return units
 
 
 def _gaussian(read: Callable, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
@@ -698,10 +775,12 @@ def cdf(
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
         `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
-        "histogram": `bins` (100). "adaptive": `steps` (30), and `bins` (2^20), a power of two
-        above `steps`: the finest partition. "gaussian": `levels` (9), at most 2^20, or `bins`.
-        "smooth_gaussian": `levels` (9). On a lattice there are no more bins than points, and no
-        more levels and steps than that takes; of at most 2,048 points, each is a bin by default.
+        "histogram": `bins` (100). "adaptive": `steps` (64), `depth` (11), and `bins` (2^20), a
+        power of two above `steps`: the finest partition. Depth is no more than it takes to reach
+        the bins, and steps no more than a depth allows. "gaussian": `levels` (9), at most 2^20,
+        or `bins`. "smooth_gaussian": `levels` (9). On a lattice there are no more bins than points,
+        and no more levels, depth and steps than that takes; of at most 2,048 points, each is a bin
+        by default.
 
     Returns
     -------
@@ -736,10 +815,13 @@ def cdf(
     - "agg_tree": the tree of `agg_tree`, combined. h is its height.
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 
-    **Adaptive** (the note [2]_). The records below the middle of the lattice are counted, with
-    noise, and then, `steps` times in all, those below the middle of the run of points that has the
-    largest estimated share. One answer changes by at most 1 under either relation, and each costs
-    `epsilon` / `steps`; where the number of records is private, it is one answer more.
+    **Adaptive** (after the note [2]_). `steps` times in all, the run of lattice points that has
+    the largest noisy count is halved, and both halves are counted, with noise. The first run is
+    the whole lattice; what comes from `depth` halvings is not halved again. So a record is in at
+    most `depth` counts, whatever is chosen, and h is that: more steps cost no privacy, and a
+    greater depth costs noise. By default the finest run is a 2,048th of the lattice: where the
+    records may all be in few such runs, ask for a greater depth. Counts are combined as in
+    "agg_tree".
 
     **Quantiles** (the note's baselines). "gaussian": normal noise on evenly spaced quantiles,
     scaled to their global sensitivity, the width of the bounds for each: (`epsilon`, `delta`) by
@@ -750,7 +832,8 @@ def cdf(
     **Ties.** A bin of several lattice points has its records spread over them. Where bins are
     points, as for whole numbers with ``resolution=1`` and bounds not too wide, the function steps
     where the records do, and only noise parts it from theirs. "adaptive" finds the points that
-    many records are at. "gaussian" and "smooth_gaussian" step where released quantiles are equal.
+    many records are at, as far as its depth goes. "gaussian" and "smooth_gaussian" step where
+    released quantiles are equal.
 
     **Privacy.** `privacy.guarantee` states it for each method (with `points`, the number of lattice
     points, for the rho that comes with `epsilon`); the proofs are in

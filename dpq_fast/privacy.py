@@ -1401,17 +1401,20 @@ CDF_OPTIONS: dict[str, dict[str, Any]] = {
     "binary_tree": {"bins": None, "aggregate": True},
     "agg_tree": {"height": None, "branching": None, "aggregate": True},
     "histogram": {"bins": None},
-    "adaptive": {"steps": 30, "bins": 2**20},
+    "adaptive": {"steps": None, "bins": 2**20, "depth": None},
     "gaussian": {"levels": 9, "bins": None},
     "smooth_gaussian": {"levels": 9},
 }
+# "adaptive": splits by default, and how often a run is halved, which reaches each of FEW_POINTS.
+_STEPS, _DEPTH = 2**6, (FEW_POINTS - 1).bit_length()
 
 
 def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -> dict[str, Any]:
     """All options of a method of `cdf`: those that are given, else the defaults.
 
     On a lattice of so many points there are no more bins, levels and steps than it takes to have
-    a bin for each point.
+    a bin for each point. "adaptive" has no more bins and steps than its depth can reach, and no
+    more depth than its steps can.
     """
     defaults = CDF_OPTIONS[check_choice("method", method, tuple(CDF_OPTIONS))]
     for name in given:
@@ -1435,8 +1438,8 @@ def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -
         options["bins"] = points if few else 100
     if options.get("bins") is not None:
         check_tree(1, check_count("bins", options["bins"], 2), None)
-    if points is not None and method == "adaptive":
-        options["steps"] = min(cdf_touched(method, options), points - 1)
+    if method == "adaptive":
+        options = _halving_shape(points, **options)
     if points is not None and method in ("histogram", "gaussian") and options["bins"] is not None:
         options["bins"] = min(options["bins"], points)
     return options
@@ -1449,6 +1452,20 @@ def _tree_shape(height: Any, branching: Any, points: int | None) -> tuple[Any, A
     return 3 if height is None else height, 10 if branching is None else branching
 
 
+def _halving_shape(points: int | None, steps: Any, bins: int, depth: Any) -> dict[str, int]:
+    """Splits of "adaptive", the finest partition that they can reach, and its depth."""
+    most = cdf_height(bins) if points is None else min(cdf_height(bins), (points - 1).bit_length())
+    depth = min(most, _DEPTH if depth is None else check_count("depth", depth))
+    if steps is not None:
+        if check_count("steps", steps) >= bins:
+            raise ValueError(f"steps must be less than bins, got {steps}")
+        depth = min(depth, steps)  # a run is halved once in a step
+    bins = 2**depth
+    reached = bins if points is None else min(bins, points)
+    steps = min(_STEPS if steps is None else steps, reached - 1)
+    return dict(steps=steps, bins=bins, depth=depth)
+
+
 def cdf_height(bins: int) -> int:
     """Levels of a binary tree over `bins` leaves, a power of two."""
     bins = check_count("bins", bins, 2)
@@ -1458,54 +1475,68 @@ def cdf_height(bins: int) -> int:
 
 
 def cdf_touched(method: str, options: dict[str, Any]) -> int:
-    """Counts that one record is in: what stands for the height in `agg_tree_scale`.
+    """Counts that one record is in: the height in `agg_tree_scale`.
 
-    Of a tree, one of each level; of a histogram, one. "adaptive" asks for `steps` numbers of
-    records below a point, and a record may be in all of them: see `cdf_adaptive_scale`.
+    Of a tree, one of each level; of a histogram, one; of "adaptive", one of each depth.
     """
     if method == "binary_tree":
         return cdf_height(options["bins"])
-    if method == "agg_tree":
-        return check_count("height", options["height"])
     if method == "histogram":
         check_count("bins", options["bins"], 2)
         return 1
-    cdf_height(options["bins"])
-    if check_count("steps", options["steps"]) >= options["bins"]:
-        raise ValueError(f"steps must be less than bins, got {options['steps']}")
-    return options["steps"]
+    name = "height" if method == "agg_tree" else "depth"
+    return check_count(name, options[name])
 
 
 def cdf_adaptive_scale(
-    queries: int, epsilon: float | None, rho: float | None, max_contributions: int = 1
+    depth: int,
+    epsilon: float | None,
+    rho: float | None,
+    neighbors: str,
+    max_contributions: int = 1,
 ) -> Fraction:
-    r"""Scale of the noise of each of the adaptive counts :math:`\#\{x < t\}`, both relations.
+    r"""Scale of the noise of each count of runs that are halved adaptively.
 
     Parameters
     ----------
-    queries : int
-        How many of them are asked in all, s; the number of records is one, where it is private.
+    depth : int
+        How often a run is halved at most, d.
     epsilon, rho : float
         Total budget, per person: discrete Laplace or discrete Gaussian noise.
+    neighbors : {"swap", "add-remove"}
+        The neighboring relation.
     max_contributions : int, default 1
         Up to k records per person.
 
     Returns
     -------
     Fraction
-        :math:`s k / \epsilon`, or the sigma :math:`k \sqrt{s / 2\rho}`, rounded up.
+        That of `agg_tree_scale` for height d, however many runs are halved:
+        :math:`2dk / \epsilon` or :math:`k \sqrt{d / \rho}` under "swap".
 
     Notes
     -----
-    Whatever t is, a record added, removed or replaced changes the count by at most one, and so
-    does one that is left out before or after; k records change it by k. Given the answers so
-    far, t is fixed, and the next answer is :math:`\epsilon/s`-DP or :math:`\rho/s`-zCDP; there
-    are s of them, no more, whatever the answers: adaptive composition [BS16]. It is reached by a
-    record below all points. That is the sum for s counts which all hold a record, as in
-    `agg_tree_scale` for height s under "add-remove".
+    *Proof.* A run is always halved at the same point, which is public. So the runs that can ever
+    be counted are the nodes below the root of one binary tree of height d. Say that every one of
+    them has a noisy count, with independent noise: this is the release of `agg_tree`, and has its
+    guarantee at this scale. Which run is halved next depends on noisy counts of runs that have
+    been counted, and on public facts, alone. So the adaptive release is a function of that tree:
+    it looks at some of its counts and not at the others. It is post-processing. Drawing the noise
+    of a run when it is first looked at, instead of beforehand, gives the same law, since noise is
+    independent of all else and no run is looked at twice.
+
+    For pure `epsilon` the likelihoods say the same. A transcript y fixes which runs T(y) are
+    counted, and its likelihood is :math:`\prod_{v \in T(y)} p(y_v - c_v)`. The ratio for neighbors
+    is at most :math:`\exp(\sum_{v \in T(y)} |c_v - c'_v| / s)`. The runs of one depth are disjoint:
+    a record is in at most d of them, whatever y, and the sum is at most
+    `agg_tree_sensitivity` of height d over s. It is reached where all runs are halved that hold a
+    record which is added, removed or replaced.
+
+    As in a tree, the number of records is used where it is public (the caller's proof), else it
+    is the sum of the counts of the first two halves, and costs nothing.
     """
     noise = "geometric" if rho is None else "gaussian"
-    return agg_tree_scale(queries, epsilon, rho, noise, "add-remove", max_contributions)
+    return agg_tree_scale(depth, epsilon, rho, noise, neighbors, max_contributions)
 
 
 def gaussian_delta(sigma: float, epsilon: float) -> float:
@@ -2310,24 +2341,15 @@ def _cdf_guarantee(
             f"delta must be 0 for method {method!r}, which takes rho for Gaussian noise, "
             f"got {delta}"
         )
-    # An adaptive step costs what a level costs where all counts hold the record.
-    touched = cdf_touched(method, options)
-    noise = "geometric" if rho is None else "gaussian"
-    if method != "adaptive":
-        return _agg_tree_guarantee(
-            epsilon=epsilon,
-            rho=rho,
-            height=touched,
-            noise=noise,
-            neighbors=neighbors,
-            max_contributions=k,
-        )
-    check_neighbors(neighbors)
-    cdf_adaptive_scale(touched + 1, epsilon, rho, k)
-    if rho is not None:
-        return Guarantee(None, 0.0, rho, None, neighbors, "zcdp")
-    epsilon = check_epsilon(epsilon)
-    return Guarantee(epsilon, 0.0, epsilon * epsilon / (2 * touched), None, neighbors, "basic")
+    # A depth of "adaptive" costs what a level of a tree costs: `cdf_adaptive_scale`.
+    return _agg_tree_guarantee(
+        epsilon=epsilon,
+        rho=rho,
+        height=cdf_touched(method, options),
+        noise="geometric" if rho is None else "gaussian",
+        neighbors=neighbors,
+        max_contributions=k,
+    )
 
 
 # One entry per mechanism: keyword parameters of the public function -> Guarantee.
@@ -2388,10 +2410,9 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         :math:`\epsilon^2 / 2h`; with noise "gaussian", `rho` alone. Takes `noise`, `height` and
         `branching`, and `points`, the number of lattice points inside the bounds: a tree has no
         more levels than it takes to give each point a leaf, and then another rho.
-        "cdf": of counts, as "agg_tree" ("histogram" has h = 1); "adaptive" pure `epsilon` and
-        :math:`\rho = \epsilon^2 / 2s` for s steps, or `rho` alone; "gaussian" (`epsilon`, `delta`)
-        and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`, `delta`). Takes
-        `method`, its options, and `points`, as "agg_tree".
+        "cdf": of counts, as "agg_tree" ("histogram" has h = 1, "adaptive" its depth); "gaussian"
+        (`epsilon`, `delta`) and the rho of its noise, or `rho` alone; "smooth_gaussian"
+        (`epsilon`, `delta`). Takes `method`, its options, and `points`, as "agg_tree".
         "count": pure `epsilon`.
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.

@@ -467,16 +467,31 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
 
 
 def tree_of(release: Callable[..., Any], column: Any, **options: Any) -> AggTree:
-    """The tree that a release is read off, with zeros for noise: its exact counts."""
+    """The tree that a release is read off, with zeros for noise: its exact counts.
+
+    Of "adaptive", which halves all runs that it can, here on two levels.
+    """
+    halved = []
+    combined = cdf._least_squares
 
     def nothing(self: Noise, size: int, rng: Any) -> np.ndarray:
         return np.zeros(size, dtype=np.int64)
 
+    def kept(noisy_counts: list, split: list, total: int | None) -> list[float]:
+        first, *others = np.reshape(noisy_counts[1:], (-1, 2))
+        others = [half for _, half in sorted(zip(split[1:], others, strict=True))]
+        halved.append(dict(nodes=[first, np.concatenate(others)], total=total))
+        return combined(noisy_counts, split, total)
+
     with (
         mock.patch.object(Noise, "draw", nothing),
         mock.patch.object(cdf, "_of_tree", lambda tree, **rest: tree),
+        mock.patch.object(cdf, "_least_squares", kept),
     ):
-        return release(column, rng=0, **options)
+        found = release(column, rng=0, **options)
+    if halved:
+        return AggTree(**halved[0], bounds=options["bounds"], noise=found._noise.noise)
+    return found
 
 
 def node_law(center: int, noise: Noise, most: int) -> np.ndarray:
@@ -561,6 +576,9 @@ def tree_cases(neighbors: str) -> Iterator[Case]:
     yield case("agg_tree", "rho 0.5", 1, 2, **gaussian)
     yield case("cdf", "binary_tree", 2, 2, epsilon=1.0, method="binary_tree", bins=4)
     yield case("cdf", "histogram", 1, 3, epsilon=1.0, method="histogram", bins=4)
+    yield case("cdf", "adaptive, all halves", 2, 2, epsilon=1.0, method="adaptive", bins=4)
+    none_missing = dict(nan_policy="raise", method="adaptive", bins=4)
+    yield case("cdf", "adaptive, none missing", 2, 2, epsilon=1.0, **none_missing)
 
 
 # --- Quantiles and counts plus normal or log-normal noise
@@ -802,7 +820,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     run = estimate("agg_tree", *two, **options, **bounds)
     mutants = {"a tenth of the noise": broken(run, privacy, "agg_tree_scale", scaled)}
     yield Case("agg_tree", neighbors, "quantiles", run, mutants, True)
-    run = estimate("cdf", *two, method="adaptive", steps=2, bins=4, epsilon=2.0, **bounds)
+    run = estimate("cdf", *two, method="adaptive", steps=2, bins=4, epsilon=4.0, **bounds)
     mutants = {"a tenth of the noise": broken(run, privacy, "cdf_adaptive_scale", scaled)}
     yield Case("cdf", neighbors, "adaptive", run, mutants, True)
     options = dict(method="gaussian", bins=2, epsilon=3.0, delta=1e-3)

@@ -22,11 +22,21 @@ from test_joint_exp import Untouchable
 import dpq_fast as dpq
 from dpq_fast import noise, privacy
 from dpq_fast.agg_tree import Noise
-from dpq_fast.cdf import CDF, CountNoise, _below, _empirical, _of_counts, _of_tree
+from dpq_fast.cdf import (
+    CDF,
+    CountNoise,
+    _below,
+    _empirical,
+    _from_above,
+    _least_squares,
+    _of_counts,
+    _of_tree,
+    _units_above,
+)
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts
 from dpq_fast.reference.cdf import CDF as ReferenceCDF
-from dpq_fast.reference.cdf import bisected, of_counts, of_tree, smoothed
+from dpq_fast.reference.cdf import halved, nearest, of_counts, of_tree, smoothed
 from dpq_fast.sample import Records
 from dpq_fast.smooth import gaussian_quantiles
 
@@ -172,7 +182,7 @@ def test_cdf_rises_from_zero_to_one(implementation, name):
                 )
 
 
-def test_cdf_adaptive_splits_the_largest_gap():
+def test_cdf_adaptive_halves_the_largest_run():
     """Two thirds of the records in one sixteenth: that is where its points go."""
     x = np.concatenate((np.full(60, 0.3), np.linspace(0.0, 1.0, 30)))
     options = dict(bounds=(0.0, 1.0), method="adaptive", resolution=0, **NOISELESS)
@@ -182,27 +192,91 @@ def test_cdf_adaptive_splits_the_largest_gap():
     # all records in one leaf, which is not split any further
     found = dpq.cdf([0.3] * 9, bins=16, steps=15, **options)
     np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 17))
+    # nor is a run at the depth
+    found = dpq.cdf([0.3] * 9, bins=16, steps=7, depth=3, **options)
+    np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 9))
 
 
 @pytest.mark.parametrize("public", [True, False])
-def test_cdf_adaptive_equals_reference_draw_by_draw(monkeypatch, public):
+@pytest.mark.parametrize("depth", [2, 5])
+def test_cdf_adaptive_equals_reference_draw_by_draw(monkeypatch, public, depth):
     rng = np.random.default_rng(3)
     for _ in range(50):
         x = rng.integers(0, 32, 40) / 32.0
-        steps = int(rng.integers(1, 20))
-        draws = rng.integers(-6, 7, steps + (not public))
+        steps, bins = int(rng.integers(depth, 2**depth)), 2**depth
+        draws = rng.integers(-6, 7, 2 * steps)
         monkeypatch.setattr(Noise, "draw", lambda self, size, rng, draws=draws: draws[:size])
         found = dpq.cdf(
-            x, epsilon=1.0, bounds=(0, 1), method="adaptive", bins=32, steps=steps, resolution=0,
-            nan_policy="raise" if public else "omit",
+            x, epsilon=1.0, bounds=(0, 1), method="adaptive", bins=32, steps=steps, depth=depth,
+            resolution=0, nan_policy="raise" if public else "omit",
         )  # fmt: skip
-        exact = [int((x < i / 32).sum()) for i in range(32)] + [40]
-        rest = draws.tolist()
-        total = 40 if public else 40 + rest.pop()
-        edges, below = bisected(exact, total, rest)
-        expected = of_counts([edge / 32 for edge in edges], below, public, None)
+        exact = [int((x < i / bins).sum()) for i in range(bins)] + [40]
+        runs, noisy_counts = halved(exact, draws.tolist())
+        total = 40 if public else None
+        below = [0.0, *np.cumsum(nearest(runs, noisy_counts, total)).tolist()]
+        edges = [0.0, *(stop / bins for _, stop in runs)]
+        expected = of_counts(edges, below, public, None)
         np.testing.assert_array_equal(found.x, expected.x)
-        np.testing.assert_allclose(found.p, expected.p, atol=1e-12)
+        np.testing.assert_allclose(found.p, expected.p, atol=1e-9)
+        assert found.total == pytest.approx(expected.total, abs=1e-9)
+
+
+def random_splits(rng, depth, steps):
+    """Runs of 2^depth bins in the order of the code, each halved at random."""
+    runs, split = [(0, 2**depth)], []
+    for _ in range(steps):
+        wide = [k for k, (a, b) in enumerate(runs) if b - a > 1 and k not in split]
+        split.append(int(rng.choice(wide)))
+        low, high = runs[split[-1]]
+        runs += [(low, (low + high) // 2), ((low + high) // 2, high)]
+    return runs, split
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_units_above_are_those_of_every_edge_whatever_is_split(public):
+    """Weights of all draws, by unit vectors: at most 1, and the same in every tree."""
+    rng, depth = np.random.default_rng(15), 5
+    units, seen = _units_above(depth, public), set()
+    total = 0 if public else None
+    for _ in range(30):
+        runs, split = random_splits(rng, depth, int(rng.integers(1, 2**depth)))
+        last = sorted(set(range(len(runs))) - set(split), key=runs.__getitem__)
+        weights = []
+        for k in range(1, len(runs)):
+            one = [int(k == other) for other in range(len(runs))]
+            counts = _from_above(one, [1.0] * len(runs), split, total)
+            weights.append(np.cumsum([counts[run] for run in last]))
+        assert np.abs(weights).max() <= 1.0
+        edges = [runs[run][1] for run in last]
+        expected = units[np.array(edges) - 1]
+        np.testing.assert_allclose((np.array(weights) ** 2).sum(axis=0), expected, atol=1e-12)
+        seen |= set(edges)
+    assert len(seen) == 2**depth
+
+
+@pytest.mark.parametrize("total", [None, 40])
+def test_least_squares_over_halves_is_the_projection(total):
+    """Sums are kept, and no change of undivided runs that keeps the total comes nearer."""
+    rng = np.random.default_rng(16)
+    for _ in range(20):
+        runs, split = random_splits(rng, 5, int(rng.integers(1, 32)))
+        noisy = rng.integers(-9, 30, len(runs)).tolist()
+        found = np.array(_least_squares(noisy, split, total))
+        halves = found[1:].reshape(-1, 2).sum(axis=1)
+        np.testing.assert_allclose(halves, found[split], atol=1e-9)
+        if total is not None:
+            assert found[0] == total
+        residual = np.subtract(noisy, found)[1:]
+        normal = [
+            sum(
+                left
+                for (low, high), left in zip(runs[1:], residual, strict=True)
+                if low <= start and stop <= high
+            )
+            for k, (start, stop) in enumerate(runs)
+            if k not in split
+        ]
+        np.testing.assert_allclose(normal, 0.0 if total is None else normal[0], atol=1e-9)
 
 
 # The promise
@@ -241,51 +315,71 @@ def test_cdf_counts_privacy_by_enumeration(name, neighbors):
     assert worst_squared / (2.0 * float(sigma) ** 2) == pytest.approx(rho, rel=1e-12)
 
 
+@pytest.mark.parametrize("steps, depth", [(2, 2), (3, 2), (3, 3)])
 @pytest.mark.parametrize("public", [True, False])
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
-def test_cdf_adaptive_privacy_by_enumeration(neighbors, public):
-    """Over all transcripts: which points are asked for depends on the answers alone."""
-    steps, bins, epsilon = 2, 4, 0.8
+def test_cdf_adaptive_privacy_by_enumeration(neighbors, public, steps, depth):
+    """Over transcripts: which runs are counted depends on the answers alone."""
+    bins, epsilon = 2**depth, 0.8
     public = public and neighbors == "swap"
-    domain_size, queries = 4, steps + (not public)
-    scale = privacy.cdf_adaptive_scale(queries, epsilon, None)
+    scale = privacy.cdf_adaptive_scale(depth, epsilon, None, neighbors)
     released = dpq.cdf(
-        [1.0], epsilon=epsilon, bounds=(0.0, 4.0), method="adaptive", bins=bins, steps=steps,
-        neighbors=neighbors, nan_policy="raise" if public else "omit",
+        [1.0], epsilon=epsilon, bounds=(0.0, 8.0), method="adaptive", bins=8, steps=steps,
+        depth=depth, neighbors=neighbors, nan_policy="raise" if public else "omit",
     )  # fmt: skip
     assert released._noise.noise.scale == scale
 
-    def below(records):
+    def counted(answers):
+        """The runs that these answers lead to, in the order of the answers."""
+        return list(halved([0] * (bins + 1), answers)[1])
+
+    def counts(records, runs):
         kept = [point for point in records if point is not None]
-        return [sum(point < edge for point in kept) for edge in range(bins)] + [len(kept)]
+        return np.array([sum(low <= point < high for point in kept) for low, high in runs])
 
-    def log_prob(records, answers):
-        exact, total, rest = below(records), len(records), list(answers)
-        logs = []
-        if not public:
-            total = rest.pop()
-            logs.append((total, exact[-1]))
-        asked = []
-        for i in range(steps):  # the points follow from the answers before them
-            edges, _ = bisected([0] * (bins + 1), total, rest[: i + 1])
-            (point,) = set(edges) - {0, bins} - set(asked)
-            asked.append(point)
-            logs.append((rest[i], exact[point]))
-        return sum(noise.discrete_laplace_log_prob(answer - count, scale) for answer, count in logs)
-
-    outcomes = list(product(range(-2, 6), repeat=queries))
+    # -1 and 9 lie beyond all counts
+    outcomes = np.array(list(product((-1, 1, 9), repeat=2 * steps)))
+    runs = [counted(answers) for answers in outcomes.tolist()]
+    shapes = sorted(set(map(tuple, runs)))
+    shape = np.array([shapes.index(tuple(counted)) for counted in runs])
     worst = 0.0
-    for records in ([0], [3, 0], [0, 1, 2], [2, 2, None]):
+    for records in ([0], [bins - 1, 0], [0, 1, bins - 1], [2, 2, None]):
         if public and None in records:
             continue
-        for other in missing_neighbors(records, domain_size, neighbors):
+        for other in missing_neighbors(records, bins, neighbors):
             if public and None in other:
                 continue
-            for answers in outcomes:
-                ratio = log_prob(records, answers) - log_prob(other, answers)
-                worst = max(worst, abs(ratio))
+            for k, counted_runs in enumerate(shapes):
+                answers = outcomes[shape == k]
+                first, second = (
+                    noise.discrete_laplace_log_prob(answers - counts(data, counted_runs), scale)
+                    for data in (records, other)
+                )
+                worst = max(worst, float(np.abs((first - second).sum(axis=1)).max()))
     assert worst <= epsilon + 1e-9
-    assert worst == pytest.approx(epsilon, abs=1e-9)
+    # two paths of a swap have their first counts in common with three steps at most
+    paths = 2 * depth if steps >= 2 * depth - 1 else depth + 1
+    touched = depth if neighbors == "add-remove" else paths
+    assert worst == pytest.approx(
+        epsilon * touched / (depth * (2 if neighbors == "swap" else 1)), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("depth", [1, 2, 4])
+def test_cdf_adaptive_counts_a_record_once_a_depth(neighbors, depth):
+    """Squared differences of neighbors along many transcripts: what rho pays for, and reached."""
+    bins, rho, worst = 2**depth, 0.3, 0
+    rng = np.random.default_rng(17)
+    for _ in range(50):
+        draws = rng.integers(-50, 51, 2 * int(rng.integers(1, bins)))
+        runs = list(halved([0] * (bins + 1), draws.tolist())[1])
+        inside = np.array([[low <= point < high for low, high in runs] for point in range(bins)])
+        others = inside[:, None] if neighbors == "swap" else False
+        worst = max(worst, int((inside ^ others).sum(axis=-1).max()))
+    sigma = privacy.cdf_adaptive_scale(depth, None, rho, neighbors)
+    assert worst == depth * (2 if neighbors == "swap" else 1)
+    assert worst / (2.0 * float(sigma) ** 2) == pytest.approx(rho, rel=1e-12)
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
@@ -429,7 +523,14 @@ GUARANTEES = [
     ({"method": "agg_tree", "epsilon": 1.0}, (1.0, 0.0, 1 / 12)),
     ({"method": "histogram", "epsilon": 1.0, "max_contributions": 3}, (1.0, 0.0, 1 / 4)),
     ({"method": "histogram", "rho": 0.5}, (None, 0.0, 0.5)),
-    ({"method": "adaptive", "epsilon": 1.0, "steps": 10}, (1.0, 0.0, 1 / 20)),
+    ({"method": "adaptive", "epsilon": 1.0}, (1.0, 0.0, 1 / 44)),
+    ({"method": "adaptive", "epsilon": 1.0, "steps": 10}, (1.0, 0.0, 1 / 40)),
+    ({"method": "adaptive", "epsilon": 1.0, "depth": 5}, (1.0, 0.0, 1 / 20)),
+    ({"method": "adaptive", "epsilon": 1.0, "bins": 16, "depth": 9}, (1.0, 0.0, 1 / 16)),
+    (
+        {"method": "adaptive", "epsilon": 1.0, "depth": 5, "neighbors": "add-remove"},
+        (1.0, 0.0, 1 / 10),
+    ),
     ({"method": "adaptive", "rho": 0.5, "neighbors": "add-remove"}, (None, 0.0, 0.5)),
     ({"method": "gaussian", "rho": 0.5}, (None, 0.0, 0.5)),
     ({"method": "smooth_gaussian", "epsilon": 1.0, "delta": 1e-6}, (1.0, 1e-6, None)),
@@ -517,10 +618,10 @@ def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
     draws, beta = 300, 0.1
     for budget in ({"epsilon": 1.0}, {"rho": 0.05}):
         options = dict(bounds=(-3.0, 3.0), nan_policy=nan_policy, **budget, **COUNTED[name])
-        alpha = dpq.cdf([], **options).accuracy(beta)  # public
         failures = halves = 0
         for _ in range(draws):
             found = dpq.cdf(x, rng=rng, **options)
+            alpha = found.accuracy(beta)
             below = np.searchsorted(np.sort(x.clip(-3.0, np.nextafter(3.0, 0.0))), found.x)
             error = found.total * found.p - below
             failures += np.ptp(error) > alpha  # over all intervals
@@ -528,6 +629,8 @@ def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
         for missed in (failures, halves):
             assert stats.binomtest(int(missed), draws, beta, "greater").pvalue >= SMALLEST_P
         assert alpha < 12.0 * np.ptp(error)  # not idle
+        if name != "adaptive":  # known beforehand
+            assert alpha == dpq.cdf([], **options).accuracy(beta)
 
 
 def test_cdf_accuracy_falls_with_beta_and_the_budget():
@@ -713,6 +816,8 @@ BAD = [
     ({"method": "adaptive", "steps": 0}, ValueError, "steps must be at least 1, got 0"),
     ({"method": "adaptive", "steps": 16}, ValueError, "steps must be less than bins, got 16"),
     ({"method": "adaptive", "steps": 3, "bins": 12}, ValueError, "bins must be a power of two"),
+    ({"method": "adaptive", "depth": 0}, ValueError, "depth must be at least 1, got 0"),
+    ({"method": "adaptive", "depth": 2.0}, TypeError, "depth must be an integer"),
     (
         {"method": "adaptive", "steps": 3, "epsilon": 1e-16},
         ValueError,

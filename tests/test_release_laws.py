@@ -874,6 +874,15 @@ def total(**options: Any) -> Draw:
     return draw
 
 
+def total_of_two_depths(noise: dict[int, float]) -> dict[int, float]:
+    """Error of the sum of two halves: each the mean of its own count, twice, and its halves'."""
+    twice = {2 * k: p for k, p in noise.items()}
+    found: dict[int, float] = defaultdict(float)
+    for thrice, p in added(twice, noise, noise, twice, noise, noise).items():
+        found[round(thrice / 3)] += p
+    return found
+
+
 def cdf_cases() -> Iterator[tuple[str, Case]]:
     grid = dict(neighbors="add-remove")
     yield (
@@ -890,21 +899,17 @@ def cdf_cases() -> Iterator[tuple[str, Case]]:
             lambda f: moved(added(discrete_laplace(1.0 / f), discrete_laplace(1.0 / f)), 126),
         ),
     )
-    yield (
-        "cdf, adaptive",
-        Case(
-            # one point, and the number of records
-            total(method="adaptive", steps=1, bins=2, epsilon=1.0, **grid),
-            lambda f: moved(discrete_laplace(2.0 / f), 126),
-        ),
-    )
-    yield (
-        "cdf, adaptive, rho",
-        Case(
-            total(method="adaptive", steps=1, bins=2, rho=0.25, **grid),
-            lambda f: moved(discrete_gaussian(2.0 / f), 126),
-        ),
-    )
+    for way, budget, noise in (
+        ("", dict(epsilon=4.0), lambda f: discrete_laplace(0.5 / f)),
+        (", rho", dict(rho=4.0), lambda f: discrete_gaussian(0.5 / f)),
+    ):
+        yield (
+            f"cdf, adaptive{way}",
+            Case(
+                total(method="adaptive", steps=3, bins=4, **budget, **grid),
+                lambda f, noise=noise: moved(total_of_two_depths(noise(f)), 126),
+            ),
+        )
     yield (
         "cdf, gaussian, bins",
         Case(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -108,27 +107,47 @@ def of_tree(tree: AggTree, public: bool) -> CDF:
     return of_counts(tree.grid.ends, below, public, tree.lattice)
 
 
-def bisected(
-    exact: Sequence[int], total: int, draws: Sequence[int]
-) -> tuple[list[int], list[float]]:
-    """Edges of the partition that were asked for, and the noisy numbers of records below them.
+def halved(
+    exact: Sequence[int], draws: Sequence[int]
+) -> tuple[list[tuple[int, int]], dict[tuple[int, int], int]]:
+    """The runs of bins that are not halved, from low to high, and the noisy counts of all halves.
 
-    exact[i] records are below edge i.
+    exact[i] records are below edge i; two draws for each split, lower half first.
     """
-    last = len(exact) - 1
-    answers = {0: 0, last: total}
-    for draw in draws:
-        edges = sorted(answers)
-        gaps = [
-            (answers[stop] - answers[start], stop - start, -start)
-            for start, stop in pairwise(edges)
-            if stop - start > 1
-        ]
-        _, width, start = max(gaps)
-        middle = width // 2 - start
-        answers[middle] = exact[middle] + draw
-    edges = sorted(answers)
-    return edges, [answers[edge] for edge in edges]
+    runs = [(0, len(exact) - 1)]
+    noisy_counts: dict[tuple[int, int], int] = {runs[0]: 0}
+    rest = list(draws)
+    while rest:
+        start, stop = max(
+            (run for run in runs if run[1] - run[0] > 1),
+            key=lambda run: (noisy_counts[run], run[1] - run[0], -run[0]),
+        )
+        middle = (start + stop) // 2
+        runs.remove((start, stop))
+        for low, high in ((start, middle), (middle, stop)):
+            runs.append((low, high))
+            noisy_counts[low, high] = exact[high] - exact[low] + rest.pop(0)
+    del noisy_counts[0, len(exact) - 1]  # the whole is not counted
+    return sorted(runs), noisy_counts
+
+
+def nearest(
+    runs: Sequence[tuple[int, int]],
+    noisy_counts: dict[tuple[int, int], int],
+    total: int | None,
+) -> list[float]:
+    """Counts of the runs whose sums are nearest to the noisy counts, and add up to the total."""
+    inside = np.array(
+        [[low <= start and stop <= high for start, stop in runs] for low, high in noisy_counts],
+        dtype=np.float64,
+    )
+    target = np.array(list(noisy_counts.values()), dtype=np.float64)
+    if total is None:
+        return np.linalg.lstsq(inside, target)[0].tolist()
+    # the last one is what the others leave of the total
+    others, last = inside[:, :-1] - inside[:, -1:], inside[:, -1]
+    found = np.linalg.lstsq(others, target - total * last)[0].tolist()
+    return [*found, total - math.fsum(found)]
 
 
 def cdf(
@@ -234,13 +253,13 @@ def cdf(
     discrete = discrete_laplace if rho is None else discrete_gaussian
 
     if method == "adaptive":
-        queries = options["steps"] + (not public)
-        scale = privacy.cdf_adaptive_scale(queries, epsilon, rho, max_contributions)
-        draws = [discrete(scale, rng=generator) for _ in range(queries)]
-        below = [0, *np.cumsum(exact).tolist()]
-        total = below[-1] + (0 if public else draws.pop())
-        chosen, answers = bisected(below, total, draws)
-        return of_counts([leaves.ends[i] for i in chosen], answers, public, lattice)
+        scale = privacy.cdf_adaptive_scale(options["depth"], epsilon, rho, **person)
+        draws = [discrete(scale, rng=generator) for _ in range(2 * options["steps"])]
+        runs, noisy_counts = halved([0, *np.cumsum(exact).tolist()], draws)
+        total = records.size if public else None
+        below = [0.0, *np.cumsum(nearest(runs, noisy_counts, total)).tolist()]
+        ends = [leaves.ends[i] for i in (0, *(stop for _, stop in runs))]
+        return of_counts(ends, below, public, lattice)
 
     if method == "gaussian":
         squared = privacy.cdf_gaussian_squared(m, bins, **person)
