@@ -1406,7 +1406,7 @@ CDF_OPTIONS: dict[str, dict[str, Any]] = {
     "smooth_gaussian": {"levels": 9},
 }
 # "adaptive": splits by default, and how often a run is halved, which reaches each of FEW_POINTS.
-_STEPS, _DEPTH = 2**6, (FEW_POINTS - 1).bit_length()
+_STEPS, _DEPTH = 2**7, (FEW_POINTS - 1).bit_length()
 
 
 def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -> dict[str, Any]:
