@@ -775,7 +775,7 @@ def cdf(
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
         `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
-        "histogram": `bins` (100). "adaptive": `steps` (128), `depth` (11), and `bins` (2^20), a
+        "histogram": `bins` (100). "adaptive": `steps` (128), `depth` (14), and `bins` (2^20), a
         power of two above `steps`: the finest partition. Depth is no more than it takes to reach
         the bins, and steps no more than a depth allows. "gaussian": `levels` (9), at most 2^20,
         or `bins`. "smooth_gaussian": `levels` (9). On a lattice there are no more bins than points,

@@ -1405,8 +1405,10 @@ CDF_OPTIONS: dict[str, dict[str, Any]] = {
     "gaussian": {"levels": 9, "bins": None},
     "smooth_gaussian": {"levels": 9},
 }
-# "adaptive": splits by default, and how often a run is halved, which reaches each of FEW_POINTS.
-_STEPS, _DEPTH = 2**7, (FEW_POINTS - 1).bit_length()
+# "adaptive": splits by default, and how often a run is halved. Each depth costs noise; without
+# them, data in a narrow part of the bounds are in a few runs (measured for 10^4 normal records in
+# bounds 40 and 4,000 deviations wide: 14 is near the best for both).
+_STEPS, _DEPTH = 2**7, 14
 
 
 def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -> dict[str, Any]:

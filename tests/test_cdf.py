@@ -523,7 +523,7 @@ GUARANTEES = [
     ({"method": "agg_tree", "epsilon": 1.0}, (1.0, 0.0, 1 / 12)),
     ({"method": "histogram", "epsilon": 1.0, "max_contributions": 3}, (1.0, 0.0, 1 / 4)),
     ({"method": "histogram", "rho": 0.5}, (None, 0.0, 0.5)),
-    ({"method": "adaptive", "epsilon": 1.0}, (1.0, 0.0, 1 / 44)),
+    ({"method": "adaptive", "epsilon": 1.0}, (1.0, 0.0, 1 / 56)),
     ({"method": "adaptive", "epsilon": 1.0, "steps": 10}, (1.0, 0.0, 1 / 40)),
     ({"method": "adaptive", "epsilon": 1.0, "depth": 5}, (1.0, 0.0, 1 / 20)),
     ({"method": "adaptive", "epsilon": 1.0, "bins": 16, "depth": 9}, (1.0, 0.0, 1 / 16)),

@@ -185,10 +185,11 @@ def test_cdf_of_whole_numbers_is_near_theirs(method):
     assert np.mean([dpq.cdf(x, rng=seed, **options).ks(x) for seed in range(50)]) <= 0.01
 
 
-@pytest.mark.parametrize("neighbors, most", [("swap", 0.011), ("add-remove", 0.007)])
-def test_cdf_adaptive_on_many_points_pays_for_its_depth(neighbors, most):
-    """The noise was that of all steps: 0.0138, under either relation."""
-    x = np.random.default_rng(1).normal(0.0, 5.0, 10_000)
+@pytest.mark.parametrize("deviation", [5.0, 0.05])
+@pytest.mark.parametrize("neighbors, most", [("swap", 0.0125), ("add-remove", 0.008)])
+def test_cdf_adaptive_on_many_points_pays_for_its_depth(neighbors, most, deviation):
+    """The noise was that of all steps: 0.0138 and, of narrow data, 0.026."""
+    x = np.random.default_rng(1).normal(0.0, deviation, 10_000)
     options = dict(epsilon=1.0, bounds=(-100, 100), method="adaptive", neighbors=neighbors)
     assert np.mean([dpq.cdf(x, rng=seed, **options).ks(x) for seed in range(50)]) <= most
 
