@@ -27,7 +27,7 @@ import time
 import types
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from functools import _lru_cache_wrapper
+from functools import _lru_cache_wrapper, cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -119,6 +119,7 @@ def explained() -> dict[str, dict[str, str]]:
     return tomllib.loads(SURVIVORS.read_text())
 
 
+@cache
 def faults_of(module: str) -> Faults:
     path = PACKAGE / f"{module}.py"
     return Faults(path.read_text(), str(path))
@@ -386,7 +387,7 @@ class Runner:
         settings.load_profile("mutation")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = {item.nodeid: item for item in session.items}
+        self._items = {item.nodeid: item for item in session.items}
         self._living = Living()
         gc.collect()
         gc.freeze()
@@ -405,7 +406,7 @@ class Runner:
                     slot.mkdir()
                     pid = os.fork()
                     if pid == 0:
-                        self._child(job, [items[test] for test in tests], session, slot)
+                        self._child(job, [self._items[test] for test in tests], session, slot)
                     running[pid] = job, time.perf_counter(), slot, len(tests)
                 if not running:
                     return True
@@ -436,7 +437,7 @@ class Runner:
             reached = set(self._users(users))
         else:
             reached = {test for line in lines for test in recorded.get(line, ())}
-        reached &= self._lines.seconds.keys()
+        reached &= self._lines.seconds.keys() & self._items.keys()
         own = f"tests/test_{job.module}.py"
         killers = self._killers[job.module, job.mutant.function]
         seconds = self._lines.seconds
