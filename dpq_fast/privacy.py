@@ -1419,6 +1419,8 @@ def cdf_options(method: str, given: dict[str, Any], points: int | None = None) -
     more depth than its steps can.
     """
     defaults = CDF_OPTIONS[check_choice("method", method, tuple(CDF_OPTIONS))]
+    if not isinstance(given, dict):
+        raise TypeError(f"given must be a dict of options, got {type(given).__name__}")
     for name in given:
         if name not in defaults:
             raise TypeError(

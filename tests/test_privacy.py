@@ -1276,3 +1276,9 @@ def test_rules_are_stated_before_anything_overflows(call, error, message):
 
 def test_one_sided_loss_beyond_float64_is_infinite():
     assert privacy.one_sided_loss([0.0], [1e300], 1e300, 1.0) == math.inf
+
+
+@pytest.mark.parametrize("given", [np.array([]), [], None, "bins"])
+def test_cdf_options_rejects_what_is_no_dict(given):
+    with pytest.raises(TypeError, match="given must be a dict of options, got"):
+        privacy.cdf_options("binary_tree", given)
