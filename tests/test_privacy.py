@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import itertools
 import math
 import threading
@@ -822,6 +823,202 @@ def test_guarantee_ind_exp():
 def test_guarantee_rejects(method, parameters, message):
     with pytest.raises(ValueError, match=message):
         guarantee(method, **parameters)
+
+
+# One call for each method, and what its guarantee takes.
+CALLS = {
+    "joint_exp": dict(epsilon=1.0),
+    "ind_exp": dict(epsilon=1.0, q=0.5),
+    "quantile_by": dict(epsilon=1.0),
+    "unbounded_quantile": dict(epsilon=1.0, q=0.5),
+    "approx_quantiles": dict(epsilon=1.0, q=0.5),
+    "agg_tree": dict(epsilon=1.0, height=2, branching=4),
+    "cdf": dict(epsilon=1.0, bins=4),
+    "csmooth": dict(rho=1.0),
+    "count": dict(epsilon=1.0),
+    "sum": dict(epsilon=1.0),
+    "mean": dict(epsilon=1.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "message"),
+    [
+        *((name, dict(max_contributions=0), "^max_contributions must be at") for name in CALLS),
+        *((name, dict(neighbors="x"), "^neighbors must be one of") for name in CALLS),
+        *((name, dict(delta=1.0), "^delta must lie in") for name in ("joint_exp", "agg_tree")),
+        *(
+            (name, dict(epsilon=0.0), "^epsilon must be positive")
+            for name in CALLS
+            if name != "csmooth"
+        ),
+        ("sum", dict(epsilon=0.0, q=None), "^epsilon must be positive"),
+        ("count", dict(epsilon=math.inf), "^epsilon must be positive"),
+        ("csmooth", dict(rho=0.0), "^rho must be positive"),
+    ],
+)
+def test_guarantee_checks_what_it_does_not_need(method, wrong, message):
+    assert guarantee(method, **CALLS[method]).neighbors == "swap"
+    with pytest.raises(ValueError, match=message):
+        guarantee(method, **CALLS[method] | wrong)
+
+
+# The costs of one search per unit of epsilon1 + epsilon2, for a split of 1/2: epsilon, and the
+# ranges of its calls. "up" at the level q: a removal costs q/2 + 1/2, an addition the larger of
+# q/2 and (1 - q)/2; "down" is "up" at 1 - q; "both" makes two calls.
+SEARCHES = [
+    (0.2, "swap", dict(lower=0.0), 1.0, [1.5]),
+    (0.2, "swap", dict(lower=None, upper=0.0), 1.0, [1.5]),
+    (0.2, "swap", dict(lower=None), 1.5, [1.5, 1.5]),
+    (0.2, "add-remove", dict(lower=0.0), 0.6, [0.6 + 0.4]),
+    (0.9, "add-remove", dict(lower=0.0), 0.95, [0.95 + 0.45]),
+    (0.2, "add-remove", dict(lower=None, upper=0.0), 0.9, [0.9 + 0.4]),
+    (0.2, "add-remove", dict(lower=0.0, invert=True), 0.9, [0.9 + 0.4]),
+    (0.2, "add-remove", dict(lower=None), 1.5, [0.6 + 0.4, 0.9 + 0.4]),
+]
+
+
+@pytest.mark.parametrize(("q", "neighbors", "way", "cost", "ranges"), SEARCHES)
+@pytest.mark.parametrize("k", [1, 3])
+def test_unbounded_quantile_spends_what_is_worked_by_hand(q, neighbors, way, cost, ranges, k):
+    search = privacy.unbounded_search(way["lower"], way.get("upper"), way.get("invert", False))
+    length = math.hypot(*ranges)
+    person = dict(neighbors=neighbors, max_contributions=k)
+    one_call = len(ranges) == 1
+
+    each = privacy.unbounded_quantile_epsilons(q, 3.0, search=search, split=0.5, **person)
+    assert each == pytest.approx([1.5 / (k * cost)] * 2, rel=1e-14)
+    pure = guarantee("unbounded_quantile", q=q, epsilon=3.0, split=0.5, **way, **person)
+    assert (pure.epsilon, pure.delta, pure.neighbors) == (3.0, 0.0, neighbors)
+    assert pure.rho == pytest.approx((length * 3.0 / cost) ** 2 / 8.0, rel=1e-14)
+
+    each = privacy.unbounded_quantile_epsilons(q, None, search=search, split=0.5, rho=2.0, **person)
+    assert each == pytest.approx([2.0 / (k * length)] * 2, rel=1e-14)  # sqrt(8 rho) = 4
+    zcdp = guarantee("unbounded_quantile", q=q, rho=2.0, split=0.5, **way, **person)
+    assert (zcdp.rho, zcdp.delta, zcdp.neighbors) == (2.0, 0.0, neighbors)
+    assert zcdp.epsilon == pytest.approx(cost * 4.0 / length, rel=1e-14)
+    if one_call:
+        assert pure.bounded_range == pytest.approx(length * 3.0 / cost, rel=1e-14)
+        assert zcdp.bounded_range == pytest.approx(4.0, rel=1e-14)
+    else:
+        assert pure.bounded_range is zcdp.bounded_range is None
+    assert pure.composition == zcdp.composition == ""
+
+
+@pytest.mark.parametrize("split", [0.25, 2.0 / 3.0])
+def test_unbounded_quantile_epsilons_are_split(split):
+    first, second = privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap", split=split)
+    assert (first, second) == pytest.approx((split, 1.0 - split), rel=1e-15)
+    assert privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap") == (
+        pytest.approx(2.0 / 3.0),
+        pytest.approx(1.0 / 3.0),
+    )
+
+
+def test_unbounded_quantile_of_two_levels_from_both_sides():
+    """Two levels of half of it each, which add up."""
+    squares = [1.0**2 + 1.3**2, 1.4**2 + 1.0**2]  # ranges at 0.2 and 0.8, and at 0.9 and 0.1
+    way = dict(q=[0.2, 0.9], lower=None, split=0.5, neighbors="add-remove")
+    pure = guarantee("unbounded_quantile", epsilon=3.0, **way)
+    assert pure.rho == pytest.approx(sum(squares) / 8.0, rel=1e-14)  # 1.5 / 1.5 for each level
+    assert (pure.epsilon, pure.bounded_range, pure.composition) == (3.0, None, "basic")
+    zcdp = guarantee("unbounded_quantile", rho=2.0, **way)
+    assert zcdp.epsilon == pytest.approx(
+        sum(1.5 * math.sqrt(8.0 / square) for square in squares), rel=1e-14
+    )
+    assert (zcdp.rho, zcdp.bounded_range, zcdp.composition) == (2.0, None, "zcdp")
+
+
+# Sums of epsilon 1, of which 0.2 are for the clip and 0.8 for the noise: rho of 0.8^2 / 2 + ...
+CLIPS = [
+    (dict(method="joint_exp", lower=0.0, upper=1.0), "swap", 0.2**2 / 8.0),
+    (dict(method="ind_exp", lower=0.0, upper=1.0), "add-remove", 0.2**2 / 8.0),
+    (dict(lower=None), "swap", 0.2**2 / 2.0),
+    (dict(split=0.5), "swap", (1.5 * 0.2) ** 2 / 8.0),
+    # at the level 1/4: 1/8 + 1/2 and 3/8
+    (dict(split=0.5, q=0.25), "add-remove", (0.2 / 0.625) ** 2 / 8.0),
+    (dict(split=0.5, q=0.25, lower=None, upper=0.0), "add-remove", (0.2 / 0.625) ** 2 / 8.0),
+]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize(("options", "neighbors", "clip"), CLIPS)
+def test_guarantee_of_sums_worked_by_hand(name, options, neighbors, clip):
+    made = guarantee(name, epsilon=1.0, share=0.2, neighbors=neighbors, **options)
+    assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 0.0, None)
+    assert (made.neighbors, made.composition) == (neighbors, "basic")
+    assert made.rho == pytest.approx(0.8**2 / 2.0 + clip, rel=1e-14)
+    public = guarantee(name, epsilon=1.0, q=None, share=0.2, neighbors=neighbors)
+    assert public == Guarantee(1.0, neighbors=neighbors)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_guarantee_of_trees_worked_by_hand(k):
+    """rho is epsilon^2 / 2 t for a record in t counts: 2h under "swap", h under "add-remove"."""
+    of = functools.partial(guarantee, "agg_tree", max_contributions=k)
+    two = of(epsilon=3.0, height=2, branching=4)
+    assert two == Guarantee(3.0, 0.0, 9.0 / 8.0, None, "swap", "")
+    two = of(epsilon=3.0, height=2, branching=4, neighbors="add-remove")
+    assert two == Guarantee(3.0, 0.0, 9.0 / 4.0, None, "add-remove", "")
+    assert of(epsilon=3.0).rho == 9.0 / 12.0  # a height of 3 by default
+    gaussian = of(rho=0.5, noise="gaussian", neighbors="add-remove")
+    assert gaussian == Guarantee(None, 0.0, 0.5, None, "add-remove", "")
+    cdf = functools.partial(guarantee, "cdf", max_contributions=k)
+    assert cdf(epsilon=3.0, bins=16) == Guarantee(3.0, 0.0, 9.0 / 16.0)
+    assert cdf(epsilon=3.0).rho == 9.0 / 40.0  # 2^10 bins by default
+    assert cdf(epsilon=3.0, method="histogram", neighbors="add-remove").rho == 9.0 / 2.0
+    assert cdf(epsilon=3.0, method="agg_tree", height=2, branching=4).rho == 9.0 / 8.0
+    assert cdf(epsilon=3.0, method="adaptive", steps=9, bins=32).rho == 9.0 / 20.0
+    assert cdf(rho=0.5, method="adaptive") == Guarantee(None, rho=0.5)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("shape", [dict(levels=4), dict(bins=8)], ids=str)
+def test_guarantee_of_normal_noise_worked_by_hand(shape, neighbors, k):
+    """The noise of a budget grows with the sensitivity, so that rho is the same for all."""
+    of = functools.partial(
+        guarantee, "cdf", method="gaussian", neighbors=neighbors, max_contributions=k, **shape
+    )
+    assert of(rho=0.5) == Guarantee(None, rho=0.5, neighbors=neighbors)
+    made = of(epsilon=1.0, delta=1e-6)
+    assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 1e-6, None)
+    assert (made.neighbors, made.composition) == (neighbors, "")
+    sigma = privacy.gaussian_sigma(1.0, 1.0, 1e-6)
+    assert made.rho == pytest.approx(1.0 / (2.0 * sigma * sigma), rel=1e-12)
+
+
+def test_guarantee_of_smooth_gaussian_worked_by_hand():
+    made = guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6)
+    assert made == Guarantee(1.0, 1e-6, None, None, "swap", "basic")
+    # a chain of two records at 1/6 each: (delta / 3) / (1 + e^(1/6))
+    each = privacy.cdf_smooth_gaussian_each(3, 1.0, 6e-6, 2)
+    assert each == pytest.approx((1.0 / 6.0, 2e-6 / (1.0 + math.exp(1.0 / 6.0))), rel=1e-14)
+    assert privacy.cdf_smooth_gaussian_each(3, 1.0, 6e-6) == pytest.approx((1.0 / 3.0, 2e-6))
+    with pytest.raises(ValueError, match=r"^rho must be left out for method 'smooth_gaussian'"):
+        guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6, rho=0.5)
+    with pytest.raises(ValueError, match=r"^delta must be 0 for method 'histogram'"):
+        guarantee("cdf", method="histogram", epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("value", [1, np.float64(0.5), Fraction(1, 2)])
+def test_guarantee_class_stores_floats(value):
+    small = value / 4
+    made = Guarantee(value, small, value, value)
+    stored = (made.epsilon, made.delta, made.rho, made.bounded_range)
+    assert {type(field) for field in stored} <= {float, np.float64}
+    assert stored == (value, small, value, value)
+
+
+def test_to_swap_at_the_ends():
+    pure = Guarantee(800.0, neighbors="add-remove")
+    assert pure.to("swap") == Guarantee(1600.0, composition="group-privacy")
+    # twice a delta of 1/2 is 1, which says nothing
+    nothing = Guarantee(0.0, 0.5, 1.0, neighbors="add-remove").to("swap")
+    assert (nothing.epsilon, nothing.delta, nothing.rho) == (None, 0.0, 4.0)
+    # exp(699) is still a float64
+    kept = Guarantee(699.0, 1e-310, neighbors="add-remove").to("swap")
+    assert kept.delta == pytest.approx(1e-310 * math.exp(699.0), rel=1e-9)
 
 
 # --- compose --------------------------------------------------------------------------------------
