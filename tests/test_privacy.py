@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import itertools
 import math
 import threading
@@ -742,6 +743,7 @@ def test_dp_event_classes():
     assert Guarantee(None, rho=0.25).dp_event == dp_accounting.ZCDpEvent(0.25)
     pure = Guarantee(1.5).dp_event
     assert isinstance(pure, dp_accounting.RandomizedResponseDpEvent)
+    assert pure.num_buckets == 2
     p = pure.noise_parameter
     assert (1 - p + p / 2) / (p / 2) == pytest.approx(math.exp(1.5), rel=1e-14)
     moved = Guarantee(2.0, neighbors="add-remove").dp_event
@@ -1021,6 +1023,191 @@ def test_to_swap_at_the_ends():
     assert kept.delta == pytest.approx(1e-310 * math.exp(699.0), rel=1e-9)
 
 
+# What the losses of the steps are by hand, for levels whose parts have the local levels 1/2, and
+# then 0.1 and 0.6. Per unit of the rate of "ind_exp": 2 max(q, 1 - q) for one record more or less,
+# 2 for a replacement inside the part. Per unit of epsilon1 + epsilon2 of "unbounded", with a split
+# of 1/4: a removal q / 4 + 3/4, an addition the larger of 3q/4 and (1 - q)/4, a replacement 1, of
+# range 7/4. By relation and budget, the divisor of each step's scale, and what the budget of the
+# other kind comes to: 8 rho for an epsilon of 2, epsilon for an 8 rho of 4.
+RECURSION = [0.05, 0.5, 0.8]
+STEPS = {
+    ("ind_exp", "swap", "epsilon"): ([2.0, 1.8 + 1.2, 1.8 + 1.2], 4.0 / 4.0 + 4.68 / 9.0),
+    ("ind_exp", "add-remove", "epsilon"): ([1.0, 1.8, 1.2], 2.0),
+    ("ind_exp", "swap", "rho"): (
+        [2.0, math.sqrt(4.68), math.sqrt(4.68)],
+        math.sqrt(2.0) * (1.0 + 3.0 / math.sqrt(4.68)),
+    ),
+    ("ind_exp", "add-remove", "rho"): ([1.0, 1.8, 1.2], math.sqrt(2.0) * 2.0),
+    ("unbounded", "swap", "epsilon"): (
+        [1.0, 0.775 + 0.45, 0.775 + 0.45],
+        1.75**2 + (1.75 / 1.225) ** 2,
+    ),
+    ("unbounded", "add-remove", "epsilon"): (
+        [0.875, 0.775, 0.9],
+        (1.25 / 0.875) ** 2 + (1.35 / 0.9) ** 2,
+    ),
+    ("unbounded", "swap", "rho"): ([1.75] * 3, math.sqrt(2.0) * (1.0 + 1.225) / 1.75),
+    ("unbounded", "add-remove", "rho"): (
+        [1.25, 1.0, 1.35],
+        math.sqrt(2.0) * (0.875 / 1.25 + 0.775),
+    ),
+}
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(("base", "neighbors", "kind"), STEPS)
+def test_approx_quantiles_spend_what_is_worked_by_hand(base, neighbors, kind, k):
+    divisors, other = STEPS[base, neighbors, kind]
+    form = dict(neighbors=neighbors, base=base, split=0.25, max_contributions=k)
+    budget = dict(epsilon=2.0, rho=None) if kind == "epsilon" else dict(epsilon=None, rho=0.5)
+    # two depths: half of epsilon, or of 8 rho, for each
+    share = 1.0 if kind == "epsilon" else math.sqrt(2.0)
+    scales = privacy.approx_quantiles_scales(np.array(RECURSION), **budget, **form)
+    expected = [share / (k * divisor) for divisor in divisors]
+    assert scales.tolist() == pytest.approx(expected, rel=1e-13)
+
+    made = [guarantee("approx_quantiles", q=RECURSION, **budget, **form)]
+    if base == "unbounded":
+        del form["base"]
+        down = [1.0 - level for level in RECURSION]
+        made += [
+            guarantee("unbounded_quantile", q=RECURSION, **budget, **form),
+            guarantee("unbounded_quantile", q=down, lower=None, upper=0.0, **budget, **form),
+        ]
+    for promise in made:
+        assert (promise.delta, promise.bounded_range, promise.neighbors) == (0.0, None, neighbors)
+        if kind == "epsilon":
+            assert (promise.epsilon, promise.composition) == (2.0, "basic")
+            assert promise.rho == pytest.approx(other / 8.0, rel=1e-13)
+        else:
+            assert (promise.rho, promise.composition) == (0.5, "zcdp")
+            assert promise.epsilon == pytest.approx(other, rel=1e-13)
+
+
+def test_approx_quantiles_of_one_level_compose_nothing():
+    assert guarantee("approx_quantiles", q=0.5, epsilon=2.0) == Guarantee(2.0, rho=0.5)
+    assert guarantee("approx_quantiles", q=0.5, rho=0.5) == Guarantee(2.0, rho=0.5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+def test_two_different_is_the_largest_of_all_pairs(size):
+    rng = np.random.default_rng(size)
+    for _ in range(200):
+        a, b = rng.integers(0, 9, size=(2, size)).astype(float)
+        pairs = itertools.permutations(range(size), 2)
+        assert privacy._two_different(a, b) == max(a[u] + b[v] for u, v in pairs)
+
+
+def test_clip_epsilons_known_values():
+    # at the level 0.9, of 1/2 and 1/2: .95 for a removal, .45 for an addition
+    of = functools.partial(privacy.clip_epsilons, 0.9, 1.0, split=0.5)
+    assert of("swap", False) == (0.5, 0.5)
+    assert of("swap", True) == pytest.approx((0.5 / 1.4,) * 2, rel=1e-14)
+    for two_sided in (False, True):
+        assert of("add-remove", two_sided) == pytest.approx((0.5 / 0.95,) * 2, rel=1e-14)
+    three = privacy.clip_epsilons(0.9, 1.0, "swap", True, 0.25, 3)
+    # .225 + .75 for a removal, .675 for an addition
+    assert three == pytest.approx((0.25 / (3 * 1.65), 0.75 / (3 * 1.65)), rel=1e-14)
+
+
+def test_scales_of_sums_and_means_known_values():
+    assert privacy.laplace_scale(0, 1.0) == 0
+    assert privacy.laplace_scale(6, 0.5, 3) == 36
+    assert privacy.mean_scales(10, 0.5, "add-remove", True, 3) == (60, 60)
+    assert privacy.mean_scales(10, 0.5, "swap", True, 3) == (120, 12)
+    assert privacy.mean_scales(10, 0.5, "swap", False, 3) == (120, 0)
+
+
+def test_above_threshold_loss_known_values():
+    assert privacy.above_threshold_loss(1.0, 3.0) == 7.0
+    assert privacy.above_threshold_loss(1.0, 3.0, True) == 4.0
+    assert privacy.above_threshold_rates(1.0, 3.0, 0.5) == (2.0, 6.0)
+
+
+@pytest.mark.parametrize("epsilons", [(1e-300, 1e10), (1e10, 1e-300)])
+def test_above_threshold_rates_beyond_float64_are_refused(epsilons):
+    for sensitivity in (1e300, 1e-300):
+        with pytest.raises(
+            ValueError, match=r"^epsilon1 and epsilon2 over sensitivity must be pos"
+        ):
+            privacy.above_threshold_rates(*epsilons, sensitivity)
+
+
+def test_least_rates_and_most_mechanisms_are_taken():
+    q = np.array([0.5, 1.0])  # of the sensitivities 1/2 and 1 under "add-remove"
+    assert privacy.joint_exp_rate(q, 4e-305, "swap") == 1e-305
+    with pytest.raises(ValueError, match="must leave at least 1e-305 for each step"):
+        privacy.joint_exp_rate(q, 3.9e-305, "swap")
+    with pytest.raises(ValueError, match="must leave at least 1e-305 for each step"):
+        privacy.ind_exp_rates(q, 3e-305, 0.0, "add-remove")
+    assert privacy._check_composed(2**15) == 2**15
+    assert privacy._check_levels(2**20) == 2**20
+    for end in (1e-290, 1e290):
+        assert privacy._check_composable(end) == end
+    for beyond in (0.9e-290, 1.1e290):
+        with pytest.raises(ValueError, match="must lie between 1e-290"):
+            privacy._check_composable(beyond)
+    for beyond in (0.9e-140, 1.1e300):
+        with pytest.raises(ValueError, match="must lie between 1e-140"):
+            privacy.zcdp_rho(beyond, 1e-6)
+
+
+def test_range_of_ind_exp_without_delta_is_epsilon_itself():
+    assert 6 * (0.9 / 6) != 0.9
+    made = guarantee("ind_exp", q=np.arange(1, 7) / 7, epsilon=0.9)
+    assert (made.epsilon, made.bounded_range) == (0.9, 0.9)
+
+
+# What is left out of a call, wherever it may be.
+DEFAULTS = dict(
+    max_contributions=(1,),
+    delta=(0.0,),
+    neighbors=("swap", None),
+    sensitivity=(1.0,),
+    share=(0.5,),
+    split=(2.0 / 3.0, None),
+    monotonic=(False,),
+    public_by=(False,),
+    invert=(False,),
+    lower=(0.0,),
+    adaptive=(True,),
+    convert=(False,),
+)
+
+
+def test_defaults_of_all_formulas():
+    functions = [
+        function
+        for owner in (privacy, Accountant, Guarantee)
+        for function in vars(owner).values()
+        if inspect.isfunction(function) and function.__module__ == privacy.__name__
+    ]
+    seen = set()
+    for function in functions:
+        for argument in inspect.signature(function).parameters.values():
+            if argument.name in DEFAULTS and argument.default is not argument.empty:
+                assert argument.default in DEFAULTS[argument.name], (function, argument)
+                seen.add(argument.name)
+    assert seen == DEFAULTS.keys()
+
+
+def test_cdf_options_that_are_left_out():
+    of = privacy.cdf_options
+    assert of("binary_tree", {}) == dict(bins=2**10, aggregate=True)
+    assert of("binary_tree", {}, 10) == dict(bins=16, aggregate=True)
+    assert of("binary_tree", {}, 10**6) == dict(bins=2**10, aggregate=True)
+    assert of("agg_tree", {}) == dict(height=3, branching=10, aggregate=True)
+    assert of("histogram", {}) == dict(bins=100)
+    assert of("histogram", {}, 10) == dict(bins=10)
+    assert of("gaussian", {}) == dict(levels=9, bins=None)
+    assert of("gaussian", dict(bins=64), 10) == dict(levels=9, bins=10)
+    assert of("smooth_gaussian", {}, 10) == dict(levels=9)
+    assert of("adaptive", {}) == dict(steps=128, bins=2**14, depth=14)
+    assert of("adaptive", {}, 10) == dict(steps=9, bins=16, depth=4)
+    assert of("adaptive", dict(steps=3, bins=32)) == dict(steps=3, bins=8, depth=3)
+    assert of("adaptive", dict(bins=32, depth=3), 10**6) == dict(steps=7, bins=8, depth=3)
+
+
 # --- compose --------------------------------------------------------------------------------------
 
 
@@ -1147,6 +1334,30 @@ def test_compose_non_adaptive_holds_for_enumerated_pairs(epsilon):
     total = compose([guarantee("joint_exp", epsilon=epsilon)] * 3, delta=0.01, adaptive=False)
     for ts in itertools.product(np.linspace(0, epsilon, 9), repeat=3):
         assert enumerated_delta(epsilon, ts, total.epsilon) <= total.delta
+
+
+def test_compose_at_the_ends(monkeypatch):
+    with pytest.raises(ValueError, match=r"^the sum of the deltas must be below 1, got 1.0$"):
+        compose([Guarantee(1.0, 0.5)] * 2)
+    # all of delta may be spent
+    parts = [Guarantee(1.0, 1e-6), Guarantee(1.0, 2e-6)]
+    assert compose(parts, delta=3e-6).epsilon == 2.0
+    one = guarantee("joint_exp", epsilon=0.1)
+    assert compose([one], delta=1e-6, adaptive=False).bounded_range == 0.1
+    monkeypatch.setattr(privacy, "MOST_COMPOSED", 60)
+    monkeypatch.setattr(privacy, "COMPOSABLE", (0.1, 0.1))
+    assert compose([one] * 60, delta=1e-6, adaptive=False).composition == "bounded-range"
+    assert compose([one] * 61, delta=1e-6, adaptive=False).composition == "zcdp"
+
+
+def test_accountant_of_a_delta_just_below_one():
+    """Within the tolerance the sum may be 1, which is no delta."""
+    most = math.nextafter(1.0, 0.0)
+    accountant = Accountant(10.0, most)
+    for _ in range(2):
+        accountant.charge(Guarantee(1.0, 0.5))
+    assert (accountant.spent.epsilon, accountant.spent.delta) == (2.0, most)
+    assert (accountant.remaining.epsilon, accountant.remaining.delta) == (8.0, 0.0)
 
 
 # --- Accountant -----------------------------------------------------------------------------------
