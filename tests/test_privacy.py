@@ -1208,6 +1208,41 @@ def test_cdf_options_that_are_left_out():
     assert of("adaptive", dict(bins=32, depth=3), 10**6) == dict(steps=7, bins=8, depth=3)
 
 
+def test_formulas_take_their_ends_and_nothing_beyond():
+    for t in (1e-100, 10.0):
+        assert math.isfinite(privacy.csmooth_scale(t, 1.0)[1])
+    assert privacy.agg_tree_scale(1, 2.0**-53, None, "laplace", "add-remove") == 2**53
+    with pytest.raises(ValueError, match="of a scale of at most 2"):
+        privacy.agg_tree_scale(1, 0.99 * 2.0**-53, None, "laplace", "add-remove")
+    few = _checks.FEW_POINTS
+    for method in ("binary_tree", "histogram"):
+        for points in (2, 16, few):
+            assert privacy.cdf_options(method, {}, points)["bins"] == points
+    assert privacy.cdf_options("histogram", {}, few + 1) == dict(bins=100)
+    assert privacy.cdf_options("agg_tree", {}, 2)["height"] == 1
+    # nothing is left of delta where e^epsilon is beyond all that matters
+    assert privacy.cdf_smooth_gaussian_each(1, 800.0, 1e-6, 400) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: privacy.cdf_touched("histogram", dict(bins=1)), "^bins must be at least 2"),
+        (lambda: privacy.cdf_gaussian_squared(4, 1, "swap"), "^bins must be at least 2"),
+        (lambda: privacy.cdf_gaussian_squared(4, None, "x"), "^neighbors must be one of"),
+        (lambda: privacy.gaussian_sigma(1.0, 1.0, 0.0, 0.5), "^exactly one of epsilon and rho"),
+        (lambda: privacy.gaussian_sigma(1.0, None, 1e-6), "^exactly one of epsilon and rho"),
+        (
+            lambda: privacy.cdf_smooth_gaussian_each(1, 1e-310, 1e-6, 2**53),
+            "^epsilon of a level must be positive",
+        ),
+    ],
+)
+def test_formulas_of_noise_reject(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
 # --- compose --------------------------------------------------------------------------------------
 
 
