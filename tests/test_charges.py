@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -87,11 +88,15 @@ class Ledger(privacy.Accountant):
 
     def __init__(self) -> None:
         super().__init__(1e6)
-        self.charges = 0
+        self.promises: list[privacy.Guarantee] = []
+
+    @property
+    def charges(self) -> int:
+        return len(self.promises)
 
     def charge(self, guarantee: privacy.Guarantee) -> None:
         assert isinstance(guarantee, privacy.Guarantee)
-        self.charges += 1
+        self.promises.append(guarantee)
 
 
 class Failure(Exception):
@@ -103,6 +108,120 @@ def test_release_is_charged_once(name):
     ledger = Ledger()
     EVERY[name](X, 1, accountant=ledger)
     assert ledger.charges == 1
+
+
+# What a promise depends on, beside the relation and the records of a person. Each release gets
+# its bounds and the like from `NEEDED`.
+PROMISED: dict[str, list[dict[str, Any]]] = dict(
+    joint_exp=[dict(q=0.5, epsilon=0.7)],
+    ind_exp=[
+        dict(q=[0.2, 0.6], epsilon=0.7),
+        dict(q=[0.2, 0.6, 0.9], epsilon=0.7, delta=1e-6),
+        dict(q=[0.2, 0.6], rho=0.3),
+    ],
+    approx_quantiles=[
+        dict(q=[0.2, 0.6], epsilon=0.7),
+        dict(q=[0.2, 0.6], rho=0.3),
+        dict(q=[0.2, 0.6], epsilon=0.7, base="unbounded"),
+    ],
+    unbounded_quantile=[
+        dict(q=0.2, epsilon=0.7),
+        dict(q=0.2, rho=0.3),
+        dict(q=0.2, epsilon=0.7, lower=None),
+        dict(q=0.2, epsilon=0.7, lower=None, upper=9.0),
+        dict(q=0.2, epsilon=0.7, lower=-9.0, invert=True),
+        dict(q=0.2, epsilon=0.7, split=0.3),
+        dict(q=0.2, epsilon=0.7, noise="gumbel"),
+        dict(q=[0.2, 0.6], epsilon=0.7, split=0.3),
+    ],
+    quantile_by=[
+        dict(q=[0.2, 0.6], epsilon=0.7),
+        dict(q=[0.2, 0.6], epsilon=0.7, public_by=True),
+    ],
+    csmooth=[dict(q=0.5, rho=0.3)],
+    agg_tree=[
+        dict(q=0.5, epsilon=0.7, height=2, branching=4),
+        dict(q=0.5, epsilon=0.7, height=4, branching=2, noise="laplace"),
+        dict(q=0.5, rho=0.3, height=2, branching=4, noise="gaussian"),
+    ],
+    cdf=[
+        dict(epsilon=0.7, bins=8),
+        dict(rho=0.3, bins=8),
+        dict(epsilon=0.7, method="agg_tree", height=2, branching=4),
+        dict(epsilon=0.7, method="histogram", bins=8),
+        dict(epsilon=0.7, method="adaptive", steps=5, bins=32),
+        dict(epsilon=0.7, delta=1e-6, method="gaussian", levels=3),
+        dict(epsilon=0.7, delta=1e-6, method="smooth_gaussian", levels=3),
+    ],
+    count=[dict(epsilon=0.7)],
+) | {
+    name: [
+        dict(epsilon=0.7),
+        dict(epsilon=0.7, q=0.2, share=0.3, split=0.3),
+        dict(epsilon=0.7, q=0.2, lower=None),
+        dict(epsilon=0.7, q=0.2, lower=None, upper=9.0),
+        dict(epsilon=0.7, q=None, lower=-4.0, upper=8.0),
+        dict(epsilon=0.7, method="ind_exp", lower=-4.0, upper=8.0),
+    ]
+    for name in ("sum", "mean")
+}
+NEEDED: dict[str, dict[str, Any]] = dict(
+    quantile_by=dict(by=[0, 0, 1], groups=[0, 1], **BOUNDS),
+    approx_quantiles=BOUNDS,
+    **{name: BOUNDS for name in ("joint_exp", "ind_exp", "csmooth", "agg_tree", "cdf")},
+)
+
+
+@pytest.mark.parametrize("records", [1, 3])
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("name", PROMISED)
+def test_release_is_charged_what_its_public_arguments_promise(
+    name, neighbors, records, monkeypatch
+):
+    """All of them are handed on, those too that the charge only checks."""
+    handed: list[dict[str, Any]] = []
+    promise = privacy.guarantee
+
+    def recorded(method: str, /, **parameters: Any) -> privacy.Guarantee:
+        handed.append(parameters)
+        return promise(method, **parameters)
+
+    monkeypatch.setattr(privacy, "guarantee", recorded)
+    person = dict(neighbors=neighbors, max_contributions=records)
+    for public in PROMISED[name]:
+        ledger = Ledger()
+        options = NEEDED.get(name, {}) | public | person
+        getattr(dpq, name)([0.5, 1.0, 2.0], rng=1, accountant=ledger, **options)
+        assert ledger.promises == [promise(name, **public, **person)]
+        assert handed[-1].items() >= person.items()
+
+
+@pytest.mark.parametrize("name", OF_QUERIES)
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize(
+    "more",
+    [{}, dict(monotonic=True), dict(noise="laplace"), dict(noise="laplace", sensitivity=3.0)],
+)
+def test_release_of_queries_is_charged_what_its_public_arguments_promise(name, neighbors, more):
+    public = dict(epsilon1=0.3, epsilon2=0.7, neighbors=neighbors) | more
+    if name == "sparse_vector":
+        public["halts"] = 3
+    ledger = Ledger()
+    getattr(dpq, name)([0.0, 9.0], threshold=1.0, accountant=ledger, rng=1, **public)
+    assert ledger.promises == [privacy.guarantee(name, **public)]
+
+
+def test_defaults_of_promises_are_those_of_releases():
+    """What is left out of a call means the same to the release and to its promise."""
+    compared = set()
+    for name, promise in privacy._GUARANTEES.items():
+        public = inspect.signature(getattr(dpq, name)).parameters
+        for argument in inspect.signature(promise).parameters.values():
+            other = public.get(argument.name)
+            if other is not None and other.default is not other.empty:
+                assert argument.default == other.default, (name, argument.name)
+                compared.add(name)
+    assert compared == privacy._GUARANTEES.keys() - {"sparse_vector"}
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import functools
+import inspect
 import itertools
 import math
 import threading
@@ -741,6 +743,7 @@ def test_dp_event_classes():
     assert Guarantee(None, rho=0.25).dp_event == dp_accounting.ZCDpEvent(0.25)
     pure = Guarantee(1.5).dp_event
     assert isinstance(pure, dp_accounting.RandomizedResponseDpEvent)
+    assert pure.num_buckets == 2
     p = pure.noise_parameter
     assert (1 - p + p / 2) / (p / 2) == pytest.approx(math.exp(1.5), rel=1e-14)
     moved = Guarantee(2.0, neighbors="add-remove").dp_event
@@ -822,6 +825,422 @@ def test_guarantee_ind_exp():
 def test_guarantee_rejects(method, parameters, message):
     with pytest.raises(ValueError, match=message):
         guarantee(method, **parameters)
+
+
+# One call for each method, and what its guarantee takes.
+CALLS = {
+    "joint_exp": dict(epsilon=1.0),
+    "ind_exp": dict(epsilon=1.0, q=0.5),
+    "quantile_by": dict(epsilon=1.0),
+    "unbounded_quantile": dict(epsilon=1.0, q=0.5),
+    "approx_quantiles": dict(epsilon=1.0, q=0.5),
+    "agg_tree": dict(epsilon=1.0, height=2, branching=4),
+    "cdf": dict(epsilon=1.0, bins=4),
+    "csmooth": dict(rho=1.0),
+    "count": dict(epsilon=1.0),
+    "sum": dict(epsilon=1.0),
+    "mean": dict(epsilon=1.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "wrong", "message"),
+    [
+        *((name, dict(max_contributions=0), "^max_contributions must be at") for name in CALLS),
+        *((name, dict(neighbors="x"), "^neighbors must be one of") for name in CALLS),
+        *((name, dict(delta=1.0), "^delta must lie in") for name in ("joint_exp", "agg_tree")),
+        *(
+            (name, dict(epsilon=0.0), "^epsilon must be positive")
+            for name in CALLS
+            if name != "csmooth"
+        ),
+        ("sum", dict(epsilon=0.0, q=None), "^epsilon must be positive"),
+        ("count", dict(epsilon=math.inf), "^epsilon must be positive"),
+        ("csmooth", dict(rho=0.0), "^rho must be positive"),
+    ],
+)
+def test_guarantee_checks_what_it_does_not_need(method, wrong, message):
+    assert guarantee(method, **CALLS[method]).neighbors == "swap"
+    with pytest.raises(ValueError, match=message):
+        guarantee(method, **CALLS[method] | wrong)
+
+
+# The costs of one search per unit of epsilon1 + epsilon2, for a split of 1/2: epsilon, and the
+# ranges of its calls. "up" at the level q: a removal costs q/2 + 1/2, an addition the larger of
+# q/2 and (1 - q)/2; "down" is "up" at 1 - q; "both" makes two calls.
+SEARCHES = [
+    (0.2, "swap", dict(lower=0.0), 1.0, [1.5]),
+    (0.2, "swap", dict(lower=None, upper=0.0), 1.0, [1.5]),
+    (0.2, "swap", dict(lower=None), 1.5, [1.5, 1.5]),
+    (0.2, "add-remove", dict(lower=0.0), 0.6, [0.6 + 0.4]),
+    (0.9, "add-remove", dict(lower=0.0), 0.95, [0.95 + 0.45]),
+    (0.2, "add-remove", dict(lower=None, upper=0.0), 0.9, [0.9 + 0.4]),
+    (0.2, "add-remove", dict(lower=0.0, invert=True), 0.9, [0.9 + 0.4]),
+    (0.2, "add-remove", dict(lower=None), 1.5, [0.6 + 0.4, 0.9 + 0.4]),
+]
+
+
+@pytest.mark.parametrize(("q", "neighbors", "way", "cost", "ranges"), SEARCHES)
+@pytest.mark.parametrize("k", [1, 3])
+def test_unbounded_quantile_spends_what_is_worked_by_hand(q, neighbors, way, cost, ranges, k):
+    search = privacy.unbounded_search(way["lower"], way.get("upper"), way.get("invert", False))
+    length = math.hypot(*ranges)
+    person = dict(neighbors=neighbors, max_contributions=k)
+    one_call = len(ranges) == 1
+
+    each = privacy.unbounded_quantile_epsilons(q, 3.0, search=search, split=0.5, **person)
+    assert each == pytest.approx([1.5 / (k * cost)] * 2, rel=1e-14)
+    pure = guarantee("unbounded_quantile", q=q, epsilon=3.0, split=0.5, **way, **person)
+    assert (pure.epsilon, pure.delta, pure.neighbors) == (3.0, 0.0, neighbors)
+    assert pure.rho == pytest.approx((length * 3.0 / cost) ** 2 / 8.0, rel=1e-14)
+
+    each = privacy.unbounded_quantile_epsilons(q, None, search=search, split=0.5, rho=2.0, **person)
+    assert each == pytest.approx([2.0 / (k * length)] * 2, rel=1e-14)  # sqrt(8 rho) = 4
+    zcdp = guarantee("unbounded_quantile", q=q, rho=2.0, split=0.5, **way, **person)
+    assert (zcdp.rho, zcdp.delta, zcdp.neighbors) == (2.0, 0.0, neighbors)
+    assert zcdp.epsilon == pytest.approx(cost * 4.0 / length, rel=1e-14)
+    if one_call:
+        assert pure.bounded_range == pytest.approx(length * 3.0 / cost, rel=1e-14)
+        assert zcdp.bounded_range == pytest.approx(4.0, rel=1e-14)
+    else:
+        assert pure.bounded_range is zcdp.bounded_range is None
+    assert pure.composition == zcdp.composition == ""
+
+
+@pytest.mark.parametrize("split", [0.25, 2.0 / 3.0])
+def test_unbounded_quantile_epsilons_are_split(split):
+    first, second = privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap", split=split)
+    assert (first, second) == pytest.approx((split, 1.0 - split), rel=1e-15)
+    assert privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap") == (
+        pytest.approx(2.0 / 3.0),
+        pytest.approx(1.0 / 3.0),
+    )
+
+
+def test_unbounded_quantile_of_two_levels_from_both_sides():
+    """Two levels of half of it each, which add up."""
+    squares = [1.0**2 + 1.3**2, 1.4**2 + 1.0**2]  # ranges at 0.2 and 0.8, and at 0.9 and 0.1
+    way = dict(q=[0.2, 0.9], lower=None, split=0.5, neighbors="add-remove")
+    pure = guarantee("unbounded_quantile", epsilon=3.0, **way)
+    assert pure.rho == pytest.approx(sum(squares) / 8.0, rel=1e-14)  # 1.5 / 1.5 for each level
+    assert (pure.epsilon, pure.bounded_range, pure.composition) == (3.0, None, "basic")
+    zcdp = guarantee("unbounded_quantile", rho=2.0, **way)
+    assert zcdp.epsilon == pytest.approx(
+        sum(1.5 * math.sqrt(8.0 / square) for square in squares), rel=1e-14
+    )
+    assert (zcdp.rho, zcdp.bounded_range, zcdp.composition) == (2.0, None, "zcdp")
+
+
+# Sums of epsilon 1, of which 0.2 are for the clip and 0.8 for the noise: rho of 0.8^2 / 2 + ...
+CLIPS = [
+    (dict(method="joint_exp", lower=0.0, upper=1.0), "swap", 0.2**2 / 8.0),
+    (dict(method="ind_exp", lower=0.0, upper=1.0), "add-remove", 0.2**2 / 8.0),
+    (dict(lower=None), "swap", 0.2**2 / 2.0),
+    (dict(split=0.5), "swap", (1.5 * 0.2) ** 2 / 8.0),
+    # at the level 1/4: 1/8 + 1/2 and 3/8
+    (dict(split=0.5, q=0.25), "add-remove", (0.2 / 0.625) ** 2 / 8.0),
+    (dict(split=0.5, q=0.25, lower=None, upper=0.0), "add-remove", (0.2 / 0.625) ** 2 / 8.0),
+]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize(("options", "neighbors", "clip"), CLIPS)
+def test_guarantee_of_sums_worked_by_hand(name, options, neighbors, clip):
+    made = guarantee(name, epsilon=1.0, share=0.2, neighbors=neighbors, **options)
+    assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 0.0, None)
+    assert (made.neighbors, made.composition) == (neighbors, "basic")
+    assert made.rho == pytest.approx(0.8**2 / 2.0 + clip, rel=1e-14)
+    public = guarantee(name, epsilon=1.0, q=None, share=0.2, neighbors=neighbors)
+    assert public == Guarantee(1.0, neighbors=neighbors)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_guarantee_of_trees_worked_by_hand(k):
+    """rho is epsilon^2 / 2 t for a record in t counts: 2h under "swap", h under "add-remove"."""
+    of = functools.partial(guarantee, "agg_tree", max_contributions=k)
+    two = of(epsilon=3.0, height=2, branching=4)
+    assert two == Guarantee(3.0, 0.0, 9.0 / 8.0, None, "swap", "")
+    two = of(epsilon=3.0, height=2, branching=4, neighbors="add-remove")
+    assert two == Guarantee(3.0, 0.0, 9.0 / 4.0, None, "add-remove", "")
+    assert of(epsilon=3.0).rho == 9.0 / 12.0  # a height of 3 by default
+    gaussian = of(rho=0.5, noise="gaussian", neighbors="add-remove")
+    assert gaussian == Guarantee(None, 0.0, 0.5, None, "add-remove", "")
+    cdf = functools.partial(guarantee, "cdf", max_contributions=k)
+    assert cdf(epsilon=3.0, bins=16) == Guarantee(3.0, 0.0, 9.0 / 16.0)
+    assert cdf(epsilon=3.0).rho == 9.0 / 40.0  # 2^10 bins by default
+    assert cdf(epsilon=3.0, method="histogram", neighbors="add-remove").rho == 9.0 / 2.0
+    assert cdf(epsilon=3.0, method="agg_tree", height=2, branching=4).rho == 9.0 / 8.0
+    assert cdf(epsilon=3.0, method="adaptive", steps=9, bins=32).rho == 9.0 / 20.0
+    assert cdf(rho=0.5, method="adaptive") == Guarantee(None, rho=0.5)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("shape", [dict(levels=4), dict(bins=8)], ids=str)
+def test_guarantee_of_normal_noise_worked_by_hand(shape, neighbors, k):
+    """The noise of a budget grows with the sensitivity, so that rho is the same for all."""
+    of = functools.partial(
+        guarantee, "cdf", method="gaussian", neighbors=neighbors, max_contributions=k, **shape
+    )
+    assert of(rho=0.5) == Guarantee(None, rho=0.5, neighbors=neighbors)
+    made = of(epsilon=1.0, delta=1e-6)
+    assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 1e-6, None)
+    assert (made.neighbors, made.composition) == (neighbors, "")
+    sigma = privacy.gaussian_sigma(1.0, 1.0, 1e-6)
+    assert made.rho == pytest.approx(1.0 / (2.0 * sigma * sigma), rel=1e-12)
+
+
+def test_guarantee_of_smooth_gaussian_worked_by_hand():
+    made = guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6)
+    assert made == Guarantee(1.0, 1e-6, None, None, "swap", "basic")
+    # a chain of two records at 1/6 each: (delta / 3) / (1 + e^(1/6))
+    each = privacy.cdf_smooth_gaussian_each(3, 1.0, 6e-6, 2)
+    assert each == pytest.approx((1.0 / 6.0, 2e-6 / (1.0 + math.exp(1.0 / 6.0))), rel=1e-14)
+    assert privacy.cdf_smooth_gaussian_each(3, 1.0, 6e-6) == pytest.approx((1.0 / 3.0, 2e-6))
+    with pytest.raises(ValueError, match=r"^rho must be left out for method 'smooth_gaussian'"):
+        guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6, rho=0.5)
+    with pytest.raises(ValueError, match=r"^delta must be 0 for method 'histogram'"):
+        guarantee("cdf", method="histogram", epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize("value", [1, np.float64(0.5), Fraction(1, 2)])
+def test_guarantee_class_stores_floats(value):
+    small = value / 4
+    made = Guarantee(value, small, value, value)
+    stored = (made.epsilon, made.delta, made.rho, made.bounded_range)
+    assert {type(field) for field in stored} <= {float, np.float64}
+    assert stored == (value, small, value, value)
+
+
+def test_to_swap_at_the_ends():
+    pure = Guarantee(800.0, neighbors="add-remove")
+    assert pure.to("swap") == Guarantee(1600.0, composition="group-privacy")
+    # twice a delta of 1/2 is 1, which says nothing
+    nothing = Guarantee(0.0, 0.5, 1.0, neighbors="add-remove").to("swap")
+    assert (nothing.epsilon, nothing.delta, nothing.rho) == (None, 0.0, 4.0)
+    # exp(699) is still a float64
+    kept = Guarantee(699.0, 1e-310, neighbors="add-remove").to("swap")
+    assert kept.delta == pytest.approx(1e-310 * math.exp(699.0), rel=1e-9)
+
+
+# What the losses of the steps are by hand, for levels whose parts have the local levels 1/2, and
+# then 0.1 and 0.6. Per unit of the rate of "ind_exp": 2 max(q, 1 - q) for one record more or less,
+# 2 for a replacement inside the part. Per unit of epsilon1 + epsilon2 of "unbounded", with a split
+# of 1/4: a removal q / 4 + 3/4, an addition the larger of 3q/4 and (1 - q)/4, a replacement 1, of
+# range 7/4. By relation and budget, the divisor of each step's scale, and what the budget of the
+# other kind comes to: 8 rho for an epsilon of 2, epsilon for an 8 rho of 4.
+RECURSION = [0.05, 0.5, 0.8]
+STEPS = {
+    ("ind_exp", "swap", "epsilon"): ([2.0, 1.8 + 1.2, 1.8 + 1.2], 4.0 / 4.0 + 4.68 / 9.0),
+    ("ind_exp", "add-remove", "epsilon"): ([1.0, 1.8, 1.2], 2.0),
+    ("ind_exp", "swap", "rho"): (
+        [2.0, math.sqrt(4.68), math.sqrt(4.68)],
+        math.sqrt(2.0) * (1.0 + 3.0 / math.sqrt(4.68)),
+    ),
+    ("ind_exp", "add-remove", "rho"): ([1.0, 1.8, 1.2], math.sqrt(2.0) * 2.0),
+    ("unbounded", "swap", "epsilon"): (
+        [1.0, 0.775 + 0.45, 0.775 + 0.45],
+        1.75**2 + (1.75 / 1.225) ** 2,
+    ),
+    ("unbounded", "add-remove", "epsilon"): (
+        [0.875, 0.775, 0.9],
+        (1.25 / 0.875) ** 2 + (1.35 / 0.9) ** 2,
+    ),
+    ("unbounded", "swap", "rho"): ([1.75] * 3, math.sqrt(2.0) * (1.0 + 1.225) / 1.75),
+    ("unbounded", "add-remove", "rho"): (
+        [1.25, 1.0, 1.35],
+        math.sqrt(2.0) * (0.875 / 1.25 + 0.775),
+    ),
+}
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize(("base", "neighbors", "kind"), STEPS)
+def test_approx_quantiles_spend_what_is_worked_by_hand(base, neighbors, kind, k):
+    divisors, other = STEPS[base, neighbors, kind]
+    form = dict(neighbors=neighbors, base=base, split=0.25, max_contributions=k)
+    budget = dict(epsilon=2.0, rho=None) if kind == "epsilon" else dict(epsilon=None, rho=0.5)
+    # two depths: half of epsilon, or of 8 rho, for each
+    share = 1.0 if kind == "epsilon" else math.sqrt(2.0)
+    scales = privacy.approx_quantiles_scales(np.array(RECURSION), **budget, **form)
+    expected = [share / (k * divisor) for divisor in divisors]
+    assert scales.tolist() == pytest.approx(expected, rel=1e-13)
+
+    made = [guarantee("approx_quantiles", q=RECURSION, **budget, **form)]
+    if base == "unbounded":
+        del form["base"]
+        down = [1.0 - level for level in RECURSION]
+        made += [
+            guarantee("unbounded_quantile", q=RECURSION, **budget, **form),
+            guarantee("unbounded_quantile", q=down, lower=None, upper=0.0, **budget, **form),
+        ]
+    for promise in made:
+        assert (promise.delta, promise.bounded_range, promise.neighbors) == (0.0, None, neighbors)
+        if kind == "epsilon":
+            assert (promise.epsilon, promise.composition) == (2.0, "basic")
+            assert promise.rho == pytest.approx(other / 8.0, rel=1e-13)
+        else:
+            assert (promise.rho, promise.composition) == (0.5, "zcdp")
+            assert promise.epsilon == pytest.approx(other, rel=1e-13)
+
+
+def test_approx_quantiles_of_one_level_compose_nothing():
+    assert guarantee("approx_quantiles", q=0.5, epsilon=2.0) == Guarantee(2.0, rho=0.5)
+    assert guarantee("approx_quantiles", q=0.5, rho=0.5) == Guarantee(2.0, rho=0.5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 7])
+def test_two_different_is_the_largest_of_all_pairs(size):
+    rng = np.random.default_rng(size)
+    for _ in range(200):
+        a, b = rng.integers(0, 9, size=(2, size)).astype(float)
+        pairs = itertools.permutations(range(size), 2)
+        assert privacy._two_different(a, b) == max(a[u] + b[v] for u, v in pairs)
+
+
+def test_clip_epsilons_known_values():
+    # at the level 0.9, of 1/2 and 1/2: .95 for a removal, .45 for an addition
+    of = functools.partial(privacy.clip_epsilons, 0.9, 1.0, split=0.5)
+    assert of("swap", False) == (0.5, 0.5)
+    assert of("swap", True) == pytest.approx((0.5 / 1.4,) * 2, rel=1e-14)
+    for two_sided in (False, True):
+        assert of("add-remove", two_sided) == pytest.approx((0.5 / 0.95,) * 2, rel=1e-14)
+    three = privacy.clip_epsilons(0.9, 1.0, "swap", True, 0.25, 3)
+    # .225 + .75 for a removal, .675 for an addition
+    assert three == pytest.approx((0.25 / (3 * 1.65), 0.75 / (3 * 1.65)), rel=1e-14)
+
+
+def test_scales_of_sums_and_means_known_values():
+    assert privacy.laplace_scale(0, 1.0) == 0
+    assert privacy.laplace_scale(6, 0.5, 3) == 36
+    assert privacy.mean_scales(10, 0.5, "add-remove", True, 3) == (60, 60)
+    assert privacy.mean_scales(10, 0.5, "swap", True, 3) == (120, 12)
+    assert privacy.mean_scales(10, 0.5, "swap", False, 3) == (120, 0)
+
+
+def test_above_threshold_loss_known_values():
+    assert privacy.above_threshold_loss(1.0, 3.0) == 7.0
+    assert privacy.above_threshold_loss(1.0, 3.0, True) == 4.0
+    assert privacy.above_threshold_rates(1.0, 3.0, 0.5) == (2.0, 6.0)
+
+
+@pytest.mark.parametrize("epsilons", [(1e-300, 1e10), (1e10, 1e-300)])
+def test_above_threshold_rates_beyond_float64_are_refused(epsilons):
+    for sensitivity in (1e300, 1e-300):
+        with pytest.raises(
+            ValueError, match=r"^epsilon1 and epsilon2 over sensitivity must be pos"
+        ):
+            privacy.above_threshold_rates(*epsilons, sensitivity)
+
+
+def test_least_rates_and_most_mechanisms_are_taken():
+    q = np.array([0.5, 1.0])  # of the sensitivities 1/2 and 1 under "add-remove"
+    assert privacy.joint_exp_rate(q, 4e-305, "swap") == 1e-305
+    with pytest.raises(ValueError, match="must leave at least 1e-305 for each step"):
+        privacy.joint_exp_rate(q, 3.9e-305, "swap")
+    with pytest.raises(ValueError, match="must leave at least 1e-305 for each step"):
+        privacy.ind_exp_rates(q, 3e-305, 0.0, "add-remove")
+    assert privacy._check_composed(2**15) == 2**15
+    assert privacy._check_levels(2**20) == 2**20
+    for end in (1e-290, 1e290):
+        assert privacy._check_composable(end) == end
+    for beyond in (0.9e-290, 1.1e290):
+        with pytest.raises(ValueError, match="must lie between 1e-290"):
+            privacy._check_composable(beyond)
+    for beyond in (0.9e-140, 1.1e300):
+        with pytest.raises(ValueError, match="must lie between 1e-140"):
+            privacy.zcdp_rho(beyond, 1e-6)
+
+
+def test_range_of_ind_exp_without_delta_is_epsilon_itself():
+    assert 6 * (0.9 / 6) != 0.9
+    made = guarantee("ind_exp", q=np.arange(1, 7) / 7, epsilon=0.9)
+    assert (made.epsilon, made.bounded_range) == (0.9, 0.9)
+
+
+# What is left out of a call, wherever it may be.
+DEFAULTS = dict(
+    max_contributions=(1,),
+    delta=(0.0,),
+    neighbors=("swap", None),
+    sensitivity=(1.0,),
+    share=(0.5,),
+    split=(2.0 / 3.0, None),
+    monotonic=(False,),
+    public_by=(False,),
+    invert=(False,),
+    lower=(0.0,),
+    adaptive=(True,),
+    convert=(False,),
+)
+
+
+def test_defaults_of_all_formulas():
+    functions = [
+        function
+        for owner in (privacy, Accountant, Guarantee)
+        for function in vars(owner).values()
+        if inspect.isfunction(function) and function.__module__ == privacy.__name__
+    ]
+    seen = set()
+    for function in functions:
+        for argument in inspect.signature(function).parameters.values():
+            if argument.name in DEFAULTS and argument.default is not argument.empty:
+                assert argument.default in DEFAULTS[argument.name], (function, argument)
+                seen.add(argument.name)
+    assert seen == DEFAULTS.keys()
+
+
+def test_cdf_options_that_are_left_out():
+    of = privacy.cdf_options
+    assert of("binary_tree", {}) == dict(bins=2**10, aggregate=True)
+    assert of("binary_tree", {}, 10) == dict(bins=16, aggregate=True)
+    assert of("binary_tree", {}, 10**6) == dict(bins=2**10, aggregate=True)
+    assert of("agg_tree", {}) == dict(height=3, branching=10, aggregate=True)
+    assert of("histogram", {}) == dict(bins=100)
+    assert of("histogram", {}, 10) == dict(bins=10)
+    assert of("gaussian", {}) == dict(levels=9, bins=None)
+    assert of("gaussian", dict(bins=64), 10) == dict(levels=9, bins=10)
+    assert of("smooth_gaussian", {}, 10) == dict(levels=9)
+    assert of("adaptive", {}) == dict(steps=128, bins=2**14, depth=14)
+    assert of("adaptive", {}, 10) == dict(steps=9, bins=16, depth=4)
+    assert of("adaptive", dict(steps=3, bins=32)) == dict(steps=3, bins=8, depth=3)
+    assert of("adaptive", dict(bins=32, depth=3), 10**6) == dict(steps=7, bins=8, depth=3)
+
+
+def test_formulas_take_their_ends_and_nothing_beyond():
+    for t in (1e-100, 10.0):
+        assert math.isfinite(privacy.csmooth_scale(t, 1.0)[1])
+    assert privacy.agg_tree_scale(1, 2.0**-53, None, "laplace", "add-remove") == 2**53
+    with pytest.raises(ValueError, match="of a scale of at most 2"):
+        privacy.agg_tree_scale(1, 0.99 * 2.0**-53, None, "laplace", "add-remove")
+    few = _checks.FEW_POINTS
+    for method in ("binary_tree", "histogram"):
+        for points in (2, 16, few):
+            assert privacy.cdf_options(method, {}, points)["bins"] == points
+    assert privacy.cdf_options("histogram", {}, few + 1) == dict(bins=100)
+    assert privacy.cdf_options("agg_tree", {}, 2)["height"] == 1
+    # nothing is left of delta where e^epsilon is beyond all that matters
+    assert privacy.cdf_smooth_gaussian_each(1, 800.0, 1e-6, 400) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: privacy.cdf_touched("histogram", dict(bins=1)), "^bins must be at least 2"),
+        (lambda: privacy.cdf_gaussian_squared(4, 1, "swap"), "^bins must be at least 2"),
+        (lambda: privacy.cdf_gaussian_squared(4, None, "x"), "^neighbors must be one of"),
+        (lambda: privacy.gaussian_sigma(1.0, 1.0, 0.0, 0.5), "^exactly one of epsilon and rho"),
+        (lambda: privacy.gaussian_sigma(1.0, None, 1e-6), "^exactly one of epsilon and rho"),
+        (
+            lambda: privacy.cdf_smooth_gaussian_each(1, 1e-310, 1e-6, 2**53),
+            "^epsilon of a level must be positive",
+        ),
+    ],
+)
+def test_formulas_of_noise_reject(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 # --- compose --------------------------------------------------------------------------------------
@@ -950,6 +1369,30 @@ def test_compose_non_adaptive_holds_for_enumerated_pairs(epsilon):
     total = compose([guarantee("joint_exp", epsilon=epsilon)] * 3, delta=0.01, adaptive=False)
     for ts in itertools.product(np.linspace(0, epsilon, 9), repeat=3):
         assert enumerated_delta(epsilon, ts, total.epsilon) <= total.delta
+
+
+def test_compose_at_the_ends(monkeypatch):
+    with pytest.raises(ValueError, match=r"^the sum of the deltas must be below 1, got 1.0$"):
+        compose([Guarantee(1.0, 0.5)] * 2)
+    # all of delta may be spent
+    parts = [Guarantee(1.0, 1e-6), Guarantee(1.0, 2e-6)]
+    assert compose(parts, delta=3e-6).epsilon == 2.0
+    one = guarantee("joint_exp", epsilon=0.1)
+    assert compose([one], delta=1e-6, adaptive=False).bounded_range == 0.1
+    monkeypatch.setattr(privacy, "MOST_COMPOSED", 60)
+    monkeypatch.setattr(privacy, "COMPOSABLE", (0.1, 0.1))
+    assert compose([one] * 60, delta=1e-6, adaptive=False).composition == "bounded-range"
+    assert compose([one] * 61, delta=1e-6, adaptive=False).composition == "zcdp"
+
+
+def test_accountant_of_a_delta_just_below_one():
+    """Within the tolerance the sum may be 1, which is no delta."""
+    most = math.nextafter(1.0, 0.0)
+    accountant = Accountant(10.0, most)
+    for _ in range(2):
+        accountant.charge(Guarantee(1.0, 0.5))
+    assert (accountant.spent.epsilon, accountant.spent.delta) == (2.0, most)
+    assert (accountant.remaining.epsilon, accountant.remaining.delta) == (8.0, 0.0)
 
 
 # --- Accountant -----------------------------------------------------------------------------------
