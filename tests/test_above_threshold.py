@@ -198,6 +198,19 @@ def test_halting_law_is_exact_for_long_runs_and_rare_events(noise, runs):
                 assert abs(found - expected) < 1e-9, k
 
 
+def test_above_threshold_law_has_log_prob_of_late_queries():
+    """Of n equal queries at the threshold, equal gumbel budgets: 1 / ((k + 1)(k + 2)) for k."""
+    law = dpq.above_threshold_law(np.zeros(300), 0, epsilon1=1.0, epsilon2=1.0, noise="gumbel")
+    for k in (0, 125, 126, 127, 299):
+        assert law.log_prob(k) == pytest.approx(-math.log((k + 1.0) * (k + 2.0)), abs=1e-12)
+
+
+def test_above_threshold_law_draws_the_first_query():
+    law = dpq.above_threshold_law([math.inf, 0.0], 0, epsilon1=1.0, epsilon2=1.0)
+    assert law.sample(1) == 0
+    assert law.sample(1, size=2).tolist() == [0, 0]
+
+
 @pytest.mark.parametrize("noise", NOISES)
 def test_halting_law_of_two_hundred_runs_takes_no_time(noise):
     gaps = np.random.default_rng(3).normal(size=200) * 5.0

@@ -262,6 +262,11 @@ def test_integer_kernels_equal_python_integers(scale):
     same_draws(kernel.gaussian, noise._gaussian, scale, np.int64, size=300)
 
 
+@pytest.mark.parametrize("gamma", [2**64 - 1, 2**64, 2**64 + 1])
+def test_bernoulli_exp_takes_exponents_beyond_a_word(gamma):
+    assert noise.bernoulli_exp(gamma, rng=0) is False
+
+
 def test_what_fits_the_kernels_is_drawn_by_them(monkeypatch):
     monkeypatch.setattr(noise, "_Bits", None)
     for value in (0.1, HUGE, Fraction(2**108 - 1, 2**55), Fraction(1, 2**108 - 1)):
