@@ -267,6 +267,20 @@ def test_bernoulli_exp_takes_exponents_beyond_a_word(gamma):
     assert noise.bernoulli_exp(gamma, rng=0) is False
 
 
+def test_fractions_at_the_limit_of_the_kernels_are_drawn():
+    limit = kernel.LIMIT
+    assert noise.bernoulli_exp(Fraction(1, limit), size=3, rng=0).all()
+    scale = Fraction(limit, limit // 2 + 1)  # about 2
+    assert np.abs(noise.discrete_laplace(scale, size=100, rng=0)).max() < 100
+    assert np.abs(noise.discrete_gaussian(scale, size=100, rng=0)).max() < 100
+
+
+def test_discrete_gaussian_log_prob_of_a_wide_fraction():
+    sigma = Fraction(10**200, 3)
+    expected = -0.5 * math.log(2.0 * math.pi) - 200.0 * math.log(10.0) + math.log(3.0)
+    assert noise.discrete_gaussian_log_prob(0, sigma) == pytest.approx(expected, rel=1e-14)
+
+
 def test_what_fits_the_kernels_is_drawn_by_them(monkeypatch):
     monkeypatch.setattr(noise, "_Bits", None)
     for value in (0.1, HUGE, Fraction(2**108 - 1, 2**55), Fraction(1, 2**108 - 1)):
