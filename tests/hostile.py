@@ -154,6 +154,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "reference.mean": ("epsilon", "q", "lower", "upper", "resolution", "neighbors", "rng"),
     "reference.unbounded_quantile": ("epsilon", *SEARCH, "neighbors", "counts", "nan_policy"),
     "approx_quantiles, unbounded": SEARCH[2:],
+    "approx_quantiles_law, unbounded": SEARCH[2:],
     "quantile, unbounded": SEARCH,
     "privacy.guarantee": ("q", "epsilon", "rho", "delta", "neighbors", "max_contributions"),
     "audit.exact": ("epsilon", "max_contributions"),
@@ -174,7 +175,11 @@ OWN: dict[str, dict[str, Any]] = {
     "quantile, unbounded": dict(
         method="unbounded_quantile", bounds=None, resolution=None, dither=None
     ),
+    "quantile, agg_tree": dict(method="agg_tree", dither=None),
     "approx_quantiles, unbounded": dict(base="unbounded", resolution=None, dither=None),
+    "approx_quantiles_law, unbounded": dict(
+        base="unbounded", resolution=None, dither=None, dither_rng=Checked(None)
+    ),
     "unbounded_quantile, both": dict(lower=None, upper=None, beta=1.1, q=0.5),
     "unbounded_quantile, inverted": dict(invert=True, upper=None),
     "agg_tree": dict(noise="geometric"),

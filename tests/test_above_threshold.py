@@ -199,6 +199,52 @@ def test_halting_law_is_exact_for_long_runs_and_rare_events(noise, runs):
 
 
 @pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("rate", [1e-20, 1.0, 1e20])
+def test_halting_law_of_most_equal_queries(noise, rate):
+    """None of n queries halts if the threshold's noise is the largest of n + 1 alike."""
+    law = HaltingLaw(np.zeros(512), np.full(512, 2**53 - 1), rate, rate, noise)
+    assert law.log_never() == pytest.approx(-math.log(512.0 * (2**53 - 1)), abs=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-18, 1.0, 1e18])
+@pytest.mark.parametrize(
+    "ratio, n",
+    [(1e-3, 2**53), (0.125, 10**6), (1.0001, 2**53), (8, 10**6), (100, 1_000), (1_000, 200)],
+)
+def test_halting_law_of_equal_queries_is_a_beta_function(unit, ratio, n):
+    """With rates A and B, none of n halts with probability A/B times Beta(A/B, n + 1)."""
+    law = HaltingLaw(np.zeros(1), np.array([n]), ratio / unit, 1.0 / unit, "exponential")
+    with mpmath.workdps(40):
+        expected = mpmath.log(ratio) + mpmath.log(mpmath.beta(ratio, n + 1))
+    assert law.log_never() == pytest.approx(float(expected), abs=1e-9)
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace"])
+@pytest.mark.parametrize("rate1, rate2", [(1.0, 8.0), (8.0, 1.0), (1.0, 1.0)])
+@pytest.mark.parametrize("unit", [1e-18, 1e18])
+def test_halting_law_does_not_depend_on_the_unit(noise, rate1, rate2, unit):
+    gaps, lengths = np.array([-2.0, 3.0, 0.5, 4.0]), np.array([2**50, 3, 0, 10**6])
+    steps = [0, 2**20, 2**50, 2**50 + 1, 2**50 + 3, 2**50 + 900]
+    law = HaltingLaw(gaps, lengths, rate1, rate2, noise)
+    scaled = HaltingLaw(gaps * unit, lengths, rate1 / unit, rate2 / unit, noise)
+    np.testing.assert_allclose(scaled.log_probs(steps), law.log_probs(steps), rtol=0, atol=1e-9)
+    assert scaled.log_never() == pytest.approx(law.log_never(), abs=1e-9)
+
+
+def test_above_threshold_law_has_log_prob_of_late_queries():
+    """Of n equal queries at the threshold, equal gumbel budgets: 1 / ((k + 1)(k + 2)) for k."""
+    law = dpq.above_threshold_law(np.zeros(300), 0, epsilon1=1.0, epsilon2=1.0, noise="gumbel")
+    for k in (0, 125, 126, 127, 299):
+        assert law.log_prob(k) == pytest.approx(-math.log((k + 1.0) * (k + 2.0)), abs=1e-12)
+
+
+def test_above_threshold_law_draws_the_first_query():
+    law = dpq.above_threshold_law([math.inf, 0.0], 0, epsilon1=1.0, epsilon2=1.0)
+    assert law.sample(1) == 0
+    assert law.sample(1, size=2).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("noise", NOISES)
 def test_halting_law_of_two_hundred_runs_takes_no_time(noise):
     gaps = np.random.default_rng(3).normal(size=200) * 5.0
     law = HaltingLaw(gaps, np.full(200, 1000), 1.0, 1.0, noise)

@@ -254,6 +254,20 @@ def test_sum_at_a_huge_epsilon_is_the_sum(implementation, method):
     assert out == pytest.approx(x.sum(), abs=2.0)
 
 
+@pytest.mark.parametrize("method", ["joint_exp", "ind_exp"])
+def test_sum_finds_its_clip_by_the_method_and_the_generator(method):
+    options = dict(epsilon=1.0, upper=100.0, method=method, rng=5)
+    out = dpq.sum(np.arange(60), **options)
+    assert dpq.sum(np.arange(60), **options) == out
+    if method == "joint_exp":
+        assert dpq.sum(np.arange(60), kernel="fft", **options) == out
+
+
+def test_mean_at_a_huge_epsilon_is_the_mean(implementation):
+    for x in ([0.25] * 40, [0.0] * 40):
+        assert implementation.mean(x, epsilon=1e9, q=1.0, rng=1) == pytest.approx(x[0], abs=0.01)
+
+
 @pytest.mark.parametrize("ends", [{}, {"upper": 0.0}, {"upper": 9.0}])
 def test_sum_of_negative_records(implementation, ends):
     x = -np.arange(40.0)
@@ -372,6 +386,7 @@ def test_mean_of_the_released_pair():
     assert pair("add-remove")(9, 11, clip) == 6.5
     assert pair("swap")(0, -5, clip) == 7.0  # nothing is known: the middle
     assert pair("add-remove")(-3, -3, clip) == 7.0
+    assert pair("swap")(4, 0, clip) == pair("swap")(4, 1, clip) == 9.0  # as of one record
     assert pair("swap")(1000, 2, clip) == 12.0
     assert pair("add-remove")(-50, 10**400, clip) == 2.0
 
@@ -557,6 +572,31 @@ def test_accountant_is_charged_before_the_data_is_touched(implementation, name):
         release(["not a number"], epsilon=1.0, accountant=accountant)
     with pytest.raises(ValueError, match="epsilon must be positive"):
         release(["not a number"], epsilon=0.0, accountant=accountant)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize(
+    ("options", "rho"),
+    [
+        ({"lower": None}, 2 * 0.5**2 / 2),  # as an epsilon of 1/2 for all that finds two ends
+        ({"lower": None, "upper": 9.0}, None),
+        ({"lower": 0.0, "upper": 9.0, "method": "joint_exp"}, 0.5**2 / 8 + 0.5**2 / 2),
+        ({"lower": -3.0, "upper": 9.0, "method": "ind_exp"}, 0.5**2 / 8 + 0.5**2 / 2),
+        ({"lower": -3.0, "upper": 9.0, "q": None}, 1.0 / 2),
+        ({"share": 0.2, "neighbors": "add-remove"}, None),
+        ({"split": 0.3, "max_contributions": 2}, None),
+    ],
+    ids=str,
+)
+def test_accountant_is_charged_what_the_clip_costs(implementation, name, options, rho):
+    neighbors = options.get("neighbors", "swap")
+    accountant = Accountant(10.0, 1e-6, neighbors=neighbors, composition="zcdp")
+    getattr(implementation, name)([1.0, 2.0], epsilon=1.0, accountant=accountant, rng=1, **options)
+    (spent,) = accountant.history
+    assert (spent.epsilon, spent.neighbors) == (1.0, neighbors)
+    if rho is None:
+        rho = guarantee(name, epsilon=1.0, **options).implied_rho
+    assert spent.implied_rho == pytest.approx(rho)
 
 
 def test_accountant_of_rho_takes_sums(implementation):

@@ -665,5 +665,7 @@ def test_approx_quantiles_by_searches_have_the_law_of_unbounded_quantiles():
 def test_approx_quantiles_refuse_what_their_base_does_not_take(implementation):
     with pytest.raises(TypeError, match="beta"):
         implementation.approx_quantiles([1.0], 0.5, epsilon=1.0, bounds=(0.0, 1.0), beta=2.0)
+    with pytest.raises(TypeError, match="beta"):
+        implementation.approx_quantiles_law([1.0], 0.5, epsilon=1.0, bounds=(0.0, 1.0), beta=2.0)
     with pytest.raises(ValueError, match="must be left out for an unbounded search"):
         implementation.approx_quantiles([1.0], 0.5, epsilon=1.0, base="unbounded", dither=True)

@@ -268,3 +268,18 @@ def test_usual_calls_are_answered():
         if name != "privacy.Accountant.charge":  # the accountant there takes nothing
             usual = call.arguments.items()
             call.make({key: hostile.usual_value(rng, one, x, rng, 0, 4) for key, one in usual})
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in hostile.CALLS if not name.startswith(("privacy.", "reference."))]
+)
+def test_every_argument_is_handed_on(name):
+    """What no argument may be is refused in the place of each of them."""
+    call, rng, x = hostile.CALLS[name], np.random.default_rng(0), np.linspace(-3.0, 5.0, 20)
+    usual = {
+        key: hostile.usual_value(rng, one, x, rng, 0, 4) for key, one in call.arguments.items()
+    }
+    for key, one in call.arguments.items():
+        if not isinstance(one, hostile.Checked):
+            with pytest.raises((TypeError, ValueError)):
+                call.make(usual | {key: object()})

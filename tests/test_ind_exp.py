@@ -418,6 +418,14 @@ def test_ind_exp_law_of_no_records_is_that_of_sorted_uniforms(implementation):
         assert law.log_prob([a, b]) == pytest.approx(expected, abs=1e-13)
 
 
+def test_ind_exp_law_has_log_prob_up_to_16_levels():
+    """No records: each output is uniform on two points, and 16! / (10! 6!) ways make the tuple."""
+    q = np.linspace(0.0, 1.0, 16)
+    law = dpq.ind_exp_law([], q, epsilon=1.0, bounds=(0, 1), resolution=1, dither=False)
+    expected = math.log(math.comb(16, 6)) - 16.0 * math.log(2.0)
+    assert law.log_prob([0.0] * 10 + [1.0] * 6) == pytest.approx(expected, abs=1e-12)
+
+
 def test_ind_exp_law_refuses_log_prob_of_many_levels():
     q = np.linspace(0.0, 1.0, 17)
     law = dpq.ind_exp_law([1.0, 2.0], q, epsilon=1.0, bounds=(0.0, 4.0))

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 import enumeration
-from dpq_fast import privacy, reference
+from dpq_fast import privacy, reference, toeplitz
+from dpq_fast._kernels.scan import Scan
 from dpq_fast.levels import Levels
 from dpq_fast.reference.joint_exp import JointExpLaw as ReferenceLaw
 from dpq_fast.reference.sample import Intervals
@@ -506,6 +507,14 @@ def test_joint_exp_rejects_bad_input(implementation, bad, error, message):
         with pytest.raises(error, match=message):
             function(arguments.pop("x"), **arguments)
         arguments = GOOD | bad
+
+
+@pytest.mark.parametrize("kernel, products", [("scan", 0), ("fft", 1)])
+def test_joint_exp_law_computes_by_the_kernel_that_is_asked_for(monkeypatch, kernel, products):
+    made = []
+    monkeypatch.setattr(toeplitz, "FftForward", lambda: made.append(1) or Scan.forward)
+    dpq.joint_exp_law([1.0, 2.0], [0.2, 0.5], epsilon=1.0, bounds=(0, 4), kernel=kernel)
+    assert len(made) == products
 
 
 def test_joint_exp_rejects_unknown_kernel():

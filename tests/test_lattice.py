@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpq_fast.lattice import DITHER_BITS, MAX_POINTS, Lattice
+from dpq_fast.lattice import DITHER_BITS, MAX_POINTS, Lattice, points_per_unit
 from dpq_fast.reference.sample import nearest_points
 
 SMALL = [
@@ -88,6 +88,29 @@ def test_of_takes_every_multiple_inside_the_bounds(lattice):
     assert lattice.step >= math.ulp(max(abs(lattice.low), abs(lattice.high)))
 
 
+@pytest.mark.parametrize(
+    "resolution, low, high",
+    [
+        # high is next to a multiple; in units of the lattice it is rounded to that one
+        (0.01, 1.0, math.nextafter(3.2, 0.0)),
+        (0.7, 0.7, math.nextafter(65 * 0.7, 0.0)),
+        # low likewise
+        (0.01, math.nextafter(3.01, 4.0), 5.0),
+        (0.3, math.nextafter(207 * 0.3, 100.0), 70.0),
+        # a multiple that is rounded to more than its number, or to less
+        (0.01, 2.47, 3.0),
+        (0.3, 127 * 0.3, 50.0),
+        (0.01, 1.0, 2.26),
+        (0.3, 3.0, 233 * 0.3),
+    ],
+)
+def test_of_compares_multiples_with_the_bounds_as_they_are(resolution, low, high):
+    lattice = Lattice.of((low, high), resolution, None)
+    multiples = [k / 100 if resolution == 0.01 else k * resolution for k in range(600)]
+    inside = [k for k, value in enumerate(multiples) if low <= value <= high]
+    assert (lattice.first, lattice.points) == (inside[0], len(inside))
+
+
 def test_of_leaves_bounds_that_are_no_multiples():
     lattice = Lattice.of((0.5, 3.7), 1.0, None)
     assert lattice.decode(np.arange(lattice.points)).tolist() == [1.0, 2.0, 3.0]
@@ -136,8 +159,8 @@ def test_of_defaults_to_steps_that_people_write():
 
 @pytest.mark.parametrize("resolution", [None, 0.5])
 def test_of_dithers_unless_turned_off(resolution):
-    assert Lattice.of((0.0, 8.0), resolution, None).bits == DITHER_BITS
-    assert Lattice.of((0.0, 8.0), resolution, True).bits == DITHER_BITS
+    assert Lattice.of((0.0, 8.0), resolution, None).bits == 24
+    assert Lattice.of((0.0, 8.0), resolution, True).bits == 24
     assert Lattice.of((0.0, 8.0), resolution, False).bits == 0
 
 
@@ -164,6 +187,44 @@ def test_dither_bits_keep_fine_points_exact(exponent, extra):
     assert lattice.points == points
     assert lattice.fine_points == points << lattice.bits <= 2**53
     assert lattice.bits == DITHER_BITS or points << (lattice.bits + 1) > 2**53
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+def test_least_is_the_least_number_of_a_point_or_above(lattice):
+    points = some_points(lattice)
+    found = lattice.least(points)
+    assert (found[0], found.size) == (-math.inf, points.size)
+    np.testing.assert_array_equal(lattice.encode(found)[1:], points[1:])
+    np.testing.assert_array_equal(
+        lattice.encode(np.nextafter(found[1:], -math.inf)), points[1:] - 1
+    )
+    assert lattice.least(np.array([-1, lattice.points])).tolist() == [-math.inf, math.inf]
+
+
+def test_of_takes_as_many_points_as_are_exact():
+    lattice = Lattice.of((-(2.0**52), 2.0**52 - 1.0), 1.0, None)
+    assert lattice.points == MAX_POINTS == 2**53
+    assert lattice.bits == 0
+
+
+@pytest.mark.parametrize(
+    "step, per_unit",
+    [
+        (1.0, 1.0),
+        (0.1, 10.0),
+        (1.0 / 3.0, 3.0),
+        (2.0**-20, 2.0**20),
+        # 1/step is an integer but for 4 spacings of float64, and for 5
+        (1.0 / (1000.0 + 4.0 * math.ulp(1000.0)), 1000.0),
+        (1.0 / (1000.0 + 5.0 * math.ulp(1000.0)), 0.0),
+        (0.3, 0.0),
+        (0.7, 0.0),
+        (2.5, 0.0),
+        (1e-17, 0.0),
+    ],
+)
+def test_points_per_unit_is_the_inverse_if_that_is_whole(step, per_unit):
+    assert points_per_unit(step) == per_unit
 
 
 def test_encode_clamps():

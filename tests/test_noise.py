@@ -262,6 +262,17 @@ def test_integer_kernels_equal_python_integers(scale):
     same_draws(kernel.gaussian, noise._gaussian, scale, np.int64, size=300)
 
 
+@pytest.mark.parametrize("gamma", [2**64 - 1, 2**64, 2**64 + 1])
+def test_bernoulli_exp_takes_exponents_beyond_a_word(gamma):
+    assert noise.bernoulli_exp(gamma, rng=0) is False
+
+
+def test_discrete_gaussian_log_prob_of_a_wide_fraction():
+    sigma = Fraction(10**200, 3)
+    expected = -0.5 * math.log(2.0 * math.pi) - 200.0 * math.log(10.0) + math.log(3.0)
+    assert noise.discrete_gaussian_log_prob(0, sigma) == pytest.approx(expected, rel=1e-14)
+
+
 def test_what_fits_the_kernels_is_drawn_by_them(monkeypatch):
     monkeypatch.setattr(noise, "_Bits", None)
     for value in (0.1, HUGE, Fraction(2**108 - 1, 2**55), Fraction(1, 2**108 - 1)):
@@ -271,6 +282,8 @@ def test_what_fits_the_kernels_is_drawn_by_them(monkeypatch):
             noise.discrete_gaussian(value, size=size)
     with pytest.raises(TypeError, match="NoneType"):
         noise.discrete_laplace(LONG)
+    with pytest.raises(TypeError, match="NoneType"):
+        noise.discrete_laplace(Fraction(2**108, 2**55 + 1), size=3)
 
 
 @pytest.mark.parametrize("number", [-1, 2**128])

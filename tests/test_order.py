@@ -131,6 +131,18 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
         assert everything(order) == brute_force(order, fine, [0], [len(records)])
 
 
+def test_intervals_of_windows_in_one_block_and_apart_from_it():
+    """Two windows need all of one block, a third none of it: each is read as if alone."""
+    records = [2] * 6 + [5] * 4
+    coarse = SortedOrder(np.array(records, dtype=float), lattice_of(10, bits=24), BOUNDS)
+    order = DitheredOrder(coarse, np.random.default_rng(3))
+    first, last = [1, 4, 8], [2, 5, 9]
+    seen = listed(order, first, last)
+    fine = np.concatenate([order.cell(point)[1] for point in range(10)]).tolist()
+    assert [point >> 24 for point in fine] == records
+    assert seen == brute_force(order, fine, first, last)
+
+
 def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
     monkeypatch.setattr(order_module, "EAGER_RECORDS", 10)
     values, counts = np.array([1, 3, 8]), np.array([10**9, 10**9, 10**9])
@@ -277,6 +289,23 @@ def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, 
         assert below == 0
         drawn.append(tuple((points - 4).tolist()))
     assert_draws_follow(drawn, sorted_uniforms(4, 4))
+
+
+@pytest.mark.parametrize("whole", [0, 1, 2])
+def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, whole):
+    """A block of so many records as it has, wherever it begins, read with what is below or not."""
+    monkeypatch.setattr(order_module, "EAGER_RECORDS", 0)
+    monkeypatch.setattr(order_module, "WHOLE_BLOCK", whole)
+    rng = np.random.default_rng(23)
+    coarse = RunsOrder(np.array([0, 1]), np.array([4, 3]), lattice_of(3, bits=2), BOUNDS)
+    drawn = []
+    for first in [4, 6] * 2_000:
+        order = dithered(coarse, rng)
+        order.intervals(np.array([first]), np.array([2]))
+        below, points = order.cell(1)
+        assert below == 4
+        drawn.append(tuple((points - 4).tolist()))
+    assert_draws_follow(drawn, sorted_uniforms(3, 4))
 
 
 def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):

@@ -64,6 +64,14 @@ def test_quantile_takes_rho():
         dpq.ind_exp(X, Q, rho=0.125, **arguments),
     )
     np.testing.assert_array_equal(
+        dpq.quantile(X, Q, rho=0.125, method="approx_quantiles", **arguments),
+        dpq.approx_quantiles(X, Q, rho=0.125, **arguments),
+    )
+    np.testing.assert_array_equal(
+        dpq.quantile(X, Q, rho=0.125, method="unbounded_quantile", **arguments),
+        dpq.unbounded_quantile(X, Q, rho=0.125, lower=BOUNDS[0], upper=BOUNDS[1], rng=7),
+    )
+    np.testing.assert_array_equal(
         dpq.quantile(X, Q, rho=0.125, method="csmooth", t=0.1, **arguments),
         dpq.csmooth(X, Q, rho=0.125, t=0.1, **arguments),
     )
@@ -127,6 +135,24 @@ def test_auto_chooses_by_public_facts():
     assert choose_method("auto", 100, "add-remove", True, 1.0, 10**9) == "approx_quantiles"
 
 
+@pytest.mark.parametrize(
+    "neighbors, epsilon, most",
+    [
+        ("swap", 1.0, 24),
+        ("add-remove", 1.0, 14),
+        ("swap", None, 4),
+        ("add-remove", None, 2),
+    ],
+)
+def test_auto_splits_from_so_many_levels_on(neighbors, epsilon, most):
+    """The table of `quantile`, in its numbers; by rows only under swap with an epsilon."""
+    assert choose_method("auto", most, neighbors, True, epsilon, 1) == "joint_exp"
+    assert choose_method("auto", most + 1, neighbors, True, epsilon, 1) == "approx_quantiles"
+    enough = choose_method("auto", most + 1, neighbors, True, epsilon, 20 * (most + 2))
+    by_rows = (neighbors, epsilon) == ("swap", 1.0)
+    assert enough == ("joint_exp" if by_rows else "approx_quantiles")
+
+
 def test_auto_is_the_mechanism_it_chooses():
     many = np.arange(1, 20) / 20
     arguments = {"epsilon": 5.0, "rng": 3}
@@ -138,9 +164,9 @@ def test_auto_is_the_mechanism_it_chooses():
         dpq.quantile(X, many, lower=-10.0, **arguments),
         dpq.unbounded_quantile(X, many, lower=-10.0, **arguments),
     )
-    few = np.arange(1, 40) / 40
+    few = np.arange(1, 26) / 26
     arguments = {"epsilon": 1.0, "bounds": BOUNDS, "rng": 3}
-    np.testing.assert_array_equal(  # 400 records are fewer than 20 for each of 40 gaps
+    np.testing.assert_array_equal(  # 400 records are fewer than 20 for each of 26 gaps
         dpq.quantile(X, few, **arguments), dpq.approx_quantiles(X, few, **arguments)
     )
     arguments["counts"] = np.ones(400, dtype=int)
