@@ -1053,3 +1053,11 @@ def test_quantile_by_finds_nan_in_any_block(place, monkeypatch):
     x[place] = math.nan
     with pytest.raises(ValueError, match="nan_policy='raise'"):
         dpq.quantile_by(x, [0] * 12, Q, groups=[0], nan_policy="raise", rng=1, **OPTIONS)
+
+
+@pytest.mark.parametrize("largest", [12, 20_000])
+def test_quantile_by_without_a_lattice_rounds_nothing(largest, monkeypatch):
+    monkeypatch.setattr(module, "SMALL_ENTRIES", largest)
+    x = np.random.default_rng(5).uniform(0.0, 4.0, size=90)
+    out = dpq.quantile_by(x, np.arange(90) % 3, Q, groups=[0, 1, 2], resolution=0, rng=1, **OPTIONS)
+    assert ((out.values > 0.0) & (out.values < 4.0) & (out.values % 1.0 != 0.0)).all()
