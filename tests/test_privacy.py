@@ -615,6 +615,25 @@ def test_zcdp_epsilon_matches_a_fine_grid_of_orders(rho, delta):
     assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
+@pytest.mark.parametrize("rho", [1e-9, 1e-6, 0.01, 0.5, 3.0, 200.0, 1e6])
+@pytest.mark.parametrize("delta", [1e-100, 1e-12, 1e-6, 0.01])
+def test_zcdp_epsilon_is_rounded_up_and_barely(rho, delta):
+    """The least over all orders, to 60 digits: where rho beta^2 = ln(1/delta) - ln(1 + beta)."""
+    with mpmath.workdps(60):
+        exact, log_inverse = mpmath.mpf(rho), -mpmath.log(mpmath.mpf(delta))
+        beta = mpmath.findroot(
+            lambda b: exact * b * b + mpmath.log1p(b) - log_inverse,
+            (0, mpmath.sqrt(log_inverse / exact)),
+            solver="anderson",
+        )
+        terms = [(1 + beta) * exact, -mpmath.log1p(1 / beta)]
+        terms.append((log_inverse - mpmath.log1p(beta)) / beta)
+        least = mpmath.fsum(terms)
+        epsilon = mpmath.mpf(privacy.zcdp_epsilon(rho, delta))
+        assert max(least, 0) <= epsilon
+        assert epsilon <= max(least + mpmath.fsum(map(abs, terms)) * 1e-13, 0)
+
+
 def test_zcdp_epsilon_of_nothing_is_nothing():
     assert privacy.zcdp_epsilon(0.0, 1e-6) == 0.0
     assert privacy.zcdp_epsilon(0.001, 0.5) == 0.0

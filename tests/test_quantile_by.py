@@ -982,3 +982,82 @@ def test_quantile_by_guarantee_known_values():
         guarantee("quantile_by", epsilon=2.0, public_by=None)
     with pytest.raises(ValueError, match="epsilon must be positive"):
         guarantee("quantile_by", epsilon=0.0)
+
+
+# Keys at the ends
+
+
+# Distinct groups with a gap before, between and beyond their keys, and keys that are none of them.
+SPREAD = {
+    "wide": [-(2**62), 0, 2**62],
+    "least": [-(2**63), 0, 3],
+    "zero and unsigned": [0, 2**63, 2**64 - 1],
+    "negative": [-5, 0, 200],
+    "far apart": [7, 3, 10**12],
+}
+
+
+@pytest.mark.parametrize("groups", SPREAD.values(), ids=SPREAD.keys())
+@pytest.mark.parametrize("as_array", [False, True])
+def test_quantile_by_finds_the_group_of_every_key(groups, as_array):
+    dtype = np.uint64 if max(groups) >= 2**63 else np.int64
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    near = {key + step for key in groups for step in (-1, 1)}
+    others = sorted(key for key in near if least <= key <= most and key not in groups)
+    # each group has records at one place, and everybody else's are far from it
+    keys = [key for key in [*groups, *others] for _ in range(40)]
+    x = np.repeat([1.0, 2.0, 3.0, *[4.0] * len(others)], 40)
+    by = np.array(keys, dtype=dtype) if as_array else keys
+    out = dpq.quantile_by(
+        x, by, 0.5, groups=groups, epsilon=1e4, bounds=(0, 4), resolution=1, rng=1
+    )
+    assert out.groups.tolist() == groups
+    assert out.values.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_quantile_by_ignores_masked_keys():
+    by = np.ma.masked_array(np.repeat([0, 1], 60), mask=np.arange(120) % 60 >= 20)
+    x = np.where(np.arange(120) % 60 >= 20, 4.0, np.repeat([1.0, 2.0], 60))
+    out = dpq.quantile_by(
+        x, by, 0.5, groups=[0, 1], epsilon=1e4, bounds=(0, 4), resolution=1, rng=1
+    )
+    assert out.values.tolist() == [1.0, 2.0]
+
+
+def test_quantile_by_takes_an_iterator_of_keys():
+    x, keys = np.repeat([1.0, 2.0], 40), [0, 1] * 40
+    first, second = (
+        dpq.quantile_by(x, by, Q, groups=[0, 1], rng=1, **OPTIONS) for by in (keys, iter(keys))
+    )
+    assert np.array_equal(first.values, second.values)
+
+
+def test_quantile_by_refuses_what_an_array_says_of_its_keys():
+    class Column:
+        """No type, and an array that has one."""
+
+        def __iter__(self):
+            return iter(["a", "b"])
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array(["a", "b"])
+
+    with pytest.raises(TypeError, match=r"^groups must be strings as the column by is, got int"):
+        dpq.quantile_by([1.0, 2.0], Column(), Q, groups=[0, 1], rng=1, **OPTIONS)
+
+
+@pytest.mark.parametrize("place", [0, 5, 11])
+def test_quantile_by_finds_nan_in_any_block(place, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 4)
+    x = np.ones(12)
+    x[place] = math.nan
+    with pytest.raises(ValueError, match="nan_policy='raise'"):
+        dpq.quantile_by(x, [0] * 12, Q, groups=[0], nan_policy="raise", rng=1, **OPTIONS)
+
+
+@pytest.mark.parametrize("largest", [12, 20_000])
+def test_quantile_by_without_a_lattice_rounds_nothing(largest, monkeypatch):
+    monkeypatch.setattr(module, "SMALL_ENTRIES", largest)
+    x = np.random.default_rng(5).uniform(0.0, 4.0, size=90)
+    out = dpq.quantile_by(x, np.arange(90) % 3, Q, groups=[0, 1, 2], resolution=0, rng=1, **OPTIONS)
+    assert ((out.values > 0.0) & (out.values < 4.0) & (out.values % 1.0 != 0.0)).all()
