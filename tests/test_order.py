@@ -235,6 +235,16 @@ def test_log_spans_are_the_distances_of_order_statistics(records, data):
         assert (np.abs(np.exp(order.log_spans(places)) - 4.0 * expected) <= 4.0).all()
 
 
+def test_spread_puts_tied_records_evenly_into_their_cell():
+    """In pairs: records 0 and 3 of the four at 2, then 1 and 4, of which one is at 5."""
+    lattice, places = lattice_of(10, bits=3), np.array([0, 1, 3, 4])
+    runs = RunsOrder(np.array([1, 2, 5]), np.array([2, 4, 1]), lattice, BOUNDS)
+    assert runs.spread(places + 2).tolist() == [2.125, 2.375, 2.875, 5.5]
+    whole = SortedOrder(np.array([1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 5.0]), lattice, BOUNDS)
+    assert whole.spread(places + 2).tolist() == [2.125, 2.5, 2.875, 5.5]
+    assert whole.spread(np.array([1, 6])).tolist() == [1.5, 5.5]
+
+
 def test_log_spans_clamp_and_take_nan_for_low():
     order = SortedOrder(np.array([np.nan, -50.0, 4.0, np.inf]), lattice_of(10), BOUNDS)
     spans = np.exp(order.log_spans(np.array([0, 1, 2, 2, 2, 3])))
