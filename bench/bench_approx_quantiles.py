@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.approx_quantiles import drift
-from dpq_fast.levels import splits
-from dpq_fast.path_law import first_windows, prepare
+from dpq_fast.laws.path import first_windows, prepare
+from dpq_fast.mechanisms.approx_quantiles import drift
+from dpq_fast.privacy.levels import splits
 
 
 def release(x: NDArray, m: int, **options: object) -> Callable[[], NDArray]:

@@ -13,7 +13,7 @@ from columns import BOUNDS
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.smooth import default_smoothness, smooth_sensitivity, tune_t
+from dpq_fast.mechanisms.csmooth import default_smoothness, smooth_sensitivity, tune_t
 
 # The paper's epsilon 1.
 RHO = 0.5

@@ -8,8 +8,8 @@ import numpy as np
 from columns import gaussian
 from numpy.typing import NDArray
 
-from dpq_fast.histogram import Bins
-from dpq_fast.sample import Records
+from dpq_fast.data.histogram import Bins
+from dpq_fast.data.records import Records
 
 BETA = 1.01
 BINS = 1000

@@ -9,8 +9,8 @@ from columns import BOUNDS, gaussian, levels
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.path_law import PathLaw
-from dpq_fast.toeplitz import FftForward
+from dpq_fast.laws.fft import FftForward
+from dpq_fast.laws.path import PathLaw
 
 EPSILON = 1.0
 

@@ -9,8 +9,8 @@ from columns import BOUNDS, gaussian
 from numpy.typing import NDArray
 
 import dpq_fast as dpq
-from dpq_fast.aggregates import Clip
-from dpq_fast.sample import Records
+from dpq_fast.data.records import Records
+from dpq_fast.mechanisms.aggregates import Clip
 
 EPSILON = 1.0
 

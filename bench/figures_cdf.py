@@ -23,7 +23,7 @@ from run import Report, digits, duration
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.cdf import CountNoise
+from dpq_fast.mechanisms.cdf import CountNoise
 
 # The note
 

@@ -15,8 +15,8 @@ from pictures import picture
 from run import Report, digits
 
 import dpq_fast as dpq
+from dpq_fast.mechanisms.unbounded_quantile import BETA
 from dpq_fast.privacy import SPLIT
-from dpq_fast.unbounded import BETA
 
 # [Dur23] §6.2: what all its experiments set, and the noise that parts ties.
 PAPER = {"beta": 1.001, "split": 0.5}

@@ -42,8 +42,8 @@ from rich.table import Table
 import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.path_law import PathLaw
-from dpq_fast.toeplitz import FftForward
+from dpq_fast.laws.fft import FftForward
+from dpq_fast.laws.path import PathLaw
 
 MEGA = 1_000_000
 # What the authors' code took on a machine like ours, by (n, m): seconds.

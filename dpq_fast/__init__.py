@@ -4,18 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpq_fast import metrics, noise, privacy
-from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
-from dpq_fast.agg_tree import AggTree, PartialTree, agg_tree
-from dpq_fast.aggregates import count, mean, sum
-from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
-from dpq_fast.cdf import CDF, cdf
-from dpq_fast.ind_exp import ind_exp, ind_exp_law
-from dpq_fast.joint_exp import joint_exp, joint_exp_law
-from dpq_fast.quantile import median, percentile, quantile
-from dpq_fast.quantile_by import quantile_by
-from dpq_fast.sample import Sample
-from dpq_fast.smooth import csmooth
-from dpq_fast.unbounded import unbounded_quantile, unbounded_quantile_law
+from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, agg_tree
+from dpq_fast.mechanisms.aggregates import count, mean, sum
+from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.mechanisms.cdf import CDF, cdf
+from dpq_fast.mechanisms.csmooth import csmooth
+from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
+from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
+from dpq_fast.mechanisms.quantile import median, percentile, quantile
+from dpq_fast.mechanisms.quantile_by import quantile_by
+from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 
 if TYPE_CHECKING:
     from dpq_fast import audit, reference

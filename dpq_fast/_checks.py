@@ -14,6 +14,9 @@ import os
 from numbers import Rational, Real
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 NEIGHBORS = ("swap", "add-remove")
 # Most leaves of a tree: 512 MB for their counts, and several times that for what is read off.
 MAX_LEAVES = 2**26
@@ -249,3 +252,12 @@ def check_workers(workers: Any) -> int:
     if number < 0:
         number = max(1, (os.cpu_count() or 1) + 1 + number)
     return number
+
+
+def real_array(name: str, given: Any) -> NDArray[np.float64]:
+    """A public argument of any shape as float64; what does not hold real numbers is a TypeError."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    with np.errstate(all="ignore"):  # what does not fit becomes infinite, and is refused as such
+        return np.require(values, np.float64, ["C", "ALIGNED"])

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.lattice import as_float64, real_array
-from dpq_fast.sample import as_column
+from dpq_fast._checks import real_array
+from dpq_fast.data.columns import as_column, as_float64
 
 
 def rank_error(x: Any, q: Any, o: Any) -> Any:

@@ -21,19 +21,21 @@ import numpy as np
 from scipy.special import ndtr
 
 import enumeration
-from dpq_fast import audit, privacy, smooth
-from dpq_fast.agg_tree import AggTree, Noise
-from dpq_fast.levels import splits
-from dpq_fast.noise import (
+from dpq_fast import audit, privacy
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms import csmooth as smooth
+from dpq_fast.mechanisms.agg_tree import AggTree, Noise
+from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
     discrete_laplace,
     discrete_laplace_log_prob,
 )
-from dpq_fast.path_law import PathLaw
-from dpq_fast.sample import Records, Sample
+from dpq_fast.privacy.levels import splits
 
 # `dpq_fast.cdf` is the function
-cdf = importlib.import_module("dpq_fast.cdf")
+cdf = importlib.import_module("dpq_fast.mechanisms.cdf")
 
 BEGIN, END = "<!-- audit table: begin -->", "<!-- audit table: end -->"
 # A bound that is wrong does not come up in a million runs; the seeds are fixed.

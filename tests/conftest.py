@@ -19,13 +19,14 @@ from scipy import stats
 import dpq_fast
 import dpq_fast.reference
 import enumeration
-from dpq_fast.ind_exp import IndExpLaw
-from dpq_fast.joint_exp import JointExpLaw
-from dpq_fast.lattice import Lattice
-from dpq_fast.levels import Levels
-from dpq_fast.order import SortedOrder
-from dpq_fast.path_law import PathLaw
-from dpq_fast.sample import Records, Sample
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms.ind_exp import IndExpLaw
+from dpq_fast.mechanisms.joint_exp import JointExpLaw
+from dpq_fast.privacy.levels import Levels
 
 # The same examples in every run: a failure in CI is the failure on the desk.
 settings.register_profile("dpq", deadline=None, derandomize=True, database=None, max_examples=60)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.halting import HaltingLaw
+from dpq_fast.laws.halting import HaltingLaw
 
 NOISES = ("exponential", "laplace", "gumbel")
 BUDGET = {"epsilon1": 1.0, "epsilon2": 1.0}

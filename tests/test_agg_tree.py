@@ -18,10 +18,10 @@ from test_joint_exp import Untouchable
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import noise, privacy, reference
-from dpq_fast.agg_tree import Noise, _projected
+from dpq_fast.data.records import Records
+from dpq_fast.mechanisms.agg_tree import Noise, _projected
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts, project
-from dpq_fast.sample import Records
 
 SHAPES = [(1, 2), (1, 7), (2, 2), (2, 5), (3, 2), (3, 3), (4, 2), (5, 2)]
 UNIT = Noise("geometric", Fraction(1))

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import noise, privacy
-from dpq_fast.aggregates import Clip, Clipping
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.aggregates import Clip, Clipping
+from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_search
 from dpq_fast.privacy import Accountant, guarantee
-from dpq_fast.sample import Records, Sample
-from dpq_fast.unbounded import UnboundedQuantileLaw, clip_search
 
 NAN = math.nan
 # A right mean of draws is further from its law's once in a million seeds; ours are fixed.

@@ -27,11 +27,11 @@ from test_joint_exp import BAD, CASES, DITHER_CASES, EDGES, GOOD, Q_EDGES, Untou
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
-from dpq_fast import sample as sample_module
-from dpq_fast.approx_quantiles import ApproxQuantilesLaw
-from dpq_fast.levels import Levels, splits
+from dpq_fast.data import sample as sample_module
+from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
+from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.reference.approx_quantiles import ApproxQuantilesLaw as ReferenceLaw
-from dpq_fast.selection import SelectedOrder
 
 OPTIONS = {"bounds": (0.0, 4.0), "resolution": 1, "dither": False}
 EVEN_7 = [j / 8 for j in range(1, 8)]

@@ -21,8 +21,9 @@ from test_joint_exp import Untouchable
 
 import dpq_fast as dpq
 from dpq_fast import noise, privacy
-from dpq_fast.agg_tree import Noise
-from dpq_fast.cdf import (
+from dpq_fast.data.records import Records
+from dpq_fast.mechanisms.agg_tree import Noise
+from dpq_fast.mechanisms.cdf import (
     CDF,
     CountNoise,
     _below,
@@ -33,12 +34,11 @@ from dpq_fast.cdf import (
     _of_tree,
     _units_above,
 )
+from dpq_fast.mechanisms.csmooth import gaussian_quantiles
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts
 from dpq_fast.reference.cdf import CDF as ReferenceCDF
 from dpq_fast.reference.cdf import halved, nearest, of_counts, of_tree, smoothed
-from dpq_fast.sample import Records
-from dpq_fast.smooth import gaussian_quantiles
 
 NOISELESS = {"epsilon": 1e9}
 # Every way to count, on 16 bins where there is a choice.

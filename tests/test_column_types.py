@@ -23,7 +23,7 @@ from releases import BOUNDS, LEVELS, RELEASES
 
 import dpq_fast as dpq
 from dpq_fast.cli import main
-from dpq_fast.sample import Records
+from dpq_fast.data.records import Records
 
 # What a boolean column can hold, too.
 VALUES = [bool(value) for value in np.random.default_rng(0).integers(0, 2, 60)]

@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 import dpq_fast as dpq
-from dpq_fast import continuous
-from dpq_fast.rng import default_rng
+from dpq_fast.noise import continuous
+from dpq_fast.noise.rng import default_rng
 
 SMALLEST_P = 1e-6
 

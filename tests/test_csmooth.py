@@ -19,17 +19,17 @@ from test_joint_exp import BAD, EDGES, Q_EDGES, Untouchable
 import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast._kernels import smooth as kernel
-from dpq_fast.order import RunsOrder, SortedOrder
-from dpq_fast.reference.csmooth import log_smooth_sensitivity
-from dpq_fast.reference.sample import intervals
-from dpq_fast.sample import Sample
-from dpq_fast.smooth import (
+from dpq_fast.data.order import RunsOrder, SortedOrder
+from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.csmooth import (
     default_smoothness,
     laplace_log_normal,
     smooth_gaussian,
     smooth_sensitivity,
     tune_t,
 )
+from dpq_fast.reference.csmooth import log_smooth_sensitivity
+from dpq_fast.reference.sample import intervals
 
 SMOOTHNESS = [1e-9, 1e-3, 0.1, 0.7, 3.0, 1e3, 1e9]
 LEVELS = [0.0, 0.1, 0.5, 0.77, 1.0]

@@ -20,8 +20,8 @@ from releases import BOUNDS, GRID, LEVELS, RELEASES
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.lattice import Lattice
-from dpq_fast.sample import Records
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.records import Records
 
 RNG = np.random.default_rng(0)
 LONG = 70_000  # more than are sorted

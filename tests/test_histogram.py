@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpq_fast import histogram as fast
 from dpq_fast._kernels import histogram as kernel
+from dpq_fast.data import histogram as fast
 from dpq_fast.reference import histogram as reference
 
 SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, -5e-324, 1e-310, 1e300, -1e300]

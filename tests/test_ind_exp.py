@@ -24,7 +24,7 @@ from test_joint_exp import BAD, CASES, DITHER_CASES, EDGES, GOOD, Q_EDGES, Untou
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
-from dpq_fast.levels import Levels
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.ind_exp import IndExpLaw as ReferenceLaw
 from dpq_fast.reference.sample import Intervals
 

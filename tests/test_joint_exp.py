@@ -22,9 +22,10 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 import enumeration
-from dpq_fast import privacy, reference, toeplitz
+from dpq_fast import privacy, reference
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.levels import Levels
+from dpq_fast.laws import fft as toeplitz
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.joint_exp import JointExpLaw as ReferenceLaw
 from dpq_fast.reference.sample import Intervals
 

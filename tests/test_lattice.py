@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpq_fast.lattice import DITHER_BITS, MAX_POINTS, Lattice, points_per_unit
+from dpq_fast.data.lattice import DITHER_BITS, MAX_POINTS, Lattice, points_per_unit
 from dpq_fast.reference.sample import nearest_points
 
 SMALL = [

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import privacy, reference
-from dpq_fast.agg_tree import Noise
-from dpq_fast.cdf import CDF
-from dpq_fast.lattice import Lattice
-from dpq_fast.leaves import Leaves, points_below, rounding_edges
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.leaves import Leaves, points_below, rounding_edges
+from dpq_fast.data.records import Records
+from dpq_fast.mechanisms.agg_tree import Noise
+from dpq_fast.mechanisms.cdf import CDF
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import Leaves as ReferenceLeaves
-from dpq_fast.sample import Records
 
 NOISELESS = 1e9
 # Bounds and resolutions: negative ones, decimals, bounds that are no multiples, a step of 1/3.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpq_fast.levels import Levels
+from dpq_fast.privacy.levels import Levels
 
 
 @pytest.mark.parametrize("q", [0.5, np.float32(0.5), np.array(0.5), 0, 1, np.int64(1)])

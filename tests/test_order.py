@@ -15,17 +15,10 @@ from hypothesis import strategies as st
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast import order as order_module
-from dpq_fast.lattice import Lattice
-from dpq_fast.order import (
-    DitheredOrder,
-    Order,
-    RunsOrder,
-    SortedOrder,
-    dithered,
-    fair_binomial,
-    log_fair_binomial,
-)
+from dpq_fast.data import order as order_module
+from dpq_fast.data.dither import DitheredOrder, dithered, fair_binomial, log_fair_binomial
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.order import Order, RunsOrder, SortedOrder
 
 BOUNDS = (0.0, 9.0)
 

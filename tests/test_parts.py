@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from conftest import lattice_of
 
-from dpq_fast.order import SortedOrder
-from dpq_fast.parts import Cut, Part, ends
+from dpq_fast.data.order import SortedOrder
+from dpq_fast.laws.parts import Cut, Part, ends
 
 
 def test_part_counts_records_from_its_lower_cut():

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpq_fast as dpq
-from dpq_fast import path_law
-from dpq_fast.lattice import Lattice
-from dpq_fast.order import SortedOrder
-from dpq_fast.path_law import PathLaw
-from dpq_fast.sample import Sample
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws import path as path_law
+from dpq_fast.laws.path import PathLaw
 
 SMALLEST_P = 1e-6
 

@@ -20,8 +20,8 @@ from scipy.special import binom
 
 import dpq_fast as dpq
 from dpq_fast import _checks, privacy
-from dpq_fast.levels import Levels
 from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee, charge, compose, guarantee
+from dpq_fast.privacy.levels import Levels
 
 BOTH = ["swap", "add-remove"]
 

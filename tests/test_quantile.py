@@ -10,7 +10,7 @@ from test_joint_exp import Untouchable
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.quantile import MANY_LEVELS, METHODS, choose_method
+from dpq_fast.mechanisms.quantile import MANY_LEVELS, METHODS, choose_method
 
 X = np.random.default_rng(0).normal(size=400)
 Q = [[0.9, 0.1], [0.5, 0.9]]

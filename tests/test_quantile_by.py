@@ -28,7 +28,7 @@ from dpq_fast import privacy, reference
 from dpq_fast._kernels import groups as kernel
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 
-module = importlib.import_module("dpq_fast.quantile_by")
+module = importlib.import_module("dpq_fast.mechanisms.quantile_by")
 
 Q = [0.3, 0.5, 0.7]
 OPTIONS = {"epsilon": 2.0, "bounds": (0.0, 4.0)}

@@ -15,8 +15,8 @@ from scipy import stats
 
 import enumeration
 from dpq_fast import privacy
-from dpq_fast.lattice import Lattice
-from dpq_fast.levels import Levels
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference import ind_exp, ind_exp_law, joint_exp, joint_exp_law
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.joint_exp import JointExpLaw

@@ -25,13 +25,15 @@ from scipy.special import ndtr
 
 import dpq_fast as dpq
 import enumeration
-from dpq_fast import chunks, lattice, order, path_law, sample
-from dpq_fast.joint_exp import JointExpLaw
-from dpq_fast.path_law import PathLaw
-from dpq_fast.selection import SelectedOrder
+from dpq_fast.data import lattice, order, sample
+from dpq_fast.data import passes as chunks
+from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.laws import path as path_law
+from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms.joint_exp import JointExpLaw
 
-by_group = importlib.import_module("dpq_fast.quantile_by")
-ind_exp = importlib.import_module("dpq_fast.ind_exp")
+by_group = importlib.import_module("dpq_fast.mechanisms.quantile_by")
+ind_exp = importlib.import_module("dpq_fast.mechanisms.ind_exp")
 
 Law = dict[Hashable, float]
 Draw = Callable[[np.random.Generator, int], Iterable[Hashable]]

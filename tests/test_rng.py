@@ -14,12 +14,12 @@ import pytest
 from randomgen import ChaCha
 
 import dpq_fast
-from dpq_fast import rng as dpq_rng
-from dpq_fast.rng import default_rng
+from dpq_fast.noise import rng as dpq_rng
+from dpq_fast.noise.rng import default_rng
 
 FORK = """
 import os
-from dpq_fast.rng import default_rng
+from dpq_fast.noise.rng import default_rng
 
 parent = default_rng()
 parent.integers(0, 2**63)
@@ -37,7 +37,7 @@ for child in children:
 print(os.read(receive, 4096).decode(), end="")
 print(default_rng() is parent, default_rng().integers(0, 2**63))
 """
-FIRST_DRAW = "from dpq_fast.rng import default_rng; print(default_rng().integers(0, 2**63))"
+FIRST_DRAW = "from dpq_fast.noise.rng import default_rng; print(default_rng().integers(0, 2**63))"
 
 
 def script(code: str) -> list[str]:
@@ -119,8 +119,8 @@ def test_default_rng_has_a_key_of_256_bits(monkeypatch):
         asked.append(bits)
         return 12345 << 200
 
-    monkeypatch.setattr("dpq_fast.rng.secrets.randbits", randbits)
-    monkeypatch.setattr("dpq_fast.rng._secure", threading.local())
+    monkeypatch.setattr("dpq_fast.noise.rng.secrets.randbits", randbits)
+    monkeypatch.setattr("dpq_fast.noise.rng._secure", threading.local())
     draws = default_rng().integers(0, 2**63, size=4)
     assert asked == [256]
     expected = np.random.Generator(ChaCha(key=12345 << 200, rounds=20))
@@ -329,7 +329,7 @@ def test_every_public_function_is_in_the_list_of_releases():
 FORK_WITH_THREADS = """
 import os, threading
 import dpq_fast
-from dpq_fast.rng import default_rng
+from dpq_fast.noise.rng import default_rng
 
 def drawn(threads):
     out, barrier = [], threading.Barrier(threads)
@@ -359,7 +359,7 @@ time.time = time.monotonic = time.perf_counter = lambda: 1e9
 time.time_ns = time.monotonic_ns = time.perf_counter_ns = lambda: 10**18
 os.getpid = lambda: 1
 import dpq_fast
-from dpq_fast.rng import default_rng
+from dpq_fast.noise.rng import default_rng
 print(default_rng().integers(0, 2**63))
 """
 

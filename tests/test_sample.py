@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import Sample
-from dpq_fast.chunks import LEAST_SHARE
-from dpq_fast.histogram import Bins
+from dpq_fast.data.columns import as_column
+from dpq_fast.data.histogram import Bins
+from dpq_fast.data.passes import LEAST_SHARE
+from dpq_fast.data.records import Records
 from dpq_fast.reference import histogram as reference
-from dpq_fast.sample import Records, as_column
 
 BOUNDS = (0.0, 10.0)
 RECORDS = [7, 2, 2, 9, 0, 3, 2]

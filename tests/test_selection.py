@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpq_fast as dpq
-from dpq_fast import order as order_module
-from dpq_fast import sample as sample_module
-from dpq_fast import selection
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.chunks import Chunks
-from dpq_fast.lattice import Lattice
-from dpq_fast.order import RunsOrder, SortedOrder
-from dpq_fast.sample import Sample
-from dpq_fast.selection import BUCKETS, Buckets, SelectedOrder
+from dpq_fast.data import order as order_module
+from dpq_fast.data import sample as sample_module
+from dpq_fast.data import selection
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.order import RunsOrder, SortedOrder
+from dpq_fast.data.passes import Chunks
+from dpq_fast.data.sample import Sample
+from dpq_fast.data.selection import BUCKETS, Buckets, SelectedOrder
 
 BOUNDS = (-100.0, 100.0)
 WIDE = (-1e301, 1e301)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpq_fast import toeplitz
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.toeplitz import FftForward
+from dpq_fast.laws import fft as toeplitz
+from dpq_fast.laws.fft import FftForward
 
 
 def scans(rank, width, q, n, rate, lo=None, hi=None):

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 import dpq_fast.reference as reference
-from dpq_fast import privacy, unbounded
-from dpq_fast.histogram import geometric_counts
-from dpq_fast.levels import splits
-from dpq_fast.sample import Records
-from dpq_fast.unbounded import Search, UnboundedQuantileLaw
+from dpq_fast import privacy
+from dpq_fast.data.histogram import geometric_counts
+from dpq_fast.data.records import Records
+from dpq_fast.mechanisms import unbounded_quantile as unbounded
+from dpq_fast.mechanisms.unbounded_quantile import Search, UnboundedQuantileLaw
+from dpq_fast.privacy.levels import splits
 
 # What is bounded and which way is searched, with few candidates each.
 WAYS = {

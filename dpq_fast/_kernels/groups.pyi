@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.lattice import Lattice
+from dpq_fast.data.lattice import Lattice
 
 CHUNK: int
 

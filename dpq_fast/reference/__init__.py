@@ -15,7 +15,7 @@ from dpq_fast.reference.csmooth import csmooth
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.reference.quantile_by import quantile_by
-from dpq_fast.reference.unbounded import unbounded_quantile, unbounded_quantile_law
+from dpq_fast.reference.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 
 __all__ = [
     "above_threshold",

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 
 from dpq_fast import privacy
-from dpq_fast.above_threshold import check_queries, check_threshold, gap_of, gaps_of
+from dpq_fast.mechanisms.above_threshold import check_queries, check_threshold, gap_of, gaps_of
+from dpq_fast.noise.rng import default_rng
 from dpq_fast.reference.race import uniform
-from dpq_fast.rng import default_rng
 
 
 def draw_noise(noise: str, rate: float, rng: np.random.Generator) -> float:

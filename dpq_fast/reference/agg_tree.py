@@ -15,12 +15,12 @@ import numpy as np
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_bounds, check_flag, check_leaves, check_tree
-from dpq_fast.lattice import Lattice
-from dpq_fast.levels import Levels
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_form, kept_records, nearest_points
-from dpq_fast.rng import default_rng
 
 Node = tuple[int, int]
 

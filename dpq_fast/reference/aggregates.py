@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
-from dpq_fast.aggregates import Clip, Clipping
+from dpq_fast.mechanisms.aggregates import Clip, Clipping
+from dpq_fast.noise.rng import default_rng
 from dpq_fast.reference.ind_exp import ind_exp
 from dpq_fast.reference.joint_exp import joint_exp
 from dpq_fast.reference.noise import discrete_laplace
 from dpq_fast.reference.sample import check_records, kept_records
-from dpq_fast.reference.unbounded import UnboundedQuantileLaw
-from dpq_fast.rng import default_rng
+from dpq_fast.reference.unbounded_quantile import UnboundedQuantileLaw
 
 
 def count(

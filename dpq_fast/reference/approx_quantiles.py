@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_choice
-from dpq_fast.lattice import Lattice
-from dpq_fast.levels import Levels, Split, splits
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels, Split, splits
 from dpq_fast.reference.race import race
 from dpq_fast.reference.sample import Intervals, check_form, decoded, distances, records_of
-from dpq_fast.reference.unbounded import unbounded_quantile
-from dpq_fast.rng import default_rng
-from dpq_fast.unbounded import unbounded_ends
+from dpq_fast.reference.unbounded_quantile import unbounded_quantile
 
 
 class ApproxQuantilesLaw:

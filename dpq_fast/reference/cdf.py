@@ -14,7 +14,8 @@ import numpy as np
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_bounds, check_leaves
-from dpq_fast.lattice import Lattice
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.noise.rng import default_rng
 from dpq_fast.reference.agg_tree import (
     AggTree,
     Leaves,
@@ -25,7 +26,6 @@ from dpq_fast.reference.agg_tree import (
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_form, intervals, kept_records
-from dpq_fast.rng import default_rng
 
 
 class CDF:

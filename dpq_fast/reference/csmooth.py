@@ -13,10 +13,10 @@ import numpy as np
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_neighbors
-from dpq_fast.levels import Levels
+from dpq_fast.mechanisms.csmooth import smoothness_of
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.sample import check_form, intervals
-from dpq_fast.rng import default_rng
-from dpq_fast.smooth import smoothness_of
 
 
 def log_smooth_sensitivity(x: Sequence[float], j: int, t: float, low: float, high: float) -> float:

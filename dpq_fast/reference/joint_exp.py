@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.levels import Levels
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.race import race
 from dpq_fast.reference.sample import Intervals, check_form, distances, intervals
-from dpq_fast.rng import default_rng
 
 
 class JointExpLaw:

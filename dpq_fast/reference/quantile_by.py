@@ -8,13 +8,12 @@ import numpy as np
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_epsilon
-from dpq_fast.lattice import as_float64
-from dpq_fast.levels import Levels
-from dpq_fast.quantile_by import GroupQuantiles, Groups, declares_strings
+from dpq_fast.data.columns import as_column, as_float64, check_counts
+from dpq_fast.mechanisms.quantile_by import GroupQuantiles, Groups, declares_strings
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.joint_exp import joint_exp_law
 from dpq_fast.reference.sample import check_form
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, check_counts
 
 
 def quantile_by(

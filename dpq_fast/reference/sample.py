@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import check_bounds, check_choice
-from dpq_fast.lattice import Lattice, as_float64
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import as_column, check_column, check_counts
+from dpq_fast.data.columns import as_column, as_float64, check_column, check_counts
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.noise.rng import default_rng
 
 
 @dataclass(frozen=True)

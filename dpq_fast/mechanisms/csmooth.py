@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast import _checks, continuous, privacy
+from dpq_fast import _checks, privacy
+from dpq_fast._checks import real_array
 from dpq_fast._kernels import smooth as kernel
-from dpq_fast.lattice import real_array
-from dpq_fast.levels import Levels
-from dpq_fast.order import Order, SortedOrder, WholeOrder
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample
+from dpq_fast.data.order import Order, SortedOrder, WholeOrder
+from dpq_fast.data.sample import Sample
+from dpq_fast.noise import continuous
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 # A window that turns out too small grows at most by this factor at once: what it finds then may
 # ask for less than what it has found so far.
@@ -413,7 +414,7 @@ def csmooth(
     _checks.check_neighbors(neighbors)  # the noise is the same for both
     smoothness = smoothness_of(t, levels, epsilon)
     shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness.tolist()]
-    read = Sample._reader(
+    read = Sample.reader(
         x,
         bounds,
         resolution=resolution,

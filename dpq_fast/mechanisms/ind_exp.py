@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.levels import Levels
-from dpq_fast.path_law import PathLaw, first_windows, prepare
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.path import PathLaw, first_windows, prepare
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 # log_prob sums over subsets of levels: 2^m of them.
 MOST_LEVELS = 16
@@ -285,7 +285,7 @@ def _law_of(
     """What reads the records and gives the law, by dither; all that is public is checked here."""
     # A path of one level counts its rank twice, to it and from it: half the rate.
     half = privacy.ind_exp_rates(levels.values, **budget) / 2.0
-    read = Sample._reader(x, **form)
+    read = Sample.reader(x, **form)
 
     def law_of(dither_rng: Any) -> IndExpLaw:
         sample = read()

@@ -25,7 +25,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import race, uniform
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.order import Intervals, Order, WholeOrder
+from dpq_fast.data.order import Intervals, Order, WholeOrder
 
 # ln of the certificate: what the windows leave out weighs less than 2^-64 of what they hold.
 CERTIFICATE = 64.0 * math.log(2.0)

@@ -24,23 +24,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from dpq_fast import _checks, aggregates, privacy
-from dpq_fast.above_threshold import above_threshold, above_threshold_law, sparse_vector
-from dpq_fast.agg_tree import agg_tree
-from dpq_fast.approx_quantiles import approx_quantiles, approx_quantiles_law
-from dpq_fast.cdf import cdf
-from dpq_fast.ind_exp import ind_exp, ind_exp_law
-from dpq_fast.joint_exp import JointExpLaw, joint_exp, joint_exp_law
-from dpq_fast.lattice import Lattice
-from dpq_fast.levels import Levels
-from dpq_fast.noise import discrete_laplace_log_prob
-from dpq_fast.path_law import PathLaw
-from dpq_fast.quantile import median, percentile, quantile
-from dpq_fast.quantile_by import GroupQuantiles, quantile_by
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Records, Sample
-from dpq_fast.smooth import csmooth
-from dpq_fast.unbounded import UnboundedQuantileLaw, unbounded_quantile, unbounded_quantile_law
+from dpq_fast import _checks, privacy
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms import aggregates
+from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.mechanisms.agg_tree import agg_tree
+from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.mechanisms.cdf import cdf
+from dpq_fast.mechanisms.csmooth import csmooth
+from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
+from dpq_fast.mechanisms.joint_exp import JointExpLaw, joint_exp, joint_exp_law
+from dpq_fast.mechanisms.quantile import median, percentile, quantile
+from dpq_fast.mechanisms.quantile_by import GroupQuantiles, quantile_by
+from dpq_fast.mechanisms.unbounded_quantile import (
+    UnboundedQuantileLaw,
+    unbounded_quantile,
+    unbounded_quantile_law,
+)
+from dpq_fast.noise.discrete import discrete_laplace_log_prob
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 # Laws are right to 1e-9; a mechanism that spends all of its epsilon may be found so much above it.
 TOLERANCE = 1e-9

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.lattice import real_array
+from dpq_fast._checks import real_array
 
 
 class Levels:

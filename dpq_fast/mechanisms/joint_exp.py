@@ -8,10 +8,10 @@ from typing import Any
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
-from dpq_fast.levels import Levels
-from dpq_fast.path_law import PathLaw
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.path import PathLaw
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 KERNELS = ("scan", "fft")
 
@@ -252,14 +252,14 @@ def _law_of(
     """What reads the records and gives the law, by dither; all that is public is checked here."""
     rate = privacy.joint_exp_rate(levels.values, **budget)
     _checks.check_choice("kernel", kernel, KERNELS)
-    read = Sample._reader(x, **form)
+    read = Sample.reader(x, **form)
 
     def law_of(dither_rng: Any) -> JointExpLaw:
         sample = read()
         if kernel == "scan":
             forward = Scan.forward
         else:
-            from dpq_fast.toeplitz import FftForward  # FFTW is slow to load
+            from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 
             forward = FftForward()
         path = PathLaw(sample.order(dither_rng), levels.values, rate, forward)

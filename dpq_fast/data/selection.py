@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.chunks import Chunks
-from dpq_fast.histogram import Bins
-from dpq_fast.lattice import Lattice
-from dpq_fast.order import CoarseOrder
+from dpq_fast.data.histogram import Bins
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.order import CoarseOrder
+from dpq_fast.data.passes import Chunks
 
 # Buckets of the first pass: their counts stay in a core's first cache.
 BUCKETS = 2**12

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._kernels import uniform
-from dpq_fast.agg_tree import AggTree, Noise, PartialTree, _real, public_lattice
-from dpq_fast.lattice import Lattice
-from dpq_fast.leaves import Curve, Leaves, points_below
-from dpq_fast.levels import Levels
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample, as_column
-from dpq_fast.smooth import gaussian_quantiles, smooth_gaussian
+from dpq_fast.data.columns import as_column
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.leaves import Curve, Leaves, points_below
+from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.agg_tree import AggTree, Noise, PartialTree, _real, public_lattice
+from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 # Most points of a lattice that is compared with a function that does not step at the same points.
 MOST_COMPARED = 2**24
@@ -519,12 +520,12 @@ def _reader(
     """What reads the records, in order or by leaf; all that is public is checked here."""
     bins = options.get("bins")
     if "levels" in options and bins is None:
-        return Sample._reader(**column)
+        return Sample.reader(**column)
     if method == "binary_tree":
         shape = dict(height=privacy.cdf_height(bins), branching=2)
     else:
         shape = dict(height=options.get("height", 1), branching=options.get("branching", bins))
-    return PartialTree._reader(**column, **shape)
+    return PartialTree.reader(**column, **shape)
 
 
 def _counted(

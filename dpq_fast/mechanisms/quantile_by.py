@@ -20,12 +20,13 @@ from randomgen import ChaCha
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.lattice import Lattice, as_float64
-from dpq_fast.levels import Levels
-from dpq_fast.order import SortedOrder
-from dpq_fast.path_law import PathLaw
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample, as_column, check_column, check_counts, declared_kind
+from dpq_fast.data.columns import as_column, as_float64, check_column, check_counts, declared_kind
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.path import PathLaw
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 # Rows of the column handled in one call.
 BLOCK = 2**20

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.lattice import as_float64, is_ready
+from dpq_fast import _checks
+from dpq_fast.data.columns import as_column, as_float64, is_ready
 
 # Values per piece where they have to be converted: the only copy that is ever made.
 CONVERTED = 2**16
@@ -104,3 +105,52 @@ def _pieces(values: NDArray, size: int, integers: bool) -> Iterator[NDArray]:
     for start in range(0, values.size, size):
         piece = values[start : start + size]
         yield piece if plain else as_float64(piece)
+
+
+# Where Arrow sources have their schema: tables and data sets, Parquet files, fragments.
+SCHEMAS = ("schema", "schema_arrow", "physical_schema")
+
+
+def chunks_of(source: Any, column: str | None, workers: int, progress: bool) -> Chunks:
+    """Records that come in batches."""
+    threads = _checks.check_workers(workers)
+    batches = _batches_of(source, column)
+    return Chunks(lambda: map(as_column, batches()), threads, _bar() if progress else None)
+
+
+def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
+    """A factory of batches: the source itself, or the column of an Arrow source."""
+    method = next((name for name in ("to_batches", "iter_batches") if hasattr(source, name)), None)
+    if method is not None:
+        if not isinstance(column, str):
+            raise TypeError(f"column must name a column of the source, got {column!r}")
+        _check_name(source, column)
+        give = getattr(source, method)
+        # a table gives all its columns, which costs it nothing; the others can choose
+        chosen = {} if hasattr(source, "select") else {"columns": [column]}
+        return lambda: (batch.column(column) for batch in give(**chosen))
+    if not callable(source):
+        raise TypeError(
+            "source must be callable, or have to_batches or iter_batches, "
+            f"got {type(source).__name__}"
+        )
+    if column is not None:
+        raise ValueError("column must be left out for a callable source")
+    return source
+
+
+def _check_name(source: Any, column: str) -> None:
+    """Whether a column is there, by the schema of its source, if any."""
+    for name in SCHEMAS:
+        schema = getattr(source, name, None)
+        if hasattr(schema, "field") and schema.names.count(column) != 1:
+            raise ValueError(f"column must name exactly one column of the source, got {column!r}")
+
+
+def _bar() -> Callable[[Iterable], Iterable]:
+    """A progress bar over batches."""
+    try:
+        from tqdm import tqdm
+    except ModuleNotFoundError:
+        raise ImportError("progress=True needs tqdm: pip install 'dpq_fast[progress]'") from None
+    return lambda batches: tqdm(batches, desc="first pass", unit=" batches")

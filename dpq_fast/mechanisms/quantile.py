@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
-from dpq_fast.agg_tree import agg_tree
-from dpq_fast.approx_quantiles import approx_quantiles
-from dpq_fast.ind_exp import ind_exp
-from dpq_fast.joint_exp import joint_exp
-from dpq_fast.levels import Levels
-from dpq_fast.sample import Sample
-from dpq_fast.smooth import csmooth
-from dpq_fast.unbounded import unbounded_ends, unbounded_quantile
+from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.agg_tree import agg_tree
+from dpq_fast.mechanisms.approx_quantiles import approx_quantiles
+from dpq_fast.mechanisms.csmooth import csmooth
+from dpq_fast.mechanisms.ind_exp import ind_exp
+from dpq_fast.mechanisms.joint_exp import joint_exp
+from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_quantile
+from dpq_fast.privacy.levels import Levels
 
 METHODS = (
     "auto",

@@ -75,10 +75,10 @@ from dpq_fast._checks import (
     check_ratio,
     check_rho,
     check_tree,
+    real_array,
 )
-from dpq_fast.halting import NOISES
-from dpq_fast.lattice import real_array
-from dpq_fast.levels import Levels, Split, splits
+from dpq_fast.laws.halting import NOISES
+from dpq_fast.privacy.levels import Levels, Split, splits
 
 # Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
 SUM_TOLERANCE = 1e-12

@@ -16,14 +16,15 @@ import numpy as np
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.sums import REACH
-from dpq_fast.ind_exp import ind_exp
-from dpq_fast.joint_exp import KERNELS, joint_exp
-from dpq_fast.lattice import points_per_unit
-from dpq_fast.levels import Levels
-from dpq_fast.noise import discrete_laplace
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Records, Sample
-from dpq_fast.unbounded import UnboundedQuantileLaw, clip_search
+from dpq_fast.data.lattice import points_per_unit
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.ind_exp import ind_exp
+from dpq_fast.mechanisms.joint_exp import KERNELS, joint_exp
+from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_search
+from dpq_fast.noise.discrete import discrete_laplace
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 METHODS = ("unbounded", "joint_exp", "ind_exp")
 # Integers beyond are decoded as this one: noise for an epsilon below 1e-290 is larger.
@@ -227,7 +228,7 @@ def _reader(
     """What reads the records, and releases a clip for them; all that is public is checked here."""
     if clipping.method in ("joint_exp", "ind_exp"):
         bounds = (clipping.lower, clipping.upper)
-        read_sample = Sample._reader(x, bounds, resolution=clipping.resolution, **form)
+        read_sample = Sample.reader(x, bounds, resolution=clipping.resolution, **form)
         release = joint_exp if clipping.method == "joint_exp" else ind_exp
 
         def read(rng: np.random.Generator) -> tuple[Records, Clip]:
@@ -236,7 +237,7 @@ def _reader(
             return sample.records, clipping.clip([end])
 
         return read
-    read_records, search = Records._reader(x, **form), clipping.search
+    read_records, search = Records.reader(x, **form), clipping.search
 
     def read(rng: np.random.Generator) -> tuple[Records, Clip]:
         records, ends = read_records(), []
@@ -328,7 +329,7 @@ def count(
     """
     public = dict(epsilon=epsilon, max_contributions=max_contributions)
     privacy.guarantee("count", neighbors=neighbors, **public)  # checks them
-    read = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    read = Records.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
     generator = default_rng(rng)
     privacy.charge(accountant, "count", neighbors=neighbors, **public)
     (number,) = _noisy(count_parts(read(), **public), generator)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import noise as kernel
-from dpq_fast.rng import default_rng
+from dpq_fast.noise.rng import default_rng
 
 # Draws per kernel call: an interrupt is heard in between.
 CHUNK = 2**20

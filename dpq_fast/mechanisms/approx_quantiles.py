@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.levels import Levels, splits
-from dpq_fast.order import WholeOrder
-from dpq_fast.parts import Cut, Part, ends, recurse
-from dpq_fast.path_law import PathLaw, first_windows, prepare
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Sample
-from dpq_fast.unbounded import (
+from dpq_fast.data.order import WholeOrder
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.parts import Cut, Part, ends, recurse
+from dpq_fast.laws.path import PathLaw, first_windows, prepare
+from dpq_fast.mechanisms.unbounded_quantile import (
     UnboundedQuantileLaw,
     unbounded_ends,
     unbounded_quantile,
     unbounded_quantile_law,
 )
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels, splits
 
 BASES = ("ind_exp", "unbounded")
 # How far the target of a part may drift from that of the whole sample, by the errors of the
@@ -370,7 +370,7 @@ def _law_of(
 ) -> Callable[[Any], ApproxQuantilesLaw]:
     """What reads the records and gives the law, by dither; all that is public is checked here."""
     rates = privacy.approx_quantiles_scales(levels.values, **budget)
-    read = Sample._reader(x, **form)
+    read = Sample.reader(x, **form)
 
     def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
         sample = read()

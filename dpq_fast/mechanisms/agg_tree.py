@@ -18,12 +18,14 @@ import scipy
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
-from dpq_fast.lattice import Lattice, real_array
-from dpq_fast.leaves import Curve, Leaves
-from dpq_fast.levels import Levels
-from dpq_fast.noise import discrete_gaussian, discrete_laplace
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Records, Sample
+from dpq_fast._checks import real_array
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.leaves import Curve, Leaves
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.noise.discrete import discrete_gaussian, discrete_laplace
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 # Most records that `AggTree.tune` generates.
 MOST_GENERATED = 2**28
@@ -129,7 +131,7 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
-        return cls._reader(
+        return cls.reader(
             x,
             bounds=bounds,
             height=height,
@@ -141,7 +143,7 @@ class PartialTree:
         )()
 
     @classmethod
-    def _reader(
+    def reader(
         cls,
         x: Any,
         *,
@@ -153,10 +155,10 @@ class PartialTree:
         nan_policy: str,
         workers: int,
     ) -> Callable[[], PartialTree]:
-        """`of` in two steps, as `Sample._reader`."""
+        """`of` in two steps, as `Sample.reader`."""
         bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
         height, branching = _shape(bounds, lattice, height, branching)
-        read_records = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+        read_records = Records.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
 
         def read() -> PartialTree:
             records = read_records()
@@ -421,7 +423,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         height, branching = _shape(bounds, lattice, height, branching)
         privacy.agg_tree_scale(height, **promise)
         _checks.check_flag("aggregate", aggregate)
-        read = PartialTree._reader(
+        read = PartialTree.reader(
             x,
             bounds=bounds,
             height=height,

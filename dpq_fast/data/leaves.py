@@ -15,8 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.histogram import KEPT_BINS, Bins
-from dpq_fast.lattice import Lattice
+from dpq_fast.data.histogram import KEPT_BINS, Bins
+from dpq_fast.data.lattice import Lattice
 
 # A step beyond the bounds may be beyond float64.
 LARGEST = sys.float_info.max

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.lattice import points_per_unit
-from dpq_fast.levels import Split, splits
+from dpq_fast.data.lattice import points_per_unit
+from dpq_fast.mechanisms.unbounded_quantile import Search
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Split, splits
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law
 from dpq_fast.reference.histogram import geometric_thresholds, powers
 from dpq_fast.reference.sample import check_records, kept_records
-from dpq_fast.rng import default_rng
-from dpq_fast.unbounded import Search
 
 
 class Candidates(NamedTuple):

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._checks import check_flag, check_nonnegative
 from dpq_fast._kernels import lattice as kernel
+from dpq_fast.data.columns import as_float64
 
 # Interval widths are point counts held in float64 by the kernels: exact up to here.
 MAX_POINTS = 2**53
@@ -234,28 +234,3 @@ def points_per_unit(step: float) -> float:
         return 0.0
     nearest = round(inverse)
     return float(nearest) if abs(inverse - nearest) <= 4.0 * math.ulp(inverse) else 0.0
-
-
-def is_ready(values: NDArray, dtype: type) -> bool:
-    """Whether a kernel takes the array as it stands."""
-    flags = values.flags
-    return values.dtype == dtype and values.dtype.isnative and flags.c_contiguous and flags.aligned
-
-
-def as_float64(values: NDArray) -> NDArray[np.float64]:
-    """Values as float64 that a kernel takes; what does not fit becomes infinite, without a warning.
-
-    NumPy would warn of overflow and of signaling NaN: a warning that depends on the data.
-    """
-    if is_ready(values, np.float64):
-        return values
-    with np.errstate(all="ignore"):
-        return np.array(values, dtype=np.float64, order="C")
-
-
-def real_array(name: str, given: Any) -> NDArray[np.float64]:
-    """A public argument of any shape as float64; what does not hold real numbers is a TypeError."""
-    values = np.asarray(given)
-    if values.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
-    return as_float64(values)

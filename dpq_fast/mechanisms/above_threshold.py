@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast._checks import real_array
 from dpq_fast._kernels.halting import Halting
-from dpq_fast.halting import HaltingLaw
-from dpq_fast.lattice import real_array
-from dpq_fast.rng import default_rng
+from dpq_fast.laws.halting import HaltingLaw
+from dpq_fast.noise.rng import default_rng
 
 
 def above_threshold(

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import histogram as kernel
-from dpq_fast.chunks import CONVERTED
-from dpq_fast.lattice import as_float64, is_ready
+from dpq_fast.data.columns import as_float64, is_ready
+from dpq_fast.data.passes import CONVERTED
 
 # Most bins: of 8 bytes each, and as much again for the edges.
 MAX_BINS = 2**28

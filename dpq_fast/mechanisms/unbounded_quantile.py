@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.halting import Halting
-from dpq_fast.halting import NOISES, HaltingLaw
-from dpq_fast.histogram import KEPT_BINS, Bins, geometric_size, geometric_thresholds
-from dpq_fast.lattice import MAX_POINTS, points_per_unit
-from dpq_fast.leaves import rounding_edges
-from dpq_fast.levels import Levels, Split, splits
-from dpq_fast.parts import Cut, recurse
-from dpq_fast.rng import default_rng
-from dpq_fast.sample import Records
+from dpq_fast.data.histogram import KEPT_BINS, Bins, geometric_size, geometric_thresholds
+from dpq_fast.data.lattice import MAX_POINTS, points_per_unit
+from dpq_fast.data.leaves import rounding_edges
+from dpq_fast.data.records import Records
+from dpq_fast.laws.halting import NOISES, HaltingLaw
+from dpq_fast.laws.parts import Cut, recurse
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels, Split, splits
 
 # Ratio of candidates; inverted data lie in (0, 1], where 1.01 would leave 70 candidates.
 BETA, BETA_INVERTED = 1.01, 1.001
@@ -940,7 +940,7 @@ def unbounded_quantile(
         max_contributions=max_contributions,
         resolution=resolution,
     )
-    read = Records._reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    read = Records.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
     generator = default_rng(rng)
     privacy.charge(accountant, "unbounded_quantile", **search.guarantee())
     return UnboundedQuantileLaw(search, search.ladders(read())).sample(generator)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.levels import Split
-from dpq_fast.order import Intervals, Order, WholeOrder
+from dpq_fast.data.order import Intervals, Order, WholeOrder
+from dpq_fast.privacy.levels import Split
 
 
 class Cut(NamedTuple):

@@ -1,0 +1,1 @@
+"""Columns in, order statistics out: nothing here knows an epsilon."""

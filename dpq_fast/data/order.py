@@ -1,0 +1,287 @@
+"""Order statistics in windows of ranks: the one representation that all mechanisms share.
+
+An order answers questions about a sample of n records without ever showing all of them: the
+positive-width intervals inside given windows of ranks, where a rank lies roughly, how many
+records lie below a point. Interval i in {0, ..., n} lies between x_i and x_{i+1}; it has rank i,
+and on a lattice it holds the points in (x_i, x_{i+1}], with x_0 = -1 and x_{n+1} the last point.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels import intervals as kernel
+from dpq_fast.data.columns import as_float64
+from dpq_fast.data.lattice import Lattice
+
+
+class Intervals(NamedTuple):
+    """Positive-width intervals, ascending: the compressed sample inside some windows.
+
+    Attributes
+    ----------
+    rank : ndarray of int64, shape (T,)
+        Records below the interval.
+    width : ndarray of float64, shape (T,)
+        Number of (fine) lattice points, exact; or the length, for the continuous mechanism.
+    left : ndarray of int64 or float64, shape (T,)
+        x_i: the interval starts after this point.
+    """
+
+    rank: NDArray[np.int64]
+    width: NDArray[np.float64]
+    left: NDArray
+
+
+class Order(ABC):
+    """What mechanisms ask of a sample in order, or of a part of one.
+
+    Attributes
+    ----------
+    n : int
+        Number of records. Private under add-remove and with omitted NaN.
+    lattice : Lattice or None
+        None for the continuous mechanism.
+    bounds : (float, float)
+    before, last : int or float
+        x_0 and x_{n+1}.
+    extent : float
+        The measure of all outputs.
+    skipped : int
+        Records of the whole sample that are below this part of it.
+    """
+
+    n: int
+    lattice: Lattice | None
+    bounds: tuple[float, float]
+    before: float
+    last: float
+    extent: float
+    skipped: int
+
+    def log_volume(self, m: int) -> float:
+        """ln of the measure of all non-decreasing m-tuples of outputs."""
+        if m == 1:
+            return math.log(self.extent)
+        if self.lattice is None:
+            return m * math.log(self.extent) - math.lgamma(m + 1)
+        return sum(math.log((self.extent + i) / (i + 1.0)) for i in range(m))
+
+    @abstractmethod
+    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
+        """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
+
+    @abstractmethod
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """About ln of how far records are apart, in (fine) points or units; -inf for ties.
+
+        `places` counts records in order from 0: the lower ones of all pairs, then the upper ones.
+        """
+
+    @abstractmethod
+    def rank_of(self, output: float) -> int:
+        """Number of records below an output: a (coarse) lattice point, or a number.
+
+        A number at the low bound belongs to the first interval that has a width: records at the
+        bound count as below it.
+        """
+
+    @abstractmethod
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        """Records below a coarse lattice point, and the fine points of the records on it."""
+
+
+class WholeOrder(Order):
+    """The order of a whole sample: it holds the records, or finds them.
+
+    Attributes
+    ----------
+    scans : bool
+        Whether windows are collected by passes over the records: then `prepare` saves passes.
+    """
+
+    skipped = 0
+    scans = False
+
+    def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
+        self.n = n
+        self.lattice = lattice
+        self.bounds = bounds
+        if lattice is None:
+            self.before, self.last = bounds
+            self.extent = self.last - self.before
+        else:
+            self.before, self.last = -1, lattice.fine_points - 1
+            self.extent = float(lattice.fine_points)
+
+    def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
+        return self.intervals_of(self, first, count)
+
+    def intervals_of(
+        self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
+    ) -> Intervals:
+        """`intervals` of a part of this order, or of all of it."""
+        points = self._points(kernel.records(first, count, part.n, part.skipped))
+        compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
+        return Intervals(*compress(first, count, part.n, part.before, part.last, points))
+
+    @abstractmethod
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+        """(Fine) points of the records at places start, ..., stop - 1, window after window."""
+
+    @abstractmethod
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        """Number of records below each (coarse) lattice point, or number."""
+
+    def rank_of(self, output: float) -> int:
+        if self.lattice is None and output == self.before:
+            output = math.nextafter(output, math.inf)
+        return int(self.ranks_of(np.array([output]))[0])
+
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        start, stop = self.ranks_of(np.array([point, point + 1])).tolist()
+        return start, self._points([(start, stop)])
+
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
+
+
+class CoarseOrder(WholeOrder):
+    """An order of records that may be dithered on top."""
+
+    @abstractmethod
+    def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """About where records will lie once they are dithered, in coarse points.
+
+        `places` as for `log_spans`.
+        """
+
+
+class SortedOrder(CoarseOrder):
+    """Order over n sorted values, which stay as they are: only windows are ever encoded.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+        Ascending: records of any real dtype in the unit of the bounds, or fine points (int64).
+    lattice, bounds
+        As for `Order`.
+    fine : bool
+        Whether `values` are fine points already.
+    """
+
+    def __init__(
+        self,
+        values: NDArray,
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+        fine: bool = False,
+    ) -> None:
+        super().__init__(values.size, lattice, bounds)
+        self._values = values
+        self._fine = fine
+
+    def _encode(self, values: NDArray) -> NDArray:
+        if self._fine:
+            return values
+        if self.lattice is None:
+            low, high = self.bounds
+            return np.fmin(np.fmax(as_float64(values), low), high)  # a stray NaN becomes low
+        return self.lattice.encode(values)
+
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+        pieces = [self._values[start:stop] for start, stop in windows]
+        return self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
+
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        values = as_float64(self._values.take(places))
+        if self._fine:
+            return kernel.log_spans(values, self.before, self.last, 1.0)
+        unit = 1.0 if self.lattice is None else self.lattice.step
+        return kernel.log_spans(values, *self.bounds, unit)
+
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        points = outputs << self.lattice.bits if self._fine else outputs
+        lo = np.zeros(points.size, dtype=np.int64)
+        hi = np.full(points.size, self.n, dtype=np.int64)
+        for _ in range(self.n.bit_length()):  # bisection, for all at once
+            middle = (lo + hi) // 2
+            below = self._encode(self._values.take(middle, mode="clip")) < points
+            below &= lo < hi
+            lo, hi = np.where(below, middle + 1, lo), np.where(below, hi, middle)
+        return lo
+
+    def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        points = self._encode(self._values.take(places))
+        at = points + 0.5
+        half = points.size // 2
+        tied = np.tile(points[:half] == points[half:], 2)  # of one block: where inside
+        if tied.any():
+            start = self.ranks_of(points[tied])
+            size = self.ranks_of(points[tied] + 1) - start
+            at[tied] += (places[tied] + 0.5 - start) / size - 0.5
+        return at
+
+
+class RunsOrder(CoarseOrder):
+    """Order over distinct values and their counts.
+
+    Parameters
+    ----------
+    values : ndarray of int64 or float64, shape (R,)
+        Distinct, ascending: coarse lattice points, or clamped numbers without a lattice.
+    counts : ndarray of int64, shape (R,)
+        Records at each, all positive.
+    """
+
+    def __init__(
+        self,
+        values: NDArray,
+        counts: NDArray[np.int64],
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+    ) -> None:
+        ends = np.cumsum(counts, dtype=np.int64)
+        super().__init__(int(ends[-1]) if ends.size else 0, lattice, bounds)
+        self._values = values
+        self._counts = counts
+        self._ends = ends  # records up to and with each run
+
+    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+        return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
+
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
+        pieces = []
+        for start, stop in windows:
+            first = int(np.searchsorted(self._ends, start, side="right"))
+            last = int(np.searchsorted(self._ends, stop - 1, side="right")) + 1
+            ends = np.clip(self._ends[first:last], start, stop)
+            pieces.append(np.repeat(self._values[first:last], np.diff(ends, prepend=start)))
+        return np.concatenate(pieces)
+
+    def intervals_of(
+        self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
+    ) -> Intervals:
+        # Only the border between two runs has width: rank ends[run - 1], from value to value.
+        rank = np.concatenate(([0], self._ends)) - part.skipped
+        left = np.concatenate(([self.before], self._values)).astype(self._values.dtype)
+        right = np.concatenate((self._values, [self.last])).astype(self._values.dtype)
+        # those that hold the ends of a part belong to it as far as the ends
+        left, right = np.maximum(left, part.before), np.minimum(right, part.last)
+        segment = np.searchsorted(first, rank, side="right") - 1
+        inside = (segment >= 0) & (rank < first[segment] + count[segment])
+        inside &= right > left
+        return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
+
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        run = np.searchsorted(self._ends, places, side="right")
+        return kernel.log_spans(self._values[run].astype(np.float64), -math.inf, math.inf, 1.0)
+
+    def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        run = np.searchsorted(self._ends, places, side="right")
+        return self._values[run] + 1.0 + (places + 0.5 - self._ends[run]) / self._counts[run]

@@ -1,0 +1,227 @@
+"""The records of a column, to be counted or added up by one pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks
+from dpq_fast._kernels import select
+from dpq_fast._kernels import sums as kernel_sums
+from dpq_fast.data.columns import as_column, as_float64, check_column, check_counts, refuse_nan
+from dpq_fast.data.histogram import Bins
+from dpq_fast.data.passes import Chunks, chunks_of
+
+# Room for the records of a piece that are in a range; where they are more, they are found again.
+FOUND = 2**16
+
+
+class Records:
+    """Records of one numeric column, without bounds or order, ready to be counted or added up.
+
+    They stay where they are, and are private. Infinite records are allowed.
+
+    Attributes
+    ----------
+    n_is_public : bool
+        Whether, under "swap", the number of records counts as public: only where `nan_policy`
+        states that none is missing. No type says so, since types are inferred from records.
+    """
+
+    __slots__ = ("_bounds", "_chunks", "_weighted", "n_is_public")
+
+    def __init__(
+        self,
+        chunks: Chunks,
+        weighted: tuple[NDArray, NDArray[np.int64]] | None = None,
+        bounds: tuple[float, float] | None = None,
+        *,
+        n_is_public: bool,
+    ) -> None:
+        self._chunks = chunks  # what is gone through
+        self._weighted = weighted  # the same values, and how often each occurs
+        self._bounds = bounds  # what records are clamped to
+        self.n_is_public = n_is_public
+
+    @classmethod
+    def of(
+        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+    ) -> Records:
+        """Check the form of a column.
+
+        Parameters
+        ----------
+        x, counts, nan_policy, workers
+            As in `Sample.of`. A `Sample` gives its records, clamped to its bounds; these and
+            `Records` are returned as they are (then the other arguments must be left at their
+            defaults).
+
+        Returns
+        -------
+        Records
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `Sample.of`.
+
+        Notes
+        -----
+        **Cost.** None, but O(n) for `counts` and for ``nan_policy="raise"``; no copy of `x`, which
+        must not change while the records are in use.
+        """
+        return cls.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)()
+
+    @classmethod
+    def reader(
+        cls, x: Any, *, counts: Any = None, nan_policy: str = "omit", workers: int = 1
+    ) -> Callable[[], Records]:
+        """`of` in two steps, as `Sample.reader`."""
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        threads = _checks.check_workers(workers)
+        held = x if isinstance(x, Records) else getattr(x, "records", None)  # of a `Sample`
+        if isinstance(held, Records):
+            if counts is not None or nan_policy != "omit":
+                raise ValueError(
+                    "counts and nan_policy belong to Sample.of or Records.of, and must be left "
+                    f"out for a {type(x).__name__}"
+                )
+            return lambda: held
+        check_column(x)
+
+        def read() -> Records:
+            values = as_column(x)
+            weighted = None if counts is None else (values, check_counts(counts, values.size))
+            return cls(
+                Chunks.of_array(values, threads), weighted, n_is_public=nan_policy == "raise"
+            )._checked(nan_policy)
+
+        return read
+
+    @classmethod
+    def from_batches(
+        cls,
+        source: Any,
+        *,
+        column: str | None = None,
+        nan_policy: str = "omit",
+        workers: int = 1,
+        progress: bool = False,
+    ) -> Records:
+        """Records that come in batches, and need not fit in memory; see `Sample.from_batches`.
+
+        The source is called once for every pass; here, once if `nan_policy` is "raise". The bar
+        that `progress` shows counts the batches: it is for the curator's eyes.
+        """
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        chunks = chunks_of(source, column, workers, progress)
+        return cls(chunks, n_is_public=nan_policy == "raise")._checked(nan_policy)
+
+    @property
+    def total(self) -> int:
+        """Number of records, without NaN; by one pass."""
+        return self.sums(1.0, 0, 0)[1]
+
+    def count(
+        self,
+        bins: Bins,
+        negate: bool = False,
+        within: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> NDArray[np.int64]:
+        """Exact counts of the records x, or of -x, by one pass. Private.
+
+        Parameters
+        ----------
+        bins : Bins
+            Public.
+        negate : bool, default False
+            Whether -x is counted in place of x. Public.
+        within : (ndarray of float64, ndarray of float64), optional
+            Ranges lo[r] <= x < hi[r] (of -x, with `negate`) that do not overlap. The counts of
+            bins outside of them may be anything. Much faster if few records are inside.
+
+        Returns
+        -------
+        ndarray of int64, shape (bins.size,)
+        """
+        if self._weighted is not None:
+            counts = bins.count(*self._weighted, negate=negate)
+        else:
+            chosen = _all if within is None else self._between(*within, negate)
+            totals = self._chunks.fold(
+                bins.zeros, lambda total, piece: bins.count(chosen(piece), negate=negate, out=total)
+            )
+            counts = totals[0] if len(totals) == 1 else np.sum(totals, axis=0)
+        if self._bounds is not None:  # bins ascend: clamped records are in those of the bounds
+            low, high = self._bounds
+            first, last = (bins.find(end) for end in ((-high, -low) if negate else (low, high)))
+            counts[first] = counts[: first + 1].sum()
+            counts[:first] = 0
+            counts[last] = counts[last:].sum()
+            counts[last + 1 :] = 0
+        return counts
+
+    def _between(
+        self, lo: NDArray[np.float64], hi: NDArray[np.float64], negate: bool
+    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+        """What finds, in a piece, the records in some ranges after they are clamped."""
+        hi = np.nextafter(hi, -math.inf)
+        if negate:
+            lo, hi = -hi, -lo
+        low, high = (-math.inf, math.inf) if self._bounds is None else self._bounds
+        lo = np.where(lo <= low, -math.inf, lo)
+        hi = np.where(hi >= high, math.inf, hi)
+        ranges = select.Map(low, high, 1, base=0, shift=0)
+
+        def between(piece: NDArray[np.float64]) -> NDArray[np.float64]:
+            found, size = ranges.between(lo, hi, piece, FOUND)
+            return found if size <= FOUND else ranges.between(lo, hi, piece, size)[0]
+
+        return between
+
+    def sums(self, scale: float, first: int, last: int) -> tuple[int, int]:
+        """Exact sum of the records as integers, and how many there are, by one pass. Private.
+
+        Parameters
+        ----------
+        scale : float
+            A record x becomes the integer nearest to x * scale. Positive and finite. Public.
+        first, last : int
+            What the integers are clamped to; first <= last, within 2^31 of zero. Public.
+
+        Returns
+        -------
+        (int, int)
+        """
+        if self._bounds is not None:  # clamped twice
+            first, last = (round(min(max(end * scale, first), last)) for end in self._bounds)
+        if self._weighted is not None:
+            values, weights = self._weighted
+            return kernel_sums.weighted(as_float64(values), weights, scale, first, last)
+
+        def step(sums: list[int], piece: NDArray[np.float64]) -> None:
+            total, kept = kernel_sums.plain(piece, scale, first, last)
+            sums[0] += total
+            sums[1] += kept
+
+        totals, sizes = zip(*self._chunks.fold(lambda: [0, 0], step), strict=True)
+        return sum(totals), sum(sizes)
+
+    def _checked(self, nan_policy: str) -> Records:
+        """The same; without NaN if there must be none."""
+        if nan_policy == "raise":
+
+            def step(missing: NDArray[np.bool_], piece: NDArray[np.float64]) -> None:
+                missing |= np.isnan(piece).any()
+
+            if np.any(self._chunks.fold(lambda: np.zeros(1, dtype=bool), step)):
+                refuse_nan(nan_policy)
+        return self
+
+
+def _all(piece: NDArray[np.float64]) -> NDArray[np.float64]:
+    return piece

@@ -1,0 +1,415 @@
+"""The sample: a column of records, checked for its form, clamped, put in order.
+
+Form (dimension, type, lengths, the sign of counts) may be refused; nothing else about the data
+decides whether or what is raised, and no message holds a number taken from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks
+from dpq_fast._kernels import lattice as kernel
+from dpq_fast.data.columns import (
+    as_column,
+    as_float64,
+    check_column,
+    check_counts,
+    is_ready,
+    refuse_nan,
+)
+from dpq_fast.data.dither import dithered
+from dpq_fast.data.histogram import Bins
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.order import CoarseOrder, RunsOrder, SortedOrder, WholeOrder
+from dpq_fast.data.passes import CONVERTED, Chunks, chunks_of
+from dpq_fast.data.records import Records
+from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
+from dpq_fast.noise.rng import default_rng
+
+# Columns up to this many records are sorted where they are not in order; longer ones are gone
+# through, and only windows of ranks are sorted.
+SORTED_RECORDS = 2**16
+# A lattice is counted point by point where it has few points, or one for so many records (but with
+# at most the last many counters); else its points are treated like other values.
+FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
+
+
+class Sample:
+    """Records of one numeric column, clamped to bounds and in order, ready for any mechanism.
+
+    A sample keeps the records, or what it takes to go through them again; it is private. Make one
+    with `Sample.of` or `Sample.from_batches` and pass it to several releases in place of the
+    column.
+
+    Attributes
+    ----------
+    bounds : (float, float)
+        Public.
+    lattice : Lattice or None
+        The public lattice of outputs; None for the continuous mechanism.
+    records : Records
+        The records, clamped to the bounds, to be counted.
+    """
+
+    __slots__ = ("_coarse", "bounds", "lattice", "records")
+
+    def __init__(
+        self,
+        coarse: Callable[[], CoarseOrder],
+        records: Records,
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+    ) -> None:
+        self._coarse = coarse
+        self.records = records
+        self.lattice = lattice
+        self.bounds = bounds
+
+    @classmethod
+    def of(
+        cls,
+        x: Any,
+        bounds: tuple[float, float] | None,
+        *,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        counts: Any = None,
+        assume_sorted: bool = False,
+        nan_policy: str = "omit",
+        workers: int = 1,
+    ) -> Sample:
+        """Check, clamp and order a column.
+
+        Parameters
+        ----------
+        x : array_like of real numbers, shape (n,)
+            NumPy array, pandas, polars or pyarrow column, or a sequence; n >= 0. Private. With
+            `counts`, the distinct values. A `Sample` is returned as it is (then the other
+            arguments must be left at their defaults, or `bounds` equal to the sample's).
+        bounds : (float, float)
+            Finite low < high, chosen without looking at `x`. Public.
+        resolution : float, optional
+            Spacing of the public lattice of outputs, in the unit of `x`; 0 for none. Default: a
+            power of ten, about 10^-6 of the range, whatever the type of `x`. Public.
+        dither : bool, optional
+            Whether records are spread within their lattice cell before the mechanism. Default:
+            wherever there is a lattice. Public.
+        counts : array_like of int, shape (n,), optional
+            How often each value occurs; non-negative, sum at most 2^53. Private.
+        assume_sorted : bool, default False
+            The caller's promise that `x` ascends, NaN last. If it is broken, the answer is
+            meaningless and its privacy lost, but memory stays safe. Public.
+        nan_policy : {"omit", "raise"}, default "omit"
+            "omit" leaves NaN and null out, record by record; "raise" states that there are none.
+        workers : int, default 1
+            Number of threads for going through long columns; negative numbers count back from
+            the number of CPUs. The sample does not depend on it.
+
+        Returns
+        -------
+        Sample
+
+        Raises
+        ------
+        TypeError
+            If `x` or `counts` is not of a real numeric type.
+        ValueError
+            If a public argument breaks its rule, `x` is not one-dimensional, `counts` does not
+            fit `x` or holds a negative or fractional number, or NaN is there against
+            ``nan_policy="raise"``.
+
+        Notes
+        -----
+        **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
+        but the windows of a release if `x` is sorted. `x` must not change while the sample is in
+        use.
+
+        **No release.** A sample is made without an accountant: that a NaN is there against
+        ``nan_policy="raise"`` is told without a charge. A release that is given the column itself
+        is charged for it.
+        """
+        return cls.reader(
+            x,
+            bounds,
+            resolution=resolution,
+            dither=dither,
+            counts=counts,
+            assume_sorted=assume_sorted,
+            nan_policy=nan_policy,
+            workers=workers,
+        )()
+
+    @classmethod
+    def reader(
+        cls,
+        x: Any,
+        bounds: tuple[float, float] | None,
+        *,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        counts: Any = None,
+        assume_sorted: bool = False,
+        nan_policy: str = "omit",
+        workers: int = 1,
+    ) -> Callable[[], Sample]:
+        """`of` in two steps: what is public is checked here; what is returned reads the records.
+
+        A release is charged between the two.
+        """
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
+        threads = _checks.check_workers(workers)
+        if isinstance(x, Sample):
+            if bounds is not None and _checks.check_bounds(bounds) != x.bounds:
+                raise ValueError(
+                    f"bounds must be left out or equal to the sample's {x.bounds}, got {bounds}"
+                )
+            given = [option is not None for option in (resolution, dither, counts)]
+            if any(given) or assume_sorted or nan_policy != "omit":
+                raise ValueError(
+                    "resolution, dither, counts, assume_sorted and nan_policy belong to "
+                    "Sample.of, and must be left out for a Sample"
+                )
+            return lambda: x
+        bounds = _checks.check_bounds(bounds)
+        check_column(x)
+        lattice = Lattice.of(bounds, resolution, dither)
+        n_is_public = nan_policy == "raise"
+
+        def read() -> Sample:
+            values = as_column(x)
+            chunks = Chunks.of_array(values, threads)
+            if counts is not None:
+                weights = check_counts(counts, values.size)
+                coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
+                records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
+                return cls(coarse, records, lattice, bounds)
+            few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
+            if lattice is not None and lattice.bits and lattice.points <= few:
+                coarse = _of_points(chunks, lattice, bounds, nan_policy)
+            else:
+                coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
+            records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
+            return cls(coarse, records, lattice, bounds)
+
+        return read
+
+    @classmethod
+    def from_batches(
+        cls,
+        source: Any,
+        bounds: tuple[float, float],
+        *,
+        column: str | None = None,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        nan_policy: str = "omit",
+        workers: int = 1,
+        progress: bool = False,
+    ) -> Sample:
+        """A sample of records that come in batches, and need not fit in memory.
+
+        Parameters
+        ----------
+        source : callable or Arrow dataset, table or Parquet file
+            ``source()`` gives a fresh iterator of batches at every call: one-dimensional columns
+            as for `Sample.of`, always the same records. Or an object with ``to_batches`` or
+            ``iter_batches``, as `pyarrow.dataset.Dataset`, `pyarrow.Table` and
+            `pyarrow.parquet.ParquetFile` have, with `column`.
+        bounds, resolution, dither, nan_policy, workers
+            As in `Sample.of`.
+        column : str, optional
+            Name of the column of an Arrow source.
+        progress : bool, default False
+            Show a progress bar (tqdm) during the first pass, for the curator's eyes: it counts
+            the batches, and is private where the number of records is.
+
+        Returns
+        -------
+        Sample
+
+        Raises
+        ------
+        TypeError
+            If `source` is none of these, or a batch is not of a real numeric type.
+        ValueError
+            If a public argument breaks its rule, `column` does not name exactly one column of the
+            source, NaN is there against ``nan_policy="raise"``, or (here or in a release) the
+            source turns out to give other records at a later pass.
+        ImportError
+            If `progress` is asked for without tqdm.
+
+        Notes
+        -----
+        **Cost.** One pass here and about one in each release, of O(records); memory for one batch
+        and the windows of ranks. The first batch that is not empty is asked for once more.
+
+        **Memory of the source** comes on top. By default pyarrow holds the column of a whole
+        Parquet file, or of several for a data set; opened with ``pre_buffer=False`` it holds a few
+        row groups: ``ParquetFile(path, pre_buffer=False)``, or ``dataset(path, format=form)`` with
+        ``form = ParquetFileFormat(pre_buffer=False)``. Where row groups are large, a callable over
+        ``dataset.to_batches(columns=[name], batch_readahead=1, fragment_readahead=0)`` has fewer
+        of them read ahead.
+        """
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        bounds = _checks.check_bounds(bounds)
+        lattice = Lattice.of(bounds, resolution, dither)
+        chunks = chunks_of(source, column, workers, progress)
+        if lattice is not None and lattice.bits and lattice.points <= MANY_POINTS:
+            coarse = _of_points(chunks, lattice, bounds, nan_policy)
+        else:
+            coarse = _selected(chunks, lattice, bounds, nan_policy, _probe(chunks.first()))
+        records = Records(chunks, bounds=bounds, n_is_public=nan_policy == "raise")
+        return cls(coarse, records, lattice, bounds)
+
+    def order(self, dither_rng: Any = None) -> WholeOrder:
+        """The order statistics, with one fresh dither where the lattice has dither bits."""
+        coarse = self._coarse()
+        if self.lattice is None or not self.lattice.bits:
+            return coarse
+        return dithered(coarse, default_rng(dither_rng))
+
+    def histogram(self, bins: Any) -> NDArray[np.int64]:
+        """Exact counts by bin, by one pass. Private: a part of mechanisms, not a release.
+
+        Parameters
+        ----------
+        bins : int or array_like of float
+            A number of equal bins between the bounds, or ascending edges. Public. Bin k is
+            [e_k, e_{k+1}), the last one closed; records are clamped to the bounds and counted in
+            the end bins where they are beyond the edges.
+
+        Returns
+        -------
+        ndarray of int64, shape (B,)
+        """
+        chosen = Bins.uniform(*self.bounds, bins) if np.ndim(bins) == 0 else Bins.of(bins)
+        return self.records.count(chosen)
+
+    def geometric_counts(
+        self, beta: float, lower: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Exact counts between the thresholds beta^i + lower - 1, by one pass. Private.
+
+        Parameters
+        ----------
+        beta : float
+            Ratio of one threshold to the one before, above 1. Public.
+        lower : float
+            Records below count as it. Public.
+
+        Returns
+        -------
+        thresholds : ndarray of float64, shape (I + 1,)
+            From `lower` on, as far as float64 reaches or the upper bound asks.
+        counts : ndarray of int64, shape (I + 1,)
+            Records with thresholds[i] <= x < thresholds[i + 1]; the last count has no end.
+        """
+        high = self.bounds[1]
+        upper = high if high > lower else None
+        chosen = Bins.geometric(beta, lower, upper)
+        return chosen.edges, self.records.count(chosen)
+
+    def decode(self, points: NDArray) -> NDArray[np.float64]:
+        """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
+        if self.lattice is None:
+            return np.clip(points, *self.bounds)
+        return self.lattice.decode(points >> self.lattice.bits if self.lattice.bits else points)
+
+    def locate(self, outputs: NDArray[np.float64]) -> NDArray | None:
+        """Lattice points of outputs, or the numbers themselves; None if one cannot be released."""
+        if self.lattice is None:
+            low, high = self.bounds
+            return outputs if ((outputs >= low) & (outputs <= high)).all() else None
+        points = [self.lattice.locate(output) for output in outputs.tolist()]
+        return None if None in points else np.array(points, dtype=np.int64)
+
+
+def _of_array(
+    values: NDArray,
+    chunks: Chunks,
+    lattice: Lattice | None,
+    bounds: tuple[float, float],
+    assume_sorted: bool,
+    nan_policy: str,
+) -> Callable[[], CoarseOrder]:
+    """Records of one array, as they are; sorted only if there are few."""
+    if not (assume_sorted or _ascends(values)):
+        if values.size > SORTED_RECORDS:
+            return _selected(chunks, lattice, bounds, nan_policy, _probe(values))
+        values = np.sort(values)
+    if values.size and values[-1] != values[-1]:  # NaN sorts to the end
+        refuse_nan(nan_policy)
+        values = values[: np.searchsorted(values, np.nan)]
+    return lambda: SortedOrder(values, lattice, bounds)
+
+
+def _selected(
+    chunks: Chunks,
+    lattice: Lattice | None,
+    bounds: tuple[float, float],
+    nan_policy: str,
+    probe: NDArray,
+) -> Callable[[], CoarseOrder]:
+    """Records that are gone through: a first pass here."""
+    buckets = Buckets(chunks, *bounds, probe, lattice)
+    if buckets.missing:
+        refuse_nan(nan_policy)
+    return lambda: SelectedOrder(chunks, buckets, lattice, bounds)
+
+
+def _of_points(
+    chunks: Chunks, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
+) -> Callable[[], CoarseOrder]:
+    """Records on a lattice of few points, counted point by point."""
+    totals = chunks.fold(
+        lambda: np.zeros(lattice.points + 1, dtype=np.int64), lattice.count, lattice.step == 1.0
+    )
+    total = np.sum(totals, axis=0)
+    if total[-1]:
+        refuse_nan(nan_policy)
+    present = np.flatnonzero(total[:-1])
+    counts = total[present]
+    return lambda: RunsOrder(present, counts, lattice, bounds)
+
+
+def _of_counts(
+    values: NDArray,
+    weights: NDArray[np.int64],
+    lattice: Lattice | None,
+    bounds: tuple[float, float],
+    nan_policy: str,
+) -> Callable[[], CoarseOrder]:
+    """Records given as values and counts."""
+    present = weights > 0
+    values, weights = as_float64(values[present]), weights[present]
+    missing = np.isnan(values)
+    if missing.any():
+        refuse_nan(nan_policy)
+        values, weights = values[~missing], weights[~missing]
+    records = np.clip(values, *bounds) if lattice is None else lattice.encode(values)
+    distinct, place = np.unique(records, return_inverse=True)
+    totals = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(totals, place, weights)
+    return lambda: RunsOrder(distinct, totals, lattice, bounds)
+
+
+def _ascends(values: NDArray) -> bool:
+    if is_ready(values, np.float64):
+        return kernel.is_sorted(values)
+    with np.errstate(invalid="ignore"):  # signaling NaN
+        for start in range(0, values.size - 1, CONVERTED):
+            piece = values[start : start + CONVERTED + 1]
+            if not (piece[:-1] <= piece[1:]).all():
+                return False
+    return True
+
+
+def _probe(values: NDArray) -> NDArray[np.float64]:
+    """Some of the values, evenly over the array."""
+    return as_float64(values[:: max(1, values.size // PROBED)])

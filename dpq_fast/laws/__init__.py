@@ -1,0 +1,1 @@
+"""Exact output laws, and how they are drawn from."""

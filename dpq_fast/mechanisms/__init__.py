@@ -1,0 +1,1 @@
+"""One mechanism each, from the public arguments to the release."""
