@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-NEIGHBORS = ("swap", "add-remove")
 # Most leaves of a tree: 512 MB for their counts, and several times that for what is read off.
 MAX_LEAVES = 2**26
 # On a lattice of at most so many points each point is a leaf by default.
@@ -158,11 +157,6 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
         error = TypeError
     listed = ", ".join(repr(choice) for choice in choices)
     raise error(f"{name} must be one of {listed}, got {_shown(value)}")
-
-
-def check_neighbors(neighbors: Any) -> str:
-    """The neighboring relation, "swap" or "add-remove"."""
-    return check_choice("neighbors", neighbors, NEIGHBORS)
 
 
 def check_flag(name: str, value: Any) -> bool:

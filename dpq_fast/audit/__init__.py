@@ -294,7 +294,7 @@ def exact(
     >>> found.pairs
     90
     """
-    relation = _checks.check_neighbors(neighbors)
+    relation = relation_of(neighbors)
     _check_guarantee(guarantee)
     tolerance = _checks.check_nonnegative("tolerance", tolerance)
     kind = np.dtype(dtype)
@@ -484,20 +484,16 @@ def _order(data_set: DataSet) -> tuple:
 
 
 def _next(
-    data_set: DataSet, values: Sequence[Any], relation: str, fixed_key: bool
+    data_set: DataSet, values: Sequence[Any], relation: Relation, fixed_key: bool
 ) -> Iterator[DataSet]:
     """The neighbors of a data set by one record, as ordered tuples."""
-    for i, record in enumerate(data_set):
-        rest = data_set[:i] + data_set[i + 1 :]
-        if relation == "add-remove":
-            yield rest
-            continue
-        for value in values:
-            if not fixed_key or value[1] == record[1]:
-                yield tuple(sorted((*rest, value), key=_place))
-    if relation == "add-remove":
-        for value in values:
-            yield tuple(sorted((*data_set, value), key=_place))
+    for removed, added in relation.changes(data_set, values):
+        rest = data_set
+        if removed is not None:
+            rest = data_set[:removed] + data_set[removed + 1 :]
+            if fixed_key and any(value[1] != data_set[removed][1] for value in added):
+                continue
+        yield tuple(sorted((*rest, *added), key=_place)) if added else rest
 
 
 def _pairs(
@@ -542,16 +538,15 @@ def _check_data_sets(number: int) -> None:
 
 def _check_neighboring(one: DataSet, other: DataSet, parameters: Mapping[str, Any]) -> None:
     """Raise unless a promise under the relation is about these two data sets."""
-    relation = parameters.get("neighbors", "swap")
+    relation = relation_of(parameters.get("neighbors", "swap"))
     removed, added = ((Counter(a) - Counter(b)).total() for a, b in ((one, other), (other, one)))
-    changed = max(removed, added) if relation == "swap" else removed + added
-    allowed = parameters.get("max_contributions", 1)
     same_keys = not parameters.get("public_by", False) or Counter(
         record[1] for record in one
     ) == Counter(record[1] for record in other)
-    if changed > allowed or (relation == "swap" and removed != added) or not same_keys:
+    allowed = parameters.get("max_contributions", 1)
+    if relation.distance(removed, added) > allowed or not same_keys:
         raise ValueError(
-            f"x and x_neighbor must be neighbors under {relation!r}, got {removed} records "
+            f"x and x_neighbor must be neighbors under {relation.name!r}, got {removed} records "
             f"removed and {added} added"
         )
 
@@ -855,13 +850,13 @@ def _by_group(
 ) -> list[Table]:
     """Laws of `quantile_by`: one of `joint_exp` for each group, independent."""
     levels, groups = Levels(parameters["q"]), list(parameters["groups"])
-    rate = privacy.quantile_by_rate(
-        levels.values,
-        parameters["epsilon"],
-        parameters["neighbors"],
-        parameters.get("max_contributions", 1),
-        parameters.get("public_by", False),
-    )
+    rate = privacy.quantile_by.calibrate(
+        levels,
+        epsilon=parameters["epsilon"],
+        neighbors=parameters["neighbors"],
+        max_contributions=parameters.get("max_contributions", 1),
+        public_by=parameters.get("public_by", False),
+    ).rate
     lattice = _lattice_of(parameters)
     if lattice is not None and lattice.bits:
         raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
@@ -931,11 +926,11 @@ def _integers(
     form = {"nan_policy": parameters.get("nan_policy", "omit")}
     rows = [Records.of(column, **form) for column in columns]
     if name == "count":
-        k = parameters.get("max_contributions", 1)
-        laws = [
-            {(): (0.0, aggregates.count_parts(records, parameters["epsilon"], k))}
-            for records in rows
-        ]
+        scale = privacy.aggregates.calibrate_count(
+            epsilon=parameters["epsilon"],
+            max_contributions=parameters.get("max_contributions", 1),
+        ).scale
+        laws = [{(): (0.0, aggregates.count_parts(records, scale))} for records in rows]
     else:
         clipping = _clipping(parameters)
         parts_of = clipping.sum_parts if name == "sum" else clipping.mean_parts

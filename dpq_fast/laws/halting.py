@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import halting
+from dpq_fast.noise.threshold import IntegratedNoise, ThresholdNoise
 
-NOISES = ("exponential", "laplace", "gumbel")
 # Gauss-Legendre points of a panel. See `_panels` for why so few are enough.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _DROP = 50.0  # e^-50 of an integral is left out
@@ -39,8 +39,8 @@ class HaltingLaw:
         Queries in each run, 0 to 2^53, in total below 2^63 (not checked).
     rate1, rate2 : float
         Rates of the noise of the threshold and of each query, positive.
-    noise : {"exponential", "laplace", "gumbel"}
-        "gumbel" for equal rates only (not checked).
+    noise : ThresholdNoise
+        Where it asks for equal rates, these are equal (not checked).
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class HaltingLaw:
         lengths: NDArray[np.int64],
         rate1: float,
         rate2: float,
-        noise: str,
+        noise: ThresholdNoise,
     ) -> None:
         self._gaps = np.ascontiguousarray(gaps)
         self._lengths = np.ascontiguousarray(lengths)
@@ -60,7 +60,7 @@ class HaltingLaw:
     def draw(self, rng: np.random.Generator, size: int | None = None) -> Any:
         """Step of the halt, counted from 0, or -1 for never; with `size` an int64 array."""
         drawn = halting.draw(
-            self._noise,
+            self._noise.name,
             self._rate1,
             self._rate2,
             self._gaps,
@@ -103,15 +103,15 @@ class HaltingLaw:
             return np.empty(0)
         gaps = np.where(np.isnan(self._gaps), -np.inf, self._gaps)
         lengths = self._lengths.astype(np.float64)
-        if self._noise == "gumbel":
+        if not isinstance(self._noise, IntegratedNoise):
             return self._closed_form(gaps, lengths, run, offset)
         nodes, log_weights = _mesh(gaps, lengths, self._rate1, self._rate2, self._noise)
         log_total = np.full(run.size, -np.inf)
         nodes_at_once = max(1, _BLOCK // max(gaps.size, 1))
         for start in range(0, nodes.size, nodes_at_once):
             z = nodes[start : start + nodes_at_once]
-            log_p = _log_density(self._noise, self._rate1, z) + log_weights[start : start + z.size]
-            log_f, log_not_f = _log_distribution(self._noise, self._rate2, z - gaps[:, None])
+            log_p = self._noise.log_density(self._rate1, z) + log_weights[start : start + z.size]
+            log_f, log_not_f = self._noise.log_distribution(self._rate2, z - gaps[:, None])
             passed = np.cumsum(_times(lengths[:, None], log_f), axis=0)
             passed = np.concatenate([np.zeros((1, z.size)), passed])
             # never: one run more, which halts for sure
@@ -147,7 +147,11 @@ class HaltingLaw:
 
 
 def _mesh(
-    gaps: NDArray[np.float64], lengths: NDArray[np.float64], A: float, B: float, noise: str
+    gaps: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+    A: float,
+    B: float,
+    noise: ThresholdNoise,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     r"""Nodes and log-weights that integrate the probability of every step.
 
@@ -171,7 +175,7 @@ def _mesh(
         widest = 2.0 / math.sqrt(B) / math.sqrt(A + B)
     bends = gaps[np.isfinite(gaps) & (lengths > 0.0)]
     # rays: from where the panels go, and how far; to the left if negative
-    if noise == "exponential":
+    if noise.one_sided:
         # F is 0 up to its gap: what counts of an integrand begins at the largest gap before it
         origins = np.unique(np.append(bends[bends > 0.0], 0.0))
         spans = np.minimum(np.diff(origins, append=np.inf), end)
@@ -195,26 +199,6 @@ def _mesh(
         nodes.append(origin + math.copysign(1.0, span) * (cuts[:-1, None] + half * (1.0 + _NODES)))
         weights.append(half * _WEIGHTS)
     return np.concatenate(nodes, axis=None), np.log(np.concatenate(weights, axis=None))
-
-
-def _log_density(noise: str, rate: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """ln p(z) of the threshold's noise, exponential (at z >= 0) or Laplace."""
-    return math.log(rate if noise == "exponential" else rate / 2.0) - rate * np.abs(z)
-
-
-def _log_distribution(
-    noise: str, rate: float, gap: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """ln F and ln(1 - F) of a query's noise, exponential or Laplace, at `gap`."""
-    x = rate * gap
-    if noise == "exponential":
-        x = np.maximum(x, 0.0)
-        with np.errstate(divide="ignore"):
-            log_f = np.where(x < math.log(2.0), np.log(-np.expm1(-x)), np.log1p(-np.exp(-x)))
-        return log_f, -x
-    log_half = -np.abs(x) - math.log(2.0)
-    log_rest = np.log1p(-np.exp(log_half))
-    return np.where(x < 0.0, log_half, log_rest), np.where(x < 0.0, log_rest, log_half)
 
 
 def _times(count: Any, log_f: NDArray[np.float64]) -> NDArray[np.float64]:

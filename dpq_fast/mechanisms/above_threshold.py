@@ -18,6 +18,7 @@ from dpq_fast._checks import real_array
 from dpq_fast._kernels.halting import Halting
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.above_threshold import Calibration
 
 
 def above_threshold(
@@ -113,12 +114,7 @@ def above_threshold(
     >>> 300 < k < 700
     True
     """
-    steps = _release(
-        "above_threshold",
-        queries,
-        threshold,
-        accountant,
-        rng,
+    calibration = privacy.above_threshold.calibrate(
         epsilon1=epsilon1,
         epsilon2=epsilon2,
         sensitivity=sensitivity,
@@ -126,6 +122,7 @@ def above_threshold(
         noise=noise,
         neighbors=neighbors,
     )
+    steps = _release(queries, threshold, calibration, accountant, rng)
     return next(steps, None)
 
 
@@ -185,12 +182,7 @@ def sparse_vector(
     >>> sparse_vector([0, 90, 0, 0, 99], 50, halts=3, epsilon1=2.0, epsilon2=2.0, rng=1)
     array([1, 4])
     """
-    steps = _release(
-        "sparse_vector",
-        queries,
-        threshold,
-        accountant,
-        rng,
+    calibration = privacy.above_threshold.calibrate_halts(
         halts=halts,
         epsilon1=epsilon1,
         epsilon2=epsilon2,
@@ -199,6 +191,7 @@ def sparse_vector(
         noise=noise,
         neighbors=neighbors,
     )
+    steps = _release(queries, threshold, calibration, accountant, rng)
     return np.fromiter(islice(steps, halts), dtype=np.int64)
 
 
@@ -258,11 +251,15 @@ def above_threshold_law(
     AboveThresholdLaw
         ``log_prob(k)``, right to 1e-9 down to e^-700, and ``sample(rng, size)``.
     """
-    rates = privacy.above_threshold_rates(epsilon1, epsilon2, sensitivity, noise)
+    calibration = privacy.above_threshold.calibrate(
+        epsilon1=epsilon1, epsilon2=epsilon2, sensitivity=sensitivity, noise=noise
+    )
     gaps = gaps_of(queries, check_threshold(threshold))
     first = np.flatnonzero(np.append(np.ones(min(gaps.size, 1), bool), gaps[1:] != gaps[:-1]))
     lengths = np.diff(first, append=gaps.size)
-    return AboveThresholdLaw(HaltingLaw(gaps[first], lengths, *rates, noise))
+    return AboveThresholdLaw(
+        HaltingLaw(gaps[first], lengths, *calibration.rates, calibration.noise)
+    )
 
 
 def check_threshold(threshold: Any) -> float:
@@ -305,23 +302,19 @@ def gap_of(query: Any, threshold: float) -> float:
 
 
 def _release(
-    method: str,
     queries: Any,
     threshold: float,
+    calibration: Calibration,
     accountant: privacy.Accountant | None,
     rng: Any,
-    **parameters: Any,
 ) -> Iterator[int]:
     """The halts of one release, checked and charged, to be read one by one."""
-    privacy.guarantee(method, **parameters)  # checks them
-    shared = ("epsilon1", "epsilon2", "sensitivity", "noise")
-    rates = privacy.above_threshold_rates(**{name: parameters[name] for name in shared})
     threshold = check_threshold(threshold)
     if isinstance(queries, np.ndarray):
         check_queries(queries)
     generator = default_rng(rng)
-    privacy.charge(accountant, method, **parameters)
-    start = partial(Halting, parameters["noise"], *rates, generator)
+    privacy.charge(accountant, calibration)
+    start = partial(Halting, calibration.noise.name, *calibration.rates, generator)
     if isinstance(queries, Iterator):
         return _halts_of_iterator(start, (gap_of(query, threshold) for query in queries))
     return _halts_of_array(start, gaps_of(queries, threshold))

@@ -9,12 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
@@ -23,53 +21,13 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
-from dpq_fast.noise.discrete import discrete_gaussian, discrete_laplace
+from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import Relation
 
 # Most records that `AggTree.tune` generates.
 MOST_GENERATED = 2**28
-
-
-class Noise(NamedTuple):
-    """The noise of one count: `kind` is "geometric", "laplace" or "gaussian"."""
-
-    kind: str
-    scale: Fraction
-
-    def draw(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        """Independent draws: int64, but float64 for "laplace"."""
-        if self.kind == "laplace":
-            return rng.laplace(0.0, float(self.scale), size)
-        sampler = discrete_laplace if self.kind == "geometric" else discrete_gaussian
-        return sampler(self.scale, size=size, rng=rng)
-
-    @property
-    def variance(self) -> float:
-        """Variance of one draw; for "gaussian" sigma^2, which is no less."""
-        scale = float(self.scale)
-        if self.kind == "gaussian":
-            return scale * scale
-        if self.kind == "laplace":
-            return 2.0 * scale * scale
-        # 2 r / (1 - r)^2 with r = exp(-1 / scale)
-        return 2.0 * math.exp(-1.0 / scale) / math.expm1(-1.0 / scale) ** 2
-
-    def margin(self, level: float) -> float:
-        """Half the width of an interval of that level around one noisy count.
-
-        For a weighted sum of several draws, times the root of the sum of squared weights. The
-        larger of what one draw needs and what a normal variable of its variance needs: a sum of
-        draws is between the two.
-        """
-        scale, miss = float(self.scale), 1.0 - level
-        normal = -float(scipy.special.ndtri(miss / 2.0))
-        if self.kind == "gaussian":
-            # A narrow discrete Gaussian is no normal variable, but it is sub-Gaussian [CKS20].
-            return scale * (normal if scale >= 1.0 else math.sqrt(2.0 * math.log(2.0 / miss)))
-        # P[|X| > t] = 2 r^(floor(t) + 1) / (1 + r), for "laplace" r^t
-        factor = 1.0 if self.kind == "laplace" else 2.0 / (1.0 + math.exp(-1.0 / scale))
-        return scale * max(math.log(factor / miss), normal * math.sqrt(2.0))
 
 
 class PartialTree:
@@ -219,7 +177,7 @@ class PartialTree:
         -------
         AggTree
         """
-        promise = dict(
+        calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon,
             rho=rho,
             height=self.height,
@@ -227,25 +185,35 @@ class PartialTree:
             neighbors=neighbors,
             max_contributions=max_contributions,
         )
-        one = Noise(noise, privacy.agg_tree_scale(**promise))
         _checks.check_flag("aggregate", aggregate)
         generator = default_rng(rng)
-        privacy.charge(accountant, "agg_tree", **promise)
+        privacy.charge(accountant, calibration)
+        return self.noised(calibration.noise, calibration.relation, aggregate, generator)
+
+    def noised(
+        self, noise: CountNoise, relation: Relation, aggregate: bool, rng: np.random.Generator
+    ) -> AggTree:
+        """The tree with noise on every count below the root: a release that is charged already."""
         exact = self._leaves
         nodes = []
         for _ in range(self.height):
-            nodes.insert(0, exact + one.draw(exact.size, generator))
+            nodes.insert(0, exact + noise.draw(exact.size, rng))
             exact = _sums(exact, self.branching)
-        # Where a record may be left out as missing, how many are kept is private.
-        public = neighbors == "swap" and self._n_is_public
         return AggTree(
             nodes,
             self.bounds,
-            one,
-            total=int(exact[0]) if public else None,
+            noise,
+            total=int(exact[0]) if self.n_is_public(relation) else None,
             aggregate=aggregate,
             lattice=self.lattice,
         )
+
+    def n_is_public(self, relation: Relation) -> bool:
+        """Whether the number of records may be told.
+
+        Where a record may be left out as missing, how many are kept is private.
+        """
+        return relation.n_is_public and self._n_is_public
 
 
 def public_lattice(
@@ -286,7 +254,7 @@ class AggTree:
         Noisy counts of levels 1, ..., h below the root; level l has b^l nodes, from low to high.
     bounds : (float, float)
         Finite low < high.
-    noise : Noise
+    noise : CountNoise
         The noise that each node has, independently.
     total : int, optional
         Number of records where it is public; the root. Default: the sum of its children.
@@ -335,7 +303,7 @@ class AggTree:
         self,
         nodes: list[NDArray[Any]],
         bounds: tuple[float, float],
-        noise: Noise,
+        noise: CountNoise,
         *,
         total: int | None = None,
         aggregate: bool = True,
@@ -411,17 +379,17 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         -------
         AggTree
         """
-        promise = dict(
+        # Public arguments are refused before x is touched.
+        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        height, branching = _shape(bounds, lattice, height, branching)
+        calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon,
             rho=rho,
+            height=height,
             noise=noise,
             neighbors=neighbors,
             max_contributions=max_contributions,
         )
-        # Public arguments are refused before x is touched.
-        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
-        height, branching = _shape(bounds, lattice, height, branching)
-        privacy.agg_tree_scale(height, **promise)
         _checks.check_flag("aggregate", aggregate)
         read = PartialTree.reader(
             x,
@@ -434,8 +402,8 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             workers=workers,
         )
         generator = default_rng(rng)
-        privacy.charge(accountant, "agg_tree", height=height, **promise)
-        return read().release(aggregate=aggregate, rng=generator, **promise)
+        privacy.charge(accountant, calibration)
+        return read().noised(calibration.noise, calibration.relation, aggregate, generator)
 
     @staticmethod
     def tune(

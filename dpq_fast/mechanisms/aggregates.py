@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,14 +19,20 @@ from dpq_fast._kernels.sums import REACH
 from dpq_fast.data.lattice import points_per_unit
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.ind_exp import ind_exp
-from dpq_fast.mechanisms.joint_exp import KERNELS, joint_exp
+from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
+from dpq_fast.mechanisms.joint_exp import KERNELS
+from dpq_fast.mechanisms.joint_exp import law_of as joint_exp_law_of
 from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_search
 from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
 
-METHODS = ("unbounded", "joint_exp", "ind_exp")
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dpq_fast.mechanisms._calls import RecordOptions
+
 # Integers beyond are decoded as this one: noise for an epsilon below 1e-290 is larger.
 LARGEST = 2**1023
 
@@ -92,7 +98,7 @@ class Clip:
 
 
 class Clipping:
-    """The public side of a sum or a mean: its clip, or how it is found, and the budget.
+    """The public side of a sum or a mean: its clip, or how it is found, and what is spent.
 
     Parameters
     ----------
@@ -105,14 +111,14 @@ class Clipping:
     ----------
     method : str or None
         How the clip is found; None if it is public.
+    calibration : Calibration
+        Of `privacy.aggregates`.
     search : Search or None
         For method "unbounded".
-    quantile : dict
-        For the other methods, their arguments.
-    epsilon : float
-        What is left for the noise.
-    guaranteed : dict
-        What the privacy of the call depends on.
+    levels : Levels
+        For the other methods: the level of the clip.
+    kernel : str
+        For method "joint_exp".
     """
 
     def __init__(
@@ -129,31 +135,31 @@ class Clipping:
         neighbors: str,
         max_contributions: int,
     ) -> None:
-        _checks.check_choice("method", method, METHODS)
-        self.method = method if q is not None else None
+        if q is not None:
+            q = float(Levels(_checks._real("q", q)).values[0])
         self.lower, self.upper = lower, upper
         self.resolution = resolution
         if resolution is not None and not _checks.check_nonnegative("resolution", resolution):
             raise ValueError(f"resolution must be positive, got {resolution}")
-        self.person = dict(
-            neighbors=_checks.check_neighbors(neighbors),
-            max_contributions=_checks.check_max_contributions(max_contributions),
+        spent = {name: options[name] for name in ("split", "noise") if name in options}
+        self.calibration = privacy.aggregates.calibrate(
+            epsilon=epsilon,
+            q=q,
+            lower=lower,
+            upper=upper,
+            method=method,
+            share=share,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            **(spent if method == "unbounded" else {}),
         )
-        self.guaranteed = (
-            dict(epsilon=epsilon, q=q, lower=lower, upper=upper, method=method, share=share)
-            | self.person
-        )
+        self.method = method if q is not None else None
         self.search = None
-        first, self.epsilon = privacy.sum_epsilons(epsilon, share)
-        if q is None:
-            self.epsilon = _checks.check_epsilon(epsilon)
-        else:
-            q = float(Levels(_checks._real("q", q)).values[0])
         if self.method == "unbounded":
+            candidates = {name: options[name] for name in options.keys() - spent.keys()}
             self.search = clip_search(
-                q, epsilon=first, lower=lower, upper=upper, **self.person, **options
+                q, self.calibration.clip, lower=lower, upper=upper, **candidates
             )
-            self.guaranteed["split"] = self.search.split
             return
         what = "q=None" if q is None else f"method={method!r}"
         if lower is None or upper is None:
@@ -162,13 +168,8 @@ class Clipping:
         for name in options:
             if name != "kernel" or self.method != "joint_exp":
                 raise TypeError(f"{name} must be left out for {what}")
-        self.quantile = dict(q=q, epsilon=first) | self.person | options
-        # Their public arguments, before there is a charge.
-        if self.method == "joint_exp":
-            _checks.check_choice("kernel", options.get("kernel", "scan"), KERNELS)
-            privacy.joint_exp_rate(np.array([q]), first, **self.person)
-        elif self.method == "ind_exp":
-            privacy.ind_exp_rates(np.array([q]), first, 0.0, **self.person)
+        self.kernel = _checks.check_choice("kernel", options.get("kernel", "scan"), KERNELS)
+        self.levels = Levels(0.0 if q is None else q)
 
     @property
     def two_sided(self) -> bool:
@@ -187,34 +188,25 @@ class Clipping:
             low, high = self.lower, ends[0]
         return Clip.of(low, high, self.resolution)
 
-    def sum_scale(self, clip: Clip, missing: bool) -> Fraction:
-        """Scale of the noise of a sum of points."""
-        sensitivity = privacy.sum_sensitivity(
-            clip.first, clip.last, self.person["neighbors"], missing
-        )
-        return privacy.laplace_scale(sensitivity, self.epsilon, self.person["max_contributions"])
-
-    def mean_scales(self, clip: Clip, missing: bool) -> tuple[Fraction, Fraction]:
-        """Scales of the noise of the two integers that a mean is computed from."""
-        return privacy.mean_scales(clip.width, self.epsilon, missing=missing, **self.person)
-
     def sum_parts(self, records: Records, clip: Clip) -> list[Part]:
         """What the noise of a sum is added to, by one pass. Private."""
         total, _ = records.sums(clip.scale, clip.first, clip.last)
-        return [(total, self.sum_scale(clip, not records.n_is_public))]
+        scale = self.calibration.sum_scale(clip.first, clip.last, not records.n_is_public)
+        return [(total, scale)]
 
     def mean_parts(self, records: Records, clip: Clip) -> list[Part]:
-        """What the noise of a mean is added to (`privacy.mean_scales`), by one pass. Private."""
+        """What the noise of a mean is added to (`mean_scales`), by one pass. Private."""
         total, number = records.sums(clip.scale, clip.first, clip.last)
-        if self.person["neighbors"] == "add-remove":
+        if not self.calibration.relation.n_is_public:
             pair = total - number * clip.first, number * clip.last - total
         else:
             pair = 2 * total - number * (clip.first + clip.last), number
-        return list(zip(pair, self.mean_scales(clip, not records.n_is_public), strict=True))
+        scales = self.calibration.mean_scales(clip.width, not records.n_is_public)
+        return list(zip(pair, scales, strict=True))
 
     def mean_of(self, first: int, second: int, clip: Clip) -> float:
-        """The mean inside the clip, from the two noisy integers of `privacy.mean_scales`."""
-        if self.person["neighbors"] == "add-remove":
+        """The mean inside the clip, from the two noisy integers of `mean_scales`."""
+        if not self.calibration.relation.n_is_public:
             centered, number = first - second, Fraction(first + second, clip.width)
         else:
             centered, number = first, Fraction(second)
@@ -226,15 +218,18 @@ def _reader(
     clipping: Clipping, x: Any, **form: Any
 ) -> Callable[[np.random.Generator], tuple[Records, Clip]]:
     """What reads the records, and releases a clip for them; all that is public is checked here."""
+    calibration = clipping.calibration
     if clipping.method in ("joint_exp", "ind_exp"):
         bounds = (clipping.lower, clipping.upper)
         read_sample = Sample.reader(x, bounds, resolution=clipping.resolution, **form)
-        release = joint_exp if clipping.method == "joint_exp" else ind_exp
 
         def read(rng: np.random.Generator) -> tuple[Records, Clip]:
-            sample = read_sample()
-            end = release(sample, rng=rng, **clipping.quantile)
-            return sample.records, clipping.clip([end])
+            sample, levels = read_sample(), clipping.levels
+            if clipping.method == "joint_exp":
+                law = joint_exp_law_of(sample, levels, calibration.clip.rate, clipping.kernel, rng)
+            else:
+                law = ind_exp_law_of(sample, levels, calibration.clip.rates, rng)
+            return sample.records, clipping.clip([law.sample(rng)])
 
         return read
     read_records, search = Records.reader(x, **form), clipping.search
@@ -253,22 +248,21 @@ def _noisy(parts: list[Part], rng: np.random.Generator) -> list[int]:
     return [value + (discrete_laplace(scale, rng=rng) if scale else 0) for value, scale in parts]
 
 
-def count_parts(records: Records, epsilon: float, max_contributions: int) -> list[Part]:
+def count_parts(records: Records, scale: Fraction) -> list[Part]:
     """What the noise of a count is added to, by one pass. Private."""
-    return [(records.total, privacy.laplace_scale(1, epsilon, max_contributions))]
+    return [(records.total, scale)]
 
 
+@with_options(Records.reader)
 def count(
     x: Any,
     *,
     epsilon: float,
     neighbors: str = "swap",
-    counts: Any = None,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    workers: int = 1,
+    **column: Unpack[RecordOptions],
 ) -> int:
     r"""Release how many records there are, without the missing ones.
 
@@ -327,12 +321,13 @@ def count(
     >>> isinstance(count(np.arange(1_000), epsilon=1.0), int)
     True
     """
-    public = dict(epsilon=epsilon, max_contributions=max_contributions)
-    privacy.guarantee("count", neighbors=neighbors, **public)  # checks them
-    read = Records.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    calibration = privacy.aggregates.calibrate_count(
+        epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+    )
+    read = Records.reader(x, **column)
     generator = default_rng(rng)
-    privacy.charge(accountant, "count", neighbors=neighbors, **public)
-    (number,) = _noisy(count_parts(read(), **public), generator)
+    privacy.charge(accountant, calibration)
+    (number,) = _noisy(count_parts(read(), calibration.scale), generator)
     return number
 
 
@@ -468,7 +463,7 @@ def sum(
         max_contributions=max_contributions,
     )
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
-    privacy.charge(accountant, "sum", **clipping.guaranteed)
+    privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)
     (total,) = _noisy(clipping.sum_parts(records, clip), generator)
     return clip.decode(total)
@@ -530,7 +525,7 @@ def mean(
       would have alone.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`: ``share * epsilon`` for the clip, the rest for
-    the two numbers (`privacy.mean_scales`). All else is post-processing. Not covered: running time.
+    the two numbers (`mean_scales`). All else is post-processing. Not covered: running time.
 
     **Cost.** As of `sum`.
 
@@ -555,6 +550,6 @@ def mean(
         max_contributions=max_contributions,
     )
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
-    privacy.charge(accountant, "mean", **clipping.guaranteed)
+    privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)
     return clipping.mean_of(*_noisy(clipping.mean_parts(records, clip), generator), clip)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.parts import Cut, Part, ends, recurse
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
+from dpq_fast.mechanisms._calls import release
 from dpq_fast.mechanisms.unbounded_quantile import (
     UnboundedQuantileLaw,
     unbounded_ends,
@@ -21,9 +21,9 @@ from dpq_fast.mechanisms.unbounded_quantile import (
     unbounded_quantile_law,
 )
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.approx_quantiles import BASES
 from dpq_fast.privacy.levels import Levels, splits
 
-BASES = ("ind_exp", "unbounded")
 # How far the target of a part may drift from that of the whole sample, by the errors of the
 # outputs around it, before its window takes a pass of its own: in units of 1 / rate.
 DRIFT = 4.0
@@ -281,14 +281,16 @@ def approx_quantiles(
             **base_options,
         )
     _refuse(base_options)
-    budget = dict(
-        epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
-    )
-    law_of = _law_of(
-        x,
+    calibration = privacy.approx_quantiles.calibrate(
         levels,
-        budget,
-        bounds=bounds,
+        epsilon=epsilon,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    read = Sample.reader(
+        x,
+        bounds,
         resolution=resolution,
         dither=dither,
         counts=counts,
@@ -296,9 +298,11 @@ def approx_quantiles(
         nan_policy=nan_policy,
         workers=workers,
     )
-    generator = default_rng(rng)
-    privacy.charge(accountant, "approx_quantiles", q=levels, base=base, **budget)
-    return law_of(generator).sample(generator)
+
+    def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
+        return _law_of(read(), levels, calibration.steps, dither_rng)
+
+    return release(law_of, calibration, accountant, rng)
 
 
 def approx_quantiles_law(
@@ -334,7 +338,7 @@ def approx_quantiles_law(
     ApproxQuantilesLaw or UnboundedQuantileLaw
         ``log_prob(o)`` (of several levels only without a dither) and ``sample(rng, size)``.
     """
-    levels = q if isinstance(q, Levels) else Levels(q)
+    levels = Levels.of(q)
     if _checks.check_choice("base", base, BASES) == "unbounded":
         return unbounded_quantile_law(
             x,
@@ -350,11 +354,16 @@ def approx_quantiles_law(
             **base_options,
         )
     _refuse(base_options)
-    law_of = _law_of(
-        x,
+    calibration = privacy.approx_quantiles.calibrate(
         levels,
-        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
-        bounds=bounds,
+        epsilon=epsilon,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    read = Sample.reader(
+        x,
+        bounds,
         resolution=resolution,
         dither=dither,
         counts=counts,
@@ -362,21 +371,13 @@ def approx_quantiles_law(
         nan_policy=nan_policy,
         workers=workers,
     )
-    return law_of(dither_rng)
+    return _law_of(read(), levels, calibration.steps, dither_rng)
 
 
 def _law_of(
-    x: Any, levels: Levels, budget: dict[str, Any], **form: Any
-) -> Callable[[Any], ApproxQuantilesLaw]:
-    """What reads the records and gives the law, by dither; all that is public is checked here."""
-    rates = privacy.approx_quantiles_scales(levels.values, **budget)
-    read = Sample.reader(x, **form)
-
-    def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
-        sample = read()
-        return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), rates)
-
-    return law_of
+    sample: Sample, levels: Levels, rates: NDArray[np.float64], dither_rng: Any
+) -> ApproxQuantilesLaw:
+    return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), rates)
 
 
 def _refuse(base_options: dict[str, Any]) -> None:

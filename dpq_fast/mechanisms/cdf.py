@@ -21,22 +21,24 @@ from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, points_below
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.agg_tree import AggTree, Noise, PartialTree, _real, public_lattice
+from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
+from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.cdf import Calibration
 from dpq_fast.privacy.levels import Levels
 
 # Most points of a lattice that is compared with a function that does not step at the same points.
 MOST_COMPARED = 2**24
 
 
-class CountNoise(NamedTuple):
+class CumulativeNoise(NamedTuple):
     """Noise of numbers of records below some points.
 
     Attributes
     ----------
-    noise : Noise
-        Law of one draw: "geometric" or "gaussian".
+    noise : CountNoise
+        Law of one draw, an integer.
     units : callable
         ``units()`` gives, for each point, the sum of the squared weights of the independent
         draws in its number; no weight exceeds 1.
@@ -46,7 +48,7 @@ class CountNoise(NamedTuple):
         How far the numbers in use are from those with this noise, at most: seen in the release.
     """
 
-    noise: Noise
+    noise: CountNoise
     units: Callable[[], NDArray[np.float64]]
     plain: bool
     apart: float = 0.0
@@ -68,14 +70,15 @@ class CountNoise(NamedTuple):
         def bound(log_theta: float) -> float:
             theta = math.exp(log_theta)  # lambda times the scale
             exponent = scipy.special.logsumexp(
-                np.log(2.0 * times) + units * self._log_moment(theta)
+                np.log(2.0 * times) + units * self.noise.log_moment(theta)
             )
             return scale * (float(exponent) - math.log(beta)) / theta
 
         # for discrete Laplace noise lambda ends at 1 / scale
-        span = (-15.0, -1e-9 if self.noise.kind == "geometric" else 4.0)
+        discrete_laplace = isinstance(self.noise, Geometric)
+        span = (-15.0, -1e-9 if discrete_laplace else 4.0)
         high = float(scipy.optimize.minimize_scalar(bound, bounds=span, method="bounded").fun)
-        if not self.plain or self.noise.kind != "geometric":
+        if not (self.plain and discrete_laplace):
             return high + self.apart
         low, most = -1, math.ceil(high)
         while most - low > 1:  # the least whole number that will do
@@ -103,15 +106,6 @@ class CountNoise(NamedTuple):
         for _ in range(draws):
             weights = np.convolve(weights, one)[:draws]
         return 2.0 * float(weights @ scipy.special.betaincc(draws - np.arange(draws), least, stop))
-
-    def _log_moment(self, theta: float) -> float:
-        """K(theta / scale)."""
-        if self.noise.kind == "gaussian":
-            return 0.5 * theta * theta  # [CKS20]: the discrete one is sub-Gaussian
-        # -ln(1 - sinh^2(theta / 2s) / sinh^2(1 / 2s)), where nothing overflows
-        rate = 1.0 / float(self.noise.scale)
-        ratio = math.expm1(-theta * rate) / math.expm1(-rate) * math.exp((theta - 1.0) * rate / 2.0)
-        return -math.log1p(-ratio * ratio)
 
 
 class CDF:
@@ -151,7 +145,7 @@ class CDF:
         p: NDArray[np.float64],
         *,
         total: float | None = None,
-        noise: CountNoise | None = None,
+        noise: CumulativeNoise | None = None,
         lattice: Lattice | None = None,
     ) -> None:
         self.x = _ascending("x", x)
@@ -470,7 +464,7 @@ def _of_counts(
     below: NDArray[np.float64],
     public: bool,
     lattice: Lattice | None,
-    noise: CountNoise | None,
+    noise: CumulativeNoise | None,
 ) -> CDF:
     """From noisy numbers of records up to x (`Leaves.ends`): smoothed, the nearest that ascend.
 
@@ -522,48 +516,24 @@ def _reader(
     if "levels" in options and bins is None:
         return Sample.reader(**column)
     if method == "binary_tree":
-        shape = dict(height=privacy.cdf_height(bins), branching=2)
+        shape = dict(height=privacy.cdf.height_of(bins), branching=2)
     else:
         shape = dict(height=options.get("height", 1), branching=options.get("branching", bins))
     return PartialTree.reader(**column, **shape)
 
 
-def _counted(
-    read: Callable[[], PartialTree],
-    budget: dict[str, Any],
-    rng: np.random.Generator,
-    aggregate: bool,
-) -> CDF:
-    """A tree of noisy counts."""
-    partial = read()
-    noise = "geometric" if budget["rho"] is None else "gaussian"
-    del budget["delta"]  # 0
-    return _of_tree(partial.release(noise=noise, aggregate=aggregate, rng=rng, **budget))
+def _counted(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
+    """A tree of noisy counts; of a histogram, a public total corrects all bins."""
+    aggregate = calibration.options.get("aggregate", True)
+    return _of_tree(read().noised(calibration.noise, calibration.relation, aggregate, rng))
 
 
-def _binary_tree(read: Callable, budget: dict, rng: Any, *, bins: int, aggregate: bool) -> CDF:
-    return _counted(read, budget, rng, aggregate)
-
-
-def _histogram(read: Callable, budget: dict, rng: Any, *, bins: int) -> CDF:
-    return _counted(read, budget, rng, True)  # a public total corrects all bins
-
-
-def _agg_tree(
-    read: Callable, budget: dict, rng: Any, *, height: int, branching: int, aggregate: bool
-) -> CDF:
-    return _counted(read, budget, rng, aggregate)
-
-
-def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int, depth: int) -> CDF:
+def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
     """The note's dichotomy, on the edges of a fine partition; both halves are counted."""
     partial = read()
     exact = np.concatenate(([0], np.cumsum(partial._leaves)))
-    # Where a record may be left out as missing, how many are kept is private.
-    public = budget["neighbors"] == "swap" and partial._n_is_public
-    del budget["delta"]  # 0
-    scale = privacy.cdf_adaptive_scale(depth, **budget)
-    noise = Noise("geometric" if budget["rho"] is None else "gaussian", scale)
+    public, noise = partial.n_is_public(calibration.relation), calibration.noise
+    steps, depth = calibration.options["steps"], calibration.options["depth"]
     # The first run is whole, and not counted. Split j makes the runs 2 j + 1 and 2 j + 2. As
     # `bins` is at most 2^depth, a run at the depth is one bin.
     runs, noisy_counts, split = [(0, partial.branching)], [0], []
@@ -589,7 +559,7 @@ def _adaptive(read: Callable, budget: dict, rng: Any, *, steps: int, bins: int, 
             _from_above(noisy_counts, [1.0] * len(runs), split, total),
         )
     )
-    error = CountNoise(
+    error = CumulativeNoise(
         noise, lambda: _units_above(depth, public), False, float(np.abs(below - above).max())
     )
     x = Leaves.of(partial.bounds, partial.lattice, partial.branching).ends[edges]
@@ -641,7 +611,7 @@ def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
     is their sum, :math:`\varphi \pm t/2`: at most 1.
 
     They do not depend on what else is split. Say that every run that can be reached has its noise
-    from the start, as in `privacy.cdf_adaptive_scale`: then the number below an edge has the same
+    from the start, as in `privacy.cdf.depths_of`: then the number below an edge has the same
     error whenever the edge is reached, and a bound of all of them holds for any that are chosen.
     """
     share = np.arange(1, 2**depth + 1) / 2**depth
@@ -654,21 +624,22 @@ def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
     return units
 
 
-def _gaussian(read: Callable, budget: dict, rng: Any, *, levels: int, bins: int | None) -> CDF:
+def _gaussian(read: Callable[[], Any], calibration: Calibration, rng: Any) -> CDF:
     """Normal noise for the global sensitivity: on quantiles, or on counts."""
-    sigma = privacy.cdf_gaussian_sigma(levels, bins, **budget)
+    sigma, bins = calibration.sigma, calibration.options["bins"]
     if bins is None:
+        levels = calibration.options["levels"]
         return _of_quantiles(
             read, levels, lambda sample, q: gaussian_quantiles(sample, q, sigma, rng)
         )
     partial = read()
     # rounded: an integer plus normal noise, post-processed
     noisy_counts = partial._leaves + np.rint(sigma * standard_normal(bins, rng))
-    public = budget["neighbors"] == "swap" and partial._n_is_public
+    public = partial.n_is_public(calibration.relation)
     tree = AggTree(
         [noisy_counts],
         partial.bounds,
-        Noise("gaussian", sigma),
+        Gaussian(sigma),
         total=int(partial._leaves.sum()) if public else None,
         lattice=partial.lattice,
     )
@@ -681,11 +652,9 @@ def standard_normal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return radius * np.cos(2.0 * np.pi * rng.random(size))
 
 
-def _smooth_gaussian(read: Callable, budget: dict, rng: Any, *, levels: int) -> CDF:
-    each = privacy.cdf_smooth_gaussian_each(
-        levels, budget["epsilon"], budget["delta"], budget["max_contributions"]
-    )
-    return _of_quantiles(read, levels, lambda sample, q: smooth_gaussian(sample, q, *each, rng))
+def _smooth_gaussian(read: Callable[[], Sample], calibration: Calibration, rng: Any) -> CDF:
+    levels, smooth = calibration.options["levels"], calibration.smooth
+    return _of_quantiles(read, levels, lambda sample, q: smooth_gaussian(sample, q, *smooth, rng))
 
 
 def _of_quantiles(
@@ -709,9 +678,9 @@ def _grid(lattice: Lattice) -> tuple[float, float]:
 
 
 _METHODS: dict[str, Callable[..., CDF]] = {
-    "binary_tree": _binary_tree,
-    "agg_tree": _agg_tree,
-    "histogram": _histogram,
+    "binary_tree": _counted,
+    "agg_tree": _counted,
+    "histogram": _counted,
     "adaptive": _adaptive,
     "gaussian": _gaussian,
     "smooth_gaussian": _smooth_gaussian,
@@ -838,7 +807,7 @@ def cdf(
 
     **Privacy.** `privacy.guarantee` states it for each method (with `points`, the number of lattice
     points, for the rho that comes with `epsilon`); the proofs are in
-    `privacy.agg_tree_sensitivity`, `privacy.cdf_adaptive_scale`, `privacy.cdf_gaussian_squared`
+    `privacy.agg_tree_sensitivity`, `privacy.cdf.depths_of`, `privacy.cdf_gaussian_squared`
     and `privacy.cdf_smooth_gaussian_each`. Discrete noise is exact; normal noise on quantiles has
     40 digits before it is rounded to the lattice, and on bins 16 before it is rounded to integers.
     Smoothing is post-processing. Not covered: running time and memory.
@@ -863,18 +832,17 @@ def cdf(
     True
     """
     bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
-    options = privacy.cdf_options(
-        method, method_options, None if lattice is None else lattice.points
-    )
-    budget = dict(
+    # Public arguments are refused before x is touched.
+    calibration = privacy.cdf.calibrate(
+        method=method,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        points=None if lattice is None else lattice.points,
+        **method_options,
     )
-    # Public arguments are refused before x is touched.
-    privacy.guarantee("cdf", method=method, **budget, **options)
     column = dict(
         x=x,
         bounds=bounds,
@@ -883,7 +851,7 @@ def cdf(
         nan_policy=nan_policy,
         workers=workers,
     )
-    read = _reader(method, column, options)
+    read = _reader(method, column, calibration.options)
     generator = default_rng(rng)
-    privacy.charge(accountant, "cdf", method=method, **budget, **options)
-    return _METHODS[method](read, budget, generator, **options)
+    privacy.charge(accountant, calibration)
+    return _METHODS[method](read, calibration, generator)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast._checks import real_array
 from dpq_fast._kernels import smooth as kernel
 from dpq_fast.data.order import Order, SortedOrder, WholeOrder
 from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms._calls import with_options
 from dpq_fast.noise import continuous
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dpq_fast.mechanisms._calls import ColumnOptions
+
 
 # A window that turns out too small grows at most by this factor at once: what it finds then may
 # ask for less than what it has found so far.
@@ -26,10 +32,6 @@ GUESS_MARGIN = 3.0
 
 # A smoothness for which a few ranks are enough, where the order statistics alone are asked for.
 STEEP = 64.0
-
-# `default_smoothness`, as a share of epsilon; between these by interpolation of the logarithms.
-TUNED_EPSILON = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-TUNED_RATIO = (0.3, 0.23, 0.22, 0.155, 0.13, 0.088, 0.056, 0.033, 0.02)
 
 
 class SmoothSensitivity(NamedTuple):
@@ -75,7 +77,7 @@ def smooth_sensitivity(
     """
     low, high = _ends(order)
     log_range = math.log(high - low)
-    rank = privacy.smooth_rank(q, order.n)
+    rank = privacy.csmooth.smooth_rank(q, order.n)
     if reach is None:
         reach = _first_reach(order, rank, float(t.min()), log_range)
     while True:
@@ -128,7 +130,7 @@ def _prepare(order: WholeOrder, q: NDArray[np.float64], t: NDArray[np.float64]) 
     if q.size == 1 or not order.scans:
         return
     log_range = math.log(np.subtract(*_ends(order)[::-1]))
-    ranks = np.array([privacy.smooth_rank(level, order.n) for level in q.tolist()])
+    ranks = np.array([privacy.csmooth.smooth_rank(level, order.n) for level in q.tolist()])
     reach = np.array(
         [
             _first_reach(order, *pair, log_range)
@@ -218,33 +220,6 @@ def laplace_log_normal(sigma: float, log_scale: float, rng: np.random.Generator)
         return _Noise(variate, Decimal(sigma) * continuous.normal(rng) - Decimal(log_scale))
 
 
-def default_smoothness(epsilon: float) -> float:
-    """The smoothness t for an epsilon per level, where the caller gives none.
-
-    Tuned once on synthetic standard normal data in bounds (-100, 100), for 1e3, 1e4 and 1e5 records
-    and levels from 0.01 to 0.5: the one t with the least total excess of the noise's log standard
-    deviation over that of the best t for each. n is left out because it may be private.
-    """
-    log_ratio = np.interp(math.log(epsilon), np.log(TUNED_EPSILON), np.log(TUNED_RATIO))
-    return epsilon * math.exp(float(log_ratio))
-
-
-def smoothness_of(t: Any, levels: Levels, epsilon: float) -> NDArray[np.float64]:
-    """The smoothness of each distinct level, from what the caller gave."""
-    if t is None:
-        return np.full(levels.m, default_smoothness(epsilon))
-    if np.ndim(t) == 0:
-        return np.full(levels.m, _checks.check_epsilon(t, "t"))
-    given = real_array("t", t)
-    try:
-        smoothness = levels.distinct(given)
-    except ValueError:
-        raise ValueError(f"t must be one number or of q's shape, got shape {given.shape}") from None
-    if smoothness is None:
-        raise ValueError("t must be the same wherever q is")
-    return smoothness
-
-
 def tune_t(
     n: int,
     q: Any,
@@ -293,9 +268,9 @@ def tune_t(
     levels = Levels(q)
     n, trials = _checks.check_count("n", n), _checks.check_count("trials", trials)
     bounds = _checks.check_bounds(bounds)
-    epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
+    epsilon = privacy.csmooth.epsilon_each(levels.m, rho, max_contributions)
     grid = epsilon * np.geomspace(0.01, 2.0, 100)
-    sigma, log_scale = np.array([privacy.csmooth_scale(t, epsilon) for t in grid.tolist()]).T
+    sigma, log_scale = np.array([privacy.csmooth.shape_of(t, epsilon) for t in grid.tolist()]).T
     generator = np.random.default_rng(rng)
     # ln of the standard deviation: that of Z is sqrt(2) exp(sigma^2)
     log_deviation = np.zeros((levels.m, grid.size)) + sigma * sigma - log_scale
@@ -306,23 +281,18 @@ def tune_t(
     return levels.restore(grid[log_deviation.argmin(axis=1)])
 
 
+@with_options(Sample.reader)
 def csmooth(
     x: Any,
     q: Any,
     *,
     rho: float,
-    bounds: tuple[float, float] | None = None,
     t: Any = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    workers: int = 1,
+    **column: Unpack[ColumnOptions],
 ) -> Any:
     r"""Release quantiles with noise scaled to their smooth sensitivity.
 
@@ -410,31 +380,24 @@ def csmooth(
     True
     """
     levels = Levels(q)
-    epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
-    _checks.check_neighbors(neighbors)  # the noise is the same for both
-    smoothness = smoothness_of(t, levels, epsilon)
-    shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness.tolist()]
-    read = Sample.reader(
-        x,
-        bounds,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        workers=workers,
+    calibration = privacy.csmooth.calibrate(
+        levels, rho=rho, t=t, neighbors=neighbors, max_contributions=max_contributions
     )
+    read = Sample.reader(x, **column)
     generator = default_rng(rng)
-    privacy.charge(
-        accountant, "csmooth", rho=rho, neighbors=neighbors, max_contributions=max_contributions
-    )
+    privacy.charge(accountant, calibration)
     sample = read()
-    noise = [laplace_log_normal(*shape, generator) for shape in shapes]
-    return levels.restore(_released(sample, levels.values, smoothness, noise, generator))
+    noise = [laplace_log_normal(*shape, generator) for shape in calibration.shapes]
+    released = _released(sample, levels.values, calibration.smoothness, noise, generator)
+    return levels.restore(released)
 
 
 def smooth_gaussian(
-    sample: Sample, q: NDArray[np.float64], epsilon: float, delta: float, rng: np.random.Generator
+    sample: Sample,
+    q: NDArray[np.float64],
+    smoothness: float,
+    log_alpha: float,
+    rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Quantiles with Gaussian noise scaled to their smooth sensitivity, all with one dither.
 
@@ -443,8 +406,8 @@ def smooth_gaussian(
     sample : Sample
     q : ndarray of float64, shape (m,)
         Distinct levels in [0, 1], ascending.
-    epsilon, delta : float
-        Budget of *each* level: epsilon at most 4, delta positive. The caller composes.
+    smoothness, log_alpha : float
+        Of each level, by `privacy.cdf.smooth_gaussian_scale`. The caller composes.
     rng : Generator
 
     Returns
@@ -452,7 +415,6 @@ def smooth_gaussian(
     ndarray of float64, shape (m,)
         Ascending, on the lattice inside the bounds.
     """
-    beta, log_alpha = privacy.smooth_gaussian_scale(epsilon, delta)
     with continuous.digits():
         noise = [_Noise(continuous.normal(rng), Decimal(-log_alpha)) for _ in range(q.size)]
-    return _released(sample, q, np.full(q.size, beta), noise, rng)
+    return _released(sample, q, np.full(q.size, smoothness), noise, rng)

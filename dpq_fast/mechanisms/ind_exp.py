@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
+from dpq_fast.mechanisms._calls import release, with_options
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dpq_fast.mechanisms._calls import ColumnOptions
 
 # log_prob sums over subsets of levels: 2^m of them.
 MOST_LEVELS = 16
@@ -107,6 +113,7 @@ def _log_permanent(log_entries: NDArray[np.float64]) -> float:
     return float(subsets[-1])
 
 
+@with_options(Sample.reader)
 def ind_exp(
     x: Any,
     q: Any,
@@ -114,17 +121,11 @@ def ind_exp(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    workers: int = 1,
+    **column: Unpack[ColumnOptions],
 ) -> Any:
     r"""Release quantiles with one exponential mechanism per level, and sort them.
 
@@ -202,30 +203,19 @@ def ind_exp(
     True
     """
     levels = Levels(q)
-    budget = dict(
+    calibration = privacy.ind_exp.calibrate(
+        levels,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    law_of = _law_of(
-        x,
-        levels,
-        budget,
-        bounds=bounds,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        workers=workers,
-    )
-    generator = default_rng(rng)
-    privacy.charge(accountant, "ind_exp", q=levels, **budget)
-    return law_of(generator).sample(generator)
+    law_of = _reader(x, levels, calibration.rates, column)
+    return release(law_of, calibration, accountant, rng)
 
 
+@with_options(Sample.reader)
 def ind_exp_law(
     x: Any,
     q: Any,
@@ -233,16 +223,10 @@ def ind_exp_law(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
-    workers: int = 1,
     dither_rng: Any = None,
+    **column: Unpack[ColumnOptions],
 ) -> IndExpLaw:
     """The exact output law of `ind_exp` on this sample. Not a release: for audits and research.
 
@@ -258,45 +242,38 @@ def ind_exp_law(
     IndExpLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
     """
-    law_of = _law_of(
-        x,
-        Levels(q),
-        dict(
-            epsilon=epsilon,
-            delta=delta,
-            rho=rho,
-            neighbors=neighbors,
-            max_contributions=max_contributions,
-        ),
-        bounds=bounds,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        workers=workers,
+    levels = Levels(q)
+    calibration = privacy.ind_exp.calibrate(
+        levels,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
     )
-    return law_of(dither_rng)
+    return _reader(x, levels, calibration.rates, column)(dither_rng)
 
 
-def _law_of(
-    x: Any, levels: Levels, budget: dict[str, Any], **form: Any
+def _reader(
+    x: Any, levels: Levels, rates: NDArray[np.float64], column: ColumnOptions
 ) -> Callable[[Any], IndExpLaw]:
     """What reads the records and gives the law, by dither; all that is public is checked here."""
+    read = Sample.reader(x, **column)
+    return lambda dither_rng: law_of(read(), levels, rates, dither_rng)
+
+
+def law_of(
+    sample: Sample, levels: Levels, rates: NDArray[np.float64], dither_rng: Any
+) -> IndExpLaw:
+    """The law of a sample, with one dither."""
     # A path of one level counts its rank twice, to it and from it: half the rate.
-    half = privacy.ind_exp_rates(levels.values, **budget) / 2.0
-    read = Sample.reader(x, **form)
-
-    def law_of(dither_rng: Any) -> IndExpLaw:
-        sample = read()
-        order = sample.order(dither_rng)
-        windows = first_windows(order, levels.values, half)
-        if levels.m > 1:
-            prepare(order, levels.values, windows)
-        paths = [
-            PathLaw(order, levels.values[j : j + 1], rate, guess=window)
-            for j, (rate, window) in enumerate(zip(half.tolist(), windows.tolist(), strict=True))
-        ]
-        return IndExpLaw(sample, levels, paths)
-
-    return law_of
+    half = rates / 2.0
+    order = sample.order(dither_rng)
+    windows = first_windows(order, levels.values, half)
+    if levels.m > 1:
+        prepare(order, levels.values, windows)
+    paths = [
+        PathLaw(order, levels.values[j : j + 1], rate, guess=window)
+        for j, (rate, window) in enumerate(zip(half.tolist(), windows.tolist(), strict=True))
+    ]
+    return IndExpLaw(sample, levels, paths)

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms._calls import release, with_options
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dpq_fast.mechanisms._calls import ColumnOptions
 
 KERNELS = ("scan", "fft")
 
@@ -67,23 +73,18 @@ class JointExpLaw:
         return self._levels.restore(self._sample.decode(draws[0] if size is None else draws))
 
 
+@with_options(Sample.reader)
 def joint_exp(
     x: Any,
     q: Any,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    workers: int = 1,
     kernel: str = "scan",
+    **column: Unpack[ColumnOptions],
 ) -> Any:
     r"""Release m quantiles at once with JointExp.
 
@@ -180,41 +181,25 @@ def joint_exp(
     >>> bool((out[1:] >= out[:-1]).all())
     True
     """
-    budget = dict(epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions)
-    law_of = _law_of(
-        x,
-        Levels(q),
-        budget,
-        kernel,
-        bounds=bounds,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        workers=workers,
+    levels = Levels(q)
+    calibration = privacy.joint_exp.calibrate(
+        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
-    generator = default_rng(rng)
-    privacy.charge(accountant, "joint_exp", **budget)
-    return law_of(generator).sample(generator)
+    law_of = _reader(x, levels, calibration.rate, kernel, column)
+    return release(law_of, calibration, accountant, rng)
 
 
+@with_options(Sample.reader)
 def joint_exp_law(
     x: Any,
     q: Any,
     *,
     epsilon: float,
-    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
-    resolution: float | None = None,
-    dither: bool | None = None,
-    counts: Any = None,
-    assume_sorted: bool = False,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     kernel: str = "scan",
-    workers: int = 1,
     dither_rng: Any = None,
+    **column: Unpack[ColumnOptions],
 ) -> JointExpLaw:
     """The exact output law of `joint_exp` on this sample. Not a release: for audits and research.
 
@@ -230,39 +215,31 @@ def joint_exp_law(
     JointExpLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
     """
-    law_of = _law_of(
-        x,
-        Levels(q),
-        dict(epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions),
-        kernel,
-        bounds=bounds,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        workers=workers,
+    levels = Levels(q)
+    calibration = privacy.joint_exp.calibrate(
+        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
-    return law_of(dither_rng)
+    return _reader(x, levels, calibration.rate, kernel, column)(dither_rng)
 
 
-def _law_of(
-    x: Any, levels: Levels, budget: dict[str, Any], kernel: str, **form: Any
+def _reader(
+    x: Any, levels: Levels, rate: float, kernel: str, column: ColumnOptions
 ) -> Callable[[Any], JointExpLaw]:
     """What reads the records and gives the law, by dither; all that is public is checked here."""
-    rate = privacy.joint_exp_rate(levels.values, **budget)
     _checks.check_choice("kernel", kernel, KERNELS)
-    read = Sample.reader(x, **form)
+    read = Sample.reader(x, **column)
+    return lambda dither_rng: law_of(read(), levels, rate, kernel, dither_rng)
 
-    def law_of(dither_rng: Any) -> JointExpLaw:
-        sample = read()
-        if kernel == "scan":
-            forward = Scan.forward
-        else:
-            from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 
-            forward = FftForward()
-        path = PathLaw(sample.order(dither_rng), levels.values, rate, forward)
-        return JointExpLaw(sample, levels, path)
+def law_of(
+    sample: Sample, levels: Levels, rate: float, kernel: str, dither_rng: Any
+) -> JointExpLaw:
+    """The law of a sample, with one dither."""
+    if kernel == "scan":
+        forward = Scan.forward
+    else:
+        from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 
-    return law_of
+        forward = FftForward()
+    path = PathLaw(sample.order(dither_rng), levels.values, rate, forward)
+    return JointExpLaw(sample, levels, path)

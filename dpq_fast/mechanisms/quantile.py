@@ -8,23 +8,11 @@ import numpy as np
 
 from dpq_fast import _checks, privacy
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.agg_tree import agg_tree
-from dpq_fast.mechanisms.approx_quantiles import approx_quantiles
-from dpq_fast.mechanisms.csmooth import csmooth
-from dpq_fast.mechanisms.ind_exp import ind_exp
-from dpq_fast.mechanisms.joint_exp import joint_exp
-from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_quantile
+from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
+from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 
-METHODS = (
-    "auto",
-    "joint_exp",
-    "ind_exp",
-    "approx_quantiles",
-    "unbounded_quantile",
-    "agg_tree",
-    "csmooth",
-)
 # From how many levels on recursive splits miss fewer ranks than one joint draw, by relation and
 # kind of budget: see the notes of `quantile`.
 MANY_LEVELS = {
@@ -72,8 +60,9 @@ def choose_method(
     if not bounded:
         return "unbounded_quantile"
     budget = "rho" if epsilon is None else "epsilon"
-    many = m >= MANY_LEVELS[_checks.check_neighbors(neighbors), budget]
-    if many and (neighbors, budget) == ("swap", "epsilon"):
+    relation = relation_of(neighbors)
+    many = m >= MANY_LEVELS[relation.name, budget]
+    if many and relation.n_is_public and epsilon is not None:
         many = rows is not None and rows * epsilon < FEW_RECORDS * (m + 1)
     return "approx_quantiles" if many else "joint_exp"
 
@@ -196,6 +185,7 @@ def quantile(
     sized = method == "auto" and m >= MANY_LEVELS["swap", "epsilon"] and counts is None
     rows = len(x) if sized and hasattr(x, "__len__") else None
     chosen = choose_method(method, m, neighbors, bounded, epsilon, rows)
+    row = MECHANISMS[chosen]
     options = dict(
         neighbors=neighbors,
         counts=counts,
@@ -204,31 +194,19 @@ def quantile(
         accountant=accountant,
         rng=rng,
         workers=workers,
+        **row.budget(epsilon, delta, rho),
         **method_options,
     )
-    if chosen == "unbounded_quantile":
+    if row.reads == "records":
         options.update(unbounded_ends(bounds, resolution, dither, assume_sorted))
-        return unbounded_quantile(x, q, epsilon=epsilon, rho=rho, **options)
+        return row.release(x, q, **options)
     options.update(bounds=bounds, resolution=resolution)
-    if chosen == "agg_tree":
+    if row.reads == "leaves":
         _checks.check_flag("assume_sorted", assume_sorted)
         if dither is not None and _checks.check_flag("dither", dither):
-            raise ValueError("dither must be left out for method 'agg_tree', got True")
-        return agg_tree(x, q, epsilon=epsilon, rho=rho, **options)
-    options.update(dither=dither, assume_sorted=assume_sorted)
-    if chosen == "joint_exp":
-        return joint_exp(x, q, epsilon=privacy.resolve_epsilon(epsilon, rho), **options)
-    if chosen == "ind_exp":
-        return ind_exp(x, q, epsilon=epsilon, delta=delta, rho=rho, **options)
-    if chosen == "approx_quantiles":
-        return approx_quantiles(x, q, epsilon=epsilon, rho=rho, **options)
-    if rho is None:
-        raise ValueError(
-            f"rho must be given in place of epsilon for method 'csmooth', got epsilon={epsilon}"
-        )
-    if delta > 0.0:
-        raise ValueError(f"delta must be 0 with rho, got {delta}")
-    return csmooth(x, q, rho=rho, **options)
+            raise ValueError(f"dither must be left out for method {chosen!r}, got True")
+        return row.release(x, q, **options)
+    return row.release(x, q, dither=dither, assume_sorted=assume_sorted, **options)
 
 
 def percentile(x: Any, q: Any, **options: Any) -> Any:

@@ -240,24 +240,21 @@ def quantile_by(
     levels = Levels(q)
     names = Groups(groups)
     threads = _checks.check_workers(workers)
-    public_by = _checks.check_flag("public_by", public_by)
-    rate = privacy.quantile_by_rate(levels.values, epsilon, neighbors, max_contributions, public_by)
-    bounds = _checks.check_bounds(bounds)
-    _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    check_column(x)
-    lattice = Lattice.of(bounds, resolution, dither)
-    release = _Release(levels.values, rate, bounds, lattice)
-    names.check_kind(declares_strings(by))
-    generator = None if rng is None else default_rng(rng)
-    privacy.charge(
-        accountant,
-        "quantile_by",
-        q=levels,
+    calibration = privacy.quantile_by.calibrate(
+        levels,
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
     )
+    bounds = _checks.check_bounds(bounds)
+    _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+    check_column(x)
+    lattice = Lattice.of(bounds, resolution, dither)
+    release = _Release(levels.values, calibration.rate, bounds, lattice)
+    names.check_kind(declares_strings(by))
+    generator = None if rng is None else default_rng(rng)
+    privacy.charge(accountant, calibration)
     column = as_column(x)
     keys, keys_of = names.lookup(by, column.size)
     weights = None if counts is None else check_counts(counts, column.size)

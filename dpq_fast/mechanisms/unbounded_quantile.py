@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,19 @@ from dpq_fast.data.histogram import KEPT_BINS, Bins, geometric_size, geometric_t
 from dpq_fast.data.lattice import MAX_POINTS, points_per_unit
 from dpq_fast.data.leaves import rounding_edges
 from dpq_fast.data.records import Records
-from dpq_fast.laws.halting import NOISES, HaltingLaw
+from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.laws.parts import Cut, recurse
+from dpq_fast.mechanisms._calls import with_options
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.noise.threshold import ThresholdNoise
 from dpq_fast.privacy.levels import Levels, Split, splits
+from dpq_fast.privacy.unbounded_quantile import Calibration
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from dpq_fast.mechanisms._calls import RecordOptions
+
 
 # Ratio of candidates; inverted data lie in (0, 1], where 1.01 would leave 70 candidates.
 BETA, BETA_INVERTED = 1.01, 1.001
@@ -150,7 +159,7 @@ class Ladder:
         cuts: tuple[Cut, Cut],
         level: float,
         epsilons: tuple[float, float],
-        noise: str,
+        noise: ThresholdNoise,
         offset: float,
         rng: np.random.Generator,
     ) -> int:
@@ -161,7 +170,7 @@ class Ladder:
         """
         below, above = cuts
         shift = offset / sum(epsilons)
-        stream = Halting(noise, *epsilons, rng)
+        stream = Halting(noise.name, *epsilons, rng)
         start = below.point + 1
         while True:
             halted = stream.advance(*self._runs(cuts, level, shift, start))
@@ -181,7 +190,7 @@ class Ladder:
         cuts: tuple[Cut, Cut],
         level: float,
         epsilons: tuple[float, float],
-        noise: str,
+        noise: ThresholdNoise,
         offset: float,
     ) -> HaltingLaw:
         """The law of `search`, counted from the candidate after the lower cut."""
@@ -244,33 +253,33 @@ class Ladder:
 
 
 class Search:
-    """The public side of a search: its candidates, budget and noise.
+    """The public side of a search: its candidates and what it spends.
 
     Parameters
     ----------
-    As of `unbounded_quantile`.
+    levels : Levels
+    calibration : Calibration
+        Of `privacy.unbounded_quantile`.
+    lower, upper, beta, invert, uniform, offset, resolution
+        As of `unbounded_quantile`.
     """
 
     def __init__(
         self,
-        q: Any,
+        levels: Levels,
+        calibration: Calibration,
         *,
-        epsilon: float | None,
-        rho: float | None,
         lower: float | None,
         upper: float | None,
-        beta: float | None,
-        noise: str,
-        invert: bool,
-        uniform: bool,
-        offset: float,
-        split: float | None,
-        neighbors: str,
-        max_contributions: int,
+        beta: float | None = None,
+        invert: bool = False,
+        uniform: bool = False,
+        offset: float = 0.0,
         resolution: float | None = None,
     ) -> None:
-        self.levels = q if isinstance(q, Levels) else Levels(q)
-        self.noise = _checks.check_choice("noise", noise, NOISES)
+        self.levels = levels
+        self.calibration = calibration
+        self.way = calibration.way
         self.invert = _checks.check_flag("invert", invert)
         self.uniform = _checks.check_flag("uniform", uniform)
         self.offset = _checks._real("offset", offset)
@@ -283,45 +292,10 @@ class Search:
                 raise ValueError("uniform must be False with a resolution, got True")
             self.resolution = float(resolution)
             self.multiples = _multiples_inside(self.lower, self.upper, self.resolution)
-        self.way = privacy.unbounded_search(self.lower, self.upper, self.invert)
         default = BETA_INVERTED if self.invert else BETA
         self.beta = default if beta is None else _checks._real("beta", beta)
         if not 1.0 < self.beta < math.inf:
             raise ValueError(f"beta must be finite and greater than 1, got {self.beta}")
-        self.split = privacy.choose_split(split, noise)
-        self._budget = dict(
-            epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
-        )
-        self.scales = self._scales()
-
-    def guarantee(self) -> dict[str, Any]:
-        """What the privacy of the call depends on."""
-        return dict(
-            q=self.levels,
-            lower=self.lower,
-            upper=self.upper,
-            invert=self.invert,
-            split=self.split,
-            **self._budget,
-        )
-
-    def _scales(self) -> list[tuple[float, float]]:
-        """The two epsilons of each level, or of each step if there are several."""
-        levels, budget = self.levels, dict(self._budget)
-        if self.way == "both" or levels.m == 1:
-            for name in ("epsilon", "rho"):
-                if budget[name] is not None:
-                    budget[name] = getattr(_checks, f"check_{name}")(budget[name]) / levels.m
-            return [
-                privacy.unbounded_quantile_epsilons(
-                    level, search=self.way, split=self.split, **budget
-                )
-                for level in levels.values.tolist()
-            ]
-        scales = privacy.approx_quantiles_scales(
-            self.searched, base="unbounded", split=self.split, **budget
-        )
-        return [(self.split * scale, (1.0 - self.split) * scale) for scale in scales.tolist()]
 
     @property
     def searched(self) -> NDArray[np.float64]:
@@ -482,44 +456,20 @@ def block_size(candidates: int) -> int:
 
 def clip_search(
     q: float,
+    calibration: Calibration,
     *,
-    epsilon: float,
     lower: float | None,
     upper: float | None,
-    neighbors: str,
-    max_contributions: int,
-    beta: float | None = None,
-    noise: str = "exponential",
-    uniform: bool = False,
-    offset: float = 0.0,
-    split: float | None = None,
+    **candidates: Any,
 ) -> Search:
     """The search for the clip of a sum, at level q away from the end that is known.
 
-    Without `lower` and `upper` it is for either side of zero (`Search.sides`), and `epsilon` for
-    both together.
+    Without `lower` and `upper` it is for either side of zero (`Search.sides`).
     """
-    two_sided = lower is None and upper is None
-    search = Search(
-        1.0 - q if lower is None and not two_sided else q,
-        epsilon=epsilon,
-        rho=None,
-        lower=0.0 if two_sided else lower,
-        upper=upper,
-        beta=beta,
-        noise=noise,
-        invert=False,
-        uniform=uniform,
-        offset=offset,
-        split=split,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    if two_sided:
-        search.scales = [
-            privacy.clip_epsilons(q, epsilon, neighbors, True, search.split, max_contributions)
-        ]
-    return search
+    if lower is None and upper is None:
+        return Search(Levels(q), calibration, lower=0.0, upper=None, **candidates)
+    level = Levels(1.0 - q if lower is None else q)
+    return Search(level, calibration, lower=lower, upper=upper, **candidates)
 
 
 def unbounded_ends(
@@ -561,9 +511,10 @@ class UnboundedQuantileLaw:
         """Around all records. Both ways, candidate 0 is tested, too [Dur23, Algorithm 4]."""
         return ladder.whole(-1 if len(self._ladders) == 2 else 0)
 
-    def _options(self, k: int) -> tuple[tuple[float, float], str, float]:
+    def _options(self, k: int) -> tuple[tuple[float, float], ThresholdNoise, float]:
         """What else a search for level k, or of step k, depends on."""
-        return self._search.scales[k], self._search.noise, self._search.offset
+        calibration = self._search.calibration
+        return calibration.step_epsilons[k], calibration.noise, self._search.offset
 
     def _both(self, k: int) -> list[tuple[Ladder, float]]:
         """The two searches of [Dur23] Algorithm 4 for one level."""
@@ -763,6 +714,7 @@ class UnboundedQuantileLaw:
         )
 
 
+@with_options(Records.reader)
 def unbounded_quantile(
     x: Any,
     q: Any,
@@ -778,13 +730,11 @@ def unbounded_quantile(
     offset: float = 0.0,
     split: float | None = None,
     neighbors: str = "swap",
-    counts: Any = None,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    workers: int = 1,
     resolution: float | None = None,
+    **column: Unpack[RecordOptions],
 ) -> Any:
     r"""Release quantiles of data that are bounded on one side only, or not at all.
 
@@ -924,10 +874,9 @@ def unbounded_quantile(
     >>> bool(0 < out)
     True
     """
-    search = Search(
+    search = _search(
         q,
-        epsilon=epsilon,
-        rho=rho,
+        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
         lower=lower,
         upper=upper,
         beta=beta,
@@ -936,16 +885,15 @@ def unbounded_quantile(
         uniform=uniform,
         offset=offset,
         split=split,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
         resolution=resolution,
     )
-    read = Records.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
+    read = Records.reader(x, **column)
     generator = default_rng(rng)
-    privacy.charge(accountant, "unbounded_quantile", **search.guarantee())
+    privacy.charge(accountant, search.calibration)
     return UnboundedQuantileLaw(search, search.ladders(read())).sample(generator)
 
 
+@with_options(Records.reader)
 def unbounded_quantile_law(
     x: Any,
     q: Any,
@@ -961,11 +909,9 @@ def unbounded_quantile_law(
     offset: float = 0.0,
     split: float | None = None,
     neighbors: str = "swap",
-    counts: Any = None,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
-    workers: int = 1,
     resolution: float | None = None,
+    **column: Unpack[RecordOptions],
 ) -> UnboundedQuantileLaw:
     """The exact output law of `unbounded_quantile` on these records. Not a release: for audits.
 
@@ -980,10 +926,9 @@ counts, nan_policy, max_contributions, workers, resolution
     UnboundedQuantileLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
     """
-    search = Search(
+    search = _search(
         q,
-        epsilon=epsilon,
-        rho=rho,
+        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
         lower=lower,
         upper=upper,
         beta=beta,
@@ -992,9 +937,25 @@ counts, nan_policy, max_contributions, workers, resolution
         uniform=uniform,
         offset=offset,
         split=split,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
         resolution=resolution,
     )
-    records = Records.of(x, counts=counts, nan_policy=nan_policy, workers=workers)
-    return UnboundedQuantileLaw(search, search.ladders(records))
+    return UnboundedQuantileLaw(search, search.ladders(Records.of(x, **column)))
+
+
+def _search(
+    q: Any,
+    budget: dict[str, Any],
+    *,
+    lower: float | None,
+    upper: float | None,
+    invert: bool,
+    noise: str,
+    split: float | None,
+    **candidates: Any,
+) -> Search:
+    """The search of a call, calibrated; all that is public about it is checked here."""
+    levels = Levels.of(q)
+    calibration = privacy.unbounded_quantile.calibrate(
+        levels, lower=lower, upper=upper, invert=invert, noise=noise, split=split, **budget
+    )
+    return Search(levels, calibration, lower=lower, upper=upper, invert=invert, **candidates)

@@ -56,6 +56,11 @@ class Levels:
             self.values, self._inverse = np.unique(flat, return_inverse=True)
         self.m = self.values.size
 
+    @classmethod
+    def of(cls, q: Any) -> Levels:
+        """`q` as levels, which it may be already."""
+        return q if isinstance(q, Levels) else cls(q)
+
     def restore(self, answers: NDArray[np.float64]) -> Any:
         """Answers of shape (..., m) as (...) + q's shape, in its order; a float for one scalar."""
         if self._inverse is not None:

@@ -1,0 +1,86 @@
+"""What the calls of all mechanisms share: the arguments about the column, and their last steps."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+
+import numpy as np
+
+from dpq_fast import privacy
+from dpq_fast.noise.rng import default_rng
+
+if TYPE_CHECKING:
+    from dpq_fast.privacy.accounting import Calibrated
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class RecordOptions(TypedDict, total=False):
+    """Arguments about a column whose records are counted or added up; see `Records.reader`."""
+
+    counts: Any
+    nan_policy: str
+    workers: int
+
+
+class ColumnOptions(RecordOptions, total=False):
+    """Arguments about a column whose records are put in order; see `Sample.reader`."""
+
+    bounds: tuple[float, float] | None
+    resolution: float | None
+    dither: bool | None
+    assume_sorted: bool
+
+
+class TreeOptions(RecordOptions, total=False):
+    """Arguments about a column whose records are counted by leaf; see `PartialTree.reader`."""
+
+    bounds: tuple[float, float] | None
+    resolution: float | None
+
+
+def with_options(
+    reader: Callable[..., Any], leave_out: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
+    """Show, in place of ``**options``, the arguments of the reader that they are handed to.
+
+    So each of them has one declaration, with its default, and `help` and `inspect.signature` know
+    it all the same.
+    """
+    own = inspect.signature(reader).parameters.values()
+    shown = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in own
+        if parameter.name not in ("x", *leave_out)
+    ]
+
+    def declare(function: Function) -> Function:
+        signature = inspect.signature(function)
+        given = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*given, *shown]
+        )
+        return function
+
+    return declare
+
+
+class Drawable(Protocol):
+    """An output law."""
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Any:
+        """Draw outputs."""
+
+
+def release(
+    law_of: Callable[[np.random.Generator], Drawable],
+    calibration: Calibrated,
+    accountant: privacy.Accountant | None,
+    rng: Any,
+) -> Any:
+    """One output: all that is public was checked, the call is charged, and the records are read."""
+    generator = default_rng(rng)
+    privacy.charge(accountant, calibration)
+    return law_of(generator).sample(generator)

@@ -1,0 +1,134 @@
+"""Every mechanism, one row each: its release, its law, and what it spends.
+
+`quantile`, `privacy.guarantee`, the audits, the command line and the tests read these rows; nothing
+else lists mechanisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dpq_fast import privacy
+from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
+from dpq_fast.mechanisms.agg_tree import agg_tree
+from dpq_fast.mechanisms.aggregates import count, mean, sum
+from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
+from dpq_fast.mechanisms.cdf import cdf
+from dpq_fast.mechanisms.csmooth import csmooth
+from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
+from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
+from dpq_fast.mechanisms.quantile_by import quantile_by
+from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
+from dpq_fast.privacy.accounting import Calibrated
+from dpq_fast.privacy.budgets import resolve_epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """A public function that spends a budget.
+
+    Attributes
+    ----------
+    release : callable
+        The public function.
+    calibrate : callable
+        What its public arguments spend and guarantee, by the same names.
+    budgets : tuple of str
+        Which arguments say how much.
+    reads : {"order", "records", "leaves", "groups", "queries"}
+        What it makes of a column: its order statistics on a lattice, dithered or not; its records,
+        to be counted or added up; its records by leaf; its groups; or it is given queries.
+    law : callable, optional
+        The exact output law on a column.
+    takes_levels : bool, default False
+        Whether `quantile` can choose it.
+    """
+
+    release: Callable[..., Any]
+    calibrate: Callable[..., Calibrated]
+    budgets: tuple[str, ...]
+    reads: Literal["order", "records", "leaves", "groups", "queries"]
+    law: Callable[..., Any] | None = None
+    takes_levels: bool = False
+
+    @property
+    def name(self) -> str:
+        """That of the public function."""
+        return self.release.__name__
+
+    def budget(
+        self, epsilon: float | None, delta: float, rho: float | None
+    ) -> dict[str, float | None]:
+        """The budget of a call of `quantile`, as this mechanism takes it."""
+        if self.budgets == ("epsilon",):
+            return {"epsilon": resolve_epsilon(epsilon, rho)}
+        if self.budgets == ("rho",):
+            if rho is None:
+                raise ValueError(
+                    f"rho must be given in place of epsilon for method {self.name!r}, "
+                    f"got epsilon={epsilon}"
+                )
+            if delta > 0.0:
+                raise ValueError(f"delta must be 0 with rho, got {delta}")
+        given = dict(epsilon=epsilon, delta=delta, rho=rho)
+        return {name: given[name] for name in self.budgets}
+
+
+_ROWS = (
+    Mechanism(
+        joint_exp,
+        privacy.joint_exp.calibrate,
+        ("epsilon",),
+        "order",
+        law=joint_exp_law,
+        takes_levels=True,
+    ),
+    Mechanism(
+        ind_exp,
+        privacy.ind_exp.calibrate,
+        ("epsilon", "delta", "rho"),
+        "order",
+        law=ind_exp_law,
+        takes_levels=True,
+    ),
+    Mechanism(
+        approx_quantiles,
+        privacy.approx_quantiles.calibrate,
+        ("epsilon", "rho"),
+        "order",
+        law=approx_quantiles_law,
+        takes_levels=True,
+    ),
+    Mechanism(
+        unbounded_quantile,
+        privacy.unbounded_quantile.calibrate,
+        ("epsilon", "rho"),
+        "records",
+        law=unbounded_quantile_law,
+        takes_levels=True,
+    ),
+    Mechanism(
+        agg_tree, privacy.agg_tree.calibrate, ("epsilon", "rho"), "leaves", takes_levels=True
+    ),
+    Mechanism(csmooth, privacy.csmooth.calibrate, ("rho",), "order", takes_levels=True),
+    Mechanism(quantile_by, privacy.quantile_by.calibrate, ("epsilon",), "groups"),
+    Mechanism(cdf, privacy.cdf.calibrate, ("epsilon", "delta", "rho"), "leaves"),
+    Mechanism(count, privacy.aggregates.calibrate_count, ("epsilon",), "records"),
+    Mechanism(sum, privacy.aggregates.calibrate, ("epsilon",), "records"),
+    Mechanism(mean, privacy.aggregates.calibrate, ("epsilon",), "records"),
+    Mechanism(
+        above_threshold,
+        privacy.above_threshold.calibrate,
+        ("epsilon1", "epsilon2"),
+        "queries",
+        law=above_threshold_law,
+    ),
+    Mechanism(
+        sparse_vector, privacy.above_threshold.calibrate_halts, ("epsilon1", "epsilon2"), "queries"
+    ),
+)
+MECHANISMS: dict[str, Mechanism] = {row.name: row for row in _ROWS}
+# What `quantile` takes for `method`.
+METHODS = ("auto", *(name for name, row in MECHANISMS.items() if row.takes_levels))

@@ -1,0 +1,340 @@
+r"""Guarantees, their composition, and budgets."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable
+from typing import Protocol
+
+from dpq_fast._checks import (
+    check_choice,
+    check_delta,
+    check_epsilon,
+    check_flag,
+)
+from dpq_fast.privacy.bounded_range import COMPOSABLE, MOST_COMPOSED, bounded_range_epsilon
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.relations import relation_of
+from dpq_fast.privacy.zcdp import zcdp_epsilon, zcdp_rho
+
+# Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
+SUM_TOLERANCE = 1e-12
+
+
+def compose(
+    guarantees: Iterable[Guarantee],
+    *,
+    delta: float = 0.0,
+    adaptive: bool = True,
+    neighbors: str | None = None,
+) -> Guarantee:
+    r"""Guarantee of several releases together: the best of the theorems that apply.
+
+    Parameters
+    ----------
+    guarantees : iterable of Guarantee
+        One per release, at least one. Their parameters must have been fixed before the first
+        release; for budgets chosen along the way use `Accountant`.
+    delta : float, default 0.0
+        The total delta allowed. 0: basic composition only, with the sum of the deltas.
+    adaptive : bool, default True
+        Whether a release may depend on the outputs of earlier ones. False is your promise that
+        none did, and lets the range bounds be composed.
+    neighbors : {"swap", "add-remove"}, optional
+        Relation to convert to (`Guarantee.to`); needed if the relations differ.
+
+    Returns
+    -------
+    Guarantee
+        The smallest epsilon found; `composition` names its theorem. rho is the sum where each
+        release has or implies one; the range is the sum where each has one and ``adaptive=False``
+        (adaptively, the ranges of a sequence do not add up).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument breaks its rule, relations are mixed, or no theorem applies.
+
+    Notes
+    -----
+    - "basic": epsilons and deltas add up. A release that states only rho is first converted by
+      `zcdp_epsilon`; these share equally what `delta` leaves beyond the other deltas.
+    - "zcdp": each release has or implies a rho (`Guarantee.implied_rho`); the sum [BS16] is
+      converted at `delta` [CKS20].
+    - "bounded-range": ``adaptive=False`` and up to 2^15 equal ranges; [DDR20] Theorem 3, solved by
+      `bounded_range_epsilon`. It holds given the dithers, hence without. The deltas of the parts
+      do not count here or under "zcdp": rho and range are statements of their own.
+
+    With ``delta=0``, releases that state only rho give a guarantee that states only rho.
+    """
+    parts = list(guarantees)
+    for part in parts:
+        if not isinstance(part, Guarantee):
+            raise TypeError(
+                f"guarantees must hold Guarantee objects, got an item of type {type(part).__name__}"
+            )
+    if not parts:
+        raise ValueError("guarantees must hold at least one guarantee, got none")
+    delta = check_delta(delta)
+    adaptive = check_flag("adaptive", adaptive)
+    if neighbors is not None:
+        parts = [part.to(neighbors) for part in parts]
+    elif len({part.neighbors for part in parts}) > 1:
+        raise ValueError(
+            "neighbors must be given to compose guarantees of different relations, "
+            "got 'swap' and 'add-remove'"
+        )
+    neighbors = parts[0].neighbors
+
+    rhos = [part.implied_rho for part in parts]
+    rho = None if None in rhos else math.fsum(rhos)
+    ranges = [part.bounded_range for part in parts]
+    bounded_range = None if adaptive or None in ranges else math.fsum(ranges)
+    own_delta = math.fsum(part.delta for part in parts)
+    unstated = sum(part.epsilon is None for part in parts)
+
+    if delta == 0.0 and unstated:
+        if rho is None:
+            raise ValueError(
+                "delta must be positive to state an epsilon for guarantees of rho alone, got 0.0"
+            )
+        return Guarantee(None, 0.0, rho, None, neighbors, "zcdp")
+
+    candidates: list[tuple[float, float, str]] = []
+    share = (delta - own_delta) / unstated if unstated else 0.0
+    within = delta == 0.0 or own_delta <= delta * (1.0 + SUM_TOLERANCE)
+    if within and own_delta < 1.0 and (share > 0.0 or not unstated):
+        epsilon = math.fsum(
+            zcdp_epsilon(part.rho, share) if part.epsilon is None else part.epsilon
+            for part in parts
+        )
+        candidates.append((epsilon, delta if unstated else own_delta, "basic"))
+    if delta > 0.0 and rho is not None:
+        candidates.append((zcdp_epsilon(rho, delta), delta, "zcdp"))
+    alike = len(set(ranges)) == 1 and len(parts) <= MOST_COMPOSED
+    if delta > 0.0 and bounded_range and alike and COMPOSABLE[0] <= ranges[0] <= COMPOSABLE[1]:
+        # Not sound for adaptive sequences: [DDR20] shows that the adversary gains by adapting.
+        # Sound for ranges given the dithers, since (epsilon, delta) is kept by mixtures.
+        epsilon = bounded_range_epsilon(len(parts), ranges[0], delta)
+        candidates.append((epsilon, delta, "bounded-range"))
+    if not candidates:
+        if delta == 0.0:
+            raise ValueError(f"the sum of the deltas must be below 1, got {own_delta}")
+        raise ValueError(
+            f"delta must be {'more than' if unstated else 'at least'} the sum of the deltas, "
+            f"{own_delta}, got {delta}"
+        )
+    epsilon, total_delta, theorem = min(candidates)  # smallest epsilon, then smallest delta
+    return Guarantee(epsilon, total_delta, rho, bounded_range, neighbors, theorem)
+
+
+class BudgetExceeded(ValueError):
+    """A release was refused because it would overdraw its `Accountant`; no data was touched."""
+
+
+class Accountant:
+    r"""A budget that refuses what would overdraw it, whatever order and size the releases have.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total epsilon, per person.
+    delta : float, default 0.0
+        Total delta.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The relation of the budget.
+    composition : {"basic", "zcdp"}, default "basic"
+        "basic" adds up epsilon and delta. "zcdp" needs ``delta > 0``, keeps a budget of
+        ``zcdp_rho(epsilon, delta)``, and takes releases that have or imply a rho.
+    convert : bool, default False
+        Whether to take guarantees of another relation by `Guarantee.to`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument breaks its rule.
+
+    Notes
+    -----
+    The analyst may choose each release *and its budget* after seeing all outputs so far. Adding
+    up against a bound fixed beforehand stays sound then: it is a privacy filter, for basic
+    composition by Rogers, Roth, Ullman and Vadhan 2016, for zCDP by Feldman and Zrnic 2021. The
+    theorem is chosen once, here. Going on as long as *either* of two theorems allows is not a
+    filter: when to stop would then depend on outputs in a way that neither proof covers. For
+    releases fixed in advance, `compose` may take the best theorem.
+
+    Sums are correctly rounded (`math.fsum`), and a total may exceed the budget by 1e-12 of it, so
+    that ten charges of 0.1 fit a budget of 1.0. Thread-safe.
+
+    Examples
+    --------
+    >>> accountant = Accountant(1.0)
+    >>> accountant.charge(Guarantee(0.25))  # and then the release
+    >>> accountant.remaining.epsilon
+    0.75
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        neighbors: str = "swap",
+        composition: str = "basic",
+        *,
+        convert: bool = False,
+    ) -> None:
+        self._epsilon = check_epsilon(epsilon)
+        self._delta = check_delta(delta)
+        self._neighbors = relation_of(neighbors).name
+        self._composition = check_choice("composition", composition, ("basic", "zcdp"))
+        self._convert = check_flag("convert", convert)
+        self._rho: float | None = None
+        if composition == "zcdp":
+            if self._delta == 0.0:
+                raise ValueError("delta must be positive for composition 'zcdp', got 0.0")
+            self._rho = zcdp_rho(self._epsilon, self._delta)
+        self._lock = threading.Lock()
+        self._history: list[Guarantee] = []
+
+    @property
+    def neighbors(self) -> str:
+        """The relation of the budget."""
+        return self._neighbors
+
+    def charge(self, guarantee: Guarantee) -> None:
+        """Record the cost of a release, before the release looks at the first record.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            What the release promises.
+
+        Raises
+        ------
+        BudgetExceeded
+            If the release does not fit into what is left beside all others.
+        TypeError, ValueError
+            If the guarantee's relation does not match, or it lacks the statement that the
+            accountant adds up.
+
+        Notes
+        -----
+        There is no refund. Whether a release fails once it reads records (a NaN where there must
+        be none, a source that breaks off, an interrupt, no memory) may depend on them, so a
+        failure is an output, and could be asked for again and again. The library's releases check
+        all that is public first: what they refuse for it is not charged.
+        """
+        charged = self._accepted(guarantee)
+        with self._lock:
+            self._refuse_overdraft(charged)
+            self._history.append(charged)
+
+    def _accepted(self, guarantee: Guarantee) -> Guarantee:
+        """`guarantee` in the budget's relation, with the statement that is added up."""
+        if not isinstance(guarantee, Guarantee):
+            raise TypeError(f"guarantee must be a Guarantee, got {type(guarantee).__name__}")
+        if guarantee.neighbors != self._neighbors:
+            if not self._convert:
+                raise ValueError(
+                    f"the guarantee must be under {self._neighbors!r}, the accountant's relation "
+                    f"(or set convert=True), got {guarantee.neighbors!r}"
+                )
+            guarantee = guarantee.to(self._neighbors)
+        if self._rho is not None:
+            if guarantee.implied_rho is None:
+                raise ValueError(
+                    "a release must state rho for an accountant of composition 'zcdp', "
+                    f"got {_spoken(guarantee)}"
+                )
+        elif guarantee.epsilon is None:
+            raise ValueError(
+                "a release must state epsilon for an accountant of composition 'basic', "
+                f"got {_spoken(guarantee)}"
+            )
+        return guarantee
+
+    def _refuse_overdraft(self, charged: Guarantee) -> None:
+        """Raise `BudgetExceeded` unless `charged` fits. The caller holds the lock."""
+        total = self._sums(charged)
+        budget = (self._rho,) if self._rho is not None else (self._epsilon, self._delta)
+        if all(
+            cost <= bound * (1.0 + SUM_TOLERANCE) for cost, bound in zip(total, budget, strict=True)
+        ):
+            return
+        spent = self._sums()
+        if self._rho is not None:
+            raise BudgetExceeded(
+                f"a release must fit the budget of rho={self._rho}, of which rho={spent[0]} is "
+                f"spent, got rho={charged.implied_rho}"
+            )
+        raise BudgetExceeded(
+            f"a release must fit the budget of epsilon={self._epsilon}, delta={self._delta}, of "
+            f"which epsilon={spent[0]}, delta={spent[1]} is spent, got {_spoken(charged)}"
+        )
+
+    def _sums(self, *more: Guarantee) -> tuple[float, ...]:
+        """Totals of what is recorded and `more`: (rho,) or (epsilon, delta)."""
+        parts = [*self._history, *more]
+        if self._rho is not None:
+            return (math.fsum(part.implied_rho for part in parts),)
+        return math.fsum(part.epsilon for part in parts), math.fsum(part.delta for part in parts)
+
+    @property
+    def spent(self) -> Guarantee:
+        """Guarantee of all releases charged so far.
+
+        Under "zcdp" its epsilon is that of the rho spent, at the budget's delta.
+        """
+        with self._lock:
+            sums = self._sums()
+        if self._rho is None:
+            # The sum of deltas may pass a budget just below 1 by the tolerance.
+            delta = min(sums[1], math.nextafter(1.0, 0.0))
+            return Guarantee(sums[0], delta, neighbors=self._neighbors, composition="basic")
+        (rho,) = sums
+        epsilon = zcdp_epsilon(rho, self._delta)
+        return Guarantee(epsilon, self._delta, rho, None, self._neighbors, "zcdp")
+
+    @property
+    def remaining(self) -> Guarantee:
+        """The largest guarantee that `charge` still takes; of rho alone under "zcdp"."""
+        with self._lock:
+            sums = self._sums()
+        if self._rho is not None:
+            return Guarantee(None, rho=max(0.0, self._rho - sums[0]), neighbors=self._neighbors)
+        epsilon = max(0.0, self._epsilon - sums[0])
+        return Guarantee(epsilon, max(0.0, self._delta - sums[1]), neighbors=self._neighbors)
+
+    @property
+    def history(self) -> tuple[Guarantee, ...]:
+        """The recorded guarantees in the order in which they were charged."""
+        with self._lock:
+            return tuple(self._history)
+
+
+def _spoken(guarantee: Guarantee) -> str:
+    """The statements that a budget is about, for a message."""
+    if guarantee.epsilon is None:
+        return f"rho={guarantee.rho} alone"
+    return f"epsilon={guarantee.epsilon}, delta={guarantee.delta}"
+
+
+class Calibrated(Protocol):
+    """What a call spends and guarantees, made once from its public arguments."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the call promises, by what it spends."""
+
+
+def charge(accountant: Accountant | None, calibration: Calibrated) -> None:
+    """Charge a call to its accountant, if there is one.
+
+    Every release calls it when all that is public has been checked, and no record been read.
+    """
+    if accountant is None:
+        return
+    if not isinstance(accountant, Accountant):
+        raise TypeError(f"accountant must be an Accountant, got {type(accountant).__name__}")
+    accountant.charge(calibration.guarantee)

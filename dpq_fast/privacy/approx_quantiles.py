@@ -1,0 +1,206 @@
+r"""Approximate quantiles: the middle level of each part of the records, depth by depth."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._checks import check_choice, check_max_contributions
+from dpq_fast.privacy.above_threshold import check_fraction, counting_losses
+from dpq_fast.privacy.budgets import MOST_RATE, check_steps, resolve_epsilon
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import Levels, splits
+from dpq_fast.privacy.relations import Relation, relation_of
+
+BASES = ("ind_exp", "unbounded")
+
+
+class Calibration(NamedTuple):
+    r"""What a call of `approx_quantiles` spends and guarantees.
+
+    Attributes
+    ----------
+    steps : ndarray of float64, shape (m,)
+        In the order of `levels.splits`, at most 2^16: the rate c of :math:`e^{-c|r - T|}` for base
+        "ind_exp"; :math:`\epsilon_1 + \epsilon_2` for "unbounded".
+    losses : list
+        Of each depth, per unit of its steps.
+    k : int
+        Records per person.
+    epsilon, rho : float
+        The budget as it was given.
+    relation : Relation
+    """
+
+    steps: NDArray[np.float64]
+    losses: list[_Losses]
+    k: int
+    epsilon: float | None
+    rho: float | None
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Adaptive composition over the depths of the recursion: epsilons add up, and rhos."""
+        spent, scaled = self.k * self.steps, []
+        for losses in self.losses:
+            scaled.append(losses.scaled(spent[: losses.same.size]))
+            spent = spent[losses.same.size :]
+        epsilon, rho = self.epsilon, self.rho
+        if epsilon is None:
+            epsilon = math.fsum(losses.epsilon(self.relation) for losses in scaled)
+            theorem = "zcdp"
+        else:
+            rho = math.fsum(losses.eight_rho(self.relation) for losses in scaled) / 8.0
+            theorem = "basic"
+        theorem = theorem if len(scaled) > 1 else ""
+        return Guarantee(epsilon, 0.0, rho, None, self.relation.name, theorem)
+
+
+class _Losses(NamedTuple):
+    """What the steps of a recursion cost, per unit of their scales; arrays over some steps.
+
+    Attributes
+    ----------
+    same : ndarray
+        Epsilon where one record of the step's part is replaced inside it.
+    removal, addition : ndarray
+        One-sided epsilon where its part has one record more, or one less, than the neighbor's.
+    same_range, one_range : ndarray
+        Ranges of the two cases.
+    """
+
+    same: NDArray[np.float64]
+    removal: NDArray[np.float64]
+    addition: NDArray[np.float64]
+    same_range: NDArray[np.float64]
+    one_range: NDArray[np.float64]
+
+    def scaled(self, scale: NDArray[np.float64] | float) -> _Losses:
+        return _Losses(*(loss * scale for loss in self))
+
+    def epsilon(self, relation: Relation) -> float:
+        """Loss of all steps of one depth together, for the worst record."""
+        return relation.worst(
+            one=float(np.maximum(self.removal, self.addition).max()),
+            same=float(self.same.max()),
+            moved=_two_different(self.removal, self.addition),
+        )
+
+    def eight_rho(self, relation: Relation) -> float:
+        """Eight times their rho: the sum of the squared ranges that one record changes."""
+        squares = np.square(self.one_range)
+        return relation.worst(
+            one=float(squares.max()),
+            same=float(np.square(self.same_range).max()),
+            moved=_two_different(squares, squares),
+        )
+
+
+def _two_different(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """The largest a[u] + b[v] with u != v; 0 if there is one entry only."""
+    if a.size == 1:
+        return 0.0
+    u, v = int(a.argmax()), int(b.argmax())
+    if u != v:
+        return float(a[u] + b[v])
+    return float(max(a[u] + np.delete(b, u).max(), np.delete(a, u).max() + b[u]))
+
+
+@lru_cache(maxsize=256)  # of public levels: a program asks for few, again and again
+def _losses_by_depth(q: tuple[float, ...], base: str, fraction: float) -> list[_Losses]:
+    """The losses of the steps of each depth, per unit of what they spend."""
+    steps, by_depth = splits(np.array(q)), []
+    for depth in range(steps[-1].depth + 1):
+        local = np.array([step.local for step in steps if step.depth == depth])
+        if base == "ind_exp":  # per unit of the rate: see `privacy.ind_exp`
+            one, same = 2.0 * np.maximum(local, 1.0 - local), np.full(local.size, 2.0)
+            by_depth.append(_Losses(same, one, one, same, one))
+        else:  # per unit of epsilon1 + epsilon2: see `privacy.unbounded_quantile`
+            removal, addition = counting_losses(local, fraction)
+            whole = np.ones(local.size)
+            ranges = _Losses(whole, removal, addition, (2.0 - fraction) * whole, removal + addition)
+            by_depth.append(ranges)
+    return by_depth
+
+
+def calibrate(
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    base: str = "ind_exp",
+    split: float = 2.0 / 3.0,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Calibration:
+    r"""What each step of the recursion spends: its rate, or its epsilon1 + epsilon2.
+
+    Parameters
+    ----------
+    q : float, array_like or Levels
+        The levels.
+    epsilon, rho : float
+        Total budget, per person: exactly one.
+    base : {"ind_exp", "unbounded"}
+        What releases the middle level of a part.
+    split : float, default 2/3
+        For "unbounded", the share of epsilon1.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    Calibration
+
+    Notes
+    -----
+    [KSS22]: one record is in one part of each of the :math:`L = \lceil\log_2(m+1)\rceil` depths,
+    whatever was released before. Each depth gets `epsilon` / L (or `rho` / L), and the scales
+    within it are the largest for which the worst record costs no more:
+
+    - "add-remove": one step changes, whose target :math:`\hat q` times the records of its part
+      moves with the data (targets fixed at q_j n would move in every part).
+    - "swap": a record is replaced inside a part, which changes one step with a fixed target, or
+      moves from a part to another, a removal in one step and an addition in another. A record
+      left out makes one of the two.
+
+    Under "swap" two add-remove losses per depth do not cover the replacement inside a part: for an
+    exponential mechanism at :math:`\hat q = 1/2` that one alone has twice the add-remove range,
+    so in zCDP it costs four times one add-remove loss, more than the sum of two.
+    """
+    levels = Levels.of(q)
+    k = check_max_contributions(max_contributions)
+    relation = relation_of(neighbors)
+    check_choice("base", base, BASES)
+    total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
+    by_depth = _losses_by_depth(tuple(levels.values.tolist()), base, check_fraction(split))
+    unit = _unit_steps(tuple(levels.values.tolist()), base, split, rho is None, relation)
+    steps = check_steps(np.minimum(total * unit, MOST_RATE))
+    return Calibration(steps, by_depth, k, epsilon, rho, relation)
+
+
+@lru_cache(maxsize=256)
+def _unit_steps(
+    q: tuple[float, ...], base: str, fraction: float, pure: bool, relation: Relation
+) -> NDArray[np.float64]:
+    """What the steps spend for a total of 1."""
+    by_depth = _losses_by_depth(q, base, fraction)
+    depths = len(by_depth)
+    unit = 1.0 / depths if pure else math.sqrt(1.0 / depths)
+    steps = []
+    for losses in by_depth:
+        if relation.parts > 1:
+            whole = losses.epsilon(relation) if pure else math.sqrt(losses.eight_rho(relation))
+            steps.append(np.full(losses.same.size, unit / whole))
+        elif pure:
+            steps.append(unit / np.maximum(losses.removal, losses.addition))
+        else:
+            steps.append(unit / losses.one_range)
+    return np.concatenate(steps)

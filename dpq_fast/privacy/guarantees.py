@@ -1,0 +1,182 @@
+"""What a release promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dpq_fast._checks import check_delta, check_nonnegative
+from dpq_fast.privacy.relations import relation_of
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    r"""What a release promises each person. Every field that is set is a true statement by itself.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        The release is (`epsilon`, `delta`)-DP. None if no such statement is made: a zCDP release,
+        for which `compose` or `zcdp_epsilon` finds an epsilon for a chosen delta.
+    delta : float, default 0.0
+        In [0, 1); belongs to `epsilon` alone, and is 0 without it.
+    rho : float, optional
+        The release is `rho`-zCDP [BS16].
+    bounded_range : float, optional
+        Given the dithers of the records, which are the same for the records that two neighbors
+        have in common, the log ratio of their output laws stays in an interval of this length
+        [DDR20]; an exponential mechanism of epsilon has range epsilon, and is
+        :math:`\epsilon^2/8`-zCDP [CR21]. Without dither the condition is empty. With it, the
+        laws that are mixed over the dithers may have a larger range, but have every epsilon,
+        delta and rho that follow from this one ("Dither" at the top of `dpq_fast.privacy`).
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The relation of all statements.
+    composition : str, default ""
+        The theorem that gave them; empty for a single mechanism.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument breaks its rule, or nothing is promised.
+    """
+
+    epsilon: float | None
+    delta: float = 0.0
+    rho: float | None = None
+    bounded_range: float | None = None
+    neighbors: str = "swap"
+    composition: str = ""
+
+    def __post_init__(self) -> None:
+        store = object.__setattr__  # frozen: keep the cleaned values
+        store(self, "delta", check_delta(self.delta))
+        if self.rho is not None:
+            store(self, "rho", check_nonnegative("rho", self.rho))
+        if self.bounded_range is not None:
+            value = check_nonnegative("bounded_range", self.bounded_range)
+            store(self, "bounded_range", value)
+        if self.epsilon is not None:
+            store(self, "epsilon", check_nonnegative("epsilon", self.epsilon))
+        elif self.delta > 0.0:
+            raise ValueError(f"delta must be 0 without epsilon, got {self.delta}")
+        elif self.bounded_range is not None:
+            # range b is b-DP, with dither, too, so there is always an epsilon to state
+            raise ValueError("epsilon must be given with bounded_range, got None")
+        elif self.rho is None:
+            raise ValueError("a guarantee must state epsilon or rho, got neither")
+        relation_of(self.neighbors)
+        if not isinstance(self.composition, str):
+            raise TypeError(f"composition must be a string, got {type(self.composition).__name__}")
+
+    @property
+    def implied_rho(self) -> float | None:
+        r"""The smallest rho that the statements imply; None if (`epsilon`, `delta`) is all.
+
+        Range b is :math:`b^2/8`-zCDP [CR21], which a mixture over dithers keeps; pure epsilon is
+        :math:`\epsilon^2/2`-zCDP ([BS16] Proposition 1.4).
+        """
+        candidates = []
+        if self.rho is not None:
+            candidates.append(self.rho)
+        if self.bounded_range is not None:
+            candidates.append(self.bounded_range * self.bounded_range / 8.0)
+        if self.epsilon is not None and self.delta == 0.0:
+            candidates.append(self.epsilon * self.epsilon / 2.0)
+        return min(candidates, default=None)
+
+    def to(self, neighbors: str) -> Guarantee:
+        r"""The same release under another relation, only where that follows.
+
+        Parameters
+        ----------
+        neighbors : {"swap", "add-remove"}
+            The relation wanted.
+
+        Returns
+        -------
+        Guarantee
+            From "add-remove" to "swap" by group privacy of two, since a replacement is a removal
+            and an addition: epsilon and the range double, delta becomes
+            :math:`\delta (1 + e^\epsilon)`, rho four times itself [BS16].
+
+        Raises
+        ------
+        ValueError
+            From "swap" to "add-remove", which does not follow, or if delta would reach 1 and no
+            rho is left to state.
+        """
+        if neighbors == self.neighbors:
+            return self
+        k = relation_of(self.neighbors).steps_to(relation_of(neighbors))
+        if k is None:
+            raise ValueError(
+                "neighbors must stay 'swap' for a guarantee under 'swap', which takes the number "
+                "of records as public and says nothing about data sets of different size, "
+                f"got {neighbors!r}"
+            )
+        rho = None if self.rho is None else k * k * self.rho
+        epsilon, delta = self.epsilon, self.delta
+        if epsilon is not None:
+            if delta > 0.0:
+                # e^epsilon beyond float64 is beyond 1/delta for every delta but the denormal ones
+                chain = [i * epsilon for i in range(k)]
+                delta = delta * sum(map(math.exp, chain)) if chain[-1] < 700.0 else math.inf
+            epsilon *= k
+        bounded_range = self.bounded_range
+        if bounded_range is not None:
+            bounded_range *= k
+        if delta >= 1.0:  # says nothing; the other statements may
+            if bounded_range is not None:
+                epsilon, delta = bounded_range, 0.0
+            elif rho is not None:
+                epsilon, delta = None, 0.0
+            else:
+                raise ValueError(
+                    "delta (1 + exp(epsilon)) must be below 1 to convert to 'swap', "
+                    f"got epsilon {self.epsilon}, delta {self.delta}"
+                )
+        composition = f"{self.composition} + group-privacy".removeprefix(" + ")
+        return Guarantee(epsilon, delta, rho, bounded_range, neighbors, composition)
+
+    @property
+    def dp_event(self) -> Any:
+        """This release for Google's `dp_accounting`.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+            ``ZCDpEvent`` where a rho (own or from the range) is known, since that is what composes
+            best. For pure epsilon alone, under "swap" ``RandomizedResponseDpEvent`` with two
+            buckets, of which every epsilon-DP mechanism is a post-processing [KOV15]; under
+            "add-remove", which `dp_accounting` does not take for that event, ``ZCDpEvent`` of
+            epsilon^2/2. ``UnsupportedDpEvent`` for (epsilon, delta) alone: there is no event for
+            it, and an accountant then refuses rather than undercounts.
+
+        Raises
+        ------
+        ImportError
+            If `dp_accounting` is not installed.
+
+        Notes
+        -----
+        An event holds no relation: give the accountant that of `neighbors`.
+        """
+        try:
+            import dp_accounting
+        except ImportError as error:
+            raise ImportError(
+                "dp_event must have dp_accounting: pip install 'dpq_fast[accounting]'"
+            ) from error
+        rho = self.implied_rho
+        if rho is None:
+            return dp_accounting.UnsupportedDpEvent()
+        if (
+            self.rho is None
+            and self.bounded_range is None
+            and relation_of(self.neighbors).n_is_public
+        ):
+            # It answers uniformly with probability p, so P[truth]/P[lie] = (2 - p)/p = e^epsilon.
+            shrunk = math.exp(-self.epsilon)
+            return dp_accounting.RandomizedResponseDpEvent(2.0 * shrunk / (1.0 + shrunk), 2)
+        return dp_accounting.ZCDpEvent(rho)

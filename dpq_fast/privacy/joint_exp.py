@@ -1,0 +1,118 @@
+r"""JointExp: one draw of the exponential mechanism over non-decreasing m-tuples."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from dpq_fast._checks import check_delta, check_max_contributions
+from dpq_fast.privacy.budgets import MOST_RATE, check_step, resolve_epsilon
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import Relation, relation_of
+
+
+class Calibration(NamedTuple):
+    r"""What a call of `joint_exp` spends and guarantees.
+
+    Attributes
+    ----------
+    rate : float
+        c of the weights :math:`\exp(c\,u)`.
+    bounded_range : float
+        Of the release, given the dithers, per person.
+    rho : float
+        Of the release.
+    relation : Relation
+    """
+
+    rate: float
+    bounded_range: float
+    rho: float
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """One exponential mechanism: its range is an epsilon."""
+        return Guarantee(self.bounded_range, 0.0, self.rho, self.bounded_range, self.relation.name)
+
+
+def sensitivity(levels: Levels | None, relation: Relation) -> float:
+    r"""Sensitivity :math:`\Delta` of JointExp's utility.
+
+    The utility is :math:`u = -\sum_{j=1}^{m+1} |n(o_{j-1}, o_j) - (q_j - q_{j-1}) n|`.
+
+    Parameters
+    ----------
+    levels : Levels or None
+        None for the largest that any levels have.
+    relation : Relation
+
+    Returns
+    -------
+    float
+        2 for "swap": two of the counts change, each by at most one ([GJK21] Lemma 3). For
+        "add-remove" `sensitivity_to_one`, which is never more.
+    """
+    return relation.worst(one=sensitivity_to_one(levels), same=2.0)
+
+
+def sensitivity_to_one(levels: Levels | None) -> float:
+    r"""Sensitivity of JointExp's utility to one record more or less.
+
+    :math:`2 (1 - \min_j (q_j - q_{j-1}))` over j = 1..m+1, with :math:`q_0 = 0`,
+    :math:`q_{m+1} = 1` ([GJK21] Lemma 10): the interval of the record is
+    :math:`1 - (q_j - q_{j-1})` off, the others :math:`q_j - q_{j-1}` each, in total 2(1 - gap) for
+    the gap it fell into.
+    """
+    if levels is None:
+        return 2.0
+    ends = [0.0, *levels.values.tolist(), 1.0]
+    narrowest = min(upper - lower for lower, upper in pairwise(ends))
+    return 2.0 * (1.0 - narrowest)
+
+
+def calibrate(
+    q: Any = None,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Calibration:
+    r"""The rate :math:`c = \epsilon / (2 \Delta k)` of JointExp, at most 2^16.
+
+    Parameters
+    ----------
+    q : float, array_like or Levels, optional
+        Left out, the rate is right for any levels.
+    epsilon : float
+        Total budget, per person.
+    delta : float, default 0
+        Allowed, not used: the release is pure.
+    rho : float, optional
+        Total zCDP budget instead: :math:`\epsilon = \sqrt{8\rho}` [CR21].
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    Calibration
+
+    Notes
+    -----
+    The exponential mechanism of this rate has range, hence epsilon, at most `epsilon` [GJK21,
+    Lemma 4], and :math:`\rho = \epsilon^2/8` [CR21].
+    """
+    k = check_max_contributions(max_contributions)
+    bounded_range = resolve_epsilon(epsilon, rho)
+    check_delta(delta)
+    relation = relation_of(neighbors)
+    levels = None if q is None else Levels.of(q)
+    rate = check_step(min(bounded_range / (2.0 * sensitivity(levels, relation) * k), MOST_RATE))
+    if rho is None:
+        rho = bounded_range * bounded_range / 8.0
+    return Calibration(rate, bounded_range, rho, relation)

@@ -1,0 +1,99 @@
+r"""Groups: JointExp in each group of `quantile_by`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from dpq_fast._checks import check_epsilon, check_flag, check_max_contributions
+from dpq_fast.privacy.budgets import MOST_RATE, check_step
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.joint_exp import sensitivity_to_one
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import Relation, relation_of
+
+
+class Calibration(NamedTuple):
+    """What a call of `quantile_by` spends and guarantees.
+
+    Attributes
+    ----------
+    rate : float
+        Of JointExp in each group.
+    epsilon : float
+        Range of the whole call, given the dithers, per person.
+    rho : float
+        Of the whole call.
+    relation : Relation
+    """
+
+    rate: float
+    epsilon: float
+    rho: float
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Independent exponential mechanisms, of which one record changes one or two."""
+        return Guarantee(self.epsilon, 0.0, self.rho, self.epsilon, self.relation.name, "parallel")
+
+
+def calibrate(
+    q: Any = None,
+    *,
+    epsilon: float,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    public_by: bool = False,
+) -> Calibration:
+    r"""The rate of JointExp in each group, for `epsilon` in total.
+
+    Parameters
+    ----------
+    q : float, array_like or Levels, optional
+        Left out, rate and rho are right for any levels.
+    epsilon : float
+        Total budget, per person.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person, in any groups.
+    public_by : bool, default False
+        Whether the keys are public, so that no change of a record changes its group.
+
+    Returns
+    -------
+    Calibration
+        With :math:`\Delta_{\pm}` JointExp's sensitivity to one record more or less, the rate is
+        :math:`\epsilon / (2 \Delta_{\pm} k)` for "add-remove"; half of that for "swap";
+        :math:`\epsilon / (2 \cdot 2 k)` for "swap" with public keys.
+
+    Notes
+    -----
+    Given the dithers, the groups' draws are independent, so the log ratio of the call is a sum
+    over the groups that differ, and the ranges add up. One record added or removed changes one
+    group: range :math:`2 c \Delta_{\pm}`. One replaced may leave a group and enter another: twice
+    that. If it stays (or the keys are public), the range is :math:`2 c \cdot 2`, which is no more,
+    since :math:`\Delta_{\pm} \ge 1`: of at least two gaps, one is at most 1/2. Records left out
+    (NaN, keys of no group) make an addition or a removal of a replacement. k records are a chain
+    of k such changes.
+
+    **rho.** A person's records change group g by range r_g, and rho is the sum of
+    :math:`r_g^2/8` [CR21, BS16]. A record adds to the vector of the r_g: one entry s where it
+    stays in its group, two entries b where it moves. The length of a sum of k such vectors is at
+    most k times that of the longest: :math:`\rho = k^2 \max(s^2, 2 b^2)/8`. Where records can
+    move, :math:`k b = \epsilon/2` and :math:`k s = \epsilon/\Delta_{\pm}`; otherwise
+    :math:`k s = \epsilon`.
+    """
+    k = check_max_contributions(max_contributions)
+    epsilon = check_epsilon(epsilon)
+    public_by = check_flag("public_by", public_by)
+    relation = relation_of(neighbors)
+    levels = None if q is None else Levels.of(q)
+    one = sensitivity_to_one(levels)
+    moved = None if public_by else 2.0 * one
+    whole = relation.worst(one=one, same=2.0, moved=moved)
+    rate = check_step(min(epsilon / (2.0 * whole * k), MOST_RATE))
+    share = 1.0
+    if levels is not None and whole == moved:
+        share = max(0.5, one**-2.0)
+    return Calibration(rate, epsilon, share * epsilon * epsilon / 8.0, relation)

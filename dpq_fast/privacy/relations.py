@@ -1,0 +1,136 @@
+"""The neighboring relations: in which ways one record may change.
+
+A record can change in three ways:
+
+- *one*: it is added or removed; also where it is replaced, and was missing or becomes missing;
+- *same*: it is replaced, inside its part of the data (its interval, group, bin or side);
+- *moved*: it is replaced by one of another part: a removal here, and an addition there.
+
+A relation says which of them there are. So each sensitivity is the largest of at most three numbers
+that are proved without it, and another relation is one class more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpq_fast._checks import check_choice
+
+
+class Relation(ABC):
+    """When two data sets are neighbors.
+
+    Attributes
+    ----------
+    name : str
+        What `neighbors` is given as.
+    n_is_public : bool
+        Whether neighbors have equally many records, missing ones included.
+    parts : int
+        How many disjoint parts of the data change at most.
+    """
+
+    name: str
+    n_is_public: bool
+    parts: int
+
+    @abstractmethod
+    def worst(
+        self, *, one: Any, same: Any, moved: Any = None, may_have_missing: bool = True
+    ) -> Any:
+        """The largest cost of a change.
+
+        Parameters
+        ----------
+        one, same, moved : float or ndarray
+            The cost of a change of each kind; None where there is none of that kind.
+        may_have_missing : bool, default True
+            Whether a record may be missing.
+
+        Returns
+        -------
+        float or ndarray
+        """
+
+    @abstractmethod
+    def changes(
+        self, records: Sequence[Any], values: Iterable[Any]
+    ) -> Iterator[tuple[int | None, tuple[Any, ...]]]:
+        """Every change of one record of a data set: which is taken away, and what comes instead."""
+
+    @abstractmethod
+    def distance(self, removed: int, added: int) -> float:
+        """How many changes take so many records away and bring so many; inf if none do."""
+
+    def steps_to(self, other: Relation) -> int | None:
+        """How many changes of this relation make up one of the other; None if none do."""
+        return 1 if self is other else None
+
+
+class Swap(Relation):
+    """One record is replaced by another; their number is public."""
+
+    name = "swap"
+    n_is_public = True
+    parts = 2
+
+    def worst(
+        self, *, one: Any, same: Any, moved: Any = None, may_have_missing: bool = True
+    ) -> Any:
+        largest = same
+        for cost in (one if may_have_missing else None, moved):
+            if cost is not None:
+                either = max if isinstance(cost, (int, float)) else np.maximum
+                largest = either(largest, cost)
+        return largest
+
+    def changes(
+        self, records: Sequence[Any], values: Iterable[Any]
+    ) -> Iterator[tuple[int | None, tuple[Any, ...]]]:
+        values = tuple(values)
+        for i in range(len(records)):
+            for value in values:
+                yield i, (value,)
+
+    def distance(self, removed: int, added: int) -> float:
+        return removed if removed == added else np.inf
+
+
+class AddRemove(Relation):
+    """One record is added or removed; their number is private."""
+
+    name = "add-remove"
+    n_is_public = False
+    parts = 1
+
+    def worst(
+        self, *, one: Any, same: Any, moved: Any = None, may_have_missing: bool = True
+    ) -> Any:
+        return one
+
+    def changes(
+        self, records: Sequence[Any], values: Iterable[Any]
+    ) -> Iterator[tuple[int | None, tuple[Any, ...]]]:
+        for i in range(len(records)):
+            yield i, ()
+        for value in values:
+            yield None, (value,)
+
+    def distance(self, removed: int, added: int) -> float:
+        return removed + added
+
+    def steps_to(self, other: Relation) -> int | None:
+        """A replacement is a removal and an addition."""
+        return 2 if isinstance(other, Swap) else super().steps_to(other)
+
+
+RELATIONS: dict[str, Relation] = {kind.name: kind() for kind in (Swap, AddRemove)}
+
+
+def relation_of(neighbors: Any) -> Relation:
+    """The relation that `neighbors` names; another string or type is refused."""
+    return RELATIONS[check_choice("neighbors", neighbors, tuple(RELATIONS))]

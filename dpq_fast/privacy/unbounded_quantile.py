@@ -1,0 +1,174 @@
+r"""The unbounded quantile: one search, two, or a recursion of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from dpq_fast._checks import check_flag, check_max_contributions
+from dpq_fast.noise.threshold import ThresholdNoise
+from dpq_fast.privacy.above_threshold import counting_losses, noise_of, threshold_fraction
+from dpq_fast.privacy.approx_quantiles import calibrate as calibrate_recursion
+from dpq_fast.privacy.budgets import check_steps, resolve_epsilon
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import Relation, relation_of
+
+
+class Calibration(NamedTuple):
+    """What a call of `unbounded_quantile` spends and guarantees.
+
+    Attributes
+    ----------
+    way : {"up", "down", "both"}
+        `way_of` the search.
+    noise : ThresholdNoise
+    step_epsilons : list of (float, float)
+        The two epsilons of AboveThreshold for each level, or for each step of the recursion; the
+        sensitivity of the queries is 1.
+    guarantee : Guarantee
+    """
+
+    way: str
+    noise: ThresholdNoise
+    step_epsilons: list[tuple[float, float]]
+    guarantee: Guarantee
+
+
+def way_of(lower: float | None, upper: float | None, invert: bool) -> str:
+    """Which way is searched: "up" from `lower`, "down" from `upper`, or "both".
+
+    Inverted data ascend where the data descend, so `invert` turns the way round.
+    """
+    if lower is None and upper is None:
+        if invert:
+            raise ValueError("invert must be False if neither lower nor upper is given, got True")
+        return "both"
+    return "down" if (lower is None) != check_flag("invert", invert) else "up"
+
+
+def costs_of(q: float, relation: Relation, way: str, fraction: float) -> tuple[float, float]:
+    r"""Epsilon and 8 rho of one call, per unit of epsilon1 + epsilon2 and of its square.
+
+    Parameters
+    ----------
+    q : float
+        The level, in [0, 1].
+    relation : Relation
+    way : {"up", "down", "both"}
+        `way_of` the search.
+    fraction : float
+        :math:`\epsilon_1 / (\epsilon_1 + \epsilon_2)`.
+
+    Returns
+    -------
+    (float, float)
+
+    Notes
+    -----
+    The threshold is q times the number of records kept, which is private where a record is added
+    or removed, and where a replaced record is left out or was: it moves with the data.
+
+    - A record replaced, "up" or "down": with n fixed the queries are monotonic [Dur23, Lemma 4.1],
+      and the call costs :math:`\epsilon_1 + \epsilon_2`, with range
+      :math:`\epsilon_1 + 2\epsilon_2` [Dur23, Lemma A.3].
+    - One record more or less: :math:`\max\{(1-q)\epsilon_1,\ q\epsilon_1 + \epsilon_2\}` for "up"
+      [Dur23, Lemma B.1]; "down" is the mirrored data at level 1 - q. Range: the sum of both
+      directions [Dur23, Corollary A.2]. Neither is more than those of a replacement.
+    - "both": two calls, one of each. Differs from [Dur23], which adds up their epsilons, to
+      :math:`2(\epsilon_1 + \epsilon_2)` for a replacement: a record that moves up lowers the
+      queries of the first call and raises those of the second, and the loss is
+      :math:`\epsilon_1 + \epsilon_2` in the one and :math:`\epsilon_2` in the other [Dur23, proof
+      of Lemma A.3], in sum :math:`\epsilon_1 + 2\epsilon_2`, whichever data set is the first. One
+      record more or less:
+      :math:`(q\epsilon_1 + \epsilon_2) + ((1-q)\epsilon_1 + \epsilon_2)`, the same.
+    """
+    whole = 1.0 + (1.0 - fraction)  # epsilon1 + 2 epsilon2
+    if way == "down":
+        q = 1.0 - q  # the mirrored data, and its level
+    removal, addition = map(float, counting_losses(q, fraction))
+    square = (removal + addition) ** 2
+    if way == "both":
+        other = float(sum(counting_losses(1.0 - q, fraction)))
+        return whole, relation.worst(one=square + other**2, same=2.0 * whole * whole)
+    return (
+        relation.worst(one=max(removal, addition), same=1.0),
+        relation.worst(one=square, same=whole * whole),
+    )
+
+
+def calibrate(
+    q: Any,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    invert: bool = False,
+    split: float | None = None,
+    noise: str = "exponential",
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> Calibration:
+    r"""The two epsilons of AboveThreshold for each search.
+
+    Parameters
+    ----------
+    q : float, array_like or Levels
+        The levels. Of several, the middle one is searched first, and the parts then
+        (`privacy.approx_quantiles`); "both" ways, each level by itself.
+    epsilon, rho : float
+        Total budget of the call, per person: exactly one.
+    lower, upper, invert
+        The search, see `way_of`.
+    split : float, optional
+        :math:`\epsilon_1 / (\epsilon_1 + \epsilon_2)`; the default is that of the noise.
+    noise : {"exponential", "laplace", "gumbel"}
+        The noise.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        The neighboring relation.
+    max_contributions : int, default 1
+        Up to k records per person.
+
+    Returns
+    -------
+    Calibration
+        Its guarantee has a range for one search only.
+    """
+    levels = Levels.of(q)
+    kind = noise_of(noise)
+    way = way_of(lower, upper, invert)
+    k, m = check_max_contributions(max_contributions), levels.m
+    fraction = threshold_fraction(split, kind)
+    relation = relation_of(neighbors)
+    if m > 1 and way != "both":
+        recursion = calibrate_recursion(
+            levels.mirrored() if way == "down" else levels,
+            epsilon=epsilon,
+            rho=rho,
+            base="unbounded",
+            split=fraction,
+            neighbors=neighbors,
+            max_contributions=k,
+        )
+        sums = recursion.steps.tolist()
+        step_epsilons = [(fraction * one, (1.0 - fraction) * one) for one in sums]
+        return Calibration(way, kind, step_epsilons, recursion.guarantee)
+    each = resolve_epsilon(epsilon, rho, m)  # per level, epsilon or the square root of 8 rho
+    step_epsilons, total_epsilon, eight_rho, bounded_range = [], 0.0, 0.0, None
+    for level in levels.values.tolist():
+        cost, ranges = costs_of(level, relation, way, fraction)
+        unit_cost = cost if rho is None else math.sqrt(ranges)
+        total = each / (k * unit_cost)
+        step_epsilons.append(check_steps((fraction * total, (1.0 - fraction) * total)))
+        unit = each / unit_cost
+        total_epsilon += cost * unit
+        eight_rho += ranges * unit * unit
+        bounded_range = math.sqrt(ranges) * unit if way != "both" else None
+    if epsilon is None:
+        composition = "zcdp" * (m > 1)
+        guarantee = Guarantee(total_epsilon, 0.0, rho, bounded_range, neighbors, composition)
+    else:
+        composition = "basic" * (m > 1)
+        guarantee = Guarantee(epsilon, 0.0, eight_rho / 8.0, bounded_range, neighbors, composition)
+    return Calibration(way, kind, step_epsilons, guarantee)
