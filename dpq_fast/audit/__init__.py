@@ -47,6 +47,7 @@ from dpq_fast.mechanisms.unbounded_quantile import (
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import Relation, relation_of
 
 # Laws are right to 1e-9; a mechanism that spends all of its epsilon may be found so much above it.
 TOLERANCE = 1e-9
@@ -301,7 +302,7 @@ def exact(
     if isinstance(mechanism, str):
         method = _METHODS[_checks.check_choice("mechanism", mechanism, _WITH_LAW)]
         name, paired = mechanism, method.paired
-        parameters["neighbors"] = relation
+        parameters["neighbors"] = relation.name
         if guarantee is None:
             guarantee = _charged(method, kind, parameters)
         tables = method.tables
@@ -326,7 +327,7 @@ def exact(
         pairs,
         parameters.get("resolution") == 0 or bool(parameters.get("uniform")),
         mechanism=name,
-        neighbors=relation,
+        neighbors=relation.name,
         guarantee=guarantee,
         tolerance=tolerance,
     )
