@@ -310,7 +310,7 @@ class AggTree:
         lattice: Lattice | None = None,
     ) -> None:
         if not isinstance(noise, CountNoise):
-            raise TypeError(f"noise must be a Noise, got {type(noise).__name__}")
+            raise TypeError(f"noise must be a CountNoise, got {type(noise).__name__}")
         if not (lattice is None or isinstance(lattice, Lattice)):
             raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
         self.nodes = nodes
