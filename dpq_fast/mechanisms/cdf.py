@@ -503,7 +503,7 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
     # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
     # in [0, 1], and a weight is the difference of two of its values.
-    noise = CountNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
+    noise = CumulativeNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
     below = _below(tree)[places.astype(np.int64)]
     return _of_counts(tree._leaves.ends, below, tree.total_known, tree.lattice, noise)
 
