@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -311,7 +312,7 @@ def exact(
     values = sorted(set(values), key=_place)
     step = partial(_next, values=values, relation=relation, fixed_key=fixed_key)
     reach = _checks.check_max_contributions(parameters.get("max_contributions", 1))
-    pairs = _pairs(x, values, step, reach)
+    pairs = _pairs(x, values, step, reach, reach if relation == "add-remove" else 0)
     data_sets = sorted({data_set for pair in pairs for data_set in pair}, key=_order)
     columns = [_column(data_set, kind, paired) for data_set in data_sets]
     found = tables(columns, parameters, None if outputs is None else list(outputs))
@@ -488,16 +489,29 @@ def _next(
             continue
         for value in values:
             if not fixed_key or value[1] == record[1]:
-                yield tuple(sorted((*rest, value), key=_place))
+                yield _with(rest, value)
     if relation == "add-remove":
         for value in values:
-            yield tuple(sorted((*data_set, value), key=_place))
+            yield _with(data_set, value)
+
+
+def _with(data_set: DataSet, record: Any) -> DataSet:
+    """A data set with one more record, in order."""
+    at = bisect_right(data_set, _place(record), key=_place)
+    return (*data_set[:at], record, *data_set[at:])
 
 
 def _pairs(
-    x: Any, values: Sequence[Any], step: Callable[[DataSet], Iterator[DataSet]], reach: int
+    x: Any,
+    values: Sequence[Any],
+    step: Callable[[DataSet], Iterator[DataSet]],
+    reach: int,
+    added: int,
 ) -> set[tuple[DataSet, DataSet]]:
-    """All pairs of neighbors, each once: of one data set, or of all with up to x records."""
+    """All pairs of neighbors, each once: of one data set, or of all with up to x records.
+
+    Neighbors are `reach` steps away, and have up to `added` records more.
+    """
     try:
         most = _checks.check_count("x", x, 0)
     except TypeError:
@@ -509,6 +523,7 @@ def _pairs(
             for size in range(most + 1)
             for data_set in combinations_with_replacement(values, size)
         ]
+    _check_data_sets(math.comb(len(values) + added, added))
     pairs = set()
     for start in starts:
         reached = frontier = {start}

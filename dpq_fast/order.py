@@ -19,6 +19,8 @@ from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels import uniform
 from dpq_fast.lattice import Lattice, as_float64
 
+# Among at most this many sorted records, ranks are found by looking at all of them.
+FEW_RECORDS = 2**9
 # Up to this many records, every record's dither is drawn at once.
 EAGER_RECORDS = 2**14
 # A part of a tied block with at most this many records is drawn record by record.
@@ -216,6 +218,8 @@ class SortedOrder(CoarseOrder):
 
     def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
         points = outputs << self.lattice.bits if self._fine else outputs
+        if self.n <= FEW_RECORDS:
+            return np.searchsorted(self._encode(self._values), points)
         lo = np.zeros(points.size, dtype=np.int64)
         hi = np.full(points.size, self.n, dtype=np.int64)
         for _ in range(self.n.bit_length()):  # bisection, for all at once
