@@ -538,7 +538,7 @@ def test_empty_columns_have_an_answer(implementation, neighbors, empty):
         assert 10.0 <= implementation.mean(empty, **options) <= 30.0
         assert math.isfinite(implementation.sum(empty, **options))
         private = dict(epsilon=1.0, neighbors=neighbors, rng=seed)
-        assert math.isfinite(implementation.mean(empty, beta=1.01, **private))
+        assert math.isfinite(implementation.mean(empty, beta=1.2, **private))
     assert math.isfinite(implementation.mean(empty, **private))
 
 
