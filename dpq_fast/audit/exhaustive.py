@@ -226,7 +226,7 @@ def exact(
     values = sorted(set(values), key=place_of)
     step = partial(next_neighbors, values=values, relation=relation, fixed_key=fixed_key)
     reach = _checks.check_max_contributions(parameters.get("max_contributions", 1))
-    pairs = neighboring_pairs(x, values, step, reach)
+    pairs = neighboring_pairs(x, values, step, reach, 0 if relation.n_is_public else reach)
     data_sets = sorted({data_set for pair in pairs for data_set in pair}, key=order_of)
     columns = [column_of(data_set, kind, paired) for data_set in data_sets]
     found = tables(columns, parameters, None if outputs is None else list(outputs))

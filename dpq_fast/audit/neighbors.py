@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations_with_replacement
@@ -53,13 +54,28 @@ def next_neighbors(
             rest = data_set[:removed] + data_set[removed + 1 :]
             if fixed_key and any(value[1] != data_set[removed][1] for value in added):
                 continue
-        yield tuple(sorted((*rest, *added), key=place_of)) if added else rest
+        for record in added:
+            rest = _with(rest, record)
+        yield rest
+
+
+def _with(data_set: DataSet, record: Any) -> DataSet:
+    """A data set with one more record, in order."""
+    at = bisect_right(data_set, place_of(record), key=place_of)
+    return (*data_set[:at], record, *data_set[at:])
 
 
 def neighboring_pairs(
-    x: Any, values: Sequence[Any], step: Callable[[DataSet], Iterator[DataSet]], reach: int
+    x: Any,
+    values: Sequence[Any],
+    step: Callable[[DataSet], Iterator[DataSet]],
+    reach: int,
+    added: int,
 ) -> set[tuple[DataSet, DataSet]]:
-    """All pairs of neighbors, each once: of one data set, or of all with up to x records."""
+    """All pairs of neighbors, each once: of one data set, or of all with up to x records.
+
+    Neighbors are `reach` steps away, and have up to `added` records more.
+    """
     try:
         most = _checks.check_count("x", x, 0)
     except TypeError:
@@ -71,6 +87,7 @@ def neighboring_pairs(
             for size in range(most + 1)
             for data_set in combinations_with_replacement(values, size)
         ]
+    _check_data_sets(math.comb(len(values) + added, added))
     pairs = set()
     for start in starts:
         reached = frontier = {start}
