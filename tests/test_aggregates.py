@@ -538,7 +538,9 @@ def test_empty_columns_have_an_answer(implementation, neighbors, empty):
         options = dict(epsilon=1.0, q=None, lower=10, upper=30, neighbors=neighbors, rng=seed)
         assert 10.0 <= implementation.mean(empty, **options) <= 30.0
         assert math.isfinite(implementation.sum(empty, **options))
-        assert math.isfinite(implementation.mean(empty, epsilon=1.0, neighbors=neighbors, rng=seed))
+        private = dict(epsilon=1.0, neighbors=neighbors, rng=seed)
+        assert math.isfinite(implementation.mean(empty, beta=1.2, **private))
+    assert math.isfinite(implementation.mean(empty, **private))
 
 
 def test_tiny_epsilon_is_answered():

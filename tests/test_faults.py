@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import hostile
@@ -174,11 +175,13 @@ def out_of_memory(function: Any, left: list[int]) -> Any:
 
 
 def in_threads(work: Any, calls: int, threads: int = 8) -> list[Any]:
+    """Answers to many calls, which threads make in stretches of 50."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(work, range(calls), chunksize=50))
+            parts = (range(first, min(first + 50, calls)) for first in range(0, calls, 50))
+            return [*chain.from_iterable(pool.map(lambda part: [*map(work, part)], parts))]
     finally:
         sys.setswitchinterval(interval)
 

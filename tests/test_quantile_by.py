@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from datetime import date
+from functools import cache
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -831,7 +832,8 @@ ROWS = [*product(range(2), range(POINTS)), None]
 
 
 def neighbors_of(rows: tuple, neighbors: str, public_by: bool) -> Iterator[tuple]:
-    for i, row in enumerate(rows):
+    for row in dict.fromkeys(rows):  # of equal rows, each gives the same neighbors
+        i = rows.index(row)
         if neighbors == "add-remove":
             yield rows[:i] + rows[i + 1 :]
             continue
@@ -847,32 +849,45 @@ class Releases:
     """The exact law of a call: a product over two groups of brute-force laws."""
 
     def __init__(self, q, rate):
-        self.q, self.rate, self.laws = q, rate, {}
+        self.q, self.rate = q, rate
+        # groups of different data sets have the same records
+        self.log_prob, self.ends, self.group_renyi = map(
+            cache, (self.log_prob, self.ends, self.group_renyi)
+        )
 
-    def law(self, rows, group):
-        records = tuple(sorted(row[1] for row in rows if row is not None and row[0] == group))
-        if records not in self.laws:
-            self.laws[records] = enumeration.joint_exp(records, POINTS, self.q, self.rate)
-        return self.laws[records]
+    def log_prob(self, records):
+        """Log-probabilities of all outputs for one group."""
+        law = enumeration.joint_exp(records, POINTS, self.q, self.rate)
+        return np.array([law[output] for output in sorted(law)])
 
-    def ratios(self, x, y):
-        """For each group the log ratios of all outputs, and their log-probabilities under x."""
-        for group in range(2):
-            p, r = self.law(x, group), self.law(y, group)
-            yield np.array([p[o] - r[o] for o in p]), np.array(list(p.values()))
+    def ends(self, a, b):
+        """Largest and smallest log ratio of one group's outputs."""
+        ratio = self.log_prob(a) - self.log_prob(b)
+        return ratio.max(), ratio.min()
+
+    def group_renyi(self, a, b, alpha):
+        log_p, log_r = self.log_prob(a), self.log_prob(b)
+        return np.logaddexp.reduce(alpha * log_p + (1.0 - alpha) * log_r) / (alpha - 1.0)
 
     def loss(self, x, y):
         """Largest |log ratio| and its range over all pairs of outputs: groups are independent."""
-        highest = sum(ratio.max() for ratio, _ in self.ratios(x, y))
-        lowest = sum(ratio.min() for ratio, _ in self.ratios(x, y))
+        ends = [self.ends(a, b) for a, b in zip(grouped(x), grouped(y), strict=True)]
+        highest, lowest = map(sum, zip(*ends, strict=True))
         return max(highest, -lowest), highest - lowest
 
     def renyi(self, x, y, alpha):
         """Divergence of order alpha; it adds up over groups."""
-        return sum(
-            np.logaddexp.reduce(log_p + (alpha - 1.0) * ratio) / (alpha - 1.0)
-            for ratio, log_p in self.ratios(x, y)
-        )
+        pairs = zip(grouped(x), grouped(y), strict=True)
+        return sum(self.group_renyi(a, b, alpha) for a, b in pairs)
+
+
+@cache
+def grouped(rows: tuple) -> tuple[tuple[int, ...], ...]:
+    """The records of each of the two groups, in order."""
+    return tuple(
+        tuple(sorted(row[1] for row in rows if row is not None and row[0] == group))
+        for group in range(2)
+    )
 
 
 CASES = [

@@ -23,28 +23,33 @@ BOUNDS = (-100.0, 100.0)
 WIDE = (-1e301, 1e301)
 
 
-def shapes(n, rng):
-    """Data that is hard on one method or another."""
+def organ_pipe(n, rng):
     half = np.arange(n // 2, dtype=float)
-    return {
-        "all equal": np.full(n, 3.5),
-        "two values": rng.choice([-1.0, 2.0], n),
-        "sorted": np.sort(rng.normal(size=n)),
-        "reversed": np.sort(rng.normal(size=n))[::-1].copy(),
-        "organ pipe": np.concatenate((half, half[::-1])),
-        "normal": rng.normal(0, 5, n),
-        "narrow": 1000.0 + rng.random(n),
-        "lognormal": rng.lognormal(0, 10, n),
-        "cauchy": rng.standard_cauchy(n),
-        "outlier": np.append(rng.normal(size=n - 1), 1e300),
-        "denormals": rng.integers(0, 1000, n) * 5e-324,
-        "zeros": rng.choice([0.0, -0.0, 1e-310], n),
-        "three integers": rng.integers(0, 3, n).astype(float),
-        "atom and rest": np.where(rng.random(n) < 0.8, 40.0, rng.normal(40, 10, n)),
-        "two clusters": np.where(rng.random(n) < 0.5, rng.normal(0, 1, n), 1e6 + rng.random(n)),
-        "infinities": rng.choice([-np.inf, 0.0, 1.0, np.inf], n),
-        "missing": np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
-    }
+    return np.concatenate((half, half[::-1]))
+
+
+# Data that is hard on one method or another: functions of its size and a generator.
+SHAPES = {
+    "all equal": lambda n, rng: np.full(n, 3.5),
+    "two values": lambda n, rng: rng.choice([-1.0, 2.0], n),
+    "sorted": lambda n, rng: np.sort(rng.normal(size=n)),
+    "reversed": lambda n, rng: np.sort(rng.normal(size=n))[::-1].copy(),
+    "organ pipe": organ_pipe,
+    "normal": lambda n, rng: rng.normal(0, 5, n),
+    "narrow": lambda n, rng: 1000.0 + rng.random(n),
+    "lognormal": lambda n, rng: rng.lognormal(0, 10, n),
+    "cauchy": lambda n, rng: rng.standard_cauchy(n),
+    "outlier": lambda n, rng: np.append(rng.normal(size=n - 1), 1e300),
+    "denormals": lambda n, rng: rng.integers(0, 1000, n) * 5e-324,
+    "zeros": lambda n, rng: rng.choice([0.0, -0.0, 1e-310], n),
+    "three integers": lambda n, rng: rng.integers(0, 3, n).astype(float),
+    "atom and rest": lambda n, rng: np.where(rng.random(n) < 0.8, 40.0, rng.normal(40, 10, n)),
+    "two clusters": lambda n, rng: np.where(
+        rng.random(n) < 0.5, rng.normal(0, 1, n), 1e6 + rng.random(n)
+    ),
+    "infinities": lambda n, rng: rng.choice([-np.inf, 0.0, 1.0, np.inf], n),
+    "missing": lambda n, rng: np.where(rng.random(n) < 0.3, np.nan, rng.normal(size=n)),
+}
 
 
 def selected(values, lattice, bounds, workers=1, probe=None):
@@ -75,7 +80,7 @@ def some_windows(n, rng):
 
 @pytest.mark.parametrize("bounds", [BOUNDS, WIDE, (0.0, 2.0)], ids=str)
 @pytest.mark.parametrize("resolution", [None, 0])
-@pytest.mark.parametrize("shape", shapes(4, np.random.default_rng(0)))
+@pytest.mark.parametrize("shape", SHAPES)
 def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
     monkeypatch.setattr(selection, "FULL", 20)  # so that small data has full buckets, too
     monkeypatch.setattr(selection, "COLLECTED", 50)
@@ -83,7 +88,7 @@ def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
     rng = np.random.default_rng(1)
     lattice = Lattice.of(bounds, resolution, None)
     for n in (10, 1000):
-        values = shapes(n, rng)[shape]
+        values = SHAPES[shape](n, rng)
         order, expected = selected(values, lattice, bounds), in_order(values, lattice, bounds)
         assert order.n == expected.n
         for _ in range(5):
@@ -160,8 +165,7 @@ def test_samples_of_unsorted_arrays_have_the_law_of_sorted_ones(n):
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", ["normal", "lognormal", "atom and rest", "two clusters", "zeros"])
 def test_selection_equals_sorting_of_ten_million(shape):
-    rng = np.random.default_rng(3)
-    values = shapes(10_000_000, rng)[shape]
+    values = SHAPES[shape](10_000_000, np.random.default_rng(3))
     lattice = Lattice.of(BOUNDS, None, None)
     first = np.array([0, 1_000_000, 4_999_000, 9_999_000])
     count = np.array([1500, 2000, 3000, 1001])
@@ -216,7 +220,7 @@ def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch):
     monkeypatch.setattr(
         Buckets, "_refine", lambda self, cells: (refined.append(len(cells)), refine(self, cells))
     )
-    x = shapes(70_000, np.random.default_rng(24))["atom and rest"]
+    x = SHAPES["atom and rest"](70_000, np.random.default_rng(24))
     q = [0.3, 0.5]  # inside the atom
     expected = dpq.joint_exp(x, q, epsilon=50, bounds=BOUNDS, resolution=0, rng=1)
     assert refined

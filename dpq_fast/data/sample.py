@@ -367,10 +367,11 @@ def _of_points(
     chunks: Chunks, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
 ) -> Callable[[], CoarseOrder]:
     """Records on a lattice of few points, counted point by point."""
-    totals = chunks.fold(
-        lambda: np.zeros(lattice.points + 1, dtype=np.int64), lattice.count, lattice.step == 1.0
+    total = chunks.fold(
+        lambda: np.zeros(lattice.points + 1, dtype=np.int64),
+        lattice.count,
+        integers=lattice.step == 1.0,
     )
-    total = np.sum(totals, axis=0)
     if total[-1]:
         refuse_nan(nan_policy)
     present = np.flatnonzero(total[:-1])

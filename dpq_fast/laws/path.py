@@ -223,9 +223,10 @@ class PathLaw:
         scan = self._scan or self._outside()[1][0]
         whole, part = scan.whole, scan.part
         rank = np.array([self._order.rank_of(output) for output in outputs.tolist()])
-        # total variation of v_j = r_j - Q_j with v_0 = v_{m+1} = 0
-        steps = np.abs((np.diff(rank) - np.diff(whole)) - np.diff(part))
-        ends = abs((rank[0] - whole[0]) - part[0]) + abs((rank[-1] - whole[-1]) - part[-1])
+        # total variation of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
+        off = rank - whole
+        steps = np.abs((off[1:] - off[:-1]) - (part[1:] - part[:-1]))
+        ends = abs(off[0] - part[0]) + abs(off[-1] - part[-1])
         return float(-self._rate * (steps.sum() + ends) - self.log_normalizer)
 
     def _log_prob_of_cells(self, outputs: NDArray[np.int64]) -> float:

@@ -128,7 +128,7 @@ class CDF:
         Its values there, not decreasing, from 0 to 1.
     total : float, optional
         Number of records, public or estimated.
-    noise : CountNoise, optional
+    noise : CumulativeNoise, optional
         Noise of the numbers of records up to `x`.
     lattice : Lattice, optional
         The points that it steps at; quantiles are points.
@@ -168,8 +168,8 @@ class CDF:
                 raise ValueError(
                     "x must be points of the lattice or, where p is 0, a step below the lowest one"
                 )
-        if not (noise is None or isinstance(noise, CountNoise)):
-            raise TypeError(f"noise must be a CountNoise or None, got {type(noise).__name__}")
+        if not (noise is None or isinstance(noise, CumulativeNoise)):
+            raise TypeError(f"noise must be a CumulativeNoise or None, got {type(noise).__name__}")
         self.total = None if total is None else _checks.check_nonnegative("total", total)
         self.lattice = lattice
         self._noise = noise
@@ -252,7 +252,7 @@ class CDF:
         *Proof.* Let :math:`v_k = t_k + e_k` be the numbers of records up to the points (below them,
         without a lattice) before they are smoothed, t the true ones and e the noise,
         :math:`e_0 = 0`: counts of whole leaves, whatever their points. With probability 1 - beta,
-        all :math:`|e_k| \le \alpha/2` (`CountNoise.margin`), that is,
+        all :math:`|e_k| \le \alpha/2` (`CumulativeNoise.margin`), that is,
         :math:`t - \alpha/2 \le v \le t + \alpha/2`. Isotonic regression keeps these inequalities,
         commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
         and at a public total, comes no less near to t, which is between them. So the smoothed
@@ -503,7 +503,7 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
     # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
     # in [0, 1], and a weight is the difference of two of its values.
-    noise = CountNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
+    noise = CumulativeNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
     below = _below(tree)[places.astype(np.int64)]
     return _of_counts(tree._leaves.ends, below, tree.total_known, tree.lattice, noise)
 

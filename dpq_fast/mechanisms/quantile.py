@@ -63,7 +63,7 @@ def choose_method(
     relation = relation_of(neighbors)
     many = m >= MANY_LEVELS[relation.name, budget]
     if many and relation.n_is_public and epsilon is not None:
-        many = rows is not None and rows * epsilon < FEW_RECORDS * (m + 1)
+        many = rows is not None and rows * _checks.check_epsilon(epsilon) < FEW_RECORDS * (m + 1)
     return "approx_quantiles" if many else "joint_exp"
 
 
@@ -179,7 +179,6 @@ def quantile(
     (3,)
     """
     delta = _checks.check_delta(delta)
-    privacy.resolve_epsilon(epsilon, rho)  # exactly one of them
     bounded = bounds is not None or isinstance(x, Sample)
     m = Levels(q).m
     sized = method == "auto" and m >= MANY_LEVELS["swap", "epsilon"] and counts is None

@@ -67,7 +67,7 @@ MODULES = (
     "privacy",
 )
 # Slow tests have faster ones beside them.
-ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-n", "0"]
 # Seconds of tests for one mutant, as long as they took when the lines were recorded.
 BUDGET = 40.0
 # A test hangs if it computes for this many seconds more, and this many times as long; or if it

@@ -1,0 +1,111 @@
+"""The mechanisms as an audit sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import privacy
+from dpq_fast.audit.neighbors import column_of
+from dpq_fast.audit.tables import Table, by_candidates, by_group, halts, integers, on_lattice
+from dpq_fast.mechanisms.cdf import cdf
+from dpq_fast.mechanisms.quantile import median, percentile, quantile
+from dpq_fast.mechanisms.quantile_by import GroupQuantiles, quantile_by
+from dpq_fast.mechanisms.registry import MECHANISMS, Mechanism
+
+
+def check_guarantee(guarantee: Any) -> None:
+    if not (guarantee is None or isinstance(guarantee, privacy.Guarantee)):
+        raise TypeError(f"guarantee must be a Guarantee or None, got {type(guarantee).__name__}")
+
+
+def promised(guarantee: privacy.Guarantee | None) -> privacy.Guarantee:
+    if guarantee is None:
+        raise ValueError("guarantee must be given for a mechanism of your own, got None")
+    return guarantee
+
+
+class _Recorder(privacy.Accountant):
+    """An accountant that refuses nothing, and keeps what it is charged."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
+        self.charged: privacy.Guarantee | None = None
+
+    def charge(self, guarantee: privacy.Guarantee) -> None:
+        self.charged = guarantee
+
+
+def charged(method: _Method, kind: np.dtype, parameters: dict[str, Any]) -> privacy.Guarantee:
+    """What a release without records charges."""
+    recorder = _Recorder()
+    method.release(column_of((), kind, method.paired), accountant=recorder, rng=0, **parameters)
+    return recorder.charged
+
+
+def _quantile_by(columns: tuple[NDArray, list[Any]], **parameters: Any) -> GroupQuantiles:
+    return quantile_by(*columns, **parameters)
+
+
+def _cdf(column: NDArray, **parameters: Any) -> NDArray[np.float64]:
+    """A distribution function as the numbers that it is made of."""
+    released = cdf(column, **parameters)
+    return np.concatenate((released.x, released.p))
+
+
+def _of_queries(release: Callable[..., Any]) -> Callable[..., Any]:
+    """A mechanism on queries, as one on records."""
+
+    def released(column: NDArray, queries: Callable[[NDArray], Any], **parameters: Any) -> Any:
+        return release(queries(column), **parameters)
+
+    return released
+
+
+class _Method(NamedTuple):
+    """A mechanism as an audit sees it.
+
+    Attributes
+    ----------
+    release : callable
+        Of a column, an `accountant`, a `rng` and parameters.
+    tables : callable or None
+        The laws on some columns, given the parameters and the outputs to look at, if any; None
+        where no law is known.
+    takes_delta : bool
+        Whether `delta` is one of its parameters.
+    paired : bool
+        Whether records have keys.
+    """
+
+    release: Callable[..., Any]
+    tables: Callable[..., list[Table]] | None = None
+    takes_delta: bool = False
+    paired: bool = False
+
+
+def _of_row(row: Mechanism) -> _Method:
+    """A row of the registry as an audit sees it."""
+    release, tables = row.release, None
+    if row.reads == "groups":
+        release, tables = _quantile_by, by_group
+    elif row.reads == "queries":
+        release = _of_queries(release)
+        tables = partial(halts, single=row.law is not None)
+    elif row.reads == "order" and row.law is not None:
+        tables = partial(on_lattice, row.law)
+    elif row.reads == "records":
+        tables = partial(by_candidates, row.law) if row.law else partial(integers, name=row.name)
+    elif row.release is cdf:
+        release = _cdf
+    return _Method(release, tables, "delta" in row.budgets, row.reads == "groups")
+
+
+METHODS = {name: _of_row(row) for name, row in MECHANISMS.items()} | {
+    front.__name__: _Method(front, takes_delta=True) for front in (quantile, median, percentile)
+}
+WITH_LAW = tuple(name for name, method in METHODS.items() if method.tables is not None)

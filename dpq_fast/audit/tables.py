@@ -1,0 +1,393 @@
+"""Laws as tables: the probability of every output, by mechanism."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks, privacy
+from dpq_fast.audit.neighbors import DataSet
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms import aggregates
+from dpq_fast.mechanisms.above_threshold import above_threshold_law
+from dpq_fast.mechanisms.joint_exp import JointExpLaw
+from dpq_fast.mechanisms.quantile_by import GroupQuantiles
+from dpq_fast.mechanisms.unbounded_quantile import (
+    UnboundedQuantileLaw,
+)
+from dpq_fast.noise.discrete import discrete_laplace_log_prob
+from dpq_fast.privacy.levels import Levels
+
+# Tables of more outputs, or of more dithers, are refused.
+MOST_OUTPUTS = 2**18
+Table = Mapping[Any, float]
+
+
+class Mixture(dict):
+    """The law on records that are dithered, and what it is a mixture of.
+
+    Attributes
+    ----------
+    points : Counter
+        How many records are at each lattice point.
+    given : dict
+        The laws given the dithers, for each data set of dithered records.
+    """
+
+    def __init__(self, law: Table, points: Counter[int], given: Mapping[DataSet, Table]) -> None:
+        super().__init__(law)
+        self.points = points
+        self.given = given
+
+
+def tables_of(
+    law_of: Callable[..., Any],
+    columns: list[Any],
+    parameters: Mapping[str, Any],
+    outputs: list[Any] | None,
+) -> list[Table]:
+    """Laws of the caller's: mappings, or objects with ``log_prob``."""
+    tables = []
+    for column in columns:
+        law = law_of(column, **parameters)
+        if isinstance(law, Mapping):
+            tables.append(restricted_to(law, outputs))
+        elif outputs is None:
+            raise ValueError("outputs must be given for laws that are no mappings, got None")
+        else:
+            tables.append({hashable(output): law.log_prob(output) for output in outputs})
+    return tables
+
+
+def restricted_to(table: Table, outputs: list[Any] | None) -> Table:
+    if outputs is None:
+        return table
+    return {label: table.get(label, -math.inf) for label in map(hashable, outputs)}
+
+
+def hashable(output: Any) -> Any:
+    """An output that can be looked up: arrays, and what holds one, as flat tuples."""
+    if isinstance(output, GroupQuantiles):
+        output = output.values
+    if isinstance(output, (np.ndarray, np.generic, list, tuple)):
+        flat = np.ravel(output).tolist()
+        return flat[0] if np.ndim(output) == 0 else tuple(flat)
+    return output
+
+
+def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple]:
+    """All ascending m-tuples, if they are not too many."""
+    if math.comb(len(points) + m - 1, m) > MOST_OUTPUTS:
+        raise ValueError(
+            f"outputs must be given where there are more than {MOST_OUTPUTS}; or make them fewer, "
+            "by a coarser resolution or beta"
+        )
+    return combinations_with_replacement(points, m)
+
+
+def _lattice_of(parameters: Mapping[str, Any]) -> Lattice | None:
+    return Lattice.of(
+        _checks.check_bounds(parameters.get("bounds")),
+        parameters.get("resolution"),
+        parameters.get("dither"),
+    )
+
+
+def _points_of(lattice: Lattice | None) -> range:
+    """The numbers of all points of a lattice."""
+    if lattice is None:
+        raise ValueError("outputs must be given with resolution=0, got None")
+    return range(lattice.points)
+
+
+def on_lattice(
+    law_of: Callable[..., Any],
+    columns: list[Any],
+    parameters: dict[str, Any],
+    outputs: list[Any] | None,
+) -> list[Table]:
+    """Laws of mechanisms with bounds, and a dither or not."""
+    if parameters.get("base") == "unbounded":
+        return by_candidates(law_of, columns, parameters, outputs)
+    levels = Levels(parameters["q"])
+    lattice = _lattice_of(parameters)
+    if lattice is not None and lattice.bits:
+        given: dict[DataSet, Table] = {}
+        return [
+            _without_dither(law_of, column, lattice, levels, parameters, outputs, given)
+            for column in columns
+        ]
+    if outputs is None:
+        outputs = [
+            levels.restore(lattice.decode(np.array(points)))
+            for points in _tuples(_points_of(lattice), levels.m)
+        ]
+    return tables_of(law_of, columns, parameters, outputs)
+
+
+def _without_dither(
+    law_of: Callable[..., Any],
+    column: NDArray,
+    lattice: Lattice,
+    levels: Levels,
+    parameters: dict[str, Any],
+    outputs: list[Any] | None,
+    given: dict[DataSet, Table],
+) -> Mixture:
+    """The law summed over all dithers of one bit: on a lattice of half the spacing, floored."""
+    low, high = lattice.decode(np.array([0, lattice.points - 1])).tolist()
+    step = lattice.step / 2.0
+    public = dict(bounds=(low, high + step), resolution=step, dither=False)
+    fine = Lattice.of(public["bounds"], step, False)
+    kept = Counter(lattice.encode(column[~np.isnan(column)]).tolist())
+    size = kept.total()
+    if size > MOST_OUTPUTS.bit_length() - 1:
+        raise ValueError(f"x must have few records with dither, got {size}")
+    tuples = [np.array(points) for points in _tuples(range(2 * lattice.points), levels.m)]
+    released = [levels.restore(fine.decode(points)) for points in tuples]
+    labels = [hashable(levels.restore(lattice.decode(points >> 1))) for points in tuples]
+
+    def given_dither(dithered: DataSet) -> Table:
+        law = law_of(fine.decode(np.array(dithered, dtype=np.int64)), **{**parameters, **public})
+        terms: dict[Any, list[float]] = {}
+        for label, output in zip(labels, released, strict=True):
+            terms.setdefault(label, []).append(law.log_prob(output))
+        return {label: float(np.logaddexp.reduce(logs)) for label, logs in terms.items()}
+
+    mixed: dict[Any, list[float]] = {}
+    for dithered, times in _dithers(kept):
+        if dithered not in given:
+            given[dithered] = given_dither(dithered)
+        share = math.log(times / 2**size)
+        for label, log_prob in given[dithered].items():
+            mixed.setdefault(label, []).append(share + log_prob)
+    whole = {label: float(np.logaddexp.reduce(logs)) for label, logs in mixed.items()}
+    return Mixture(restricted_to(whole, outputs), kept, given)
+
+
+def _dithers(points: Counter[int]) -> Iterator[tuple[DataSet, int]]:
+    """All dithers of one bit of records at some points, as data sets, and how many are alike."""
+    for upper in product(*(range(times + 1) for times in points.values())):
+        moved = zip(points.items(), upper, strict=True)
+        halves = {
+            2 * point + bit: (times - up, up)[bit] for (point, times), up in moved for bit in (0, 1)
+        }
+        alike = math.prod(map(math.comb, points.values(), upper))
+        yield tuple(sorted(Counter(halves).elements())), alike
+
+
+def coupled(one: Mixture, other: Mixture) -> Iterator[tuple[DataSet, DataSet]]:
+    """All dithers of two data sets that agree on the records in common."""
+    common = one.points & other.points
+    alone = [[own for own, _ in _dithers(table.points - common)] for table in (one, other)]
+    for shared, _ in _dithers(common):
+        for pair in product(*alone):
+            yield tuple(tuple(sorted(shared + own)) for own in pair)
+
+
+def by_candidates(
+    law_of: Callable[..., Any],
+    columns: list[Any],
+    parameters: dict[str, Any],
+    outputs: list[Any] | None,
+) -> list[Table]:
+    """Laws of searches."""
+    if outputs is None:
+        if parameters.get("uniform"):
+            raise ValueError("outputs must be given with uniform=True, got None")
+        levels = Levels(parameters["q"])
+        candidates = law_of(columns[0], **parameters).candidates()
+        outputs = [levels.restore(np.array(one)) for one in _tuples(candidates, levels.m)]
+    return tables_of(law_of, columns, parameters, outputs)
+
+
+def by_group(
+    columns: list[Any], parameters: dict[str, Any], outputs: list[Any] | None
+) -> list[Table]:
+    """Laws of `quantile_by`: one of `joint_exp` for each group, independent."""
+    levels, groups = Levels(parameters["q"]), list(parameters["groups"])
+    rate = privacy.quantile_by.calibrate(
+        levels,
+        epsilon=parameters["epsilon"],
+        neighbors=parameters["neighbors"],
+        max_contributions=parameters.get("max_contributions", 1),
+        public_by=parameters.get("public_by", False),
+    ).rate
+    lattice = _lattice_of(parameters)
+    if lattice is not None and lattice.bits:
+        raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
+    form = {name: parameters.get(name) for name in ("bounds", "resolution", "dither")}
+    singles = [
+        levels.restore(lattice.decode(np.array(points)))
+        for points in _tuples(_points_of(lattice), levels.m)
+    ]
+    labels = [hashable(o) for o in product(map(hashable, singles), repeat=len(groups))]
+    known: dict[tuple, NDArray[np.float64]] = {}
+
+    def law_of(values: NDArray) -> NDArray[np.float64]:
+        key = tuple(values.tolist())
+        if key not in known:
+            sample = Sample.of(values, **form)
+            law = JointExpLaw(sample, levels, PathLaw(sample.order(), levels.values, rate))
+            known[key] = np.array([law.log_prob(output) for output in singles])
+        return known[key]
+
+    tables = []
+    for values, keys in columns:
+        log_prob = np.zeros(1)
+        for group in groups:
+            inside = np.array([key == group for key in keys], dtype=bool)
+            log_prob = np.add.outer(log_prob, law_of(values[inside])).ravel()
+        tables.append(restricted_to(dict(zip(labels, log_prob.tolist(), strict=True)), outputs))
+    return tables
+
+
+def halts(
+    columns: list[Any], parameters: dict[str, Any], outputs: list[Any] | None, single: bool
+) -> list[Table]:
+    """Laws of `sparse_vector`: AboveThreshold on what follows each halt; or of a single one."""
+    public = {
+        name: value
+        for name, value in parameters.items()
+        if name in ("threshold", "epsilon1", "epsilon2", "sensitivity", "noise")
+    }
+    most = 1 if single else _checks.check_count("halts", parameters["halts"])
+
+    def halts(values: NDArray, start: int, left: int) -> Iterator[tuple[tuple[int, ...], float]]:
+        if left == 0:
+            yield (), 0.0
+            return
+        law = above_threshold_law(values[start:], **public)
+        yield (), law.log_prob(None)
+        for k in range(start, values.size):
+            for rest, log_rest in halts(values, k + 1, left - 1):
+                yield (k, *rest), law.log_prob(k - start) + log_rest
+
+    tables = []
+    for column in columns:
+        values = np.asarray(parameters["queries"](column), dtype=np.float64)
+        table = dict(halts(values, 0, most))
+        if single:
+            table = {label[0] if label else None: value for label, value in table.items()}
+        tables.append(restricted_to(table, outputs))
+    return tables
+
+
+def integers(
+    columns: list[Any], parameters: dict[str, Any], outputs: list[Any] | None, name: str
+) -> list[Table]:
+    """Laws of integers with discrete Laplace noise, and of the clip that they depend on."""
+    if outputs is not None:
+        raise ValueError(f"outputs must be left out for {name!r}")
+    form = {"nan_policy": parameters.get("nan_policy", "omit")}
+    rows = [Records.of(column, **form) for column in columns]
+    if name == "count":
+        scale = privacy.aggregates.calibrate_count(
+            epsilon=parameters["epsilon"],
+            max_contributions=parameters.get("max_contributions", 1),
+        ).scale
+        laws = [{(): (0.0, aggregates.count_parts(records, scale))} for records in rows]
+    else:
+        clipping = _clipping(parameters)
+        parts_of = clipping.sum_parts if name == "sum" else clipping.mean_parts
+        laws = [
+            {
+                ends: (log_prob, parts_of(records, clipping.clip(ends)))
+                for ends, log_prob in _clips(clipping, records)
+            }
+            for records in rows
+        ]
+    spans: dict[tuple, list[tuple[int, int]]] = {}
+    for ends in {ends for law in laws for ends in law}:
+        centers = [[value for value, _ in law[ends][1]] for law in laws]
+        spans[ends] = [(min(one), max(one)) for one in zip(*centers, strict=True)]
+    size = sum(math.prod(high - low + 2 for low, high in span) for span in spans.values())
+    if size > MOST_OUTPUTS:
+        raise ValueError(f"resolution must be coarser: at most {MOST_OUTPUTS} outputs, got {size}")
+    tables = []
+    for law in laws:
+        table: dict[Any, float] = {}
+        for ends, (log_prob, parts) in law.items():
+            noisy = [
+                _laplace_table(value, scale, *span)
+                for (value, scale), span in zip(parts, spans[ends], strict=True)
+            ]
+            for chosen in product(*(one.items() for one in noisy)):
+                label = (*ends, *(label for label, _ in chosen))
+                table[label] = log_prob + math.fsum(log_p for _, log_p in chosen)
+        tables.append(table)
+    return tables
+
+
+def _laplace_table(center: int, scale: Any, low: int, high: int) -> dict[str | int, float]:
+    """Discrete Laplace noise on one of the integers low, ..., high; what is beyond them as one."""
+    if not scale:
+        return {center: 0.0}
+    rate = float(1 / scale)
+
+    def log_tail(distance: int) -> float:
+        return -distance * rate - math.log1p(math.exp(-rate))
+
+    inside = range(low, high + 1)
+    table = dict(
+        zip(
+            inside,
+            discrete_laplace_log_prob(np.array(inside) - center, scale).tolist(),
+            strict=True,
+        )
+    )
+    return {
+        **table,
+        f"below {low}": log_tail(center - low + 1),
+        f"above {high}": log_tail(high - center + 1),
+    }
+
+
+def _clipping(parameters: dict[str, Any]) -> aggregates.Clipping:
+    """What a sum and a mean make of their arguments."""
+    bound = inspect.signature(aggregates.sum).bind(None, **parameters)
+    bound.apply_defaults()
+    public = (
+        "epsilon",
+        "q",
+        "lower",
+        "upper",
+        "method",
+        "share",
+        "resolution",
+        "neighbors",
+        "max_contributions",
+    )
+    options = bound.arguments["method_options"]
+    return aggregates.Clipping(options, **{name: bound.arguments[name] for name in public})
+
+
+def _clips(
+    clipping: aggregates.Clipping, records: Records
+) -> Iterator[tuple[tuple[float, ...], float]]:
+    """The ends that may be released for a clip, with their log-probabilities."""
+    if clipping.method not in (None, "unbounded"):
+        raise ValueError(f"method must be 'unbounded' for an exact audit, got {clipping.method!r}")
+    search = clipping.search
+    if search is None:
+        yield (), 0.0
+        return
+    find = search.sides if clipping.two_sided else search.ladders
+    sides = []
+    for ladder in find(records):
+        law = UnboundedQuantileLaw(search, [ladder])
+        sides.append([(end, law.log_prob(end)) for end in law.candidates()])
+    for chosen in product(*sides):
+        log_prob = math.fsum(log_p for _, log_p in chosen)
+        if log_prob > -math.inf:
+            yield tuple(end for end, _ in chosen), log_prob
