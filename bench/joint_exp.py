@@ -145,7 +145,7 @@ CASES = (
     ),
     Case(
         "joint_exp/peers",
-        "the same in another run",
+        "unsorted, n = {size}, m = 30, in another run",
         gaussian,
         joint_exp(30),
         (10**6,),
@@ -176,7 +176,7 @@ CASES = (
     ),
     Case(
         "joint_exp/workers",
-        "the same with `workers=2`",
+        "unsorted, n = {size}, m = 30, `workers=2`",
         gaussian,
         joint_exp(30, workers=2),
         (10**8,),

@@ -36,7 +36,7 @@ class Timing(NamedTuple):
 def alternately(
     sides: dict[str, Callable[[], Any]], seconds: float, least: int = ROUNDS[0]
 ) -> dict[str, Timing]:
-    """Time functions in turn, A B C A B C ..., for about so many seconds, at least `least` rounds"""
+    """Time functions in turn, A B C A B C ..., for some seconds, and at least some rounds."""
     loops, once = {}, {}
     for name, side in sides.items():
         once[name] = _per_call(side, 1)

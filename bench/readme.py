@@ -63,8 +63,3 @@ def works(case: Case | ErrorCase) -> list[str]:
     if isinstance(case, ErrorCase):
         return [case.column]
     return [case.work.format(size=count(size)) for size in case.sizes]
-
-
-def against(case: Case) -> list[str]:
-    """What stands beside each of them, one line for each."""
-    return [side.label for side in case.against if side.readme] or [""]
