@@ -107,7 +107,8 @@ def main() -> None:
         parser.error(f"no such case; there are {', '.join(c.name for c in (*CASES, *ERRORS))}")
     if options.write and options.quick:
         parser.error("--quick measures nothing that could be written")
-    print(machine())
+    if not options.quick:
+        print(machine())
     measured: dict[str, list[Row]] = {}
     failed = []
     for case in cases:
