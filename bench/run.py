@@ -2,7 +2,8 @@
 
 The sides of a case are timed in turn in one run (A B A B ...): times are medians over the rounds,
 ratios medians over the rounds' ratios, with their quartiles. Memory is what a call allocates.
-``--quick`` makes sure that every case runs, at small sizes: it measures nothing.
+``--quick`` makes sure that every case runs, at small sizes: it measures nothing. All cases at full
+size need some 8 GB of temporary files (streams/parquet) and of memory (n = 10^8 in several copies).
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ def time_case(case: Case, quick: bool) -> dict[str, list[Row]]:
     budget = (0.0, 1) if quick else (SECONDS,)
     for work, size in zip(works(case), (case.quick,) if quick else case.sizes, strict=False):
         data = case.setup(size)
-        calls, factors, rows, missing = {"": case.ours(data)}, {}, [], False
+        calls, parts, rows, missing = {"": case.ours(data)}, {}, [], False
         for side in case.against:
             part = min(side.part or size, size)
-            factors[side.label] = side.repeats * size / part
+            parts[side.label] = side.repeats, size / part
             try:
                 calls[side.label] = side.make(data if part == size else case.setup(part))
             except Missing as reason:
@@ -52,9 +53,10 @@ def time_case(case: Case, quick: bool) -> dict[str, list[Row]]:
         print(f"  {f'size {size}' if quick else work}: {cells[1]}, {memory(calls[''])}")
         shown = {side.label for side in case.against if side.readme}
         for label, timing in timings.items():
-            theirs = timing.scaled(factors[label])
+            repeats, whole = parts[label]
+            theirs = timing.scaled(repeats * whole)
             low, ratio, high = map(digits, theirs.over(ours))
-            time, space = duration(theirs.median), memory(calls[label], factors[label])
+            time, space = duration(theirs.median), memory(calls[label], whole)
             print(f"    {label}: {time}, × {ratio} ({low} to {high}), {space}")
             if label in shown:
                 rows.append((*cells, label, time, ratio))
