@@ -77,7 +77,7 @@ def check_rates_of_ind_exp() -> None:
     """So do the rates that `ind_exp` draws with: twice the rate is the range under "swap"."""
     for m, epsilon, delta in BUDGETS[1:]:
         q = np.arange(1, m + 1) / (m + 1)
-        rates = privacy.ind_exp_rates(q, epsilon, delta, "swap")
+        rates = privacy.ind_exp.calibrate(q, epsilon=epsilon, delta=delta).rates
         (each,) = set((2.0 * rates).tolist())
         assert worst_delta(m, each, epsilon) <= delta * (1.0 + 1e-9)
 
