@@ -147,7 +147,7 @@ class Sample:
     def reader(
         cls,
         x: Any,
-        bounds: tuple[float, float] | None,
+        bounds: tuple[float, float] | None = None,
         *,
         resolution: float | None = None,
         dither: bool | None = None,
