@@ -19,12 +19,13 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import noise, privacy, reference
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.agg_tree import Noise, _projected
+from dpq_fast.mechanisms.agg_tree import _projected
+from dpq_fast.noise.counts import COUNT_NOISES, Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts, project
 
 SHAPES = [(1, 2), (1, 7), (2, 2), (2, 5), (3, 2), (3, 3), (4, 2), (5, 2)]
-UNIT = Noise("geometric", Fraction(1))
+UNIT = Geometric(Fraction(1))
 NOISELESS = 1e9
 
 
@@ -320,12 +321,13 @@ def test_projection_keeps_what_needs_no_correction():
 )
 def test_agg_tree_noise_has_the_scale_of_the_promise(options, scale):
     tree = dpq.AggTree.of([0.1, 0.2], bounds=(0, 1), branching=2, **options)
-    assert tree.noise == (options.get("noise", "geometric"), scale)
+    assert tree.noise == COUNT_NOISES[options.get("noise", "geometric")](scale)
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.floats(1e-9, 1e6))
 def test_agg_tree_sigma_is_rounded_up_and_no_further(height, k, rho):
-    sigma = privacy.agg_tree_scale(height, None, rho, "gaussian", "swap", k)
+    form = dict(height=height, noise="gaussian", max_contributions=k)
+    sigma = privacy.agg_tree.calibrate(rho=rho, **form).noise.scale
     variance = Fraction(2 * height * k * k) / (2 * Fraction(rho))
     assert variance <= sigma**2 <= variance * (1 + Fraction(1, 2**50))
 
@@ -351,7 +353,7 @@ def test_agg_tree_nodes_follow_the_law(kind):
 @pytest.mark.parametrize("kind", ["geometric", "laplace", "gaussian"])
 def test_noise_variance_is_that_of_the_law(kind):
     for scale in (Fraction(1, 4), Fraction(3), Fraction(17, 2)):
-        one = Noise(kind, scale)
+        one = COUNT_NOISES[kind](scale)
         if kind == "laplace":
             assert one.variance == pytest.approx(2.0 * float(scale) ** 2)
             continue
@@ -388,8 +390,8 @@ def test_agg_tree_privacy_by_enumeration(neighbors, height, branching):
     """The noised counts are independent: log ratios add up to |difference| / scale, at most."""
     points, epsilon, rho = branching**height, 0.7, 0.3
     shape = dict(height=height, branching=branching, neighbors=neighbors)
-    scale = privacy.agg_tree_scale(height, epsilon, None, "geometric", neighbors)
-    sigma = privacy.agg_tree_scale(height, None, rho, "gaussian", neighbors)
+    scale = privacy.agg_tree.calibrate(epsilon=epsilon, **shape).noise.scale
+    sigma = privacy.agg_tree.calibrate(rho=rho, noise="gaussian", **shape).noise.scale
     # One count: the log ratio over all outputs, by the exact law.
     k = np.arange(-60, 61)
     for shift in (1, 2):
@@ -431,8 +433,9 @@ def test_agg_tree_privacy_of_persons(neighbors, k):
     shape = dict(height=2, branching=2, neighbors=neighbors)
     mine = [0] * k
     others = {"swap": [[3] * k, [0] * (k - 1) + [3], [None] * k], "add-remove": [[]]}[neighbors]
-    scale = privacy.agg_tree_scale(2, 1.0, None, "geometric", neighbors, k)
-    sigma = privacy.agg_tree_scale(2, None, 1.0, "gaussian", neighbors, k)
+    person = dict(shape, max_contributions=k)
+    scale = privacy.agg_tree.calibrate(epsilon=1.0, **person).noise.scale
+    sigma = privacy.agg_tree.calibrate(rho=1.0, noise="gaussian", **person).noise.scale
     before, _ = released([1, *mine], 4, **shape)
     losses, squares = [], []
     for other in others:
@@ -662,7 +665,7 @@ def test_agg_tree_confidence_intervals_are_not_idle(aggregate):
 def test_noise_margin_holds_for_sums_of_draws():
     """For sums of equal draws, by convolution of the exact law."""
     for scale in (Fraction(1, 5), Fraction(1, 2), Fraction(2), Fraction(9)):
-        one = Noise("geometric", scale)
+        one = Geometric(scale)
         reach = np.arange(-1_000, 1_001)
         law = np.exp(noise.discrete_laplace_log_prob(reach, scale))
         total = law
@@ -834,7 +837,7 @@ NODES = [np.arange(2), np.arange(4)]
         (dict(nodes=[np.array(["a", "b"])]), TypeError, "nodes must be a list"),
         (dict(nodes=[np.arange(2), np.arange(3)]), ValueError, r"nodes must hold b, b\^2"),
         (dict(nodes=[np.arange(1)]), ValueError, r"nodes must hold b, b\^2"),
-        (dict(noise=2.0), TypeError, "noise must be a Noise, got float"),
+        (dict(noise=2.0), TypeError, "noise must be a CountNoise, got float"),
         (dict(lattice=0.5), TypeError, "lattice must be a Lattice or None, got float"),
         (dict(bounds=(1, 0)), ValueError, "bounds must be finite with low < high"),
         (dict(total=-1), ValueError, "total must be at least 0, got -1"),
@@ -843,7 +846,7 @@ NODES = [np.arange(2), np.arange(4)]
     ],
 )
 def test_a_tree_is_made_of_counts(arguments, error, message):
-    usual = dict(nodes=NODES, bounds=(0.0, 1.0), noise=Noise("geometric", Fraction(1)))
+    usual = dict(nodes=NODES, bounds=(0.0, 1.0), noise=Geometric(Fraction(1)))
     with pytest.raises(error, match=f"^{message}"):
         dpq.AggTree(**usual | arguments)
 

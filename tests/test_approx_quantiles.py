@@ -194,7 +194,7 @@ def test_approx_quantiles_law_equals_enumeration(
         points,
         len(q),
     )
-    scales = privacy.approx_quantiles_scales(np.array(q), epsilon, None, neighbors)
+    scales = privacy.approx_quantiles.calibrate(q, epsilon=epsilon, neighbors=neighbors).steps
     expected = enumeration.approx_quantiles(records, points, q, by_level(q, scales))
     assert enumeration.log_sum(law.values()) == pytest.approx(0.0, abs=1e-12)
     assert_same_law(law, expected, 1e-11)
@@ -371,7 +371,7 @@ def test_approx_quantiles_privacy_is_spent(neighbors, q):
 def test_approx_quantiles_privacy_ratio_with_dither(q, neighbors):
     """Mixtures over all dithers of single records; outputs floored."""
     points, bits, laws = 2, 1, {}
-    scales = privacy.approx_quantiles_scales(np.array(q), 2.0, None, neighbors)
+    scales = privacy.approx_quantiles.calibrate(q, epsilon=2.0, neighbors=neighbors).steps
 
     def law_of(records):
         if records not in laws:
@@ -390,7 +390,8 @@ def test_approx_quantiles_privacy_ratio_with_dither(q, neighbors):
 def test_approx_quantiles_with_fixed_targets_would_break_the_promise():
     """Targets q_j n move in every part when n changes: what the local ones are for."""
     q = [0.25, 0.5, 0.75]
-    rates = by_level(q, privacy.approx_quantiles_scales(np.array(q), 10.0, None, "add-remove"))
+    calibration = privacy.approx_quantiles.calibrate(q, epsilon=10.0, neighbors="add-remove")
+    rates = by_level(q, calibration.steps)
     ratios = {}
     for fixed in (False, True):
 

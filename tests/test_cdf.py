@@ -22,10 +22,9 @@ from test_joint_exp import Untouchable
 import dpq_fast as dpq
 from dpq_fast import noise, privacy
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.agg_tree import Noise
 from dpq_fast.mechanisms.cdf import (
     CDF,
-    CountNoise,
+    CumulativeNoise,
     _below,
     _empirical,
     _from_above,
@@ -35,6 +34,8 @@ from dpq_fast.mechanisms.cdf import (
     _units_above,
 )
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles
+from dpq_fast.noise.counts import COUNT_NOISES, Geometric
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts
 from dpq_fast.reference.cdf import CDF as ReferenceCDF
@@ -113,7 +114,7 @@ def test_cdf_of_noisy_nodes_equals_reference(height, branching, aggregate, total
         nodes = {node: count + int(rng.integers(-4, 5)) for node, count in exact.items()}
         arguments = dict(total=total, aggregate=aggregate)
         slow = of_tree(ReferenceTree(nodes, (0.0, 1.0), **arguments), total is not None)
-        unit = Noise("geometric", Fraction(1))
+        unit = Geometric(Fraction(1))
         tree = dpq.AggTree(levels_of(nodes, height), (0.0, 1.0), unit, **arguments)
         fast = _of_tree(tree)
         np.testing.assert_allclose(fast.p, slow.p, atol=1e-9)
@@ -205,7 +206,7 @@ def test_cdf_adaptive_equals_reference_draw_by_draw(monkeypatch, public, depth):
         x = rng.integers(0, 32, 40) / 32.0
         steps, bins = int(rng.integers(depth, 2**depth)), 2**depth
         draws = rng.integers(-6, 7, 2 * steps)
-        monkeypatch.setattr(Noise, "draw", lambda self, size, rng, draws=draws: draws[:size])
+        monkeypatch.setattr(Geometric, "draw", lambda self, size, rng, draws=draws: draws[:size])
         found = dpq.cdf(
             x, epsilon=1.0, bounds=(0, 1), method="adaptive", bins=32, steps=steps, depth=depth,
             resolution=0, nan_policy="raise" if public else "omit",
@@ -322,7 +323,9 @@ def test_cdf_adaptive_privacy_by_enumeration(neighbors, public, steps, depth):
     """Over transcripts: which runs are counted depends on the answers alone."""
     bins, epsilon = 2**depth, 0.8
     public = public and neighbors == "swap"
-    scale = privacy.cdf_adaptive_scale(depth, epsilon, None, neighbors)
+    scale = privacy.cdf.calibrate(
+        method="adaptive", epsilon=epsilon, depth=depth, neighbors=neighbors
+    ).noise.scale
     released = dpq.cdf(
         [1.0], epsilon=epsilon, bounds=(0.0, 8.0), method="adaptive", bins=8, steps=steps,
         depth=depth, neighbors=neighbors, nan_policy="raise" if public else "omit",
@@ -377,7 +380,9 @@ def test_cdf_adaptive_counts_a_record_once_a_depth(neighbors, depth):
         inside = np.array([[low <= point < high for low, high in runs] for point in range(bins)])
         others = inside[:, None] if neighbors == "swap" else False
         worst = max(worst, int((inside ^ others).sum(axis=-1).max()))
-    sigma = privacy.cdf_adaptive_scale(depth, None, rho, neighbors)
+    sigma = privacy.cdf.calibrate(
+        method="adaptive", rho=rho, depth=depth, neighbors=neighbors
+    ).noise.scale
     assert worst == depth * (2 if neighbors == "swap" else 1)
     assert worst / (2.0 * float(sigma) ** 2) == pytest.approx(rho, rel=1e-12)
 
@@ -404,10 +409,11 @@ def test_cdf_gaussian_privacy_by_enumeration(neighbors):
             difference = (quantiles(records) - quantiles(other)) / 3.0
             most_quantiles = max(most_quantiles, float((difference**2).sum()))
             most_bins = max(most_bins, float(((bins(records) - bins(other)) ** 2).sum()))
-    assert most_quantiles == privacy.cdf_gaussian_squared(levels, None, neighbors) == 3
-    assert most_bins == privacy.cdf_gaussian_squared(levels, 4, neighbors)
-    assert privacy.cdf_gaussian_squared(levels, 4, neighbors, 3) == 9 * most_bins
-    assert privacy.cdf_gaussian_squared(levels, None, neighbors, 3) == 3
+    squared, relation = privacy.cdf.gaussian_squared, relation_of(neighbors)
+    assert most_quantiles == squared(levels, None, relation) == 3
+    assert most_bins == squared(levels, 4, relation)
+    assert squared(levels, 4, relation, 3) == 9 * most_bins
+    assert squared(levels, None, relation, 3) == 3
 
 
 def test_gaussian_noise_has_the_law_of_the_promise():
@@ -511,7 +517,7 @@ def test_gaussian_sigma_of_rho():
 
 @given(st.integers(1, 9), st.integers(1, 5), st.floats(1e-6, 30.0), st.floats(1e-12, 0.1))
 def test_smooth_gaussian_budget_is_spent_along_the_chain(m, k, epsilon, delta):
-    each, small = privacy.cdf_smooth_gaussian_each(m, epsilon, delta, k)
+    each, small = privacy.cdf.budget_of_level(m, epsilon, delta, k)
     assert m * k * each == pytest.approx(epsilon, rel=1e-12)
     person = small * sum(math.exp(i * each) for i in range(k))
     assert m * person == pytest.approx(delta, rel=1e-9)
@@ -565,7 +571,8 @@ def law_of_one(kind, scale, reach):
 def test_margin_bounds_sums_of_draws(kind, scale):
     """By convolution of the exact law: for sums, unions of them, and weights below 1."""
     reach = np.arange(-4_000, 4_001)
-    single = total = law_of_one(kind, scale, reach)
+    one, single = COUNT_NOISES[kind](scale), law_of_one(kind, scale, reach)
+    total = single
     for draws in range(1, 5):
         if draws > 1:
             total = np.convolve(total, single, mode="same")
@@ -576,7 +583,7 @@ def test_margin_bounds_sums_of_draws(kind, scale):
         for beta, union in product((0.5, 0.05, 1e-6), (1, 20)):
             units = np.full(union, float(draws))
             exact, chernoff = (
-                CountNoise(Noise(kind, scale), lambda units=units: units, plain).margin(beta)
+                CumulativeNoise(one, lambda units=units: units, plain).margin(beta)
                 for plain in (True, False)
             )
             assert exact <= chernoff
@@ -588,7 +595,7 @@ def test_margin_bounds_sums_of_draws(kind, scale):
             if scale > 1 and beta < 0.5:  # and the bound is no idle one
                 assert union * missed(0.5 * chernoff) > beta
     # half of one draw, and half of another
-    error = CountNoise(Noise(kind, scale), lambda: np.array([0.5]), False)
+    error = CumulativeNoise(one, lambda: np.array([0.5]), False)
     halves = np.abs(np.arange(-8_000, 8_001) / 2.0)
     assert np.convolve(single, single)[halves > error.margin(0.05)].sum() <= 0.05
 
@@ -596,7 +603,7 @@ def test_margin_bounds_sums_of_draws(kind, scale):
 def test_tail_of_sums_of_draws():
     reach = np.arange(-3_000, 3_001)
     for scale in (Fraction(3, 10), Fraction(2), Fraction(20)):
-        one = CountNoise(Noise("geometric", scale), lambda: np.ones(1), True)
+        one = CumulativeNoise(Geometric(scale), lambda: np.ones(1), True)
         single = total = law_of_one("geometric", scale, reach)
         for draws in range(1, 12):
             if draws > 1:
@@ -605,7 +612,7 @@ def test_tail_of_sums_of_draws():
                 expected = float(total[np.abs(reach) >= least].sum())
                 assert one.tail(draws, least) == pytest.approx(expected, rel=1e-9, abs=1e-13)
     # the sum of 20 Laplace variables, nearly normal, at a scale where exp(-1/scale) is almost 1
-    wide = CountNoise(Noise("geometric", Fraction(10**15)), lambda: np.ones(1), True)
+    wide = CumulativeNoise(Geometric(Fraction(10**15)), lambda: np.ones(1), True)
     assert wide.tail(1, 3 * 10**15) == pytest.approx(math.exp(-3.0), rel=1e-9)
     deviation = math.sqrt(40.0)
     assert wide.tail(20, int(deviation * 1e15)) == pytest.approx(2 * stats.norm.sf(1), rel=0.02)
@@ -923,7 +930,7 @@ def test_cdf_rejects_bad_questions():
         (dict(x=[0.0, math.inf]), ValueError, "x must have finite differences where p rises"),
         (dict(x=[-1e308, 1e308]), ValueError, "x must have finite differences where p rises"),
         (dict(total=-1.0), ValueError, "total must be finite and not negative, got -1.0"),
-        (dict(noise=1.0), TypeError, "noise must be a CountNoise or None, got float"),
+        (dict(noise=1.0), TypeError, "noise must be a CumulativeNoise or None, got float"),
         (dict(lattice=1.0), TypeError, "lattice must be a Lattice or None, got float"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 from typing import Any
@@ -12,6 +13,7 @@ from releases import BOUNDS, RELEASES
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast.mechanisms.registry import MECHANISMS
 
 X = np.random.default_rng(0).normal(0.0, 2.0, size=600)
 OF_QUERIES = ("above_threshold", "sparse_vector")  # which have no records of their own
@@ -180,20 +182,25 @@ def test_release_is_charged_what_its_public_arguments_promise(
 ):
     """All of them are handed on, those too that the charge only checks."""
     handed: list[dict[str, Any]] = []
-    promise = privacy.guarantee
 
-    def recorded(method: str, /, **parameters: Any) -> privacy.Guarantee:
-        handed.append(parameters)
-        return promise(method, **parameters)
+    def recorder(calibrate: Any) -> Any:
+        def recorded(*arguments: Any, **parameters: Any) -> Any:
+            handed.append(parameters)
+            return calibrate(*arguments, **parameters)
 
-    monkeypatch.setattr(privacy, "guarantee", recorded)
+        return recorded
+
+    for calibrate in {row.calibrate for row in MECHANISMS.values()}:
+        module = importlib.import_module(calibrate.__module__)
+        monkeypatch.setattr(module, calibrate.__name__, recorder(calibrate))
     person = dict(neighbors=neighbors, max_contributions=records)
     for public in PROMISED[name]:
         ledger = Ledger()
         options = NEEDED.get(name, {}) | public | person
         getattr(dpq, name)([0.5, 1.0, 2.0], rng=1, accountant=ledger, **options)
-        assert ledger.promises == [promise(name, **public, **person)]
-        assert handed[-1].items() >= person.items()
+        assert handed and all(parameters.items() >= person.items() for parameters in handed)
+        assert ledger.promises == [privacy.guarantee(name, **public, **person)]
+        handed.clear()
 
 
 @pytest.mark.parametrize("name", OF_QUERIES)
@@ -214,14 +221,14 @@ def test_release_of_queries_is_charged_what_its_public_arguments_promise(name, n
 def test_defaults_of_promises_are_those_of_releases():
     """What is left out of a call means the same to the release and to its promise."""
     compared = set()
-    for name, promise in privacy._GUARANTEES.items():
-        public = inspect.signature(getattr(dpq, name)).parameters
-        for argument in inspect.signature(promise).parameters.values():
+    for name, row in MECHANISMS.items():
+        public = inspect.signature(row.release).parameters
+        for argument in inspect.signature(row.calibrate).parameters.values():
             other = public.get(argument.name)
             if other is not None and other.default is not other.empty:
                 assert argument.default == other.default, (name, argument.name)
                 compared.add(name)
-    assert compared == privacy._GUARANTEES.keys() - {"sparse_vector"}
+    assert compared == MECHANISMS.keys() - {"sparse_vector"}
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -64,7 +64,7 @@ def test_log_smooth_known_values():
 )
 def test_smooth_sensitivity_equals_its_definition_on_numbers(x, q, t, reach):
     x, bounds = sorted(x), (0.0, 4.0)
-    rank = privacy.smooth_rank(q, len(x))
+    rank = privacy.csmooth.smooth_rank(q, len(x))
     expected = [log_smooth_sensitivity(x, rank, each, *bounds) for each in t]
     values, counts = np.unique(np.array(x), return_counts=True)
     for order in (
@@ -86,7 +86,7 @@ def test_smooth_sensitivity_equals_its_definition_on_numbers(x, q, t, reach):
 )
 def test_smooth_sensitivity_equals_its_definition_on_a_lattice(x, q, t, reach):
     order = order_of(x, lattice_of(31))
-    rank = privacy.smooth_rank(q, len(x))
+    rank = privacy.csmooth.smooth_rank(q, len(x))
     center, log_smooth = smooth_sensitivity(order, q, np.array([t]), reach)
     assert center == (sorted(x)[rank - 1] if x else 30)
     assert_same_log(log_smooth[0], log_smooth_sensitivity(sorted(x), rank, t, 0, 30))
@@ -105,7 +105,7 @@ def test_smooth_sensitivity_equals_its_definition_on_hundreds(shape, q, t):
     }[shape]
     x, bounds = np.sort(x.clip(-100.0, 100.0)), (-100.0, 100.0)
     values = [-100.0, *x.tolist(), 100.0]
-    j = privacy.smooth_rank(q, x.size)
+    j = privacy.csmooth.smooth_rank(q, x.size)
     pairs = np.subtract.outer(np.array(values[j:]), np.array(values[: j + 1]))
     ranks = np.subtract.outer(np.arange(j, 302), np.arange(j + 1)) - 1.0
     with np.errstate(divide="ignore"):
@@ -193,16 +193,16 @@ def test_log_smooth_of_values_that_do_not_ascend_ends():
 
 @given(st.floats(0.0, 1.0), st.one_of(st.integers(0, 50), st.integers(0, 2**53)))
 def test_smooth_rank_moves_by_at_most_one(q, n):
-    rank = privacy.smooth_rank(q, n)
+    rank = privacy.csmooth.smooth_rank(q, n)
     assert rank == max(1, math.ceil(Fraction(q) * n - Fraction(1, 2**20)))
-    assert privacy.smooth_rank(q, n + 1) - rank in (0, 1)
+    assert privacy.csmooth.smooth_rank(q, n + 1) - rank in (0, 1)
     assert 1 <= rank <= max(n, 1)
 
 
 def test_smooth_rank_known_values():
-    assert [privacy.smooth_rank(0.1, n) for n in (0, 1, 10, 11, 20)] == [1, 1, 1, 2, 2]
-    assert [privacy.smooth_rank(0.5, n) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
-    assert (privacy.smooth_rank(0.0, 9), privacy.smooth_rank(1.0, 9)) == (1, 9)
+    assert [privacy.csmooth.smooth_rank(0.1, n) for n in (0, 1, 10, 11, 20)] == [1, 1, 1, 2, 2]
+    assert [privacy.csmooth.smooth_rank(0.5, n) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
+    assert (privacy.csmooth.smooth_rank(0.0, 9), privacy.csmooth.smooth_rank(1.0, 9)) == (1, 9)
 
 
 @pytest.mark.parametrize("t", [0.01, 0.4, 3.0])
@@ -251,7 +251,7 @@ def test_smooth_sensitivity_of_longer_neighbors(x, q, t, data):
 @pytest.mark.parametrize("ratio", [1e-99, 1e-20, 1e-3, 0.2, 1.0, 9.99])
 def test_csmooth_scale_solves_its_equations(ratio, epsilon):
     t = ratio * epsilon
-    sigma, log_scale = privacy.csmooth_scale(t, epsilon)
+    sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
     with mp.workdps(250):
         sigma, s, r = mp.mpf(sigma), mp.exp(mp.mpf(log_scale)), mp.mpf(epsilon) / mp.mpf(t)
         spent = mp.mpf(t) / sigma + mp.exp(1.5 * sigma**2) * s
@@ -291,7 +291,7 @@ def cdf(z: np.ndarray, sigma: float) -> np.ndarray:
 def test_laplace_log_normal_noise_is_zcdp(epsilon, ratio):
     """Rényi divergence of the farthest neighbors at most alpha epsilon^2 / 2."""
     t = ratio * epsilon
-    sigma, log_scale = privacy.csmooth_scale(t, epsilon)
+    sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
     s = math.exp(log_scale)
     most = 33.0 * t + 12.0 * sigma + 3.0 - math.log(1e-3)  # where Z^33 has its mass, and beyond
     u = np.linspace(-most, most, 3_001)
@@ -315,7 +315,7 @@ def test_laplace_log_normal_noise_is_zcdp(epsilon, ratio):
 def test_csmooth_laws_of_neighbors_are_zcdp(q, epsilon, t):
     """The whole release on a lattice, for all small data sets and both relations."""
     points, laws = 4, {}
-    sigma, log_scale = privacy.csmooth_scale(t, epsilon)
+    sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
 
     def law_of(x):
         key = tuple(sorted(x))
@@ -347,7 +347,7 @@ def test_csmooth_laws_of_neighbors_are_zcdp(q, epsilon, t):
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
 def test_gaussian_noise_keeps_its_promise(epsilon, delta):
     """The hockey-stick divergence of the farthest neighbors at epsilon is at most delta."""
-    beta, log_alpha = privacy.smooth_gaussian_scale(epsilon, delta)
+    beta, log_alpha = privacy.cdf.smooth_gaussian_scale(epsilon, delta)
     assert beta == pytest.approx(epsilon / (4.0 * (1.0 + math.log(2.0 / delta))))
     assert math.exp(log_alpha) == pytest.approx(epsilon / (5 * math.sqrt(2 * math.log(2 / delta))))
     z = np.linspace(-60.0, 60.0, 240_001)
@@ -381,7 +381,7 @@ def test_laplace_log_normal_follows_its_law(sigma):
 
 def test_csmooth_follows_its_law_on_numbers(implementation):
     x, bounds, t, rho = [0.0, 1.0, 1.5, 2.5, 3.0], (-5.0, 8.0), 0.2, 0.5
-    sigma, log_scale = privacy.csmooth_scale(t, 1.0)
+    sigma, log_scale = privacy.csmooth.shape_of(t, 1.0)
     size = math.exp(log_smooth_sensitivity(x, 3, t, *bounds) - log_scale)
     rng = np.random.default_rng(11)
     options = {"rho": rho, "t": t, "bounds": bounds, "resolution": 0, "rng": rng}
@@ -393,10 +393,10 @@ def test_csmooth_follows_its_law_on_numbers(implementation):
 def test_csmooth_follows_its_law_on_a_lattice(implementation, q):
     x, t, rho = [1, 2, 2, 4, 5], 0.3, 2.0
     epsilon = math.sqrt(2.0 * rho / len(q))
-    sigma, log_scale = privacy.csmooth_scale(t, epsilon)
+    sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
     edges, single = np.arange(8) + 0.5, []
     for level in q:
-        j = privacy.smooth_rank(level, 5)
+        j = privacy.csmooth.smooth_rank(level, 5)
         size = math.exp(log_smooth_sensitivity(x, j, t, 0, 8) - log_scale)
         below = cdf((edges - x[j - 1]) / size, sigma)
         single.append(np.diff(below, prepend=0.0, append=1.0))
@@ -425,7 +425,7 @@ def test_csmooth_dithers_ties(implementation):
 
 def test_smooth_gaussian_follows_its_law():
     x, bounds = [0.0, 1.0, 1.5, 2.5, 3.0], (-50.0, 80.0)
-    beta, log_alpha = privacy.smooth_gaussian_scale(2.0, 1e-3)
+    beta, log_alpha = privacy.cdf.smooth_gaussian_scale(2.0, 1e-3)
     deviation = math.exp(log_smooth_sensitivity(x, 3, beta, *bounds) - log_alpha)
     sample, rng = Sample.of(x, bounds, resolution=0), np.random.default_rng(0)
     draws = np.array(
@@ -455,9 +455,9 @@ def test_smooth_gaussian_rejects(epsilon, delta, error, message):
 
 
 def test_csmooth_splits_its_budget():
-    assert privacy.csmooth_epsilon_each(1, 0.5) == 1.0
-    assert privacy.csmooth_epsilon_each(4, 0.5) == 0.5
-    assert privacy.csmooth_epsilon_each(1, 0.5, 3) == pytest.approx(1.0 / 3.0)
+    assert privacy.csmooth.epsilon_each(1, 0.5) == 1.0
+    assert privacy.csmooth.epsilon_each(4, 0.5) == 0.5
+    assert privacy.csmooth.epsilon_each(1, 0.5, 3) == pytest.approx(1.0 / 3.0)
     x, options = [0.0, 1.0, 3.0], {"bounds": (0.0, 4.0), "rng": 3}
     one = dpq.csmooth(x, 0.5, rho=0.5, t=0.1, **options)
     assert one == dpq.csmooth(x, 0.5, rho=4.5, t=0.1, max_contributions=3, **options)

@@ -26,6 +26,7 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference.ind_exp import IndExpLaw as ReferenceLaw
 from dpq_fast.reference.sample import Intervals
 
@@ -101,7 +102,7 @@ def test_ind_exp_takes_delta(implementation, neighbors):
     each = privacy.bounded_range_epsilon_each(3, 1.0, 1e-3)
     assert each > 1.0 / 3.0
     law = implementation.ind_exp_law(x, q, epsilon=1.0, delta=1e-3, neighbors=neighbors, **OPTIONS)
-    rates = each / (2.0 * privacy.ind_exp_sensitivity(np.array(q), neighbors))
+    rates = each / (2.0 * privacy.ind_exp.sensitivities(np.array(q), relation_of(neighbors)))
     assert_same_law(tabulate(law, 5, 3), enumeration.ind_exp(x, 5, q, rates), 1e-12)
 
 
@@ -178,7 +179,7 @@ def test_ind_exp_law_equals_enumeration(implementation, records, points, q, neig
         resolution=1,
         dither=False,
     )
-    rates = privacy.ind_exp_rates(np.array(q), epsilon, 0.0, neighbors)
+    rates = privacy.ind_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rates
     expected = enumeration.ind_exp(records, points, q, rates)
     assert_same_law(tabulate(law, points, len(q)), expected, 1e-12)
 
@@ -254,7 +255,7 @@ def test_ind_exp_sample_shapes(implementation, size):
 def test_ind_exp_privacy_ratio(neighbors, q, bits):
     points = 3
     lattice = lattice_of(points, bits)
-    rates = privacy.ind_exp_rates(np.array(q), 1.0, 0.0, neighbors)
+    rates = privacy.ind_exp.calibrate(q, epsilon=1.0, neighbors=neighbors).rates
 
     @cache
     def law_given(fine):

@@ -226,7 +226,7 @@ def test_joint_exp_law_equals_enumeration(implementation, records, points, q, ne
         resolution=1,
         dither=False,
     )
-    rate = privacy.joint_exp_rate(np.array(q), epsilon, neighbors)
+    rate = privacy.joint_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rate
     expected = enumeration.joint_exp(records, points, q, rate)
     assert_same_law(tabulate(law, points, len(q)), expected, 1e-12)
 
@@ -372,7 +372,7 @@ def test_joint_exp_privacy_ratio(neighbors, q):
 def test_joint_exp_privacy_ratio_over_all_dithers(neighbors, q):
     points = 3
     lattice = lattice_of(points, bits=1)
-    rate = privacy.joint_exp_rate(np.array(q), 1.0, neighbors)
+    rate = privacy.joint_exp.calibrate(q, epsilon=1.0, neighbors=neighbors).rate
 
     @cache
     def law_given(fine):

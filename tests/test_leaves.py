@@ -16,8 +16,8 @@ from dpq_fast import privacy, reference
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Leaves, points_below, rounding_edges
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.agg_tree import Noise
 from dpq_fast.mechanisms.cdf import CDF
+from dpq_fast.noise.counts import Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import Leaves as ReferenceLeaves
 
@@ -151,7 +151,7 @@ def test_a_tree_has_no_more_levels_than_points_need(implementation):
     )
     made = dpq.AggTree.of([1.0], height=5, branching=10, **options)
     assert (made.height, made.branching) == (3, 5)
-    assert made.noise.scale == privacy.agg_tree_scale(3, 1.0, None, "geometric", "swap")
+    assert made.noise == privacy.agg_tree.calibrate(epsilon=1.0, height=3).noise
 
 
 # Known columns
@@ -243,7 +243,7 @@ def tree_pair(seed, shape, aggregate=True, total=None):
         for depth, level in enumerate(levels, start=1)
         for index, count in enumerate(level)
     }
-    unit = Noise("geometric", Fraction(1))
+    unit = Geometric(Fraction(1))
     return dpq.AggTree(levels, bounds, unit, **options), ReferenceTree(nodes, bounds, **options)
 
 
@@ -448,7 +448,7 @@ def test_a_lattice_of_other_bounds_is_refused():
         dpq.AggTree(
             [np.arange(2)],
             (0.0, 4.0),
-            Noise("geometric", Fraction(1)),
+            Geometric(Fraction(1)),
             lattice=Lattice.of((0.0, 5.0), 1.0, False),
         )
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast.data import order as order_module
+from dpq_fast.data import dither as dither_module
 from dpq_fast.data.dither import DitheredOrder, dithered, fair_binomial, log_fair_binomial
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import Order, RunsOrder, SortedOrder
@@ -104,9 +104,9 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
     windows = [data.draw(windows_of(len(records))) for _ in range(3)]
     counted = Counter(records)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(order_module, "WHOLE_BLOCK", whole)
-        patch.setattr(order_module, "STRETCH_BITS", 1)
-        patch.setattr(order_module, "EAGER_RECORDS", 0)
+        patch.setattr(dither_module, "WHOLE_BLOCK", whole)
+        patch.setattr(dither_module, "STRETCH_BITS", 1)
+        patch.setattr(dither_module, "EAGER_RECORDS", 0)
         runs = np.array([*counted.items()], dtype=np.int64).reshape(-1, 2).T
         coarse = {
             "runs": RunsOrder(*runs, lattice_of(10, bits=3), BOUNDS),
@@ -137,7 +137,7 @@ def test_intervals_of_windows_in_one_block_and_apart_from_it():
 
 
 def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
-    monkeypatch.setattr(order_module, "EAGER_RECORDS", 10)
+    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 10)
     values, counts = np.array([1, 3, 8]), np.array([10**9, 10**9, 10**9])
     rng = np.random.default_rng(0)
     untouched = rng.bit_generator.state
@@ -278,8 +278,8 @@ def sorted_uniforms(count: int, points: int) -> dict[tuple[int, ...], float]:
 @pytest.mark.parametrize("eager, whole", [(0, 0), (0, 1), (0, 2), (0, 100), (100, 0)])
 @pytest.mark.parametrize("asked", [None, 0, 3])
 def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, asked):
-    monkeypatch.setattr(order_module, "EAGER_RECORDS", eager)
-    monkeypatch.setattr(order_module, "WHOLE_BLOCK", whole)
+    monkeypatch.setattr(dither_module, "EAGER_RECORDS", eager)
+    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
     rng = np.random.default_rng(17)
     lattice = lattice_of(3, bits=2)
     values, counts = np.array([1]), np.array([4])
@@ -297,8 +297,8 @@ def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, 
 @pytest.mark.parametrize("whole", [0, 1, 2])
 def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, whole):
     """A block of so many records as it has, wherever it begins, read with what is below or not."""
-    monkeypatch.setattr(order_module, "EAGER_RECORDS", 0)
-    monkeypatch.setattr(order_module, "WHOLE_BLOCK", whole)
+    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
+    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
     rng = np.random.default_rng(23)
     coarse = RunsOrder(np.array([0, 1]), np.array([4, 3]), lattice_of(3, bits=2), BOUNDS)
     drawn = []
@@ -312,8 +312,8 @@ def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, w
 
 
 def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):
-    monkeypatch.setattr(order_module, "WHOLE_BLOCK", 0)
-    monkeypatch.setattr(order_module, "EAGER_RECORDS", 0)
+    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", 0)
+    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
     rng = np.random.default_rng(5)
     lattice = lattice_of(2, bits=1)
     lower = []
@@ -367,7 +367,7 @@ def test_log_fair_binomial_matches_factorials(half, distance):
 
 @pytest.mark.parametrize("count", [99, 100, 1001])
 def test_fair_binomial_by_rejection_follows_the_binomial_law(monkeypatch, count):
-    monkeypatch.setattr(order_module, "COUNTED_BITS", 10)
+    monkeypatch.setattr(dither_module, "COUNTED_BITS", 10)
     rng = np.random.default_rng(count)
     drawn = [fair_binomial(count, rng) for _ in range(8_000)]
     law = {k: float(stats.binom.logpmf(k, count, 0.5)) for k in range(count + 1)}
@@ -384,7 +384,7 @@ def test_fair_binomial_of_the_largest_count_is_near_the_middle():
 def test_dithered_is_a_function_of_the_seed():
     lattice = Lattice.of((0.0, 9.0), 1.0, True)
     values, counts = np.array([2, 5]), np.array([30_000, 40_000])
-    assert counts.sum() > order_module.EAGER_RECORDS
+    assert counts.sum() > dither_module.EAGER_RECORDS
     runs = RunsOrder(values, counts, lattice, BOUNDS)
     orders = [dithered(runs, np.random.default_rng(s)) for s in (1, 1, 2)]
     found = [listed(order, [35_000], [35_010]) for order in orders]

@@ -211,9 +211,8 @@ def test_quantile_by_reference_follows_the_same_law():
             x, by, 0.5, groups=groups, resolution=1, dither=False, rng=8, **OPTIONS
         )
         for i, sample in enumerate([[0, 2, 2, 3], [1]]):
-            law = enumeration.joint_exp(
-                sample, 5, [0.5], privacy.quantile_by_rate(np.array([0.5]), 2.0, "swap")
-            )
+            rate = privacy.quantile_by.calibrate(0.5, epsilon=2.0).rate
+            law = enumeration.joint_exp(sample, 5, [0.5], rate)
             assert_draws_follow(((int(v),) for v in out.values[i::2]), law)
 
 
@@ -912,10 +911,9 @@ def datasets(most: int) -> Iterator[tuple]:
 @pytest.mark.parametrize(("neighbors", "public_by"), CASES)
 def test_quantile_by_privacy_ratio_over_all_neighbors(neighbors, public_by, q):
     epsilon = 1.5
-    rate = privacy.quantile_by_rate(np.array(q), epsilon, neighbors, 1, public_by)
-    promise = guarantee(
-        "quantile_by", q=q, epsilon=epsilon, neighbors=neighbors, public_by=public_by
-    )
+    form = dict(epsilon=epsilon, neighbors=neighbors, public_by=public_by)
+    rate = privacy.quantile_by.calibrate(q, **form).rate
+    promise = guarantee("quantile_by", q=q, **form)
     releases = Releases(q, rate)
     worst = worst_range = worst_rho = 0.0
     for x in datasets(4 if len(q) < 3 else 3):
@@ -934,15 +932,9 @@ def test_quantile_by_privacy_ratio_over_all_neighbors(neighbors, public_by, q):
 @pytest.mark.parametrize(("neighbors", "public_by"), CASES)
 def test_quantile_by_privacy_ratio_of_two_contributions(neighbors, public_by, q):
     epsilon = 1.5
-    rate = privacy.quantile_by_rate(np.array(q), epsilon, neighbors, 2, public_by)
-    promise = guarantee(
-        "quantile_by",
-        q=q,
-        epsilon=epsilon,
-        neighbors=neighbors,
-        public_by=public_by,
-        max_contributions=2,
-    )
+    form = dict(epsilon=epsilon, neighbors=neighbors, public_by=public_by, max_contributions=2)
+    rate = privacy.quantile_by.calibrate(q, **form).rate
+    promise = guarantee("quantile_by", q=q, **form)
     releases = Releases(q, rate)
     worst = worst_range = worst_rho = 0.0
     for x in datasets(3):
@@ -962,7 +954,7 @@ def test_quantile_by_privacy_ratio_of_two_contributions(neighbors, public_by, q)
 
 def test_quantile_by_swap_is_half_its_epsilon_under_add_remove():
     q = [0.25, 0.5]
-    releases = Releases(q, privacy.quantile_by_rate(np.array(q), 2.0, "swap"))
+    releases = Releases(q, privacy.quantile_by.calibrate(q, epsilon=2.0).rate)
     worst = max(
         releases.loss(x, y)[1] for x in datasets(3) for y in neighbors_of(x, "add-remove", False)
     )
@@ -971,13 +963,16 @@ def test_quantile_by_swap_is_half_its_epsilon_under_add_remove():
 
 def test_quantile_by_rate_known_values():
     q = np.array([0.25, 0.5, 0.75])  # add-remove sensitivity 2 (1 - 1/4) = 3/2
-    rate = privacy.quantile_by_rate
-    assert rate(q, 3.0, "add-remove") == 3.0 / (2 * 1.5)
-    assert rate(q, 3.0, "add-remove", public_by=True) == 3.0 / (2 * 1.5)
-    assert rate(q, 3.0, "swap") == 1.5 / (2 * 1.5)
-    assert rate(q, 3.0, "swap", public_by=True) == 3.0 / (2 * 2)
-    assert rate(q, 3.0, "swap", 5) == pytest.approx(1.5 / (2 * 1.5 * 5), rel=1e-15)
-    assert rate(q, 3.0, "swap", 5, True) == 3.0 / (2 * 2 * 5)
+
+    def rate(neighbors, **form):
+        return privacy.quantile_by.calibrate(q, epsilon=3.0, neighbors=neighbors, **form).rate
+
+    assert rate("add-remove") == 3.0 / (2 * 1.5)
+    assert rate("add-remove", public_by=True) == 3.0 / (2 * 1.5)
+    assert rate("swap") == 1.5 / (2 * 1.5)
+    assert rate("swap", public_by=True) == 3.0 / (2 * 2)
+    assert rate("swap", max_contributions=5) == pytest.approx(1.5 / (2 * 1.5 * 5), rel=1e-15)
+    assert rate("swap", max_contributions=5, public_by=True) == 3.0 / (2 * 2 * 5)
 
 
 def test_quantile_by_guarantee_known_values():

@@ -25,7 +25,7 @@ from scipy.special import ndtr
 
 import dpq_fast as dpq
 import enumeration
-from dpq_fast.data import lattice, order, sample
+from dpq_fast.data import dither, lattice, order, sample
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
 from dpq_fast.laws import path as path_law
@@ -310,8 +310,8 @@ SPREAD = GRID | dict(bounds=(0, 2), dither=True)
 ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
 MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
-ASKED = ((order, "EAGER_RECORDS", 0),)  # drawn where it is asked for
-BLOCKS = (*ASKED, (order, "WHOLE_BLOCK", 0))
+ASKED = ((dither, "EAGER_RECORDS", 0),)  # drawn where it is asked for
+BLOCKS = (*ASKED, (dither, "WHOLE_BLOCK", 0))
 DITHERED: dict[str, tuple] = {
     "at once": (),
     "asked for": ASKED,
@@ -1043,12 +1043,12 @@ def tripled(counts: Any, size: int) -> Any:
 def selected_at_twice_the_rate(
     self: PathLaw, ranks: Any, q: Any, rate: float, *arguments: Any, **options: Any
 ) -> None:
-    coarse = ranks._coarse if isinstance(ranks, order.DitheredOrder) else ranks
+    coarse = ranks._coarse if isinstance(ranks, dither.DitheredOrder) else ranks
     rate *= 2.0 if isinstance(coarse, SelectedOrder) else 1.0
     RANKED(self, ranks, q, rate, *arguments, **options)
 
 
-DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__, order.dithered
+DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__, dither.dithered
 COUNTED, RANKED = sample.check_counts, PathLaw.__init__
 # What is broken, and how; the cases that notice.
 BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {

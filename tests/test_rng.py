@@ -186,7 +186,7 @@ def test_default_rng_does_not_repeat_in_another_process():
 ALLOWED = {
     ("rng.py", "default_rng"): "the one place; a seed is the caller's wish",
     ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
-    ("smooth.py", "tune_t"): "synthetic data, not noise",
+    ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cli.py", "generated_payroll"): "the made-up payroll, not noise",
 }
 # Names of types, which draw nothing.

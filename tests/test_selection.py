@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.data import order as order_module
+from dpq_fast.data import dither as dither_module
 from dpq_fast.data import sample as sample_module
 from dpq_fast.data import selection
 from dpq_fast.data.lattice import Lattice
@@ -278,8 +278,8 @@ def test_dithered_columns_are_gone_through(monkeypatch, whole):
     x = np.round(np.random.default_rng(10).normal(0, 5, 3000), 1)
     x += np.random.default_rng(11).uniform(-0.004, 0.004, 3000)  # of one cell, but not tied
     x[::10] = 2.0
-    monkeypatch.setattr(order_module, "EAGER_RECORDS", 0)
-    monkeypatch.setattr(order_module, "WHOLE_BLOCK", whole)
+    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
+    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 10**6)
     counted = Sample.of(x, BOUNDS, resolution=0.01).order(11)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels import select
 from dpq_fast._kernels import sums as kernel_sums
-from dpq_fast.data.columns import as_column, as_float64, check_column, check_counts, refuse_nan
+from dpq_fast.data.columns import as_column, as_float64, check_counts, refuse_nan
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import Chunks, chunks_of
 
@@ -91,7 +91,7 @@ class Records:
                     f"out for a {type(x).__name__}"
                 )
             return lambda: held
-        check_column(x)
+        _checks.check_column(x)
 
         def read() -> Records:
             values = as_column(x)

@@ -17,7 +17,6 @@ from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.columns import (
     as_column,
     as_float64,
-    check_column,
     check_counts,
     is_ready,
     refuse_nan,
@@ -148,7 +147,7 @@ class Sample:
     def reader(
         cls,
         x: Any,
-        bounds: tuple[float, float] | None,
+        bounds: tuple[float, float] | None = None,
         *,
         resolution: float | None = None,
         dither: bool | None = None,
@@ -177,7 +176,7 @@ class Sample:
                 )
             return lambda: x
         bounds = _checks.check_bounds(bounds)
-        check_column(x)
+        _checks.check_column(x)
         lattice = Lattice.of(bounds, resolution, dither)
         n_is_public = nan_policy == "raise"
 
