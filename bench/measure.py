@@ -59,12 +59,11 @@ def _per_call(side: Callable[[], Any], loops: int) -> float:
 
 
 def peak_memory(side: Callable[[], Any]) -> int:
-    """Peak of the bytes that one call allocates, after a first call, as tracemalloc sees them.
+    """Peak of the bytes that one call allocates, not its first, as tracemalloc sees them.
 
     NumPy reports its buffers to tracemalloc, and our kernels work in NumPy's buffers alone, so
     this is all there is; memory of other native libraries is not seen.
     """
-    side()
     tracemalloc.start()
     try:
         side()
@@ -97,10 +96,9 @@ def size_of(number: float) -> str:
 
 def digits(number: float) -> str:
     """Two digits."""
-    if number == 0.0:
-        return "0"
-    places = 1 - math.floor(math.log10(abs(number)))
-    return f"{round(number, places):,.{max(places, 0)}f}"
+    rounded = float(f"{number:.2g}")
+    places = 1 - math.floor(math.log10(rounded)) if rounded else 0
+    return f"{rounded:,.{max(places, 0)}f}"
 
 
 def count(n: int) -> str:

@@ -88,7 +88,14 @@ def test_written_tables_are_read_back(bench, readme):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(3.4e-5, "34 µs"), (1.48e-4, "0.15 ms"), (0.0088, "8.8 ms"), (0.17, "0.17 s"), (424, "420 s")],
+    [
+        (3.4e-5, "34 µs"),
+        (1.48e-4, "0.15 ms"),
+        (0.0088, "8.8 ms"),
+        (0.00999, "10 ms"),
+        (0.17, "0.17 s"),
+        (424, "420 s"),
+    ],
 )
 def test_durations_have_two_digits(bench, seconds, text):
     measure = importlib.import_module("bench.measure")
