@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 BOUNDS = (-100.0, 100.0)
 EPSILON = 1.0
-# Of mechanisms that are not pure.
-DELTA = 1e-6
+# Of mechanisms that are not pure; the papers set rho to 1/2 for epsilon 1.
+DELTA, RHO = 1e-6, 0.5
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

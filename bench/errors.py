@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 import dpq_fast as dpq
 from bench import peers, published
 from bench.case import ErrorCase, Release
-from bench.columns import BOUNDS, DELTA, EPSILON, REAL, gaussian, levels
+from bench.columns import BOUNDS, DELTA, EPSILON, REAL, RHO, gaussian, levels
+from bench.counts import BRANCHING, HEIGHT
 from dpq_fast.mechanisms.csmooth import tune_t
 
 N = 1_000
 DRAWS = 1_000
-RHO = 0.5  # the papers' epsilon 1
-HEIGHT, BRANCHING = 3, 10
 
 
 def mean_error(

@@ -18,11 +18,13 @@ ROUNDS = (3, 51)
 
 
 class Timing(NamedTuple):
-    """Seconds per call: the median and the best round, and all rounds."""
+    """Seconds per call, in each round."""
 
-    median: float
-    best: float
     rounds: list[float]
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.rounds))
 
     def over(self, other: Timing) -> list[float]:
         """How many times longer than `other`: low, median and high quartile over the rounds."""
@@ -30,7 +32,7 @@ class Timing(NamedTuple):
 
     def scaled(self, factor: float) -> Timing:
         """As if every call took so many times longer."""
-        return Timing(self.median * factor, self.best * factor, [r * factor for r in self.rounds])
+        return Timing([seconds * factor for seconds in self.rounds])
 
 
 def alternately(
@@ -48,7 +50,7 @@ def alternately(
     for _ in range(min(max(int(seconds / one_round), least), ROUNDS[1])):
         for name, side in sides.items():
             rounds[name].append(_per_call(side, loops[name]))
-    return {name: Timing(float(np.median(r)), min(r), r) for name, r in rounds.items()}
+    return {name: Timing(seconds) for name, seconds in rounds.items()}
 
 
 def _per_call(side: Callable[[], Any], loops: int) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import dpq_fast as dpq
 from bench import published
 from bench.case import Call, Case, Maker, Side
-from bench.columns import BOUNDS, DELTA, EPSILON, gaussian, levels, ordered
+from bench.columns import BOUNDS, DELTA, EPSILON, RHO, gaussian, levels, ordered
 from bench.counts import half_normal, np_log
 from bench.sides import ind_exp, joint_exp, np_quantile, np_sum, released
 from dpq_fast import privacy
@@ -21,7 +21,6 @@ from dpq_fast.mechanisms.approx_quantiles import drift
 from dpq_fast.privacy.levels import splits
 
 FINE = 1.00001  # ratio of very fine candidates
-RHO = 0.5  # the papers' epsilon 1
 
 
 def approx_quantiles(m: int, **options: Any) -> Maker:
