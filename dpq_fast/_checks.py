@@ -11,6 +11,7 @@ import itertools
 import math
 import operator
 import os
+from collections.abc import Mapping, Set
 from numbers import Rational, Real
 from typing import Any
 
@@ -179,6 +180,19 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if count > MOST:
         raise ValueError(f"{name} must be at most 2**53, got {count}")
     return count
+
+
+def check_column(x: Any) -> None:
+    """Refuse what is no one-dimensional column, before a record of it is read.
+
+    Its type says nothing more for sure: that of a column of missing records may be any.
+    """
+    if getattr(x, "ndim", 1) != 1:
+        raise ValueError(f"x must be one-dimensional, got {x.ndim} dimensions")
+    if isinstance(x, (str, bytes, Mapping, Set)) or not (
+        hasattr(x, "__array__") or hasattr(x, "__iter__")
+    ):
+        raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
 
 
 def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, int]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import MOST
+from dpq_fast._checks import MOST, check_column
 
 
 def is_ready(values: NDArray, dtype: type) -> bool:
@@ -32,19 +31,6 @@ def as_float64(values: NDArray) -> NDArray[np.float64]:
 # Numbers in a sequence that need no further look.
 CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
 PLAIN = {bool, int, *(np.dtype(code).type for code in CODES)}
-
-
-def check_column(x: Any) -> None:
-    """Refuse what is no one-dimensional column, before a record of it is read.
-
-    Its type says nothing more for sure: that of a column of missing records may be any.
-    """
-    if getattr(x, "ndim", 1) != 1:
-        raise ValueError(f"x must be one-dimensional, got {x.ndim} dimensions")
-    if isinstance(x, (str, bytes, Mapping, Set)) or not (
-        hasattr(x, "__array__") or hasattr(x, "__iter__")
-    ):
-        raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
 
 
 def as_column(x: Any) -> NDArray:

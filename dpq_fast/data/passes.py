@@ -1,10 +1,11 @@
-"""Going through a column piece by piece, as often as needed, with several threads."""
+"""Passes over a column: piece by piece, as often as needed, with several threads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import reduce
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,31 @@ LEAST_SHARE = 2**18
 
 State = TypeVar("State")
 Batches = Callable[[], Iterable[NDArray]]
+# Finds some values of a piece: those it found, and how many there were.
+Take = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], int]]
+
+
+class Passes(Protocol):
+    """Records, wherever they lie, and the two ways in which they are gone through.
+
+    Both are commutative sums: what is made of one part of the records is combined with what is made
+    of the others, in any order. Who goes through which part, and where it lies, is not said.
+    """
+
+    def fold(
+        self,
+        start: Callable[[], State],
+        step: Callable[[State, NDArray], Any],
+        combine: Callable[[State, State], State] = np.add,
+        integers: bool = False,
+    ) -> State:
+        """One pass: partials, made by `start` and filled by `step`, combined.
+
+        Pieces are contiguous float64; with `integers`, int64 ones stay as they are.
+        """
+
+    def collect(self, take: Take, size: int) -> NDArray[np.float64] | None:
+        """One pass: the values that are taken, in any order; None if they are not `size`."""
 
 
 class Chunks:
@@ -60,12 +86,37 @@ class Chunks:
         self,
         start: Callable[[], State],
         step: Callable[[State, NDArray], Any],
+        combine: Callable[[State, State], State] = np.add,
         integers: bool = False,
-    ) -> list[State]:
-        """One pass: each worker makes a state and steps it through its share of every batch.
+    ) -> State:
+        """As `Passes.fold`: each thread has a partial of its own."""
+        return reduce(combine, self._partials(start, step, integers))
 
-        Pieces are contiguous float64; with `integers`, int64 ones stay as they are. There are as
-        many states as there was work for, at least one.
+    def collect(self, take: Take, size: int) -> NDArray[np.float64] | None:
+        """As `Passes.collect`: each thread keeps what it takes."""
+
+        def step(taken: list[NDArray[np.float64]], piece: NDArray[np.float64]) -> None:
+            values, number = take(piece)
+            if number > size:
+                raise _TooMany
+            if number:
+                taken.append(values.copy())  # of a buffer as long as the piece
+
+        try:
+            partials = self._partials(list, step, False)
+        except _TooMany:
+            return None
+        found = [values for taken in partials for values in taken]
+        if sum(values.size for values in found) != size:
+            return None
+        return np.concatenate(found) if found else np.empty(0)
+
+    def _partials(
+        self, start: Callable[[], State], step: Callable[[State, NDArray], Any], integers: bool
+    ) -> list[State]:
+        """One pass: each thread makes a state and steps it through its share of every batch.
+
+        There are as many states as there was work for, at least one.
         """
         states = [start()]
         batches = self._batches()
@@ -73,7 +124,7 @@ class Chunks:
             batches, self._show = self._show(batches), None
         if self._workers == 1:  # a pool costs more than a short column
             for batch in batches:
-                _go_through(batch, integers, step, states[0])
+                _scan(batch, integers, step, states[0])
             return states
         with ThreadPoolExecutor(self._workers) as pool:
             for batch in batches:
@@ -81,16 +132,20 @@ class Chunks:
                 states += [start() for _ in range(parts - len(states))]
                 ends = [batch.size * i // parts for i in range(parts + 1)]
                 shares = [
-                    pool.submit(_go_through, batch[a:b], integers, step, state)
+                    pool.submit(_scan, batch[a:b], integers, step, state)
                     for a, b, state in zip(ends[1:-1], ends[2:], states[1:], strict=False)
                 ]
-                _go_through(batch[: ends[1]], integers, step, states[0])
+                _scan(batch[: ends[1]], integers, step, states[0])
                 for share in shares:
                     share.result()  # raises what was raised
         return states
 
 
-def _go_through(
+class _TooMany(Exception):
+    """More values are taken from one piece than there are to be in all."""
+
+
+def _scan(
     values: NDArray, integers: bool, step: Callable[[State, NDArray], Any], state: State
 ) -> None:
     for piece in _pieces(values, PLAIN, integers):

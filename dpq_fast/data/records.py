@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks
 from dpq_fast._kernels import select
 from dpq_fast._kernels import sums as kernel_sums
-from dpq_fast.data.columns import as_column, as_float64, check_column, check_counts, refuse_nan
+from dpq_fast.data.columns import as_column, as_float64, check_counts, refuse_nan
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import Chunks, chunks_of
 
@@ -91,7 +91,7 @@ class Records:
                     f"out for a {type(x).__name__}"
                 )
             return lambda: held
-        check_column(x)
+        _checks.check_column(x)
 
         def read() -> Records:
             values = as_column(x)
@@ -152,10 +152,10 @@ class Records:
             counts = bins.count(*self._weighted, negate=negate)
         else:
             chosen = _all if within is None else self._between(*within, negate)
-            totals = self._chunks.fold(
-                bins.zeros, lambda total, piece: bins.count(chosen(piece), negate=negate, out=total)
+            counts = self._chunks.fold(
+                bins.zeros,
+                lambda partial, piece: bins.count(chosen(piece), negate=negate, out=partial),
             )
-            counts = totals[0] if len(totals) == 1 else np.sum(totals, axis=0)
         if self._bounds is not None:  # bins ascend: clamped records are in those of the bounds
             low, high = self._bounds
             first, last = (bins.find(end) for end in ((-high, -low) if negate else (low, high)))
@@ -208,8 +208,10 @@ class Records:
             sums[0] += total
             sums[1] += kept
 
-        totals, sizes = zip(*self._chunks.fold(lambda: [0, 0], step), strict=True)
-        return sum(totals), sum(sizes)
+        total, number = self._chunks.fold(
+            lambda: [0, 0], step, lambda one, other: [one[0] + other[0], one[1] + other[1]]
+        )
+        return total, number
 
     def _checked(self, nan_policy: str) -> Records:
         """The same; without NaN if there must be none."""
@@ -218,7 +220,7 @@ class Records:
             def step(missing: NDArray[np.bool_], piece: NDArray[np.float64]) -> None:
                 missing |= np.isnan(piece).any()
 
-            if np.any(self._chunks.fold(lambda: np.zeros(1, dtype=bool), step)):
+            if self._chunks.fold(lambda: np.zeros(1, dtype=bool), step, np.logical_or).any():
                 refuse_nan(nan_policy)
         return self
 

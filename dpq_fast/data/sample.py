@@ -17,7 +17,6 @@ from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.columns import (
     as_column,
     as_float64,
-    check_column,
     check_counts,
     is_ready,
     refuse_nan,
@@ -177,7 +176,7 @@ class Sample:
                 )
             return lambda: x
         bounds = _checks.check_bounds(bounds)
-        check_column(x)
+        _checks.check_column(x)
         lattice = Lattice.of(bounds, resolution, dither)
         n_is_public = nan_policy == "raise"
 
@@ -367,10 +366,11 @@ def _of_points(
     chunks: Chunks, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
 ) -> Callable[[], CoarseOrder]:
     """Records on a lattice of few points, counted point by point."""
-    totals = chunks.fold(
-        lambda: np.zeros(lattice.points + 1, dtype=np.int64), lattice.count, lattice.step == 1.0
+    total = chunks.fold(
+        lambda: np.zeros(lattice.points + 1, dtype=np.int64),
+        lattice.count,
+        integers=lattice.step == 1.0,
     )
-    total = np.sum(totals, axis=0)
     if total[-1]:
         refuse_nan(nan_policy)
     present = np.flatnonzero(total[:-1])

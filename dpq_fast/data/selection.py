@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder
-from dpq_fast.data.passes import Chunks
+from dpq_fast.data.passes import Passes, Take
 
 # Buckets of the first pass: their counts stay in a core's first cache.
 BUCKETS = 2**12
@@ -83,7 +82,7 @@ class Buckets:
 
     Parameters
     ----------
-    chunks : Chunks
+    chunks : Passes
         The values.
     low, high : float
         What they are clamped to.
@@ -102,7 +101,7 @@ class Buckets:
 
     def __init__(
         self,
-        chunks: Chunks,
+        chunks: Passes,
         low: float,
         high: float,
         probe: NDArray,
@@ -112,11 +111,10 @@ class Buckets:
         self._lattice = lattice
         self._low, self._high = low, high
         self._map = _choose_map(low, high, probe)
-        totals = chunks.fold(
+        total = chunks.fold(
             lambda: np.zeros(BUCKETS + 1, dtype=np.int64),
-            lambda total, piece: self._map.count(piece, total),
+            lambda partial, piece: self._map.count(piece, partial),
         )
-        total = np.sum(totals, axis=0)
         self.count, self.missing = total[:-1], int(total[-1])
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
@@ -229,11 +227,11 @@ class Buckets:
         key_hi = np.array([c.key_hi for c in cells], dtype=np.int64)
         number = np.full(BUCKETS + 1, -1, dtype=np.int32)
         number[[c.bucket for c in cells]] = np.arange(len(cells))
-        totals = self._chunks.fold(
+        total = self._chunks.fold(
             lambda: np.zeros((len(cells), 1 << PART_BITS), dtype=np.int64),
-            lambda total, piece: self._map.refine(number, key_lo, key_hi, shift, piece, total),
+            lambda partial, piece: self._map.refine(number, key_lo, key_hi, shift, piece, partial),
         )
-        for cell, by, counts in zip(cells, shift.tolist(), np.sum(totals, axis=0), strict=True):
+        for cell, by, counts in zip(cells, shift.tolist(), total, strict=True):
             if int(counts.sum()) != cell.count:
                 raise _source_changed()
             parts, start = [], cell.start
@@ -251,26 +249,13 @@ class Buckets:
         expected = int(plan.count[~plan.tied].sum())
         if not expected:
             return np.empty(0)
-        take = self._taker(plan, expected)
-        collected = np.empty(expected)
-        taken, lock = 0, threading.Lock()
-
-        def step(state: None, piece: NDArray[np.float64]) -> None:
-            nonlocal taken
-            values, total = take(piece)
-            with lock:
-                if taken + total > expected:
-                    raise _source_changed()
-                collected[taken : taken + total] = values
-                taken += total
-
-        self._chunks.fold(lambda: None, step)
-        if taken != expected:
+        collected = self._chunks.collect(self._taker(plan, expected), expected)
+        if collected is None:
             raise _source_changed()
         collected.sort()
         return collected
 
-    def _taker(self, plan: Plan, room: int) -> Callable[[NDArray[np.float64]], tuple]:
+    def _taker(self, plan: Plan, room: int) -> Take:
         """What takes the plan's records, at most `room`, out of a piece."""
         parts = [cell for cell in plan.cell if cell is not None]
         stretches = np.flatnonzero(np.diff(plan.bucket) != 1) + 1
@@ -356,7 +341,7 @@ class SelectedOrder(CoarseOrder):
 
     Parameters
     ----------
-    chunks : Chunks
+    chunks : Passes
         The records, in the unit of the bounds.
     buckets : Buckets
         The same values, counted.
@@ -368,7 +353,7 @@ class SelectedOrder(CoarseOrder):
 
     def __init__(
         self,
-        chunks: Chunks,
+        chunks: Passes,
         buckets: Buckets,
         lattice: Lattice | None,
         bounds: tuple[float, float],
@@ -446,10 +431,10 @@ class SelectedOrder(CoarseOrder):
         unknown = sorted(value for value in new if self._ranks[value] is None)
         if unknown:  # a pass for all of them
             bins = Bins.of([-math.inf, *unknown, math.inf])
-            totals = self._chunks.fold(
-                bins.zeros, lambda total, piece: bins.count(piece, out=total)
+            counts = self._chunks.fold(
+                bins.zeros, lambda partial, piece: bins.count(piece, out=partial)
             )
-            ranks = np.cumsum(np.sum(totals, axis=0))
+            ranks = np.cumsum(counts)
             self._ranks.update(zip(unknown, ranks[:-1].tolist(), strict=True))
         return np.array([self._ranks[value] for value in least])
 

@@ -183,7 +183,10 @@ def joint_exp(
     """
     levels = Levels(q)
     calibration = privacy.joint_exp.calibrate(
-        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+        levels,
+        epsilon=_checks.check_epsilon(epsilon),  # there is no `rho` to give in its place
+        neighbors=neighbors,
+        max_contributions=max_contributions,
     )
     law_of = _reader(x, levels, calibration.rate, kernel, column)
     return release(law_of, calibration, accountant, rng)
@@ -217,7 +220,10 @@ def joint_exp_law(
     """
     levels = Levels(q)
     calibration = privacy.joint_exp.calibrate(
-        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+        levels,
+        epsilon=_checks.check_epsilon(epsilon),  # there is no `rho` to give in its place
+        neighbors=neighbors,
+        max_contributions=max_contributions,
     )
     return _reader(x, levels, calibration.rate, kernel, column)(dither_rng)
 

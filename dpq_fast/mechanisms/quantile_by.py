@@ -20,7 +20,7 @@ from randomgen import ChaCha
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.data.columns import as_column, as_float64, check_column, check_counts, declared_kind
+from dpq_fast.data.columns import as_column, as_float64, check_counts, declared_kind
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.sample import Sample
@@ -249,7 +249,7 @@ def quantile_by(
     )
     bounds = _checks.check_bounds(bounds)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    check_column(x)
+    _checks.check_column(x)
     lattice = Lattice.of(bounds, resolution, dither)
     release = _Release(levels.values, calibration.rate, bounds, lattice)
     names.check_kind(declares_strings(by))

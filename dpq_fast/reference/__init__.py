@@ -1,8 +1,9 @@
 """The mechanisms in plain Python: direct formulas, written to be read next to the papers.
 
-Same public names and arguments as the fast ones. The two share what is public (levels, lattice,
-privacy) and the check of the sample's form; nothing that computes with a record, so that each
-checks the other. Meant for a few hundred records and a handful of levels.
+Same public names and arguments as the fast ones, but for those that steer speed alone. The two
+share `privacy`, which says what may be spent, and the checks of public arguments; nothing that
+touches a record, a lattice or a random bit, so that each checks the other. Meant for a few hundred
+records and a handful of levels.
 """
 
 from dpq_fast.reference import noise

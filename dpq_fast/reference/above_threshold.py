@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from dpq_fast import privacy
-from dpq_fast.mechanisms.above_threshold import check_queries, check_threshold, gap_of, gaps_of
-from dpq_fast.noise.rng import default_rng
+from dpq_fast import _checks, privacy
+from dpq_fast.privacy.above_threshold import Calibration
+from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.race import uniform
 
 
@@ -48,15 +49,15 @@ class AboveThresholdLaw:
 
     Parameters
     ----------
-    gaps : ndarray of float64, shape (n,)
+    gaps : list of float
         Queries minus threshold.
     rate1, rate2 : float
         Rates of the noise of the threshold and of each query.
     noise : {"exponential", "laplace", "gumbel"}
     """
 
-    def __init__(self, gaps: NDArray[np.float64], rate1: float, rate2: float, noise: str) -> None:
-        self.gaps = np.where(np.isnan(gaps), -np.inf, gaps).tolist()
+    def __init__(self, gaps: list[float], rate1: float, rate2: float, noise: str) -> None:
+        self.gaps = [-math.inf if math.isnan(gap) else gap for gap in gaps]
         self.rate1 = rate1
         self.rate2 = rate2
         self.noise = noise
@@ -119,8 +120,8 @@ class AboveThresholdLaw:
         """Draw outputs: an int or None, or with `size` an array of int64, in which -1 is None."""
         rng = default_rng(rng)
         draws = [
-            next(_halts(iter(self.gaps), self.rate1, self.rate2, self.noise, rng), None)
-            for _ in range(1 if size is None else size)
+            next(halts_of(self.gaps, self.rate1, self.rate2, self.noise, rng), None)
+            for _ in range(_checks.check_size(size))
         ]
         if size is None:
             return draws[0]
@@ -147,8 +148,11 @@ def above_threshold_law(
     -------
     AboveThresholdLaw
     """
-    rates = privacy.above_threshold_rates(epsilon1, epsilon2, sensitivity, noise)
-    return AboveThresholdLaw(gaps_of(queries, check_threshold(threshold)), *rates, noise)
+    calibration = privacy.above_threshold.calibrate(
+        epsilon1=epsilon1, epsilon2=epsilon2, sensitivity=sensitivity, noise=noise
+    )
+    gaps = gaps_of(queries, check_threshold(threshold))
+    return AboveThresholdLaw(gaps, *calibration.rates, noise)
 
 
 def above_threshold(
@@ -194,16 +198,15 @@ def above_threshold(
     int or None
         Index of the query that halts, counted from 0; None if the queries end before.
     """
-    parameters = {
-        "epsilon1": epsilon1,
-        "epsilon2": epsilon2,
-        "sensitivity": sensitivity,
-        "monotonic": monotonic,
-        "noise": noise,
-        "neighbors": neighbors,
-    }
-    steps = _release("above_threshold", queries, threshold, accountant, rng, parameters)
-    return next(steps, None)
+    calibration = privacy.above_threshold.calibrate(
+        epsilon1=epsilon1,
+        epsilon2=epsilon2,
+        sensitivity=sensitivity,
+        monotonic=monotonic,
+        noise=noise,
+        neighbors=neighbors,
+    )
+    return next(_release(queries, threshold, calibration, accountant, rng), None)
 
 
 def sparse_vector(
@@ -235,40 +238,72 @@ rng
     ndarray of int64
         Ascending.
     """
-    parameters = {
-        "halts": halts,
-        "epsilon1": epsilon1,
-        "epsilon2": epsilon2,
-        "sensitivity": sensitivity,
-        "monotonic": monotonic,
-        "noise": noise,
-        "neighbors": neighbors,
-    }
-    steps = _release("sparse_vector", queries, threshold, accountant, rng, parameters)
+    calibration = privacy.above_threshold.calibrate_halts(
+        halts=halts,
+        epsilon1=epsilon1,
+        epsilon2=epsilon2,
+        sensitivity=sensitivity,
+        monotonic=monotonic,
+        noise=noise,
+        neighbors=neighbors,
+    )
+    steps = _release(queries, threshold, calibration, accountant, rng)
     return np.fromiter(islice(steps, halts), dtype=np.int64)
 
 
+def check_threshold(threshold: Any) -> float:
+    """The public threshold: a finite real number."""
+    number = _checks._real("threshold", threshold)
+    if not math.isfinite(number):
+        raise ValueError(f"threshold must be finite, got {number}")
+    return number
+
+
+def check_queries(queries: NDArray) -> None:
+    """Refuse an array that is no column of real numbers, by its form alone."""
+    if queries.ndim != 1:
+        raise ValueError(
+            f"queries must be one-dimensional or an iterator, got {queries.ndim} dimensions"
+        )
+    if queries.dtype.kind not in "iuf":
+        raise TypeError(f"queries must be real numbers, got dtype {queries.dtype}")
+
+
+def gaps_of(queries: Any, threshold: float) -> list[float]:
+    """All queries minus the threshold."""
+    if not isinstance(queries, (list, tuple)):
+        queries = np.asarray(queries)
+        check_queries(queries)
+        queries = _checks.real_array("queries", queries).tolist()
+    return [gap_of(query, threshold) for query in queries]
+
+
+def gap_of(query: Any, threshold: float) -> float:
+    """One query minus the threshold. No message holds its value, which is private."""
+    if isinstance(query, bool) or not isinstance(query, Real):
+        raise TypeError(f"queries must be real numbers, got an item of {type(query).__name__}")
+    return _checks._real("queries", query) - threshold
+
+
 def _release(
-    method: str, queries: Any, threshold: Any, accountant: Any, rng: Any, parameters: dict
+    queries: Any, threshold: Any, calibration: Calibration, accountant: Any, rng: Any
 ) -> Iterator[int]:
     """The halts of one release, checked and charged, to be read one by one."""
-    privacy.guarantee(method, **parameters)  # checks them
     threshold = check_threshold(threshold)
     if isinstance(queries, np.ndarray):
         check_queries(queries)
     rng = default_rng(rng)
-    privacy.charge(accountant, method, **parameters)
-    if not isinstance(queries, Iterator):
-        gaps = iter(gaps_of(queries, threshold).tolist())
-    else:
+    privacy.charge(accountant, calibration)
+    gaps: Iterable[float]
+    if isinstance(queries, Iterator):
         gaps = (gap_of(query, threshold) for query in queries)
-    rate1 = parameters["epsilon1"] / parameters["sensitivity"]
-    rate2 = parameters["epsilon2"] / parameters["sensitivity"]
-    return _halts(gaps, rate1, rate2, parameters["noise"], rng)
+    else:
+        gaps = gaps_of(queries, threshold)
+    return halts_of(gaps, *calibration.rates, calibration.noise.name, rng)
 
 
-def _halts(
-    gaps: Iterator[float], rate1: float, rate2: float, noise: str, rng: np.random.Generator
+def halts_of(
+    gaps: Iterable[float], rate1: float, rate2: float, noise: str, rng: np.random.Generator
 ) -> Iterator[int]:
     """[Dur23] Algorithm 1, again and again from the query after the last halt."""
     noisy_threshold = draw_noise(noise, rate1, rng)

@@ -7,18 +7,18 @@ A node is (level, index): the root is (0, 0), the children of (l, i) are (l + 1,
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_bounds, check_flag, check_leaves, check_tree
-from dpq_fast.data.lattice import Lattice
-from dpq_fast.noise.rng import default_rng
+from dpq_fast._checks import check_flag, check_leaves, check_tree
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
+from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_form, kept_records, nearest_points
 
@@ -49,7 +49,7 @@ class Leaves:
             size = min(most, lattice.points)
             self.starts = [-(-k * lattice.points // size) for k in range(size + 1)]
             self.places = [*range(size), most]
-            self.ends = [point_value(lattice, start - 1) for start in self.starts]
+            self.ends = [lattice.value(start - 1) for start in self.starts]
 
     def counts(self, records: np.ndarray) -> list[int]:
         """How many records each leaf has, those that hold no point too."""
@@ -64,22 +64,10 @@ class Leaves:
         """What lies below x, or with `through` not above it, in units of leaves."""
         at = min(max(x, self.starts[0]), self.starts[-1])
         if self.lattice is not None:
-            at = points_below(self.lattice, x, through)
+            at = self.lattice.below(x, through)
         leaf = min(bisect_right(self.starts, at), len(self.starts) - 1) - 1
         left, right = self.starts[leaf], self.starts[leaf + 1]
         return self.places[-1] if at == self.starts[-1] else leaf + (at - left) / (right - left)
-
-
-def point_value(lattice: Lattice, point: int) -> float:
-    """The number of one lattice point, or of a multiple beside the bounds."""
-    index = lattice.first + point
-    return index / lattice.per_unit if lattice.per_unit else index * lattice.step
-
-
-def points_below(lattice: Lattice, x: float, through: bool) -> int:
-    """How many lattice points are below x, or with `through` not above it."""
-    search = bisect_right if through else bisect_left
-    return search(range(lattice.points), x, key=lambda point: point_value(lattice, point))
 
 
 def exact_counts(leaves: Sequence[int], height: int, branching: int) -> dict[Node, int]:
@@ -232,7 +220,7 @@ class AggTree:
             if self.lattice is None:
                 answers.append(left + share)
             else:  # with this many points of the leaf, at least one
-                answers.append(point_value(self.lattice, left + max(math.ceil(share), 1) - 1))
+                answers.append(self.lattice.value(left + max(math.ceil(share), 1) - 1))
         return levels.restore(np.array(answers))
 
 
@@ -252,7 +240,7 @@ def agg_tree(
     *,
     epsilon: float | None = None,
     rho: float | None = None,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     height: int | None = None,
     branching: int | None = None,
     noise: str = "geometric",
@@ -306,12 +294,11 @@ def agg_tree(
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     Levels(q)
-    bounds = check_bounds(bounds)
-    lattice = check_form(x, bounds, resolution, False, nan_policy)
+    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
     height, branching = check_tree(height, branching, None if lattice is None else lattice.points)
     if lattice is None:
         check_leaves(bounds, branching**height)
-    promise = dict(
+    calibration = privacy.agg_tree.calibrate(
         epsilon=epsilon,
         rho=rho,
         height=height,
@@ -319,15 +306,17 @@ def agg_tree(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    scale = privacy.agg_tree_scale(**promise)
     check_flag("aggregate", aggregate)
     generator = default_rng(rng)
-    privacy.charge(accountant, "agg_tree", **promise)
+    privacy.charge(accountant, calibration)
     records = kept_records(x, counts, nan_policy)
     leaves = Leaves(bounds, lattice, branching**height).counts(records)
     exact = exact_counts(leaves, height, branching)
-    nodes = {node: count + _draw(noise, scale, generator) for node, count in exact.items()}
-    public = neighbors == "swap" and nan_policy == "raise"
+    nodes = {
+        node: count + _draw(noise, calibration.noise.scale, generator)
+        for node, count in exact.items()
+    }
+    public = calibration.relation.n_is_public and nan_policy == "raise"
     total = records.size if public else None
     return AggTree(nodes, bounds, total=total, aggregate=aggregate, lattice=lattice).quantile(q)
 

@@ -5,19 +5,160 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.mechanisms.aggregates import Clip, Clipping
-from dpq_fast.noise.rng import default_rng
-from dpq_fast.reference.ind_exp import ind_exp
-from dpq_fast.reference.joint_exp import joint_exp
+from dpq_fast.privacy.aggregates import Calibration
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.ind_exp import IndExpLaw
+from dpq_fast.reference.joint_exp import JointExpLaw
+from dpq_fast.reference.lattice import Lattice, points_per_unit
 from dpq_fast.reference.noise import discrete_laplace
-from dpq_fast.reference.sample import check_records, kept_records
-from dpq_fast.reference.unbounded_quantile import UnboundedQuantileLaw
+from dpq_fast.reference.sample import check_records, kept_records, placed
+from dpq_fast.reference.unbounded_quantile import Search, UnboundedQuantileLaw
+
+# The ends of a clip are multiples of its spacing, within so many of zero.
+REACH_BITS = 31
+# Integers beyond are decoded as this one.
+LARGEST = 2**1023
+
+
+class Clip(NamedTuple):
+    """The multiples first, ..., last of a spacing, which records are rounded and clamped to.
+
+    Attributes
+    ----------
+    scale : float
+        Multiples per unit of the records.
+    step : float
+        The spacing.
+    first, last : int
+        Of a range, rounded outwards; first < last, so that there is always noise.
+    """
+
+    scale: float
+    step: float
+    first: int
+    last: int
+
+    @classmethod
+    def of(cls, low: float, high: float, resolution: float | None) -> Clip:
+        """The clip of a range.
+
+        The spacing is a power of two, or a multiple of `resolution` by one: the least that reaches
+        both ends, and that has a reciprocal.
+        """
+        exponent = math.frexp(max(abs(low), abs(high)))[1]  # of the power of two above both
+        finest = 2.0 ** max(exponent - REACH_BITS, -1022)
+        step = finest if resolution is None else resolution
+        while step < finest:
+            step *= 2.0
+        scale = float(points_per_unit(step)) or 1.0 / step
+        first = math.floor(low * scale)
+        return cls(scale, step, first, max(math.ceil(high * scale), first + 1))
+
+    def point(self, record: float) -> int:
+        """The nearest integer, the even one at a tie."""
+        return round(min(max(record * self.scale, self.first), self.last))
+
+    def decode(self, point: int | float) -> float:
+        """The number of a multiple, of a sum of them, or of what lies between."""
+        point = min(max(point, -LARGEST), LARGEST)
+        return point / self.scale if points_per_unit(self.step) else point * self.step
+
+
+class Clipping(NamedTuple):
+    """The public side of a sum or a mean.
+
+    Attributes
+    ----------
+    calibration : Calibration
+    lower, upper : float or None
+        The known ends.
+    resolution : float or None
+    level : Levels or None
+        Of a clip that `joint_exp` or `ind_exp` finds.
+    lattice : Lattice or None
+        Of that clip.
+    search : Search or None
+        Of a clip that is searched for.
+    """
+
+    calibration: Calibration
+    lower: float | None
+    upper: float | None
+    resolution: float | None
+    level: Levels | None = None
+    lattice: Lattice | None = None
+    search: Search | None = None
+
+    @classmethod
+    def of(
+        cls,
+        options: dict[str, Any],
+        *,
+        q: float | None,
+        lower: float | None,
+        upper: float | None,
+        method: str,
+        resolution: float | None,
+        **budget: Any,
+    ) -> Clipping:
+        """By the arguments of `sum`, once they are checked; `options` are those of the method."""
+        if q is not None:
+            q = float(Levels(_checks._real("q", q)).values[0])
+        if resolution is not None and not _checks.check_nonnegative("resolution", resolution):
+            raise ValueError(f"resolution must be positive, got {resolution}")
+        searched = method == "unbounded"
+        given = ("split", "noise") if searched else ()
+        halting = {name: options[name] for name in given if name in options}
+        calibration = privacy.aggregates.calibrate(
+            q=q, lower=lower, upper=upper, method=method, **budget, **halting
+        )
+        if searched and q is not None:
+            candidates = {name: options[name] for name in options.keys() - halting.keys()}
+            # without an end, either side of zero is searched from there
+            ends = (0.0, None) if lower is None and upper is None else (lower, upper)
+            level = Levels(1.0 - q if ends[0] is None else q)
+            search = Search.of(level, calibration.clip, lower=ends[0], upper=ends[1], **candidates)
+            return cls(calibration, lower, upper, resolution, search=search)
+        what = "q=None" if q is None else f"method={method!r}"
+        if lower is None or upper is None:
+            raise ValueError(f"lower and upper must be given for {what}")
+        lower, upper = bounds = _checks.check_bounds((lower, upper))
+        for name in options:
+            raise TypeError(f"{name} must be left out for {what}")
+        if q is None:
+            return cls(calibration, lower, upper, resolution)
+        lattice = Lattice.of(bounds, resolution, None)
+        return cls(calibration, lower, upper, resolution, Levels(q), lattice)
+
+    def clip(self, records: NDArray[np.float64], rng: np.random.Generator) -> Clip:
+        """The clip: public, or released."""
+        low, high = self.lower, self.upper
+        if self.search is not None and low is None and high is None:
+            sides = -records[records < 0.0], records[records >= 0.0]
+            below, above = (
+                UnboundedQuantileLaw(self.search, x.tolist()).sample(rng) for x in sides
+            )
+            low, high = -below, above
+        elif self.search is not None:
+            found = UnboundedQuantileLaw(self.search, records.tolist()).sample(rng)
+            low, high = (found, high) if low is None else (low, found)
+        elif self.level is not None:
+            data = placed(records, (low, high), self.lattice, rng).intervals()
+            spent = self.calibration.clip
+            if isinstance(spent, privacy.joint_exp.Calibration):
+                high = JointExpLaw(data, self.level, spent.rate).sample(rng)
+            else:
+                high = IndExpLaw(data, self.level, spent.rates).sample(rng)
+        return Clip.of(low, high, self.resolution)
 
 
 def count(
@@ -25,98 +166,34 @@ def count(
     *,
     epsilon: float,
     neighbors: str = "swap",
-    counts: Any = None,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    counts: Any = None,
+    nan_policy: str = "omit",
 ) -> int:
     """Release how many records there are.
 
     Parameters
     ----------
-    x, epsilon, neighbors, counts, nan_policy, max_contributions, accountant, rng
+    x, epsilon, neighbors, max_contributions, accountant, rng, counts, nan_policy
         As in `dpq_fast.count`.
 
     Returns
     -------
     int
     """
-    generator = default_rng(rng)
-    scale = privacy.laplace_scale(1, epsilon, max_contributions)
-    _checks.check_neighbors(neighbors)
-    check_records(x, nan_policy)
-    privacy.charge(
-        accountant,
-        "count",
-        epsilon=epsilon,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
+    calibration = privacy.aggregates.calibrate_count(
+        epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
-    return len(kept_records(x, counts, nan_policy)) + _noise(scale, generator)
+    check_records(x, nan_policy)
+    generator = default_rng(rng)
+    privacy.charge(accountant, calibration)
+    return len(kept_records(x, counts, nan_policy)) + _noise(calibration.scale, generator)
 
 
-def sum(x: Any, *, accountant: privacy.Accountant | None = None, **options: Any) -> float:
-    """Release the sum of the records, clipped.
-
-    Parameters
-    ----------
-    x : array_like of float or int, shape (N,)
-        Private values in any order.
-    accountant : Accountant, optional
-        Charged with the release.
-    **options
-        As in `dpq_fast.sum`, where every rule is in full.
-
-    Returns
-    -------
-    float
-    """
-    clipping, form, rng = _arguments(**options)
-    check_records(x, form["nan_policy"])
-    privacy.charge(accountant, "sum", **clipping.guaranteed)
-    points, clip, missing = _points(clipping, x, form, rng)
-    total = 0
-    for point in points:
-        total += point
-    return clip.decode(total + _noise(clipping.sum_scale(clip, missing), rng))
-
-
-def mean(x: Any, *, accountant: privacy.Accountant | None = None, **options: Any) -> float:
-    """Release the mean of the records, clipped.
-
-    Parameters
-    ----------
-    x : array_like of float or int, shape (N,)
-        Private values in any order.
-    accountant : Accountant, optional
-        Charged with the release.
-    **options
-        As in `dpq_fast.mean`, where every rule is in full.
-
-    Returns
-    -------
-    float
-    """
-    clipping, form, rng = _arguments(**options)
-    check_records(x, form["nan_policy"])
-    privacy.charge(accountant, "mean", **clipping.guaranteed)
-    points, clip, missing = _points(clipping, x, form, rng)
-    first = second = 0
-    for point in points:  # the two integers of `privacy.mean_scales`
-        if clipping.person["neighbors"] == "add-remove":
-            first += point - clip.first
-            second += clip.last - point
-        else:
-            first += 2 * point - clip.first - clip.last
-            second += 1
-    scales = clipping.mean_scales(clip, missing)
-    first += _noise(scales[0], rng)
-    second += _noise(scales[1], rng)
-    return clipping.mean_of(first, second, clip)
-
-
-def _arguments(
+def sum(
+    x: Any,
     *,
     epsilon: float,
     q: float | None = 0.99,
@@ -129,12 +206,51 @@ def _arguments(
     counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    **options: Any,
-) -> tuple[Clipping, dict[str, Any], np.random.Generator]:
-    """What is public, the form of the data, and the generator."""
-    clipping = Clipping(
-        options,
+    **method_options: Any,
+) -> float:
+    """Release the sum of the records, clipped.
+
+    The law is that of `dpq_fast.sum`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x : array_like of float or int, shape (N,)
+        Private values in any order.
+    epsilon : float
+        Budget of the call. Public.
+    q : float or None
+        The level of the clip; None for a public one.
+    lower, upper : float or None
+        The known ends of the clip.
+    method : {"unbounded", "joint_exp", "ind_exp"}
+        How the clip is found.
+    share : float
+        Of the clip in `epsilon`.
+    resolution : float, optional
+        Spacing of the lattice that records are rounded to.
+    neighbors : {"swap", "add-remove"}
+        What the budget protects: one value replaced, or one added or deleted.
+    counts : array_like of int, shape (N,), optional
+        How many records have each value.
+    nan_policy : {"omit", "raise"}
+        What to do with NaN.
+    max_contributions : int
+        Most records that one person has in `x`.
+    accountant : Accountant, optional
+        Charged with the release.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        See `default_rng`.
+    **method_options
+        For "unbounded": `beta`, `noise`, `offset`, `split`, `uniform`.
+
+    Returns
+    -------
+    float
+    """
+    clipping = Clipping.of(
+        method_options,
         epsilon=epsilon,
         q=q,
         lower=lower,
@@ -145,41 +261,86 @@ def _arguments(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    return clipping, dict(counts=counts, nan_policy=nan_policy), default_rng(rng)
+    check_records(x, nan_policy)
+    generator = default_rng(rng)
+    calibration = clipping.calibration
+    privacy.charge(accountant, calibration)
+    records = kept_records(x, counts, nan_policy)
+    clip = clipping.clip(records, generator)
+    may_have_missing = nan_policy != "raise"
+    total = 0
+    for record in records.tolist():
+        total += clip.point(record)
+    scale = calibration.sum_scale(clip.first, clip.last, may_have_missing)
+    return clip.decode(total + _noise(scale, generator))
 
 
-def _points(
-    clipping: Clipping, x: Any, form: dict[str, Any], rng: np.random.Generator
-) -> tuple[list[int], Clip, bool]:
-    """The kept records as lattice points in the clip, the clip, and whether any may be missing."""
-    records = kept_records(x, **form).tolist()
-    clip = clipping.clip(_ends(clipping, x, records, form, rng))
-    points = []
-    for record in records:
-        position = min(max(record * clip.scale, clip.first), clip.last)
-        points.append(round(position))  # to the nearest integer, ties to the even one
-    return points, clip, form["nan_policy"] != "raise"
-
-
-def _ends(
-    clipping: Clipping,
+def mean(
     x: Any,
-    records: list[float],
-    form: dict[str, Any],
-    rng: np.random.Generator,
-) -> list[float]:
-    """What is released for the clip."""
-    if clipping.method in ("joint_exp", "ind_exp"):
-        release = joint_exp if clipping.method == "joint_exp" else ind_exp
-        bounds = (clipping.lower, clipping.upper)
-        options = dict(bounds=bounds, resolution=clipping.resolution) | clipping.quantile | form
-        return [release(x, rng=rng, **options)]
-    if clipping.search is None:
-        return []
-    sides = [records]
-    if clipping.two_sided:
-        sides = [[-r for r in records if r < 0.0], [r for r in records if r >= 0.0]]
-    return [UnboundedQuantileLaw(clipping.search, side).sample(rng) for side in sides]
+    *,
+    epsilon: float,
+    q: float | None = 0.99,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    method: str = "unbounded",
+    share: float = 0.5,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    **method_options: Any,
+) -> float:
+    """Release the mean of the records, clipped.
+
+    The law is that of `dpq_fast.mean`, whose docstring has every rule in full.
+
+    Parameters
+    ----------
+    x, epsilon, q, lower, upper, method, share, resolution, neighbors, counts, nan_policy, \
+max_contributions, accountant, rng, **method_options
+        As in `sum`.
+
+    Returns
+    -------
+    float
+    """
+    clipping = Clipping.of(
+        method_options,
+        epsilon=epsilon,
+        q=q,
+        lower=lower,
+        upper=upper,
+        method=method,
+        share=share,
+        resolution=resolution,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    check_records(x, nan_policy)
+    generator = default_rng(rng)
+    calibration = clipping.calibration
+    privacy.charge(accountant, calibration)
+    records = kept_records(x, counts, nan_policy)
+    clip = clipping.clip(records, generator)
+    may_have_missing = nan_policy != "raise"
+    low, high, n_is_public = clip.first, clip.last, calibration.relation.n_is_public
+    first = second = 0
+    for record in records.tolist():  # the two integers of `Calibration.mean_scales`
+        point = clip.point(record)
+        first += 2 * point - low - high if n_is_public else point - low
+        second += 1 if n_is_public else high - point
+    scales = calibration.mean_scales(high - low, may_have_missing)
+    first += _noise(scales[0], generator)
+    second += _noise(scales[1], generator)
+    if n_is_public:
+        centered, number = first, Fraction(second)
+    else:
+        centered, number = first - second, Fraction(first + second, high - low)
+    middle = Fraction(low + high, 2) + centered / (2 * max(number, Fraction(1)))
+    return clip.decode(float(min(max(middle, low), high)))
 
 
 def _noise(scale: Fraction, rng: np.random.Generator) -> int:

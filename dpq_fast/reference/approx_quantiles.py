@@ -13,14 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_choice
-from dpq_fast.data.lattice import Lattice
-from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
-from dpq_fast.noise.rng import default_rng
+from dpq_fast._checks import check_choice, check_size
+from dpq_fast.privacy.approx_quantiles import BASES
 from dpq_fast.privacy.levels import Levels, Split, splits
+from dpq_fast.reference._calls import default_rng, release
+from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.race import race
-from dpq_fast.reference.sample import Intervals, check_form, decoded, distances, records_of
-from dpq_fast.reference.unbounded_quantile import unbounded_quantile
+from dpq_fast.reference.sample import Intervals, decoded, distances, reader
+from dpq_fast.reference.unbounded_quantile import (
+    UnboundedQuantileLaw,
+    unbounded_ends,
+    unbounded_quantile,
+    unbounded_quantile_law,
+)
 
 
 class ApproxQuantilesLaw:
@@ -133,7 +138,7 @@ class ApproxQuantilesLaw:
         rng = default_rng(rng)
         if size is None:
             return self.levels.restore(self._draw(rng))
-        draws = [self._draw(rng) for _ in range(size)]
+        draws = [self._draw(rng) for _ in range(check_size(size))]
         return self.levels.restore(np.array(draws).reshape(size, self.levels.m))
 
 
@@ -156,7 +161,7 @@ def approx_quantiles_law(
     *,
     epsilon: float | None = None,
     rho: float | None = None,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     base: str = "ind_exp",
     neighbors: str = "swap",
     resolution: float | None = None,
@@ -166,31 +171,42 @@ def approx_quantiles_law(
     nan_policy: str = "omit",
     max_contributions: int = 1,
     dither_rng: Any = None,
-) -> ApproxQuantilesLaw:
+    **base_options: Any,
+) -> ApproxQuantilesLaw | UnboundedQuantileLaw:
     """The exact output law of `approx_quantiles` on this sample. Not a release: for audits.
 
     Parameters
     ----------
     x, q, epsilon, rho, bounds, base, neighbors, resolution, dither, counts, assume_sorted, \
-nan_policy, max_contributions
+nan_policy, max_contributions, **base_options
         As in `approx_quantiles`.
     dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
         Where the one dither that the law is conditional on comes from.
 
     Returns
     -------
-    ApproxQuantilesLaw
+    ApproxQuantilesLaw or UnboundedQuantileLaw
     """
-    if check_choice("base", base, ("ind_exp", "unbounded")) == "unbounded":
-        raise ValueError("the reference of base 'unbounded' is unbounded_quantile_law")
     levels = Levels(q)
-    rates = privacy.approx_quantiles_scales(
-        levels.values, epsilon, rho, neighbors, base, max_contributions=max_contributions
+    if check_choice("base", base, BASES) == "unbounded":
+        return unbounded_quantile_law(
+            x,
+            levels,
+            epsilon=epsilon,
+            rho=rho,
+            neighbors=neighbors,
+            counts=counts,
+            nan_policy=nan_policy,
+            max_contributions=max_contributions,
+            **unbounded_ends(bounds, resolution, dither, assume_sorted),
+            **base_options,
+        )
+    refuse(base_options)
+    calibration = privacy.approx_quantiles.calibrate(
+        levels, epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
     )
-    records, bounds, lattice = records_of(
-        x, bounds, resolution, dither, counts, assume_sorted, nan_policy, dither_rng
-    )
-    return ApproxQuantilesLaw(records, bounds, lattice, levels, rates)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    return ApproxQuantilesLaw(*read(dither_rng), levels, calibration.steps)
 
 
 def approx_quantiles(
@@ -256,10 +272,11 @@ def approx_quantiles(
     float or ndarray of float64
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
-    if base == "unbounded":
+    levels = Levels(q)
+    if check_choice("base", base, BASES) == "unbounded":
         return unbounded_quantile(
             x,
-            q,
+            levels,
             epsilon=epsilon,
             rho=rho,
             neighbors=neighbors,
@@ -271,36 +288,19 @@ def approx_quantiles(
             **unbounded_ends(bounds, resolution, dither, assume_sorted),
             **base_options,
         )
+    refuse(base_options)
+    calibration = privacy.approx_quantiles.calibrate(
+        levels, epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    )
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+
+    def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
+        return ApproxQuantilesLaw(*read(dither_rng), levels, calibration.steps)
+
+    return release(law_of, calibration, accountant, rng)
+
+
+def refuse(base_options: dict[str, Any]) -> None:
+    """Base "ind_exp" takes no arguments of its own."""
     for name in base_options:
-        raise TypeError(f"approx_quantiles with base {base!r} takes no argument {name!r}")
-    privacy.approx_quantiles_scales(
-        Levels(q).values, epsilon, rho, neighbors, base, max_contributions=max_contributions
-    )
-    check_form(x, bounds, resolution, dither, nan_policy)
-    rng = default_rng(rng)
-    privacy.charge(
-        accountant,
-        "approx_quantiles",
-        q=q,
-        epsilon=epsilon,
-        rho=rho,
-        base=base,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    return approx_quantiles_law(
-        x,
-        q,
-        epsilon=epsilon,
-        rho=rho,
-        bounds=bounds,
-        base=base,
-        neighbors=neighbors,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        max_contributions=max_contributions,
-        dither_rng=rng,
-    ).sample(rng)
+        raise TypeError(f"approx_quantiles with base 'ind_exp' takes no argument {name!r}")

@@ -11,21 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_bounds, check_leaves
-from dpq_fast.data.lattice import Lattice
-from dpq_fast.noise.rng import default_rng
-from dpq_fast.reference.agg_tree import (
-    AggTree,
-    Leaves,
-    exact_counts,
-    point_value,
-    points_below,
-)
+from dpq_fast._checks import check_leaves
+from dpq_fast.privacy.cdf import Calibration
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
+from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
-from dpq_fast.reference.sample import check_form, intervals, kept_records
+from dpq_fast.reference.sample import check_form, kept_records, placed
 
 
 class CDF:
@@ -50,7 +46,7 @@ class CDF:
     def cdf(self, x: float) -> float:
         """Share of the records that are at most x."""
         if self.lattice is not None:
-            x = point_value(self.lattice, points_below(self.lattice, x, True) - 1)
+            x = self.lattice.value(self.lattice.below(x, True) - 1)
         return self.linear(x)
 
     def linear(self, x: float) -> float:
@@ -68,10 +64,8 @@ class CDF:
         if self.lattice is not None:
             points = range(self.lattice.points)
             least = max(q, 5e-324)
-            point = bisect_left(
-                points, least, key=lambda k: self.linear(point_value(self.lattice, k))
-            )
-            return point_value(self.lattice, point)
+            point = bisect_left(points, least, key=lambda k: self.linear(self.lattice.value(k)))
+            return self.lattice.value(point)
         i = min(i for i, p in enumerate(self.p) if p >= q and p > 0.0)
         share = max(q - self.p[i - 1], 0.0) / (self.p[i] - self.p[i - 1])
         return self.x[i - 1] + share * (self.x[i] - self.x[i - 1])
@@ -156,7 +150,7 @@ def cdf(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     method: str = "binary_tree",
     neighbors: str = "swap",
     resolution: float | None = None,
@@ -202,78 +196,52 @@ def cdf(
     -------
     CDF
     """
-    low, high = bounds = check_bounds(bounds)
-    lattice = check_form(x, bounds, resolution, False, nan_policy)
-    options = privacy.cdf_options(
-        method, method_options, None if lattice is None else lattice.points
+    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
+    calibration = privacy.cdf.calibrate(
+        method=method,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+        points=None if lattice is None else lattice.points,
+        **method_options,
     )
-    person = dict(neighbors=neighbors, max_contributions=max_contributions)
-    promise = dict(method=method, epsilon=epsilon, delta=delta, rho=rho, **person, **options)
-    privacy.guarantee("cdf", **promise)
-    generator = default_rng(rng)
+    options = calibration.options
     bins, m = options.get("bins"), options.get("levels")
     by_level = m is not None and bins is None
+    if by_level:
+        lattice = Lattice.of(bounds, resolution, None)
     height, branching = options.get("height", 1), options.get("branching", bins)
     if method == "binary_tree":
-        height, branching = privacy.cdf_height(bins), 2
+        height, branching = privacy.cdf.height_of(bins), 2
     if method == "adaptive" and lattice is not None:
         branching = min(bins, lattice.points)
     if lattice is None and not by_level:
         check_leaves(bounds, branching**height)
-    privacy.charge(accountant, "cdf", **promise)
-    if by_level:
-        data = intervals(x, bounds, resolution, None, counts, False, nan_policy, generator)
-        first, last = bounds if data.lattice is None else (0, data.lattice.fine_points - 1)
-        records, levels = data.records.tolist(), [j / (m + 1) for j in range(1, m + 1)]
-        outputs = []
-        for level in levels:
-            rank = privacy.smooth_rank(level, len(records))
-            center = records[rank - 1] if records else last
-            size = math.log(last - first)
-            if method == "smooth_gaussian":
-                each = privacy.cdf_smooth_gaussian_each(m, epsilon, delta, max_contributions)
-                beta, log_alpha = privacy.smooth_gaussian_scale(*each)
-                size = log_smooth_sensitivity(records, rank, beta, first, last) - log_alpha
-            else:
-                size += math.log(privacy.gaussian_sigma(m, epsilon, delta, rho))
-            noise = generator.standard_normal() * math.exp(min(size, 700.0))
-            outputs.append(min(max(center + noise, first), last))
-        outputs.sort()
-        if data.lattice is not None:
-            points = np.rint(outputs).astype(np.int64) >> data.lattice.bits
-            outputs = data.lattice.decode(points).tolist()
-            low = point_value(data.lattice, -1)
-            high = point_value(data.lattice, data.lattice.points - 1)
-        return CDF([low, *outputs, high], [0.0, *levels, 1.0], None, data.lattice)
-
+    generator = default_rng(rng)
+    privacy.charge(accountant, calibration)
     records = kept_records(x, counts, nan_policy)
+    if by_level:
+        return of_levels(records, bounds, lattice, calibration, generator)
+
     leaves = Leaves(bounds, lattice, branching**height)
     exact = leaves.counts(records)
-    public = neighbors == "swap" and nan_policy == "raise"
-    discrete = discrete_laplace if rho is None else discrete_gaussian
+    public = calibration.relation.n_is_public and nan_policy == "raise"
+
+    def draw() -> int:
+        if method == "gaussian":
+            return round(calibration.sigma * generator.standard_normal())
+        discrete = discrete_laplace if rho is None else discrete_gaussian
+        return discrete(calibration.noise.scale, rng=generator)
 
     if method == "adaptive":
-        scale = privacy.cdf_adaptive_scale(options["depth"], epsilon, rho, **person)
-        draws = [discrete(scale, rng=generator) for _ in range(2 * options["steps"])]
+        draws = [draw() for _ in range(2 * options["steps"])]
         runs, noisy_counts = halved([0, *np.cumsum(exact).tolist()], draws)
         total = records.size if public else None
         below = [0.0, *np.cumsum(nearest(runs, noisy_counts, total)).tolist()]
         ends = [leaves.ends[i] for i in (0, *(stop for _, stop in runs))]
         return of_counts(ends, below, public, lattice)
-
-    if method == "gaussian":
-        squared = privacy.cdf_gaussian_squared(m, bins, **person)
-        sigma = privacy.gaussian_sigma(squared, epsilon, delta, rho)
-
-        def draw() -> float:
-            return round(sigma * generator.standard_normal())
-    else:
-        noise = "geometric" if rho is None else "gaussian"
-        scale = privacy.agg_tree_scale(height, epsilon, rho, noise, **person)
-
-        def draw() -> float:
-            return discrete(scale, rng=generator)
-
     nodes = exact_counts(exact, height, branching)
     tree = AggTree(
         {node: count + draw() for node, count in nodes.items()},
@@ -283,3 +251,35 @@ def cdf(
         lattice=lattice,
     )
     return of_tree(tree, public)
+
+
+def of_levels(
+    x: NDArray[np.float64],
+    bounds: tuple[float, float],
+    lattice: Lattice | None,
+    calibration: Calibration,
+    rng: np.random.Generator,
+) -> CDF:
+    """From evenly spaced quantiles with normal noise, of their smooth or global sensitivity."""
+    m = calibration.options["levels"]
+    levels = [j / (m + 1) for j in range(1, m + 1)]
+    records = np.sort(placed(x, bounds, lattice, rng).records).tolist()
+    first, last = bounds if lattice is None else (0, lattice.fine_points - 1)
+    outputs = []
+    for level in levels:
+        rank = privacy.csmooth.smooth_rank(level, len(records))
+        center = records[rank - 1] if records else last
+        if calibration.smooth is None:
+            size = math.log(last - first) + math.log(calibration.sigma)
+        else:
+            beta, log_alpha = calibration.smooth
+            size = log_smooth_sensitivity(records, rank, beta, first, last) - log_alpha
+        noise = rng.standard_normal() * math.exp(min(size, 700.0))
+        outputs.append(min(max(center + noise, first), last))
+    outputs.sort()
+    low, high = bounds
+    if lattice is not None:
+        points = np.rint(outputs).astype(np.int64) >> lattice.bits
+        outputs = lattice.decode(points).tolist()
+        low, high = lattice.value(-1), lattice.value(lattice.points - 1)
+    return CDF([low, *outputs, high], [0.0, *levels, 1.0], None, lattice)

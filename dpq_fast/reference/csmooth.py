@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_neighbors
-from dpq_fast.mechanisms.csmooth import smoothness_of
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference.sample import check_form, intervals
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.sample import reader
 
 
 def log_smooth_sensitivity(x: Sequence[float], j: int, t: float, low: float, high: float) -> float:
@@ -95,23 +93,20 @@ def csmooth(
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     levels = Levels(q)
-    check_neighbors(neighbors)
-    epsilon = privacy.csmooth_epsilon_each(levels.m, rho, max_contributions)
-    smoothness = smoothness_of(t, levels, epsilon).tolist()
-    shapes = [privacy.csmooth_scale(each, epsilon) for each in smoothness]
-    check_form(x, bounds, resolution, dither, nan_policy)
-    rng = default_rng(rng)
-    privacy.charge(
-        accountant, "csmooth", rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    calibration = privacy.csmooth.calibrate(
+        levels, rho=rho, t=t, neighbors=neighbors, max_contributions=max_contributions
     )
-    data = intervals(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, rng)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    rng = default_rng(rng)
+    privacy.charge(accountant, calibration)
+    data = read(rng).intervals()
     low, high = data.bounds if data.lattice is None else (0, data.lattice.fine_points - 1)
     records = data.records.tolist()
     outputs = []
     for level, each, (sigma, log_scale) in zip(
-        levels.values.tolist(), smoothness, shapes, strict=True
+        levels.values.tolist(), calibration.smoothness.tolist(), calibration.shapes, strict=True
     ):
-        j = privacy.smooth_rank(level, len(records))
+        j = privacy.csmooth.smooth_rank(level, len(records))
         center = records[j - 1] if records else high
         # [GJK21] Lemma 14: f(X) + S Z / s with Z = X exp(sigma Y).
         log_size = log_smooth_sensitivity(records, j, each, low, high) - log_scale

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.noise.rng import default_rng
+from dpq_fast._checks import check_size
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.reference._calls import default_rng, release
 from dpq_fast.reference.race import race
-from dpq_fast.reference.sample import Intervals, check_form, distances, intervals
+from dpq_fast.reference.sample import Intervals, distances, reader
 
 
 class IndExpLaw:
@@ -47,7 +48,7 @@ class IndExpLaw:
         self.rates = np.broadcast_to(np.asarray(rates, dtype=np.float64), (levels.m,))
         self.targets = [Fraction(q) * data.n for q in levels.values.tolist()]
         # [GJK21] 5.1: score(X, I_j) = exp(-ε |j - qn| / 2) |I_j|, with Δ = 1.
-        # Differs from [GJK21]: Δ as in `privacy.ind_exp_rates`, lower under add-remove; and the
+        # Differs from [GJK21]: Δ as in `privacy.ind_exp`, lower under add-remove; and the
         # rank of o is #{x < o}, as in JointExp, not #{x <= o}.
         self.log_weight = np.array(
             [self._log_score(data.rank, j) + np.log(data.width) for j in range(levels.m)]
@@ -110,7 +111,7 @@ class IndExpLaw:
         rng = default_rng(rng)
         if size is None:
             return self.levels.restore(self._draw(rng))
-        draws = [self._draw(rng) for _ in range(size)]
+        draws = [self._draw(rng) for _ in range(check_size(size))]
         return self.levels.restore(np.array(draws).reshape(size, self.levels.m))
 
 
@@ -146,9 +147,16 @@ nan_policy, max_contributions
     IndExpLaw
     """
     levels = Levels(q)
-    rates = privacy.ind_exp_rates(levels.values, epsilon, delta, neighbors, max_contributions, rho)
-    data = intervals(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, dither_rng)
-    return IndExpLaw(data, levels, rates)
+    calibration = privacy.ind_exp.calibrate(
+        levels,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+    )
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    return IndExpLaw(read(dither_rng).intervals(), levels, calibration.rates)
 
 
 def ind_exp(
@@ -209,32 +217,18 @@ def ind_exp(
     float or ndarray of float64
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
-    privacy.ind_exp_rates(Levels(q).values, epsilon, delta, neighbors, max_contributions, rho)
-    check_form(x, bounds, resolution, dither, nan_policy)
-    rng = default_rng(rng)
-    privacy.charge(
-        accountant,
-        "ind_exp",
-        q=q,
+    levels = Levels(q)
+    calibration = privacy.ind_exp.calibrate(
+        levels,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    return ind_exp_law(
-        x,
-        q,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        bounds=bounds,
-        neighbors=neighbors,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        max_contributions=max_contributions,
-        dither_rng=rng,
-    ).sample(rng)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+
+    def law_of(dither_rng: Any) -> IndExpLaw:
+        return IndExpLaw(read(dither_rng).intervals(), levels, calibration.rates)
+
+    return release(law_of, calibration, accountant, rng)

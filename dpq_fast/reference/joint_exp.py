@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.noise.rng import default_rng
+from dpq_fast._checks import check_size
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.reference._calls import default_rng, release
 from dpq_fast.reference.race import race
-from dpq_fast.reference.sample import Intervals, check_form, distances, intervals
+from dpq_fast.reference.sample import Intervals, distances, reader
 
 
 class JointExpLaw:
@@ -199,7 +200,7 @@ class JointExpLaw:
         rng = default_rng(rng)
         if size is None:
             return self.levels.restore(self._draw(rng))
-        draws = [self._draw(rng) for _ in range(size)]
+        draws = [self._draw(rng) for _ in range(check_size(size))]
         return self.levels.restore(np.array(draws).reshape(size, self.levels.m))
 
 
@@ -233,9 +234,11 @@ max_contributions
     JointExpLaw
     """
     levels = Levels(q)
-    rate = privacy.joint_exp_rate(levels.values, epsilon, neighbors, max_contributions)
-    data = intervals(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, dither_rng)
-    return JointExpLaw(data, levels, rate)
+    calibration = privacy.joint_exp.calibrate(
+        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+    )
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)
 
 
 def joint_exp(
@@ -292,27 +295,13 @@ def joint_exp(
     float or ndarray of float64
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
-    privacy.joint_exp_rate(Levels(q).values, epsilon, neighbors, max_contributions)
-    check_form(x, bounds, resolution, dither, nan_policy)
-    rng = default_rng(rng)
-    privacy.charge(
-        accountant,
-        "joint_exp",
-        epsilon=epsilon,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
+    levels = Levels(q)
+    calibration = privacy.joint_exp.calibrate(
+        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
-    return joint_exp_law(
-        x,
-        q,
-        epsilon=epsilon,
-        bounds=bounds,
-        neighbors=neighbors,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        max_contributions=max_contributions,
-        dither_rng=rng,
-    ).sample(rng)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+
+    def law_of(dither_rng: Any) -> JointExpLaw:
+        return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)
+
+    return release(law_of, calibration, accountant, rng)

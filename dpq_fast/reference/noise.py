@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpq_fast._checks import check_ratio, check_scale, check_shape
-from dpq_fast.noise.rng import default_rng
+from dpq_fast.reference._calls import default_rng
 
 
 def bernoulli_exp(gamma: Any, *, size: Any = None, rng: Any = None) -> Any:

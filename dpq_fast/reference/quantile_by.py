@@ -2,18 +2,111 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_epsilon
-from dpq_fast.data.columns import as_column, as_float64, check_counts
-from dpq_fast.mechanisms.quantile_by import GroupQuantiles, Groups, declares_strings
-from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference.joint_exp import joint_exp_law
-from dpq_fast.reference.sample import check_form
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.columns import declared_type, numbers, repeats
+from dpq_fast.reference.joint_exp import JointExpLaw
+from dpq_fast.reference.sample import check_form, kept_records, placed
+
+
+@dataclass(frozen=True, eq=False)
+class GroupQuantiles:
+    """Quantiles by group, as `dpq_fast.GroupQuantiles`.
+
+    Attributes
+    ----------
+    groups : ndarray, shape (G,)
+    q : float or ndarray of float64
+    values : ndarray of float64, shape (G,) + q's
+    """
+
+    groups: NDArray
+    q: Any
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.groups.tolist())
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self.groups.tolist()
+
+    def __getitem__(self, key: Any) -> Any:
+        answers = dict(zip(self.groups.tolist(), self.values, strict=True))
+        answer = answers[key]
+        return float(answer) if np.ndim(answer) == 0 else answer
+
+    def to_pandas(self) -> Any:
+        """A row for each group, and a column for each level."""
+        import pandas
+
+        return pandas.DataFrame(
+            self.values.reshape(len(self), np.size(self.q)),
+            index=pandas.Index(self.groups, name="group"),
+            columns=pandas.Index(np.ravel(self.q), name="q"),
+        )
+
+
+def names_of(groups: Any) -> list[int] | list[str]:
+    """The public keys, checked: distinct, and all of one kind."""
+    if isinstance(groups, (str, bytes, Mapping, Set)) or not hasattr(groups, "__iter__"):
+        raise TypeError(
+            f"groups must be a sequence of integers or of strings, got {type(groups).__name__}"
+        )
+    if isinstance(groups, np.ndarray) and groups.ndim != 1:
+        raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
+    names = [None if isinstance(item, bool) else key_of(item) for item in groups]
+    if not (all(type(name) is str for name in names) or all(type(name) is int for name in names)):
+        raise TypeError("groups must hold integers or strings, all of one kind")
+    if names and type(names[0]) is int:
+        low, high = min(names), max(names)
+        if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
+            raise ValueError("groups must be integers of 64 bits")
+    for name, times in sorted(Counter(names).items()):
+        if times > 1:
+            raise ValueError(f"groups must be distinct, got {name} twice")
+    return names
+
+
+def key_of(item: Any) -> int | str | None:
+    """A key as it is compared: an integer or a string; None for anything else."""
+    if hasattr(item, "as_py"):  # pyarrow
+        item = item.as_py()
+    if isinstance(item, (int, np.integer)):
+        return int(item)
+    return str(item) if isinstance(item, str) else None
+
+
+def check_keys(by: Any, names: list[int] | list[str]) -> None:
+    """Refuse what is no column of keys, or of another kind than the names; reads no record."""
+    if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
+        raise TypeError(f"by must be a column of integers or of strings, got {type(by).__name__}")
+    declared = declared_type(by)
+    if declared is None:
+        return
+    if getattr(by, "ndim", 1) != 1:
+        raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
+    name = declared.kind if isinstance(declared, np.dtype) else str(declared).lower()
+    name = name.removeprefix("dictionary<values=")  # pyarrow
+    if name.startswith(("object", "null", "O")) or name == "category":  # which say nothing
+        return
+    strings = name.startswith(("str", "large_str", "categorical", "enum", "U", "T"))
+    if not (strings or name.startswith(("int", "uint", "i", "u"))):
+        raise TypeError(f"by must hold integers or strings, got dtype {declared}")
+    if names and strings != isinstance(names[0], str):
+        kinds = ("integers", "strings") if strings else ("strings", "integers")
+        raise TypeError(f"groups must be {kinds[1]} as the column by is, got {kinds[0]}")
 
 
 def quantile_by(
@@ -31,9 +124,8 @@ def quantile_by(
     counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
-    accountant: Any = None,
+    accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    workers: int = 1,
 ) -> GroupQuantiles:
     """Release the quantiles of each public group by one JointExp per group.
 
@@ -50,58 +142,42 @@ def quantile_by(
     epsilon, bounds, neighbors, public_by, resolution, dither, counts, nan_policy, \
 max_contributions, accountant, rng
         As in `dpq_fast.quantile_by`.
-    workers : int
-        Not used.
 
     Returns
     -------
     GroupQuantiles
     """
-    del workers
     levels = Levels(q)
-    names = Groups(groups).keys
-    epsilon = check_epsilon(epsilon)
-    # Each group's epsilon and relation: see privacy.quantile_by_rate.
-    same_group = neighbors == "swap" and public_by
-    each = epsilon / 2 if neighbors == "swap" and not public_by else epsilon
-    relation = "swap" if same_group else "add-remove"
-    privacy.joint_exp_rate(levels.values, each, neighbors, max_contributions)
-    declares_strings(by)
-    lattice = check_form(x, bounds, resolution, dither, nan_policy)
-    rng = default_rng(rng)
-    privacy.charge(
-        accountant,
-        "quantile_by",
-        q=levels,
+    names = names_of(groups)
+    calibration = privacy.quantile_by.calibrate(
+        levels,
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
     )
-    column = as_column(x)
-    values = as_float64(column)
-    # Missing keys need not be comparable: pandas.NA is neither equal to a name nor unequal.
-    keys = [key if isinstance(key, (int, np.integer, str)) else None for key in by]
+    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy)
+    check_keys(by, names)
+    rng = default_rng(rng)
+    privacy.charge(accountant, calibration)
+    values = numbers(x)
+    keys = [key_of(key) for key in by]
     if len(keys) != values.size:
         raise ValueError("by must have one key for each row of x")
-    weights = np.ones(values.size) if counts is None else check_counts(counts, values.size)
-    answers = []
-    for name in names.tolist():
+    weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
+    distinct = Levels(levels.values)
+    answers = np.empty((len(names), levels.m))
+    for answer, name in zip(answers, names, strict=True):
         inside = [i for i, key in enumerate(keys) if key == name]
-        law = joint_exp_law(
-            values[inside],
-            levels.values,
-            epsilon=each,
-            bounds=bounds,
-            neighbors=relation,
-            resolution=0 if lattice is None else lattice.step,
-            dither=lattice is not None and lattice.bits > 0,
-            counts=weights[inside],
-            nan_policy=nan_policy,
-            max_contributions=max_contributions,
-            dither_rng=rng,
-        )
-        answers.append(law.sample(rng))
+        records = kept_records(values[inside], weights[inside], nan_policy)
+        data = placed(records, bounds, lattice, rng).intervals()
+        answer[:] = JointExpLaw(data, distinct, calibration.rate).sample(rng)
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    found = np.array(answers).reshape(len(names), levels.m)
-    return GroupQuantiles(names, asked, levels.restore(found))
+    return GroupQuantiles(array_of(names), asked, levels.restore(answers))
+
+
+def array_of(names: list[int] | list[str]) -> NDArray:
+    """Strings as objects, integers as int64, or as uint64 where one is too large for that."""
+    if names and isinstance(names[0], str):
+        return np.array(names, dtype=object)
+    return np.array(names, dtype=np.uint64 if max(names, default=0) >= 2**63 else np.int64)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import check_bounds, check_choice
-from dpq_fast.data.columns import as_column, as_float64, check_column, check_counts
-from dpq_fast.data.lattice import Lattice
-from dpq_fast.noise.rng import default_rng
+from dpq_fast._checks import check_bounds, check_choice, check_column, check_flag
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.columns import numbers, repeats
+from dpq_fast.reference.lattice import Lattice
 
 
 @dataclass(frozen=True)
@@ -142,34 +143,33 @@ def intervals(
     nan_policy: str = "omit",
     dither_rng: Any = None,
 ) -> Intervals:
-    """The intervals of a sample: see `records_of`."""
-    records, bounds, lattice = records_of(
-        x, bounds, resolution, dither, counts, assume_sorted, nan_policy, dither_rng
-    )
-    if lattice is None:
-        return Intervals.from_values(records, bounds)
-    return Intervals.from_points(records, lattice)
+    """The intervals of a sample: `reader`, and what it returns, in one step."""
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    return read(dither_rng).intervals()
 
 
-def check_form(
-    x: Any,
-    bounds: Any,
-    resolution: float | None = None,
-    dither: bool | None = None,
-    nan_policy: str = "omit",
-) -> Lattice | None:
-    """The lattice, once all that is public and what `x` declares are checked; reads no record."""
-    check_records(x, nan_policy)
-    return Lattice.of(check_bounds(bounds), resolution, dither)
+class Placed(NamedTuple):
+    """The records as a mechanism takes them, in any order.
+
+    Attributes
+    ----------
+    records : ndarray of int64 (fine points) or float64 (clamped numbers, without a lattice)
+    bounds : (float, float)
+    lattice : Lattice or None
+    """
+
+    records: NDArray[Any]
+    bounds: tuple[float, float]
+    lattice: Lattice | None
+
+    def intervals(self) -> Intervals:
+        """The intervals between them."""
+        if self.lattice is None:
+            return Intervals.from_values(self.records, self.bounds)
+        return Intervals.from_points(self.records, self.lattice)
 
 
-def check_records(x: Any, nan_policy: str) -> None:
-    """As `check_form`, of records without bounds."""
-    check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    check_column(x)
-
-
-def records_of(
+def reader(
     x: Any,
     bounds: Any,
     resolution: float | None = None,
@@ -177,9 +177,8 @@ def records_of(
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
-    dither_rng: Any = None,
-) -> tuple[NDArray[Any], tuple[float, float], Lattice | None]:
-    """The records of a sample: clamped, put on the lattice and dithered one by one; the lattice.
+) -> Callable[[Any], Placed]:
+    """What reads a sample, and dithers it; all that is public is checked here.
 
     Parameters
     ----------
@@ -195,31 +194,53 @@ def records_of(
         A promise about `x` that only the fast twin makes use of.
     nan_policy : {"omit", "raise"}
         Whether records that are NaN are dropped, or an error.
-    dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        Where the dither is drawn from; see `default_rng`.
 
     Returns
     -------
-    records : ndarray of int64 (fine points) or float64 (numbers, without a lattice)
-    bounds : (float, float)
-    lattice : Lattice or None
+    callable
+        ``read(dither_rng)``: the records, with a dither from there; see `default_rng`.
 
     Raises
     ------
     TypeError, ValueError
-        If a public argument breaks its rule, the form of `x` or `counts` is wrong, or there is a
-        NaN under ``nan_policy="raise"``.
+        If a public argument breaks its rule; when read, if the form of `x` or `counts` is wrong,
+        or there is a NaN under ``nan_policy="raise"``.
     """
-    del assume_sorted  # sorted here in any case
+    check_flag("assume_sorted", assume_sorted)  # sorted here in any case
+    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy)
+    return lambda dither_rng: placed(
+        kept_records(x, counts, nan_policy), bounds, lattice, dither_rng
+    )
+
+
+def check_form(
+    x: Any, bounds: Any, resolution: float | None, dither: bool | None, nan_policy: str
+) -> tuple[tuple[float, float], Lattice | None]:
+    """Bounds and lattice, once all that is public is checked; reads no record."""
+    check_records(x, nan_policy)
     bounds = check_bounds(bounds)
-    lattice = Lattice.of(bounds, resolution, dither)
-    records = kept_records(x, counts, nan_policy)
+    return bounds, Lattice.of(bounds, resolution, dither)
+
+
+def check_records(x: Any, nan_policy: str) -> None:
+    """As `check_form`, of records without bounds."""
+    check_choice("nan_policy", nan_policy, ("omit", "raise"))
+    check_column(x)
+
+
+def placed(
+    records: NDArray[np.float64],
+    bounds: tuple[float, float],
+    lattice: Lattice | None,
+    dither_rng: Any,
+) -> Placed:
+    """Records clamped, put on the lattice and dithered one by one."""
     if lattice is None:
-        return np.clip(records, *bounds), bounds, None
+        return Placed(np.clip(records, *bounds), bounds, None)
     points = np.sort(nearest_points(records, lattice))
     if lattice.bits:
         points = (points << lattice.bits) + offsets(lattice.bits, points.size, dither_rng)
-    return points, bounds, lattice
+    return Placed(points, bounds, lattice)
 
 
 def offsets(bits: int, size: int, rng: Any) -> NDArray[np.int64]:
@@ -235,12 +256,11 @@ def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64
 
 
 def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:
-    """The records of a column one by one, NaN left out or refused; arguments as of `intervals`."""
-    check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    column = as_column(x)
-    records = as_float64(column)
+    """The records of a column one by one, NaN left out or refused; arguments as of `reader`."""
+    check_records(x, nan_policy)
+    records = numbers(x)
     if counts is not None:
-        records = np.repeat(records, check_counts(counts, column.size))
+        records = np.repeat(records, repeats(counts, records.size))
     missing = np.isnan(records)
     if nan_policy == "raise" and missing.any():
         raise ValueError("x must not contain NaN with nan_policy='raise'")
@@ -248,11 +268,8 @@ def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:
 
 
 def nearest_points(values: NDArray[np.float64], lattice: Lattice) -> NDArray[np.int64]:
-    """Number of the lattice point nearest to each value, clamped; `Lattice.encode` in NumPy."""
-    clamped = np.clip(values, lattice.low, lattice.high)
-    position = clamped * lattice.per_unit if lattice.per_unit else clamped / lattice.step
-    # Ties go to the even multiple. Clamped again: the nearest multiple may lie out of bounds.
-    return np.clip(np.rint(position).astype(np.int64) - lattice.first, 0, lattice.points - 1)
+    """The lattice point of each value."""
+    return np.array([lattice.nearest(value) for value in values.tolist()], dtype=np.int64)
 
 
 def distances(ranks: Any, target: Fraction) -> NDArray[np.float64]:

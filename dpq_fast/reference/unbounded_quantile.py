@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,14 +15,134 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast import privacy
-from dpq_fast.data.lattice import points_per_unit
-from dpq_fast.mechanisms.unbounded_quantile import Search
-from dpq_fast.noise.rng import default_rng
-from dpq_fast.privacy.levels import Split, splits
-from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law
+from dpq_fast import _checks, privacy
+from dpq_fast.privacy.levels import Levels, Split, splits
+from dpq_fast.privacy.unbounded_quantile import Calibration
+from dpq_fast.reference._calls import default_rng, release
+from dpq_fast.reference.above_threshold import AboveThresholdLaw, halts_of
 from dpq_fast.reference.histogram import geometric_thresholds, powers
+from dpq_fast.reference.lattice import (
+    first_multiple,
+    last_multiple,
+    multiple_value,
+    nearest_multiple,
+)
 from dpq_fast.reference.sample import check_records, kept_records
+
+# Ratio of candidates; inverted data lie in (0, 1].
+BETA, BETA_INVERTED = 1.01, 1.001
+
+
+@dataclass(frozen=True)
+class Search:
+    """The public side of a search, by the arguments of `unbounded_quantile`.
+
+    Attributes
+    ----------
+    levels : Levels
+    calibration : Calibration
+    lower, upper : float or None
+    beta, offset : float
+    invert, uniform : bool
+    resolution : float or None
+        None without a lattice.
+    """
+
+    levels: Levels
+    calibration: Calibration
+    lower: float | None
+    upper: float | None
+    beta: float
+    offset: float
+    invert: bool
+    uniform: bool
+    resolution: float | None
+
+    @classmethod
+    def of(
+        cls,
+        levels: Levels,
+        calibration: Calibration,
+        *,
+        lower: float | None,
+        upper: float | None,
+        beta: float | None = None,
+        invert: bool = False,
+        uniform: bool = False,
+        offset: float = 0.0,
+        resolution: float | None = None,
+    ) -> Search:
+        """The search, once its arguments are checked."""
+        invert = _checks.check_flag("invert", invert)
+        uniform = _checks.check_flag("uniform", uniform)
+        offset = _checks._real("offset", offset)
+        if not math.isfinite(offset):
+            raise ValueError(f"offset must be finite, got {offset}")
+        lower, upper = checked_end("lower", lower), checked_end("upper", upper)
+        if lower is not None and upper is not None and not lower < upper:
+            raise ValueError(f"lower must be below upper, got ({lower}, {upper})")
+        if resolution is not None:
+            resolution = _checks.check_nonnegative("resolution", resolution) or None
+        if resolution is not None:
+            if uniform:
+                raise ValueError("uniform must be False with a resolution, got True")
+            check_resolution(resolution, lower, upper)
+        default = BETA_INVERTED if invert else BETA
+        beta = default if beta is None else _checks._real("beta", beta)
+        if not 1.0 < beta < math.inf:
+            raise ValueError(f"beta must be finite and greater than 1, got {beta}")
+        return cls(levels, calibration, lower, upper, beta, offset, invert, uniform, resolution)
+
+    @property
+    def searched(self) -> NDArray[np.float64]:
+        """The levels of the records as they are searched: mirrored where those are."""
+        mirrored = self.calibration.way == "down"
+        return self.levels.mirrored().values if mirrored else self.levels.values
+
+
+def checked_end(name: str, end: Any) -> float | None:
+    """A known end of the data."""
+    if end is None:
+        return None
+    end = _checks._real(name, end)
+    if not math.isfinite(end):
+        raise ValueError(f"{name} must be finite or None, got {end}")
+    return end
+
+
+def check_resolution(step: float, lower: float | None, upper: float | None) -> None:
+    """A lattice has a multiple between the ends, and no finer ones than float64."""
+    for name, end in (("lower", lower), ("upper", upper)):
+        if end is not None and step < math.ulp(end):
+            raise ValueError(
+                f"resolution must be at least the float64 spacing at {name}, {math.ulp(end)}, "
+                f"got {step}"
+            )
+    low, high = multiples_between(step, lower, upper)
+    if low > high:
+        raise ValueError(
+            "resolution must leave one of its multiples between lower and upper, "
+            f"got {step} with ({lower}, {upper})"
+        )
+
+
+def multiples_between(step: float, lower: float | None, upper: float | None) -> tuple[float, float]:
+    """The lowest and the highest multiple between the ends; infinite without one."""
+    low = -math.inf if lower is None else first_multiple(lower, step)
+    high = math.inf if upper is None else last_multiple(upper, step)
+    return low, high
+
+
+def unbounded_ends(
+    bounds: Any, resolution: float | None, dither: bool | None, assume_sorted: bool
+) -> dict[str, float]:
+    """`lower`, `upper` and `resolution` for methods that are given `bounds`, if any."""
+    if dither is not None or assume_sorted:
+        raise ValueError("dither and assume_sorted must be left out for an unbounded search")
+    ends = {} if resolution is None else {"resolution": resolution}
+    if bounds is not None:
+        ends["lower"], ends["upper"] = _checks.check_bounds(bounds)
+    return ends
 
 
 class Candidates(NamedTuple):
@@ -53,24 +174,18 @@ def candidates_of(search: Search) -> list[Candidates]:
 
 def rounded(way: Candidates, search: Search) -> Candidates:
     """The distinct lattice points nearest to candidates; of records, those up to each count."""
-    step, per_unit = search.resolution, points_per_unit(search.resolution)
-    low, high = sorted(way.sign * end for end in search.multiples)
-    multiples = sorted({min(max(nearest(v, step), low), high) for v in way.values})
+    step = search.resolution
+    ends = multiples_between(step, search.lower, search.upper)
+    low, high = sorted(way.sign * end for end in ends)
+    multiples = sorted({min(max(nearest_multiple(v, step), low), high) for v in way.values})
     near = [m for m in multiples if abs(m) < 2**53]
-    points = [m / per_unit if per_unit else m * step for m in near]
+    points = [multiple_value(m, step) for m in near]
     tested = [near[0] - 0.5] + [m + 0.5 for m in near]
     if multiples[-1] > near[-1]:  # as near to a multiple as float64 numbers are
         far = [v for v in way.values if v > (near[-1] + 1.0) * step]
         points += far
-        tested += [math.nextafter(nearest(v, step), math.inf) for v in far]
+        tested += [math.nextafter(nearest_multiple(v, step), math.inf) for v in far]
     return Candidates(way.sign, tested, points[:1] + points)
-
-
-def nearest(value: float, step: float) -> float:
-    """The multiple of `step` nearest to a value, the even one at a tie; inf beyond float64."""
-    per_unit = points_per_unit(step)
-    position = value * per_unit if per_unit else value / step
-    return float(round(position)) if math.isfinite(position) else position
 
 
 def plain_candidates(search: Search) -> list[Candidates]:
@@ -99,26 +214,28 @@ class UnboundedQuantileLaw:
     def __init__(self, search: Search, records: list[float]) -> None:
         self.search = search
         if search.resolution is not None:
-            records = [nearest(x, search.resolution) for x in records]
+            records = [nearest_multiple(x, search.resolution) for x in records]
         self.ways = [(way, sorted(way.sign * x for x in records)) for way in candidates_of(search)]
 
     # A part is (ascending records, candidates' indices start and stop): what is left to search
     # are start + 1, ..., stop.
 
-    def _queries(
+    def _gaps(
         self, way: Candidates, part: tuple[list[float], int, int], level: float, number: int
-    ) -> tuple[list[int], float]:
-        """f_i of the candidates left, and the threshold: both less floor(level * records)."""
+    ) -> list[float]:
+        """f_i of the candidates left, less the threshold: level * records + offset / epsilons."""
         records, start, stop = part
         target = Fraction(level) * len(records)
         whole = math.floor(target)
-        queries = [bisect_left(records, way.values[i]) - whole for i in range(start + 1, stop + 1)]
-        threshold = float(target - whole) + self.search.offset / sum(self.search.scales[number])
-        return queries, threshold
+        shift = self.search.offset / sum(self.search.calibration.step_epsilons[number])
+        threshold = float(target - whole) + shift
+        below = [bisect_left(records, way.values[i]) for i in range(start + 1, stop + 1)]
+        return [float(count - whole) - threshold for count in below]
 
-    def _options(self, number: int) -> dict[str, Any]:
-        first, second = self.search.scales[number]
-        return dict(epsilon1=first, epsilon2=second, noise=self.search.noise)
+    def _noise(self, number: int) -> tuple[float, float, str]:
+        """Both epsilons of a search, whose queries have the sensitivity 1, and its noise."""
+        calibration = self.search.calibration
+        return *calibration.step_epsilons[number], calibration.noise.name
 
     def _whole(self, way: Candidates, records: list[float]) -> tuple[list[float], int, int]:
         return records, -1 if len(self.ways) == 2 else 0, len(way.values) - 1
@@ -154,9 +271,8 @@ class UnboundedQuantileLaw:
         _, start, stop = part
         if start == stop:
             return start
-        step = above_threshold(
-            *self._queries(way, part, level, number), **self._options(number), rng=rng
-        )
+        steps = halts_of(self._gaps(way, part, level, number), *self._noise(number), rng)
+        step = next(steps, None)
         return stop if step is None else start + 1 + step
 
     def _draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -186,7 +302,7 @@ class UnboundedQuantileLaw:
         rng = default_rng(rng)
         if size is None:
             return self.search.levels.restore(self._draw(rng))
-        draws = np.array([self._draw(rng) for _ in range(size)])
+        draws = np.array([self._draw(rng) for _ in range(_checks.check_size(size))])
         return self.search.levels.restore(draws.reshape(size, self.search.levels.m))
 
     # Probabilities
@@ -197,9 +313,9 @@ class UnboundedQuantileLaw:
         """Log-probability of each candidate left; of the only one if there is nothing to search."""
         if part[1] == part[2]:
             return [0.0]
-        queries, threshold = self._queries(way, part, level, number)
-        law = above_threshold_law(queries, threshold, **self._options(number))
-        log_halts = [law.log_prob(k) for k in range(len(queries))]
+        gaps = self._gaps(way, part, level, number)
+        law = AboveThresholdLaw(gaps, *self._noise(number))
+        log_halts = [law.log_prob(k) for k in range(len(gaps))]
         log_halts[-1] = float(np.logaddexp(log_halts[-1], law.log_prob(None)))
         return log_halts
 
@@ -211,7 +327,7 @@ class UnboundedQuantileLaw:
         if len(self.ways) == 2:
             return self._log_prob_both(float(outputs[0]))
         ((way, records),) = self.ways
-        if self.search.way == "down":
+        if self.search.calibration.way == "down":
             outputs = outputs[::-1]
         steps = {(step.lower, step.upper): step for step in splits(self.search.searched)}
         return self._log_prob_part(
@@ -273,37 +389,33 @@ def unbounded_quantile_law(
     offset: float = 0.0,
     split: float | None = None,
     neighbors: str = "swap",
-    counts: Any = None,
-    nan_policy: str = "omit",
     max_contributions: int = 1,
     resolution: float | None = None,
+    counts: Any = None,
+    nan_policy: str = "omit",
 ) -> UnboundedQuantileLaw:
     """The exact output law of `unbounded_quantile` on these records. Not a release.
 
     Parameters
     ----------
     x, q, epsilon, rho, lower, upper, beta, noise, invert, uniform, offset, split, neighbors, \
-counts, nan_policy, max_contributions, resolution
+max_contributions, resolution, counts, nan_policy
         As in `unbounded_quantile`.
 
     Returns
     -------
     UnboundedQuantileLaw
     """
-    search = Search(
+    search = _search(
         q,
-        epsilon=epsilon,
-        rho=rho,
+        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
+        dict(noise=noise, split=split),
         lower=lower,
         upper=upper,
         beta=beta,
-        noise=noise,
         invert=invert,
         uniform=uniform,
         offset=offset,
-        split=split,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
         resolution=resolution,
     )
     return UnboundedQuantileLaw(search, kept_records(x, counts, nan_policy).tolist())
@@ -313,11 +425,27 @@ def unbounded_quantile(
     x: Any,
     q: Any,
     *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    beta: float | None = None,
+    noise: str = "exponential",
+    invert: bool = False,
+    uniform: bool = False,
+    offset: float = 0.0,
+    split: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
-    **options: Any,
+    resolution: float | None = None,
+    counts: Any = None,
+    nan_policy: str = "omit",
 ) -> Any:
     """Release quantiles of data that are bounded on one side only, or not at all.
+
+    The law is that of `dpq_fast.unbounded_quantile`, whose docstring has every rule in full.
 
     Parameters
     ----------
@@ -325,20 +453,63 @@ def unbounded_quantile(
         Private values in any order.
     q : float or array_like of float
         Levels in [0, 1], any shape. Public.
+    epsilon, rho : float
+        Budget for the whole tuple: exactly one. Public.
+    lower, upper : float or None
+        The known ends of the data.
+    beta : float, optional
+        Ratio of the candidates.
+    noise : {"exponential", "laplace", "gumbel"}
+        Of AboveThreshold.
+    invert, uniform : bool
+        Whether the search begins far away; whether answers are drawn between candidates.
+    offset : float
+        What is added to the threshold, in units of the noise.
+    split : float, optional
+        The share of the threshold in the budget.
+    neighbors : {"swap", "add-remove"}
+        What the budget protects: one value replaced, or one added or deleted.
+    max_contributions : int
+        Most records that one person has in `x`.
     accountant : Accountant, optional
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         See `default_rng`.
-    **options
-        As in `unbounded_quantile_law`; every rule is in full at `dpq_fast.unbounded_quantile`.
+    resolution : float, optional
+        Spacing of the lattice of outputs.
+    counts : array_like of int, shape (N,), optional
+        How many records have each value.
+    nan_policy : {"omit", "raise"}
+        What to do with NaN.
 
     Returns
     -------
     float or ndarray of float64
         In q's shape and the unit of `x`.
     """
-    check_records(x, options.get("nan_policy", "omit"))
-    search = unbounded_quantile_law([], q, **options | {"counts": None}).search  # all public
-    rng = default_rng(rng)
-    privacy.charge(accountant, "unbounded_quantile", **search.guarantee())
-    return unbounded_quantile_law(x, q, **options).sample(rng)
+    search = _search(
+        q,
+        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
+        dict(noise=noise, split=split),
+        lower=lower,
+        upper=upper,
+        beta=beta,
+        invert=invert,
+        uniform=uniform,
+        offset=offset,
+        resolution=resolution,
+    )
+    check_records(x, nan_policy)
+
+    def law_of(_: np.random.Generator) -> UnboundedQuantileLaw:
+        return UnboundedQuantileLaw(search, kept_records(x, counts, nan_policy).tolist())
+
+    return release(law_of, search.calibration, accountant, rng)
+
+
+def _search(q: Any, budget: dict[str, Any], halting: dict[str, Any], **search: Any) -> Search:
+    """The search of a call, calibrated; all that is public about it is checked here."""
+    levels = Levels.of(q)
+    ends = {name: search[name] for name in ("lower", "upper", "invert")}
+    calibration = privacy.unbounded_quantile.calibrate(levels, **ends, **halting, **budget)
+    return Search.of(levels, calibration, **search)
