@@ -30,7 +30,7 @@ except ModuleNotFoundError as missing:
 import dpq_fast as dpq
 from dpq_fast.mechanisms.quantile import choose_method
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
-from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy import levels
 from dpq_fast.privacy.relations import RELATIONS
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
@@ -446,7 +446,7 @@ def _released(
     Complaints about public arguments become usage errors.
     """
     try:
-        m = Levels(q).m
+        m = levels.Levels(q).m
         method = choose_method(method, m, neighbors, bounds is not None, epsilon, len(x))
         accountant = dpq.privacy.Accountant(epsilon, delta, neighbors)
         values = dpq.quantile(
