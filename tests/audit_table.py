@@ -26,13 +26,15 @@ from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
-from dpq_fast.mechanisms.agg_tree import AggTree, Noise
+from dpq_fast.mechanisms.agg_tree import AggTree
+from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
     discrete_laplace,
     discrete_laplace_log_prob,
 )
 from dpq_fast.privacy.levels import splits
+from dpq_fast.privacy.relations import relation_of
 
 # `dpq_fast.cdf` is the function
 cdf = importlib.import_module("dpq_fast.mechanisms.cdf")
@@ -78,7 +80,11 @@ class Case(NamedTuple):
 @contextmanager
 def replaced(target: Any, name: str, change: Callable[[Any], Any]) -> Iterator[None]:
     """A function changed for a while; nothing made with it stays in a cache."""
-    caches = (privacy._unit_scales, privacy._csmooth_shape)
+    caches = (
+        privacy.approx_quantiles._losses_by_depth,
+        privacy.approx_quantiles._unit_steps,
+        privacy.csmooth._unit_shape,
+    )
     try:
         with mock.patch.object(target, name, change(getattr(target, name))):
             for kept in caches:
@@ -94,14 +100,33 @@ def times(factor: float) -> Callable[[Callable], Callable]:
 
     def change(function: Callable) -> Callable:
         def multiplied(*arguments: Any, **options: Any) -> Any:
-            answer = function(*arguments, **options)
-            if isinstance(answer, tuple):
-                return tuple(factor * number for number in answer)
-            return factor * answer
+            return product(function(*arguments, **options), factor)
 
         return multiplied
 
     return change
+
+
+def product(numbers: Any, factor: float) -> Any:
+    """A number multiplied, or all of them in a tuple, a list or an array, or the scale of noise."""
+    if isinstance(numbers, (tuple, list)):
+        return type(numbers)(product(number, factor) for number in numbers)
+    if isinstance(numbers, CountNoise):
+        return replace(numbers, scale=factor * numbers.scale)
+    return factor * numbers
+
+
+def spends(mechanism: str, field: str, factor: float) -> tuple[Any, str, Callable]:
+    """A calibration of which one field is multiplied: what is spent is not what is promised."""
+
+    def change(calibrate: Callable) -> Callable:
+        def calibrated(*arguments: Any, **options: Any) -> Any:
+            made = calibrate(*arguments, **options)
+            return made._replace(**{field: product(getattr(made, field), factor)})
+
+        return calibrated
+
+    return getattr(privacy, mechanism), "calibrate", change
 
 
 def always(answer: Any) -> Callable[[Any], Callable]:
@@ -171,12 +196,12 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
             f"kernel {kernel}",
             run,
             {
-                "twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0)),
-                "half the sensitivity": broken(run, privacy, "joint_exp_sensitivity", times(0.5)),
+                "twice the rate": broken(run, *spends("joint_exp", "rate", 2.0)),
+                "half the sensitivity": broken(run, privacy.joint_exp, "sensitivity", times(0.5)),
             },
         )
     run = exact("joint_exp", 3, **options, **form | {"dither": True})
-    mutants = {"twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0))}
+    mutants = {"twice the rate": broken(run, *spends("joint_exp", "rate", 2.0))}
     yield Case("joint_exp", neighbors, "one bit of dither", run, mutants)
     # where the range of the mixture over the dithers may be above that of what is mixed
     for name, records, points, levels in (
@@ -191,13 +216,13 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
         public = form | dict(bounds=(0, points - 1), domain=range(points), dither=True)
         run = exact("joint_exp", records, **levels, **public)
         mutants = {
-            "twice the rate": broken(run, privacy, "joint_exp_rate", times(2.0)),
-            "half the sensitivity": broken(run, privacy, "joint_exp_sensitivity", times(0.5)),
+            "twice the rate": broken(run, *spends("joint_exp", "rate", 2.0)),
+            "half the sensitivity": broken(run, privacy.joint_exp, "sensitivity", times(0.5)),
             "half the range claimed": half_the_range(run),
         }
         yield Case("joint_exp", neighbors, name, run, mutants)
     run = exact("joint_exp", 3, max_contributions=2, **options, **form)
-    one_record = broken(run, privacy, "check_max_contributions", always(1))
+    one_record = broken(run, privacy.joint_exp, "check_max_contributions", always(1))
     yield Case(
         "joint_exp", neighbors, "persons of 2 records", run, {"rate of 1 record": one_record}
     )
@@ -211,24 +236,26 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
     q = [0.25, 0.75]
     run = exact("ind_exp", 4, q=q, epsilon=4.0, **form)
     mutants = {
-        "twice the rate": broken(run, privacy, "ind_exp_rates", times(2.0)),
-        "all of epsilon for each level": broken(run, privacy, "ind_exp_epsilon_each", always(4.0)),
+        "twice the rate": broken(run, *spends("ind_exp", "rates", 2.0)),
+        "all of epsilon for each level": broken(
+            run, privacy.ind_exp, "resolve_epsilon", always(4.0)
+        ),
     }
     if neighbors == "add-remove":
         mutants["sensitivity min(q, 1-q)"] = broken(
             run,
-            privacy,
-            "ind_exp_sensitivity",
-            lambda original: lambda q, neighbors: np.minimum(q, 1.0 - q),
+            privacy.ind_exp,
+            "sensitivities",
+            lambda original: lambda q, relation: np.minimum(q, 1.0 - q),
         )
     yield Case("ind_exp", neighbors, "pure", run, mutants)
     run = exact("ind_exp", 4, q=q, epsilon=1.0, delta=0.01, **form)
     mutants = {
-        "twice the rate": broken(run, privacy, "ind_exp_rates", times(2.0)),
+        "twice the rate": broken(run, *spends("ind_exp", "rates", 2.0)),
     }
     yield Case("ind_exp", neighbors, "delta 0.01", run, mutants)
     run = exact("ind_exp", 4, q=q, rho=0.5, **form)
-    mutants = {"twice the rate": broken(run, privacy, "ind_exp_rates", times(2.0))}
+    mutants = {"twice the rate": broken(run, *spends("ind_exp", "rates", 2.0))}
     yield Case("ind_exp", neighbors, "rho 0.5", run, mutants)
     run = exact("ind_exp", 4, q=q, epsilon=60.0, **form)
     mutants = {"no tail below 2^-53": broken(run, PathLaw, "log_prob", clamped)}
@@ -237,9 +264,9 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
 
 def recursive_twin(epsilon: float, neighbors: str, **fault: bool) -> Run:
     """`approx_quantiles` by brute force, with a fault, at the honest rates."""
-    scales = privacy.approx_quantiles_scales(np.array(Q), epsilon, None, neighbors)
+    calibration = privacy.approx_quantiles.calibrate(Q, epsilon=epsilon, neighbors=neighbors)
     rates = np.empty(len(Q))
-    rates[[step.middle for step in splits(np.array(Q))]] = scales
+    rates[[step.middle for step in splits(np.array(Q))]] = calibration.steps
 
     def law(column: Any) -> enumeration.Law:
         records = [int(value) for value in column if value == value]
@@ -252,17 +279,17 @@ def approx_quantiles_cases(neighbors: str) -> Iterator[Case]:
     form = lattice(neighbors)
     run = exact("approx_quantiles", 4, q=Q, epsilon=10.0, **form)
     mutants = {
-        "one of two depths charged": broken(run, privacy, "approx_quantiles_scales", times(2.0)),
+        "one of two depths charged": broken(run, *spends("approx_quantiles", "steps", 2.0)),
     }
     if neighbors == "add-remove":
         mutants["fixed targets"] = recursive_twin(10.0, neighbors, fixed=True)
         mutants["ties on both sides"] = recursive_twin(10.0, neighbors, twice=True)
     yield Case("approx_quantiles", neighbors, "pure", run, mutants)
     run = exact("approx_quantiles", 3, q=Q, rho=0.5, **form)
-    mutants = {"twice the rate": broken(run, privacy, "approx_quantiles_scales", times(2.0))}
+    mutants = {"twice the rate": broken(run, *spends("approx_quantiles", "steps", 2.0))}
     yield Case("approx_quantiles", neighbors, "rho 0.5", run, mutants)
     run = exact("approx_quantiles", 2, q=Q, epsilon=10.0, **form | {"dither": True})
-    mutants = {"thrice the rate": broken(run, privacy, "approx_quantiles_scales", times(3.0))}
+    mutants = {"thrice the rate": broken(run, *spends("approx_quantiles", "steps", 3.0))}
     yield Case("approx_quantiles", neighbors, "one bit of dither", run, mutants)
     run = exact("approx_quantiles", 4, q=Q, epsilon=120.0, **form)
     mutants = {"no tail below 2^-53": broken(run, PathLaw, "log_prob", clamped)}
@@ -278,7 +305,9 @@ def approx_quantiles_cases(neighbors: str) -> Iterator[Case]:
         neighbors=neighbors,
         domain=[0.0, 0.5, 2.0, 5.0],
     )
-    mutants = {"twice the epsilons": broken(run, privacy, "approx_quantiles_scales", times(2.0))}
+    mutants = {
+        "twice the epsilons": broken(run, *spends("unbounded_quantile", "step_epsilons", 2.0))
+    }
     yield Case("approx_quantiles", neighbors, "base unbounded", run, mutants)
 
 
@@ -292,8 +321,8 @@ WAYS = {
 
 
 def one_way(original: Callable) -> Callable:
-    """The epsilons of a search both ways, as if it were one."""
-    return lambda level, search, **rest: original(level, search="up", **rest)
+    """The costs of a search both ways, as if it were one."""
+    return lambda level, relation, way, fraction: original(level, relation, "up", fraction)
 
 
 def unbounded_quantile_cases(neighbors: str) -> Iterator[Case]:
@@ -302,13 +331,13 @@ def unbounded_quantile_cases(neighbors: str) -> Iterator[Case]:
         options = dict(q=q, epsilon=2.0, neighbors=neighbors, domain=domain)
         run = exact("unbounded_quantile", 3, **options, **way)
         mutants = {
-            "twice the epsilons": broken(run, privacy, "unbounded_quantile_epsilons", times(2.0))
+            "twice the epsilons": broken(run, *spends("unbounded_quantile", "step_epsilons", 2.0))
         }
         if name == "both ways":
             mutants["one way not charged"] = broken(
                 run,
-                privacy,
-                "unbounded_quantile_epsilons",
+                privacy.unbounded_quantile,
+                "costs_of",
                 one_way,
             )
         yield Case("unbounded_quantile", neighbors, name, run, mutants)
@@ -339,13 +368,11 @@ def above_threshold_cases(neighbors: str) -> Iterator[Case]:
         run = exact(
             "above_threshold", 4, queries=below, monotonic=True, noise=noise, **budget, **form
         )
-        mutants = {
-            "a quarter of the noise": broken(run, privacy, "above_threshold_rates", times(4.0))
-        }
+        mutants = {"a quarter of the noise": broken(run, *spends("above_threshold", "rates", 4.0))}
         yield Case("above_threshold", neighbors, f"monotonic, {noise}", run, mutants)
     run = exact("above_threshold", 4, queries=counted, **budget, **form)
     mutants = {
-        "half the noise": broken(run, privacy, "above_threshold_rates", times(2.0)),
+        "half the noise": broken(run, *spends("above_threshold", "rates", 2.0)),
     }
     if neighbors == "swap":
         monotonic = privacy.guarantee(
@@ -354,12 +381,12 @@ def above_threshold_cases(neighbors: str) -> Iterator[Case]:
         mutants["said to be monotonic"] = lambda guarantee: run(monotonic)
     yield Case("above_threshold", neighbors, "not monotonic", run, mutants)
     run = exact("sparse_vector", 3, queries=below, halts=2, monotonic=True, **budget, **form)
-    mutants = {"a quarter of the noise": broken(run, privacy, "above_threshold_rates", times(4.0))}
+    mutants = {"a quarter of the noise": broken(run, *spends("above_threshold", "rates", 4.0))}
     yield Case("sparse_vector", neighbors, "monotonic, 2 halts", run, mutants)
     run = exact("sparse_vector", 3, queries=counted_twice, halts=2, **budget, **form)
     one = privacy.guarantee("above_threshold", epsilon1=1.0, epsilon2=1.0, neighbors=neighbors)
     mutants = {
-        "half the noise": broken(run, privacy, "above_threshold_rates", times(2.0)),
+        "half the noise": broken(run, *spends("above_threshold", "rates", 2.0)),
         "one halt charged": lambda guarantee: run(one),
     }
     yield Case("sparse_vector", neighbors, "not monotonic, 2 halts", run, mutants)
@@ -410,30 +437,51 @@ def known_by_type(original: Callable) -> Callable:
     return of
 
 
+def of_sensitivity(sensitivity: int) -> tuple[Any, str, Callable]:
+    """The scale of a sum for another sensitivity than its own."""
+
+    def change(original: Callable) -> Callable:
+        def scale(self: privacy.aggregates.Calibration, *clip: Any) -> Fraction:
+            return privacy.aggregates.laplace_scale(sensitivity, self.noise_epsilon, self.k)
+
+        return scale
+
+    return privacy.aggregates.Calibration, "sum_scale", change
+
+
+def of_twice_epsilon(original: Callable) -> Callable:
+    """Half of twice the epsilon for the clip, and half of it for the noise."""
+    return lambda epsilon, **rest: original(epsilon=2.0 * epsilon, **rest)
+
+
 def aggregate_cases(neighbors: str) -> Iterator[Case]:
     form = dict(neighbors=neighbors, epsilon=1.0)
     run = exact("count", 3, domain=[0.0, 1.0], **form)
-    half = {"half the noise": broken(run, privacy, "laplace_scale", times(Fraction(1, 2)))}
+    half = {
+        "half the noise": broken(run, privacy.aggregates, "laplace_scale", times(Fraction(1, 2)))
+    }
     coarse = exact(coarse_noise(Fraction(1)), 3, domain=[0.0, 1.0], neighbors=neighbors)
     mutants = half | {"noise of 53-bit uniforms": coarse}
     if neighbors == "swap":
         mutants["number said to be public"] = broken(
-            run, privacy, "laplace_scale", always(Fraction(0))
+            run, privacy.aggregates, "laplace_scale", always(Fraction(0))
         )
     yield Case("count", neighbors, "", run, mutants)
 
     public = dict(q=None, resolution=1, **form)
     for name in ("sum", "mean"):
         run = exact(name, 3, domain=[-1.0, 1.0, 3.0], lower=-1, upper=3, **public)
-        mutants = {"half the noise": broken(run, privacy, "laplace_scale", times(Fraction(1, 2)))}
+        mutants = {
+            "half the noise": broken(
+                run, privacy.aggregates, "laplace_scale", times(Fraction(1, 2))
+            )
+        }
         if name == "sum":
             mutants["sum of floats"] = exact(
                 float_sum, 3, domain=[0.1, 0.2, 0.7], neighbors=neighbors
             )
         if name == "sum" and neighbors == "swap":
-            mutants["sensitivity of add-remove"] = broken(
-                run, privacy, "sum_sensitivity", always(3)
-            )
+            mutants["sensitivity of add-remove"] = broken(run, *of_sensitivity(3))
         if name == "mean" and neighbors == "swap":
             mutants["missing records ignored"] = blind(run)
         yield Case(name, neighbors, "public clip", run, mutants)
@@ -442,14 +490,18 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
     if neighbors == "swap":
         mutants = {"missing records ignored": blind(run)}
     else:
-        mutants = {"sensitivity of swap": broken(run, privacy, "sum_sensitivity", always(1))}
+        mutants = {"sensitivity of swap": broken(run, *of_sensitivity(1))}
     yield Case("sum", neighbors, "clip above zero", run, mutants)
     for name in ("sum", "mean"):
         clip = dict(lower=1, upper=4)
         run = exact(name, 3, domain=[0.0, 2.0, 5.0], nan_policy="raise", **clip, **public)
-        mutants = {"half the noise": broken(run, privacy, "laplace_scale", times(Fraction(1, 2)))}
+        mutants = {
+            "half the noise": broken(
+                run, privacy.aggregates, "laplace_scale", times(Fraction(1, 2))
+            )
+        }
         if name == "sum" and neighbors == "add-remove":
-            mutants["sensitivity of swap"] = broken(run, privacy, "sum_sensitivity", always(3))
+            mutants["sensitivity of swap"] = broken(run, *of_sensitivity(3))
         yield Case(name, neighbors, "none missing", run, mutants)
         if neighbors == "swap":
             run = exact(name, 3, domain=[0, 2, 5], dtype=np.int64, **clip, **public)
@@ -459,7 +511,7 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
         run = exact(name, 3, domain=[0.0, 2.0, 5.0], **private)
         mutants = {
             "all of epsilon for each step": broken(
-                run, privacy, "sum_epsilons", always((1.0, 1.0))
+                run, privacy.aggregates, "calibrate", of_twice_epsilon
             ),
         }
         yield Case(name, neighbors, "private clip", run, mutants)
@@ -476,7 +528,7 @@ def tree_of(release: Callable[..., Any], column: Any, **options: Any) -> AggTree
     halved = []
     combined = cdf._least_squares
 
-    def nothing(self: Noise, size: int, rng: Any) -> np.ndarray:
+    def nothing(self: CountNoise, size: int, rng: Any) -> np.ndarray:
         return np.zeros(size, dtype=np.int64)
 
     def kept(noisy_counts: list, split: list, total: int | None) -> list[float]:
@@ -486,7 +538,8 @@ def tree_of(release: Callable[..., Any], column: Any, **options: Any) -> AggTree
         return combined(noisy_counts, split, total)
 
     with (
-        mock.patch.object(Noise, "draw", nothing),
+        mock.patch.object(Geometric, "draw", nothing),
+        mock.patch.object(Gaussian, "draw", nothing),
         mock.patch.object(cdf, "_of_tree", lambda tree, **rest: tree),
         mock.patch.object(cdf, "_least_squares", kept),
     ):
@@ -496,13 +549,13 @@ def tree_of(release: Callable[..., Any], column: Any, **options: Any) -> AggTree
     return found
 
 
-def node_law(center: int, noise: Noise, most: int) -> np.ndarray:
+def node_law(center: int, noise: CountNoise, most: int) -> np.ndarray:
     """Log-probabilities of one noisy count, for counts of 0, ..., `most` records.
 
     Of Laplace noise, all at or below 0 and all at or above `most` have one ratio: they are one
     output each. Of Gaussian noise, all that come up.
     """
-    if noise.kind == "gaussian":
+    if isinstance(noise, Gaussian):
         reach = math.ceil(10 * noise.scale)
         return discrete_gaussian_log_prob(np.arange(-reach, most + reach + 1) - center, noise.scale)
     rate = float(1 / noise.scale)
@@ -545,25 +598,24 @@ def a_level_less(original: Callable) -> Callable:
 
 
 def of_add_remove(original: Callable) -> Callable:
-    return lambda height, neighbors, *rest: original(height, "add-remove", *rest)
+    return lambda height, relation, *rest: original(height, relation_of("add-remove"), *rest)
 
 
 def tree_cases(neighbors: str) -> Iterator[Case]:
     swap = neighbors == "swap"
-    half = privacy, "agg_tree_scale", times(Fraction(1, 2))
 
     def case(mechanism: str, setting: str, levels: int, most: int, **options: Any) -> Case:
         release = cdf.cdf if mechanism == "cdf" else AggTree.of
         options["neighbors"] = neighbors
         run = tree_audit(release, most, **options)
-        mutants = {"half the noise": broken(run, *half)}
+        mutants = {"half the noise": broken(run, *spends(mechanism, "noise", Fraction(1, 2)))}
         if levels > 1:
             mutants["a level not charged"] = broken(
-                run, privacy, "agg_tree_sensitivity", a_level_less
+                run, privacy.agg_tree, "sensitivities", a_level_less
             )
         if swap:
             mutants["sensitivity of add-remove"] = broken(
-                run, privacy, "agg_tree_sensitivity", of_add_remove
+                run, privacy.agg_tree, "sensitivities", of_add_remove
             )
         if swap and "nan_policy" not in options:
             mutants["missing records ignored"] = blind(run)
@@ -645,22 +697,21 @@ def smooth_law(column: np.ndarray, q: list[float], t: float, noise: tuple) -> di
 
 
 def csmooth_law(column: np.ndarray, q: list[float], rho: float, share: float) -> dict[int, float]:
-    epsilon = privacy.csmooth_epsilon_each(len(q), rho)
-    sigma, log_scale = privacy.csmooth_scale(share * epsilon, epsilon)
+    epsilon = privacy.csmooth.epsilon_each(len(q), rho)
+    sigma, log_scale = privacy.csmooth.shape_of(share * epsilon, epsilon)
     return smooth_law(column, q, share * epsilon, (log_normal_above(sigma), log_scale))
 
 
 def smooth_gaussian_law(column: np.ndarray, epsilon: float, delta: float) -> dict[int, float]:
-    beta, log_alpha = privacy.smooth_gaussian_scale(
-        *privacy.cdf_smooth_gaussian_each(1, epsilon, delta)
-    )
+    budget = privacy.cdf.budget_of_level(1, epsilon, delta)
+    beta, log_alpha = privacy.cdf.smooth_gaussian_scale(*budget)
     return smooth_law(column, [0.5], beta, (normal_above, log_alpha))
 
 
 def gaussian_law(
     column: np.ndarray, neighbors: str, levels: int, bins: int | None, **budget: Any
 ) -> dict[int, float]:
-    squared = privacy.cdf_gaussian_squared(levels, bins, neighbors)
+    squared = privacy.cdf.gaussian_squared(levels, bins, relation_of(neighbors))
     sigma = privacy.gaussian_sigma(squared, **budget)
     if bins is None:
         # far beyond any smoothness that matters: the order statistics alone
@@ -705,7 +756,7 @@ def normal_cases(neighbors: str) -> Iterator[Case]:
 
     budget = dict(epsilon=1.0, delta=1e-3)
     smooth = dict(method="smooth_gaussian", levels=1)
-    louder = {"a hundredth of the noise": (privacy, "smooth_gaussian_scale", less_noise)}
+    louder = {"a hundredth of the noise": (privacy.cdf, "smooth_gaussian_scale", less_noise)}
     yield case(
         "cdf",
         "smooth_gaussian, δ = 0.001",
@@ -743,9 +794,9 @@ def quantile_by_cases(neighbors: str) -> Iterator[Case]:
     for public_by in (False, True):
         options = dict(q=0.5, epsilon=4.0, groups=[0, 1], public_by=public_by)
         run = exact("quantile_by", 4, **options, **form)
-        mutants = {"thrice the rate": broken(run, privacy, "quantile_by_rate", times(3.0))}
+        mutants = {"thrice the rate": broken(run, *spends("quantile_by", "rate", 3.0))}
         if neighbors == "swap" and not public_by:
-            mutants["one group charged"] = broken(run, privacy, "quantile_by_rate", times(2.0))
+            mutants["one group charged"] = broken(run, *spends("quantile_by", "rate", 2.0))
         yield Case(
             "quantile_by", neighbors, "public keys" if public_by else "private keys", run, mutants
         )
@@ -762,25 +813,26 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
 
     # the records of the first data set that are smaller move beyond the median
     two = pair([0.0, 2.0, 4.0], 0.0, 4.0)
-    tenth = times(10.0)
     relation = dict(neighbors=neighbors)
     places = relation | dict(bounds=(0, 4), resolution=1)
-    for name, formula in (
-        ("joint_exp", "joint_exp_rate"),
-        ("quantile", "joint_exp_rate"),
-        ("ind_exp", "ind_exp_rates"),
-        ("approx_quantiles", "approx_quantiles_scales"),
+    for name, spent in (
+        ("joint_exp", ("joint_exp", "rate")),
+        ("quantile", ("joint_exp", "rate")),
+        ("ind_exp", ("ind_exp", "rates")),
+        ("approx_quantiles", ("approx_quantiles", "steps")),
     ):
         run = estimate(name, *two, q=[0.25, 0.5], epsilon=2.0, **places)
-        mutants = {"a tenth of the noise": broken(run, privacy, formula, tenth)}
+        mutants = {"a tenth of the noise": broken(run, *spends(*spent, 10.0))}
         yield Case(name, neighbors, "dither", run, mutants, True)
     rows = pair([(0.0, 0), (2.0, 0), (4.0, 0)], (0.0, 0), (4.0, 1))
     run = estimate("quantile_by", *rows, q=0.5, epsilon=2.0, groups=[0, 1], **places)
-    mutants = {"a tenth of the noise": broken(run, privacy, "quantile_by_rate", tenth)}
+    mutants = {"a tenth of the noise": broken(run, *spends("quantile_by", "rate", 10.0))}
     yield Case("quantile_by", neighbors, "dither", run, mutants, True)
     options = dict(q=0.6, epsilon=2.0, upper=20.0, beta=1.2)
     run = estimate("unbounded_quantile", *pair([1.0, 9.0], 1.0, 9.0), **options, **relation)
-    mutants = {"a tenth of the noise": broken(run, privacy, "unbounded_quantile_epsilons", tenth)}
+    mutants = {
+        "a tenth of the noise": broken(run, *spends("unbounded_quantile", "step_epsilons", 10.0))
+    }
     yield Case("unbounded_quantile", neighbors, "up", run, mutants, True)
     budget = dict(threshold=2.5, epsilon1=0.5, epsilon2=0.5)
     for name, more in (("above_threshold", {}), ("sparse_vector", {"halts": 2})):
@@ -793,7 +845,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
             **more,
             **relation,
         )
-        mutants = {"a tenth of the noise": broken(run, privacy, "above_threshold_rates", tenth)}
+        mutants = {"a tenth of the noise": broken(run, *spends("above_threshold", "rates", 10.0))}
         yield Case(name, neighbors, "monotonic", run, mutants, True)
     scaled = times(Fraction(1, 10))
     few = pair([0.25] * 3, 4.0, math.nan)
@@ -805,7 +857,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
         ("sum", "private clip", private),
     ):
         run = estimate(name, *few, epsilon=1.0, **options, **relation)
-        mutants = {"a tenth of the noise": broken(run, privacy, "laplace_scale", scaled)}
+        mutants = {"a tenth of the noise": broken(run, privacy.aggregates, "laplace_scale", scaled)}
         if (name, options) == ("sum", public):
             mutants["sum of floats"] = float_release(pair([0.1, 0.2], 0.3, math.nan))
         yield Case(name, neighbors, setting, run, mutants, True)
@@ -820,14 +872,14 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     bounds = relation | dict(bounds=(0, 4))
     options = dict(q=[0.25, 0.5], epsilon=2.0, height=1, branching=4)
     run = estimate("agg_tree", *two, **options, **bounds)
-    mutants = {"a tenth of the noise": broken(run, privacy, "agg_tree_scale", scaled)}
+    mutants = {"a tenth of the noise": broken(run, *spends("agg_tree", "noise", Fraction(1, 10)))}
     yield Case("agg_tree", neighbors, "quantiles", run, mutants, True)
     run = estimate("cdf", *two, method="adaptive", steps=2, bins=4, epsilon=4.0, **bounds)
-    mutants = {"a tenth of the noise": broken(run, privacy, "cdf_adaptive_scale", scaled)}
+    mutants = {"a tenth of the noise": broken(run, *spends("cdf", "noise", Fraction(1, 10)))}
     yield Case("cdf", neighbors, "adaptive", run, mutants, True)
     options = dict(method="gaussian", bins=2, epsilon=3.0, delta=1e-3)
     run = estimate("cdf", *two, **options, **bounds)
-    mutants = {"a tenth of the noise": broken(run, privacy, "gaussian_sigma", times(0.1))}
+    mutants = {"a tenth of the noise": broken(run, *spends("cdf", "sigma", 0.1))}
     yield Case("cdf", neighbors, "gaussian, δ = 0.001", run, mutants, True)
 
 
@@ -855,7 +907,7 @@ def local(original: Callable) -> Callable:
     return lambda order, q, t: original(order, q, np.full_like(t, 1e9))
 
 
-LOUDER = privacy, "csmooth_scale", less_noise
+LOUDER = privacy.csmooth, "shape_of", less_noise
 LOCAL = smooth, "smooth_sensitivity", local
 
 

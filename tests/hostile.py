@@ -33,6 +33,9 @@ import pyarrow as pa
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast.noise.threshold import NOISES
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 
 NUMBERS = (
     0.0, -0.0, 1.0, -1.0, 0.5, 1e-300, 5e-324, 1e300, 1.7976931348623157e308, math.inf, -math.inf,
@@ -66,13 +69,13 @@ class Call(NamedTuple):
     weight: float
 
     def make(self, arguments: dict[str, Any]) -> Any:
-        """The answer; of a context manager, after its block."""
+        """The answer; of a context manager, after its block; of a reader, what it reads."""
         first = [arguments.pop(name) for name in self.positional]
         answer = self.function(*first, **arguments)
         if isinstance(answer, contextlib.AbstractContextManager):
             with answer:
                 return None
-        return answer
+        return answer() if inspect.isfunction(answer) else answer
 
 
 # What stands for a value that is made for each call.
@@ -86,6 +89,7 @@ class Checked(NamedTuple):
 
 
 LEVELS = Checked(np.array([0.25, 0.5]))
+HALF = Checked(0.5)
 
 BOUNDS = (-10.0, 10.0)
 RECORDS = np.random.default_rng(0).normal(0.0, 5.0, size=60)
@@ -102,6 +106,7 @@ INSTANCES: dict[str, Any] = {
     "Sample": dpq.Sample.of(RECORDS, BOUNDS, resolution=0.5),
     "privacy.Guarantee": privacy.Guarantee(1.0, 1e-6, neighbors="add-remove"),
     "privacy.Accountant": privacy.Accountant(1e-3),  # takes none of the guarantees below
+    "privacy.aggregates.Calibration": privacy.aggregates.calibrate(epsilon=1.0),
     "joint_exp_law": dpq.joint_exp_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
     "ind_exp_law": dpq.ind_exp_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
     "approx_quantiles_law": dpq.approx_quantiles_law(RECORDS, [0.2, 0.5], epsilon=1.0, **LATTICE),
@@ -112,13 +117,19 @@ INSTANCES: dict[str, Any] = {
 LEFT_OUT = {
     "CDF.plot": "its arguments are Matplotlib's",
     "CDF.to_frame": "no arguments",
-    "privacy.charge": "what releases share: parameters are those of `privacy.guarantee`",
+    "privacy.charge": "what releases share: it takes what `calibrate` made",
+    "PartialTree.noised": "a step of `release`, which has checked its arguments and charged",
     "Sample": "made by its class methods",
     "PartialTree": "made by its class methods",
     "privacy.BudgetExceeded": "an error",
     "audit.Witness": "an answer",
     "audit.ExactAudit": "an answer",
     "audit.EstimatedAudit": "an answer",
+    "privacy.aggregates.CountCalibration": "an answer",
+} | {
+    f"privacy.{name}.Calibration": "an answer"
+    for name, member in vars(privacy).items()
+    if hasattr(member, "Calibration")
 }
 USUAL: dict[str, Any] = dict(
     x=COLUMN, by=KEYS, counts=COUNTS, rng=NOISE, dither_rng=NOISE,
@@ -137,7 +148,8 @@ USUAL: dict[str, Any] = dict(
     points=Checked(np.arange(3)), outputs=LEVELS,
     gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,
     f_x=[0.0, 1.0], f_x2=[1.0, 1.0], m=3, epsilon_each=0.5, width=10, low=-3, high=5,
-    missing=True, two_sided=True, search="up", t=0.5, squared=2.0, given={},
+    may_have_missing=True, t=0.5, squared=2.0, given={}, fraction=0.5,
+    relation=Checked(relation_of("swap")),
     guarantees=[privacy.Guarantee(1.0), privacy.Guarantee(0.5, 1e-6, rho=0.1)],
     guarantee=privacy.Guarantee(1.0), adaptive=True, bounded_range=1.0, composition="basic",
     convert=True, name="split", others=PARTIAL,
@@ -160,14 +172,11 @@ MORE: dict[str, tuple[str, ...]] = {
     "audit.exact": ("epsilon", "max_contributions"),
     "audit.estimate": ("epsilon", "max_contributions"),
     "AggTree.tune": ("noise", "aggregate", "neighbors"),
+    "privacy.above_threshold.calibrate_halts": (
+        *("epsilon1", "epsilon2", "sensitivity", "monotonic", "noise", "neighbors"),
+    ),
+    "privacy.cdf.calibrate": ("bins", "aggregate"),
 }
-CHECKED_Q = (
-    "joint_exp_sensitivity",
-    "joint_exp_rate",
-    "quantile_by_rate",
-    "ind_exp_sensitivity",
-    "ind_exp_rates",
-)
 # What a function has otherwise than others.
 OWN: dict[str, dict[str, Any]] = {
     "csmooth": dict(rho=0.5, t=None),
@@ -203,34 +212,49 @@ OWN: dict[str, dict[str, Any]] = {
     "sum": dict(method="unbounded", q=0.9),
     "sum, public": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
-    "reference.sum": dict(q=0.9),
-    "reference.mean": dict(q=None, lower=-4.0, upper=8.0),
+    "reference.sum": dict(method="unbounded", q=0.9),
+    "reference.mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "Sample.from_batches": dict(column=None),
     "metrics.rank_error": dict(x=[1.0, 2.0]),
     "metrics.missed_points": dict(x=[1.0, 2.0]),
     "metrics.distance_error": dict(x=[1.0, 2.0]),
     "unbounded_quantile_law.log_prob": dict(o=0.5),
     "above_threshold_law.log_prob": dict(k=1),
-    "privacy.unbounded_quantile_epsilons": dict(q=Checked(0.5), split=0.5),
-    "privacy.clip_epsilons": dict(q=Checked(0.5), split=0.5),
-    "privacy.check_split": dict(split=0.5),
-    "privacy.choose_split": dict(split=0.5),
-    "privacy.smooth_rank": dict(q=Checked(0.5), n=Checked(10)),
-    "privacy.laplace_scale": dict(sensitivity=2),
-    "privacy.agg_tree_scale": dict(noise="geometric"),
+    "privacy.joint_exp.sensitivity": dict(levels=Checked(Levels([0.25, 0.5]))),
+    "privacy.joint_exp.sensitivity_to_one": dict(levels=Checked(Levels([0.25, 0.5]))),
+    "privacy.ind_exp.sensitivities": dict(q=LEVELS),
+    "privacy.approx_quantiles.calibrate": dict(split=0.5),
+    "privacy.unbounded_quantile.calibrate, both": dict(lower=None, upper=None),
+    "privacy.unbounded_quantile.costs_of": dict(q=HALF, way=Checked("up"), fraction=HALF),
+    "privacy.above_threshold.counting_losses": dict(q=HALF, fraction=HALF),
+    "privacy.above_threshold.threshold_fraction": dict(
+        split=0.5, noise=Checked(NOISES["exponential"])
+    ),
+    "privacy.aggregates.calibrate": dict(method="unbounded", q=0.9),
+    "privacy.aggregates.calibrate, both": dict(method="unbounded", q=0.9, lower=None, upper=None),
+    "privacy.aggregates.laplace_scale": dict(sensitivity=2),
+    "privacy.agg_tree.shape_of": dict(points=100),
+    "privacy.agg_tree.calibrate": dict(noise="geometric", points=100),
+    "privacy.csmooth.calibrate": dict(rho=0.5, t=None),
+    "privacy.csmooth.epsilon_each": dict(rho=0.5),
+    "privacy.csmooth.default_smoothness": dict(epsilon=HALF),
+    "privacy.csmooth.smoothness_of": dict(levels=Checked(Levels([0.25, 0.5])), epsilon=HALF),
+    "privacy.csmooth.smooth_rank": dict(q=HALF, n=Checked(10)),
     "privacy.bounded_range_epsilon_each": dict(delta=1e-6),
-    "privacy.ind_exp_epsilon_each": dict(delta=1e-6),
     "privacy.bounded_range_epsilon": dict(delta=1e-6),
-    "privacy.csmooth_epsilon_each": dict(rho=0.5),
-    "privacy.smooth_gaussian_scale": dict(delta=1e-6),
     "privacy.gaussian_sigma": dict(delta=1e-6),
-    "privacy.cdf_gaussian_sigma": dict(delta=1e-6),
-    "privacy.cdf_smooth_gaussian_each": dict(delta=1e-6),
     "privacy.zcdp_epsilon": dict(rho=0.5, delta=1e-6),
     "privacy.zcdp_rho": dict(delta=1e-6),
-    "privacy.cdf_options": dict(method="histogram", points=100),
-    "privacy.cdf_touched": dict(method=Checked("histogram"), options=Checked({"bins": 4})),
-    "privacy.cdf_adaptive_scale": dict(depth=3),
+    "privacy.cdf.options_of": dict(method="histogram", points=100),
+    "privacy.cdf.depths_of": dict(method=Checked("histogram"), options=Checked({"bins": 4})),
+    "privacy.cdf.calibrate": dict(method="binary_tree", points=100),
+    "privacy.cdf.calibrate, adaptive": dict(method="adaptive", steps=5, depth=3, points=None),
+    "privacy.cdf.calibrate, gaussian": dict(method="gaussian", levels=3, delta=1e-6, points=100),
+    "privacy.cdf.calibrate, smooth_gaussian": dict(
+        method="smooth_gaussian", levels=3, delta=1e-6, points=100
+    ),
+    "privacy.cdf.budget_of_level": dict(delta=1e-6),
+    "privacy.cdf.smooth_gaussian_scale": dict(delta=1e-6),
     "privacy.guarantee": dict(method="ind_exp"),
     "privacy.guarantee, cdf": dict(method="cdf", epsilon=1.0, bins=16),
     "privacy.compose": dict(delta=1e-5),
@@ -238,8 +262,7 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.Accountant": dict(delta=1e-6),
     "audit.exact": dict(x=1, outputs=None, guarantee=None),
     "audit.estimate": dict(x=[0.0], guarantee=None),
-    "privacy.approx_quantiles_scales": dict(q=LEVELS, split=0.5),
-} | {f"privacy.{name}": dict(q=LEVELS) for name in CHECKED_Q}
+}
 # How often those are called that take long; the others have weight 1.
 WEIGHTS = {
     "CDF.accuracy": 0.1,

@@ -492,7 +492,7 @@ def test_agg_tree_guarantee(neighbors):
 def test_agg_tree_rho_of_pure_noise_is_a_true_statement():
     """Rényi divergences of two discrete Laplace counts add up to no more than alpha rho."""
     epsilon, touched = 1.5, 4
-    scale = privacy.agg_tree_scale(2, epsilon, None, "geometric", "swap")
+    scale = privacy.agg_tree.calibrate(epsilon=epsilon, height=2).noise.scale
     rho = privacy.guarantee("agg_tree", epsilon=epsilon, height=2).rho
     k = np.arange(-400, 401)
     log_p = noise.discrete_laplace_log_prob(k, scale)

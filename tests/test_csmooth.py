@@ -22,12 +22,12 @@ from dpq_fast._kernels import smooth as kernel
 from dpq_fast.data.order import RunsOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms.csmooth import (
-    default_smoothness,
     laplace_log_normal,
     smooth_gaussian,
     smooth_sensitivity,
     tune_t,
 )
+from dpq_fast.privacy.csmooth import default_smoothness
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.sample import intervals
 

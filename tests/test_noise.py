@@ -10,8 +10,8 @@ import pytest
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast import noise
 from dpq_fast._kernels import noise as kernel
+from dpq_fast.noise import discrete as noise
 from dpq_fast.reference import noise as reference_noise
 
 SMALLEST_P = 1e-6
