@@ -1,9 +1,4 @@
-"""Benchmarks: asv-shaped classes by subject, and `run.py`, which prints the tables without asv.
+"""Benchmarks: `joint_exp`, `quantiles`, `counts`, `programs` and `errors` hold rows, `run` a loop.
 
-The modules import each other by their bare names, as a script's do; this makes asv find them, too.
+A new comparison is one more `Case` in the list of its subject.
 """
-
-import sys
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parent))

@@ -1,4 +1,4 @@
-"""The columns that are measured: generated ones, and the four real ones beside the repository."""
+"""What is measured: generated columns, and four real ones beside the repository; levels, budget."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 BOUNDS = (-100.0, 100.0)
+EPSILON = 1.0
+# Of mechanisms that are not pure.
+DELTA = 1e-6
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -46,6 +49,11 @@ REAL = {
 def gaussian(n: int, seed: int = 0) -> NDArray[np.float64]:
     """n records of the paper's N(0, 5), in no order; to be released with `BOUNDS`."""
     return np.random.default_rng(seed).normal(0.0, 5.0, n)
+
+
+def ordered(n: int) -> NDArray[np.float64]:
+    """The same, ascending."""
+    return np.sort(gaussian(n))
 
 
 def levels(m: int) -> NDArray[np.float64]:

@@ -24,13 +24,19 @@ class Timing(NamedTuple):
     best: float
     rounds: list[float]
 
-    def over(self, other: Timing) -> float:
-        """How many times longer than `other`: the median over the rounds both ran in."""
-        return float(np.median(np.divide(self.rounds, other.rounds)))
+    def over(self, other: Timing) -> list[float]:
+        """How many times longer than `other`: low, median and high quartile over the rounds."""
+        return np.quantile(np.divide(self.rounds, other.rounds), (0.25, 0.5, 0.75)).tolist()
+
+    def scaled(self, factor: float) -> Timing:
+        """As if every call took so many times longer."""
+        return Timing(self.median * factor, self.best * factor, [r * factor for r in self.rounds])
 
 
-def alternately(sides: dict[str, Callable[[], Any]], seconds: float) -> dict[str, Timing]:
-    """Time functions in turn, A B C A B C ..., for about so many seconds, at least three rounds."""
+def alternately(
+    sides: dict[str, Callable[[], Any]], seconds: float, least: int = ROUNDS[0]
+) -> dict[str, Timing]:
+    """Time functions in turn, A B C A B C ..., for some seconds, and at least some rounds."""
     loops, once = {}, {}
     for name, side in sides.items():
         once[name] = _per_call(side, 1)
@@ -39,7 +45,7 @@ def alternately(sides: dict[str, Callable[[], Any]], seconds: float) -> dict[str
         loops[name] = max(1, math.ceil(SHORTEST / once[name]))
     one_round = sum(loops[name] * once[name] for name in sides)
     rounds: dict[str, list[float]] = {name: [] for name in sides}
-    for _ in range(min(max(int(seconds / one_round), ROUNDS[0]), ROUNDS[1])):
+    for _ in range(min(max(int(seconds / one_round), least), ROUNDS[1])):
         for name, side in sides.items():
             rounds[name].append(_per_call(side, loops[name]))
     return {name: Timing(float(np.median(r)), min(r), r) for name, r in rounds.items()}
@@ -75,3 +81,31 @@ def machine() -> str:
     except (OSError, StopIteration):
         model = platform.machine()
     return f"{model}, Python {platform.python_version()}, NumPy {np.__version__}"
+
+
+def duration(seconds: float) -> str:
+    """Two digits and a unit."""
+    if seconds >= 0.05:
+        return f"{digits(seconds)} s"
+    return f"{digits(seconds * 1e3)} ms" if seconds >= 1e-4 else f"{digits(seconds * 1e6)} µs"
+
+
+def size_of(number: float) -> str:
+    """Bytes in words."""
+    return f"{digits(number / 1e9)} GB" if number >= 1e9 else f"{digits(number / 1e6)} MB"
+
+
+def digits(number: float) -> str:
+    """Two digits."""
+    if number == 0.0:
+        return "0"
+    places = 1 - math.floor(math.log10(abs(number)))
+    return f"{round(number, places):,.{max(places, 0)}f}"
+
+
+def count(n: int) -> str:
+    """1,000, but 10⁶."""
+    power = len(str(n)) - 1
+    if n == 10**power and power > 3:
+        return "10" + str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{n:,}"

@@ -1,6 +1,6 @@
 """Other libraries' private quantiles and sums, each called the way its documentation shows.
 
-`diffprivlib` and `opendp` are None where they are not installed.
+They are imported when they are used; without them there is `Missing`.
 """
 
 from __future__ import annotations
@@ -8,91 +8,98 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import cache, partial
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.columns import BOUNDS, EPSILON, levels
+
 # opendp picks among candidates that the caller lists: this many, evenly spaced over the bounds.
 CANDIDATES = 2_001
 
 
-def _import_diffprivlib() -> Any:
+class Missing(Exception):
+    """Something that is not there, and what provides it: a side that needs it is skipped."""
+
+
+def require(package: str) -> None:
+    """Raise `Missing` for a package of the extra `bench` that is not installed."""
+    if find_spec(package) is None:
+        raise Missing(f"{package} is not installed: pip install '.[bench]'")
+
+
+@cache
+def diffprivlib() -> Any:
     """`diffprivlib.tools`, without its models, which need an older scikit-learn."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                from diffprivlib import tools
-            except ImportError:
-                for name in [name for name in sys.modules if name.startswith("diffprivlib")]:
-                    del sys.modules[name]
-                sys.modules["diffprivlib.models"] = ModuleType("diffprivlib.models")
-                from diffprivlib import tools
-    except ImportError:
-        return None
+    require("diffprivlib")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from diffprivlib import tools
+        except ImportError:
+            for name in [name for name in sys.modules if name.startswith("diffprivlib")]:
+                del sys.modules[name]
+            sys.modules["diffprivlib.models"] = ModuleType("diffprivlib.models")
+            from diffprivlib import tools
     return tools
 
 
-def _import_opendp() -> Any:
-    try:
-        import opendp.prelude as dp
-    except ImportError:
-        return None
+@cache
+def opendp() -> Any:
+    require("opendp")
+    import opendp.prelude as dp
+
     dp.enable_features("contrib")
     return dp
 
 
-diffprivlib = _import_diffprivlib()
-opendp = _import_opendp()
+def diffprivlib_quantile(x: NDArray, m: int) -> Callable[[], Any]:
+    """A call that releases m levels, one after another; `EPSILON` in total."""
+    return partial(diffprivlib().quantile, x, levels(m), epsilon=EPSILON, bounds=BOUNDS)
 
 
-def diffprivlib_quantile(
-    x: NDArray, q: NDArray, epsilon: float, bounds: tuple[float, float]
-) -> Callable[[], Any]:
-    """A call that releases all levels; `epsilon` in total."""
-    return lambda: diffprivlib.quantile(x, q, epsilon=epsilon, bounds=bounds)
-
-
-def opendp_quantile(
-    x: NDArray, q: NDArray, epsilon: float, bounds: tuple[float, float]
-) -> Callable[[], Any]:
-    """A call that releases all levels; `epsilon` in total, one composed measurement.
+def opendp_quantile(x: NDArray, m: int) -> Callable[[], Any]:
+    """A call that releases m levels; `EPSILON` in total, one composed measurement.
 
     Calibrating the measurements is left out of the call, handing over the array is part of it.
     """
-    domain = opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=x.size)
-    metric = opendp.symmetric_distance()
-    candidates = np.linspace(*bounds, CANDIDATES).tolist()
+    dp, q = opendp(), levels(m)
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=x.size)
+    metric = dp.symmetric_distance()
+    candidates = np.linspace(*BOUNDS, CANDIDATES).tolist()
 
     def at_scale(level: float, scale: float) -> Any:
-        return opendp.m.make_private_quantile(
-            domain, metric, opendp.max_divergence(), candidates, level, scale
+        return dp.m.make_private_quantile(
+            domain, metric, dp.max_divergence(), candidates, level, scale
         )
 
     # one replaced record is a symmetric distance of 2
-    budget = epsilon / q.size
+    budget = EPSILON / m
     scale = {
-        level: opendp.binary_search_param(lambda s, a=level: at_scale(a, s), 2, budget)
+        level: dp.binary_search_param(lambda s, a=level: at_scale(a, s), 2, budget)
         for level in q.tolist()
     }
     measurements = [at_scale(level, scale[level]) for level in q.tolist()]
-    release = measurements[0] if q.size == 1 else opendp.c.make_composition(measurements)
+    release = measurements[0] if m == 1 else dp.c.make_composition(measurements)
     return lambda: release(x)
 
 
-def diffprivlib_sum(x: NDArray, epsilon: float, bounds: tuple[float, float]) -> Callable[[], Any]:
+def diffprivlib_sum(x: NDArray) -> Callable[[], Any]:
     """A call that releases the sum of the clamped records."""
-    return lambda: diffprivlib.sum(x, epsilon=epsilon, bounds=bounds)
+    return partial(diffprivlib().sum, x, epsilon=EPSILON, bounds=BOUNDS)
 
 
-def opendp_sum(x: NDArray, epsilon: float, bounds: tuple[float, float]) -> Callable[[], Any]:
+def opendp_sum(x: NDArray) -> Callable[[], Any]:
     """A call that releases the sum of the clamped records, n public; noise calibrated before."""
-    domain = opendp.vector_domain(opendp.atom_domain(T=float, nan=False), size=x.size)
-    metric = opendp.symmetric_distance()
-    total = (domain, metric) >> opendp.t.then_clamp(bounds) >> opendp.t.then_sum()
-    measurement = opendp.binary_search_chain(
-        lambda scale: total >> opendp.m.then_laplace(scale), d_in=2, d_out=epsilon
+    dp = opendp()
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=x.size)
+    metric = dp.symmetric_distance()
+    total = (domain, metric) >> dp.t.then_clamp(BOUNDS) >> dp.t.then_sum()
+    measurement = dp.binary_search_chain(
+        lambda scale: total >> dp.m.then_laplace(scale), d_in=2, d_out=EPSILON
     )
     return lambda: measurement(x)

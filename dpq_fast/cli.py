@@ -28,7 +28,10 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 import dpq_fast as dpq
-from dpq_fast.mechanisms.quantile import METHODS, choose_method
+from dpq_fast.mechanisms.quantile import choose_method
+from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
+from dpq_fast.privacy import levels
+from dpq_fast.privacy.relations import RELATIONS
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
 PAYROLL_SEED = 20_240_131
@@ -161,13 +164,15 @@ def demo(epsilon: float, seed: int | None) -> None:
 @click.option("--delta", type=float, default=0.0, show_default=True)
 @click.option(
     "--method",
-    type=click.Choice([method for method in METHODS if method != "csmooth"]),
+    type=click.Choice(
+        [name for name in METHODS if name == "auto" or "epsilon" in MECHANISMS[name].budgets]
+    ),
     default="auto",
     show_default=True,
 )
 @click.option(
     "--neighbors",
-    type=click.Choice(["swap", "add-remove"]),
+    type=click.Choice(list(RELATIONS)),
     default="swap",
     show_default=True,
     help="What one person can change: replace a record, or add or remove one.",
@@ -441,7 +446,7 @@ def _released(
     Complaints about public arguments become usage errors.
     """
     try:
-        m = dpq.levels.Levels(q).m
+        m = levels.Levels(q).m
         method = choose_method(method, m, neighbors, bounds is not None, epsilon, len(x))
         accountant = dpq.privacy.Accountant(epsilon, delta, neighbors)
         values = dpq.quantile(

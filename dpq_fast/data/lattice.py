@@ -22,7 +22,7 @@ from dpq_fast.data.columns import as_float64
 # Interval widths are point counts held in float64 by the kernels: exact up to here.
 MAX_POINTS = 2**53
 # The default spacing is the power of ten nearest to 10^-DEFAULT_DIGITS of the range. Measured at
-# epsilon = 1 for 10^3, 10^4 and 10^5 records (bench/figures.py --only lattice): ties cost the less
+# epsilon = 1 for 10^3, 10^4 and 10^5 records (papers/run.py --only lattice): ties cost the less
 # the coarser the lattice is (9 deciles of 10^4 ratings miss 11, 18, 23 and 30 ranks at 10^-5, ...,
 # 10^-8 of the range), but records without ties lose where several share a point: 10^5 of N(0, 5) in
 # +-100 have the errors of finer lattices down to 10^-6, twice those at 10^-5, ten times at 10^-4.

@@ -168,7 +168,7 @@ def quantile(
     enough records between two levels for its budget. Recursive splits gain where budgets add up by
     depth (rho), and where a record is in one part of each depth ("add-remove"), which costs half of
     what a replacement does, while the joint draw's sensitivity is nearly the same under both.
-    ``bench/figures.py --only auto_rule`` has the errors.
+    ``papers/run.py --only auto_rule`` has the errors.
 
     Examples
     --------

@@ -849,7 +849,7 @@ def unbounded_quantile(
     epsilon = 0.1, level 0.99 and 1,000 records, one answer in a thousand is more than 100 times
     too large, and a few are beyond 10^20. The default split makes the tail :math:`k^{-2}`: one in
     a thousand is 1.3 times too large, at a median error of a clipped sum that is 2 to 13% higher.
-    An `upper`, however loose, ends the tail (``bench/figures.py --only tail``).
+    An `upper`, however loose, ends the tail (``papers/run.py --only tail``).
 
     With several levels, records of one value go to one side of a split: where many records are
     tied, `joint_exp` with its dither is far more accurate.

@@ -1,4 +1,8 @@
-"""Figures and Table 1 of [Dur23]: quantiles without an upper bound (UQE) and with one (EMQ)."""
+"""[Dur23]: quantiles without an upper bound (UQE) and with one (EMQ).
+
+`sum_table` is Table 1, `uqe_vs_emq` Figure 3 and `pdf_bounds` Figure 1. `tail` is of no paper: it
+chose the default share of epsilon that the threshold gets, and the ratio of candidates.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from bench_accuracy import N, real_sample
-from columns import REAL, gaussian
 from numpy.typing import NDArray
-from pictures import picture
-from run import Report, digits
 
 import dpq_fast as dpq
+from bench.columns import REAL, gaussian
+from bench.errors import N, real_sample
 from dpq_fast.mechanisms.unbounded_quantile import BETA
-from dpq_fast.privacy import SPLIT
+from dpq_fast.noise.threshold import Exponential
+from papers.pictures import picture
+from papers.report import Report, digits
 
+SPLIT = Exponential.fraction  # the default
 # [Dur23] §6.2: what all its experiments set, and the noise that parts ties.
 PAPER = {"beta": 1.001, "split": 0.5}
 PERTURBATION = {"average_rating": 0.001, "num_pages": 0.1, "age": 0.1, "hours_per_week": 0.1}

@@ -1,4 +1,7 @@
-"""Which mechanism is the most accurate for m levels: what ``quantile(method="auto")`` goes by."""
+"""Which mechanism is the most accurate for m levels: what ``quantile(method="auto")`` goes by.
+
+Of no paper: ours, over relations, budgets and columns.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from bench_accuracy import N, Release, mean_error, real_sample
-from bench_ind_exp import DELTA
-from columns import BOUNDS, REAL, gaussian, levels
-from measure import alternately
 from numpy.typing import NDArray
-from pictures import picture
-from run import Report, digits, duration
 
 import dpq_fast as dpq
+from bench.case import Release
+from bench.columns import BOUNDS, DELTA, REAL, gaussian, levels
+from bench.errors import N, mean_error, real_sample
+from bench.measure import alternately, duration
+from papers.pictures import picture
+from papers.report import Report, digits
 
 COUNTS = (1, 2, 3, 5, 9, 15, 20, 30, 50, 100)
 RELATIONS = ("swap", "add-remove")

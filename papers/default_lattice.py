@@ -1,4 +1,4 @@
-"""How fine the default lattice should be: what `dpq_fast.lattice.DEFAULT_DIGITS` goes by."""
+"""How fine the default lattice should be: what `DEFAULT_DIGITS` goes by. Of no paper."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from bench_accuracy import joint_exp, mean_error
-from columns import BOUNDS, REAL
 from numpy.typing import NDArray
-from run import Report, error
+
+from bench.columns import BOUNDS, REAL
+from bench.errors import joint_exp, mean_error
+from papers.report import Report, error
 
 SIZES = (1_000, 10_000, 100_000)
 COUNTS = (1, 9)

@@ -1,30 +1,31 @@
-"""Reproduce the papers' tables and figures: ``python bench/figures.py [--quick] --out DIR ...``.
+"""Reproduce tables and figures: ``python papers/run.py --out DIR [--quick] [--only NAME]``.
 
-Tables are printed beside the papers' numbers, pictures saved. For speed there is `run.py`.
+Tables are printed beside the papers' numbers, pictures saved. For speed there is `bench/run.py`.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
-import figures_auto as auto
-import figures_cdf as cdf
-import figures_lattice as lattice
-import figures_unbounded as unbounded
-from run import Report
+# Behind what is installed, as for `bench/run.py`.
+sys.path.append(str(Path(__file__).parents[1]))
+
+from papers import auto_rule, default_lattice, distributions, quantiles, unbounded
+from papers.report import Report
 
 FIGURES = {
     "sum_table": unbounded.sum_table,
     "uqe_vs_emq": unbounded.uqe_vs_emq,
     "pdf_bounds": unbounded.pdf_bounds,
     "tail": unbounded.tail,
-    "auto_rule": auto.auto_rule,
-    "lattice": lattice.default_lattice,
-    "cdf_methods": cdf.cdf_methods,
-    "cdf_poster": cdf.cdf_poster,
-    "quantile_errors": cdf.quantile_errors,
-    "quantile_times": cdf.quantile_times,
+    "quantile_errors": quantiles.quantile_errors,
+    "quantile_times": quantiles.quantile_times,
+    "cdf_methods": distributions.cdf_methods,
+    "cdf_poster": distributions.cdf_poster,
+    "auto_rule": auto_rule.auto_rule,
+    "lattice": default_lattice.default_lattice,
 }
 
 
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--only", choices=FIGURES, action="append", metavar="NAME", help="a figure")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="for the pictures")
     options = parser.parse_args()
-    report = Report(options.quick, full=False)
+    report = Report(options.quick)
     for name in options.only or FIGURES:
         FIGURES[name](report, options.out)
 

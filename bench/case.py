@@ -1,0 +1,109 @@
+"""What a benchmark is: one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+Call = Callable[[], Any]
+# Makes the call to be timed from what a case's `setup` made. Nothing in here is timed.
+Maker = Callable[[Any], Call]
+
+
+@dataclass(frozen=True)
+class Side:
+    """Something that ours is timed against.
+
+    Attributes
+    ----------
+    label : str
+        README's column "against". It says so where `part` or `repeats` scale the figure.
+    make : Maker
+    part : int, optional
+        Measured at this size, and scaled in proportion to the case's.
+    repeats : int, default 1
+        How often the call would have to be made for what ours does at once.
+    readme : bool, default True
+        Whether README shows it, if it shows the case.
+    """
+
+    label: str
+    make: Maker
+    part: int | None = None
+    repeats: int = 1
+    readme: bool = True
+
+
+@dataclass(frozen=True)
+class Case:
+    """One comparison, timed at each size.
+
+    Attributes
+    ----------
+    name : str
+        For ``--only``: subject/what.
+    work : str
+        README's column "work"; ``{size}`` stands for the size.
+    setup : callable
+        Makes the data of a size.
+    ours : Maker
+    sizes : tuple of int
+    quick : int
+        The size for ``--quick``.
+    against : tuple of Side
+    readme : bool, default False
+        Whether README's table shows it.
+    bar : str, optional
+        What we aim at. The runner prints it; README never shows it.
+    note : callable, optional
+        More about the data that `setup` made, to be printed.
+    """
+
+    name: str
+    work: str
+    setup: Callable[[int], Any]
+    ours: Maker
+    sizes: tuple[int, ...]
+    quick: int
+    against: tuple[Side, ...] = ()
+    readme: bool = False
+    bar: str | None = None
+    note: Callable[[Any], str] | None = None
+
+
+# Sample, levels and generator to outputs.
+Release = Callable[[NDArray, NDArray, Generator], NDArray]
+
+
+@dataclass(frozen=True)
+class ErrorCase:
+    """One column, and the mean rank errors of releases from it.
+
+    Attributes
+    ----------
+    name : str
+        For ``--only``: errors/what.
+    column : str
+        README's column "column".
+    setup : callable
+        Makes a function that draws a fresh sample with a generator.
+    sides : dict of str to Release
+    levels : tuple of int
+        Numbers of levels.
+    readme : bool, default False
+        Whether README's table shows it.
+    bar : str, optional
+        As for `Case`.
+    """
+
+    name: str
+    column: str
+    setup: Callable[[], Callable[[Generator], NDArray]]
+    sides: dict[str, Release]
+    levels: tuple[int, ...]
+    readme: bool = False
+    bar: str | None = None

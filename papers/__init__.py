@@ -1,0 +1,1 @@
+"""The papers' tables and figures, and what chose our constants; `run` makes them."""
