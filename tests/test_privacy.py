@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import inspect
 import itertools
 import math
+import pkgutil
 import threading
 import warnings
 from fractions import Fraction
@@ -20,8 +22,20 @@ from scipy.special import binom
 
 import dpq_fast as dpq
 from dpq_fast import _checks, privacy
-from dpq_fast.privacy import Accountant, BudgetExceeded, Guarantee, charge, compose, guarantee
+from dpq_fast.privacy import (
+    Accountant,
+    BudgetExceeded,
+    Guarantee,
+    accounting,
+    approx_quantiles,
+    bounded_range,
+    charge,
+    compose,
+    guarantee,
+)
+from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 
 BOTH = ["swap", "add-remove"]
 
@@ -127,12 +141,12 @@ def test_check_epsilon_takes_fractions():
             r"^bounds\[1\] must be a real number, got None$",
         ),
         (
-            lambda: _checks.check_neighbors("replace"),
+            lambda: relation_of("replace"),
             ValueError,
             "^neighbors must be one of 'swap', 'add-remove', got 'replace'$",
         ),
         (
-            lambda: _checks.check_neighbors(None),
+            lambda: relation_of(None),
             TypeError,
             "one of 'swap', 'add-remove', got None$",
         ),
@@ -214,13 +228,17 @@ JOINT_LEVELS = [
 
 @pytest.mark.parametrize("q", JOINT_LEVELS, ids=str)
 def test_joint_exp_sensitivity_add_remove_is_attained(q):
-    formula = privacy.joint_exp_sensitivity(np.array(q, dtype=float), "add-remove")
+    formula = privacy.joint_exp.sensitivity(
+        Levels([float(level) for level in q]), relation_of("add-remove")
+    )
     assert largest_change("add-remove", q, VALUES[:3]) == formula
 
 
 @pytest.mark.parametrize("q", JOINT_LEVELS, ids=str)
 def test_joint_exp_sensitivity_swap_covers_left_out_records(q):
-    formula = privacy.joint_exp_sensitivity(np.array(q, dtype=float), "swap")
+    formula = privacy.joint_exp.sensitivity(
+        Levels([float(level) for level in q]), relation_of("swap")
+    )
     assert formula == 2.0
     assert largest_change("swap", q, VALUES) <= formula
 
@@ -246,46 +264,55 @@ def single_change(relation, q, values):
 )
 def test_ind_exp_sensitivity_is_attained(q):
     level = np.array([float(q)])
-    add_remove = privacy.ind_exp_sensitivity(level, "add-remove")[0]
+    add_remove = privacy.ind_exp.sensitivities(level, relation_of("add-remove"))[0]
     assert single_change("add-remove", q, VALUES[:3]) == add_remove
-    swap = privacy.ind_exp_sensitivity(level, "swap")[0]
+    swap = privacy.ind_exp.sensitivities(level, relation_of("swap"))[0]
     assert single_change("swap", q, VALUES[:3]) == swap == 1.0
     assert single_change("swap", q, VALUES) <= swap  # with records left out
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_add_remove_sensitivities_never_exceed_swap(q):
-    levels = Levels(q).values
-    for sensitivity in (privacy.joint_exp_sensitivity, privacy.ind_exp_sensitivity):
-        assert np.all(sensitivity(levels, "add-remove") <= sensitivity(levels, "swap"))
+    levels = Levels(q)
+    add_remove, swap = relation_of("add-remove"), relation_of("swap")
+    for sensitivity, given_levels in (
+        (privacy.joint_exp.sensitivity, levels),
+        (privacy.ind_exp.sensitivities, levels.values),
+    ):
+        assert np.all(sensitivity(given_levels, add_remove) <= sensitivity(given_levels, swap))
 
 
 # --- rates ----------------------------------------------------------------------------------------
 
 
 def test_joint_exp_rate_known_values():
-    q = np.array([0.25, 0.5])
-    assert privacy.joint_exp_rate(q, 2.0, "swap") == 2.0 / (2 * 2)
+    def rate(**form):
+        return privacy.joint_exp.calibrate([0.25, 0.5], **form).rate
+
+    assert rate(epsilon=2.0) == 2.0 / (2 * 2)
     # the narrowest of the gaps 1/4, 1/4, 1/2 gives 2 (1 - 1/4) = 3/2
-    assert privacy.joint_exp_rate(q, 3.0, "add-remove") == 3.0 / (2 * 1.5)
-    assert privacy.joint_exp_rate(q, 3.0, "add-remove", 5) == 3.0 / (2 * 1.5 * 5)
+    assert rate(epsilon=3.0, neighbors="add-remove") == 3.0 / (2 * 1.5)
+    five = rate(epsilon=3.0, neighbors="add-remove", max_contributions=5)
+    assert five == 3.0 / (2 * 1.5 * 5)
 
 
 def test_ind_exp_rates_known_values():
-    q = np.array([0.25, 0.5])
-    assert privacy.ind_exp_rates(q, 1.0, 0.0, "swap").tolist() == [0.25, 0.25]
+    def rates(**form):
+        return privacy.ind_exp.calibrate([0.25, 0.5], **form).rates
+
+    assert rates(epsilon=1.0).tolist() == [0.25, 0.25]
     # epsilon / 2 each; sensitivities 3/4 and 1/2
     expected = [0.5 / 1.5, 0.5 / 1.0]
-    assert privacy.ind_exp_rates(q, 1.0, 0.0, "add-remove") == pytest.approx(expected, rel=1e-15)
-    assert privacy.ind_exp_rates(q, 1.0, 0.0, "swap", 2).tolist() == [0.125, 0.125]
+    assert rates(epsilon=1.0, neighbors="add-remove") == pytest.approx(expected, rel=1e-15)
+    assert rates(epsilon=1.0, max_contributions=2).tolist() == [0.125, 0.125]
     # rho = m e^2 / 8 = 2 * 4 / 8 at e = 2
-    assert privacy.ind_exp_rates(q, None, 0.0, "swap", rho=1.0).tolist() == [1.0, 1.0]
+    assert rates(rho=1.0).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_ind_exp_rates_with_delta_spend_the_optimal_range(k):
     q = np.array([0.1, 0.5, 0.9])
-    rates = privacy.ind_exp_rates(q, 1.0, 1e-6, "swap", k)
+    rates = privacy.ind_exp.calibrate(q, epsilon=1.0, delta=1e-6, max_contributions=k).rates
     each = privacy.bounded_range_epsilon_each(3, 1.0, 1e-6)
     assert rates == pytest.approx(each / (2 * k), rel=1e-15)
     # Group privacy on the result: (epsilon/k, delta') per record gives (epsilon, delta) to k.
@@ -305,7 +332,8 @@ def exact_law(x, q, rate, cuts):
 @pytest.mark.parametrize("k", [1, 2])
 def test_ind_exp_release_has_the_range_claimed_per_person(relation, k):
     q, epsilon = 0.25, 1.5
-    rate = privacy.ind_exp_rates(np.array([q]), epsilon, 0.0, relation, k)[0]
+    person = dict(neighbors=relation, max_contributions=k)
+    (rate,) = privacy.ind_exp.calibrate(q, epsilon=epsilon, **person).rates
     cuts = [0, 0.5, 1.5, 2.5]
     worst = 0.0
     for n in range(k, 6):
@@ -429,7 +457,7 @@ def test_bounded_range_delta_stays_finite_at_extremes(each, m, epsilon):
 
 def test_bounded_range_delta_blocks_agree_with_one_block(monkeypatch):
     whole = privacy.bounded_range_delta(0.05, 300, 1.0)
-    monkeypatch.setattr(privacy, "_BLOCK", 1)  # one l at a time, in the order of the bound
+    monkeypatch.setattr(bounded_range, "_BLOCK", 1)  # one l at a time, in the order of the bound
     assert privacy.bounded_range_delta(0.05, 300, 1.0) == pytest.approx(whole, rel=1e-13)
 
 
@@ -437,7 +465,7 @@ def test_bounded_range_delta_blocks_agree_with_one_block(monkeypatch):
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 5.0])
 def test_bounded_range_delta_search_skips_no_maximum(each, epsilon, monkeypatch):
     m = 40
-    monkeypatch.setattr(privacy, "_BLOCK", 1)  # so that the bound decides at every l
+    monkeypatch.setattr(bounded_range, "_BLOCK", 1)  # so that the bound decides at every l
     expected = lemma_12(each, m, epsilon)
     if expected:
         assert abs(privacy.bounded_range_delta(each, m, epsilon) / expected - 1) < 1e-10
@@ -545,23 +573,26 @@ def test_bounded_range_epsilon_each_agrees_with_a_grid_of_one_hundredth(m, epsil
         (lambda: privacy.zcdp_rho(1.0, 0.0), "^delta must be positive to turn epsilon into rho"),
         (lambda: privacy.zcdp_rho(0.0, 0.1), "^epsilon must be positive"),
         (
-            lambda: privacy.resolve_epsilon(None, None),
+            lambda: resolve_epsilon(None, None),
             "^exactly one of epsilon and rho .* got neither$",
         ),
-        (lambda: privacy.resolve_epsilon(1.0, 1.0), "^exactly one of epsilon and rho .* got both$"),
+        (lambda: resolve_epsilon(1.0, 1.0), "^exactly one of epsilon and rho .* got both$"),
         (
-            lambda: privacy.ind_exp_epsilon_each(2, None, 0.1, 1.0),
+            lambda: privacy.ind_exp.calibrate([0.2, 0.5], delta=0.1, rho=1.0),
             "^delta must be 0 with rho, got 0.1$",
         ),
         (
-            lambda: privacy.joint_exp_rate(np.array([0.5]), 1.0, "swap", 0),
+            lambda: privacy.joint_exp.calibrate(0.5, epsilon=1.0, max_contributions=0),
             "^max_contributions must",
         ),
         (
-            lambda: privacy.joint_exp_sensitivity(np.array([0.5]), "both"),
+            lambda: privacy.joint_exp.calibrate(0.5, epsilon=1.0, neighbors="both"),
             "^neighbors must be one of",
         ),
-        (lambda: privacy.ind_exp_sensitivity(np.array([0.5]), "both"), "^neighbors must be one of"),
+        (
+            lambda: privacy.ind_exp.calibrate(0.5, epsilon=1.0, neighbors="both"),
+            "^neighbors must be one of",
+        ),
     ],
 )
 def test_formulas_reject(call, message):
@@ -884,6 +915,8 @@ def test_guarantee_checks_what_it_does_not_need(method, wrong, message):
         guarantee(method, **CALLS[method] | wrong)
 
 
+SUM = privacy.aggregates.calibrate(epsilon=1.0, q=None)
+
 # The costs of one search per unit of epsilon1 + epsilon2, for a split of 1/2: epsilon, and the
 # ranges of its calls. "up" at the level q: a removal costs q/2 + 1/2, an addition the larger of
 # q/2 and (1 - q)/2; "down" is "up" at 1 - q; "both" makes two calls.
@@ -902,18 +935,20 @@ SEARCHES = [
 @pytest.mark.parametrize(("q", "neighbors", "way", "cost", "ranges"), SEARCHES)
 @pytest.mark.parametrize("k", [1, 3])
 def test_unbounded_quantile_spends_what_is_worked_by_hand(q, neighbors, way, cost, ranges, k):
-    search = privacy.unbounded_search(way["lower"], way.get("upper"), way.get("invert", False))
     length = math.hypot(*ranges)
     person = dict(neighbors=neighbors, max_contributions=k)
     one_call = len(ranges) == 1
 
-    each = privacy.unbounded_quantile_epsilons(q, 3.0, search=search, split=0.5, **person)
+    calibrate = functools.partial(
+        privacy.unbounded_quantile.calibrate, q, split=0.5, **way, **person
+    )
+    (each,) = calibrate(epsilon=3.0).step_epsilons
     assert each == pytest.approx([1.5 / (k * cost)] * 2, rel=1e-14)
     pure = guarantee("unbounded_quantile", q=q, epsilon=3.0, split=0.5, **way, **person)
     assert (pure.epsilon, pure.delta, pure.neighbors) == (3.0, 0.0, neighbors)
     assert pure.rho == pytest.approx((length * 3.0 / cost) ** 2 / 8.0, rel=1e-14)
 
-    each = privacy.unbounded_quantile_epsilons(q, None, search=search, split=0.5, rho=2.0, **person)
+    (each,) = calibrate(rho=2.0).step_epsilons
     assert each == pytest.approx([2.0 / (k * length)] * 2, rel=1e-14)  # sqrt(8 rho) = 4
     zcdp = guarantee("unbounded_quantile", q=q, rho=2.0, split=0.5, **way, **person)
     assert (zcdp.rho, zcdp.delta, zcdp.neighbors) == (2.0, 0.0, neighbors)
@@ -928,12 +963,10 @@ def test_unbounded_quantile_spends_what_is_worked_by_hand(q, neighbors, way, cos
 
 @pytest.mark.parametrize("split", [0.25, 2.0 / 3.0])
 def test_unbounded_quantile_epsilons_are_split(split):
-    first, second = privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap", split=split)
-    assert (first, second) == pytest.approx((split, 1.0 - split), rel=1e-15)
-    assert privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap") == (
-        pytest.approx(2.0 / 3.0),
-        pytest.approx(1.0 / 3.0),
-    )
+    (found,) = privacy.unbounded_quantile.calibrate(0.5, epsilon=1.0, split=split).step_epsilons
+    assert found == pytest.approx((split, 1.0 - split), rel=1e-15)
+    (found,) = privacy.unbounded_quantile.calibrate(0.5, epsilon=1.0).step_epsilons
+    assert found == (pytest.approx(2.0 / 3.0), pytest.approx(1.0 / 3.0))
 
 
 def test_unbounded_quantile_of_two_levels_from_both_sides():
@@ -1013,9 +1046,9 @@ def test_guarantee_of_smooth_gaussian_worked_by_hand():
     made = guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6)
     assert made == Guarantee(1.0, 1e-6, None, None, "swap", "basic")
     # a chain of two records at 1/6 each: (delta / 3) / (1 + e^(1/6))
-    each = privacy.cdf_smooth_gaussian_each(3, 1.0, 6e-6, 2)
+    each = privacy.cdf.budget_of_level(3, 1.0, 6e-6, 2)
     assert each == pytest.approx((1.0 / 6.0, 2e-6 / (1.0 + math.exp(1.0 / 6.0))), rel=1e-14)
-    assert privacy.cdf_smooth_gaussian_each(3, 1.0, 6e-6) == pytest.approx((1.0 / 3.0, 2e-6))
+    assert privacy.cdf.budget_of_level(3, 1.0, 6e-6) == pytest.approx((1.0 / 3.0, 2e-6))
     with pytest.raises(ValueError, match=r"^rho must be left out for method 'smooth_gaussian'"):
         guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6, rho=0.5)
     with pytest.raises(ValueError, match=r"^delta must be 0 for method 'histogram'"):
@@ -1081,7 +1114,7 @@ def test_approx_quantiles_spend_what_is_worked_by_hand(base, neighbors, kind, k)
     budget = dict(epsilon=2.0, rho=None) if kind == "epsilon" else dict(epsilon=None, rho=0.5)
     # two depths: half of epsilon, or of 8 rho, for each
     share = 1.0 if kind == "epsilon" else math.sqrt(2.0)
-    scales = privacy.approx_quantiles_scales(np.array(RECURSION), **budget, **form)
+    scales = privacy.approx_quantiles.calibrate(RECURSION, **budget, **form).steps
     expected = [share / (k * divisor) for divisor in divisors]
     assert scales.tolist() == pytest.approx(expected, rel=1e-13)
 
@@ -1114,33 +1147,49 @@ def test_two_different_is_the_largest_of_all_pairs(size):
     for _ in range(200):
         a, b = rng.integers(0, 9, size=(2, size)).astype(float)
         pairs = itertools.permutations(range(size), 2)
-        assert privacy._two_different(a, b) == max(a[u] + b[v] for u, v in pairs)
+        assert approx_quantiles._two_different(a, b) == max(a[u] + b[v] for u, v in pairs)
 
 
 def test_clip_epsilons_known_values():
     # at the level 0.9, of 1/2 and 1/2: .95 for a removal, .45 for an addition
-    of = functools.partial(privacy.clip_epsilons, 0.9, 1.0, split=0.5)
+
+    def of(neighbors, two_sided, split=0.5, k=1):
+        lower = None if two_sided else 0.0
+        person = dict(neighbors=neighbors, max_contributions=k)
+        # half of it is for the clip
+        made = privacy.aggregates.calibrate(epsilon=2.0, q=0.9, lower=lower, split=split, **person)
+        (epsilons,) = made.clip.step_epsilons
+        return epsilons
+
     assert of("swap", False) == (0.5, 0.5)
     assert of("swap", True) == pytest.approx((0.5 / 1.4,) * 2, rel=1e-14)
     for two_sided in (False, True):
         assert of("add-remove", two_sided) == pytest.approx((0.5 / 0.95,) * 2, rel=1e-14)
-    three = privacy.clip_epsilons(0.9, 1.0, "swap", True, 0.25, 3)
+    three = of("swap", True, 0.25, 3)
     # .225 + .75 for a removal, .675 for an addition
     assert three == pytest.approx((0.25 / (3 * 1.65), 0.75 / (3 * 1.65)), rel=1e-14)
 
 
 def test_scales_of_sums_and_means_known_values():
-    assert privacy.laplace_scale(0, 1.0) == 0
-    assert privacy.laplace_scale(6, 0.5, 3) == 36
-    assert privacy.mean_scales(10, 0.5, "add-remove", True, 3) == (60, 60)
-    assert privacy.mean_scales(10, 0.5, "swap", True, 3) == (120, 12)
-    assert privacy.mean_scales(10, 0.5, "swap", False, 3) == (120, 0)
+    assert privacy.aggregates.laplace_scale(0, 1.0) == 0
+    assert privacy.aggregates.laplace_scale(6, 0.5, 3) == 36
+    add_remove, swap = (
+        privacy.aggregates.calibrate(
+            epsilon=0.5, q=None, neighbors=neighbors, max_contributions=3
+        ).mean_scales
+        for neighbors in ("add-remove", "swap")
+    )
+    assert add_remove(10, True) == (60, 60)
+    assert swap(10, True) == (120, 12)
+    assert swap(10, False) == (120, 0)
 
 
 def test_above_threshold_loss_known_values():
-    assert privacy.above_threshold_loss(1.0, 3.0) == 7.0
-    assert privacy.above_threshold_loss(1.0, 3.0, True) == 4.0
-    assert privacy.above_threshold_rates(1.0, 3.0, 0.5) == (2.0, 6.0)
+    calibrate = functools.partial(privacy.above_threshold.calibrate, epsilon1=1.0, epsilon2=3.0)
+    assert (calibrate().epsilon, calibrate().bounded_range) == (7.0, None)
+    monotonic = calibrate(monotonic=True)
+    assert (monotonic.epsilon, monotonic.bounded_range) == (4.0, 7.0)
+    assert calibrate(sensitivity=0.5).rates == (2.0, 6.0)
 
 
 @pytest.mark.parametrize("epsilons", [(1e-300, 1e10), (1e10, 1e-300)])
@@ -1149,23 +1198,25 @@ def test_above_threshold_rates_beyond_float64_are_refused(epsilons):
         with pytest.raises(
             ValueError, match=r"^epsilon1 and epsilon2 over sensitivity must be pos"
         ):
-            privacy.above_threshold_rates(*epsilons, sensitivity)
+            privacy.above_threshold.calibrate(
+                epsilon1=epsilons[0], epsilon2=epsilons[1], sensitivity=sensitivity
+            )
 
 
 def test_least_rates_and_most_mechanisms_are_taken():
     q = np.array([0.5, 1.0])  # of the sensitivities 1/2 and 1 under "add-remove"
-    assert privacy.joint_exp_rate(q, 4e-305, "swap") == 1e-305
+    assert privacy.joint_exp.calibrate(q, epsilon=4e-305).rate == 1e-305
     with pytest.raises(ValueError, match="must leave at least 1e-305 for each step"):
-        privacy.joint_exp_rate(q, 3.9e-305, "swap")
+        privacy.joint_exp.calibrate(q, epsilon=3.9e-305)
     with pytest.raises(ValueError, match="must leave at least 1e-305 for each step"):
-        privacy.ind_exp_rates(q, 3e-305, 0.0, "add-remove")
-    assert privacy._check_composed(2**15) == 2**15
-    assert privacy._check_levels(2**20) == 2**20
+        privacy.ind_exp.calibrate(q, epsilon=3e-305, neighbors="add-remove")
+    assert bounded_range._check_composed(2**15) == 2**15
+    assert privacy.cdf._check_levels(2**20) == 2**20
     for end in (1e-290, 1e290):
-        assert privacy._check_composable(end) == end
+        assert bounded_range._check_composable(end) == end
     for beyond in (0.9e-290, 1.1e290):
         with pytest.raises(ValueError, match="must lie between 1e-290"):
-            privacy._check_composable(beyond)
+            bounded_range._check_composable(beyond)
     for beyond in (0.9e-140, 1.1e300):
         with pytest.raises(ValueError, match="must lie between 1e-140"):
             privacy.zcdp_rho(beyond, 1e-6)
@@ -1195,11 +1246,15 @@ DEFAULTS = dict(
 
 
 def test_defaults_of_all_formulas():
+    modules = [
+        importlib.import_module(f"{privacy.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(privacy.__path__)
+    ]
     functions = [
         function
-        for owner in (privacy, Accountant, Guarantee)
+        for owner in (*modules, Accountant, Guarantee, privacy.aggregates.Calibration)
         for function in vars(owner).values()
-        if inspect.isfunction(function) and function.__module__ == privacy.__name__
+        if inspect.isfunction(function) and function.__module__.startswith(privacy.__name__)
     ]
     seen = set()
     for function in functions:
@@ -1211,7 +1266,7 @@ def test_defaults_of_all_formulas():
 
 
 def test_cdf_options_that_are_left_out():
-    of = privacy.cdf_options
+    of = privacy.cdf.options_of
     assert of("binary_tree", {}) == dict(bins=2**10, aggregate=True)
     assert of("binary_tree", {}, 10) == dict(bins=16, aggregate=True)
     assert of("binary_tree", {}, 10**6) == dict(bins=2**10, aggregate=True)
@@ -1229,30 +1284,37 @@ def test_cdf_options_that_are_left_out():
 
 def test_formulas_take_their_ends_and_nothing_beyond():
     for t in (1e-100, 10.0):
-        assert math.isfinite(privacy.csmooth_scale(t, 1.0)[1])
-    assert privacy.agg_tree_scale(1, 2.0**-53, None, "laplace", "add-remove") == 2**53
+        assert math.isfinite(privacy.csmooth.shape_of(t, 1.0)[1])
+    one = dict(height=1, noise="laplace", neighbors="add-remove")
+    assert privacy.agg_tree.calibrate(epsilon=2.0**-53, **one).noise.scale == 2**53
     with pytest.raises(ValueError, match="of a scale of at most 2"):
-        privacy.agg_tree_scale(1, 0.99 * 2.0**-53, None, "laplace", "add-remove")
+        privacy.agg_tree.calibrate(epsilon=0.99 * 2.0**-53, **one)
     few = _checks.FEW_POINTS
     for method in ("binary_tree", "histogram"):
         for points in (2, 16, few):
-            assert privacy.cdf_options(method, {}, points)["bins"] == points
-    assert privacy.cdf_options("histogram", {}, few + 1) == dict(bins=100)
-    assert privacy.cdf_options("agg_tree", {}, 2)["height"] == 1
+            assert privacy.cdf.options_of(method, {}, points)["bins"] == points
+    assert privacy.cdf.options_of("histogram", {}, few + 1) == dict(bins=100)
+    assert privacy.cdf.options_of("agg_tree", {}, 2)["height"] == 1
     # nothing is left of delta where e^epsilon is beyond all that matters
-    assert privacy.cdf_smooth_gaussian_each(1, 800.0, 1e-6, 400) == (2.0, 0.0)
+    assert privacy.cdf.budget_of_level(1, 800.0, 1e-6, 400) == (2.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: privacy.cdf_touched("histogram", dict(bins=1)), "^bins must be at least 2"),
-        (lambda: privacy.cdf_gaussian_squared(4, 1, "swap"), "^bins must be at least 2"),
-        (lambda: privacy.cdf_gaussian_squared(4, None, "x"), "^neighbors must be one of"),
+        (lambda: privacy.cdf.depths_of("histogram", dict(bins=1)), "^bins must be at least 2"),
+        (
+            lambda: privacy.cdf.gaussian_squared(4, 1, relation_of("swap")),
+            "^bins must be at least 2",
+        ),
+        (
+            lambda: privacy.cdf.calibrate(method="gaussian", rho=1.0, neighbors="x"),
+            "^neighbors must be one of",
+        ),
         (lambda: privacy.gaussian_sigma(1.0, 1.0, 0.0, 0.5), "^exactly one of epsilon and rho"),
         (lambda: privacy.gaussian_sigma(1.0, None, 1e-6), "^exactly one of epsilon and rho"),
         (
-            lambda: privacy.cdf_smooth_gaussian_each(1, 1e-310, 1e-6, 2**53),
+            lambda: privacy.cdf.budget_of_level(1, 1e-310, 1e-6, 2**53),
             "^epsilon of a level must be positive",
         ),
     ],
@@ -1398,8 +1460,8 @@ def test_compose_at_the_ends(monkeypatch):
     assert compose(parts, delta=3e-6).epsilon == 2.0
     one = guarantee("joint_exp", epsilon=0.1)
     assert compose([one], delta=1e-6, adaptive=False).bounded_range == 0.1
-    monkeypatch.setattr(privacy, "MOST_COMPOSED", 60)
-    monkeypatch.setattr(privacy, "COMPOSABLE", (0.1, 0.1))
+    monkeypatch.setattr(accounting, "MOST_COMPOSED", 60)
+    monkeypatch.setattr(accounting, "COMPOSABLE", (0.1, 0.1))
     assert compose([one] * 60, delta=1e-6, adaptive=False).composition == "bounded-range"
     assert compose([one] * 61, delta=1e-6, adaptive=False).composition == "zcdp"
 
@@ -1514,7 +1576,7 @@ def test_accountant_relations():
             "^guarantee must be a Guarantee, got float$",
         ),
         (
-            lambda: charge(1.0, "joint_exp", epsilon=1.0),
+            lambda: charge(1.0, privacy.joint_exp.calibrate(epsilon=1.0)),
             TypeError,
             "^accountant must be an Accountant, got float$",
         ),
@@ -1549,12 +1611,12 @@ def test_accountant_under_eight_racing_threads_spends_exactly_its_budget():
 
 
 def test_charge_without_an_accountant_does_nothing():
-    charge(None, "joint_exp", epsilon=1e9)
+    charge(None, privacy.joint_exp.calibrate(epsilon=1e9))
 
 
 def test_charge_charges_the_guarantee():
     accountant = Accountant(1.0)
-    charge(accountant, "joint_exp", epsilon=0.25)
+    charge(accountant, privacy.joint_exp.calibrate(epsilon=0.25))
     assert accountant.remaining.epsilon == 0.75
 
 
@@ -1662,7 +1724,9 @@ def test_the_least_and_the_largest_budget_with_a_rho(epsilon):
         lambda m, each: privacy.bounded_range_delta(each, m, 1.0),
         lambda m, each: privacy.bounded_range_epsilon(m, each, 1e-6),
         lambda m, each: privacy.bounded_range_epsilon_each(m, each, 1e-6),
-        lambda m, each: privacy.ind_exp_epsilon_each(m, each, 1e-6),
+        lambda m, each: privacy.ind_exp.calibrate(
+            np.arange(min(m, 2**16)) / 2**16, epsilon=each, delta=1e-6
+        ),
     ],
 )
 def test_optimal_composition_has_its_ends(composed):
@@ -1707,17 +1771,21 @@ def test_compose_leaves_out_the_theorem_that_does_not_apply():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: privacy.laplace_scale(math.inf, 1.0), TypeError, "sensitivity must be an integer"),
-        (lambda: privacy.mean_scales(1e300, 1.0, "swap", True), TypeError, "width must be an int"),
-        (lambda: privacy.sum_sensitivity(0, 10**400, "swap", True), ValueError, "high must be at"),
+        (
+            lambda: privacy.aggregates.laplace_scale(math.inf, 1.0),
+            TypeError,
+            "sensitivity must be an integer",
+        ),
+        (lambda: SUM.mean_scales(1e300, True), TypeError, "width must be an int"),
+        (lambda: SUM.sum_scale(0, 10**400, True), ValueError, "high must be at"),
         (lambda: privacy.gaussian_sigma(10**400, 1.0, 0.1), ValueError, "squared must be positive"),
         (
-            lambda: privacy.unbounded_quantile_epsilons(0.5, 1.0, "swap", search=""),
-            ValueError,
-            "search must be one of 'up', 'down', 'both', got ''",
+            lambda: privacy.unbounded_quantile.calibrate(0.5, epsilon=1.0, invert=""),
+            TypeError,
+            "invert must be True or False, got ''",
         ),
         (
-            lambda: privacy.cdf_smooth_gaussian_each(9, 5e-324, 1e-6),
+            lambda: privacy.cdf.budget_of_level(9, 5e-324, 1e-6),
             ValueError,
             "epsilon of a level must be positive and finite, got 0.0",
         ),
@@ -1743,4 +1811,4 @@ def test_one_sided_loss_beyond_float64_is_infinite():
 @pytest.mark.parametrize("given", [np.array([]), [], None, "bins"])
 def test_cdf_options_rejects_what_is_no_dict(given):
     with pytest.raises(TypeError, match="given must be a dict of options, got"):
-        privacy.cdf_options("binary_tree", given)
+        privacy.cdf.options_of("binary_tree", given)
