@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ settings.register_profile("dpq", deadline=None, derandomize=True, database=None,
 settings.load_profile("dpq")
 
 IMPLEMENTATIONS = {"fast": dpq_fast, "reference": dpq_fast.reference}
+BOTH = ["swap", "add-remove"]
 # A right sampler fails a chi-square test once in a million seeds; ours are fixed.
 SMALLEST_P = 1e-6
 
@@ -155,3 +156,44 @@ def neighbors_of(x: list[int], points: int, neighbors: str) -> Iterator[list[int
     if neighbors == "swap":
         yield from enumeration.swap_neighbors(x, range(points))
     yield from enumeration.add_remove_neighbors(x, range(points))
+
+
+# Privacy of two laws
+
+VALUES = (0, 1, 2, None)  # None: a record that is left out, as NaN is
+
+
+def neighbor_pairs(
+    relation: str, sizes: Iterable[int], values: Sequence[Any]
+) -> Iterator[tuple[list[Any], list[Any]]]:
+    """All pairs of neighboring data sets (tuples of records) of the sizes given."""
+    for n in sizes:
+        for x in combinations_with_replacement(range(len(values)), n):
+            if relation == "add-remove":
+                for extra in range(len(values)):
+                    yield [values[i] for i in x], [values[i] for i in (*x, extra)]
+            else:
+                for i, new in product(range(n), range(len(values))):
+                    y = (*x[:i], new, *x[i + 1 :])
+                    yield [values[i] for i in x], [values[i] for i in y]
+
+
+def pair(each: float, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """The extreme pair of range `each`: log ratios t and t - each, in that order."""
+    p = (math.exp(-t) - math.exp(-each)) / -math.expm1(-each)
+    return np.array([p * math.exp(t), (1 - p) * math.exp(t - each)]), np.array([p, 1 - p])
+
+
+def enumerated_delta(each: float, ts: Iterable[float], epsilon: float) -> float:
+    """sum over all outputs of max(P - e^epsilon Q, 0) for the product of the pairs."""
+    first, second = np.ones(1), np.ones(1)
+    for t in ts:
+        p, q = pair(each, t)
+        first, second = np.outer(first, p).ravel(), np.outer(second, q).ravel()
+    assert first.sum() == pytest.approx(1) and second.sum() == pytest.approx(1)
+    return np.maximum(first - math.exp(epsilon) * second, 0).sum()
+
+
+def renyi(p: np.ndarray, q: np.ndarray, alpha: float) -> float:
+    """The Rényi divergence of two laws, of an order other than 1."""
+    return math.log(np.sum(p**alpha * q ** (1 - alpha))) / (alpha - 1)

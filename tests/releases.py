@@ -98,3 +98,28 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
         dpq.mean, epsilon=1.0, q=None, lower=-4, upper=8, neighbors="add-remove"
     ),
 }
+
+# Public arguments of each mechanism that its guarantee depends on.
+PUBLIC: dict[str, dict[str, Any]] = dict(
+    joint_exp=dict(q=[0.2, 0.6], epsilon=0.7),
+    ind_exp=dict(q=[0.2, 0.6], epsilon=0.7, delta=1e-6),
+    approx_quantiles=dict(q=[0.2, 0.6, 0.9], rho=0.3),
+    unbounded_quantile=dict(q=[0.2, 0.6], epsilon=0.7),
+    agg_tree=dict(q=0.5, epsilon=0.7, height=2, branching=4),
+    csmooth=dict(q=0.5, rho=0.3),
+    quantile_by=dict(q=[0.2, 0.6], epsilon=0.7),
+    cdf=dict(epsilon=0.7, bins=8),
+    count=dict(epsilon=0.7),
+    sum=dict(epsilon=0.7),
+    mean=dict(epsilon=0.7),
+    above_threshold=dict(epsilon1=0.3, epsilon2=0.7, monotonic=True),
+    sparse_vector=dict(epsilon1=0.3, epsilon2=0.7, halts=2),
+)
+# What a release of three records, or of three queries, needs beside them.
+NEEDED: dict[str, dict[str, Any]] = dict(
+    above_threshold=dict(threshold=1.0),
+    sparse_vector=dict(threshold=1.0),
+    quantile_by=dict(by=[0, 0, 1], groups=[0, 1], **BOUNDS),
+    approx_quantiles=BOUNDS,
+    **{name: BOUNDS for name in ("joint_exp", "ind_exp", "csmooth", "agg_tree", "cdf")},
+)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from releases import BOUNDS, RELEASES
+from releases import BOUNDS, NEEDED, RELEASES
 
 import dpq_fast as dpq
 from dpq_fast import privacy
@@ -113,7 +113,7 @@ def test_release_is_charged_once(name):
 
 
 # What a promise depends on, beside the relation and the records of a person. Each release gets
-# its bounds and the like from `NEEDED`.
+# its bounds and the like from `releases.NEEDED`.
 PROMISED: dict[str, list[dict[str, Any]]] = dict(
     joint_exp=[dict(q=0.5, epsilon=0.7)],
     ind_exp=[
@@ -167,11 +167,6 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
     ]
     for name in ("sum", "mean")
 }
-NEEDED: dict[str, dict[str, Any]] = dict(
-    quantile_by=dict(by=[0, 0, 1], groups=[0, 1], **BOUNDS),
-    approx_quantiles=BOUNDS,
-    **{name: BOUNDS for name in ("joint_exp", "ind_exp", "csmooth", "agg_tree", "cdf")},
-)
 
 
 @pytest.mark.parametrize("records", [1, 3])
@@ -201,6 +196,10 @@ def test_release_is_charged_what_its_public_arguments_promise(
         assert handed and all(parameters.items() >= person.items() for parameters in handed)
         assert ledger.promises == [privacy.guarantee(name, **public, **person)]
         handed.clear()
+
+
+def test_every_mechanism_is_charged_here():
+    assert {*PROMISED, *OF_QUERIES} == MECHANISMS.keys()
 
 
 @pytest.mark.parametrize("name", OF_QUERIES)

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import privacy, reference
-from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.lattice import Lattice, points_per_unit
 from dpq_fast.data.leaves import Leaves, points_below, rounding_edges
 from dpq_fast.data.records import Records
 from dpq_fast.mechanisms.cdf import CDF
 from dpq_fast.noise.counts import Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import Leaves as ReferenceLeaves
+from dpq_fast.reference.lattice import Lattice as ReferenceLattice
 
 NOISELESS = 1e9
 # Bounds and resolutions: negative ones, decimals, bounds that are no multiples, a step of 1/3.
@@ -68,9 +69,8 @@ def test_leaves_hold_the_records_that_round_to_their_points(bounds, resolution, 
         leaf = np.array([p * most // lattice.points for p in point.tolist()])
     expected = np.bincount(leaf, minlength=leaves.size)
     np.testing.assert_array_equal(Records.of(x).count(leaves.bins()), expected)
-    np.testing.assert_array_equal(
-        ReferenceLeaves(bounds, lattice, most).counts(x)[: leaves.size], expected
-    )
+    plain = ReferenceLeaves(bounds, ReferenceLattice.of(bounds, resolution, False), most)
+    np.testing.assert_array_equal(plain.counts(x)[: leaves.size], expected)
     assert leaves.size == min(most, lattice.points) and leaves.bins().size == leaves.size
 
 
@@ -79,7 +79,7 @@ def test_leaves_hold_the_records_that_round_to_their_points(bounds, resolution, 
     st.floats(1e-9, 1e9) | st.sampled_from([0.1, 0.01, 1.0 / 3.0, 1.0]),
 )
 def test_rounding_edges_are_the_smallest_that_round_up(multiple, step):
-    per_unit = dpq.lattice.points_per_unit(step)
+    per_unit = points_per_unit(step)
     (edge,) = rounding_edges(np.array([float(multiple)]), step, per_unit)
 
     def rounded(value):
@@ -237,14 +237,18 @@ def tree_pair(seed, shape, aggregate=True, total=None):
     rng = np.random.default_rng(seed)
     levels = [rng.integers(-3, 12, branching**depth) for depth in range(1, height + 1)]
     bounds = (-2.0, points - 3.0)
-    options = dict(total=total, aggregate=aggregate, lattice=Lattice.of(bounds, 1.0, False))
+    options = dict(total=total, aggregate=aggregate)
     nodes = {
         (depth, index): float(count)
         for depth, level in enumerate(levels, start=1)
         for index, count in enumerate(level)
     }
     unit = Geometric(Fraction(1))
-    return dpq.AggTree(levels, bounds, unit, **options), ReferenceTree(nodes, bounds, **options)
+    lattice, plain = (kind.of(bounds, 1.0, False) for kind in (Lattice, ReferenceLattice))
+    return (
+        dpq.AggTree(levels, bounds, unit, lattice=lattice, **options),
+        ReferenceTree(nodes, bounds, lattice=plain, **options),
+    )
 
 
 @pytest.mark.parametrize("shape, total", list(product(SHAPES, [None, 30, 0])))

@@ -185,6 +185,7 @@ def test_default_rng_does_not_repeat_in_another_process():
 # Where a generator may be made, and why.
 ALLOWED = {
     ("rng.py", "default_rng"): "the one place; a seed is the caller's wish",
+    ("_calls.py", "default_rng"): "that of the references",
     ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cli.py", "generated_payroll"): "the made-up payroll, not noise",

@@ -20,8 +20,9 @@ import dpq_fast.reference as reference
 from dpq_fast import privacy
 from dpq_fast.data.histogram import geometric_counts
 from dpq_fast.data.records import Records
+from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.mechanisms import unbounded_quantile as unbounded
-from dpq_fast.mechanisms.unbounded_quantile import Search, UnboundedQuantileLaw
+from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw
 from dpq_fast.privacy.levels import splits
 
 # What is bounded and which way is searched, with few candidates each.
@@ -556,25 +557,11 @@ def test_default_split_tames_the_tail() -> None:
     """The probability to pass ten times as many steps falls a hundredfold, not tenfold."""
     tails = {}
     for split in (0.5, None):
-        search = Search(
-            1.0,
-            epsilon=1.0,
-            rho=None,
-            lower=0.0,
-            upper=None,
-            beta=1.01,
-            noise="exponential",
-            invert=False,
-            uniform=False,
-            offset=5.0,
-            split=split,
-            neighbors="swap",
-            max_contributions=1,
-        )
-        first, second = search.scales[0]
+        calibration = privacy.unbounded_quantile.calibrate(1.0, epsilon=1.0, split=split)
+        ((first, second),) = calibration.step_epsilons
         log_never = [
-            dpq.halting.HaltingLaw(
-                np.array([-5.0]), np.array([steps]), first, second, "exponential"
+            HaltingLaw(
+                np.array([-5.0]), np.array([steps]), first, second, calibration.noise
             ).log_never()
             for steps in (10**5, 10**6)
         ]

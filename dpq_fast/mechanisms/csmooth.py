@@ -340,7 +340,7 @@ def csmooth(
     See Also
     --------
     joint_exp : More accurate, and pure.
-    dpq_fast.smooth.tune_t : A t for data like yours, from synthetic data.
+    dpq_fast.mechanisms.csmooth.tune_t : A t for data like yours, from synthetic data.
 
     Notes
     -----

@@ -61,9 +61,10 @@ class Mechanism:
     def budget(
         self, epsilon: float | None, delta: float, rho: float | None
     ) -> dict[str, float | None]:
-        """The budget of a call of `quantile`, as this mechanism takes it."""
+        """The budget of a call of `quantile`, as this mechanism takes it: epsilon or rho."""
+        resolved = resolve_epsilon(epsilon, rho)  # refuses two of them, and none
         if self.budgets == ("epsilon",):
-            return {"epsilon": resolve_epsilon(epsilon, rho)}
+            return {"epsilon": resolved}
         if self.budgets == ("rho",):
             if rho is None:
                 raise ValueError(

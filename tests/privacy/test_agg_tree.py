@@ -1,0 +1,33 @@
+"""Trees: scales and guarantees by hand."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from dpq_fast import privacy
+from dpq_fast.privacy import (
+    Guarantee,
+    guarantee,
+)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_guarantee_of_trees_worked_by_hand(k):
+    """rho is epsilon^2 / 2 t for a record in t counts: 2h under "swap", h under "add-remove"."""
+    of = functools.partial(guarantee, "agg_tree", max_contributions=k)
+    two = of(epsilon=3.0, height=2, branching=4)
+    assert two == Guarantee(3.0, 0.0, 9.0 / 8.0, None, "swap", "")
+    two = of(epsilon=3.0, height=2, branching=4, neighbors="add-remove")
+    assert two == Guarantee(3.0, 0.0, 9.0 / 4.0, None, "add-remove", "")
+    assert of(epsilon=3.0).rho == 9.0 / 12.0  # a height of 3 by default
+    gaussian = of(rho=0.5, noise="gaussian", neighbors="add-remove")
+    assert gaussian == Guarantee(None, 0.0, 0.5, None, "add-remove", "")
+
+
+def test_agg_tree_takes_the_largest_scale():
+    one = dict(height=1, noise="laplace", neighbors="add-remove")
+    assert privacy.agg_tree.calibrate(epsilon=2.0**-53, **one).noise.scale == 2**53
+    with pytest.raises(ValueError, match="of a scale of at most 2"):
+        privacy.agg_tree.calibrate(epsilon=0.99 * 2.0**-53, **one)

@@ -1,0 +1,136 @@
+"""Distribution functions: options, noise and guarantees by hand."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from conftest import BOTH
+
+from dpq_fast import _checks, privacy
+from dpq_fast.privacy import (
+    Guarantee,
+    guarantee,
+)
+from dpq_fast.privacy.relations import relation_of
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_guarantee_of_counts_worked_by_hand(k):
+    """rho is epsilon^2 / 2 t for a record in t counts: 2h under "swap", h under "add-remove"."""
+    cdf = functools.partial(guarantee, "cdf", max_contributions=k)
+    assert cdf(epsilon=3.0, bins=16) == Guarantee(3.0, 0.0, 9.0 / 16.0)
+    assert cdf(epsilon=3.0).rho == 9.0 / 40.0  # 2^10 bins by default
+    assert cdf(epsilon=3.0, method="histogram", neighbors="add-remove").rho == 9.0 / 2.0
+    assert cdf(epsilon=3.0, method="agg_tree", height=2, branching=4).rho == 9.0 / 8.0
+    assert cdf(epsilon=3.0, method="adaptive", steps=9, bins=32).rho == 9.0 / 20.0
+    assert cdf(rho=0.5, method="adaptive") == Guarantee(None, rho=0.5)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", BOTH)
+@pytest.mark.parametrize("shape", [dict(levels=4), dict(bins=8)], ids=str)
+def test_guarantee_of_normal_noise_worked_by_hand(shape, neighbors, k):
+    """The noise of a budget grows with the sensitivity, so that rho is the same for all."""
+    of = functools.partial(
+        guarantee, "cdf", method="gaussian", neighbors=neighbors, max_contributions=k, **shape
+    )
+    assert of(rho=0.5) == Guarantee(None, rho=0.5, neighbors=neighbors)
+    made = of(epsilon=1.0, delta=1e-6)
+    assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 1e-6, None)
+    assert (made.neighbors, made.composition) == (neighbors, "")
+    sigma = privacy.gaussian_sigma(1.0, 1.0, 1e-6)
+    assert made.rho == pytest.approx(1.0 / (2.0 * sigma * sigma), rel=1e-12)
+
+
+def test_guarantee_of_smooth_gaussian_worked_by_hand():
+    made = guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6)
+    assert made == Guarantee(1.0, 1e-6, None, None, "swap", "basic")
+    # a chain of two records at 1/6 each: (delta / 3) / (1 + e^(1/6))
+    each = privacy.cdf.budget_of_level(3, 1.0, 6e-6, 2)
+    assert each == pytest.approx((1.0 / 6.0, 2e-6 / (1.0 + math.exp(1.0 / 6.0))), rel=1e-14)
+    assert privacy.cdf.budget_of_level(3, 1.0, 6e-6) == pytest.approx((1.0 / 3.0, 2e-6))
+    with pytest.raises(ValueError, match=r"^rho must be left out for method 'smooth_gaussian'"):
+        guarantee("cdf", method="smooth_gaussian", epsilon=1.0, delta=1e-6, rho=0.5)
+    with pytest.raises(ValueError, match=r"^delta must be 0 for method 'histogram'"):
+        guarantee("cdf", method="histogram", epsilon=1.0, delta=1e-6)
+
+
+def test_cdf_options_that_are_left_out():
+    of = privacy.cdf.options_of
+    assert of("binary_tree", {}) == dict(bins=2**10, aggregate=True)
+    assert of("binary_tree", {}, 10) == dict(bins=16, aggregate=True)
+    assert of("binary_tree", {}, 10**6) == dict(bins=2**10, aggregate=True)
+    assert of("agg_tree", {}) == dict(height=3, branching=10, aggregate=True)
+    assert of("histogram", {}) == dict(bins=100)
+    assert of("histogram", {}, 10) == dict(bins=10)
+    assert of("gaussian", {}) == dict(levels=9, bins=None)
+    assert of("gaussian", dict(bins=64), 10) == dict(levels=9, bins=10)
+    assert of("smooth_gaussian", {}, 10) == dict(levels=9)
+    assert of("adaptive", {}) == dict(steps=128, bins=2**14, depth=14)
+    assert of("adaptive", {}, 10) == dict(steps=9, bins=16, depth=4)
+    assert of("adaptive", dict(steps=3, bins=32)) == dict(steps=3, bins=8, depth=3)
+    assert of("adaptive", dict(bins=32, depth=3), 10**6) == dict(steps=7, bins=8, depth=3)
+
+
+def test_options_take_their_ends_and_nothing_beyond():
+    few = _checks.FEW_POINTS
+    for method in ("binary_tree", "histogram"):
+        for points in (2, 16, few):
+            assert privacy.cdf.options_of(method, {}, points)["bins"] == points
+    assert privacy.cdf.options_of("histogram", {}, few + 1) == dict(bins=100)
+    assert privacy.cdf.options_of("agg_tree", {}, 2)["height"] == 1
+    assert privacy.cdf._check_levels(2**20) == 2**20
+    # nothing is left of delta where e^epsilon is beyond all that matters
+    assert privacy.cdf.budget_of_level(1, 800.0, 1e-6, 400) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize("given", [np.array([]), [], None, "bins"])
+def test_cdf_options_rejects_what_is_no_dict(given):
+    with pytest.raises(TypeError, match="given must be a dict of options, got"):
+        privacy.cdf.options_of("binary_tree", given)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: privacy.cdf.depths_of("histogram", dict(bins=1)), "^bins must be at least 2"),
+        (
+            lambda: privacy.cdf.gaussian_squared(4, 1, relation_of("swap")),
+            "^bins must be at least 2",
+        ),
+        (
+            lambda: privacy.cdf.calibrate(method="gaussian", rho=1.0, neighbors="x"),
+            "^neighbors must be one of",
+        ),
+        (
+            lambda: privacy.cdf.budget_of_level(1, 1e-310, 1e-6, 2**53),
+            "^epsilon of a level must be positive",
+        ),
+    ],
+)
+def test_cdf_rejects(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: privacy.cdf.budget_of_level(9, 5e-324, 1e-6),
+            ValueError,
+            "epsilon of a level must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: guarantee("cdf", epsilon=1e300, bins=16),
+            ValueError,
+            "rho must be finite and not negative, got inf",
+        ),
+    ],
+)
+def test_rules_are_stated_before_anything_overflows(call, error, message):
+    with pytest.raises(error, match=f"^{message}"):
+        call()

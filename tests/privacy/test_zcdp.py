@@ -1,0 +1,135 @@
+"""Zero-concentrated privacy: its conversions against mpmath, and their inverses."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from conftest import pair, renyi
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpq_fast import privacy
+from dpq_fast.privacy import (
+    Accountant,
+    guarantee,
+)
+
+
+@pytest.mark.parametrize("each", [0.1, 1.0, 3.0])
+def test_range_squared_over_eight_bounds_renyi_divergence(each):
+    ratios = [
+        renyi(*pair(each, t), alpha) / alpha
+        for t in np.linspace(0.01, 0.99, 99) * each
+        for alpha in (1.001, 1.1, 1.5, 2.0, 4.0, 16.0)
+    ]
+    rho = guarantee("joint_exp", epsilon=each).rho
+    assert max(ratios) <= rho
+    if each == 0.1:  # asymptotically exact for small ranges
+        assert max(ratios) > 0.99 * rho
+
+
+def grid_epsilon(rho, delta):
+    """inf over a fine grid of alpha of the conversion of [CKS20], solved for epsilon, 40 digits."""
+    with mpmath.workdps(40):
+        rho, delta = mpmath.mpf(rho), mpmath.mpf(delta)
+
+        def at(beta):  # delta = exp(beta (alpha rho - eps)) / beta * (1 - 1/alpha)^alpha
+            alpha = 1 + beta
+            return alpha * rho - mpmath.log(delta * beta * (1 - 1 / alpha) ** -alpha) / beta
+
+        centre = mpmath.sqrt(-mpmath.log(delta) / rho)
+        return min(at(centre * mpmath.mpf(10) ** (k / mpmath.mpf(500))) for k in range(-1000, 501))
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.01, 0.125, 0.5, 3.0, 200.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.01])
+def test_zcdp_epsilon_matches_a_fine_grid_of_orders(rho, delta):
+    expected = grid_epsilon(rho, delta)
+    epsilon = privacy.zcdp_epsilon(rho, delta)
+    if expected <= 0:
+        assert epsilon == 0.0
+    else:
+        assert epsilon <= expected * (1 + mpmath.mpf(1e-12))  # no grid point is better
+        assert abs(epsilon / expected - 1) < 2e-5  # and the grid comes that close
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+@pytest.mark.parametrize("rho", [1e-9, 1e-6, 0.01, 0.5, 3.0, 200.0, 1e6])
+@pytest.mark.parametrize("delta", [1e-100, 1e-12, 1e-6, 0.01])
+def test_zcdp_epsilon_is_rounded_up_and_barely(rho, delta):
+    """The least over all orders, to 60 digits: where rho beta^2 = ln(1/delta) - ln(1 + beta)."""
+    with mpmath.workdps(60):
+        exact, log_inverse = mpmath.mpf(rho), -mpmath.log(mpmath.mpf(delta))
+        beta = mpmath.findroot(
+            lambda b: exact * b * b + mpmath.log1p(b) - log_inverse,
+            (0, mpmath.sqrt(log_inverse / exact)),
+            solver="anderson",
+        )
+        terms = [(1 + beta) * exact, -mpmath.log1p(1 / beta)]
+        terms.append((log_inverse - mpmath.log1p(beta)) / beta)
+        least = mpmath.fsum(terms)
+        epsilon = mpmath.mpf(privacy.zcdp_epsilon(rho, delta))
+        assert max(least, 0) <= epsilon
+        assert epsilon <= max(least + mpmath.fsum(map(abs, terms)) * 1e-13, 0)
+
+
+def test_zcdp_epsilon_of_nothing_is_nothing():
+    assert privacy.zcdp_epsilon(0.0, 1e-6) == 0.0
+    assert privacy.zcdp_epsilon(0.001, 0.5) == 0.0
+
+
+@given(epsilon=st.floats(1e-4, 1e3), log_delta=st.floats(math.log(1e-200), math.log(0.9)))
+@settings(deadline=None)
+def test_zcdp_rho_is_the_largest(epsilon, log_delta):
+    delta = math.exp(log_delta)
+    rho = privacy.zcdp_rho(epsilon, delta)
+    assert privacy.zcdp_epsilon(rho, delta) <= epsilon
+    assert privacy.zcdp_epsilon(rho * (1 + 1e-9), delta) > epsilon
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-6, 0.5, math.nextafter(1.0, 0.0)])
+@pytest.mark.parametrize("rho", [5e-324, 1e-300, 1e-150, 1e150, 1e300, 1.79e308])
+def test_zcdp_epsilon_at_the_ends_of_float64(rho, delta):
+    epsilon = privacy.zcdp_epsilon(rho, delta)
+    assert 0.0 <= epsilon <= (rho + 2.0 * math.sqrt(rho) * math.sqrt(-math.log(delta))) * 1.000001
+    assert epsilon >= (rho * 0.999999 if rho > 1.0 else 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e301])
+def test_budgets_without_a_rho_are_refused(epsilon):
+    message = "^epsilon must lie between 1e-140 and 1e\\+300 to be turned into rho, got"
+    with pytest.raises(ValueError, match=message):
+        privacy.zcdp_rho(epsilon, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        Accountant(epsilon, 1e-6, composition="zcdp")
+
+
+@pytest.mark.parametrize("epsilon", [1e-140, 1e300])
+def test_the_least_and_the_largest_budget_with_a_rho(epsilon):
+    assert privacy.zcdp_epsilon(privacy.zcdp_rho(epsilon, 1e-6), 1e-6) <= epsilon
+
+
+@pytest.mark.parametrize("beyond", [0.9e-140, 1.1e300])
+def test_zcdp_rho_has_its_ends(beyond):
+    with pytest.raises(ValueError, match="must lie between 1e-140"):
+        privacy.zcdp_rho(beyond, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: privacy.zcdp_epsilon(-1.0, 0.1),
+            "^rho must be finite and not negative, got -1.0$",
+        ),
+        (lambda: privacy.zcdp_epsilon(1.0, 0.0), "^delta must be positive to turn rho into eps"),
+        (lambda: privacy.zcdp_rho(1.0, 0.0), "^delta must be positive to turn epsilon into rho"),
+        (lambda: privacy.zcdp_rho(0.0, 0.1), "^epsilon must be positive"),
+    ],
+)
+def test_zcdp_rejects(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
