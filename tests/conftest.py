@@ -27,6 +27,7 @@ from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.reference.lattice import Lattice as ReferenceLattice
 
 # The same examples in every run: a failure in CI is the failure on the desk.
 settings.register_profile("dpq", deadline=None, derandomize=True, database=None, max_examples=60)
@@ -76,6 +77,12 @@ def lattice_of(points: int, bits: int = 0) -> Lattice:
     """The integers 0 .. points-1, with any number of dither bits."""
     lattice = Lattice.of((0.0, points - 1.0), 1.0, False)
     return dataclasses.replace(lattice, bits=bits)
+
+
+def reference_lattice(lattice: Lattice) -> ReferenceLattice:
+    """What the reference takes in place of a lattice."""
+    public = (lattice.low, lattice.high, lattice.step, lattice.first, lattice.points)
+    return ReferenceLattice(*public, lattice.bits)
 
 
 def order_of(fine: Sequence[int], lattice: Lattice) -> SortedOrder:

@@ -42,10 +42,15 @@ numbers = st.one_of(
 )
 
 
+def module_of(implementation):
+    """Where an implementation has its sums and means."""
+    return importlib.import_module(implementation.sum.__module__)
+
+
 @pytest.fixture
 def exact(implementation, monkeypatch):
     """The implementation without noise; the scales it asks for are kept in `exact.scales`."""
-    module = importlib.import_module(implementation.__name__ + ".aggregates")
+    module = module_of(implementation)
 
     def silent(scale, *, rng):
         implementation.scales.append(scale)
@@ -147,7 +152,7 @@ def test_sum_without_noise_is_the_sum_of_rounded_records(values, bounds, resolut
         if v == v
     )
     for implementation in (dpq, dpq.reference):
-        module = importlib.import_module(implementation.__name__ + ".aggregates")
+        module = module_of(implementation)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(module, "discrete_laplace", lambda scale, rng: 0)
             out = implementation.sum(
@@ -344,7 +349,9 @@ def test_mean_privacy_ratio(exact, monkeypatch, neighbors, kind, k):
     options, missing = options_of(kind, epsilon=epsilon, neighbors=neighbors, max_contributions=k)
     released = []
     monkeypatch.setattr(
-        Clipping, "mean_of", lambda self, *pair_and_clip: released.append(pair_and_clip)
+        module_of(exact).Clipping,
+        "mean_of",
+        lambda self, *pair_and_clip: released.append(pair_and_clip),
     )
     public = neighbors == "swap" and not missing
     worst = 0

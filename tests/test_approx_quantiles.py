@@ -18,6 +18,7 @@ from conftest import (
     level_sets,
     neighbors_of,
     order_of,
+    reference_lattice,
     tabulate,
 )
 from hypothesis import given
@@ -117,9 +118,8 @@ def test_approx_quantiles_fast_equals_reference_on_lattices(sample, q, rate, win
     lattice, rates = lattice_of(size), rate * unequal(q)
     law = fast_law(fine, lattice, q, rates)
     forced = fast_law(fine, lattice, q, rates, window)
-    expected = ReferenceLaw(
-        np.array(fine, dtype=np.int64), (lattice.low, lattice.high), lattice, Levels(q), rates
-    )
+    points, bounds = np.array(fine, dtype=np.int64), (lattice.low, lattice.high)
+    expected = ReferenceLaw(points, bounds, reference_lattice(lattice), Levels(q), rates)
     rng = np.random.default_rng(0)
     for o in np.sort(rng.integers(0, size, size=(20, len(q)))).astype(float):
         assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-10)

@@ -23,7 +23,9 @@ from releases import BOUNDS, LEVELS, RELEASES
 
 import dpq_fast as dpq
 from dpq_fast.cli import main
+from dpq_fast.data.columns import as_column, as_float64, check_counts
 from dpq_fast.data.records import Records
+from dpq_fast.reference.columns import numbers, repeats
 
 # What a boolean column can hold, too.
 VALUES = [bool(value) for value in np.random.default_rng(0).integers(0, 2, 60)]
@@ -247,3 +249,116 @@ def test_command_line_answers_do_not_depend_on_the_type(tmp_path, method):
             path.write_text("\n".join(["x,y", *lines]) + "\n")
             answers.append(answer(path))
     assert all(one == answers[0] for one in answers)
+
+
+# The reference reads columns record by record, on its own
+
+
+def outcome(read: Callable[..., Any], *column: Any) -> Any:
+    """What is read, or the kind of error and its rule."""
+    try:
+        return np.asarray(read(*column), dtype=np.float64).tolist()
+    except (TypeError, ValueError) as error:
+        return type(error), str(error).split(", got")[0]
+
+
+def read_alike(column: Any) -> None:
+    fast = outcome(lambda x: as_float64(as_column(x)), column)
+    np.testing.assert_equal(outcome(numbers, column), fast)
+
+
+@pytest.mark.parametrize("kind", [*TYPES, *COMPLETE])
+def test_reference_reads_every_type_alike(kind):
+    for column in (TYPES | COMPLETE)[kind](VALUES), (TYPES | COMPLETE)[kind]([]):
+        read_alike(column)
+    if kind in TYPES:
+        read_alike(TYPES[kind]([None, *VALUES[:9], None]))
+        read_alike(TYPES[kind]([None, None]))
+
+
+@pytest.mark.parametrize("column", EMPTY.values(), ids=EMPTY)
+def test_reference_reads_empty_columns_alike(column):
+    read_alike(column)
+
+
+UNUSUAL = {
+    "not finite": [np.inf, -np.inf, np.nan, -0.0, 5e-324],
+    "beyond float64": [10**400, -(10**400), Decimal("1e400"), 2**64 - 1],
+    "of every kind": [1, True, np.float32(0.1), Decimal("0.1"), None, pd.NA, pd.NaT, np.ma.masked],
+    "no numbers of Decimal": [Decimal("sNaN"), Decimal("NaN"), Decimal("Infinity")],
+    "arrow scalars": [pa.scalar(1), pa.scalar(None), pa.scalar(2.5)],
+    "longdouble": np.array([1, 2], dtype=np.longdouble) / 3,
+    "half": np.array([0.1, 65504.0], dtype=np.float16),
+    "big-endian": np.array([1.5, 2.5], dtype=">f8"),
+    "uint64": np.array([2**64 - 1, 2**53 + 1], dtype=np.uint64),
+    "strided": np.arange(10.0)[::-3],
+    "range": range(4),
+    "text": ["1"],
+    "text array": np.array(["1"]),
+    "text in objects": np.array([1.0, "1"], dtype=object),
+    "bytes": [b"1"],
+    "complex": [1j],
+    "complex array": np.array([1j]),
+    "nested": [[1.0], [2.0, 3.0]],
+    "two dimensions": np.zeros((2, 2)),
+    "no dimension": np.array(1.0),
+    "data frame": pd.DataFrame({"x": [1.0]}),
+    "polars frame": pl.DataFrame({"x": [1.0]}),
+    "records": np.zeros(2, dtype=[("x", float)]),
+    "dates": np.array(["2020-01-01", "NaT"], dtype="M8[s]"),
+    "dates in ns": np.array([1, 2], dtype="M8[ns]"),
+    "differences in ns": np.array([1, 2], dtype="m8[ns]"),
+    "pandas dates": pd.Series(pd.to_datetime(["2020-01-01", None])),
+    "pandas differences": pd.Series(pd.to_timedelta([1, 2])),
+    "pandas category": pd.Series([1, 2], dtype="category"),
+    "pandas string": pd.Series(["1", None], dtype="string"),
+    "pandas sparse": pd.Series(pd.arrays.SparseArray([0.0, 1.0, np.nan])),
+    "polars categories": pl.Series(["a"], dtype=pl.Categorical),
+    "polars date": pl.Series([1]).cast(pl.Date),
+    "polars duration": pl.Series([1]).cast(pl.Duration("ns")),
+    "polars list": pl.Series([[1], [2]]),
+    "polars struct": pl.Series([{"a": 1}]),
+    "polars object": pl.Series([1, None, 2.5], dtype=pl.Object),
+    "arrow dictionary": pa.array([1, 2, None]).dictionary_encode(),
+    "arrow duration": pa.array([1], pa.duration("ns")),
+    "arrow list": pa.array([[1], None]),
+    "mapping": {1: 2},
+    "set": {1.0},
+    "string": "12",
+    "number": 3.0,
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("column", UNUSUAL.values(), ids=UNUSUAL)
+def test_reference_reads_or_refuses_the_unusual_alike(column):
+    read_alike(column)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [],
+        [1, 0, 2],
+        [1.0, 0.0, 2.0],
+        np.array([1, 2, 3], dtype=np.uint8),
+        np.array([1, 2, 3], dtype=np.longdouble),
+        [1, 2],
+        [[1, 2, 3]],
+        [1, -1, 2],
+        [1, 0.5, 2],
+        [1, np.nan, 2],
+        [1, np.inf, 2],
+        [True, False, True],
+        ["1", "2", "3"],
+        [None, 1, 2],
+        [2**53, 0, 0],
+        [2**53, 1, 0],
+        [2**62, 2**62, 2**62],
+        [1e300, 1.0, 1.0],
+        np.array([2**64 - 1, 1, 1], dtype=np.uint64),
+    ],
+    ids=str,
+)
+def test_reference_checks_counts_alike(counts):
+    assert outcome(repeats, counts, 3) == outcome(check_counts, counts, 3)

@@ -8,10 +8,12 @@ import math
 
 import numpy as np
 import pytest
+from conftest import reference_lattice
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpq_fast.data.lattice import DITHER_BITS, MAX_POINTS, Lattice, points_per_unit
+from dpq_fast.reference.lattice import Lattice as ReferenceLattice
 from dpq_fast.reference.sample import nearest_points
 
 SMALL = [
@@ -259,7 +261,7 @@ def test_encode_is_monotone_and_equals_reference(lattice, data):
     points = lattice.encode(values)
     assert (np.diff(points) >= 0).all()
     assert ((points >= 0) & (points < lattice.points)).all()
-    np.testing.assert_array_equal(points, nearest_points(values, lattice))
+    np.testing.assert_array_equal(points, nearest_points(values, reference_lattice(lattice)))
 
 
 @pytest.mark.parametrize("lattice", LATTICES, ids=str)
@@ -317,3 +319,64 @@ def test_of_rejects(bounds, resolution, dither, error, message):
 def test_of_rejects_text_as_resolution():
     with pytest.raises(TypeError, match="resolution must be a real number"):
         Lattice.of((0.0, 1.0), "0.5", None)
+
+
+# The reference has a lattice of its own
+
+
+def made(lattice: type, *public: object) -> object:
+    """A lattice as the reference has it, or what is said in refusing it."""
+    try:
+        one = lattice.of(*public)
+    except (TypeError, ValueError) as error:
+        return type(error), str(error)
+    return reference_lattice(one) if isinstance(one, Lattice) else one
+
+
+ENDS = st.one_of(
+    st.floats(-1e6, 1e6),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-(2**53), 2**53).map(float),
+    st.decimals(-1000, 1000, places=2).map(float),
+)
+STEPS = st.one_of(
+    st.none(),
+    st.just(0),
+    st.floats(1e-9, 1e3),
+    st.integers(1, 2**53).map(lambda n: 1.0 / n),
+    st.sampled_from([0.1, 0.01, 0.25, 0.3, 1, 1.0 / 3.0, 5e-324, 3e298, math.inf, -1.0, "1"]),
+)
+
+
+@given(ENDS, ENDS, STEPS, st.sampled_from([None, True, False, 1]))
+def test_reference_has_the_same_lattice_or_refuses_it_alike(a, b, step, dither):
+    low, high = min(a, b), max(a, b)
+    if 0.0 < high - low < math.inf:
+        public = ((low, high), step, dither)
+        assert made(ReferenceLattice, *public) == made(Lattice, *public)
+
+
+@pytest.mark.parametrize("bounds", DEFAULT, ids=str)
+def test_reference_has_the_same_default_lattice(bounds):
+    assert made(ReferenceLattice, bounds, None, None) == made(Lattice, bounds, None, None)
+
+
+@given(st.floats(1e-300, 1e300), st.integers(1, 2**53), st.integers(1, 20))
+def test_reference_has_the_same_lattice_of_ulps(low, points, ulps):
+    """Steps at the spacing of float64, where rounding decides which multiples are inside."""
+    step = ulps * math.ulp(low)
+    public = (low, low + min(points, 2**40) * step), step, False
+    if 0.0 < public[0][1] - low < math.inf:
+        assert made(ReferenceLattice, *public) == made(Lattice, *public)
+
+
+@pytest.mark.parametrize("lattice", LATTICES, ids=str)
+def test_reference_decodes_and_locates_alike(lattice):
+    slow = reference_lattice(lattice)
+    points = some_points(lattice)[:: max(1, lattice.points // 500)]
+    values = lattice.decode(points)
+    np.testing.assert_array_equal(slow.decode(points), values)
+    for value in values[:100].tolist():
+        for near in (value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf)):
+            assert slow.locate(near) == lattice.locate(near)
+    assert slow.fine_points == lattice.fine_points

@@ -15,11 +15,12 @@ from scipy import stats
 
 import enumeration
 from dpq_fast import privacy
-from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.lattice import Lattice as FastLattice
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference import ind_exp, ind_exp_law, joint_exp, joint_exp_law
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.joint_exp import JointExpLaw
+from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.race import exponential, race, uniform
 from dpq_fast.reference.sample import Intervals, distances, intervals, nearest_points
 
@@ -197,7 +198,7 @@ def test_nearest_points_equal_encode(bounds, resolution):
     halves = (np.arange(-8, 80) + 0.5) * resolution
     values = np.concatenate([values, halves, [-math.inf, math.inf, *bounds, -0.0]])
     points = nearest_points(values, lattice)
-    assert np.array_equal(points, lattice.encode(values))
+    assert np.array_equal(points, FastLattice.of(bounds, resolution, False).encode(values))
     inside = (values >= bounds[0] + resolution) & (values <= bounds[1] - resolution)
     errors = np.abs(lattice.decode(points) - values)[inside]
     assert (errors <= resolution / 2.0 * (1.0 + 1e-12)).all()
@@ -418,13 +419,13 @@ def released_law(
     lattice = lattice_of(points, bits)
     levels = Levels(q)
     if mechanism == "joint_exp":
-        rate = privacy.joint_exp_rate(levels.values, 1.0, neighbors, 1)
+        rate = privacy.joint_exp.calibrate(levels, epsilon=1.0, neighbors=neighbors).rate
         laws = (
             JointExpLaw(Intervals.from_points(fine, lattice), levels, rate)
             for fine in enumeration.dithers(records, bits)
         )
     else:
-        rates = privacy.ind_exp_rates(levels.values, 1.0, 0.0, neighbors, 1)
+        rates = privacy.ind_exp.calibrate(levels, epsilon=1.0, neighbors=neighbors).rates
         laws = (
             IndExpLaw(Intervals.from_points(fine, lattice), levels, rates)
             for fine in enumeration.dithers(records, bits)

@@ -160,6 +160,16 @@ class Clipping(NamedTuple):
                 high = IndExpLaw(data, self.level, spent.rates).sample(rng)
         return Clip.of(low, high, self.resolution)
 
+    def mean_of(self, first: int, second: int, clip: Clip) -> float:
+        """The mean inside the clip, from the two noisy integers of `Calibration.mean_scales`."""
+        low, high = clip.first, clip.last
+        if self.calibration.relation.n_is_public:
+            centered, number = first, Fraction(second)
+        else:
+            centered, number = first - second, Fraction(first + second, high - low)
+        middle = Fraction(low + high, 2) + centered / (2 * max(number, Fraction(1)))
+        return clip.decode(float(min(max(middle, low), high)))
+
 
 def count(
     x: Any,
@@ -335,12 +345,7 @@ max_contributions, accountant, rng, **method_options
     scales = calibration.mean_scales(high - low, may_have_missing)
     first += _noise(scales[0], generator)
     second += _noise(scales[1], generator)
-    if n_is_public:
-        centered, number = first, Fraction(second)
-    else:
-        centered, number = first - second, Fraction(first + second, high - low)
-    middle = Fraction(low + high, 2) + centered / (2 * max(number, Fraction(1)))
-    return clip.decode(float(min(max(middle, low), high)))
+    return clipping.mean_of(first, second, clip)
 
 
 def _noise(scale: Fraction, rng: np.random.Generator) -> int:

@@ -41,7 +41,9 @@ def number(item: Any, packed: bool = False) -> float:
         item = item.as_py()
     if is_missing(item):
         return math.nan
-    if packed or isinstance(item, (str, bytes, complex, np.complexfloating)):
+    if packed and not (isinstance(item, float) and math.isnan(item)):  # missing in a category
+        raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
+    if isinstance(item, (str, bytes, complex, np.complexfloating)):
         raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
     if hasattr(item, "__len__"):
         raise ValueError("x must be one-dimensional, got a nested sequence")
@@ -73,10 +75,12 @@ def repeats(counts: Any, size: int) -> NDArray[np.int64]:
     if given.dtype.kind not in "iuf":
         raise TypeError(f"counts must be integers, got dtype {given.dtype}")
     weights = given.tolist()
-    if not all(isinstance(weight, int) or weight.is_integer() for weight in weights):
+    with np.errstate(invalid="ignore"):  # of inf, in extended precision
+        whole = not any(math.isnan(weight) or weight % 1 > 0 for weight in weights)
+    if not whole:
         raise ValueError("counts must be integers, got a fractional or non-finite one")
     if any(weight < 0 for weight in weights):
         raise ValueError("counts must not be negative")
-    if sum(map(int, weights)) > MOST:
+    if math.inf in weights or sum(map(int, weights)) > MOST:
         raise ValueError("counts must sum to at most 2^53")
     return np.array(weights, dtype=np.int64)

@@ -40,7 +40,7 @@ def csmooth(
     q: Any,
     *,
     rho: float,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     t: Any = None,
     neighbors: str = "swap",
     resolution: float | None = None,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_size
+from dpq_fast._checks import check_epsilon, check_size
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng, release
 from dpq_fast.reference.race import race
@@ -209,7 +209,7 @@ def joint_exp_law(
     q: Any,
     *,
     epsilon: float,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
@@ -235,7 +235,10 @@ max_contributions
     """
     levels = Levels(q)
     calibration = privacy.joint_exp.calibrate(
-        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+        levels,
+        epsilon=check_epsilon(epsilon),  # there is no `rho` to give in its place
+        neighbors=neighbors,
+        max_contributions=max_contributions,
     )
     read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
     return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)
@@ -246,7 +249,7 @@ def joint_exp(
     q: Any,
     *,
     epsilon: float,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None = None,
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
@@ -297,7 +300,10 @@ def joint_exp(
     """
     levels = Levels(q)
     calibration = privacy.joint_exp.calibrate(
-        levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+        levels,
+        epsilon=check_epsilon(epsilon),  # there is no `rho` to give in its place
+        neighbors=neighbors,
+        max_contributions=max_contributions,
     )
     read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
 
