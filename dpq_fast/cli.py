@@ -28,7 +28,8 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 import dpq_fast as dpq
-from dpq_fast.mechanisms.quantile import METHODS, choose_method
+from dpq_fast.mechanisms.quantile import choose_method
+from dpq_fast.mechanisms.registry import METHODS
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
 PAYROLL_SEED = 20_240_131

@@ -34,13 +34,13 @@ def record_of(value: Any) -> Any:
     return value if value == value else math.nan
 
 
-def place_of(record: Any) -> tuple:
+def place_of(record: Any) -> tuple[Any, ...]:
     """Where a record stands in order: by key, NaN last, by value."""
     value, key = record if isinstance(record, tuple) else (record, "")
     return repr(key), value != value, value if value == value else 0.0
 
 
-def order_of(data_set: DataSet) -> tuple:
+def order_of(data_set: DataSet) -> tuple[Any, ...]:
     return len(data_set), [place_of(record) for record in data_set]
 
 

@@ -33,7 +33,7 @@ MOST_OUTPUTS = 2**18
 Table = Mapping[Any, float]
 
 
-class Mixture(dict):
+class Mixture(dict[str, Any]):
     """The law on records that are dithered, and what it is a mixture of.
 
     Attributes
@@ -85,7 +85,7 @@ def hashable(output: Any) -> Any:
     return output
 
 
-def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple]:
+def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple[Any, ...]]:
     """All ascending m-tuples, if they are not too many."""
     if math.comb(len(points) + m - 1, m) > MOST_OUTPUTS:
         raise ValueError(
@@ -137,7 +137,7 @@ def on_lattice(
 
 def _without_dither(
     law_of: Callable[..., Any],
-    column: NDArray,
+    column: NDArray[Any],
     lattice: Lattice,
     levels: Levels,
     parameters: dict[str, Any],
@@ -232,9 +232,9 @@ def by_group(
         for points in _tuples(_points_of(lattice), levels.m)
     ]
     labels = [hashable(o) for o in product(map(hashable, singles), repeat=len(groups))]
-    known: dict[tuple, NDArray[np.float64]] = {}
+    known: dict[tuple[Any, ...], NDArray[np.float64]] = {}
 
-    def law_of(values: NDArray) -> NDArray[np.float64]:
+    def law_of(values: NDArray[Any]) -> NDArray[np.float64]:
         key = tuple(values.tolist())
         if key not in known:
             sample = Sample.of(values, **form)
@@ -263,7 +263,9 @@ def halts(
     }
     most = 1 if single else _checks.check_count("halts", parameters["halts"])
 
-    def halts(values: NDArray, start: int, left: int) -> Iterator[tuple[tuple[int, ...], float]]:
+    def halts(
+        values: NDArray[Any], start: int, left: int
+    ) -> Iterator[tuple[tuple[int, ...], float]]:
         if left == 0:
             yield (), 0.0
             return
@@ -307,7 +309,7 @@ def integers(
             }
             for records in rows
         ]
-    spans: dict[tuple, list[tuple[int, int]]] = {}
+    spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     for ends in {ends for law in laws for ends in law}:
         centers = [[value for value, _ in law[ends][1]] for law in laws]
         spans[ends] = [(min(one), max(one)) for one in zip(*centers, strict=True)]

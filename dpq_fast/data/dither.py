@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class DitheredOrder(WholeOrder):
             ]
         )
 
-    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+    def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -180,7 +181,8 @@ def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int
     """start[0], ..., stop[0] - 1, start[1], ...."""
     size = stop - start
     ends = np.cumsum(size)
-    return np.arange(ends[-1]) + np.repeat(start - ends + size, size)
+    places: NDArray[np.int64] = np.arange(ends[-1]) + np.repeat(start - ends + size, size)
+    return places
 
 
 class _Block:

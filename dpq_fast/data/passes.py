@@ -21,7 +21,7 @@ PLAIN = 2**22
 LEAST_SHARE = 2**18
 
 State = TypeVar("State")
-Batches = Callable[[], Iterable[NDArray]]
+Batches = Callable[[], Iterable[NDArray[Any]]]
 # Finds some values of a piece: those it found, and how many there were.
 Take = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], int]]
 
@@ -36,7 +36,7 @@ class Passes(Protocol):
     def fold(
         self,
         start: Callable[[], State],
-        step: Callable[[State, NDArray], Any],
+        step: Callable[[State, NDArray[Any]], Any],
         combine: Callable[[State, State], State] = np.add,
         integers: bool = False,
     ) -> State:
@@ -67,25 +67,25 @@ class Chunks:
         self,
         batches: Batches,
         workers: int,
-        show: Callable[[Iterable], Iterable] | None = None,
+        show: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
     ) -> None:
         self._batches = batches
         self._workers = workers
         self._show = show
 
     @classmethod
-    def of_array(cls, values: NDArray, workers: int) -> Chunks:
+    def of_array(cls, values: NDArray[Any], workers: int) -> Chunks:
         """The pieces of one array, of any real dtype, strides and byte order; not copied."""
         return cls(lambda: (values,), workers)
 
-    def first(self) -> NDArray:
+    def first(self) -> NDArray[Any]:
         """The first batch that is not empty: a filter gives empty ones, which show no values."""
         return next((batch for batch in self._batches() if batch.size), np.empty(0))
 
     def fold(
         self,
         start: Callable[[], State],
-        step: Callable[[State, NDArray], Any],
+        step: Callable[[State, NDArray[Any]], Any],
         combine: Callable[[State, State], State] = np.add,
         integers: bool = False,
     ) -> State:
@@ -112,7 +112,7 @@ class Chunks:
         return np.concatenate(found) if found else np.empty(0)
 
     def _partials(
-        self, start: Callable[[], State], step: Callable[[State, NDArray], Any], integers: bool
+        self, start: Callable[[], State], step: Callable[[State, NDArray[Any]], Any], integers: bool
     ) -> list[State]:
         """One pass: each thread makes a state and steps it through its share of every batch.
 
@@ -146,13 +146,13 @@ class _TooMany(Exception):
 
 
 def _scan(
-    values: NDArray, integers: bool, step: Callable[[State, NDArray], Any], state: State
+    values: NDArray[Any], integers: bool, step: Callable[[State, NDArray[Any]], Any], state: State
 ) -> None:
     for piece in _pieces(values, PLAIN, integers):
         step(state, piece)
 
 
-def _pieces(values: NDArray, size: int, integers: bool) -> Iterator[NDArray]:
+def _pieces(values: NDArray[Any], size: int, integers: bool) -> Iterator[NDArray[Any]]:
     """Pieces of at most `size` values, of at most CONVERTED if they have to be converted."""
     plain = is_ready(values, np.float64) or (integers and is_ready(values, np.int64))
     if not plain:
@@ -202,7 +202,7 @@ def _check_name(source: Any, column: str) -> None:
             raise ValueError(f"column must name exactly one column of the source, got {column!r}")
 
 
-def _bar() -> Callable[[Iterable], Iterable]:
+def _bar() -> Callable[[Iterable[Any]], Iterable[Any]]:
     """A progress bar over batches."""
     try:
         from tqdm import tqdm

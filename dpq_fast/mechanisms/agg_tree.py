@@ -151,7 +151,7 @@ class PartialTree:
         return PartialTree(leaves, *self._public, n_is_public)
 
     @property
-    def _public(self) -> tuple:
+    def _public(self) -> tuple[Any, ...]:
         return self.bounds, self.height, self.branching, self.lattice
 
     def release(
@@ -413,7 +413,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         epsilon: float | None = None,
         rho: float | None = None,
         bounds: tuple[float, float],
-        sample: Callable[[np.random.Generator, int], NDArray] | None = None,
+        sample: Callable[[np.random.Generator, int], NDArray[Any]] | None = None,
         heights: Iterable[int] = range(1, 7),
         branchings: Iterable[int] = range(2, 16),
         draws: int = 20,
@@ -557,7 +557,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
 
     def _covers(
         self, first: NDArray[np.float64], last: NDArray[np.float64]
-    ) -> Iterator[tuple[NDArray, NDArray, NDArray, NDArray]]:
+    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
         """Level by level, the nodes [start, stop) that lie in intervals of leaves, and how much
         of the nodes beside them, at floor(first) and floor(last), does."""
         for depth in range(self.height + 1):

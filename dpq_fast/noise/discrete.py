@@ -304,7 +304,7 @@ def _integers(
 
 def _fill(
     draw: Callable[..., None], law: tuple[int, ...], shape: tuple[int, ...], dtype: Any, rng: Any
-) -> NDArray:
+) -> NDArray[Any]:
     """An array of draws, filled piece by piece."""
     generator = default_rng(rng)
     out = np.empty(shape, dtype)
