@@ -192,10 +192,11 @@ def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, in
     then no more children, than it takes: each level costs noise.
     """
     few = None if points is None or points > FEW_POINTS else points
-    if height is None and few is None:
-        height = 3
-    elif height is None:
-        height = 2 if branching is None else _levels(branching, few)
+    if height is None:
+        if few is None:
+            height = 3
+        else:
+            height = 2 if branching is None else _levels(branching, few)
     height = check_count("height", height)
     if branching is None:
         branching = 10 if few is None else _children(few, min(height, 27))

@@ -44,6 +44,7 @@ def charged(method: _Method, kind: np.dtype, parameters: dict[str, Any]) -> priv
     """What a release without records charges."""
     recorder = _Recorder()
     method.release(column_of((), kind, method.paired), accountant=recorder, rng=0, **parameters)
+    assert recorder.charged is not None
     return recorder.charged
 
 

@@ -111,6 +111,7 @@ class WholeOrder(Order):
 
     skipped = 0
     scans = False
+    _compress: Callable[..., tuple[NDArray[np.int64], NDArray[np.float64], NDArray[Any]]]
 
     def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
         self.n = n
@@ -119,9 +120,11 @@ class WholeOrder(Order):
         if lattice is None:
             self.before, self.last = bounds
             self.extent = self.last - self.before
+            self._compress = kernel.compress_continuous
         else:
             self.before, self.last = -1, lattice.fine_points - 1
             self.extent = float(lattice.fine_points)
+            self._compress = kernel.compress_lattice
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         return self.intervals_of(self, first, count)
@@ -131,9 +134,7 @@ class WholeOrder(Order):
     ) -> Intervals:
         """`intervals` of a part of this order, or of all of it."""
         points = self._points(kernel.records(first, count, part.n, part.skipped))
-        compress: Callable[..., tuple[NDArray[np.int64], NDArray[np.float64], NDArray[Any]]]
-        compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
-        return Intervals(*compress(first, count, part.n, part.before, part.last, points))
+        return Intervals(*self._compress(first, count, part.n, part.before, part.last, points))
 
     @abstractmethod
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[Any]:
@@ -211,7 +212,10 @@ class SortedOrder(CoarseOrder):
         return kernel.log_spans(values, *self.bounds, unit)
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
-        points = outputs << self.lattice.bits if self._fine else outputs
+        points = outputs
+        if self._fine:
+            assert self.lattice is not None
+            points = outputs << self.lattice.bits
         if self.n <= FEW_RECORDS:
             return np.searchsorted(self._encode(self._values), points)
         lo = np.zeros(points.size, dtype=np.int64)

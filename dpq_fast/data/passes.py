@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -37,7 +38,7 @@ class Passes(Protocol):
         self,
         start: Callable[[], State],
         step: Callable[[State, NDArray[Any]], Any],
-        combine: Callable[[State, State], State] = np.add,
+        combine: Callable[[State, State], State] = operator.add,
         integers: bool = False,
     ) -> State:
         """One pass: partials, made by `start` and filled by `step`, combined.
@@ -86,7 +87,7 @@ class Chunks:
         self,
         start: Callable[[], State],
         step: Callable[[State, NDArray[Any]], Any],
-        combine: Callable[[State, State], State] = np.add,
+        combine: Callable[[State, State], State] = operator.add,
         integers: bool = False,
     ) -> State:
         """As `Passes.fold`: each thread has a partial of its own."""
@@ -180,10 +181,10 @@ def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
         if not isinstance(column, str):
             raise TypeError(f"column must name a column of the source, got {column!r}")
         _check_name(source, column)
-        give = getattr(source, method)
+        batches = getattr(source, method)
         # a table gives all its columns, which costs it nothing; the others can choose
         chosen = {} if hasattr(source, "select") else {"columns": [column]}
-        return lambda: (batch.column(column) for batch in give(**chosen))
+        return lambda: (batch.column(column) for batch in batches(**chosen))
     if not callable(source):
         raise TypeError(
             "source must be callable, or have to_batches or iter_batches, "
@@ -191,13 +192,14 @@ def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
         )
     if column is not None:
         raise ValueError("column must be left out for a callable source")
-    return source
+    give: Callable[[], Iterable[Any]] = source
+    return give
 
 
 def _check_name(source: Any, column: str) -> None:
     """Whether a column is there, by the schema of its source, if any."""
     for name in SCHEMAS:
-        schema = getattr(source, name, None)
+        schema: Any = getattr(source, name, None)
         if hasattr(schema, "field") and schema.names.count(column) != 1:
             raise ValueError(f"column must name exactly one column of the source, got {column!r}")
 

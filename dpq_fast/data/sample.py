@@ -318,7 +318,8 @@ class Sample:
     def decode(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
         if self.lattice is None:
-            return np.clip(points, *self.bounds)
+            clamped: NDArray[np.float64] = np.clip(points, *self.bounds)
+            return clamped
         return self.lattice.decode(points >> self.lattice.bits if self.lattice.bits else points)
 
     def locate(self, outputs: NDArray[np.float64]) -> NDArray[Any] | None:

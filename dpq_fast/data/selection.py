@@ -6,7 +6,7 @@ import math
 import threading
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,8 @@ class Cell:
     tied: bool
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Plan:
     """Cells and whole buckets that hold some windows of places, ascending.
 
     Attributes

@@ -394,7 +394,8 @@ def _listed(column: Any) -> list[Any]:
     """The items of a column or sequence as Python objects."""
     for name in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
         if hasattr(column, name):
-            return getattr(column, name)()
+            items: list[Any] = getattr(column, name)()
+            return items
     return list(column)
 
 
@@ -546,7 +547,7 @@ def _by_chunk(
             place, end = ends[:, block] - table[:, block], ends[:, block].copy()
             return keys.scatter(key, entries, place, end, grouped, members)
 
-        if counts is not None:
+        if counts is not None and weights is not None:
             put(counts[picked].astype(np.float64), weights)
         return put(as_float64(column[picked]), values)
 
@@ -616,6 +617,7 @@ class _Release:
         return answers
 
     def _chunk(self, rows: _Rows, answers: NDArray[Any], rng: np.random.Generator) -> None:
+        big: dict[int, tuple[NDArray[Any], ...]]
         if rows.weights is None:
             start, ordered = kernel.order(rows.values, rows.members, len(answers))
             big = {
@@ -637,24 +639,26 @@ class _Release:
                 at = stop + 1
 
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:
-        return PathLaw(order, self._q, self._rate).draw(rng, 1)[0]
+        drawn: NDArray[Any] = PathLaw(order, self._q, self._rate).draw(rng, 1)[0]
+        return drawn
 
 
 def _repeated(
     rows: _Rows, groups: int, largest: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray[Any], NDArray[Any]]]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray[Any], ...]]]:
     """Records of the groups that have at most `largest`, and the rows of the other groups.
 
     Returns ``start`` and ``ordered`` as `kernel.order` does for the records row by row, the other
     groups left empty; and for each of these, in their order, its values and weights.
     """
     rows = rows.pick(~np.isnan(rows.values))
+    assert rows.weights is not None
     start, values = kernel.order(rows.values, rows.members, groups)
     _, weights = kernel.order(rows.weights, rows.members, groups)
     sizes = np.diff(np.cumsum(np.append(0.0, weights))[start])  # exact: at most 2^53
     few = sizes <= largest
     repeats = np.where(np.repeat(few, np.diff(start)), weights, 0.0).astype(np.int64)
-    big = {
+    big: dict[int, tuple[NDArray[Any], ...]] = {
         group: (values[start[group] : start[group + 1]], weights[start[group] : start[group + 1]])
         for group in np.flatnonzero(~few).tolist()
     }

@@ -117,12 +117,13 @@ def gaussian_sigma(
     """
     resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
     squared, delta = check_epsilon(squared, "squared"), check_delta(delta)
-    if epsilon is None or rho is not None:
+    if rho is not None:
         if delta > 0.0:
             raise ValueError(f"delta must be 0 with rho, got {delta}")
         return math.sqrt(squared / (2.0 * rho)) * (1.0 + 2.0**-50)
     if delta == 0.0:
         raise ValueError("delta must be positive for Gaussian noise, got 0.0")
+    assert epsilon is not None
     return math.sqrt(squared) * _unit_sigma(float(epsilon), delta) * (1.0 + 2.0**-50)
 
 
