@@ -44,7 +44,7 @@ def _real(name: str, value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # an int or a Fraction beyond float64: refused as infinite
-        return math.inf if value > 0 else -math.inf
+        return -math.inf if value < 0 else math.inf
 
 
 def _positive(name: str, value: Any) -> float:
@@ -102,7 +102,10 @@ def check_shape(size: Any) -> tuple[int, ...] | None:
     """The shape of an array of draws: `size` is an integer or a tuple of them; None for one."""
     if size is None:
         return None
-    lengths = size if isinstance(size, tuple) else (size,)
+    return _lengths(size if isinstance(size, tuple) else (size,))
+
+
+def _lengths(lengths: tuple[Any, ...]) -> tuple[int, ...]:
     shape = tuple(check_count("size", length, 0) for length in lengths)
     if math.prod(shape) > MOST_DRAWS:
         raise ValueError(f"size must make at most 2^32 draws, got {math.prod(shape)}")
@@ -113,7 +116,7 @@ def check_size(size: Any) -> int:
     """How many outputs of a law are drawn: `size`, or one where it is None."""
     if size is None:
         return 1
-    (rows,) = check_shape((size,))
+    (rows,) = _lengths((size,))
     return rows
 
 
@@ -202,12 +205,15 @@ def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, in
     point gets a leaf of its own. A tree that has a leaf for every point has no more levels, and
     then no more children, than it takes: each level costs noise.
     """
-    few = points is not None and points <= FEW_POINTS
+    few = None if points is None or points > FEW_POINTS else points
     if height is None:
-        height = (2 if branching is None else _levels(branching, points)) if few else 3
+        if few is None:
+            height = 3
+        else:
+            height = 2 if branching is None else _levels(branching, few)
     height = check_count("height", height)
     if branching is None:
-        branching = _children(points, min(height, 27)) if few else 10
+        branching = 10 if few is None else _children(few, min(height, 27))
     branching = check_count("branching", branching, 2)
     if height * math.log2(branching) > 27.0 or branching**height > MAX_LEAVES:
         raise ValueError(
@@ -228,7 +234,7 @@ def _levels(branching: Any, points: int) -> int:
 
 def _children(points: int, height: int) -> int:
     """The least branching of a tree of that height that has a leaf for each point."""
-    least = max(2, round(points ** (1.0 / height)) - 1)
+    least: int = max(2, round(points ** (1.0 / height)) - 1)
     return next(b for b in itertools.count(least) if b**height >= points)
 
 

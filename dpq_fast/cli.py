@@ -47,7 +47,7 @@ CSV_BLOCK = 1 << 20
 NUMBER = r"(?i)\A[ \t]*[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|inf(inity)?)[ \t]*\z"
 
 
-class Levels(click.ParamType):
+class Levels(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
     """Numbers separated by commas."""
 
     name = "levels"
@@ -62,7 +62,7 @@ class Levels(click.ParamType):
             self.fail(f"q must be numbers separated by commas, got {value!r}", param, ctx)
 
 
-class End(click.ParamType):
+class End(click.ParamType):  # type: ignore[type-arg]
     """A number, or "none" (which stays a word: None is an option that was not given)."""
 
     name = "end"
@@ -225,8 +225,8 @@ def quantile(
     it has not as many fields as there are names.
     """
     q = [level for group in levels for level in group]
-    ends = {
-        name: None if end == "none" else end
+    ends: dict[str, float | None] = {
+        name: None if isinstance(end, str) else end
         for name, end in (("lower", lower), ("upper", upper))
         if end is not None
     }
@@ -408,7 +408,8 @@ def _numbers(
     fields = pa.Array.from_buffers(pa.large_binary(), sizes.size, buffers)
     fields = pa.compute.if_else(pa.compute.match_substring_regex(fields, NUMBER), fields, None)
     trimmed = pa.compute.ascii_trim(fields.cast(pa.large_string()), " \t")
-    return trimmed.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers: NDArray[np.float64] = trimmed.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def _read_parquet(file: Path, column: str) -> pa.ChunkedArray:

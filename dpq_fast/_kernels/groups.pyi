@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +41,6 @@ class Releases:
         value: NDArray[np.float64],
         next: int,
         stop: int,
-        answers: NDArray,
+        answers: NDArray[Any],
         rng: np.random.Generator,
-    ) -> tuple[int, NDArray | None]: ...
+    ) -> tuple[int, NDArray[Any] | None]: ...

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,8 +7,8 @@ from numpy.typing import NDArray
 WIDE: np.dtype
 
 class Scan:
-    A: NDArray
-    H: NDArray
+    A: NDArray[Any]
+    H: NDArray[Any]
     exponent: NDArray[np.int64] | None
     rank: NDArray[np.int64]
     lo: NDArray[np.uintp]

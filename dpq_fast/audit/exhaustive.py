@@ -213,6 +213,7 @@ def exact(
         parameters["neighbors"] = relation.name
         if guarantee is None:
             guarantee = charged(method, kind, parameters)
+        assert method.tables is not None
         tables = method.tables
     else:
         name, paired = getattr(mechanism, "__name__", "law"), False
@@ -275,7 +276,7 @@ def _compared(
             ordered = pair if ratio[at] > 0.0 else pair[::-1]
             witness = Witness(*ordered, outputs[at])
         one, other = (tables[data_set] for data_set in pair)
-        if isinstance(one, Mixture):
+        if isinstance(one, Mixture) and isinstance(other, Mixture):
             for keys in coupled(one, other):
                 a_given, b_given = (row_given(one.given, key) for key in keys)
                 bounded_range = max(bounded_range, _range(a_given, b_given))

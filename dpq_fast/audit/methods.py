@@ -44,14 +44,15 @@ def charged(method: _Method, kind: np.dtype, parameters: dict[str, Any]) -> priv
     """What a release without records charges."""
     recorder = _Recorder()
     method.release(column_of((), kind, method.paired), accountant=recorder, rng=0, **parameters)
+    assert recorder.charged is not None
     return recorder.charged
 
 
-def _quantile_by(columns: tuple[NDArray, list[Any]], **parameters: Any) -> GroupQuantiles:
+def _quantile_by(columns: tuple[NDArray[Any], list[Any]], **parameters: Any) -> GroupQuantiles:
     return quantile_by(*columns, **parameters)
 
 
-def _cdf(column: NDArray, **parameters: Any) -> NDArray[np.float64]:
+def _cdf(column: NDArray[Any], **parameters: Any) -> NDArray[np.float64]:
     """A distribution function as the numbers that it is made of."""
     released = cdf(column, **parameters)
     return np.concatenate((released.x, released.p))
@@ -60,7 +61,9 @@ def _cdf(column: NDArray, **parameters: Any) -> NDArray[np.float64]:
 def _of_queries(release: Callable[..., Any]) -> Callable[..., Any]:
     """A mechanism on queries, as one on records."""
 
-    def released(column: NDArray, queries: Callable[[NDArray], Any], **parameters: Any) -> Any:
+    def released(
+        column: NDArray[Any], queries: Callable[[NDArray[Any]], Any], **parameters: Any
+    ) -> Any:
         return release(queries(column), **parameters)
 
     return released

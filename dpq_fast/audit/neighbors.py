@@ -34,13 +34,13 @@ def record_of(value: Any) -> Any:
     return value if value == value else math.nan
 
 
-def place_of(record: Any) -> tuple:
+def place_of(record: Any) -> tuple[Any, ...]:
     """Where a record stands in order: by key, NaN last, by value."""
     value, key = record if isinstance(record, tuple) else (record, "")
     return repr(key), value != value, value if value == value else 0.0
 
 
-def order_of(data_set: DataSet) -> tuple:
+def order_of(data_set: DataSet) -> tuple[Any, ...]:
     return len(data_set), [place_of(record) for record in data_set]
 
 
@@ -76,23 +76,25 @@ def neighboring_pairs(
 
     Neighbors are `reach` steps away, and have up to `added` records more.
     """
+    most: float
     try:
-        most = _checks.check_count("x", x, 0)
+        largest = _checks.check_count("x", x, 0)
     except TypeError:
         starts, most = [tuple(sorted((record_of(record) for record in x), key=place_of))], math.inf
     else:
-        _check_data_sets(math.comb(len(values) + most, most))
+        most = largest
+        _check_data_sets(math.comb(len(values) + largest, largest))
         starts = [
             data_set
-            for size in range(most + 1)
+            for size in range(largest + 1)
             for data_set in combinations_with_replacement(values, size)
         ]
     _check_data_sets(math.comb(len(values) + added, added))
-    pairs = set()
+    pairs: set[tuple[DataSet, DataSet]] = set()
     for start in starts:
         reached = frontier = {start}
         for _ in range(reach):
-            found = set()
+            found: set[DataSet] = set()
             for one in frontier:
                 found.update(step(one))
                 _check_data_sets(len(reached) + len(found))
@@ -102,7 +104,8 @@ def neighboring_pairs(
             reached = reached | frontier
         for other in reached - {start}:
             if len(other) <= most:
-                pairs.add(tuple(sorted((start, other), key=order_of)))
+                first, second = sorted((start, other), key=order_of)
+                pairs.add((first, second))
     return pairs
 
 

@@ -33,7 +33,7 @@ MOST_OUTPUTS = 2**18
 Table = Mapping[Any, float]
 
 
-class Mixture(dict):
+class Mixture(dict[Any, float]):
     """The law on records that are dithered, and what it is a mixture of.
 
     Attributes
@@ -85,7 +85,7 @@ def hashable(output: Any) -> Any:
     return output
 
 
-def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple]:
+def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple[Any, ...]]:
     """All ascending m-tuples, if they are not too many."""
     if math.comb(len(points) + m - 1, m) > MOST_OUTPUTS:
         raise ValueError(
@@ -103,11 +103,11 @@ def _lattice_of(parameters: Mapping[str, Any]) -> Lattice | None:
     )
 
 
-def _points_of(lattice: Lattice | None) -> range:
-    """The numbers of all points of a lattice."""
+def _given(lattice: Lattice | None) -> Lattice:
+    """A lattice, whose points are the outputs."""
     if lattice is None:
         raise ValueError("outputs must be given with resolution=0, got None")
-    return range(lattice.points)
+    return lattice
 
 
 def on_lattice(
@@ -128,16 +128,17 @@ def on_lattice(
             for column in columns
         ]
     if outputs is None:
+        known = _given(lattice)
         outputs = [
-            levels.restore(lattice.decode(np.array(points)))
-            for points in _tuples(_points_of(lattice), levels.m)
+            levels.restore(known.decode(np.array(points)))
+            for points in _tuples(range(known.points), levels.m)
         ]
     return tables_of(law_of, columns, parameters, outputs)
 
 
 def _without_dither(
     law_of: Callable[..., Any],
-    column: NDArray,
+    column: NDArray[Any],
     lattice: Lattice,
     levels: Levels,
     parameters: dict[str, Any],
@@ -147,8 +148,9 @@ def _without_dither(
     """The law summed over all dithers of one bit: on a lattice of half the spacing, floored."""
     low, high = lattice.decode(np.array([0, lattice.points - 1])).tolist()
     step = lattice.step / 2.0
-    public = dict(bounds=(low, high + step), resolution=step, dither=False)
-    fine = Lattice.of(public["bounds"], step, False)
+    bounds = (low, high + step)
+    public = dict(bounds=bounds, resolution=step, dither=False)
+    fine = _given(Lattice.of(bounds, step, False))
     kept = Counter(lattice.encode(column[~np.isnan(column)]).tolist())
     size = kept.total()
     if size > MOST_OUTPUTS.bit_length() - 1:
@@ -189,10 +191,13 @@ def _dithers(points: Counter[int]) -> Iterator[tuple[DataSet, int]]:
 def coupled(one: Mixture, other: Mixture) -> Iterator[tuple[DataSet, DataSet]]:
     """All dithers of two data sets that agree on the records in common."""
     common = one.points & other.points
-    alone = [[own for own, _ in _dithers(table.points - common)] for table in (one, other)]
+    alone = (
+        [own for own, _ in _dithers(one.points - common)],
+        [own for own, _ in _dithers(other.points - common)],
+    )
     for shared, _ in _dithers(common):
-        for pair in product(*alone):
-            yield tuple(tuple(sorted(shared + own)) for own in pair)
+        for first, second in product(*alone):
+            yield tuple(sorted(shared + first)), tuple(sorted(shared + second))
 
 
 def by_candidates(
@@ -226,15 +231,18 @@ def by_group(
     lattice = _lattice_of(parameters)
     if lattice is not None and lattice.bits:
         raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
-    form = {name: parameters.get(name) for name in ("bounds", "resolution", "dither")}
+    form: dict[str, Any] = {
+        name: parameters.get(name) for name in ("bounds", "resolution", "dither")
+    }
+    lattice = _given(lattice)
     singles = [
         levels.restore(lattice.decode(np.array(points)))
-        for points in _tuples(_points_of(lattice), levels.m)
+        for points in _tuples(range(lattice.points), levels.m)
     ]
     labels = [hashable(o) for o in product(map(hashable, singles), repeat=len(groups))]
-    known: dict[tuple, NDArray[np.float64]] = {}
+    known: dict[tuple[Any, ...], NDArray[np.float64]] = {}
 
-    def law_of(values: NDArray) -> NDArray[np.float64]:
+    def law_of(values: NDArray[Any]) -> NDArray[np.float64]:
         key = tuple(values.tolist())
         if key not in known:
             sample = Sample.of(values, **form)
@@ -263,7 +271,9 @@ def halts(
     }
     most = 1 if single else _checks.check_count("halts", parameters["halts"])
 
-    def halts(values: NDArray, start: int, left: int) -> Iterator[tuple[tuple[int, ...], float]]:
+    def halts(
+        values: NDArray[Any], start: int, left: int
+    ) -> Iterator[tuple[tuple[int, ...], float]]:
         if left == 0:
             yield (), 0.0
             return
@@ -276,7 +286,7 @@ def halts(
     tables = []
     for column in columns:
         values = np.asarray(parameters["queries"](column), dtype=np.float64)
-        table = dict(halts(values, 0, most))
+        table: dict[Any, float] = dict(halts(values, 0, most))
         if single:
             table = {label[0] if label else None: value for label, value in table.items()}
         tables.append(restricted_to(table, outputs))
@@ -291,6 +301,7 @@ def integers(
         raise ValueError(f"outputs must be left out for {name!r}")
     form = {"nan_policy": parameters.get("nan_policy", "omit")}
     rows = [Records.of(column, **form) for column in columns]
+    laws: list[dict[tuple[float, ...], tuple[float, list[aggregates.Part]]]]
     if name == "count":
         scale = privacy.aggregates.calibrate_count(
             epsilon=parameters["epsilon"],
@@ -307,14 +318,14 @@ def integers(
             }
             for records in rows
         ]
-    spans: dict[tuple, list[tuple[int, int]]] = {}
+    spans: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
     for ends in {ends for law in laws for ends in law}:
         centers = [[value for value, _ in law[ends][1]] for law in laws]
         spans[ends] = [(min(one), max(one)) for one in zip(*centers, strict=True)]
     size = sum(math.prod(high - low + 2 for low, high in span) for span in spans.values())
     if size > MOST_OUTPUTS:
         raise ValueError(f"resolution must be coarser: at most {MOST_OUTPUTS} outputs, got {size}")
-    tables = []
+    tables: list[Table] = []
     for law in laws:
         table: dict[Any, float] = {}
         for ends, (log_prob, parts) in law.items():
@@ -339,7 +350,7 @@ def _laplace_table(center: int, scale: Any, low: int, high: int) -> dict[str | i
         return -distance * rate - math.log1p(math.exp(-rate))
 
     inside = range(low, high + 1)
-    table = dict(
+    table: dict[str | int, float] = dict(
         zip(
             inside,
             discrete_laplace_log_prob(np.array(inside) - center, scale).tolist(),

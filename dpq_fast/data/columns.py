@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from dpq_fast._checks import MOST, check_column
 
 
-def is_ready(values: NDArray, dtype: type) -> bool:
+def is_ready(values: NDArray[Any], dtype: type) -> bool:
     """Whether a kernel takes the array as it stands."""
     flags = values.flags
     return values.dtype == dtype and values.dtype.isnative and flags.c_contiguous and flags.aligned
 
 
-def as_float64(values: NDArray) -> NDArray[np.float64]:
+def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
     """Values as float64 that a kernel takes; what does not fit becomes infinite, without a warning.
 
     NumPy would warn of overflow and of signaling NaN: a warning that depends on the data.
@@ -33,7 +33,7 @@ CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
 PLAIN = {bool, int, *(np.dtype(code).type for code in CODES)}
 
 
-def as_column(x: Any) -> NDArray:
+def as_column(x: Any) -> NDArray[Any]:
     """A column as a one-dimensional array of integers or floats; null and None become NaN.
 
     Only what a column holds matters, not its type, which readers infer from the records: one
@@ -58,7 +58,7 @@ def as_column(x: Any) -> NDArray:
     return column
 
 
-def _of_numpy(x: NDArray) -> NDArray:
+def _of_numpy(x: NDArray[Any]) -> NDArray[Any]:
     """Real numbers of an array of any shape."""
     kind = x.dtype.kind
     if kind in "iuf":
@@ -72,7 +72,7 @@ def _of_numpy(x: NDArray) -> NDArray:
     return np.full(x.shape, np.nan)
 
 
-def _foreign_column(x: Any) -> NDArray:
+def _foreign_column(x: Any) -> NDArray[Any]:
     """A pandas, polars, pyarrow or other array-protocol column, nulls as NaN."""
     declared = x.type if getattr(x, "dtype", None) is None else x.dtype  # pyarrow has `type`
     kind = declared_kind(declared)
@@ -80,7 +80,8 @@ def _foreign_column(x: Any) -> NDArray:
         return _of_numpy(np.asarray(x))
     if kind in "iufbd":
         if hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
-            return x.to_numpy(dtype=np.float64, na_value=np.nan)
+            values: NDArray[np.float64] = x.to_numpy(dtype=np.float64, na_value=np.nan)
+            return values
         if kind in "bd":
             return np.asarray(_as_doubles(x))
         return np.asarray(x)
@@ -137,7 +138,7 @@ def declared_kind(declared: Any) -> str:
     return "O" if name in ("null", "object") else "V"
 
 
-def _sequence(x: Any) -> NDArray:
+def _sequence(x: Any) -> NDArray[Any]:
     """A sequence of real numbers (None or the like for null) as float64."""
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
 

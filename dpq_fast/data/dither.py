@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ class DitheredOrder(WholeOrder):
         super().__init__(coarse.n, coarse.lattice, coarse.bounds)
         self.scans = coarse.scans
         self._coarse = coarse
+        assert coarse.lattice is not None  # there is no dither without one
         self._dither = Dither(coarse.lattice.bits, rng)
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
@@ -78,7 +80,7 @@ class DitheredOrder(WholeOrder):
             ]
         )
 
-    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+    def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -94,6 +96,7 @@ def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
     if coarse.n > EAGER_RECORDS:
         return DitheredOrder(coarse, rng)
     lattice = coarse.lattice
+    assert lattice is not None
     points = coarse._points([(0, coarse.n)]) << lattice.bits
     points += uniform.integers_of_bits(lattice.bits, coarse.n, rng)
     points.sort(kind="stable")  # the faster one where only records of one cell change places
@@ -180,7 +183,8 @@ def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int
     """start[0], ..., stop[0] - 1, start[1], ...."""
     size = stop - start
     ends = np.cumsum(size)
-    return np.arange(ends[-1]) + np.repeat(start - ends + size, size)
+    places: NDArray[np.int64] = np.arange(ends[-1]) + np.repeat(start - ends + size, size)
+    return places
 
 
 class _Block:
@@ -191,34 +195,32 @@ class _Block:
     What is drawn is kept.
     """
 
-    __slots__ = ("_above", "_below", "_bits", "_count", "_drawn")
+    __slots__ = ("_bits", "_count", "_drawn", "_halves")
 
     def __init__(self, count: int, bits: int) -> None:
         self._count = count
         self._bits = bits
         self._drawn: NDArray[np.int64] | None = None
-        self._below: _Block | None = None
-        self._above: _Block | None = None
+        self._halves: tuple[_Block, _Block] | None = None
 
     def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Offsets of the records start, ..., stop - 1 in ascending order."""
         if self._bits == 0:
             return np.zeros(stop - start, dtype=np.int64)
-        if self._drawn is None and self._below is None:
-            if self._count <= WHOLE_BLOCK:
-                self._drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
-            else:
-                lower = fair_binomial(self._count, rng)
-                self._below = _Block(lower, self._bits - 1)
-                self._above = _Block(self._count - lower, self._bits - 1)
+        if self._drawn is None and self._count <= WHOLE_BLOCK:
+            self._drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
         if self._drawn is not None:
             return self._drawn[start:stop]
-        split = self._below._count
+        if self._halves is None:
+            lower, bits = fair_binomial(self._count, rng), self._bits - 1
+            self._halves = _Block(lower, bits), _Block(self._count - lower, bits)
+        below, above = self._halves
+        split = below._count
         pieces = []
         if start < split:
-            pieces.append(self._below.order(start, min(stop, split), rng))
+            pieces.append(below.order(start, min(stop, split), rng))
         if stop > split:
-            upper = self._above.order(max(start - split, 0), stop - split, rng)
+            upper = above.order(max(start - split, 0), stop - split, rng)
             pieces.append(upper + (1 << (self._bits - 1)))
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 

@@ -408,7 +408,7 @@ def _table(edges: NDArray[np.float64]) -> kernel.Table:
     return min(linear, logarithmic, key=lambda table: table.most)
 
 
-def _column(name: str, given: Any, kinds: str) -> NDArray:
+def _column(name: str, given: Any, kinds: str) -> NDArray[Any]:
     column = np.asarray(given)
     if column.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got {column.ndim} dimensions")
@@ -420,5 +420,5 @@ def _column(name: str, given: Any, kinds: str) -> NDArray:
     return column
 
 
-def _as_int64(weight: NDArray) -> NDArray[np.int64]:
+def _as_int64(weight: NDArray[Any]) -> NDArray[np.int64]:
     return weight if is_ready(weight, np.int64) else np.array(weight, dtype=np.int64, order="C")

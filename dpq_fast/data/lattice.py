@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,7 +183,7 @@ class Lattice:
             lower, upper = np.where(reached, lower, middle), np.where(reached, middle, upper)
         return np.where(inside, upper, np.where(points > 0, np.inf, -np.inf))
 
-    def count(self, total: NDArray[np.int64], values: NDArray) -> None:
+    def count(self, total: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Add to `total`, of length points + 1, how many values are at each point; NaN last.
 
         Values are contiguous float64, or int64 where the step is 1.

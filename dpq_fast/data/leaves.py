@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from dpq_fast.data.lattice import Lattice
 
 # A step beyond the bounds may be beyond float64.
 LARGEST = sys.float_info.max
+# Whether records at a point are taken to be beyond it, or not.
+Side = Literal["left", "right"]
 
 
 class Leaves:
@@ -79,11 +82,13 @@ class Leaves:
             return Bins.uniform(*self._bounds, self.size)
         return (_kept_bins if self.size <= KEPT_BINS else _bins)(self.lattice, self.size)
 
-    def place(self, x: NDArray[np.float64], side: str = "left") -> NDArray[np.float64]:
+    def place(self, x: NDArray[np.float64], side: Side = "left") -> NDArray[np.float64]:
         """What lies below x ("left"), or not above it ("right"), in units of leaves.
 
         Of a leaf that is cut, the share of its points, or of its width.
         """
+        at: NDArray[Any]
+        starts: NDArray[Any]
         if self.lattice is None:
             at, starts = x, self.edges
         else:
@@ -116,12 +121,14 @@ class Curve:
         self.lattice = lattice
         self.p = p
         # on a lattice, numbers of points: -1 is a step below the lowest one
-        self.knots = x if lattice is None else points_below(lattice, x, "right") - 1.0
+        self.knots = x
+        if lattice is not None:
+            self.knots = np.subtract(points_below(lattice, x, "right"), 1.0)
 
-    def values(self, x: NDArray[np.float64], side: str) -> NDArray[np.float64]:
+    def values(self, x: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
         """Values at x ("right"), or limits from the left."""
         if self.lattice is not None:
-            x, side = points_below(self.lattice, x, side) - 1.0, "right"
+            x, side = np.subtract(points_below(self.lattice, x, side), 1.0), "right"
         i = np.searchsorted(self.knots, x, side=side)
         inner = np.clip(i, 1, self.knots.size - 1)
         values = self._between(x, inner)
@@ -133,7 +140,7 @@ class Curve:
         i = np.searchsorted(self.p[1:-1], target) + 1
         left, right = self.knots[i - 1], self.knots[i]
         share = (target - self.p[i - 1]) / (self.p[i] - self.p[i - 1])
-        guess = np.clip(left + share * (right - left), left, right)
+        guess: NDArray[np.float64] = np.clip(left + share * (right - left), left, right)
         if self.lattice is None:
             return guess
         # By bisection on `values` as they are rounded: no point is missed by rounding. Most often
@@ -158,7 +165,9 @@ class Curve:
             return np.minimum(values, self.p[i])
 
 
-def points_below(lattice: Lattice, x: NDArray[np.float64], side: str = "left") -> NDArray[np.int64]:
+def points_below(
+    lattice: Lattice, x: NDArray[np.float64], side: Side = "left"
+) -> NDArray[np.int64]:
     """Number of lattice points below x ("left"), or not above it ("right"), by comparison."""
     near = lattice.encode(x.ravel()).reshape(x.shape)
     before = np.less if side == "left" else np.less_equal

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Intervals(NamedTuple):
 
     rank: NDArray[np.int64]
     width: NDArray[np.float64]
-    left: NDArray
+    left: NDArray[Any]
 
 
 class Order(ABC):
@@ -110,6 +111,7 @@ class WholeOrder(Order):
 
     skipped = 0
     scans = False
+    _compress: Callable[..., tuple[NDArray[np.int64], NDArray[np.float64], NDArray[Any]]]
 
     def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
         self.n = n
@@ -118,9 +120,11 @@ class WholeOrder(Order):
         if lattice is None:
             self.before, self.last = bounds
             self.extent = self.last - self.before
+            self._compress = kernel.compress_continuous
         else:
             self.before, self.last = -1, lattice.fine_points - 1
             self.extent = float(lattice.fine_points)
+            self._compress = kernel.compress_lattice
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         return self.intervals_of(self, first, count)
@@ -130,15 +134,14 @@ class WholeOrder(Order):
     ) -> Intervals:
         """`intervals` of a part of this order, or of all of it."""
         points = self._points(kernel.records(first, count, part.n, part.skipped))
-        compress = kernel.compress_continuous if self.lattice is None else kernel.compress_lattice
-        return Intervals(*compress(first, count, part.n, part.before, part.last, points))
+        return Intervals(*self._compress(first, count, part.n, part.before, part.last, points))
 
     @abstractmethod
-    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray[Any]:
         """(Fine) points of the records at places start, ..., stop - 1, window after window."""
 
     @abstractmethod
-    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+    def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         """Number of records below each (coarse) lattice point, or number."""
 
     def rank_of(self, output: float) -> int:
@@ -180,7 +183,7 @@ class SortedOrder(CoarseOrder):
 
     def __init__(
         self,
-        values: NDArray,
+        values: NDArray[Any],
         lattice: Lattice | None,
         bounds: tuple[float, float],
         fine: bool = False,
@@ -189,7 +192,7 @@ class SortedOrder(CoarseOrder):
         self._values = values
         self._fine = fine
 
-    def _encode(self, values: NDArray) -> NDArray:
+    def _encode(self, values: NDArray[Any]) -> NDArray[Any]:
         if self._fine:
             return values
         if self.lattice is None:
@@ -197,7 +200,7 @@ class SortedOrder(CoarseOrder):
             return np.fmin(np.fmax(as_float64(values), low), high)  # a stray NaN becomes low
         return self.lattice.encode(values)
 
-    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray[Any]:
         pieces = [self._values[start:stop] for start, stop in windows]
         return self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
 
@@ -208,8 +211,11 @@ class SortedOrder(CoarseOrder):
         unit = 1.0 if self.lattice is None else self.lattice.step
         return kernel.log_spans(values, *self.bounds, unit)
 
-    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
-        points = outputs << self.lattice.bits if self._fine else outputs
+    def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
+        points = outputs
+        if self._fine:
+            assert self.lattice is not None
+            points = outputs << self.lattice.bits
         if self.n <= FEW_RECORDS:
             return np.searchsorted(self._encode(self._values), points)
         lo = np.zeros(points.size, dtype=np.int64)
@@ -246,7 +252,7 @@ class RunsOrder(CoarseOrder):
 
     def __init__(
         self,
-        values: NDArray,
+        values: NDArray[Any],
         counts: NDArray[np.int64],
         lattice: Lattice | None,
         bounds: tuple[float, float],
@@ -257,7 +263,7 @@ class RunsOrder(CoarseOrder):
         self._counts = counts
         self._ends = ends  # records up to and with each run
 
-    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+    def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:

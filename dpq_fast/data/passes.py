@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -21,7 +22,7 @@ PLAIN = 2**22
 LEAST_SHARE = 2**18
 
 State = TypeVar("State")
-Batches = Callable[[], Iterable[NDArray]]
+Batches = Callable[[], Iterable[NDArray[Any]]]
 # Finds some values of a piece: those it found, and how many there were.
 Take = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], int]]
 
@@ -36,8 +37,8 @@ class Passes(Protocol):
     def fold(
         self,
         start: Callable[[], State],
-        step: Callable[[State, NDArray], Any],
-        combine: Callable[[State, State], State] = np.add,
+        step: Callable[[State, NDArray[Any]], Any],
+        combine: Callable[[State, State], State] = operator.add,
         integers: bool = False,
     ) -> State:
         """One pass: partials, made by `start` and filled by `step`, combined.
@@ -67,26 +68,26 @@ class Chunks:
         self,
         batches: Batches,
         workers: int,
-        show: Callable[[Iterable], Iterable] | None = None,
+        show: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
     ) -> None:
         self._batches = batches
         self._workers = workers
         self._show = show
 
     @classmethod
-    def of_array(cls, values: NDArray, workers: int) -> Chunks:
+    def of_array(cls, values: NDArray[Any], workers: int) -> Chunks:
         """The pieces of one array, of any real dtype, strides and byte order; not copied."""
         return cls(lambda: (values,), workers)
 
-    def first(self) -> NDArray:
+    def first(self) -> NDArray[Any]:
         """The first batch that is not empty: a filter gives empty ones, which show no values."""
         return next((batch for batch in self._batches() if batch.size), np.empty(0))
 
     def fold(
         self,
         start: Callable[[], State],
-        step: Callable[[State, NDArray], Any],
-        combine: Callable[[State, State], State] = np.add,
+        step: Callable[[State, NDArray[Any]], Any],
+        combine: Callable[[State, State], State] = operator.add,
         integers: bool = False,
     ) -> State:
         """As `Passes.fold`: each thread has a partial of its own."""
@@ -112,7 +113,7 @@ class Chunks:
         return np.concatenate(found) if found else np.empty(0)
 
     def _partials(
-        self, start: Callable[[], State], step: Callable[[State, NDArray], Any], integers: bool
+        self, start: Callable[[], State], step: Callable[[State, NDArray[Any]], Any], integers: bool
     ) -> list[State]:
         """One pass: each thread makes a state and steps it through its share of every batch.
 
@@ -146,13 +147,13 @@ class _TooMany(Exception):
 
 
 def _scan(
-    values: NDArray, integers: bool, step: Callable[[State, NDArray], Any], state: State
+    values: NDArray[Any], integers: bool, step: Callable[[State, NDArray[Any]], Any], state: State
 ) -> None:
     for piece in _pieces(values, PLAIN, integers):
         step(state, piece)
 
 
-def _pieces(values: NDArray, size: int, integers: bool) -> Iterator[NDArray]:
+def _pieces(values: NDArray[Any], size: int, integers: bool) -> Iterator[NDArray[Any]]:
     """Pieces of at most `size` values, of at most CONVERTED if they have to be converted."""
     plain = is_ready(values, np.float64) or (integers and is_ready(values, np.int64))
     if not plain:
@@ -180,10 +181,10 @@ def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
         if not isinstance(column, str):
             raise TypeError(f"column must name a column of the source, got {column!r}")
         _check_name(source, column)
-        give = getattr(source, method)
+        batches = getattr(source, method)
         # a table gives all its columns, which costs it nothing; the others can choose
         chosen = {} if hasattr(source, "select") else {"columns": [column]}
-        return lambda: (batch.column(column) for batch in give(**chosen))
+        return lambda: (batch.column(column) for batch in batches(**chosen))
     if not callable(source):
         raise TypeError(
             "source must be callable, or have to_batches or iter_batches, "
@@ -191,18 +192,19 @@ def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:
         )
     if column is not None:
         raise ValueError("column must be left out for a callable source")
-    return source
+    give: Callable[[], Iterable[Any]] = source
+    return give
 
 
 def _check_name(source: Any, column: str) -> None:
     """Whether a column is there, by the schema of its source, if any."""
     for name in SCHEMAS:
-        schema = getattr(source, name, None)
+        schema: Any = getattr(source, name, None)
         if hasattr(schema, "field") and schema.names.count(column) != 1:
             raise ValueError(f"column must name exactly one column of the source, got {column!r}")
 
 
-def _bar() -> Callable[[Iterable], Iterable]:
+def _bar() -> Callable[[Iterable[Any]], Iterable[Any]]:
     """A progress bar over batches."""
     try:
         from tqdm import tqdm

@@ -37,7 +37,7 @@ class Records:
     def __init__(
         self,
         chunks: Chunks,
-        weighted: tuple[NDArray, NDArray[np.int64]] | None = None,
+        weighted: tuple[NDArray[Any], NDArray[np.int64]] | None = None,
         bounds: tuple[float, float] | None = None,
         *,
         n_is_public: bool,

@@ -314,13 +314,14 @@ class Sample:
         chosen = Bins.geometric(beta, lower, upper)
         return chosen.edges, self.records.count(chosen)
 
-    def decode(self, points: NDArray) -> NDArray[np.float64]:
+    def decode(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
         if self.lattice is None:
-            return np.clip(points, *self.bounds)
+            clamped: NDArray[np.float64] = np.clip(points, *self.bounds)
+            return clamped
         return self.lattice.decode(points >> self.lattice.bits if self.lattice.bits else points)
 
-    def locate(self, outputs: NDArray[np.float64]) -> NDArray | None:
+    def locate(self, outputs: NDArray[np.float64]) -> NDArray[Any] | None:
         """Lattice points of outputs, or the numbers themselves; None if one cannot be released."""
         if self.lattice is None:
             low, high = self.bounds
@@ -330,7 +331,7 @@ class Sample:
 
 
 def _of_array(
-    values: NDArray,
+    values: NDArray[Any],
     chunks: Chunks,
     lattice: Lattice | None,
     bounds: tuple[float, float],
@@ -353,7 +354,7 @@ def _selected(
     lattice: Lattice | None,
     bounds: tuple[float, float],
     nan_policy: str,
-    probe: NDArray,
+    probe: NDArray[Any],
 ) -> Callable[[], CoarseOrder]:
     """Records that are gone through: a first pass here."""
     buckets = Buckets(chunks, *bounds, probe, lattice)
@@ -379,7 +380,7 @@ def _of_points(
 
 
 def _of_counts(
-    values: NDArray,
+    values: NDArray[Any],
     weights: NDArray[np.int64],
     lattice: Lattice | None,
     bounds: tuple[float, float],
@@ -399,7 +400,7 @@ def _of_counts(
     return lambda: RunsOrder(distinct, totals, lattice, bounds)
 
 
-def _ascends(values: NDArray) -> bool:
+def _ascends(values: NDArray[Any]) -> bool:
     if is_ready(values, np.float64):
         return kernel.is_sorted(values)
     with np.errstate(invalid="ignore"):  # signaling NaN
@@ -410,6 +411,6 @@ def _ascends(values: NDArray) -> bool:
     return True
 
 
-def _probe(values: NDArray) -> NDArray[np.float64]:
+def _probe(values: NDArray[Any]) -> NDArray[np.float64]:
     """Some of the values, evenly over the array."""
     return as_float64(values[:: max(1, values.size // PROBED)])

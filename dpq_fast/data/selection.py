@@ -6,7 +6,7 @@ import math
 import threading
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,8 @@ class Cell:
     tied: bool
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Plan:
     """Cells and whole buckets that hold some windows of places, ascending.
 
     Attributes
@@ -73,7 +74,7 @@ class Plan(NamedTuple):
     start: NDArray[np.int64]
     count: NDArray[np.int64]
     bucket: NDArray[np.int64]
-    cell: NDArray
+    cell: NDArray[Any]
     tied: NDArray[np.bool_]
 
 
@@ -104,7 +105,7 @@ class Buckets:
         chunks: Passes,
         low: float,
         high: float,
-        probe: NDArray,
+        probe: NDArray[Any],
         lattice: Lattice | None = None,
     ) -> None:
         self._chunks = chunks
@@ -376,7 +377,7 @@ class SelectedOrder(CoarseOrder):
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         return intervals_kernel.log_spans(self.spread(places), -math.inf, math.inf, 1.0)
 
-    def _points(self, windows: list[tuple[int, int]]) -> NDArray:
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray[Any]:
         start, stop = windows[0]
         if start == stop:  # no records
             return np.empty(0, dtype=np.float64 if self.lattice is None else np.int64)
@@ -414,7 +415,7 @@ class SelectedOrder(CoarseOrder):
         if records is not None:
             return records
         plan, offset, collected = held.plan, held.offset, held.collected
-        pieces: list[NDArray] = []
+        pieces: list[NDArray[Any]] = []
         for i in held.parts(start, stop):
             below, size, at = int(plan.start[i]), int(plan.count[i]), offset[i]
             a, b = max(start - below, 0), min(stop - below, size)
@@ -424,7 +425,7 @@ class SelectedOrder(CoarseOrder):
                 pieces.append(collected[at + a : at + b])
         return np.concatenate(pieces)
 
-    def ranks_of(self, outputs: NDArray) -> NDArray[np.int64]:
+    def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         least = self._least(outputs).tolist()
         new = {value for value in least if value not in self._ranks}
         self._ranks.update((value, self._buckets.rank_of(value, self._latest)) for value in new)
@@ -438,7 +439,7 @@ class SelectedOrder(CoarseOrder):
             self._ranks.update(zip(unknown, ranks[:-1].tolist(), strict=True))
         return np.array([self._ranks[value] for value in least])
 
-    def _least(self, outputs: NDArray) -> NDArray[np.float64]:
+    def _least(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
         """The least record that is not below each output."""
         if self.lattice is not None:
             return self.lattice.least(outputs)
@@ -447,7 +448,7 @@ class SelectedOrder(CoarseOrder):
         return np.where(outputs <= low, -np.inf, np.where(outputs > high, np.inf, outputs))
 
 
-def _choose_map(low: float, high: float, probe: NDArray) -> Map:
+def _choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:
     """Of a map linear in the value and one linear in its key, the one that spreads more evenly."""
     values = np.sort(np.clip(probe[~np.isnan(probe)], low, high))
     ranges = [(low, high)]

@@ -39,16 +39,19 @@ MOST_TILTS = 6
 # How closely the best tilt is searched, relative to the largest that makes sense.
 TILT_TOLERANCE = 0.01
 
-# A plan owns its arrays: one per thread and length, never shared.
-_plans = threading.local()
+# Of a transform of phi: what it depends on, and the spectrum, its norm and its log-scale.
+SpectrumKey = tuple[int, float, int, int, bool]
+Spectrum = tuple[NDArray[np.complex128], float, float]
 
 
 class _Plan:
     """Real FFT of one length and its inverse, with their arrays."""
 
     def __init__(self, length: int) -> None:
-        self.values = pyfftw.empty_aligned(length, dtype=np.float64)
-        self.spectrum = pyfftw.empty_aligned(length // 2 + 1, dtype=np.complex128)
+        self.values: NDArray[np.float64] = pyfftw.empty_aligned(length, dtype=np.float64)
+        self.spectrum: NDArray[np.complex128] = pyfftw.empty_aligned(
+            length // 2 + 1, dtype=np.complex128
+        )
         flags = ("FFTW_ESTIMATE", "FFTW_DESTROY_INPUT")
         self.forward = pyfftw.FFTW(self.values, self.spectrum, flags=flags)
         self.backward = pyfftw.FFTW(
@@ -63,8 +66,18 @@ class _Plan:
         return self.spectrum
 
 
+class _Plans(threading.local):
+    """The plans of a thread by length: a plan owns its arrays, and is never shared."""
+
+    def __init__(self) -> None:
+        self.by_length: dict[int, _Plan] = {}
+
+
+_plans = _Plans()
+
+
 def _plan(length: int) -> _Plan:
-    plans = _plans.__dict__
+    plans = _plans.by_length
     if length not in plans:
         plans[length] = _Plan(length)
     return plans[length]
@@ -85,10 +98,12 @@ class FftForward:
         self.recomputed = 0
 
     def __call__(self, scan: Scan) -> None:
-        spectra: dict[tuple, tuple[NDArray[np.complex128], float]] = {}
+        spectra: dict[SpectrumKey, Spectrum] = {}
         scan.forward_by(lambda j, rows: self._sums(rows, j, spectra))
 
-    def _sums(self, scan: Scan, j: int, spectra: dict) -> NDArray[np.float64]:
+    def _sums(
+        self, scan: Scan, j: int, spectra: dict[SpectrumKey, Spectrum]
+    ) -> NDArray[np.float64]:
         """Sums of level j from row j - 1; see dpq_scan_sums."""
         sums = np.empty(int(scan.hi[j] - scan.lo[j]))
         certified = np.zeros(sums.size, dtype=bool)
@@ -120,7 +135,9 @@ class _Product:
     one entry per rank difference.
     """
 
-    def __init__(self, scan: Scan, j: int, above: bool, spectra: dict) -> None:
+    def __init__(
+        self, scan: Scan, j: int, above: bool, spectra: dict[SpectrumKey, Spectrum]
+    ) -> None:
         source = scan.rank[scan.lo[j - 1] : scan.hi[j - 1]]
         target = scan.rank[scan.lo[j] : scan.hi[j]]
         self._u = (source - scan.whole[j - 1]) - scan.part[j - 1]
@@ -166,7 +183,7 @@ class _Product:
         log_scale = tilt * self.v[wanted] + (log_scale_a + log_scale_b)
         return plan.values[self._place[wanted]], error, log_scale
 
-    def _kernel(self, tilt: float) -> tuple[NDArray[np.complex128], float, float]:
+    def _kernel(self, tilt: float) -> Spectrum:
         """Spectrum, norm and log-scale of b; levels with equal gaps n_j share the untilted one."""
         if tilt == 0.0 and self._key in self._spectra:
             return self._spectra[self._key]
@@ -185,7 +202,7 @@ class _Product:
             a, log_scale_a = _scaled(self._log_a - tilt * self._u)
             b, log_scale_b = _scaled(self._log_b - tilt * self._excess)
             norms = math.log(_norm(a)) + math.log(_norm(b))
-            return norms + log_scale_a + log_scale_b + tilt * self.v[wanted]
+            return norms + log_scale_a + log_scale_b + tilt * float(self.v[wanted])
 
         edge = self._widest
         options = {"xatol": TILT_TOLERANCE * edge}

@@ -91,7 +91,8 @@ class HaltingLaw:
         run = run[inside]
         offset = steps.ravel()[inside] - (ends - self._lengths)[run]
         found[inside] = self._log_probs(run, offset)
-        return found.reshape(steps.shape)
+        shaped: NDArray[np.float64] = found.reshape(steps.shape)
+        return shaped
 
     @np.errstate(under="ignore")  # of terms far below others
     def _log_probs(self, run: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -218,4 +219,7 @@ def _log_sum(log_terms: NDArray[np.float64]) -> NDArray[np.float64]:
     largest = log_terms.max(axis=1)
     largest[largest == -np.inf] = 0.0
     with np.errstate(divide="ignore"):
-        return largest + np.log(np.exp(log_terms - largest[:, None]).sum(axis=1))
+        sums: NDArray[np.float64] = largest + np.log(
+            np.exp(log_terms - largest[:, None]).sum(axis=1)
+        )
+        return sums

@@ -166,7 +166,7 @@ class PathLaw:
         parts = self._outside()[1]
         return float(np.logaddexp.reduce([part.log_total for part in parts], initial=-np.inf))
 
-    def _draw_outside(self, rng: np.random.Generator) -> tuple[NDArray, NDArray] | None:
+    def _draw_outside(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """One draw conditioned on leaving the windows; None if it is rejected: then start again."""
         everything, parts = self._outside()
         if uniform.log_uniforms(1, rng)[0] >= self._log_outside() - self._log_bound:
@@ -176,11 +176,13 @@ class PathLaw:
 
     # Drawing
 
-    def draw(self, rng: np.random.Generator, size: int) -> NDArray:
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """`size` draws: (fine) lattice points or numbers, shape (size, m), ascending in m."""
         return self.draw_ranked(rng, size)[0]
 
-    def draw_ranked(self, rng: np.random.Generator, size: int) -> tuple[NDArray, NDArray[np.int64]]:
+    def draw_ranked(
+        self, rng: np.random.Generator, size: int
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """`draw`, and how many records are below each of the points."""
         if self._scan is None:
             paths = np.full((size, self._q.size), self._intervals.rank.size, dtype=np.uintp)
@@ -201,7 +203,7 @@ class PathLaw:
 
     def _inside(
         self, paths: NDArray[np.uintp], intervals: Intervals, rng: np.random.Generator
-    ) -> tuple[NDArray, NDArray[np.int64]]:
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Points drawn inside the paths' intervals, and the intervals' ranks."""
         points = (
             path_kernel.points_continuous
@@ -236,6 +238,7 @@ class PathLaw:
         pieces inside its own cell.
         """
         cells = np.unique(outputs)
+        assert self._order.lattice is not None
         bits = self._order.lattice.bits
         rank, width, ends = [], [], []
         for cell in cells.tolist():

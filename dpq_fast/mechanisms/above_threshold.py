@@ -282,7 +282,7 @@ def gaps_of(queries: Any, threshold: float) -> NDArray[np.float64]:
         return values - threshold
 
 
-def check_queries(queries: NDArray) -> None:
+def check_queries(queries: NDArray[Any]) -> None:
     """Refuse what is no column of real numbers, by its form alone."""
     if queries.ndim != 1:
         raise ValueError(

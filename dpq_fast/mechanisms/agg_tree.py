@@ -151,7 +151,7 @@ class PartialTree:
         return PartialTree(leaves, *self._public, n_is_public)
 
     @property
-    def _public(self) -> tuple:
+    def _public(self) -> tuple[tuple[float, float], int, int, Lattice | None]:
         return self.bounds, self.height, self.branching, self.lattice
 
     def release(
@@ -195,7 +195,7 @@ class PartialTree:
     ) -> AggTree:
         """The tree with noise on every count below the root: a release that is charged already."""
         exact = self._leaves
-        nodes = []
+        nodes: list[NDArray[np.int64]] = []
         for _ in range(self.height):
             nodes.insert(0, exact + noise.draw(exact.size, rng))
             exact = _sums(exact, self.branching)
@@ -413,7 +413,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         epsilon: float | None = None,
         rho: float | None = None,
         bounds: tuple[float, float],
-        sample: Callable[[np.random.Generator, int], NDArray] | None = None,
+        sample: Callable[[np.random.Generator, int], NDArray[Any]] | None = None,
         heights: Iterable[int] = range(1, 7),
         branchings: Iterable[int] = range(2, 16),
         draws: int = 20,
@@ -465,7 +465,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             samples = [generator.standard_normal(n) for _ in range(draws)]
         else:
             samples = [sample(generator, n) for _ in range(draws)]
-        tried = {}
+        tried: dict[tuple[int, int], float] = {}
         branchings = list(branchings)
         for height in heights:
             for branching in branchings:
@@ -475,7 +475,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
                     > 16.0
                 ):
                     continue
-                shape = dict(height=height, branching=branching, bounds=bounds)
+                shape: dict[str, Any] = dict(height=height, branching=branching, bounds=bounds)
                 errors = [
                     metrics.rank_error(
                         x,
@@ -489,7 +489,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
                 tried[height, branching] = float(np.mean(errors))
         if not tried:
             raise ValueError("heights and branchings must have a pair of at most 2^16 leaves")
-        return min(tried, key=tried.get)
+        return min(tried, key=lambda pair: tried[pair])
 
     @property
     def total(self) -> float:
@@ -557,7 +557,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
 
     def _covers(
         self, first: NDArray[np.float64], last: NDArray[np.float64]
-    ) -> Iterator[tuple[NDArray, NDArray, NDArray, NDArray]]:
+    ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
         """Level by level, the nodes [start, stop) that lie in intervals of leaves, and how much
         of the nodes beside them, at floor(first) and floor(last), does."""
         for depth in range(self.height + 1):
@@ -580,7 +580,8 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             start, stop = begin, end
         leaves = np.append(self.counts[-1], 0.0)  # right of the last one nothing is counted
         found += left * leaves[np.floor(first).astype(np.int64)]
-        return found + right * leaves[np.floor(last).astype(np.int64)]
+        counted: NDArray[np.float64] = found + right * leaves[np.floor(last).astype(np.int64)]
+        return counted
 
     @cached_property
     def _sums(self) -> list[NDArray[np.float64]]:
@@ -727,7 +728,7 @@ def _branching(nodes: Any) -> int:
     """Children of a node, from the noisy counts of all levels."""
     if not (isinstance(nodes, list) and nodes and all(map(_holds_counts, nodes))):
         raise TypeError("nodes must be a list of one-dimensional arrays of real numbers")
-    branching = nodes[0].size
+    branching: int = nodes[0].size
     if branching < 2 or any(
         level.size != branching**depth for depth, level in enumerate(nodes, start=1)
     ):
@@ -755,7 +756,8 @@ def _real(name: str, x: Any) -> NDArray[np.float64]:
 
 def _sums(level: NDArray[Any], branching: int) -> NDArray[Any]:
     """Sums of siblings."""
-    return level.reshape(-1, branching).sum(axis=1)
+    sums: NDArray[Any] = level.reshape(-1, branching).sum(axis=1)
+    return sums
 
 
 def _from_below(

@@ -7,7 +7,7 @@ A sum is clipped to a range that is released first [Dur23, 6.3] or public. In th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,9 @@ from dpq_fast.data.lattice import points_per_unit
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
-from dpq_fast.mechanisms.joint_exp import KERNELS
+from dpq_fast.mechanisms.joint_exp import KERNELS, JointExpLaw
 from dpq_fast.mechanisms.joint_exp import law_of as joint_exp_law_of
 from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_search
 from dpq_fast.noise.discrete import discrete_laplace
@@ -115,6 +116,8 @@ class Clipping:
         Of `privacy.aggregates`.
     search : Search or None
         For method "unbounded".
+    bounds : (float, float)
+        For the other methods, and for a public clip: both ends.
     levels : Levels
         For the other methods: the level of the clip.
     kernel : str
@@ -155,16 +158,15 @@ class Clipping:
         )
         self.method = method if q is not None else None
         self.search = None
-        if self.method == "unbounded":
+        clip = self.calibration.clip
+        if q is not None and isinstance(clip, privacy.unbounded_quantile.Calibration):
             candidates = {name: options[name] for name in options.keys() - spent.keys()}
-            self.search = clip_search(
-                q, self.calibration.clip, lower=lower, upper=upper, **candidates
-            )
+            self.search = clip_search(q, clip, lower=lower, upper=upper, **candidates)
             return
         what = "q=None" if q is None else f"method={method!r}"
         if lower is None or upper is None:
             raise ValueError(f"lower and upper must be given for {what}")
-        self.lower, self.upper = _checks.check_bounds((lower, upper))
+        self.bounds = self.lower, self.upper = _checks.check_bounds((lower, upper))
         for name in options:
             if name != "kernel" or self.method != "joint_exp":
                 raise TypeError(f"{name} must be left out for {what}")
@@ -176,16 +178,13 @@ class Clipping:
         """Whether the clip has two ends to be found, on either side of zero."""
         return self.lower is None and self.upper is None
 
-    def clip(self, ends: list[float]) -> Clip:
+    def clip(self, ends: Sequence[float]) -> Clip:
         """The clip, given what was found: nothing, the missing end, or its distances from zero."""
-        if self.two_sided:
-            low, high = -ends[0], ends[1]
-        elif not ends:
-            low, high = self.lower, self.upper
-        elif self.lower is None:
-            low, high = ends[0], self.upper
-        else:
-            low, high = self.lower, ends[0]
+        low, high = self.lower, self.upper
+        if low is None:
+            low, high = (-ends[0], ends[1]) if high is None else (ends[0], high)
+        elif high is None or ends:
+            high = ends[0]
         return Clip.of(low, high, self.resolution)
 
     def sum_parts(self, records: Records, clip: Clip) -> list[Part]:
@@ -210,7 +209,9 @@ class Clipping:
             centered, number = first - second, Fraction(first + second, clip.width)
         else:
             centered, number = first, Fraction(second)
-        point = Fraction(clip.first + clip.last, 2) + centered / (2 * max(number, Fraction(1)))
+        point: Fraction | int = Fraction(clip.first + clip.last, 2) + centered / (
+            2 * max(number, Fraction(1))
+        )
         return clip.decode(float(min(max(point, clip.first), clip.last)))
 
 
@@ -218,20 +219,20 @@ def _reader(
     clipping: Clipping, x: Any, **form: Any
 ) -> Callable[[np.random.Generator], tuple[Records, Clip]]:
     """What reads the records, and releases a clip for them; all that is public is checked here."""
-    calibration = clipping.calibration
-    if clipping.method in ("joint_exp", "ind_exp"):
-        bounds = (clipping.lower, clipping.upper)
-        read_sample = Sample.reader(x, bounds, resolution=clipping.resolution, **form)
+    spent = clipping.calibration.clip
+    if isinstance(spent, (privacy.joint_exp.Calibration, privacy.ind_exp.Calibration)):
+        read_sample = Sample.reader(x, clipping.bounds, resolution=clipping.resolution, **form)
 
-        def read(rng: np.random.Generator) -> tuple[Records, Clip]:
+        def read_order(rng: np.random.Generator) -> tuple[Records, Clip]:
             sample, levels = read_sample(), clipping.levels
-            if clipping.method == "joint_exp":
-                law = joint_exp_law_of(sample, levels, calibration.clip.rate, clipping.kernel, rng)
+            law: JointExpLaw | IndExpLaw
+            if isinstance(spent, privacy.joint_exp.Calibration):
+                law = joint_exp_law_of(sample, levels, spent.rate, clipping.kernel, rng)
             else:
-                law = ind_exp_law_of(sample, levels, calibration.clip.rates, rng)
+                law = ind_exp_law_of(sample, levels, spent.rates, rng)
             return sample.records, clipping.clip([law.sample(rng)])
 
-        return read
+        return read_order
     read_records, search = Records.reader(x, **form), clipping.search
 
     def read(rng: np.random.Generator) -> tuple[Records, Clip]:
@@ -552,4 +553,5 @@ def mean(
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)
-    return clipping.mean_of(*_noisy(clipping.mean_parts(records, clip), generator), clip)
+    first, second = _noisy(clipping.mean_parts(records, clip), generator)
+    return clipping.mean_of(first, second, clip)

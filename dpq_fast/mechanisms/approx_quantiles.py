@@ -134,7 +134,7 @@ class ApproxQuantilesLaw:
         outputs = np.array(points, dtype=kind).reshape(size, self._levels.m)
         return self._levels.restore(self._sample.decode(outputs))
 
-    def _draw(self, rng: np.random.Generator) -> NDArray:
+    def _draw(self, rng: np.random.Generator) -> NDArray[Any]:
         """One ascending tuple of (fine) points."""
 
         def release(k: int, below: Cut, above: Cut) -> Cut:

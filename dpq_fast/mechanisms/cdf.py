@@ -19,7 +19,7 @@ from dpq_fast import _checks, metrics, privacy
 from dpq_fast._kernels import uniform
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.leaves import Curve, Leaves, points_below
+from dpq_fast.data.leaves import Curve, Leaves, Side, points_below
 from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
@@ -349,9 +349,8 @@ class CDF:
             it is linear where `cells` is infinite; else it has that many values, evenly spaced,
             each on an equal part of the piece.
         """
-        if not isinstance(other, CDF):
-            other = _empirical(other)
-        pair = sorted((self, other), key=lambda curve: curve._points)
+        curve = other if isinstance(other, CDF) else _empirical(other)
+        pair = sorted((self, curve), key=lambda curve: curve._points)
         lattices = [curve.lattice for curve in pair if curve.lattice is not None]
         if len(lattices) == 2 and _grid(lattices[0]) != _grid(lattices[1]):
             return pair[0]._jumps()._pieces(pair[1])
@@ -367,9 +366,10 @@ class CDF:
         for lattice in lattices:
             inside = points_below(lattice, grid[1:]) - points_below(lattice, grid[:-1], "right")
             np.maximum(cells, inside + 1.0, out=cells)
+        pieces: tuple[tuple[NDArray[np.float64], Side], ...]
+        pieces = (grid[:-1], "right"), (grid[1:], "left")
         left, right = (
-            pair[0]._curve.values(at, side) - pair[1]._curve.values(at, side)
-            for at, side in ((grid[:-1], "right"), (grid[1:], "left"))
+            pair[0]._curve.values(at, side) - pair[1]._curve.values(at, side) for at, side in pieces
         )
         with np.errstate(over="ignore"):
             return np.diff(grid), cells, left, right
@@ -391,6 +391,7 @@ class CDF:
                 "functions that do not step at the same points must have at most 2^24 of them to "
                 f"be compared, got {self._points}"
             )
+        assert self.lattice is not None
         points = self.lattice.decode(np.arange(self._points))
         p = np.concatenate(([0.0], self._curve.values(points, "right")))
         return CDF(np.repeat(points, 2), np.repeat(p, 2)[1:-1])
@@ -516,7 +517,7 @@ def _reader(
     if "levels" in options and bins is None:
         return Sample.reader(**column)
     if method == "binary_tree":
-        shape = dict(height=privacy.cdf.height_of(bins), branching=2)
+        shape: dict[str, Any] = dict(height=privacy.cdf.height_of(options["bins"]), branching=2)
     else:
         shape = dict(height=options.get("height", 1), branching=options.get("branching", bins))
     return PartialTree.reader(**column, **shape)
@@ -524,12 +525,14 @@ def _reader(
 
 def _counted(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
     """A tree of noisy counts; of a histogram, a public total corrects all bins."""
+    assert calibration.noise is not None
     aggregate = calibration.options.get("aggregate", True)
     return _of_tree(read().noised(calibration.noise, calibration.relation, aggregate, rng))
 
 
 def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
     """The note's dichotomy, on the edges of a fine partition; both halves are counted."""
+    assert calibration.noise is not None
     partial = read()
     exact = np.concatenate(([0], np.cumsum(partial._leaves)))
     public, noise = partial.n_is_public(calibration.relation), calibration.noise
@@ -616,7 +619,7 @@ def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
     """
     share = np.arange(1, 2**depth + 1) / 2**depth
     tent = 1.0 - np.abs(2.0 * share - 1.0)
-    units = tent * tent / 2.0 + (0.0 if public else 2.0 * share * share)
+    units: NDArray[np.float64] = tent * tent / 2.0 + (0.0 if public else 2.0 * share * share)
     for _ in range(depth - 1):
         share = 2.0 * share % 1.0
         tent = 1.0 - np.abs(2.0 * share - 1.0)
@@ -626,6 +629,7 @@ def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
 
 def _gaussian(read: Callable[[], Any], calibration: Calibration, rng: Any) -> CDF:
     """Normal noise for the global sensitivity: on quantiles, or on counts."""
+    assert calibration.sigma is not None
     sigma, bins = calibration.sigma, calibration.options["bins"]
     if bins is None:
         levels = calibration.options["levels"]
@@ -653,6 +657,7 @@ def standard_normal(size: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _smooth_gaussian(read: Callable[[], Sample], calibration: Calibration, rng: Any) -> CDF:
+    assert calibration.smooth is not None
     levels, smooth = calibration.options["levels"], calibration.smooth
     return _of_quantiles(read, levels, lambda sample, q: smooth_gaussian(sample, q, *smooth, rng))
 

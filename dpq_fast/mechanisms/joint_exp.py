@@ -242,7 +242,7 @@ def law_of(
 ) -> JointExpLaw:
     """The law of a sample, with one dither."""
     if kernel == "scan":
-        forward = Scan.forward
+        forward: Callable[[Scan], None] = Scan.forward
     else:
         from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 

@@ -247,4 +247,5 @@ def median(x: Any, **options: Any) -> float:
     -------
     float
     """
-    return quantile(x, 0.5, **options)
+    middle: float = quantile(x, 0.5, **options)
+    return middle

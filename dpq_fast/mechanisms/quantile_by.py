@@ -55,7 +55,7 @@ class GroupQuantiles:
         The answer of each group.
     """
 
-    groups: NDArray
+    groups: NDArray[Any]
     q: Any
     values: NDArray[np.float64]
 
@@ -370,7 +370,7 @@ class Groups:
         places = np.argsort(self.keys)
         ordered = self.keys.astype(np.int64)[places]
 
-        def places_of(rows: Picked) -> NDArray:
+        def places_of(rows: Picked) -> NDArray[Any]:
             keys = keys_of(rows)
             nearest = np.minimum(np.searchsorted(ordered, keys), ordered.size - 1)
             return np.where(ordered[nearest] == keys, places[nearest], -1).astype(np.int64)
@@ -394,11 +394,12 @@ def _listed(column: Any) -> list[Any]:
     """The items of a column or sequence as Python objects."""
     for name in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
         if hasattr(column, name):
-            return getattr(column, name)()
+            items: list[Any] = getattr(column, name)()
+            return items
     return list(column)
 
 
-def _integers(items: list[Any]) -> NDArray:
+def _integers(items: list[Any]) -> NDArray[Any]:
     if any(
         isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer))
         for item in items
@@ -482,7 +483,7 @@ def _is_encoded(declared: Any) -> bool:
     return str(getattr(declared, "pyarrow_dtype", declared)).startswith("dictionary<")
 
 
-def _int64_of(codes: NDArray) -> KeysOf:
+def _int64_of(codes: NDArray[Any]) -> KeysOf:
     return lambda rows: np.ascontiguousarray(codes[rows]).astype(np.int64, copy=False)
 
 
@@ -512,7 +513,7 @@ class _Rows(NamedTuple):
 
 
 def _by_chunk(
-    column: NDArray,
+    column: NDArray[Any],
     counts: NDArray[np.int64] | None,
     keys: kernel.Keys,
     keys_of: KeysOf,
@@ -546,7 +547,7 @@ def _by_chunk(
             place, end = ends[:, block] - table[:, block], ends[:, block].copy()
             return keys.scatter(key, entries, place, end, grouped, members)
 
-        if counts is not None:
+        if counts is not None and weights is not None:
             put(counts[picked].astype(np.float64), weights)
         return put(as_float64(column[picked]), values)
 
@@ -588,7 +589,7 @@ class _Release:
             counts=weights,
         )
 
-    def decode(self, answers: NDArray) -> NDArray[np.float64]:
+    def decode(self, answers: NDArray[Any]) -> NDArray[np.float64]:
         """Outputs behind points: on the lattice, inside the bounds."""
         return self._sample([]).decode(answers)
 
@@ -599,7 +600,7 @@ class _Release:
         keys: kernel.Keys,
         rng: np.random.Generator | None,
         pool: _Pool,
-    ) -> NDArray:
+    ) -> NDArray[Any]:
         """Points or numbers of all groups, shape (G, m)."""
         dtype = np.float64 if self._lattice is None else np.int64
         answers = np.empty((keys.groups, self._q.size), dtype=dtype)
@@ -615,7 +616,8 @@ class _Release:
         pool.map(chunk, range(keys.chunks))
         return answers
 
-    def _chunk(self, rows: _Rows, answers: NDArray, rng: np.random.Generator) -> None:
+    def _chunk(self, rows: _Rows, answers: NDArray[Any], rng: np.random.Generator) -> None:
+        big: dict[int, tuple[NDArray[Any], ...]]
         if rows.weights is None:
             start, ordered = kernel.order(rows.values, rows.members, len(answers))
             big = {
@@ -636,25 +638,27 @@ class _Release:
                 answers[stop] = self._draw(self._sample(*big[stop]).order(rng), rng)
                 at = stop + 1
 
-    def _draw(self, order: Any, rng: np.random.Generator) -> NDArray:
-        return PathLaw(order, self._q, self._rate).draw(rng, 1)[0]
+    def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:
+        drawn: NDArray[Any] = PathLaw(order, self._q, self._rate).draw(rng, 1)[0]
+        return drawn
 
 
 def _repeated(
     rows: _Rows, groups: int, largest: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray, NDArray]]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray[Any], ...]]]:
     """Records of the groups that have at most `largest`, and the rows of the other groups.
 
     Returns ``start`` and ``ordered`` as `kernel.order` does for the records row by row, the other
     groups left empty; and for each of these, in their order, its values and weights.
     """
     rows = rows.pick(~np.isnan(rows.values))
+    assert rows.weights is not None
     start, values = kernel.order(rows.values, rows.members, groups)
     _, weights = kernel.order(rows.weights, rows.members, groups)
     sizes = np.diff(np.cumsum(np.append(0.0, weights))[start])  # exact: at most 2^53
     few = sizes <= largest
     repeats = np.where(np.repeat(few, np.diff(start)), weights, 0.0).astype(np.int64)
-    big = {
+    big: dict[int, tuple[NDArray[Any], ...]] = {
         group: (values[start[group] : start[group + 1]], weights[start[group] : start[group + 1]])
         for group in np.flatnonzero(~few).tolist()
     }

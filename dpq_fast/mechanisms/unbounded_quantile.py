@@ -175,8 +175,9 @@ class Ladder:
         while True:
             halted = stream.advance(*self._runs(cuts, level, shift, start))
             if halted < 0:
-                return above.point
-            index = below.point + 1 + halted
+                last: int = above.point
+                return last
+            index: int = below.point + 1 + halted
             if not self._loose[self._run(index)]:
                 return index
             self._refine(self._run(index))
@@ -200,7 +201,8 @@ class Ladder:
 
     def _run(self, index: int) -> np.intp:
         """The run of a candidate."""
-        return np.searchsorted(self._first, index, side="right") - 1
+        run: np.intp = np.searchsorted(self._first, index, side="right") - 1
+        return run
 
     def _runs(
         self, cuts: tuple[Cut, Cut], level: float, shift: float, start: int
@@ -309,7 +311,7 @@ class Search:
         elif self.invert:
             ways = [(-1 if self.lower is not None else 1, self._inverted())]
         elif self.lower is None:
-            ways = [(-1, self._geometric(-self.upper, None))]
+            ways = [(-1, self._geometric(self._base, None))]
         else:
             ways = [(1, self._geometric(self.lower, self.upper))]
         return [Ladder(records, sign, candidates) for sign, candidates in ways]
@@ -338,13 +340,21 @@ class Search:
             size - 1, step, bins, lambda i, j: geometric_thresholds(self.beta, lower, i, j)
         )
 
+    @property
+    def _base(self) -> float:
+        """Where the candidates begin: `lower`, or the mirrored `upper`."""
+        if self.lower is not None:
+            return self.lower
+        assert self.upper is not None  # else both ways are searched
+        return -self.upper
+
     def _inverted(self) -> Candidates:
         """[Dur23] B.1: candidates for y = 1 / (x - lower + 1), which ascend as x descends.
 
         y < beta^i - 1 if and only if x > lower - 1 + 1 / (beta^i - 1); y <= 1 ends them. The
         bounded side is `lower`, or the mirrored `upper`.
         """
-        base = self.lower if self.lower is not None else -self.upper
+        base = self._base
         size = geometric_size(self.beta, 0.0, 1.0)
         lowest = geometric_thresholds(self.beta, 0.0, 1, 2)  # the search begins at index 1
 
@@ -477,11 +487,11 @@ def unbounded_ends(
     resolution: float | None,
     dither: bool | None,
     assume_sorted: bool,
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """`lower`, `upper` and `resolution` for methods that are given `bounds`, if any."""
     if dither is not None or assume_sorted:
         raise ValueError("dither and assume_sorted must be left out for an unbounded search")
-    ends = {} if resolution is None else {"resolution": resolution}
+    ends: dict[str, Any] = {} if resolution is None else {"resolution": resolution}
     if bounds is not None:
         ends |= zip(("lower", "upper"), _checks.check_bounds(bounds), strict=True)
     return ends
@@ -495,9 +505,10 @@ def _checked_ends(lower: float | None, upper: float | None) -> tuple[float | Non
             if not math.isfinite(end):
                 raise ValueError(f"{name} must be finite or None, got {end}")
         ends.append(end)
-    if None not in ends and not ends[0] < ends[1]:
-        raise ValueError(f"lower must be below upper, got ({ends[0]}, {ends[1]})")
-    return ends[0], ends[1]
+    low, high = ends
+    if low is not None and high is not None and not low < high:
+        raise ValueError(f"lower must be below upper, got ({low}, {high})")
+    return low, high
 
 
 class UnboundedQuantileLaw:

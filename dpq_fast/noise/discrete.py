@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,12 @@ def bernoulli_exp(gamma: Any, *, size: Any = None, rng: Any = None) -> Any:
     return drawn.item() if shape is None else drawn
 
 
+@overload
+def discrete_laplace(scale: Any, *, size: None = None, rng: Any = None) -> int: ...
+@overload
+def discrete_laplace(
+    scale: Any, *, size: int | tuple[int, ...], rng: Any = None
+) -> NDArray[np.int64]: ...
 def discrete_laplace(scale: Any, *, size: Any = None, rng: Any = None) -> Any:
     r"""Draw integers k with probability proportional to exp(-|k| / scale), exactly.
 
@@ -143,6 +149,12 @@ def discrete_laplace(scale: Any, *, size: Any = None, rng: Any = None) -> Any:
     return _integers(kernel.laplace, _laplace, "scale", scale, size, rng)
 
 
+@overload
+def discrete_gaussian(sigma: Any, *, size: None = None, rng: Any = None) -> int: ...
+@overload
+def discrete_gaussian(
+    sigma: Any, *, size: int | tuple[int, ...], rng: Any = None
+) -> NDArray[np.int64]: ...
 def discrete_gaussian(sigma: Any, *, size: Any = None, rng: Any = None) -> Any:
     r"""Draw integers k with probability proportional to exp(-k^2 / (2 sigma^2)), exactly.
 
@@ -304,7 +316,7 @@ def _integers(
 
 def _fill(
     draw: Callable[..., None], law: tuple[int, ...], shape: tuple[int, ...], dtype: Any, rng: Any
-) -> NDArray:
+) -> NDArray[Any]:
     """An array of draws, filled piece by piece."""
     generator = default_rng(rng)
     out = np.empty(shape, dtype)

@@ -53,6 +53,7 @@ class Calibration(NamedTuple):
         one = Guarantee(self.epsilon, 0.0, rho, self.bounded_range, self.relation.name)
         if self.halts == 1:
             return one
+        assert one.implied_rho is not None  # it is pure
         rho = self.halts * one.implied_rho
         return Guarantee(self.halts * self.epsilon, 0.0, rho, None, one.neighbors, "basic")
 

@@ -88,9 +88,9 @@ def compose(
     neighbors = parts[0].neighbors
 
     rhos = [part.implied_rho for part in parts]
-    rho = None if None in rhos else math.fsum(rhos)
+    rho = _total(rhos)
     ranges = [part.bounded_range for part in parts]
-    bounded_range = None if adaptive or None in ranges else math.fsum(ranges)
+    bounded_range = None if adaptive else _total(ranges)
     own_delta = math.fsum(part.delta for part in parts)
     unstated = sum(part.epsilon is None for part in parts)
 
@@ -105,18 +105,16 @@ def compose(
     share = (delta - own_delta) / unstated if unstated else 0.0
     within = delta == 0.0 or own_delta <= delta * (1.0 + SUM_TOLERANCE)
     if within and own_delta < 1.0 and (share > 0.0 or not unstated):
-        epsilon = math.fsum(
-            zcdp_epsilon(part.rho, share) if part.epsilon is None else part.epsilon
-            for part in parts
-        )
+        epsilon = math.fsum(_stated_epsilon(part, share) for part in parts)
         candidates.append((epsilon, delta if unstated else own_delta, "basic"))
     if delta > 0.0 and rho is not None:
         candidates.append((zcdp_epsilon(rho, delta), delta, "zcdp"))
     alike = len(set(ranges)) == 1 and len(parts) <= MOST_COMPOSED
-    if delta > 0.0 and bounded_range and alike and COMPOSABLE[0] <= ranges[0] <= COMPOSABLE[1]:
+    each = ranges[0] if bounded_range and alike else None
+    if delta > 0.0 and each is not None and COMPOSABLE[0] <= each <= COMPOSABLE[1]:
         # Not sound for adaptive sequences: [DDR20] shows that the adversary gains by adapting.
         # Sound for ranges given the dithers, since (epsilon, delta) is kept by mixtures.
-        epsilon = bounded_range_epsilon(len(parts), ranges[0], delta)
+        epsilon = bounded_range_epsilon(len(parts), each, delta)
         candidates.append((epsilon, delta, "bounded-range"))
     if not candidates:
         if delta == 0.0:
@@ -127,6 +125,24 @@ def compose(
         )
     epsilon, total_delta, theorem = min(candidates)  # smallest epsilon, then smallest delta
     return Guarantee(epsilon, total_delta, rho, bounded_range, neighbors, theorem)
+
+
+def _stated_epsilon(part: Guarantee, delta: float) -> float:
+    """The epsilon of a guarantee; for one that states only rho, that of it at `delta`."""
+    if part.epsilon is not None:
+        return part.epsilon
+    assert part.rho is not None  # a guarantee states one of them
+    return zcdp_epsilon(part.rho, delta)
+
+
+def _total(terms: Iterable[float | None]) -> float | None:
+    """The sum; None if a term is None."""
+    known = []
+    for term in terms:
+        if term is None:
+            return None
+        known.append(term)
+    return math.fsum(known)
 
 
 class BudgetExceeded(ValueError):
@@ -277,8 +293,11 @@ class Accountant:
         """Totals of what is recorded and `more`: (rho,) or (epsilon, delta)."""
         parts = [*self._history, *more]
         if self._rho is not None:
-            return (math.fsum(part.implied_rho for part in parts),)
-        return math.fsum(part.epsilon for part in parts), math.fsum(part.delta for part in parts)
+            return (math.fsum(_known(part.implied_rho) for part in parts),)
+        return (
+            math.fsum(_known(part.epsilon) for part in parts),
+            math.fsum(part.delta for part in parts),
+        )
 
     @property
     def spent(self) -> Guarantee:
@@ -311,6 +330,12 @@ class Accountant:
         """The recorded guarantees in the order in which they were charged."""
         with self._lock:
             return tuple(self._history)
+
+
+def _known(statement: float | None) -> float:
+    """A statement of a guarantee that was accepted, which has it."""
+    assert statement is not None
+    return statement
 
 
 def _spoken(guarantee: Guarantee) -> str:

@@ -3,7 +3,7 @@ r"""Counts, sums and means: discrete Laplace noise on integers, and a clip that 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from dpq_fast._checks import (
     MOST,
@@ -13,9 +13,12 @@ from dpq_fast._checks import (
     check_max_contributions,
 )
 from dpq_fast.privacy import ind_exp, joint_exp, unbounded_quantile
-from dpq_fast.privacy.above_threshold import check_fraction, counting_losses
+from dpq_fast.privacy.above_threshold import check_fraction, counting_losses, threshold_fraction
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import Relation, relation_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 METHODS = ("unbounded", "joint_exp", "ind_exp")
 Clip = joint_exp.Calibration | ind_exp.Calibration | unbounded_quantile.Calibration
@@ -84,7 +87,9 @@ class Calibration(NamedTuple):
         if self.clip is None:
             return Guarantee(self.epsilon, neighbors=self.relation.name)
         # pure epsilon is epsilon^2/2-zCDP [BS16]
-        rho = self.clip.guarantee.implied_rho + self.noise_epsilon * self.noise_epsilon / 2.0
+        clip_rho = self.clip.guarantee.implied_rho
+        assert clip_rho is not None  # it is pure
+        rho = clip_rho + self.noise_epsilon * self.noise_epsilon / 2.0
         return Guarantee(self.epsilon, 0.0, rho, None, self.relation.name, "basic")
 
     def sum_scale(self, low: int, high: int, may_have_missing: bool) -> Fraction:
@@ -149,6 +154,13 @@ class Calibration(NamedTuple):
         return laplace_scale(2 * width, self.noise_epsilon, self.k), number
 
 
+class _Person(TypedDict):
+    """What a guarantee is about: how neighbors differ, and how many records are of one person."""
+
+    neighbors: str
+    max_contributions: int
+
+
 def calibrate(
     *,
     epsilon: float,
@@ -193,7 +205,7 @@ def calibrate(
     first = check_fraction(share, "share") * epsilon
     if q is None:
         return Calibration(epsilon, None, epsilon, k, relation)
-    person = dict(neighbors=neighbors, max_contributions=k)
+    person = _Person(neighbors=neighbors, max_contributions=k)
     clip: Clip
     if method == "joint_exp":
         clip = joint_exp.calibrate(q, epsilon=first, **person)
@@ -215,7 +227,7 @@ def calibrate(
 
 
 def _two_sided(
-    q: float, epsilon: float, split: float | None, noise: str, **person: Any
+    q: float, epsilon: float, split: float | None, noise: str, **person: Unpack[_Person]
 ) -> unbounded_quantile.Calibration:
     r"""Two searches, of the records on either side of zero, for `epsilon` in total.
 
@@ -225,7 +237,7 @@ def _two_sided(
     """
     relation = relation_of(person["neighbors"])
     one = unbounded_quantile.calibrate(q, epsilon=epsilon, split=split, noise=noise, **person)
-    fraction = unbounded_quantile.threshold_fraction(split, one.noise)
+    fraction = threshold_fraction(split, one.noise)
     cost, _ = unbounded_quantile.costs_of(q, relation, one.way, fraction)
     worst = relation.worst(one=cost, same=cost, moved=float(sum(counting_losses(q, fraction))))
     ratio = worst / cost

@@ -117,20 +117,20 @@ def _log_bounded_range_delta(each: float, m: int, epsilon: float) -> float:
 
 
 def _check_composed(m: Any) -> int:
-    m = check_count("m", m)
-    if m > MOST_COMPOSED:
-        raise ValueError(f"m must be at most {MOST_COMPOSED} for optimal composition, got {m}")
-    return m
+    number = check_count("m", m)
+    if number > MOST_COMPOSED:
+        raise ValueError(f"m must be at most {MOST_COMPOSED} for optimal composition, got {number}")
+    return number
 
 
 def _check_composable(epsilon: Any, name: str = "epsilon") -> float:
-    epsilon = check_epsilon(epsilon, name)
+    checked = check_epsilon(epsilon, name)
     least, most = COMPOSABLE
-    if not least <= epsilon <= most:
+    if not least <= checked <= most:
         raise ValueError(
-            f"{name} must lie between {least} and {most} for optimal composition, got {epsilon}"
+            f"{name} must lie between {least} and {most} for optimal composition, got {checked}"
         )
-    return epsilon
+    return checked
 
 
 def bounded_range_delta(epsilon_each: float, m: int, epsilon: float) -> float:
@@ -201,7 +201,7 @@ def _epsilon_each(m: int, epsilon: float, delta: float) -> float:
     while excess(high) <= 0.0:
         high *= 1.5
     low = max(basic, high / 2.25)  # one factor further back than needed, against rounding
-    each = scipy.optimize.brentq(
+    each: float = scipy.optimize.brentq(
         excess, low, high, xtol=1e-14 * high, rtol=1e-13, maxiter=_MOST_STEPS
     )
     step = 2.0**-44
@@ -248,7 +248,7 @@ def _total_epsilon(m: int, each: float, delta: float) -> float:
 
     if excess(0.0) <= 0.0:
         return 0.0
-    total = scipy.optimize.brentq(
+    total: float = scipy.optimize.brentq(
         excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13, maxiter=_MOST_STEPS
     )
     step = 2.0**-50 * basic

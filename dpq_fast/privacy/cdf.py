@@ -60,17 +60,19 @@ def options_of(method: str, given: dict[str, Any], points: int | None = None) ->
     options = defaults | given
     if "aggregate" in options:
         check_flag("aggregate", options["aggregate"])
-    few = points is not None and check_count("points", points, 2) <= FEW_POINTS
+    few = points
+    if few is not None and check_count("points", few, 2) > FEW_POINTS:
+        few = None
     if method == "agg_tree":
         options["height"], options["branching"] = shape_of(
             options["height"], options["branching"], points
         )
     elif method == "binary_tree":
         if options["bins"] is None:
-            options["bins"] = 1 << (points - 1).bit_length() if few else 2**10
+            options["bins"] = 2**10 if few is None else 1 << (few - 1).bit_length()
         options["bins"] = 1 << check_tree(height_of(options["bins"]), 2, points)[0]
     elif method == "histogram" and options["bins"] is None:
-        options["bins"] = points if few else 100
+        options["bins"] = 100 if few is None else few
     if options.get("bins") is not None:
         check_tree(1, check_count("bins", options["bins"], 2), None)
     if method == "adaptive":
@@ -276,7 +278,7 @@ def _check_levels(levels: Any) -> int:
 
 
 def budget_of_level(
-    levels: int, epsilon: float, delta: float, max_contributions: int = 1
+    levels: int, epsilon: Any, delta: float, max_contributions: int = 1
 ) -> tuple[float, float]:
     r"""Budget of each of m quantiles with Gaussian noise on smooth sensitivity, per record.
 

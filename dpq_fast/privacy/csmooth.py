@@ -3,6 +3,7 @@ r"""CSmooth: Laplace log-normal noise on smooth sensitivity."""
 from __future__ import annotations
 
 import math
+import sys
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -224,7 +225,10 @@ def shape_of(t: float, epsilon: float) -> tuple[float, float]:
 def _unit_shape(ratio: float) -> tuple[float, float]:
     """sigma and ln(s / epsilon) for a t of `ratio` times epsilon."""
     # With sigma = ratio + u: (ratio + u)^2 u = ratio / 5, so u^3 < ratio / 5.
-    most = math.cbrt(ratio / 5.0)
+    if sys.version_info >= (3, 11):
+        most = math.cbrt(ratio / 5.0)
+    else:
+        most = float(np.cbrt(ratio / 5.0))
     above = scipy.optimize.brentq(
         lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most
     )

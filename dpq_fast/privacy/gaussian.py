@@ -52,7 +52,8 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
     """
     sigma, epsilon = check_epsilon(sigma, "sigma"), check_nonnegative("epsilon", epsilon)
     exact = Fraction(sigma)
-    u = float(min(max(Fraction(epsilon) * exact - 1 / (2 * exact), -(2**60)), 2**60))
+    exact_u: Fraction | int = Fraction(epsilon) * exact - 1 / (2 * exact)
+    u = float(min(max(exact_u, -(2**60)), 2**60))
     h = 1.0 / sigma if sigma > 1e-300 else math.inf
     log_density = -0.5 * u * u - 0.5 * math.log(2.0 * math.pi)
     if u > 0.0 and log_density < -745.0:  # R(u) is at most 1.26 there
@@ -122,6 +123,7 @@ def gaussian_sigma(
         return math.sqrt(squared / (2.0 * rho)) * (1.0 + 2.0**-50)
     if delta == 0.0:
         raise ValueError("delta must be positive for Gaussian noise, got 0.0")
+    assert epsilon is not None
     return math.sqrt(squared) * _unit_sigma(float(epsilon), delta) * (1.0 + 2.0**-50)
 
 

@@ -172,7 +172,8 @@ class Guarantee:
         if rho is None:
             return dp_accounting.UnsupportedDpEvent()
         if (
-            self.rho is None
+            self.epsilon is not None
+            and self.rho is None
             and self.bounded_range is None
             and relation_of(self.neighbors).n_is_public
         ):

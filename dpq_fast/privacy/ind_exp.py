@@ -113,7 +113,7 @@ def calibrate(
     each = resolve_epsilon(epsilon, rho, levels.m)
     delta = check_delta(delta)
     if delta > 0.0:
-        if rho is not None:
+        if epsilon is None:
             raise ValueError(f"delta must be 0 with rho, got {delta}")
         each = bounded_range_epsilon_each(levels.m, epsilon, delta)
     relation = relation_of(neighbors)

@@ -68,7 +68,7 @@ def sensitivity_to_one(levels: Levels | None) -> float:
     if levels is None:
         return 2.0
     ends = [0.0, *levels.values.tolist(), 1.0]
-    narrowest = min(upper - lower for lower, upper in pairwise(ends))
+    narrowest: float = min(upper - lower for lower, upper in pairwise(ends))
     return 2.0 * (1.0 - narrowest)
 
 

@@ -13,12 +13,15 @@ that are proved without it, and another relation is one class more.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dpq_fast._checks import check_choice
+
+# A float, or an array of them.
+Cost = TypeVar("Cost")
 
 
 class Relation(ABC):
@@ -40,8 +43,8 @@ class Relation(ABC):
 
     @abstractmethod
     def worst(
-        self, *, one: Any, same: Any, moved: Any = None, may_have_missing: bool = True
-    ) -> Any:
+        self, *, one: Cost, same: Cost, moved: Cost | None = None, may_have_missing: bool = True
+    ) -> Cost:
         """The largest cost of a change.
 
         Parameters
@@ -79,12 +82,14 @@ class Swap(Relation):
     parts = 2
 
     def worst(
-        self, *, one: Any, same: Any, moved: Any = None, may_have_missing: bool = True
-    ) -> Any:
+        self, *, one: Cost, same: Cost, moved: Cost | None = None, may_have_missing: bool = True
+    ) -> Cost:
         largest = same
         for cost in (one if may_have_missing else None, moved):
             if cost is not None:
-                either = max if isinstance(cost, (int, float)) else np.maximum
+                either: Callable[[Any, Any], Any] = (
+                    max if isinstance(cost, (int, float)) else np.maximum
+                )
                 largest = either(largest, cost)
         return largest
 
@@ -108,8 +113,8 @@ class AddRemove(Relation):
     parts = 1
 
     def worst(
-        self, *, one: Any, same: Any, moved: Any = None, may_have_missing: bool = True
-    ) -> Any:
+        self, *, one: Cost, same: Cost, moved: Cost | None = None, may_have_missing: bool = True
+    ) -> Cost:
         return one
 
     def changes(

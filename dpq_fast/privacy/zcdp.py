@@ -56,7 +56,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     log_inverse = -math.log(delta)
     # Either of the two terms alone would be ln(1/delta) there.
     highest = min(math.sqrt(log_inverse) / math.sqrt(rho), math.expm1(min(log_inverse, 700.0)))
-    beta = scipy.optimize.brentq(
+    beta: float = scipy.optimize.brentq(
         lambda b: (rho * b) * b + math.log1p(b) - log_inverse,  # b * b might underflow
         0.0,
         highest * (1.0 + 1e-12),  # the value there is positive
