@@ -1,0 +1,174 @@
+"""One table of bad input: every public function says the same of the same argument."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpq_fast as dpq
+from dpq_fast.mechanisms.registry import MECHANISMS
+
+X = [1.0, 2.0, 3.0]
+# Good arguments of each function, beside the column: what one bad one is put into.
+GOOD: dict[str, dict[str, Any]] = {
+    "joint_exp": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
+    "ind_exp": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
+    "approx_quantiles": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
+    "unbounded_quantile": dict(q=[0.25, 0.5], epsilon=1.0),
+    "agg_tree": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
+    "csmooth": dict(q=[0.25, 0.5], rho=1.0, bounds=(0, 9)),
+    "quantile_by": dict(by=[1, 1, 2], q=[0.25, 0.5], groups=[1, 2], epsilon=1.0, bounds=(0, 9)),
+    "cdf": dict(epsilon=1.0, bounds=(0, 9)),
+    "count": dict(epsilon=1.0),
+    "sum": dict(epsilon=1.0),
+    "mean": dict(epsilon=1.0),
+    "above_threshold": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0),
+    "sparse_vector": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0, halts=2),
+}
+# By argument: what it is given, what is raised, and how the message begins.
+POSITIVE = (
+    (0, ValueError, "{} must be positive and finite, got 0.0"),
+    (-1.0, ValueError, "{} must be positive and finite, got -1.0"),
+    (np.nan, ValueError, "{} must be positive and finite, got nan"),
+    (np.inf, ValueError, "{} must be positive and finite, got inf"),
+    ("1", TypeError, "{} must be a real number, got '1'"),
+    (True, TypeError, "{} must be a real number, got True"),
+)
+BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
+    "epsilon": POSITIVE,
+    "rho": POSITIVE,
+    "epsilon1": POSITIVE,
+    "epsilon2": POSITIVE,
+    "sensitivity": POSITIVE,
+    "delta": (
+        (-0.1, ValueError, "delta must lie in [0, 1), got -0.1"),
+        (1.0, ValueError, "delta must lie in [0, 1), got 1.0"),
+        (np.nan, ValueError, "delta must lie in [0, 1), got nan"),
+        ("0", TypeError, "delta must be a real number, got '0'"),
+    ),
+    "q": (
+        ([], ValueError, "q must hold at least one level, got none"),
+        ([0.5, 1.5], ValueError, "q must lie in [0, 1], got q[1] = 1.5"),
+        (-0.5, ValueError, "q must lie in [0, 1], got -0.5"),
+        ([np.nan], ValueError, "q must lie in [0, 1], got q[0] = nan"),
+        (["a"], TypeError, "q must be real numbers, got dtype"),
+    ),
+    "bounds": (
+        ((1, 1), ValueError, "bounds must be finite with low < high, got (1.0, 1.0)"),
+        ((2, 1), ValueError, "bounds must be finite with low < high, got (2.0, 1.0)"),
+        ((0, np.inf), ValueError, "bounds must be finite with low < high, got (0.0, inf)"),
+        ((-1.7e308, 1.7e308), ValueError, "bounds must have a finite difference"),
+        ((0, 1, 2), ValueError, "bounds must be two real numbers (low, high), got tuple"),
+        (("0", 1), TypeError, "bounds[0] must be a real number, got '0'"),
+        (7, TypeError, "bounds must be two real numbers (low, high), got 7"),
+    ),
+    "neighbors": (
+        ("replace", ValueError, "neighbors must be one of 'swap', 'add-remove', got 'replace'"),
+        (None, TypeError, "neighbors must be one of 'swap', 'add-remove', got None"),
+    ),
+    "resolution": (
+        (-1.0, ValueError, "resolution must be finite and not negative, got -1.0"),
+        (np.nan, ValueError, "resolution must be finite and not negative, got nan"),
+        ("1", TypeError, "resolution must be a real number, got '1'"),
+    ),
+    "dither": (
+        ("yes", TypeError, "dither must be True or False, got 'yes'"),
+        (1, TypeError, "dither must be True or False, got 1"),
+    ),
+    "assume_sorted": ((1, TypeError, "assume_sorted must be True or False, got 1"),),
+    "nan_policy": (
+        ("propagate", ValueError, "nan_policy must be one of 'omit', 'raise', got 'propagate'"),
+        (None, TypeError, "nan_policy must be one of 'omit', 'raise', got None"),
+    ),
+    "max_contributions": (
+        (0, ValueError, "max_contributions must be at least 1, got 0"),
+        (1.5, TypeError, "max_contributions must be an integer, got 1.5"),
+        (True, TypeError, "max_contributions must be an integer, got True"),
+        (2**60, ValueError, "max_contributions must be at most 2**53"),
+    ),
+    "counts": (
+        ([1, 2], ValueError, "counts must have one entry for each value of x"),
+        ([1, 2, -1], ValueError, "counts must not be negative"),
+        ([1, 2, 0.5], ValueError, "counts must be integers, got a fractional"),
+        (["a", "b", "c"], TypeError, "counts must be integers, got dtype"),
+    ),
+    "workers": (
+        (0, ValueError, "workers must not be 0"),
+        ("2", TypeError, "workers must be an integer, got '2'"),
+    ),
+    "accountant": ((1.0, TypeError, "accountant must be an Accountant, got float"),),
+    "x": (
+        (5, TypeError, "x must be a one-dimensional array or sequence, got int"),
+        ("123", TypeError, "x must be a one-dimensional array or sequence, got str"),
+        ({1.0}, TypeError, "x must be a one-dimensional array or sequence, got set"),
+        ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ValueError, "x must be one-dimensional"),
+        (np.ones((3, 2)), ValueError, "x must be one-dimensional, got 2 dimensions"),
+        (["a", "b", "c"], TypeError, "x must hold real numbers, got"),
+    ),
+    "threshold": (
+        (np.inf, ValueError, "threshold must be finite, got inf"),
+        ("2", TypeError, "threshold must be a real number, got '2'"),
+    ),
+    "monotonic": ((1, TypeError, "monotonic must be True or False, got 1"),),
+    "noise": (
+        (7, TypeError, "noise must be one of"),
+        ("cauchy", ValueError, "noise must be one of"),
+    ),
+    "halts": (
+        (0, ValueError, "halts must be at least 1, got 0"),
+        (2.0, TypeError, "halts must be an integer, got 2.0"),
+    ),
+}
+# Where an argument means something else: the level of a clip is one number, None for a public one,
+# and its lattice must be there.
+ELSEWHERE = {("sum", "q"), ("mean", "q"), ("sum", "resolution"), ("mean", "resolution")}
+
+
+def cases() -> list[Any]:
+    made = []
+    for name, row in MECHANISMS.items():
+        for argument in inspect.signature(row.release).parameters:
+            if argument not in BAD or (name, argument) in ELSEWHERE:
+                continue
+            for value, error, message in BAD[argument]:
+                made.append(pytest.param(name, argument, value, error, message.format(argument)))
+    return made
+
+
+def test_every_mechanism_has_good_arguments():
+    assert GOOD.keys() == MECHANISMS.keys()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_good_arguments_are_taken(name, implementation):
+    getattr(implementation, name)(X, **GOOD[name], rng=1)
+
+
+@pytest.mark.parametrize(("name", "argument", "value", "error", "message"), cases())
+def test_bad_input_is_refused_by_its_rule(name, argument, value, error, message, implementation):
+    function = getattr(implementation, name)
+    if argument not in inspect.signature(function).parameters:
+        assert argument == "workers"  # a reference has no threads
+        return
+    given = {"x": X} | GOOD[name] | {argument: value}
+    if argument == "rho":
+        given.pop("epsilon", None)
+    column = given.pop("x")
+    with pytest.raises(error, match="^" + re.escape(message)):
+        function(column, **given, rng=1)
+
+
+@pytest.mark.parametrize("name", ["quantile", "median", "percentile"])
+@pytest.mark.parametrize(
+    "argument", ["epsilon", "delta", "bounds", "neighbors", "max_contributions"]
+)
+def test_front_doors_hand_bad_input_on(name, argument):
+    levels = {"quantile": (0.5,), "median": (), "percentile": (50,)}[name]
+    given = dict(epsilon=1.0, bounds=(0, 9))
+    for value, error, message in BAD[argument]:
+        with pytest.raises(error, match="^" + re.escape(message.format(argument))):
+            getattr(dpq, name)(X, *levels, **given | {argument: value})
