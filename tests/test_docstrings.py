@@ -6,6 +6,7 @@ import inspect
 import pkgutil
 import re
 from pathlib import Path
+from types import FunctionType
 
 import pytest
 
@@ -35,6 +36,22 @@ def test_public_names_are_documented(name):
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
         if parameter.name not in function.__doc__ and "as in `" not in function.__doc__
+    ]
+    assert undocumented == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_methods_are_documented(name):
+    module = importlib.import_module(name)
+    undocumented = [
+        f"{kind.__name__}.{method}"
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and kind.__module__ == name
+        for method, value in vars(kind).items()
+        if not method.startswith("_")
+        and isinstance(value, (FunctionType, classmethod, staticmethod, property))
+        # an override has the docstring of what it overrides
+        and not inspect.getdoc(getattr(kind, method))
     ]
     assert undocumented == []
 

@@ -1,10 +1,9 @@
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 class Halting:
-    def __init__(
-        self, noise: str, rate1: float, rate2: float, rng: np.random.Generator
-    ) -> None: ...
+    def __new__(cls, noise: str, rate1: float, rate2: float, rng: np.random.Generator) -> Self: ...
     def advance(
         self, value: NDArray[np.float64], length: NDArray[np.int64] | None = None
     ) -> int: ...

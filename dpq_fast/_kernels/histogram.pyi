@@ -1,10 +1,12 @@
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 class Table:
-    most: int
-    def __init__(
-        self,
+    @property
+    def most(self) -> int: ...
+    def __new__(
+        cls,
         edge: NDArray[np.float64],
         low: float,
         base: float,
@@ -12,7 +14,7 @@ class Table:
         logarithmic: bool,
         shift: int,
         last: int,
-    ) -> None: ...
+    ) -> Self: ...
     def count(
         self,
         value: NDArray[np.float64],

@@ -4,20 +4,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-WIDE: np.dtype
+WIDE: np.dtype[np.void]
 
 class Scan:
-    A: NDArray[Any]
-    H: NDArray[Any]
-    exponent: NDArray[np.int64] | None
-    rank: NDArray[np.int64]
-    lo: NDArray[np.uintp]
-    hi: NDArray[np.uintp]
-    whole: NDArray[np.int64]
-    part: NDArray[np.float64]
-    rate: float
-    log_total: float
-
+    @property
+    def A(self) -> NDArray[Any]: ...
+    @property
+    def H(self) -> NDArray[Any]: ...
+    @property
+    def exponent(self) -> NDArray[np.int64] | None: ...
+    @property
+    def rank(self) -> NDArray[np.int64]: ...
+    @property
+    def lo(self) -> NDArray[np.uintp]: ...
+    @property
+    def hi(self) -> NDArray[np.uintp]: ...
+    @property
+    def whole(self) -> NDArray[np.int64]: ...
+    @property
+    def part(self) -> NDArray[np.float64]: ...
+    @property
+    def rate(self) -> float: ...
+    @property
+    def log_total(self) -> float: ...
     def __init__(
         self,
         rank: NDArray[np.int64],

@@ -19,11 +19,13 @@ from dpq_fast.mechanisms.registry import MECHANISMS, Mechanism
 
 
 def check_guarantee(guarantee: Any) -> None:
+    """Refuse what is neither a guarantee nor None."""
     if not (guarantee is None or isinstance(guarantee, privacy.Guarantee)):
         raise TypeError(f"guarantee must be a Guarantee or None, got {type(guarantee).__name__}")
 
 
 def promised(guarantee: privacy.Guarantee | None) -> privacy.Guarantee:
+    """The guarantee to be tested, which a mechanism of the caller's comes with."""
     if guarantee is None:
         raise ValueError("guarantee must be given for a mechanism of your own, got None")
     return guarantee

@@ -41,6 +41,7 @@ def place_of(record: Any) -> tuple[Any, ...]:
 
 
 def order_of(data_set: DataSet) -> tuple[Any, ...]:
+    """Where a data set stands in order: by size, then record by record."""
     return len(data_set), [place_of(record) for record in data_set]
 
 

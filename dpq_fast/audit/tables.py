@@ -70,6 +70,7 @@ def tables_of(
 
 
 def restricted_to(table: Table, outputs: list[Any] | None) -> Table:
+    """The entries of a table for some outputs, -inf where it has none; all if outputs are None."""
     if outputs is None:
         return table
     return {label: table.get(label, -math.inf) for label in map(hashable, outputs)}

@@ -98,6 +98,7 @@ class FftForward:
         self.recomputed = 0
 
     def __call__(self, scan: Scan) -> None:
+        """Fill the rows of a scan, level by level."""
         spectra: dict[SpectrumKey, Spectrum] = {}
         scan.forward_by(lambda j, rows: self._sums(rows, j, spectra))
 

@@ -558,8 +558,11 @@ counts, nan_policy, max_contributions, accountant, rng, workers
     def _covers(
         self, first: NDArray[np.float64], last: NDArray[np.float64]
     ) -> Iterator[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]]:
-        """Level by level, the nodes [start, stop) that lie in intervals of leaves, and how much
-        of the nodes beside them, at floor(first) and floor(last), does."""
+        """Level by level, which nodes lie in intervals of leaves, and how much of those beside.
+
+        Nodes start, ..., stop - 1 do, and left and right say how much of the nodes at floor(first)
+        and floor(last) does.
+        """
         for depth in range(self.height + 1):
             leaves = self.branching ** (self.height - depth)
             lo, hi = first / leaves, last / leaves

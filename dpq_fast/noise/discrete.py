@@ -352,6 +352,7 @@ class _Bits:
         self._left = 0
 
     def take(self, count: int) -> int:
+        """An integer of so many random bits."""
         while self._left < count:
             self._bits |= int(self._rng.integers(0, 2**64, dtype=np.uint64)) << self._left
             self._left += 64
@@ -361,6 +362,7 @@ class _Bits:
         return taken
 
     def below(self, n: int) -> int:
+        """An integer from 0 to n - 1, all equally likely."""
         while True:
             drawn = self.take((n - 1).bit_length())
             if drawn < n:
@@ -380,6 +382,7 @@ class _Cell:
 
     @property
     def rest(self) -> int:
+        """What is below the digit."""
         if self._rest is None:
             self._rest = self._bits.below(self._t)
         return self._rest

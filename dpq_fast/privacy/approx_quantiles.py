@@ -81,6 +81,7 @@ class _Losses(NamedTuple):
     one_range: NDArray[np.float64]
 
     def scaled(self, scale: NDArray[np.float64] | float) -> _Losses:
+        """The losses of steps that spend `scale` times as much."""
         return _Losses(*(loss * scale for loss in self))
 
     def epsilon(self, relation: Relation) -> float:

@@ -141,7 +141,7 @@ class Guarantee:
 
     @property
     def dp_event(self) -> Any:
-        """This release for Google's `dp_accounting`.
+        """The release for Google's `dp_accounting`.
 
         Returns
         -------
