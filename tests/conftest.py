@@ -54,6 +54,21 @@ def real_columns() -> Path:
     return folder
 
 
+class Untouchable:
+    """A column that must not be looked at."""
+
+    dtype = np.dtype(float)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> None:
+        raise AssertionError("the data was touched")
+
+    def __len__(self) -> int:
+        raise AssertionError("the data was touched")
+
+    def __iter__(self) -> Iterator[float]:
+        raise AssertionError("the data was touched")
+
+
 # Strategies
 
 
@@ -163,6 +178,27 @@ def neighbors_of(x: list[int], points: int, neighbors: str) -> Iterator[list[int
     if neighbors == "swap":
         yield from enumeration.swap_neighbors(x, range(points))
     yield from enumeration.add_remove_neighbors(x, range(points))
+
+
+def missing_neighbors(
+    records: Sequence[int | None], points: int, neighbors: str
+) -> Iterator[list[int | None]]:
+    """All neighbors of records that may be missing (None)."""
+    domain = [None, *range(points)]
+    if neighbors == "swap":
+        return enumeration.swap_neighbors(records, domain)
+    return enumeration.add_remove_neighbors(records, domain)
+
+
+# Trees
+
+
+def levels_of(nodes: dict[tuple[int, int], float], height: int) -> list[np.ndarray]:
+    """Arrays by level, of nodes in a dict."""
+    return [
+        np.array([count for (level, _), count in sorted(nodes.items()) if level == depth])
+        for depth in range(1, height + 1)
+    ]
 
 
 # Privacy of two laws

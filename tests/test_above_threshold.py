@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast.laws.halting import HaltingLaw
+from dpq_fast.noise.threshold import NOISES as LAWS
 
 NOISES = ("exponential", "laplace", "gumbel")
 BUDGET = {"epsilon1": 1.0, "epsilon2": 1.0}
@@ -128,9 +129,9 @@ def test_halting_law_of_runs_is_that_of_steps(runs, rate1, rate2, noise):
     gaps, lengths = (np.array(part) for part in zip(*runs, strict=True))
     rate2 = rate1 if noise == "gumbel" else rate2
     n = int(lengths.sum())
-    law = HaltingLaw(gaps, lengths, rate1, rate2, noise)
+    law = HaltingLaw(gaps, lengths, rate1, rate2, LAWS[noise])
     written_out = HaltingLaw(
-        steps_of(gaps, lengths), np.ones(n, dtype=np.int64), rate1, rate2, noise
+        steps_of(gaps, lengths), np.ones(n, dtype=np.int64), rate1, rate2, LAWS[noise]
     )
     np.testing.assert_allclose(
         law.log_probs(np.arange(n + 1)), written_out.log_probs(np.arange(n + 1)), atol=1e-11
@@ -188,7 +189,7 @@ def exact_log_prob(k, runs, noise, rate1, rate2):
 def test_halting_law_is_exact_for_long_runs_and_rare_events(noise, runs):
     gaps, lengths = np.array([gap for gap, _ in runs]), np.array([n for _, n in runs])
     rate1, rate2 = 1.0, 1.25
-    law = HaltingLaw(gaps, lengths, rate1, rate2, noise)
+    law = HaltingLaw(gaps, lengths, rate1, rate2, LAWS[noise])
     first = lengths[0]
     with mpmath.workdps(25):
         for k in (0, int(first // 3), int(first), int(lengths.sum()) - 1, None):
@@ -202,7 +203,7 @@ def test_halting_law_is_exact_for_long_runs_and_rare_events(noise, runs):
 @pytest.mark.parametrize("rate", [1e-20, 1.0, 1e20])
 def test_halting_law_of_most_equal_queries(noise, rate):
     """None of n queries halts if the threshold's noise is the largest of n + 1 alike."""
-    law = HaltingLaw(np.zeros(512), np.full(512, 2**53 - 1), rate, rate, noise)
+    law = HaltingLaw(np.zeros(512), np.full(512, 2**53 - 1), rate, rate, LAWS[noise])
     assert law.log_never() == pytest.approx(-math.log(512.0 * (2**53 - 1)), abs=1e-9)
 
 
@@ -213,7 +214,7 @@ def test_halting_law_of_most_equal_queries(noise, rate):
 )
 def test_halting_law_of_equal_queries_is_a_beta_function(unit, ratio, n):
     """With rates A and B, none of n halts with probability A/B times Beta(A/B, n + 1)."""
-    law = HaltingLaw(np.zeros(1), np.array([n]), ratio / unit, 1.0 / unit, "exponential")
+    law = HaltingLaw(np.zeros(1), np.array([n]), ratio / unit, 1.0 / unit, LAWS["exponential"])
     with mpmath.workdps(40):
         expected = mpmath.log(ratio) + mpmath.log(mpmath.beta(ratio, n + 1))
     assert law.log_never() == pytest.approx(float(expected), abs=1e-9)
@@ -225,8 +226,8 @@ def test_halting_law_of_equal_queries_is_a_beta_function(unit, ratio, n):
 def test_halting_law_does_not_depend_on_the_unit(noise, rate1, rate2, unit):
     gaps, lengths = np.array([-2.0, 3.0, 0.5, 4.0]), np.array([2**50, 3, 0, 10**6])
     steps = [0, 2**20, 2**50, 2**50 + 1, 2**50 + 3, 2**50 + 900]
-    law = HaltingLaw(gaps, lengths, rate1, rate2, noise)
-    scaled = HaltingLaw(gaps * unit, lengths, rate1 / unit, rate2 / unit, noise)
+    law = HaltingLaw(gaps, lengths, rate1, rate2, LAWS[noise])
+    scaled = HaltingLaw(gaps * unit, lengths, rate1 / unit, rate2 / unit, LAWS[noise])
     np.testing.assert_allclose(scaled.log_probs(steps), law.log_probs(steps), rtol=0, atol=1e-9)
     assert scaled.log_never() == pytest.approx(law.log_never(), abs=1e-9)
 
@@ -247,7 +248,7 @@ def test_above_threshold_law_draws_the_first_query():
 @pytest.mark.parametrize("noise", NOISES)
 def test_halting_law_of_two_hundred_runs_takes_no_time(noise):
     gaps = np.random.default_rng(3).normal(size=200) * 5.0
-    law = HaltingLaw(gaps, np.full(200, 1000), 1.0, 1.0, noise)
+    law = HaltingLaw(gaps, np.full(200, 1000), 1.0, 1.0, LAWS[noise])
     start = time.process_time()
     probs = np.exp(law.log_probs(np.arange(0, 200_000, 1000)))
     assert time.process_time() - start < 1.0
@@ -293,7 +294,7 @@ def test_above_threshold_of_iterators_and_arrays_follows_the_law(implementation,
 @pytest.mark.parametrize("noise", NOISES)
 def test_halting_law_draws_of_runs_follow_the_law(noise):
     gaps, lengths = np.array([-3.0, -8.0, -1.0, 2.0]), np.array([6, 5_000, 0, 3])
-    law = HaltingLaw(gaps, lengths, 0.7, 0.7, noise)
+    law = HaltingLaw(gaps, lengths, 0.7, 0.7, LAWS[noise])
     found = law.log_probs(np.arange(5_009))
     expected = dict(zip(range(5_009), found.tolist(), strict=True)) | {-1: law.log_never()}
     assert_draws_follow(law.draw(np.random.default_rng(3), 40_000).tolist(), expected)
@@ -360,7 +361,9 @@ def test_above_threshold_returns_at_once_for_a_threshold_out_of_reach():
         start = time.process_time()
         assert dpq.above_threshold(queries, 1e300, noise=noise, **BUDGET) is None
         assert time.process_time() - start < 1.0
-    law = HaltingLaw(np.array([-1e300, -800.0]), np.array([2**53, 2**53]), 1.0, 1.0, "exponential")
+    law = HaltingLaw(
+        np.array([-1e300, -800.0]), np.array([2**53, 2**53]), 1.0, 1.0, LAWS["exponential"]
+    )
     assert law.draw(np.random.default_rng(0)) == -1
 
 
@@ -422,10 +425,12 @@ def test_above_threshold_keeps_its_promise_and_no_more(noise):
         monotonic = min(change) >= 0 or max(change) <= 0
         kind = "monotonic" if monotonic else "general"
         largest[kind] = max(largest[kind], ratio.max())
-        assert loss <= privacy.above_threshold_loss(epsilon1, epsilon2, monotonic) + 1e-12
+        budget = dict(epsilon1=epsilon1, epsilon2=epsilon2, monotonic=monotonic)
+        calibration = privacy.above_threshold.calibrate(**budget)
+        assert loss <= calibration.epsilon + 1e-12
         if monotonic:
             largest["range"] = max(largest["range"], np.ptp(ratio))
-            assert loss + back <= privacy.above_threshold_loss(epsilon1, epsilon2) + 1e-12
+            assert loss + back <= calibration.bounded_range + 1e-12
     for kind, bound in (
         ("general", epsilon1 + 2 * epsilon2),
         ("monotonic", epsilon1 + epsilon2),

@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from conftest import SMALLEST_P, assert_draws_follow
+from conftest import SMALLEST_P, Untouchable, assert_draws_follow, missing_neighbors
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from test_joint_exp import Untouchable
 
 import dpq_fast as dpq
-import enumeration
 from dpq_fast import noise, privacy, reference
 from dpq_fast.data.records import Records
 from dpq_fast.mechanisms.agg_tree import _projected
@@ -27,14 +25,6 @@ from dpq_fast.reference.agg_tree import exact_counts, project
 SHAPES = [(1, 2), (1, 7), (2, 2), (2, 5), (3, 2), (3, 3), (4, 2), (5, 2)]
 UNIT = Geometric(Fraction(1))
 NOISELESS = 1e9
-
-
-def levels_of(nodes, height):
-    """Arrays by level, of nodes in a dict."""
-    return [
-        np.array([count for (level, _), count in sorted(nodes.items()) if level == depth])
-        for depth in range(1, height + 1)
-    ]
 
 
 def nodes_of(levels):
@@ -324,14 +314,6 @@ def test_agg_tree_noise_has_the_scale_of_the_promise(options, scale):
     assert tree.noise == COUNT_NOISES[options.get("noise", "geometric")](scale)
 
 
-@given(st.integers(1, 20), st.integers(1, 5), st.floats(1e-9, 1e6))
-def test_agg_tree_sigma_is_rounded_up_and_no_further(height, k, rho):
-    form = dict(height=height, noise="gaussian", max_contributions=k)
-    sigma = privacy.agg_tree.calibrate(rho=rho, **form).noise.scale
-    variance = Fraction(2 * height * k * k) / (2 * Fraction(rho))
-    assert variance <= sigma**2 <= variance * (1 + Fraction(1, 2**50))
-
-
 @pytest.mark.parametrize("kind", ["geometric", "gaussian"])
 def test_agg_tree_nodes_follow_the_law(kind):
     x = np.array([0.1, 0.3, 0.3, 0.9])
@@ -374,14 +356,6 @@ def released(records, points, **options):
     x = np.array([math.nan if point is None else point for point in records], dtype=float)
     tree = exact_tree(x, bounds=(0.0, float(points)), **options)
     return np.concatenate(tree.nodes), (tree.total if tree.total_known else None)
-
-
-def missing_neighbors(records, points, neighbors):
-    """All neighbors of records that may be missing (None)."""
-    domain = [None, *range(points)]
-    if neighbors == "swap":
-        return enumeration.swap_neighbors(records, domain)
-    return enumeration.add_remove_neighbors(records, domain)
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])

@@ -27,7 +27,6 @@ NAN = math.nan
 # A right mean of draws is further from its law's once in a million seeds; ours are fixed.
 SIGMAS = 5.0
 REACH = 2**31
-ONE_SIDED = dict(neighbors="swap", max_contributions=1)
 
 
 def rounded(value, scale, first, last):
@@ -338,7 +337,9 @@ def test_sum_privacy_ratio(exact, neighbors, kind, k):
     assert worst * k <= Fraction(epsilon)
     assert worst * k > 0.99 * epsilon
     low, high = (round(2 * end) for end in ALPHABETS[kind][1])
-    assert scale == k * privacy.sum_sensitivity(low, high, neighbors, missing) / Fraction(epsilon)
+    person = dict(neighbors=neighbors, max_contributions=k)
+    calibration = privacy.aggregates.calibrate(epsilon=epsilon, q=None, **person)
+    assert scale == calibration.sum_scale(low, high, missing)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -413,7 +414,8 @@ def side_tables(search, x, candidates):
 @given(st.lists(numbers, max_size=20))
 @example([-3.0, -0.5, -5e-324, -0.0, 0.0, 0.0, 2.0, 2.0, NAN, math.inf, -math.inf])
 def test_sides_count_as_by_comparison(x):
-    search = clip_search(0.7, epsilon=1.0, lower=None, upper=None, **ONE_SIDED, beta=2.0)
+    clip = privacy.aggregates.calibrate(epsilon=2.0, q=0.7, lower=None).clip
+    search = clip_search(0.7, clip, lower=None, upper=None, beta=2.0)
     sides = [-r for r in x if r < 0.0], [r for r in x if r >= 0.0]
     for side, ladder in zip(sides, search.sides(Records.of(x)), strict=True):
         assert ladder.total - ladder.skipped == len(side)
@@ -425,15 +427,10 @@ def test_sides_count_as_by_comparison(x):
 @pytest.mark.parametrize("q", [0.5, 0.99])
 def test_two_sided_clips_privacy_ratio(neighbors, q):
     epsilon = 1.2
-    search = clip_search(
-        q,
-        epsilon=epsilon,
-        lower=None,
-        upper=None,
-        neighbors=neighbors,
-        max_contributions=1,
-        beta=2.0,
+    calibration = privacy.aggregates.calibrate(
+        epsilon=2.0 * epsilon, q=q, lower=None, neighbors=neighbors
     )
+    search = clip_search(q, calibration.clip, lower=None, upper=None, beta=2.0)
     candidates = tuple(2.0**i - 1.0 for i in range(1, 8))
     worst = 0.0
     for size in (1, 2, 3):
@@ -465,7 +462,7 @@ def test_clip_and_sum_together_privacy_ratio(neighbors, two_sided):
         max_contributions=1,
     )
     search = clipping.search
-    assert clipping.epsilon == pytest.approx(0.6)
+    assert clipping.calibration.noise_epsilon == pytest.approx(0.6)
     candidates = [2.0**i - 1.0 for i in range(1, 6)]
 
     def release(x):
@@ -479,7 +476,7 @@ def test_clip_and_sum_together_privacy_ratio(neighbors, two_sided):
         for i, c in enumerate(candidates):
             for j, d in enumerate(candidates) if two_sided else [(i, c)]:
                 clip = clipping.clip([c, d] if two_sided else [c])
-                scale = clipping.sum_scale(clip, True)
+                scale = clipping.calibration.sum_scale(clip.first, clip.last, True)
                 total, _ = records.sums(clip.scale, clip.first, clip.last)
                 log_prob = tables[0][i] + tables[1][j] if two_sided else tables[0][i]
                 losses[c, d] = log_prob, Fraction(total) / scale

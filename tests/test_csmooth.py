@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
-from conftest import SMALLEST_P, assert_draws_follow, lattice_of, neighbors_of, order_of
+from conftest import (
+    SMALLEST_P,
+    Untouchable,
+    assert_draws_follow,
+    lattice_of,
+    neighbors_of,
+    order_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-from mpmath import mp
 from scipy import stats
 from scipy.special import logsumexp
-from test_joint_exp import BAD, EDGES, Q_EDGES, Untouchable
+from test_joint_exp import BAD, EDGES, Q_EDGES
 
 import dpq_fast as dpq
 from dpq_fast import privacy
@@ -191,20 +196,6 @@ def test_log_smooth_of_values_that_do_not_ascend_ends():
 # What makes it private
 
 
-@given(st.floats(0.0, 1.0), st.one_of(st.integers(0, 50), st.integers(0, 2**53)))
-def test_smooth_rank_moves_by_at_most_one(q, n):
-    rank = privacy.csmooth.smooth_rank(q, n)
-    assert rank == max(1, math.ceil(Fraction(q) * n - Fraction(1, 2**20)))
-    assert privacy.csmooth.smooth_rank(q, n + 1) - rank in (0, 1)
-    assert 1 <= rank <= max(n, 1)
-
-
-def test_smooth_rank_known_values():
-    assert [privacy.csmooth.smooth_rank(0.1, n) for n in (0, 1, 10, 11, 20)] == [1, 1, 1, 2, 2]
-    assert [privacy.csmooth.smooth_rank(0.5, n) for n in (1, 2, 3, 4)] == [1, 1, 2, 2]
-    assert (privacy.csmooth.smooth_rank(0.0, 9), privacy.csmooth.smooth_rank(1.0, 9)) == (1, 9)
-
-
 @pytest.mark.parametrize("t", [0.01, 0.4, 3.0])
 @pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 0.9, 1.0])
 def test_smooth_sensitivity_is_smooth_and_covers_both_relations(q, t):
@@ -245,30 +236,6 @@ def test_smooth_sensitivity_of_longer_neighbors(x, q, t, data):
     for one, other in product(found, repeat=2):
         assert abs(one.center - other.center) <= math.exp(one.log_smooth[0]) * (1.0 + 1e-12)
         assert one.log_smooth[0] <= t + other.log_smooth[0] + 1e-12
-
-
-@pytest.mark.parametrize("epsilon", [1e-8, 0.3, 1.0, 50.0])
-@pytest.mark.parametrize("ratio", [1e-99, 1e-20, 1e-3, 0.2, 1.0, 9.99])
-def test_csmooth_scale_solves_its_equations(ratio, epsilon):
-    t = ratio * epsilon
-    sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
-    with mp.workdps(250):
-        sigma, s, r = mp.mpf(sigma), mp.exp(mp.mpf(log_scale)), mp.mpf(epsilon) / mp.mpf(t)
-        spent = mp.mpf(t) / sigma + mp.exp(1.5 * sigma**2) * s
-        assert spent <= epsilon
-        # all of it is used, but for rounding
-        assert s >= mp.exp(-1.5 * sigma**2) * (epsilon - mp.mpf(t) / sigma) * (1 - 1e-11)
-        residual = 5 * r * sigma**3 - 5 * sigma**2 - 1
-        assert abs(residual) <= 1e-11 * (5 * r * sigma**3)
-
-        def log_deviation(shape):
-            return 2.5 * shape**2 - mp.log(epsilon - mp.mpf(t) / shape)
-
-        assert log_deviation(sigma) <= min(
-            log_deviation(sigma * (1 + step))
-            for step in (-1e-4, 1e-4)
-            if sigma * (1 + step) > 1 / r
-        )
 
 
 def log_density(z: np.ndarray, sigma: float) -> np.ndarray:
@@ -341,23 +308,6 @@ def test_csmooth_laws_of_neighbors_are_zcdp(q, epsilon, t):
                     divergence = logsumexp(alpha * p + (1.0 - alpha) * law_of(y)) / (alpha - 1.0)
                     worst = max(worst, divergence / (alpha * epsilon**2 / 2.0))
     assert 0.01 < worst <= 1.0
-
-
-@pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.1, 0.9])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
-def test_gaussian_noise_keeps_its_promise(epsilon, delta):
-    """The hockey-stick divergence of the farthest neighbors at epsilon is at most delta."""
-    beta, log_alpha = privacy.cdf.smooth_gaussian_scale(epsilon, delta)
-    assert beta == pytest.approx(epsilon / (4.0 * (1.0 + math.log(2.0 / delta))))
-    assert math.exp(log_alpha) == pytest.approx(epsilon / (5 * math.sqrt(2 * math.log(2 / delta))))
-    z = np.linspace(-60.0, 60.0, 240_001)
-    for log_ratio in (-beta, 0.0, beta):
-        shift = math.exp(log_alpha) * min(1.0, math.exp(log_ratio))
-        p = stats.norm.pdf(z)
-        q = stats.norm.pdf(z, shift, math.exp(log_ratio))
-        for one, other in ((p, q), (q, p)):
-            excess = np.maximum(one - math.exp(epsilon) * other, 0.0).sum() * (z[1] - z[0])
-            assert excess <= delta
 
 
 # The noise
@@ -433,21 +383,6 @@ def test_smooth_gaussian_follows_its_law():
     )
     inside = (draws > -50.0) & (draws < 80.0)
     assert_ks(stats.norm.cdf(draws, 1.5, deviation), inside)
-
-
-@pytest.mark.parametrize(
-    "epsilon, delta, error, message",
-    [
-        (1.0, 0.0, ValueError, "delta must be positive"),
-        (1.0, 1.0, ValueError, r"delta must lie in \[0, 1\)"),
-        (4.1, 0.1, ValueError, "epsilon must be at most 4"),
-        (0.0, 0.1, ValueError, "epsilon must be positive and finite"),
-        ("1", 0.1, TypeError, "epsilon must be a real number"),
-    ],
-)
-def test_smooth_gaussian_rejects(epsilon, delta, error, message):
-    with pytest.raises(error, match=message):
-        privacy.cdf.smooth_gaussian_scale(epsilon, delta)
 
 
 # The budget

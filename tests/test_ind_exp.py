@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 from conftest import (
+    Untouchable,
     assert_draws_follow,
     assert_same_law,
     fast_ind_law,
@@ -21,7 +22,7 @@ from conftest import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from test_joint_exp import BAD, CASES, DITHER_CASES, EDGES, GOOD, Q_EDGES, Untouchable
+from test_joint_exp import BAD, CASES, DITHER_CASES, EDGES, GOOD, Q_EDGES
 
 import dpq_fast as dpq
 import enumeration

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 from conftest import (
+    Untouchable,
     assert_draws_follow,
     assert_same_law,
     fast_joint_law,
@@ -540,21 +541,6 @@ def test_joint_exp_rejects_positional_budget(implementation):
 
 
 # The accountant
-
-
-class Untouchable:
-    """A column that must not be looked at."""
-
-    dtype = np.dtype(float)
-
-    def __array__(self, dtype=None, copy=None):
-        raise AssertionError("the data was touched")
-
-    def __len__(self):
-        raise AssertionError("the data was touched")
-
-    def __iter__(self):
-        raise AssertionError("the data was touched")
 
 
 def test_joint_exp_charges_the_accountant(implementation):

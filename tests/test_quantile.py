@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from test_joint_exp import Untouchable
+from conftest import Untouchable
 
 import dpq_fast as dpq
 from dpq_fast import privacy

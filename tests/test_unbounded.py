@@ -446,27 +446,6 @@ def test_max_contributions_protect_persons() -> None:
                 assert first == second or abs(first - second) <= 1.0 + 1e-9
 
 
-def test_both_ways_cost_less_than_two_calls() -> None:
-    for neighbors in ("swap", "add-remove"):
-        for split in (0.3, 0.5, 0.7):
-            form = dict(epsilon=1.0, lower=None, split=split, neighbors=neighbors)
-            calibration = privacy.unbounded_quantile.calibrate(0.4, **form)
-            ((first, second),) = calibration.step_epsilons
-            assert first + 2.0 * second == pytest.approx(1.0)
-            assert first / (first + second) == pytest.approx(split)
-
-
-def test_add_remove_budget_is_lemma_b_1() -> None:
-    for q in (0.0, 0.3, 0.5, 0.99, 1.0):
-        for split in (0.2, 0.5, 0.8):
-            form = dict(epsilon=1.0, split=split, neighbors="add-remove")
-            (up,) = privacy.unbounded_quantile.calibrate(q, **form).step_epsilons
-            assert max((1 - q) * up[0], q * up[0] + up[1]) == pytest.approx(1.0)
-            form |= dict(lower=None, upper=0.0)
-            (down,) = privacy.unbounded_quantile.calibrate(q, **form).step_epsilons
-            assert max(q * down[0], (1 - q) * down[0] + down[1]) == pytest.approx(1.0)
-
-
 def test_splits_cover_every_level_once() -> None:
     for m in range(1, 20):
         steps = splits(np.linspace(0.1, 0.9, m))

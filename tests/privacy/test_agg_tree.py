@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpq_fast import privacy
 from dpq_fast.privacy import (
@@ -31,3 +34,11 @@ def test_agg_tree_takes_the_largest_scale():
     assert privacy.agg_tree.calibrate(epsilon=2.0**-53, **one).noise.scale == 2**53
     with pytest.raises(ValueError, match="of a scale of at most 2"):
         privacy.agg_tree.calibrate(epsilon=0.99 * 2.0**-53, **one)
+
+
+@given(st.integers(1, 20), st.integers(1, 5), st.floats(1e-9, 1e6))
+def test_agg_tree_sigma_is_rounded_up_and_no_further(height, k, rho):
+    form = dict(height=height, noise="gaussian", max_contributions=k)
+    sigma = privacy.agg_tree.calibrate(rho=rho, **form).noise.scale
+    variance = Fraction(2 * height * k * k) / (2 * Fraction(rho))
+    assert variance <= sigma**2 <= variance * (1 + Fraction(1, 2**50))

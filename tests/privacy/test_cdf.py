@@ -8,6 +8,9 @@ import math
 import numpy as np
 import pytest
 from conftest import BOTH
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
 from dpq_fast import _checks, privacy
 from dpq_fast.privacy import (
@@ -134,3 +137,43 @@ def test_cdf_rejects(call, message):
 def test_rules_are_stated_before_anything_overflows(call, error, message):
     with pytest.raises(error, match=f"^{message}"):
         call()
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.floats(1e-6, 30.0), st.floats(1e-12, 0.1))
+def test_smooth_gaussian_budget_is_spent_along_the_chain(m, k, epsilon, delta):
+    each, small = privacy.cdf.budget_of_level(m, epsilon, delta, k)
+    assert m * k * each == pytest.approx(epsilon, rel=1e-12)
+    person = small * sum(math.exp(i * each) for i in range(k))
+    assert m * person == pytest.approx(delta, rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.1, 0.9])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0])
+def test_gaussian_noise_keeps_its_promise(epsilon, delta):
+    """The hockey-stick divergence of the farthest neighbors at epsilon is at most delta."""
+    beta, log_alpha = privacy.cdf.smooth_gaussian_scale(epsilon, delta)
+    assert beta == pytest.approx(epsilon / (4.0 * (1.0 + math.log(2.0 / delta))))
+    assert math.exp(log_alpha) == pytest.approx(epsilon / (5 * math.sqrt(2 * math.log(2 / delta))))
+    z = np.linspace(-60.0, 60.0, 240_001)
+    for log_ratio in (-beta, 0.0, beta):
+        shift = math.exp(log_alpha) * min(1.0, math.exp(log_ratio))
+        p = stats.norm.pdf(z)
+        q = stats.norm.pdf(z, shift, math.exp(log_ratio))
+        for one, other in ((p, q), (q, p)):
+            excess = np.maximum(one - math.exp(epsilon) * other, 0.0).sum() * (z[1] - z[0])
+            assert excess <= delta
+
+
+@pytest.mark.parametrize(
+    "epsilon, delta, error, message",
+    [
+        (1.0, 0.0, ValueError, "delta must be positive"),
+        (1.0, 1.0, ValueError, r"delta must lie in \[0, 1\)"),
+        (4.1, 0.1, ValueError, "epsilon must be at most 4"),
+        (0.0, 0.1, ValueError, "epsilon must be positive and finite"),
+        ("1", 0.1, TypeError, "epsilon must be a real number"),
+    ],
+)
+def test_smooth_gaussian_rejects(epsilon, delta, error, message):
+    with pytest.raises(error, match=message):
+        privacy.cdf.smooth_gaussian_scale(epsilon, delta)
