@@ -118,7 +118,6 @@ LEFT_OUT = {
     "CDF.plot": "its arguments are Matplotlib's",
     "CDF.to_frame": "no arguments",
     "privacy.charge": "what releases share: it takes what `calibrate` made",
-    "PartialTree.noised": "a step of `release`, which has checked its arguments and charged",
     "Sample": "made by its class methods",
     "PartialTree": "made by its class methods",
     "privacy.BudgetExceeded": "an error",

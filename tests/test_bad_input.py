@@ -22,7 +22,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "agg_tree": dict(q=[0.25, 0.5], epsilon=1.0, bounds=(0, 9)),
     "csmooth": dict(q=[0.25, 0.5], rho=1.0, bounds=(0, 9)),
     "quantile_by": dict(by=[1, 1, 2], q=[0.25, 0.5], groups=[1, 2], epsilon=1.0, bounds=(0, 9)),
-    "cdf": dict(epsilon=1.0, bounds=(0, 9)),
+    "cdf": dict(epsilon=1.0, bounds=(0, 9), method="histogram", bins=8),
     "count": dict(epsilon=1.0),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),

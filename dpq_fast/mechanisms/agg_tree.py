@@ -188,25 +188,7 @@ class PartialTree:
         _checks.check_flag("aggregate", aggregate)
         generator = default_rng(rng)
         privacy.charge(accountant, calibration)
-        return self.noised(calibration.noise, calibration.relation, aggregate, generator)
-
-    def noised(
-        self, noise: CountNoise, relation: Relation, aggregate: bool, rng: np.random.Generator
-    ) -> AggTree:
-        """The tree with noise on every count below the root: a release that is charged already."""
-        exact = self._leaves
-        nodes: list[NDArray[np.int64]] = []
-        for _ in range(self.height):
-            nodes.insert(0, exact + noise.draw(exact.size, rng))
-            exact = _sums(exact, self.branching)
-        return AggTree(
-            nodes,
-            self.bounds,
-            noise,
-            total=int(exact[0]) if self.n_is_public(relation) else None,
-            aggregate=aggregate,
-            lattice=self.lattice,
-        )
+        return noised(self, calibration.noise, calibration.relation, aggregate, generator)
 
     def n_is_public(self, relation: Relation) -> bool:
         """Whether the number of records may be told.
@@ -214,6 +196,29 @@ class PartialTree:
         Where a record may be left out as missing, how many are kept is private.
         """
         return relation.n_is_public and self._n_is_public
+
+
+def noised(
+    tree: PartialTree,
+    noise: CountNoise,
+    relation: Relation,
+    aggregate: bool,
+    rng: np.random.Generator,
+) -> AggTree:
+    """A tree with noise on every count below the root. The caller has charged for it."""
+    exact = tree._leaves
+    nodes: list[NDArray[Any]] = []
+    for _ in range(tree.height):
+        nodes.insert(0, exact + noise.draw(exact.size, rng))
+        exact = _sums(exact, tree.branching)
+    return AggTree(
+        nodes,
+        tree.bounds,
+        noise,
+        total=int(exact[0]) if tree.n_is_public(relation) else None,
+        aggregate=aggregate,
+        lattice=tree.lattice,
+    )
 
 
 def public_lattice(
@@ -403,7 +408,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         )
         generator = default_rng(rng)
         privacy.charge(accountant, calibration)
-        return read().noised(calibration.noise, calibration.relation, aggregate, generator)
+        return noised(read(), calibration.noise, calibration.relation, aggregate, generator)
 
     @staticmethod
     def tune(

@@ -21,7 +21,7 @@ from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, Side, points_below
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, public_lattice
+from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, noised, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.rng import default_rng
@@ -527,7 +527,7 @@ def _counted(read: Callable[[], PartialTree], calibration: Calibration, rng: Any
     """A tree of noisy counts; of a histogram, a public total corrects all bins."""
     assert calibration.noise is not None
     aggregate = calibration.options.get("aggregate", True)
-    return _of_tree(read().noised(calibration.noise, calibration.relation, aggregate, rng))
+    return _of_tree(noised(read(), calibration.noise, calibration.relation, aggregate, rng))
 
 
 def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:

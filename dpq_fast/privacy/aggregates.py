@@ -3,6 +3,7 @@ r"""Counts, sums and means: discrete Laplace noise on integers, and a clip that 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from dpq_fast._checks import (
@@ -243,7 +244,7 @@ def _two_sided(
     ratio = worst / cost
     epsilons = [(first / ratio, second / ratio) for first, second in one.step_epsilons]
     return one._replace(
-        step_epsilons=epsilons, guarantee=Guarantee(epsilon, neighbors=relation.name)
+        step_epsilons=epsilons, promise=partial(Guarantee, epsilon, neighbors=relation.name)
     )
 
 

@@ -229,8 +229,12 @@ def _unit_shape(ratio: float) -> tuple[float, float]:
         most = math.cbrt(ratio / 5.0)
     else:
         most = float(np.cbrt(ratio / 5.0))
-    above = scipy.optimize.brentq(
-        lambda u: (ratio + u) ** 2 * u - ratio / 5.0, 0.0, most, xtol=1e-15 * most
-    )
+
+    def excess(u: float) -> float:
+        return (ratio + u) ** 2 * u - ratio / 5.0
+
+    while excess(most) < 0.0:  # the root was rounded down, and `ratio` is lost beside it
+        most *= 1.0 + 2.0**-50
+    above = scipy.optimize.brentq(excess, 0.0, most, xtol=1e-15 * most)
     sigma = ratio + above
     return sigma, math.log(above / sigma) - 1.5 * sigma * sigma - _LOG_SCALE_ERROR

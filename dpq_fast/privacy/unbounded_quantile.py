@@ -3,6 +3,8 @@ r"""The unbounded quantile: one search, two, or a recursion of them."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import check_flag, check_max_contributions
@@ -26,13 +28,19 @@ class Calibration(NamedTuple):
     step_epsilons : list of (float, float)
         The two epsilons of AboveThreshold for each level, or for each step of the recursion; the
         sensitivity of the queries is 1.
-    guarantee : Guarantee
+    promise : callable
+        Makes the guarantee, which is not asked for where nobody is charged.
     """
 
     way: str
     noise: ThresholdNoise
     step_epsilons: list[tuple[float, float]]
-    guarantee: Guarantee
+    promise: Callable[[], Guarantee]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """One search, two, or a recursion of them."""
+        return self.promise()
 
 
 def way_of(lower: float | None, upper: float | None, invert: bool) -> str:
@@ -153,7 +161,7 @@ def calibrate(
         )
         sums = recursion.steps.tolist()
         step_epsilons = [(fraction * one, (1.0 - fraction) * one) for one in sums]
-        return Calibration(way, kind, step_epsilons, recursion.guarantee)
+        return Calibration(way, kind, step_epsilons, lambda: recursion.guarantee)
     each = resolve_epsilon(epsilon, rho, m)  # per level, epsilon or the square root of 8 rho
     step_epsilons, total_epsilon, eight_rho, bounded_range = [], 0.0, 0.0, None
     for level in levels.values.tolist():
@@ -166,9 +174,9 @@ def calibrate(
         eight_rho += ranges * unit * unit
         bounded_range = math.sqrt(ranges) * unit if way != "both" else None
     if epsilon is None:
-        composition = "zcdp" * (m > 1)
-        guarantee = Guarantee(total_epsilon, 0.0, rho, bounded_range, neighbors, composition)
+        spent, composition = (total_epsilon, 0.0, rho), "zcdp"
     else:
-        composition = "basic" * (m > 1)
-        guarantee = Guarantee(epsilon, 0.0, eight_rho / 8.0, bounded_range, neighbors, composition)
-    return Calibration(way, kind, step_epsilons, guarantee)
+        spent, composition = (epsilon, 0.0, eight_rho / 8.0), "basic"
+    theorem = composition if m > 1 else ""
+    promise = partial(Guarantee, *spent, bounded_range, relation.name, theorem)
+    return Calibration(way, kind, step_epsilons, promise)
