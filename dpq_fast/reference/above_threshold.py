@@ -105,7 +105,8 @@ class AboveThresholdLaw:
 
         if high - low < 1e-9 * high:  # too short for `quad`, and straight
             return (high - low) * given((low + high) / 2.0)
-        return quad(given, low, high, epsabs=0.0, epsrel=1e-12, limit=500)[0]
+        integral: float = quad(given, low, high, epsabs=0.0, epsrel=1e-12, limit=500)[0]
+        return integral
 
     def _given(self, z: float, k: int | None) -> float:
         """Probability to halt at k, given the threshold's noise z."""
@@ -259,7 +260,7 @@ def check_threshold(threshold: Any) -> float:
     return number
 
 
-def check_queries(queries: NDArray) -> None:
+def check_queries(queries: NDArray[Any]) -> None:
     """Refuse an array that is no column of real numbers, by its form alone."""
     if queries.ndim != 1:
         raise ValueError(

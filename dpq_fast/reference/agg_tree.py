@@ -30,7 +30,7 @@ class Leaves:
 
     Attributes
     ----------
-    starts : list
+    starts : list of int or of float
         Where the leaves begin and the last one ends: numbers of points, or edges.
     places : list of int
         The same in units of leaves: the last point has all leaves that hold nothing.
@@ -42,14 +42,16 @@ class Leaves:
         self.lattice = lattice
         self.most = most
         self.bounds = bounds
+        self.starts: Sequence[float]
         if lattice is None:
             self.starts = self.ends = uniform_edges(*bounds, most)
             self.places = list(range(most + 1))
         else:
             size = min(most, lattice.points)
-            self.starts = [-(-k * lattice.points // size) for k in range(size + 1)]
+            points = [-(-k * lattice.points // size) for k in range(size + 1)]
+            self.starts = points
             self.places = [*range(size), most]
-            self.ends = [lattice.value(start - 1) for start in self.starts]
+            self.ends = [lattice.value(point - 1) for point in points]
 
     def counts(self, records: np.ndarray) -> list[int]:
         """How many records each leaf has, those that hold no point too."""
@@ -72,7 +74,7 @@ class Leaves:
 
 def exact_counts(leaves: Sequence[int], height: int, branching: int) -> dict[Node, int]:
     """How many records each node below the root has."""
-    nodes = {}
+    nodes: dict[Node, int] = {}
     for index, count in enumerate(leaves):
         for level in range(height, 0, -1):
             node = (level, index // branching ** (height - level))
@@ -115,9 +117,8 @@ class AggTree:
         if check_flag("aggregate", aggregate):
             self.counts, self.variances = self._least_squares(nodes, total)
         else:
-            root = total
-            if total is None:
-                root = sum(nodes[child] for child in self.children((0, 0)))
+            below = self.children((0, 0))
+            root = sum(nodes[child] for child in below) if total is None else total
             self.counts = {(0, 0): float(root), **nodes}
             self.variances = {(0, 0): float(b if total is None else 0)} | dict.fromkeys(nodes, 1.0)
 
@@ -324,4 +325,6 @@ def agg_tree(
 def _draw(noise: str, scale: Any, rng: np.random.Generator) -> float:
     if noise == "laplace":
         return rng.laplace(0.0, float(scale))
-    return (discrete_laplace if noise == "geometric" else discrete_gaussian)(scale, rng=rng)
+    discrete = discrete_laplace if noise == "geometric" else discrete_gaussian
+    drawn: int = discrete(scale, rng=rng)
+    return drawn

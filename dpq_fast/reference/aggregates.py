@@ -121,12 +121,13 @@ class Clipping(NamedTuple):
         calibration = privacy.aggregates.calibrate(
             q=q, lower=lower, upper=upper, method=method, **budget, **halting
         )
-        if searched and q is not None:
+        spent = calibration.clip
+        if q is not None and isinstance(spent, privacy.unbounded_quantile.Calibration):
             candidates = {name: options[name] for name in options.keys() - halting.keys()}
             # without an end, either side of zero is searched from there
             ends = (0.0, None) if lower is None and upper is None else (lower, upper)
             level = Levels(1.0 - q if ends[0] is None else q)
-            search = Search.of(level, calibration.clip, lower=ends[0], upper=ends[1], **candidates)
+            search = Search.of(level, spent, lower=ends[0], upper=ends[1], **candidates)
             return cls(calibration, lower, upper, resolution, search=search)
         what = "q=None" if q is None else f"method={method!r}"
         if lower is None or upper is None:
@@ -141,24 +142,34 @@ class Clipping(NamedTuple):
 
     def clip(self, records: NDArray[np.float64], rng: np.random.Generator) -> Clip:
         """The clip: public, or released."""
-        low, high = self.lower, self.upper
-        if self.search is not None and low is None and high is None:
-            sides = -records[records < 0.0], records[records >= 0.0]
-            below, above = (
-                UnboundedQuantileLaw(self.search, x.tolist()).sample(rng) for x in sides
-            )
-            low, high = -below, above
-        elif self.search is not None:
-            found = UnboundedQuantileLaw(self.search, records.tolist()).sample(rng)
-            low, high = (found, high) if low is None else (low, found)
-        elif self.level is not None:
+        if self.search is not None:
+            low, high = self._searched(self.search, records, rng)
+        else:
+            assert self.lower is not None and self.upper is not None  # else there is a search
+            low, high = self.lower, self.upper
+        if self.level is not None:
             data = placed(records, (low, high), self.lattice, rng).intervals()
             spent = self.calibration.clip
             if isinstance(spent, privacy.joint_exp.Calibration):
                 high = JointExpLaw(data, self.level, spent.rate).sample(rng)
-            else:
+            elif isinstance(spent, privacy.ind_exp.Calibration):
                 high = IndExpLaw(data, self.level, spent.rates).sample(rng)
         return Clip.of(low, high, self.resolution)
+
+    def _searched(
+        self, search: Search, records: NDArray[np.float64], rng: np.random.Generator
+    ) -> tuple[float, float]:
+        """The ends of the clip: the known one and the one that is found, or both found."""
+
+        def found(values: NDArray[np.float64]) -> float:
+            end: float = UnboundedQuantileLaw(search, values.tolist()).sample(rng)
+            return end
+
+        if self.lower is not None:
+            return self.lower, found(records)
+        if self.upper is not None:
+            return found(records), self.upper
+        return -found(-records[records < 0.0]), found(records[records >= 0.0])
 
     def mean_of(self, first: int, second: int, clip: Clip) -> float:
         """The mean inside the clip, from the two noisy integers of `Calibration.mean_scales`."""
@@ -168,7 +179,7 @@ class Clipping(NamedTuple):
         else:
             centered, number = first - second, Fraction(first + second, high - low)
         middle = Fraction(low + high, 2) + centered / (2 * max(number, Fraction(1)))
-        return clip.decode(float(min(max(middle, low), high)))
+        return clip.decode(float(min(max(middle, Fraction(low)), Fraction(high))))
 
 
 def count(

@@ -95,7 +95,8 @@ class ApproxQuantilesLaw:
             points = [self.lattice.locate(output) for output in points]
             if None in points:
                 return -math.inf
-        total, released = 0.0, {}
+        total = 0.0
+        released: dict[int, Any] = {}
         for step, rate in self.steps:
             part = self._part(step, released)
             if part.width.size == 0:
@@ -152,7 +153,8 @@ def log_score(part: Intervals, ranks: Any, step: Split, rate: float) -> NDArray[
 
 def log_weights(part: Intervals, step: Split, rate: float) -> NDArray[np.float64]:
     """Log-weights of a part's intervals."""
-    return log_score(part, part.rank, step, rate) + np.log(part.width)
+    log_width: NDArray[np.float64] = np.log(part.width)
+    return log_score(part, part.rank, step, rate) + log_width
 
 
 def approx_quantiles_law(

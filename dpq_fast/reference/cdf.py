@@ -61,11 +61,12 @@ class CDF:
 
     def quantile(self, q: float) -> float:
         """The smallest x with cdf(x) >= q; where it begins to rise, for q = 0."""
-        if self.lattice is not None:
-            points = range(self.lattice.points)
+        lattice = self.lattice
+        if lattice is not None:
+            points = range(lattice.points)
             least = max(q, 5e-324)
-            point = bisect_left(points, least, key=lambda k: self.linear(self.lattice.value(k)))
-            return self.lattice.value(point)
+            point = bisect_left(points, least, key=lambda k: self.linear(lattice.value(k)))
+            return lattice.value(point)
         i = min(i for i, p in enumerate(self.p) if p >= q and p > 0.0)
         share = max(q - self.p[i - 1], 0.0) / (self.p[i] - self.p[i - 1])
         return self.x[i - 1] + share * (self.x[i] - self.x[i - 1])
@@ -136,12 +137,26 @@ def nearest(
         dtype=np.float64,
     )
     target = np.array(list(noisy_counts.values()), dtype=np.float64)
+    found: list[float]
     if total is None:
-        return np.linalg.lstsq(inside, target)[0].tolist()
+        found = np.linalg.lstsq(inside, target)[0].tolist()
+        return found
     # the last one is what the others leave of the total
     others, last = inside[:, :-1] - inside[:, -1:], inside[:, -1]
     found = np.linalg.lstsq(others, target - total * last)[0].tolist()
     return [*found, total - math.fsum(found)]
+
+
+def shape_of(method: str, options: dict[str, Any], lattice: Lattice | None) -> tuple[int, int]:
+    """Height and branching of the tree that is counted; bins without a tree are one of height 1."""
+    if method == "agg_tree":
+        return options["height"], options["branching"]
+    bins: int = options["bins"]
+    if method == "binary_tree":
+        return privacy.cdf.height_of(bins), 2
+    if method == "adaptive" and lattice is not None:
+        bins = min(bins, lattice.points)
+    return 1, bins
 
 
 def cdf(
@@ -208,17 +223,13 @@ def cdf(
         **method_options,
     )
     options = calibration.options
-    bins, m = options.get("bins"), options.get("levels")
-    by_level = m is not None and bins is None
+    by_level = "levels" in options and options.get("bins") is None
     if by_level:
         lattice = Lattice.of(bounds, resolution, None)
-    height, branching = options.get("height", 1), options.get("branching", bins)
-    if method == "binary_tree":
-        height, branching = privacy.cdf.height_of(bins), 2
-    if method == "adaptive" and lattice is not None:
-        branching = min(bins, lattice.points)
-    if lattice is None and not by_level:
-        check_leaves(bounds, branching**height)
+    else:
+        height, branching = shape_of(method, options, lattice)
+        if lattice is None:
+            check_leaves(bounds, branching**height)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
     records = kept_records(x, counts, nan_policy)
@@ -230,10 +241,12 @@ def cdf(
     public = calibration.relation.n_is_public and nan_policy == "raise"
 
     def draw() -> int:
-        if method == "gaussian":
+        if calibration.sigma is not None:
             return round(calibration.sigma * generator.standard_normal())
+        assert calibration.noise is not None  # a count has one of the two
         discrete = discrete_laplace if rho is None else discrete_gaussian
-        return discrete(calibration.noise.scale, rng=generator)
+        drawn: int = discrete(calibration.noise.scale, rng=generator)
+        return drawn
 
     if method == "adaptive":
         draws = [draw() for _ in range(2 * options["steps"])]
@@ -269,9 +282,10 @@ def of_levels(
     for level in levels:
         rank = privacy.csmooth.smooth_rank(level, len(records))
         center = records[rank - 1] if records else last
-        if calibration.smooth is None:
+        if calibration.sigma is not None:
             size = math.log(last - first) + math.log(calibration.sigma)
         else:
+            assert calibration.smooth is not None  # a quantile has one of the two
             beta, log_alpha = calibration.smooth
             size = log_smooth_sensitivity(records, rank, beta, first, last) - log_alpha
         noise = rng.standard_normal() * math.exp(min(size, 700.0))

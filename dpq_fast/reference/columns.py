@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from dpq_fast._checks import MOST, check_column
 
 # Types whose items are no numbers of their own, even if they show as such: codes, and nested ones.
-PACKED = ("category", "dictionary", "run_end_encoded", "list", "large_list", "fixed_size_list")
-PACKED += ("array", "struct", "map")
+PACKED: tuple[str, ...] = ("category", "dictionary", "run_end_encoded", "array", "struct", "map")
+PACKED += ("list", "large_list", "fixed_size_list")
 
 
 def declared_type(x: Any) -> Any:

@@ -36,7 +36,7 @@ def powers(base: float) -> Iterator[float]:
 
 def geometric_thresholds(beta: float, lower: float, upper: float | None = None) -> list[float]:
     """The thresholds (beta^i - 1) + lower, in float64, up to the first not below `upper`."""
-    thresholds = []
+    thresholds: list[float] = []
     for power in islice(powers(beta), MAX_THRESHOLDS):
         threshold = (power - 1.0) + lower
         if threshold == math.inf:

@@ -57,7 +57,7 @@ class IndExpLaw:
 
     def _log_score(self, ranks: Any, j: int) -> NDArray[np.float64]:
         """The exponent of level j (counted from 0) at `ranks`."""
-        return -self.rates[j] * distances(ranks, self.targets[j])
+        return -float(self.rates[j]) * distances(ranks, self.targets[j])
 
     def _level_log_prob(self, value: float, j: int) -> float:
         """Log density or log-probability that level j alone draws `value`."""

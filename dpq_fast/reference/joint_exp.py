@@ -97,7 +97,8 @@ class JointExpLaw:
     def _log_last(self) -> NDArray[np.float64]:
         """ln α(m, i, k) φ(i, n, m+1), shape (T, m + 1)."""
         m, data = self.levels.m, self.data
-        return self.log_alpha[m] + self.log_phi(data.rank, data.n, m + 1)[:, np.newaxis]
+        log_alpha: NDArray[np.float64] = self.log_alpha[m]
+        return log_alpha + self.log_phi(data.rank, data.n, m + 1)[:, np.newaxis]
 
     def _log_score(self, ranks: list[int]) -> float:
         """ε u_{Q'} / (2Δ) of m ranks: the exponent of a path, without multiplicities."""

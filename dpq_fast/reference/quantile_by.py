@@ -29,7 +29,7 @@ class GroupQuantiles:
     values : ndarray of float64, shape (G,) + q's
     """
 
-    groups: NDArray
+    groups: NDArray[Any]
     q: Any
     values: NDArray[np.float64]
 
@@ -67,16 +67,18 @@ def names_of(groups: Any) -> list[int] | list[str]:
     if isinstance(groups, np.ndarray) and groups.ndim != 1:
         raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
     names = [None if isinstance(item, bool) else key_of(item) for item in groups]
-    if not (all(type(name) is str for name in names) or all(type(name) is int for name in names)):
+    integers = [name for name in names if isinstance(name, int)]
+    strings = [name for name in names if isinstance(name, str)]
+    if len(names) not in (len(integers), len(strings)):
         raise TypeError("groups must hold integers or strings, all of one kind")
-    if names and type(names[0]) is int:
-        low, high = min(names), max(names)
+    if integers:
+        low, high = min(integers), max(integers)
         if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
             raise ValueError("groups must be integers of 64 bits")
     for name, times in sorted(Counter(names).items()):
         if times > 1:
             raise ValueError(f"groups must be distinct, got {name} twice")
-    return names
+    return integers or strings
 
 
 def key_of(item: Any) -> int | str | None:
@@ -176,8 +178,9 @@ max_contributions, accountant, rng
     return GroupQuantiles(array_of(names), asked, levels.restore(answers))
 
 
-def array_of(names: list[int] | list[str]) -> NDArray:
+def array_of(names: list[int] | list[str]) -> NDArray[Any]:
     """Strings as objects, integers as int64, or as uint64 where one is too large for that."""
     if names and isinstance(names[0], str):
         return np.array(names, dtype=object)
-    return np.array(names, dtype=np.uint64 if max(names, default=0) >= 2**63 else np.int64)
+    large = any(isinstance(name, int) and name >= 2**63 for name in names)
+    return np.array(names, dtype=np.uint64 if large else np.int64)

@@ -120,8 +120,8 @@ class Intervals:
         """k fine points (or numbers, without a lattice) from interval t in ascending order."""
         if self.lattice is None:
             u = np.sort(rng.random(k))
-            values = self.left[t] + self.width[t] * u
-            return np.clip(values, self.left[t], self.right[t])  # against rounding up
+            values: NDArray[Any] = self.left[t] + self.width[t] * u
+            return values.clip(self.left[t], self.right[t])  # against rounding up
         # Stars and bars: the k-multisets of w points are the k-subsets {a_0 < a_1 < ...} of
         # w + k - 1, with a_i - i as the points. The subset is drawn by Floyd's algorithm.
         subset: set[int] = set()
@@ -130,7 +130,8 @@ class Intervals:
             a = int(rng.integers(0, last + 1))
             subset.add(last if a in subset else a)
         offsets = np.array([a - i for i, a in enumerate(sorted(subset))], dtype=np.int64)
-        return self.left[t] + 1 + offsets
+        points: NDArray[Any] = self.left[t] + 1 + offsets
+        return points
 
 
 def intervals(
@@ -276,7 +277,7 @@ def distances(ranks: Any, target: Fraction) -> NDArray[np.float64]:
     """|rank - target| for an array of integers, exact until it is rounded once."""
     # Targets are the exact products q_j n: rounded to float64 they would move unevenly with n.
     numerator, denominator = target.as_integer_ratio()
-    ranks = np.asarray(ranks)
+    given = np.asarray(ranks)
     # True division of two Python integers is correctly rounded.
-    exact = [abs(r * denominator - numerator) / denominator for r in ranks.ravel().tolist()]
-    return np.array(exact).reshape(ranks.shape)
+    exact = [abs(r * denominator - numerator) / denominator for r in given.ravel().tolist()]
+    return np.array(exact, dtype=np.float64).reshape(given.shape)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,10 +104,10 @@ def checked_end(name: str, end: Any) -> float | None:
     """A known end of the data."""
     if end is None:
         return None
-    end = _checks._real(name, end)
-    if not math.isfinite(end):
-        raise ValueError(f"{name} must be finite or None, got {end}")
-    return end
+    number = _checks._real(name, end)
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite or None, got {number}")
+    return number
 
 
 def check_resolution(step: float, lower: float | None, upper: float | None) -> None:
@@ -133,13 +133,21 @@ def multiples_between(step: float, lower: float | None, upper: float | None) -> 
     return low, high
 
 
+class Ends(TypedDict, total=False):
+    """What an unbounded search takes from the arguments of a method with `bounds`."""
+
+    lower: float
+    upper: float
+    resolution: float
+
+
 def unbounded_ends(
     bounds: Any, resolution: float | None, dither: bool | None, assume_sorted: bool
-) -> dict[str, float]:
+) -> Ends:
     """`lower`, `upper` and `resolution` for methods that are given `bounds`, if any."""
     if dither is not None or assume_sorted:
         raise ValueError("dither and assume_sorted must be left out for an unbounded search")
-    ends = {} if resolution is None else {"resolution": resolution}
+    ends: Ends = {} if resolution is None else {"resolution": resolution}
     if bounds is not None:
         ends["lower"], ends["upper"] = _checks.check_bounds(bounds)
     return ends
@@ -169,13 +177,12 @@ def candidates_of(search: Search) -> list[Candidates]:
     plain = plain_candidates(search)
     if search.resolution is None:
         return plain
-    return [rounded(way, search) for way in plain]
+    ends = multiples_between(search.resolution, search.lower, search.upper)
+    return [rounded(way, search.resolution, ends) for way in plain]
 
 
-def rounded(way: Candidates, search: Search) -> Candidates:
+def rounded(way: Candidates, step: float, ends: tuple[float, float]) -> Candidates:
     """The distinct lattice points nearest to candidates; of records, those up to each count."""
-    step = search.resolution
-    ends = multiples_between(step, search.lower, search.upper)
     low, high = sorted(way.sign * end for end in ends)
     multiples = sorted({min(max(nearest_multiple(v, step), low), high) for v in way.values})
     near = [m for m in multiples if abs(m) < 2**53]
@@ -191,21 +198,22 @@ def rounded(way: Candidates, search: Search) -> Candidates:
 def plain_candidates(search: Search) -> list[Candidates]:
     """The candidates of each way without a lattice."""
     beta, lower, upper = search.beta, search.lower, search.upper
-    if lower is None and upper is None:
+    if lower is not None:
+        sign, bound, last = 1, lower, upper
+    elif upper is not None:
+        sign, bound, last = -1, -upper, None
+    else:
         thresholds = geometric_thresholds(beta, 0.0)
         return [Candidates(1, thresholds), Candidates(-1, thresholds)]
     if not search.invert:
-        if lower is None:
-            return [Candidates(-1, geometric_thresholds(beta, -upper))]
-        return [Candidates(1, geometric_thresholds(beta, lower, upper))]
+        return [Candidates(sign, geometric_thresholds(beta, bound, last))]
     # [Dur23] B.1: y = 1/(x - l + 1) < beta^i - 1  <=>  -x < -(1/(beta^i - 1) + l - 1)
-    sign, bound = (-1, lower) if lower is not None else (1, -upper)
     values = []
     for power in islice(powers(beta), 1, None):
         values.append(-max(1.0 / (power - 1.0) + (bound - 1.0), bound))
         if power - 1.0 >= 1.0:  # y is at most 1
             break
-    return [Candidates(sign, values[:1] + values)]
+    return [Candidates(-sign, values[:1] + values)]
 
 
 class UnboundedQuantileLaw:
