@@ -23,9 +23,9 @@ MAX_LEAVES = 2**26
 # On a lattice of at most so many points each point is a leaf by default.
 FEW_POINTS = 2**11
 # Larger numbers of things are no float64 numbers.
-MOST = 2**53
+MAX_COUNT = 2**53
 # Most draws in one array: 32 GB of integers.
-MOST_DRAWS = 2**32
+MAX_DRAWS = 2**32
 
 
 def _shown(value: Any) -> str:
@@ -107,7 +107,7 @@ def check_shape(size: Any) -> tuple[int, ...] | None:
 
 def _lengths(lengths: tuple[Any, ...]) -> tuple[int, ...]:
     shape = tuple(check_count("size", length, 0) for length in lengths)
-    if math.prod(shape) > MOST_DRAWS:
+    if math.prod(shape) > MAX_DRAWS:
         raise ValueError(f"size must make at most 2^32 draws, got {math.prod(shape)}")
     return shape
 
@@ -180,7 +180,7 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
         raise TypeError(f"{name} must be an integer, got {_shown(value)}") from None
     if count < least:
         raise ValueError(f"{name} must be at least {least}, got {count}")
-    if count > MOST:
+    if count > MAX_COUNT:
         raise ValueError(f"{name} must be at most 2**53, got {count}")
     return count
 

@@ -25,7 +25,7 @@ from papers.report import Report, digits
 FIRST_SHAPES = ((4, 4), (3, 6), (3, 6), (3, 9), (2, 14))
 MORE = (10, 7, 7, 10, 10, 8, 7, 7, 12, 10, 10, 10, 10, 7, 10, 10, 7, 10, 12, 12, 12, 10, 10, 12)
 SHAPES = (*FIRST_SHAPES, *((3, branching) for branching in MORE))
-MOST = len(SHAPES)
+MAX_COUNT = len(SHAPES)
 
 
 def _uniform(rng: np.random.Generator) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def _errors(side: str, samples: list[NDArray], m: int, resolution: float | None)
 def quantile_errors(report: Report, out: Path) -> None:
     """Figures 3 and 6: missed points and distance over m."""
     trials = 5 if report.quick else 50
-    counts = range(1, MOST + 1, 7) if report.quick else range(1, MOST + 1)
+    counts = range(1, MAX_COUNT + 1, 7) if report.quick else range(1, MAX_COUNT + 1)
     shown = [m for m in (1, 5, 9, 15, 22, 29) if m in counts]
     found: dict[str, dict[str, list[list[float]]]] = {}
     for name, (draw, resolution) in DATA.items():

@@ -443,12 +443,12 @@ def tail(report: Report, out: Path) -> None:
         f"candidates (i / {UNIT:g})^2 up to {CAP:g}. Sum: its error in units of "
         "quantile / ε, the noise of the exact clip.",
     )
-    ladders = {f"β {beta}": partial(geometric, beta=beta) for beta in (BETA, PAPER["beta"])}
-    ladders["squares"] = squares
+    all_counted = {f"β {beta}": partial(geometric, beta=beta) for beta in (BETA, PAPER["beta"])}
+    all_counted["squares"] = squares
     for epsilon in EPSILONS:
-        for label, ladder in ladders.items():
+        for label, counted in all_counted.items():
             for split in SPLITS:
-                clips = _clips(ladder, epsilon, split, samples, draws)
+                clips = _clips(counted, epsilon, split, samples, draws)
                 with np.errstate(over="ignore"):
                     mean = clips.ratio.mean()
                 middle, high, higher, highest = np.quantile(clips.ratio, [0.5, 0.95, 0.99, 0.999])
@@ -489,7 +489,7 @@ def _short(number: float) -> str:
 
 
 def _clips(
-    ladder: Callable[..., Callable[..., NDArray]],
+    counted: Callable[..., Callable[..., NDArray]],
     epsilon: float,
     split: float,
     samples: int,
@@ -501,7 +501,7 @@ def _clips(
         for seed in range(samples):
             x = Draw.of(name, seed).records
             exact = np.quantile(x, LEVEL)
-            drawn = ladder(x, epsilon, split)(np.random.default_rng([seed, 3]), size=draws)
+            drawn = counted(x, epsilon, split)(np.random.default_rng([seed, 3]), size=draws)
             row = []
             # The law with an upper end is that of the smaller one: the last candidate is the cap,
             # and a search that would go on releases it.

@@ -35,8 +35,11 @@ POSITIVE = (
     (-1.0, ValueError, "{} must be positive and finite, got -1.0"),
     (np.nan, ValueError, "{} must be positive and finite, got nan"),
     (np.inf, ValueError, "{} must be positive and finite, got inf"),
+    (-np.inf, ValueError, "{} must be positive and finite, got -inf"),
     ("1", TypeError, "{} must be a real number, got '1'"),
     (True, TypeError, "{} must be a real number, got True"),
+    (1j, TypeError, "{} must be a real number, got 1j"),
+    ([1.0], TypeError, "{} must be a real number, got list"),
 )
 BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
     "epsilon": POSITIVE,
@@ -55,11 +58,17 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
         ([0.5, 1.5], ValueError, "q must lie in [0, 1], got q[1] = 1.5"),
         (-0.5, ValueError, "q must lie in [0, 1], got -0.5"),
         ([np.nan], ValueError, "q must lie in [0, 1], got q[0] = nan"),
+        (np.inf, ValueError, "q must lie in [0, 1], got inf"),
+        ([True], TypeError, "q must be real numbers, got dtype"),
+        ("0.5", TypeError, "q must be real numbers, got dtype"),
         (["a"], TypeError, "q must be real numbers, got dtype"),
     ),
     "bounds": (
         ((1, 1), ValueError, "bounds must be finite with low < high, got (1.0, 1.0)"),
         ((2, 1), ValueError, "bounds must be finite with low < high, got (2.0, 1.0)"),
+        ((np.nan, 1), ValueError, "bounds must be finite with low < high, got (nan, 1.0)"),
+        ((-np.inf, 0), ValueError, "bounds must be finite with low < high, got (-inf, 0.0)"),
+        (None, TypeError, "bounds must be two real numbers (low, high), got None"),
         ((0, np.inf), ValueError, "bounds must be finite with low < high, got (0.0, inf)"),
         ((-1.7e308, 1.7e308), ValueError, "bounds must have a finite difference"),
         ((0, 1, 2), ValueError, "bounds must be two real numbers (low, high), got tuple"),
@@ -73,6 +82,7 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
     "resolution": (
         (-1.0, ValueError, "resolution must be finite and not negative, got -1.0"),
         (np.nan, ValueError, "resolution must be finite and not negative, got nan"),
+        (np.inf, ValueError, "resolution must be finite and not negative, got inf"),
         ("1", TypeError, "resolution must be a real number, got '1'"),
     ),
     "dither": (
@@ -95,6 +105,8 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
         ([1, 2, -1], ValueError, "counts must not be negative"),
         ([1, 2, 0.5], ValueError, "counts must be integers, got a fractional"),
         (["a", "b", "c"], TypeError, "counts must be integers, got dtype"),
+        ([True, False, True], TypeError, "counts must be integers, got dtype"),
+        ([[1, 2, 3]], ValueError, "counts must have one entry for each value of x"),
     ),
     "workers": (
         (0, ValueError, "workers must not be 0"),
@@ -108,6 +120,10 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
         ([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ValueError, "x must be one-dimensional"),
         (np.ones((3, 2)), ValueError, "x must be one-dimensional, got 2 dimensions"),
         (["a", "b", "c"], TypeError, "x must hold real numbers, got"),
+        ([1.0, 2.0, 2j], TypeError, "x must hold real numbers, got"),
+        (np.array([1.0, "2", 3.0], dtype=object), TypeError, "x must hold real numbers, got"),
+        (np.array(["2020"] * 3, dtype="M8[Y]"), TypeError, "x must hold real numbers, got"),
+        (np.array(1.0), ValueError, "x must be one-dimensional, got 0 dimensions"),
     ),
     "threshold": (
         (np.inf, ValueError, "threshold must be finite, got inf"),
@@ -123,6 +139,18 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
         (2.0, TypeError, "halts must be an integer, got 2.0"),
     ),
 }
+# The same for what only several arguments together make bad, where order statistics are read.
+TOGETHER: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
+    (dict(resolution=9.5), ValueError, "resolution must leave at least two of its multiples"),
+    (dict(resolution=1e-17), ValueError, "resolution must be at least the float64 spacing"),
+    (
+        dict(resolution=1.0, bounds=(-(2.0**53) + 1, 2.0**53 - 1)),
+        ValueError,
+        "resolution must make at most 2^53 points inside bounds",
+    ),
+    (dict(resolution=0, dither=True), ValueError, "dither needs a lattice"),
+    (dict(x=[1.0, np.nan], nan_policy="raise"), ValueError, "x must not contain NaN"),
+)
 # Where an argument means something else: the level of a clip is one number, None for a public one,
 # and its lattice must be there.
 ELSEWHERE = {("sum", "q"), ("mean", "q"), ("sum", "resolution"), ("mean", "resolution")}
@@ -160,6 +188,22 @@ def test_bad_input_is_refused_by_its_rule(name, argument, value, error, message,
     column = given.pop("x")
     with pytest.raises(error, match="^" + re.escape(message)):
         function(column, **given, rng=1)
+    law = getattr(implementation, f"{name}_law", None)
+    if law is not None and argument in inspect.signature(law).parameters:
+        with pytest.raises(error, match="^" + re.escape(message)):
+            law(column, **given)
+
+
+@pytest.mark.parametrize("given, error, message", TOGETHER, ids=str)
+@pytest.mark.parametrize("name", [name for name, row in MECHANISMS.items() if row.reads == "order"])
+def test_bad_combinations_are_refused(name, given, error, message, implementation):
+    arguments = {"x": X} | GOOD[name] | given
+    for function in (name, f"{name}_law"):
+        if hasattr(implementation, function):
+            column = arguments["x"]
+            others = {key: value for key, value in arguments.items() if key != "x"}
+            with pytest.raises(error, match="^" + re.escape(message)):
+                getattr(implementation, function)(column, **others)
 
 
 @pytest.mark.parametrize("name", ["quantile", "median", "percentile"])

@@ -1,6 +1,6 @@
 r"""Audits: how much privacy a mechanism loses, from its exact laws or from many runs of it.
 
-`exact` goes through all neighbors of small data sets and all outputs, and finds the largest
+`exact` enumerates all neighbors of small data sets and all outputs, and finds the largest
 privacy loss there is. `estimate` runs a mechanism many times on two neighbors, and finds a lower
 bound on epsilon that is wrong with a probability of your choice.
 

@@ -16,7 +16,7 @@ from dpq_fast import _checks
 from dpq_fast.privacy.relations import Relation, relation_of
 
 # More data sets are refused, too, and more runs: all that is drawn is kept.
-MOST_DATA_SETS = 2**16
+MAX_DATA_SETS = 2**16
 DataSet = tuple[Any, ...]
 
 
@@ -111,9 +111,9 @@ def neighboring_pairs(
 
 
 def _check_data_sets(number: int) -> None:
-    if number > MOST_DATA_SETS:
+    if number > MAX_DATA_SETS:
         raise ValueError(
-            f"x, domain and max_contributions must make at most {MOST_DATA_SETS} data sets"
+            f"x, domain and max_contributions must make at most {MAX_DATA_SETS} data sets"
         )
 
 

@@ -18,7 +18,7 @@ from dpq_fast.audit.neighbors import check_neighboring, column_of, record_of
 from dpq_fast.audit.tables import hashable
 from dpq_fast.noise.rng import default_rng
 
-MOST_TRIALS = 2**26
+MAX_TRIALS = 2**26
 # Thresholds for an event, of each number of an output.
 THRESHOLDS = 64
 
@@ -149,8 +149,8 @@ def estimate(
     """
     kind = np.dtype(dtype)
     trials = _checks.check_count("trials", trials, 2)
-    if trials > MOST_TRIALS:
-        raise ValueError(f"trials must be at most {MOST_TRIALS}, got {trials}")
+    if trials > MAX_TRIALS:
+        raise ValueError(f"trials must be at most {MAX_TRIALS}, got {trials}")
     check_guarantee(guarantee)
     delta = _checks.check_delta(delta)
     if not 0.0 < _checks._real("confidence", confidence) < 1.0:

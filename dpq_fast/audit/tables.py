@@ -29,7 +29,7 @@ from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
 
 # Tables of more outputs, or of more dithers, are refused.
-MOST_OUTPUTS = 2**18
+MAX_OUTPUTS = 2**18
 Table = Mapping[Any, float]
 
 
@@ -88,9 +88,9 @@ def hashable(output: Any) -> Any:
 
 def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple[Any, ...]]:
     """All ascending m-tuples, if they are not too many."""
-    if math.comb(len(points) + m - 1, m) > MOST_OUTPUTS:
+    if math.comb(len(points) + m - 1, m) > MAX_OUTPUTS:
         raise ValueError(
-            f"outputs must be given where there are more than {MOST_OUTPUTS}; or make them fewer, "
+            f"outputs must be given where there are more than {MAX_OUTPUTS}; or make them fewer, "
             "by a coarser resolution or beta"
         )
     return combinations_with_replacement(points, m)
@@ -154,7 +154,7 @@ def _without_dither(
     fine = _given(Lattice.of(bounds, step, False))
     kept = Counter(lattice.encode(column[~np.isnan(column)]).tolist())
     size = kept.total()
-    if size > MOST_OUTPUTS.bit_length() - 1:
+    if size > MAX_OUTPUTS.bit_length() - 1:
         raise ValueError(f"x must have few records with dither, got {size}")
     tuples = [np.array(points) for points in _tuples(range(2 * lattice.points), levels.m)]
     released = [levels.restore(fine.decode(points)) for points in tuples]
@@ -308,10 +308,10 @@ def integers(
             epsilon=parameters["epsilon"],
             max_contributions=parameters.get("max_contributions", 1),
         ).scale
-        laws = [{(): (0.0, aggregates.count_parts(records, scale))} for records in rows]
+        laws = [{(): (0.0, aggregates.count_terms(records, scale))} for records in rows]
     else:
         clipping = _clipping(parameters)
-        parts_of = clipping.sum_parts if name == "sum" else clipping.mean_parts
+        parts_of = clipping.sum_terms if name == "sum" else clipping.mean_terms
         laws = [
             {
                 ends: (log_prob, parts_of(records, clipping.clip(ends)))
@@ -324,8 +324,8 @@ def integers(
         centers = [[value for value, _ in law[ends][1]] for law in laws]
         spans[ends] = [(min(one), max(one)) for one in zip(*centers, strict=True)]
     size = sum(math.prod(high - low + 2 for low, high in span) for span in spans.values())
-    if size > MOST_OUTPUTS:
-        raise ValueError(f"resolution must be coarser: at most {MOST_OUTPUTS} outputs, got {size}")
+    if size > MAX_OUTPUTS:
+        raise ValueError(f"resolution must be coarser: at most {MAX_OUTPUTS} outputs, got {size}")
     tables: list[Table] = []
     for law in laws:
         table: dict[Any, float] = {}
@@ -394,10 +394,10 @@ def _clips(
     if search is None:
         yield (), 0.0
         return
-    find = search.sides if clipping.two_sided else search.ladders
+    find = search.sides if clipping.two_sided else search.count
     sides = []
-    for ladder in find(records):
-        law = UnboundedQuantileLaw(search, [ladder])
+    for counted in find(records):
+        law = UnboundedQuantileLaw(search, [counted])
         sides.append([(end, law.log_prob(end)) for end in law.candidates()])
     for chosen in product(*sides):
         log_prob = math.fsum(log_p for _, log_p in chosen)

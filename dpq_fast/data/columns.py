@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import MOST, check_column
+from dpq_fast._checks import MAX_COUNT, check_column
 
 
 def is_ready(values: NDArray[Any], dtype: type) -> bool:
@@ -190,7 +190,7 @@ def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
             raise ValueError("counts must not be negative")
         # rounded, then exactly where that can not wrap
         rounded, exact = weights.astype(np.float64), weights.astype(np.int64)
-        if rounded.sum() > MOST or exact.sum() > MOST:
+        if rounded.sum() > MAX_COUNT or exact.sum() > MAX_COUNT:
             raise ValueError("counts must sum to at most 2^53")
     return exact
 

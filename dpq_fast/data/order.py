@@ -239,7 +239,7 @@ class SortedOrder(CoarseOrder):
         return at
 
 
-class RunsOrder(CoarseOrder):
+class CountedOrder(CoarseOrder):
     """Order over distinct values and their counts.
 
     Parameters

@@ -19,7 +19,7 @@ CONVERTED = 2**16
 # Values per piece where they need not be: an interrupt is heard in between.
 PLAIN = 2**22
 # Values that are worth a thread.
-LEAST_SHARE = 2**18
+MIN_SHARE = 2**18
 
 State = TypeVar("State")
 Batches = Callable[[], Iterable[NDArray[Any]]]
@@ -28,10 +28,10 @@ Take = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], int]]
 
 
 class Passes(Protocol):
-    """Records, wherever they lie, and the two ways in which they are gone through.
+    """Records, wherever they lie, and the two ways in which they are scanned.
 
     Both are commutative sums: what is made of one part of the records is combined with what is made
-    of the others, in any order. Who goes through which part, and where it lies, is not said.
+    of the others, in any order. Who scans which part, and where it lies, is not said.
     """
 
     def fold(
@@ -129,7 +129,7 @@ class Chunks:
             return states
         with ThreadPoolExecutor(self._workers) as pool:
             for batch in batches:
-                parts = max(1, min(self._workers, batch.size // LEAST_SHARE))
+                parts = max(1, min(self._workers, batch.size // MIN_SHARE))
                 states += [start() for _ in range(parts - len(states))]
                 ends = [batch.size * i // parts for i in range(parts + 1)]
                 shares = [

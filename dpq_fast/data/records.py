@@ -42,7 +42,7 @@ class Records:
         *,
         n_is_public: bool,
     ) -> None:
-        self._chunks = chunks  # what is gone through
+        self._chunks = chunks  # in passes
         self._weighted = weighted  # the same values, and how often each occurs
         self._bounds = bounds  # what records are clamped to
         self.n_is_public = n_is_public

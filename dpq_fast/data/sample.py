@@ -24,7 +24,7 @@ from dpq_fast.data.columns import (
 from dpq_fast.data.dither import dithered
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, RunsOrder, SortedOrder, WholeOrder
+from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WholeOrder
 from dpq_fast.data.passes import CONVERTED, Chunks, chunks_of
 from dpq_fast.data.records import Records
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
@@ -41,7 +41,7 @@ FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
 class Sample:
     """Records of one numeric column, clamped to bounds and in order, ready for any mechanism.
 
-    A sample keeps the records, or what it takes to go through them again; it is private. Make one
+    A sample keeps the records, or what it takes to scan them again; it is private. Make one
     with `Sample.of` or `Sample.from_batches` and pass it to several releases in place of the
     column.
 
@@ -106,7 +106,7 @@ class Sample:
         nan_policy : {"omit", "raise"}, default "omit"
             "omit" leaves NaN and null out, record by record; "raise" states that there are none.
         workers : int, default 1
-            Number of threads for going through long columns; negative numbers count back from
+            Number of threads for passes over long columns; negative numbers count back from
             the number of CPUs. The sample does not depend on it.
 
         Returns
@@ -356,7 +356,7 @@ def _selected(
     nan_policy: str,
     probe: NDArray[Any],
 ) -> Callable[[], CoarseOrder]:
-    """Records that are gone through: a first pass here."""
+    """Records that are read in passes: the first one here."""
     buckets = Buckets(chunks, *bounds, probe, lattice)
     if buckets.missing:
         refuse_nan(nan_policy)
@@ -376,7 +376,7 @@ def _of_points(
         refuse_nan(nan_policy)
     present = np.flatnonzero(total[:-1])
     counts = total[present]
-    return lambda: RunsOrder(present, counts, lattice, bounds)
+    return lambda: CountedOrder(present, counts, lattice, bounds)
 
 
 def _of_counts(
@@ -397,7 +397,7 @@ def _of_counts(
     distinct, place = np.unique(records, return_inverse=True)
     totals = np.zeros(distinct.size, dtype=np.int64)
     np.add.at(totals, place, weights)
-    return lambda: RunsOrder(distinct, totals, lattice, bounds)
+    return lambda: CountedOrder(distinct, totals, lattice, bounds)
 
 
 def _ascends(values: NDArray[Any]) -> bool:

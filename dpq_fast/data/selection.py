@@ -196,7 +196,7 @@ class Buckets:
             tied = first == last
         return Cell(bucket, key_lo, key_hi, start, count, tied)
 
-    def rank_of(self, value: float, held: _Held | None) -> int | None:
+    def rank_of(self, value: float, held: _CollectedWindows | None) -> int | None:
         """Number of records below a value, if it is known without a pass over them."""
         if value == -math.inf or value == math.inf:
             return 0 if value < 0.0 else int(self.ends[-1])
@@ -278,7 +278,7 @@ class Buckets:
         return lambda piece: self._map.collect(wanted, keys_of[0], keys_of[1], piece, room)
 
 
-class _Held:
+class _CollectedWindows:
     """Records at the places start[s], ..., stop[s] - 1 of some windows, and what holds them.
 
     Asked for one window at a time, so its tables are lists.
@@ -362,8 +362,8 @@ class SelectedOrder(CoarseOrder):
         super().__init__(int(buckets.ends[-1]), lattice, bounds)
         self._chunks = chunks
         self._buckets = buckets
-        self._held: _Held | None = None  # windows collected ahead
-        self._latest: _Held | None = None  # windows asked for
+        self._held: _CollectedWindows | None = None  # windows collected ahead
+        self._latest: _CollectedWindows | None = None  # windows asked for
         self._ranks: dict[float, int | None] = {}  # records below a value, where it was asked
 
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -404,12 +404,12 @@ class SelectedOrder(CoarseOrder):
             end = np.concatenate((apart, [starts.size])) - 1
             self._held = self._hold(starts[begin], stops[end])
 
-    def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> _Held:
+    def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> _CollectedWindows:
         """Collect the records at some places."""
         plan = self._buckets.plan(start, stop)
-        return _Held(start, stop, plan, self._buckets.collect(plan))
+        return _CollectedWindows(start, stop, plan, self._buckets.collect(plan))
 
-    def _records(self, start: int, stop: int, held: _Held) -> NDArray[np.float64]:
+    def _records(self, start: int, stop: int, held: _CollectedWindows) -> NDArray[np.float64]:
         """Records at places start, ..., stop - 1."""
         records = held.direct(start, stop)
         if records is not None:

@@ -33,9 +33,9 @@ TOLERANCE = 1e-9
 ERROR_CONSTANT = 8.0
 UNIT_ROUNDOFF = 2.0**-53
 # Transforms of phi that are kept; levels with equal gaps n_j share one.
-MOST_SPECTRA = 8
+MAX_SPECTRA = 8
 # Products tried per level and side before the scan is asked.
-MOST_TILTS = 6
+MAX_TILTS = 6
 # How closely the best tilt is searched, relative to the largest that makes sense.
 TILT_TOLERANCE = 0.01
 
@@ -112,7 +112,7 @@ class FftForward:
             product = _Product(scan, j, above, spectra)
             wanted = np.flatnonzero((product.v >= 0.0) == above)
             tilt = 0.0
-            for _ in range(MOST_TILTS):
+            for _ in range(MAX_TILTS):
                 if not wanted.size:
                     break
                 values, error, log_scale = product.tilted(tilt, wanted)
@@ -191,7 +191,7 @@ class _Product:
         b, log_scale = _scaled(self._log_b - tilt * self._excess)
         found = self._plan.transform(b).copy(), _norm(b), log_scale
         if tilt == 0.0:
-            if len(self._spectra) >= MOST_SPECTRA:
+            if len(self._spectra) >= MAX_SPECTRA:
                 self._spectra.clear()
             self._spectra[self._key] = found
         return found

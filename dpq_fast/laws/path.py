@@ -48,7 +48,7 @@ class PathLaw:
     q : ndarray of float64, shape (m,)
         Distinct ascending levels.
     rate : float
-        Loss of log-weight per rank, c > 0.
+        Decay rate: log-weight lost per rank, c > 0.
     forward : callable
         Computes a `Scan`'s rows: ``Scan.forward``, or the FFT's way.
     window : int, optional

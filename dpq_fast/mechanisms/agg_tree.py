@@ -27,7 +27,7 @@ from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation
 
 # Most records that `AggTree.tune` generates.
-MOST_GENERATED = 2**28
+MAX_GENERATED = 2**28
 
 
 class PartialTree:
@@ -461,9 +461,9 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         """
         n = _checks.check_count("n", n)
         draws = _checks.check_count("draws", draws)
-        if n * draws > MOST_GENERATED:
+        if n * draws > MAX_GENERATED:
             raise ValueError(
-                f"n times draws must be at most {MOST_GENERATED} records, got {n * draws}"
+                f"n times draws must be at most {MAX_GENERATED} records, got {n * draws}"
             )
         generator = default_rng(rng)
         if sample is None:
@@ -858,7 +858,7 @@ def agg_tree(
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
-        Threads for going through a long `x`; the answer does not depend on it.
+        Threads for passes over a long `x`; the answer does not depend on it.
 
     Returns
     -------

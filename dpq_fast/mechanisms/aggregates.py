@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LARGEST = 2**1023
 
 # An integer that is released with discrete Laplace noise, and the scale of the noise; 0 for none.
-Part = tuple[int, Fraction]
+NoisyTerm = tuple[int, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,13 +187,13 @@ class Clipping:
             high = ends[0]
         return Clip.of(low, high, self.resolution)
 
-    def sum_parts(self, records: Records, clip: Clip) -> list[Part]:
+    def sum_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
         """What the noise of a sum is added to, by one pass. Private."""
         total, _ = records.sums(clip.scale, clip.first, clip.last)
         scale = self.calibration.sum_scale(clip.first, clip.last, not records.n_is_public)
         return [(total, scale)]
 
-    def mean_parts(self, records: Records, clip: Clip) -> list[Part]:
+    def mean_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
         """What the noise of a mean is added to (`mean_scales`), by one pass. Private."""
         total, number = records.sums(clip.scale, clip.first, clip.last)
         if not self.calibration.relation.n_is_public:
@@ -238,18 +238,18 @@ def _reader(
     def read(rng: np.random.Generator) -> tuple[Records, Clip]:
         records, ends = read_records(), []
         if search is not None:
-            find = search.sides if clipping.two_sided else search.ladders
+            find = search.sides if clipping.two_sided else search.count
             ends = [UnboundedQuantileLaw(search, [one]).sample(rng) for one in find(records)]
         return records, clipping.clip(ends)
 
     return read
 
 
-def _noisy(parts: list[Part], rng: np.random.Generator) -> list[int]:
-    return [value + (discrete_laplace(scale, rng=rng) if scale else 0) for value, scale in parts]
+def _noisy(terms: list[NoisyTerm], rng: np.random.Generator) -> list[int]:
+    return [value + (discrete_laplace(scale, rng=rng) if scale else 0) for value, scale in terms]
 
 
-def count_parts(records: Records, scale: Fraction) -> list[Part]:
+def count_terms(records: Records, scale: Fraction) -> list[NoisyTerm]:
     """What the noise of a count is added to, by one pass. Private."""
     return [(records.total, scale)]
 
@@ -286,7 +286,7 @@ def count(
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
-        Threads for going through a long `x`; the answer does not depend on it.
+        Threads for passes over a long `x`; the answer does not depend on it.
 
     Returns
     -------
@@ -328,7 +328,7 @@ def count(
     read = Records.reader(x, **column)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
-    (number,) = _noisy(count_parts(read(), calibration.scale), generator)
+    (number,) = _noisy(count_terms(read(), calibration.scale), generator)
     return number
 
 
@@ -391,7 +391,7 @@ def sum(
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
-        Threads for going through a long `x`; the answer does not depend on it.
+        Threads for passes over a long `x`; the answer does not depend on it.
     **method_options
         For "unbounded": `beta`, `noise`, `offset`, `split`, `uniform`. For "joint_exp": `kernel`.
 
@@ -466,7 +466,7 @@ def sum(
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)
-    (total,) = _noisy(clipping.sum_parts(records, clip), generator)
+    (total,) = _noisy(clipping.sum_terms(records, clip), generator)
     return clip.decode(total)
 
 
@@ -553,5 +553,5 @@ def mean(
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)
-    first, second = _noisy(clipping.mean_parts(records, clip), generator)
+    first, second = _noisy(clipping.mean_terms(records, clip), generator)
     return clipping.mean_of(first, second, clip)

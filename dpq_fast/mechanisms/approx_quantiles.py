@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws.parts import Cut, Part, ends, recurse
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
+from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
 from dpq_fast.mechanisms._calls import release
 from dpq_fast.mechanisms.unbounded_quantile import (
     UnboundedQuantileLaw,
@@ -53,9 +53,9 @@ class ApproxQuantilesLaw:
         self._guess = guess.tolist()
         prepare(order, middles, guess + drift(order.n, rates))
 
-    def _step(self, k: int, below: Cut, above: Cut) -> PathLaw:
+    def _step(self, k: int, below: Boundary, above: Boundary) -> PathLaw:
         """The law of the middle level of one part."""
-        part = Part(self._order, below, above)
+        part = RankRange(self._order, below, above)
         # Around a target as many records are to be expected as in the whole sample, but less
         # room for other outputs: the certificate asks for a smaller window.
         spared = math.log(self._order.extent / part.extent) / (2.0 * self._half[k])
@@ -102,7 +102,7 @@ class ApproxQuantilesLaw:
             return -math.inf
         order = self._order
         low, high = ends(order)
-        cuts = [low, *(Cut(point, order.rank_of(point)) for point in points.tolist()), high]
+        cuts = [low, *(Boundary(point, order.rank_of(point)) for point in points.tolist()), high]
         total = 0.0
         for k, step in enumerate(self._steps):
             below, above = cuts[step.lower], cuts[step.upper + 1]
@@ -137,11 +137,11 @@ class ApproxQuantilesLaw:
     def _draw(self, rng: np.random.Generator) -> NDArray[Any]:
         """One ascending tuple of (fine) points."""
 
-        def release(k: int, below: Cut, above: Cut) -> Cut:
+        def release(k: int, below: Boundary, above: Boundary) -> Boundary:
             if self._sample.lattice is None and below.point == above.point:
                 return above  # no number lies between them
             points, ranks = self._step(k, below, above).draw_ranked(rng, 1)
-            return Cut(points.item(), below.rank + ranks.item())
+            return Boundary(points.item(), below.rank + ranks.item())
 
         cuts = recurse(self._steps, *ends(self._order), release)
         return np.array([cut.point for cut in cuts])

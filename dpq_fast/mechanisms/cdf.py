@@ -29,7 +29,7 @@ from dpq_fast.privacy.cdf import Calibration
 from dpq_fast.privacy.levels import Levels
 
 # Most points of a lattice that is compared with a function that does not step at the same points.
-MOST_COMPARED = 2**24
+MAX_COMPARED = 2**24
 
 
 class CumulativeNoise(NamedTuple):
@@ -386,7 +386,7 @@ class CDF:
 
     def _jumps(self) -> CDF:
         """The same step function without a lattice: a jump at each of its points."""
-        if self._points > MOST_COMPARED:
+        if self._points > MAX_COMPARED:
             raise ValueError(
                 "functions that do not step at the same points must have at most 2^24 of them to "
                 f"be compared, got {self._points}"
@@ -746,7 +746,7 @@ def cdf(
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
-        Threads for going through a long `x`; the answer does not depend on it.
+        Threads for passes over a long `x`; the answer does not depend on it.
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
         `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).

@@ -126,7 +126,7 @@ def _first_reach(order: Order, rank: int, t: float, log_range: float) -> int:
 
 
 def _prepare(order: WholeOrder, q: NDArray[np.float64], t: NDArray[np.float64]) -> None:
-    """Collect the first windows of all levels in one pass, where records are gone through."""
+    """Collect the first windows of all levels in one pass, where records are read in passes."""
     if q.size == 1 or not order.scans:
         return
     log_range = math.log(np.subtract(*_ends(order)[::-1]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpq_fast.mechanisms._calls import ColumnOptions
 
 # log_prob sums over subsets of levels: 2^m of them.
-MOST_LEVELS = 16
+MAX_LEVELS = 16
 
 
 class IndExpLaw:
@@ -58,8 +58,8 @@ class IndExpLaw:
         there are 2^40 records or more.
         """
         m = self._levels.m
-        if m > MOST_LEVELS:
-            raise ValueError(f"log_prob takes at most {MOST_LEVELS} distinct levels, got {m}")
+        if m > MAX_LEVELS:
+            raise ValueError(f"log_prob takes at most {MAX_LEVELS} distinct levels, got {m}")
         outputs = self._levels.distinct(o)
         points = None if outputs is None else self._sample.locate(outputs)
         if points is None or (points[1:] < points[:-1]).any():

@@ -127,7 +127,7 @@ def joint_exp(
         None, for real releases: a cryptographic generator keyed by the operating system. Anything
         else is given to `numpy.random.default_rng`, for tests and experiments.
     workers : int, default 1
-        Threads for going through a long `x`, as in `scipy.fft`; the answer does not depend on it.
+        Threads for passes over a long `x`, as in `scipy.fft`; the answer does not depend on it.
     kernel : {"scan", "fft"}, default "scan"
         How the forward pass is computed; the law is the same. "fft" is the paper's way, slower.
 

@@ -123,7 +123,7 @@ def quantile(
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
-        Threads for going through a long `x`, as in `scipy.fft`; the answer does not depend on it.
+        Threads for passes over a long `x`, as in `scipy.fft`; the answer does not depend on it.
     **method_options
         Further arguments of the method, such as ``kernel=`` of "joint_exp", ``lower=`` of
         "unbounded_quantile" or ``height=`` of "agg_tree".

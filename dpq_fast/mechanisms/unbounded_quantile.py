@@ -2,7 +2,7 @@
 
 [Dur23]: candidates t_1 < t_2 < ... are public, and the search halts at the first one below which
 there are, with noise, enough records. One pass counts the records between candidates, or between
-blocks of them if they are very many; the search then goes through runs of candidates with equal
+blocks of them if they are very many; the search then scans runs of candidates with equal
 counts, or bounds of them, and counts a block's candidates by another pass where it has to.
 """
 
@@ -24,7 +24,7 @@ from dpq_fast.data.lattice import MAX_POINTS, points_per_unit
 from dpq_fast.data.leaves import rounding_edges
 from dpq_fast.data.records import Records
 from dpq_fast.laws.halting import HaltingLaw
-from dpq_fast.laws.parts import Cut, recurse
+from dpq_fast.laws.splits import Boundary, recurse
 from dpq_fast.mechanisms._calls import with_options
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.noise.threshold import ThresholdNoise
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 BETA, BETA_INVERTED = 1.01, 1.001
 # Up to twice as many candidates are counted one by one, more in at most so many blocks: tables of
 # more do not stay in a cache.
-MOST_BLOCKS = 2**16
+MAX_BLOCKS = 2**16
 # Blocks up to this many are looked for in the records; more are counted with all there is.
 FEW_BLOCKS = 16
 
@@ -70,7 +70,7 @@ class Candidates(NamedTuple):
     points: NDArray[np.float64] | None = None
 
 
-class Ladder:
+class CandidateCounts:
     r"""Candidates and the exact number of (mirrored) records below each, counted where needed.
 
     One pass counts the records between blocks of candidates, whose number is moderate. Runs of
@@ -78,7 +78,7 @@ class Ladder:
     count as the one before. In other blocks, if they are of more than one candidate, the count
     below the last one is a bound for all, and a `loose` run, until another pass refines the block.
 
-    A search goes through the bounds, and refines a block only where that makes it halt: by
+    A search scans the bounds, and refines a block only where that makes it halt: by
     thinning, its law is that of a search through the exact counts. Proof: given the noise of the
     threshold, candidate i halts with a probability :math:`p(f_i)` of its own, whatever the others
     do, and p increases. So let candidate i be marked with probability :math:`p(u_i)`,
@@ -91,7 +91,7 @@ class Ladder:
     Parameters
     ----------
     records : Records
-        Gone through here, and again for every refinement.
+        One pass here, and another for every refinement.
     sign : {1, -1}
         -1 if everything here is about the mirrored records, -x.
     candidates : Candidates
@@ -144,9 +144,9 @@ class Ladder:
             self._refine(self._run(index))
         return int(self._below[self._run(index)])
 
-    def whole(self, start: int) -> tuple[Cut, Cut]:
+    def whole(self, start: int) -> tuple[Boundary, Boundary]:
         """The cuts around all records, for a search that begins after candidate `start`."""
-        return Cut(start, self.skipped), Cut(self.last, self.total)
+        return Boundary(start, self.skipped), Boundary(self.last, self.total)
 
     def refine_around(self, ranks: NDArray[np.float64]) -> None:
         """Refine, by one pass, the blocks in which the count reaches each of some ranks."""
@@ -156,7 +156,7 @@ class Ladder:
 
     def search(
         self,
-        cuts: tuple[Cut, Cut],
+        cuts: tuple[Boundary, Boundary],
         level: float,
         epsilons: tuple[float, float],
         noise: ThresholdNoise,
@@ -188,7 +188,7 @@ class Ladder:
 
     def law(
         self,
-        cuts: tuple[Cut, Cut],
+        cuts: tuple[Boundary, Boundary],
         level: float,
         epsilons: tuple[float, float],
         noise: ThresholdNoise,
@@ -205,7 +205,7 @@ class Ladder:
         return run
 
     def _runs(
-        self, cuts: tuple[Cut, Cut], level: float, shift: float, start: int
+        self, cuts: tuple[Boundary, Boundary], level: float, shift: float, start: int
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Runs of a search from a candidate on: query (or its bound) minus threshold, and length.
 
@@ -304,7 +304,7 @@ class Search:
         """The levels of the records as they are searched: mirrored where those are."""
         return self.levels.mirrored().values if self.way == "down" else self.levels.values
 
-    def ladders(self, records: Records) -> list[Ladder]:
+    def count(self, records: Records) -> list[CandidateCounts]:
         """Candidates and counts, of one search or of both ways."""
         if self.way == "both":
             ways = [(sign, self._geometric(0.0, None)) for sign in (1, -1)]
@@ -314,15 +314,15 @@ class Search:
             ways = [(-1, self._geometric(self._base, None))]
         else:
             ways = [(1, self._geometric(self.lower, self.upper))]
-        return [Ladder(records, sign, candidates) for sign, candidates in ways]
+        return [CandidateCounts(records, sign, candidates) for sign, candidates in ways]
 
-    def sides(self, records: Records) -> tuple[Ladder, Ladder]:
+    def sides(self, records: Records) -> tuple[CandidateCounts, CandidateCounts]:
         """The mirrored records below zero, and the others: each record on one side only.
 
         What is released are distances from zero.
         """
         candidates = self._geometric(0.0, None)
-        negative, others = (Ladder(records, sign, candidates) for sign in (-1, 1))
+        negative, others = (CandidateCounts(records, sign, candidates) for sign in (-1, 1))
         negative.sign = 1
         others.skipped = others.below(0)
         negative.skipped = others.total - others.skipped
@@ -372,13 +372,15 @@ class Search:
         low, high = self.multiples
         return (-high, -low) if mirrored else (low, high)
 
-    def decode(self, ladder: Ladder, index: int, rng: np.random.Generator | None) -> float:
+    def decode(
+        self, counted: CandidateCounts, index: int, rng: np.random.Generator | None
+    ) -> float:
         """The released number of one candidate, inside `lower` and `upper`."""
-        value = ladder.value(index)
+        value = counted.value(index)
         if rng is not None and self.uniform and index > 0:  # [Dur23] 5.2
-            before = ladder.value(index - 1)
+            before = counted.value(index - 1)
             value = before + (value - before) * rng.random()
-        return self._clipped(ladder.sign * value)
+        return self._clipped(counted.sign * value)
 
     def _clipped(self, value: float) -> float:
         if self.lower is not None:
@@ -459,9 +461,9 @@ def _multiples_inside(lower: float | None, upper: float | None, step: float) -> 
 
 def block_size(candidates: int) -> int:
     """How many candidates are counted together at first; a public fact."""
-    if candidates <= 2 * MOST_BLOCKS:
+    if candidates <= 2 * MAX_BLOCKS:
         return 1
-    return 1 << ((candidates - 1) // MOST_BLOCKS).bit_length()
+    return 1 << ((candidates - 1) // MAX_BLOCKS).bit_length()
 
 
 def clip_search(
@@ -514,23 +516,23 @@ def _checked_ends(lower: float | None, upper: float | None) -> tuple[float | Non
 class UnboundedQuantileLaw:
     """The exact output law of `unbounded_quantile`. Not a release: `unbounded_quantile_law`."""
 
-    def __init__(self, search: Search, ladders: list[Ladder]) -> None:
+    def __init__(self, search: Search, all_counted: list[CandidateCounts]) -> None:
         self._search = search
-        self._ladders = ladders
+        self._counted = all_counted
 
-    def _cuts(self, ladder: Ladder) -> tuple[Cut, Cut]:
+    def _cuts(self, counted: CandidateCounts) -> tuple[Boundary, Boundary]:
         """Around all records. Both ways, candidate 0 is tested, too [Dur23, Algorithm 4]."""
-        return ladder.whole(-1 if len(self._ladders) == 2 else 0)
+        return counted.whole(-1 if len(self._counted) == 2 else 0)
 
     def _options(self, k: int) -> tuple[tuple[float, float], ThresholdNoise, float]:
         """What else a search for level k, or of step k, depends on."""
         calibration = self._search.calibration
         return calibration.step_epsilons[k], calibration.noise, self._search.offset
 
-    def _both(self, k: int) -> list[tuple[Ladder, float]]:
+    def _both(self, k: int) -> list[tuple[CandidateCounts, float]]:
         """The two searches of [Dur23] Algorithm 4 for one level."""
         level = float(self._search.levels.values[k])
-        return list(zip(self._ladders, (level, 1.0 - level), strict=True))
+        return list(zip(self._counted, (level, 1.0 - level), strict=True))
 
     # Drawing
 
@@ -551,7 +553,7 @@ class UnboundedQuantileLaw:
         """
         generator = default_rng(rng)
         rows = _checks.check_size(size)
-        draw = self._draw_both if len(self._ladders) == 2 else self._draw_steps
+        draw = self._draw_both if len(self._counted) == 2 else self._draw_steps
         outputs = np.sort(draw(generator, rows), axis=1)
         return self._search.levels.restore(outputs[0] if size is None else outputs)
 
@@ -560,30 +562,30 @@ class UnboundedQuantileLaw:
         for k in range(self._search.levels.m):
             searches = self._both(k)
             for row in range(rows):
-                for ladder, level in searches:
-                    index = ladder.search(self._cuts(ladder), level, *self._options(k), rng)
+                for counted, level in searches:
+                    index = counted.search(self._cuts(counted), level, *self._options(k), rng)
                     if index > 0:
-                        outputs[row, k] = self._search.decode(ladder, index, rng)
+                        outputs[row, k] = self._search.decode(counted, index, rng)
                         break
         return outputs
 
     def _draw_steps(self, rng: np.random.Generator, rows: int) -> NDArray[np.float64]:
-        (ladder,) = self._ladders
+        (counted,) = self._counted
         steps = splits(self._search.searched)
-        low, high = self._cuts(ladder)
+        low, high = self._cuts(counted)
         if len(steps) > 1:
-            ladder.refine_around(self._search.searched * ladder.total)
+            counted.refine_around(self._search.searched * counted.total)
 
-        def release(k: int, below: Cut, above: Cut) -> Cut:
+        def release(k: int, below: Boundary, above: Boundary) -> Boundary:
             if below.point == above.point:
                 return below  # no candidate lies between them
-            index = ladder.search((below, above), steps[k].local, *self._options(k), rng)
-            return Cut(index, ladder.below(index))
+            index = counted.search((below, above), steps[k].local, *self._options(k), rng)
+            return Boundary(index, counted.below(index))
 
         outputs = np.empty((rows, len(steps)))
         for row in range(rows):
             cuts = recurse(steps, low, high, release)
-            outputs[row] = [self._search.decode(ladder, cut.point, rng) for cut in cuts]
+            outputs[row] = [self._search.decode(counted, cut.point, rng) for cut in cuts]
         return outputs
 
     # Probabilities
@@ -592,9 +594,9 @@ class UnboundedQuantileLaw:
         """Every number that a level is released as, ascending; public, but for ``uniform=True``."""
         return sorted(
             {
-                self._search.decode(ladder, index, None)
-                for ladder in self._ladders
-                for index in range(ladder.last + 1)
+                self._search.decode(counted, index, None)
+                for counted in self._counted
+                for index in range(counted.last + 1)
             }
         )
 
@@ -621,42 +623,42 @@ class UnboundedQuantileLaw:
         outputs = levels.distinct(o)
         if outputs is None:
             return -math.inf
-        if levels.m > 1 and (len(self._ladders) == 2 or search.uniform):
+        if levels.m > 1 and (len(self._counted) == 2 or search.uniform):
             raise ValueError(
                 "log_prob takes one level without lower and upper, or with uniform=True, "
                 f"got {levels.m}"
             )
-        if len(self._ladders) == 2:
+        if len(self._counted) == 2:
             return self._log_prob_both(float(outputs[0]))
-        (ladder,) = self._ladders
+        (counted,) = self._counted
         if search.way == "down":
             outputs = outputs[::-1]
         steps = {
             (step.lower, step.upper): (k, step) for k, step in enumerate(splits(search.searched))
         }
-        return self._log_prob_between(outputs, steps, (0, levels.m), self._cuts(ladder))
+        return self._log_prob_between(outputs, steps, (0, levels.m), self._cuts(counted))
 
     def _log_prob_between(
         self,
         outputs: NDArray[np.float64],
         steps: dict[tuple[int, int], tuple[int, Split]],
         levels: tuple[int, int],
-        cuts: tuple[Cut, Cut],
+        cuts: tuple[Boundary, Boundary],
     ) -> float:
         """ln of the probability of the outputs of levels lower, ..., upper - 1 from one part."""
         lower, upper = levels
         if lower == upper:
             return 0.0
-        (ladder,) = self._ladders
+        (counted,) = self._counted
         below, above = cuts
         k, step = steps[levels]
         searched = below.point < above.point
-        law = ladder.law(cuts, step.local, *self._options(k)) if searched else None
+        law = counted.law(cuts, step.local, *self._options(k)) if searched else None
         terms = []
-        for index in self._indices(ladder, cuts, float(outputs[step.middle])):
-            cut = Cut(index, ladder.below(index)) if searched else below
+        for index in self._indices(counted, cuts, float(outputs[step.middle])):
+            cut = Boundary(index, counted.below(index)) if searched else below
             terms.append(
-                (0.0 if law is None else self._log_index(law, cuts, index, ladder))
+                (0.0 if law is None else self._log_index(law, cuts, index, counted))
                 + self._log_prob_between(outputs, steps, (lower, step.middle), (below, cut))
                 + self._log_prob_between(outputs, steps, (step.middle + 1, upper), (cut, above))
             )
@@ -664,29 +666,29 @@ class UnboundedQuantileLaw:
 
     def _log_prob_both(self, output: float) -> float:
         up, down = (
-            ladder.law(self._cuts(ladder), level, *self._options(0))
-            for ladder, level in self._both(0)
+            counted.law(self._cuts(counted), level, *self._options(0))
+            for counted, level in self._both(0)
         )
         log_first = up.log_prob(0)
         terms = []
         if output == 0.0 and not self._search.uniform:
             terms.append(log_first + down.log_prob(0))
-        ways = zip(self._ladders, (up, down), (0.0, log_first), strict=True)
-        for ladder, law, before in ways:
-            if ladder.sign * output < 0.0 or (
-                self._search.uniform and output == 0.0 and ladder.sign > 0
+        ways = zip(self._counted, (up, down), (0.0, log_first), strict=True)
+        for counted, law, before in ways:
+            if counted.sign * output < 0.0 or (
+                self._search.uniform and output == 0.0 and counted.sign > 0
             ):
                 continue
-            cuts = self._cuts(ladder)
+            cuts = self._cuts(counted)
             terms += [
-                before + self._log_index(law, cuts, index, ladder)
-                for index in self._indices(ladder, cuts, output)
+                before + self._log_index(law, cuts, index, counted)
+                for index in self._indices(counted, cuts, output)
                 if index > 0
             ]
         return float(np.logaddexp.reduce(terms, initial=-np.inf))
 
     def _log_index(
-        self, law: HaltingLaw, cuts: tuple[Cut, Cut], index: int, ladder: Ladder
+        self, law: HaltingLaw, cuts: tuple[Boundary, Boundary], index: int, counted: CandidateCounts
     ) -> float:
         """ln of the probability (density) that a part is cut at a candidate."""
         below, above = cuts
@@ -695,21 +697,23 @@ class UnboundedQuantileLaw:
             with np.errstate(under="ignore"):
                 log_prob = float(np.logaddexp(log_prob, law.log_never()))
         if self._search.uniform:
-            log_prob -= math.log(ladder.value(index) - ladder.value(index - 1))
+            log_prob -= math.log(counted.value(index) - counted.value(index - 1))
         return log_prob
 
-    def _indices(self, ladder: Ladder, cuts: tuple[Cut, Cut], output: float) -> range:
+    def _indices(
+        self, counted: CandidateCounts, cuts: tuple[Boundary, Boundary], output: float
+    ) -> range:
         """The candidates of a part that are released as `output`: most often one, or none."""
         start, stop = (cut.point for cut in cuts)
         candidates = range(start if start == stop else start + 1, stop + 1)
-        sign = ladder.sign
+        sign = counted.sign
 
         def first(beyond: Callable[[float, float], bool]) -> int:
             """The first candidate whose released number is (not below, or above) the output."""
             low, high = candidates.start, candidates.stop
             while low < high:
                 middle = (low + high) // 2
-                released = sign * self._search.decode(ladder, middle, None)
+                released = sign * self._search.decode(counted, middle, None)
                 if beyond(released, sign * output):
                     high = middle
                 else:
@@ -799,7 +803,7 @@ def unbounded_quantile(
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
-        Threads for going through a long `x`; the answer does not depend on it.
+        Threads for passes over a long `x`; the answer does not depend on it.
     resolution : float, optional
         Spacing of a public lattice, in the unit of `x`: the candidates are rounded to its points,
         the multiples of `resolution` inside `lower` and `upper`, and a record counts as the point
@@ -901,7 +905,7 @@ def unbounded_quantile(
     read = Records.reader(x, **column)
     generator = default_rng(rng)
     privacy.charge(accountant, search.calibration)
-    return UnboundedQuantileLaw(search, search.ladders(read())).sample(generator)
+    return UnboundedQuantileLaw(search, search.count(read())).sample(generator)
 
 
 @with_options(Records.reader)
@@ -950,7 +954,7 @@ counts, nan_policy, max_contributions, workers, resolution
         split=split,
         resolution=resolution,
     )
-    return UnboundedQuantileLaw(search, search.ladders(Records.of(x, **column)))
+    return UnboundedQuantileLaw(search, search.count(Records.of(x, **column)))
 
 
 def _search(

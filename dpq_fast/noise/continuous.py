@@ -18,7 +18,7 @@ import numpy as np
 # Bits of a variate after its leading one, at least.
 BITS = 128
 # A generator stuck at zero must not hang the caller.
-MOST_ZERO_BITS = 65536
+MAX_ZERO_BITS = 65536
 # Factors beyond exp(-FARTHEST) and exp(FARTHEST) are held there: nothing in float64 is so large.
 FARTHEST = 2000
 # Below this, -ln(1 - x) is x + x^2/2 but for 26 digits, which 1 - x would not keep.
@@ -39,7 +39,7 @@ def _bits(rng: np.random.Generator) -> int:
 def _uniform(rng: np.random.Generator) -> Decimal:
     """Uniform on (0, 1), of full relative precision near 0."""
     word, length = _bits(rng), BITS
-    while word < 1 << BITS and length < MOST_ZERO_BITS:
+    while word < 1 << BITS and length < MAX_ZERO_BITS:
         word, length = word << BITS | _bits(rng), length + BITS
     return Decimal(word or 1) / (1 << length)
 

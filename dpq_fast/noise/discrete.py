@@ -21,7 +21,7 @@ from dpq_fast.noise.rng import default_rng
 # Draws per kernel call: an interrupt is heard in between.
 CHUNK = 2**20
 # Ratios below this have lost digits, or are 0 as float64.
-LEAST_RATE = 1e-300
+MIN_RATE = 1e-300
 
 
 def bernoulli_exp(gamma: Any, *, size: Any = None, rng: Any = None) -> Any:
@@ -232,7 +232,7 @@ def discrete_laplace_log_prob(k: Any, scale: Any) -> Any:
     numerator, denominator = _checks.check_ratio("scale", scale)
     rate = _quotient(denominator, numerator)
     # ln tanh(rate / 2) = ln((1 - r) / (1 + r)); for a large rate, tanh() would round to 1
-    if rate < LEAST_RATE:
+    if rate < MIN_RATE:
         log_zero = math.log(denominator) - math.log(numerator) - math.log(2.0)
     elif rate < 1.0:
         log_zero = math.log(math.tanh(rate / 2.0))
@@ -263,7 +263,7 @@ def discrete_gaussian_log_prob(k: Any, sigma: Any) -> Any:
     # The normalizer is a theta function: of its two series, one decays as exp(-pi j^2) or faster.
     if steepness > math.pi:
         log_total, decay = 0.0, steepness
-    elif steepness < LEAST_RATE:
+    elif steepness < MIN_RATE:
         log_sigma = math.log(numerator) - math.log(denominator)
         log_total, decay = 0.5 * math.log(2.0 * math.pi) + log_sigma, math.inf
     else:

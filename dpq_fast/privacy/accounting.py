@@ -13,7 +13,7 @@ from dpq_fast._checks import (
     check_epsilon,
     check_flag,
 )
-from dpq_fast.privacy.bounded_range import COMPOSABLE, MOST_COMPOSED, bounded_range_epsilon
+from dpq_fast.privacy.bounded_range import COMPOSABLE, MAX_COMPOSED, bounded_range_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.privacy.zcdp import zcdp_epsilon, zcdp_rho
@@ -109,7 +109,7 @@ def compose(
         candidates.append((epsilon, delta if unstated else own_delta, "basic"))
     if delta > 0.0 and rho is not None:
         candidates.append((zcdp_epsilon(rho, delta), delta, "zcdp"))
-    alike = len(set(ranges)) == 1 and len(parts) <= MOST_COMPOSED
+    alike = len(set(ranges)) == 1 and len(parts) <= MAX_COMPOSED
     each = ranges[0] if bounded_range and alike else None
     if delta > 0.0 and each is not None and COMPOSABLE[0] <= each <= COMPOSABLE[1]:
         # Not sound for adaptive sequences: [DDR20] shows that the adversary gains by adapting.
@@ -261,12 +261,12 @@ class Accountant:
             if guarantee.implied_rho is None:
                 raise ValueError(
                     "a release must state rho for an accountant of composition 'zcdp', "
-                    f"got {_spoken(guarantee)}"
+                    f"got {_describe(guarantee)}"
                 )
         elif guarantee.epsilon is None:
             raise ValueError(
                 "a release must state epsilon for an accountant of composition 'basic', "
-                f"got {_spoken(guarantee)}"
+                f"got {_describe(guarantee)}"
             )
         return guarantee
 
@@ -286,7 +286,7 @@ class Accountant:
             )
         raise BudgetExceeded(
             f"a release must fit the budget of epsilon={self._epsilon}, delta={self._delta}, of "
-            f"which epsilon={spent[0]}, delta={spent[1]} is spent, got {_spoken(charged)}"
+            f"which epsilon={spent[0]}, delta={spent[1]} is spent, got {_describe(charged)}"
         )
 
     def _sums(self, *more: Guarantee) -> tuple[float, ...]:
@@ -338,7 +338,7 @@ def _known(statement: float | None) -> float:
     return statement
 
 
-def _spoken(guarantee: Guarantee) -> str:
+def _describe(guarantee: Guarantee) -> str:
     """The statements that a budget is about, for a message."""
     if guarantee.epsilon is None:
         return f"rho={guarantee.rho} alone"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from dpq_fast._checks import (
-    MOST,
+    MAX_COUNT,
     check_choice,
     check_count,
     check_epsilon,
@@ -109,7 +109,9 @@ class Calibration(NamedTuple):
             For a sensitivity of high - low to a replacement, and of max(abs(low), abs(high)) to one
             record more or less.
         """
-        low, high = (check_count(name, end, -MOST) for name, end in (("low", low), ("high", high)))
+        low, high = (
+            check_count(name, end, -MAX_COUNT) for name, end in (("low", low), ("high", high))
+        )
         sensitivity = self.relation.worst(
             one=max(abs(low), abs(high)), same=high - low, may_have_missing=may_have_missing
         )

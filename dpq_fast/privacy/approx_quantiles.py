@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._checks import check_choice, check_max_contributions
 from dpq_fast.privacy.above_threshold import check_fraction, counting_losses
-from dpq_fast.privacy.budgets import MOST_RATE, check_steps, resolve_epsilon
+from dpq_fast.privacy.budgets import MAX_RATE, check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.privacy.relations import Relation, relation_of
@@ -183,7 +183,7 @@ def calibrate(
     total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
     by_depth = _losses_by_depth(tuple(levels.values.tolist()), base, check_fraction(split))
     unit = _unit_steps(tuple(levels.values.tolist()), base, split, rho is None, relation)
-    steps = check_steps(np.minimum(total * unit, MOST_RATE))
+    steps = check_steps(np.minimum(total * unit, MAX_RATE))
     return Calibration(steps, by_depth, k, epsilon, rho, relation)
 
 

@@ -22,9 +22,9 @@ from dpq_fast._checks import (
 _LOG_DELTA_ERROR = 1e-15
 # Steps of a search for a root, most of them bisections where it is near an end of a flat stretch;
 # twice as many as any was seen to take.
-_MOST_STEPS = 400
+_MAX_STEPS = 400
 # Most mechanisms that are composed optimally: seconds, and quadratic in their number.
-MOST_COMPOSED = 2**15
+MAX_COMPOSED = 2**15
 # Their ranges, and the sum of these: far from the ends of float64.
 COMPOSABLE = (1e-290, 1e290)
 # Elements of the matrix (l, i) evaluated at once in Lemma 12: 2 MB per temporary array.
@@ -118,8 +118,8 @@ def _log_bounded_range_delta(each: float, m: int, epsilon: float) -> float:
 
 def _check_composed(m: Any) -> int:
     number = check_count("m", m)
-    if number > MOST_COMPOSED:
-        raise ValueError(f"m must be at most {MOST_COMPOSED} for optimal composition, got {number}")
+    if number > MAX_COMPOSED:
+        raise ValueError(f"m must be at most {MAX_COMPOSED} for optimal composition, got {number}")
     return number
 
 
@@ -202,7 +202,7 @@ def _epsilon_each(m: int, epsilon: float, delta: float) -> float:
         high *= 1.5
     low = max(basic, high / 2.25)  # one factor further back than needed, against rounding
     each: float = scipy.optimize.brentq(
-        excess, low, high, xtol=1e-14 * high, rtol=1e-13, maxiter=_MOST_STEPS
+        excess, low, high, xtol=1e-14 * high, rtol=1e-13, maxiter=_MAX_STEPS
     )
     step = 2.0**-44
     while each > basic and excess(each) > 0.0:
@@ -249,7 +249,7 @@ def _total_epsilon(m: int, each: float, delta: float) -> float:
     if excess(0.0) <= 0.0:
         return 0.0
     total: float = scipy.optimize.brentq(
-        excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13, maxiter=_MOST_STEPS
+        excess, 0.0, basic, xtol=1e-15 * basic, rtol=1e-13, maxiter=_MAX_STEPS
     )
     step = 2.0**-50 * basic
     while total < basic and excess(total) > 0.0:

@@ -10,12 +10,12 @@ import numpy as np
 from dpq_fast._checks import check_count, check_epsilon, check_rho
 
 # The least rate of a draw, and what a step of a search or of a recursion has to spend at least.
-LEAST_STEP = 1e-305
+MIN_STEP = 1e-305
 # Larger rates are held there, which costs nothing: e^-65536 for each rank already makes every
 # answer but the best one impossible in practice, whatever the widths of the intervals. And a rate
 # times a number of records stays so small that the kernels tell all losses apart, or the records
 # would decide whether a huge epsilon works.
-MOST_RATE = 2.0**16
+MAX_RATE = 2.0**16
 
 
 def check_step(rate: float) -> float:
@@ -24,10 +24,8 @@ def check_step(rate: float) -> float:
     Were it not refused here, by public arguments alone, how many records there are would decide
     whether something is divided by it.
     """
-    if rate < LEAST_STEP:
-        raise ValueError(
-            f"epsilon or rho must leave at least {LEAST_STEP} for each step, got {rate}"
-        )
+    if rate < MIN_STEP:
+        raise ValueError(f"epsilon or rho must leave at least {MIN_STEP} for each step, got {rate}")
     return rate
 
 

@@ -24,7 +24,7 @@ from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import Relation, relation_of
 
 # Most quantiles that a distribution function is made of.
-MOST_LEVELS = 2**20
+MAX_LEVELS = 2**20
 # Normal noise on integers is rounded: this leaves 23 bits between two of them.
 _LARGEST_NORMAL = 2**30
 # The options of each method of `cdf`, and their defaults: None is chosen by the lattice. Public.
@@ -272,7 +272,7 @@ def gaussian_squared(
 
 def _check_levels(levels: Any) -> int:
     m = check_count("levels", levels)
-    if m > MOST_LEVELS:
+    if m > MAX_LEVELS:
         raise ValueError(f"levels must be at most 2^20, got {m}")
     return m
 

@@ -177,7 +177,7 @@ def smooth_rank(q: float, n: int) -> int:
 
 # t over epsilon: above 10 the noise is of no use (1/s is e^150 there), and sigma - t/epsilon, which
 # s is made of, drowns in rounding; below 1e-100 it is S that does not change any more.
-LEAST_SMOOTHNESS, MOST_SMOOTHNESS = 1e-100, 10.0
+MIN_SMOOTHNESS, MAX_SMOOTHNESS = 1e-100, 10.0
 # More than the rounding error of ln s.
 _LOG_SCALE_ERROR = 1e-12
 
@@ -212,9 +212,9 @@ def shape_of(t: float, epsilon: float) -> tuple[float, float]:
     epsilon = check_epsilon(epsilon)
     t = check_epsilon(t, "t")
     ratio = t / epsilon
-    if not LEAST_SMOOTHNESS <= ratio <= MOST_SMOOTHNESS:
+    if not MIN_SMOOTHNESS <= ratio <= MAX_SMOOTHNESS:
         raise ValueError(
-            f"t must lie between {LEAST_SMOOTHNESS} and {MOST_SMOOTHNESS} times the epsilon of a "
+            f"t must lie between {MIN_SMOOTHNESS} and {MAX_SMOOTHNESS} times the epsilon of a "
             f"level, {epsilon}, so that sigma and s are found, got {t}"
         )
     sigma, log_share = _unit_shape(ratio)

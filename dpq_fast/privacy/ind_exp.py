@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._checks import check_delta, check_max_contributions
 from dpq_fast.privacy.bounded_range import bounded_range_epsilon_each
-from dpq_fast.privacy.budgets import MOST_RATE, check_steps, resolve_epsilon
+from dpq_fast.privacy.budgets import MAX_RATE, check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
@@ -118,5 +118,5 @@ def calibrate(
         each = bounded_range_epsilon_each(levels.m, epsilon, delta)
     relation = relation_of(neighbors)
     rates = each / (2.0 * k * sensitivities(levels.values, relation))
-    rates = check_steps(np.minimum(rates, MOST_RATE))
+    rates = check_steps(np.minimum(rates, MAX_RATE))
     return Calibration(rates, each, epsilon, delta, rho, relation)

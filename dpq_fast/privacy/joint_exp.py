@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import check_delta, check_max_contributions
-from dpq_fast.privacy.budgets import MOST_RATE, check_step, resolve_epsilon
+from dpq_fast.privacy.budgets import MAX_RATE, check_step, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
@@ -112,7 +112,7 @@ def calibrate(
     check_delta(delta)
     relation = relation_of(neighbors)
     levels = None if q is None else Levels.of(q)
-    rate = check_step(min(bounded_range / (2.0 * sensitivity(levels, relation) * k), MOST_RATE))
+    rate = check_step(min(bounded_range / (2.0 * sensitivity(levels, relation) * k), MAX_RATE))
     if rho is None:
         rho = bounded_range * bounded_range / 8.0
     return Calibration(rate, bounded_range, rho, relation)

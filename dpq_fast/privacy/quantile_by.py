@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import check_epsilon, check_flag, check_max_contributions
-from dpq_fast.privacy.budgets import MOST_RATE, check_step
+from dpq_fast.privacy.budgets import MAX_RATE, check_step
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
@@ -92,7 +92,7 @@ def calibrate(
     one = sensitivity_to_one(levels)
     moved = None if public_by else 2.0 * one
     whole = relation.worst(one=one, same=2.0, moved=moved)
-    rate = check_step(min(epsilon / (2.0 * whole * k), MOST_RATE))
+    rate = check_step(min(epsilon / (2.0 * whole * k), MAX_RATE))
     share = 1.0
     if levels is not None and whole == moved:
         share = max(0.5, one**-2.0)

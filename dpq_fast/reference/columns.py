@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import MOST, check_column
+from dpq_fast._checks import MAX_COUNT, check_column
 
 # Types whose items are no numbers of their own, even if they show as such: codes, and nested ones.
 PACKED: tuple[str, ...] = ("category", "dictionary", "run_end_encoded", "array", "struct", "map")
@@ -81,6 +81,6 @@ def repeats(counts: Any, size: int) -> NDArray[np.int64]:
         raise ValueError("counts must be integers, got a fractional or non-finite one")
     if any(weight < 0 for weight in weights):
         raise ValueError("counts must not be negative")
-    if math.inf in weights or sum(map(int, weights)) > MOST:
+    if math.inf in weights or sum(map(int, weights)) > MAX_COUNT:
         raise ValueError("counts must sum to at most 2^53")
     return np.array(weights, dtype=np.int64)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._checks import check_flag, check_nonnegative
 
-MOST_POINTS = 2**53
+MAX_POINTS = 2**53
 # The default step is the power of ten nearest to 10^-DIGITS of the range.
 DIGITS = 6
 # Most dither bits of a record.
@@ -129,7 +129,7 @@ class Lattice:
                 "resolution must leave at least two of its multiples inside bounds, "
                 f"got resolution {step} with bounds ({low}, {high})"
             )
-        if points > MOST_POINTS:
+        if points > MAX_POINTS:
             raise ValueError(
                 f"resolution must make at most 2^53 points inside bounds, got {points}"
             )

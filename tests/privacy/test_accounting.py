@@ -157,7 +157,7 @@ def test_compose_at_the_ends(monkeypatch):
     assert compose(parts, delta=3e-6).epsilon == 2.0
     one = guarantee("joint_exp", epsilon=0.1)
     assert compose([one], delta=1e-6, adaptive=False).bounded_range == 0.1
-    monkeypatch.setattr(accounting, "MOST_COMPOSED", 60)
+    monkeypatch.setattr(accounting, "MAX_COMPOSED", 60)
     monkeypatch.setattr(accounting, "COMPOSABLE", (0.1, 0.1))
     assert compose([one] * 60, delta=1e-6, adaptive=False).composition == "bounded-range"
     assert compose([one] * 61, delta=1e-6, adaptive=False).composition == "zcdp"

@@ -46,7 +46,7 @@ TINY = [
 ]
 
 
-LEAST_RELEASES = {
+MIN_RELEASES = {
     "median": lambda x, **budget: dpq.median(x, bounds=(0, 1000), **budget),
     "joint_exp": lambda x, **budget: dpq.joint_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
     "ind_exp": lambda x, **budget: dpq.ind_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
@@ -63,7 +63,7 @@ LEAST_RELEASES = {
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("budget", TINY, ids=str)
-@pytest.mark.parametrize("release", LEAST_RELEASES.values(), ids=LEAST_RELEASES.keys())
+@pytest.mark.parametrize("release", MIN_RELEASES.values(), ids=MIN_RELEASES.keys())
 def test_rates_that_underflow_are_refused_for_any_number_of_records(release, budget, neighbors):
     messages = set()
     for n in (0, 1, 511, 512, 5000):

@@ -1,4 +1,4 @@
-"""Parts of a sample between two outputs."""
+"""Rank ranges: the records between two outputs, and the recursion over them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dpq_fast.data.order import Intervals, Order, WholeOrder
 from dpq_fast.privacy.levels import Split
 
 
-class Cut(NamedTuple):
-    """Where a sample is cut in two: records below the point go left, the others right.
+class Boundary(NamedTuple):
+    """Where a sample is split in two: records below the point go left, the others right.
 
     Attributes
     ----------
@@ -28,19 +28,19 @@ class Cut(NamedTuple):
     rank: int
 
 
-def ends(order: WholeOrder) -> tuple[Cut, Cut]:
-    """The cuts around a whole sample."""
+def ends(order: WholeOrder) -> tuple[Boundary, Boundary]:
+    """The boundaries around a whole sample."""
     lowest = order.before + (order.lattice is not None)
-    return Cut(lowest, 0), Cut(order.last, order.n)
+    return Boundary(lowest, 0), Boundary(order.last, order.n)
 
 
-class Part(Order):
+class RankRange(Order):
     """The order of the records below.point <= x < above.point, for outputs from one to the other.
 
-    Its ranks count from the cut below. Outputs of the continuous mechanism lie above `below`.
+    Its ranks count from the boundary below. Outputs of the continuous mechanism lie above `below`.
     """
 
-    def __init__(self, order: WholeOrder, below: Cut, above: Cut) -> None:
+    def __init__(self, order: WholeOrder, below: Boundary, above: Boundary) -> None:
         self.n = above.rank - below.rank
         self.lattice = order.lattice
         self.bounds = order.bounds
@@ -67,13 +67,16 @@ class Part(Order):
 
 
 def recurse(
-    steps: list[Split], low: Cut, high: Cut, release: Callable[[int, Cut, Cut], Cut]
-) -> list[Cut]:
-    """The cuts of all levels.
+    steps: list[Split],
+    low: Boundary,
+    high: Boundary,
+    release: Callable[[int, Boundary, Boundary], Boundary],
+) -> list[Boundary]:
+    """The boundaries at all levels.
 
-    ``release(k, below, above)`` makes step k: it cuts the part between two cuts made before.
+    ``release(k, below, above)`` makes step k: it splits the range between two boundaries of before.
     """
-    cuts = [low] * (len(steps) + 1) + [high]  # cuts[j + 1] for level j
+    made = [low] * (len(steps) + 1) + [high]  # made[j + 1] for level j
     for k, step in enumerate(steps):
-        cuts[step.middle + 1] = release(k, cuts[step.lower], cuts[step.upper + 1])
-    return cuts[1:-1]
+        made[step.middle + 1] = release(k, made[step.lower], made[step.upper + 1])
+    return made[1:-1]

@@ -406,8 +406,8 @@ SIDES = [NAN, -3.0, -1.0, 0.0, 1.0, 6.0]
 @cache
 def side_tables(search, x, candidates):
     """Log-probabilities of candidates for the clips of both sides."""
-    ladders = search.sides(Records.of(x))
-    laws = [UnboundedQuantileLaw(search, [ladder]) for ladder in ladders]
+    all_counted = search.sides(Records.of(x))
+    laws = [UnboundedQuantileLaw(search, [counted]) for counted in all_counted]
     return [np.array([law.log_prob(c) for c in candidates]) for law in laws]
 
 
@@ -417,10 +417,10 @@ def test_sides_count_as_by_comparison(x):
     clip = privacy.aggregates.calibrate(epsilon=2.0, q=0.7, lower=None).clip
     search = clip_search(0.7, clip, lower=None, upper=None, beta=2.0)
     sides = [-r for r in x if r < 0.0], [r for r in x if r >= 0.0]
-    for side, ladder in zip(sides, search.sides(Records.of(x)), strict=True):
-        assert ladder.total - ladder.skipped == len(side)
+    for side, counted in zip(sides, search.sides(Records.of(x)), strict=True):
+        assert counted.total - counted.skipped == len(side)
         for i in range(1, 60):
-            assert ladder.below(i) - ladder.skipped == sum(r < 2.0**i - 1.0 for r in side)
+            assert counted.below(i) - counted.skipped == sum(r < 2.0**i - 1.0 for r in side)
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
@@ -467,10 +467,10 @@ def test_clip_and_sum_together_privacy_ratio(neighbors, two_sided):
 
     def release(x):
         records = Records.of(x)
-        ladders = search.sides(records) if two_sided else search.ladders(records)
+        all_counted = search.sides(records) if two_sided else search.count(records)
         tables = [
-            [UnboundedQuantileLaw(search, [ladder]).log_prob(c) for c in candidates]
-            for ladder in ladders
+            [UnboundedQuantileLaw(search, [counted]).log_prob(c) for c in candidates]
+            for counted in all_counted
         ]
         losses = {}
         for i, c in enumerate(candidates):

@@ -18,7 +18,7 @@ from scipy import stats
 from dpq_fast.data import dither as dither_module
 from dpq_fast.data.dither import DitheredOrder, dithered, fair_binomial, log_fair_binomial
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import Order, RunsOrder, SortedOrder
+from dpq_fast.data.order import CountedOrder, Order, SortedOrder
 
 BOUNDS = (0.0, 9.0)
 
@@ -92,7 +92,7 @@ def test_intervals_of_runs_equal_brute_force(records, data):
     counted = Counter(records)
     counts = np.array(list(counted.values()), dtype=np.int64)
     for lattice, dtype in ((lattice_of(10), np.int64), (None, np.float64)):
-        order = RunsOrder(np.array(list(counted), dtype=dtype), counts, lattice, BOUNDS)
+        order = CountedOrder(np.array(list(counted), dtype=dtype), counts, lattice, BOUNDS)
         assert order.n == len(records)
         assert listed(order, first, last) == brute_force(order, records, first, last)
 
@@ -109,7 +109,7 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
         patch.setattr(dither_module, "EAGER_RECORDS", 0)
         runs = np.array([*counted.items()], dtype=np.int64).reshape(-1, 2).T
         coarse = {
-            "runs": RunsOrder(*runs, lattice_of(10, bits=3), BOUNDS),
+            "runs": CountedOrder(*runs, lattice_of(10, bits=3), BOUNDS),
             "sorted": SortedOrder(np.array(records, dtype=float), lattice_of(10, bits=3), BOUNDS),
             "near": SortedOrder(nearby(records), lattice_of(10, bits=3), BOUNDS),
         }[kind]
@@ -141,7 +141,7 @@ def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
     values, counts = np.array([1, 3, 8]), np.array([10**9, 10**9, 10**9])
     rng = np.random.default_rng(0)
     untouched = rng.bit_generator.state
-    order = dithered(RunsOrder(values, counts, lattice_of(10, bits=24), BOUNDS), rng)
+    order = dithered(CountedOrder(values, counts, lattice_of(10, bits=24), BOUNDS), rng)
     assert order.n == 3 * 10**9
     assert order.rank_of(4) == 2 * 10**9 and order.cell(5)[0] == 2 * 10**9
     assert rng.bit_generator.state == untouched
@@ -149,7 +149,7 @@ def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
 
 def test_split_of_a_huge_block_finds_its_middle():
     """Of 10^8 uniform offsets the middle one is 2^23 +- 2^24 / 10^4, to 10 deviations."""
-    runs = RunsOrder(np.array([4]), np.array([10**8]), lattice_of(10, bits=24), BOUNDS)
+    runs = CountedOrder(np.array([4]), np.array([10**8]), lattice_of(10, bits=24), BOUNDS)
     order = DitheredOrder(runs, np.random.default_rng(1))
     middle = 5 * 10**7
     found = listed(order, [middle], [middle + 100])
@@ -170,10 +170,10 @@ def test_rank_of_counts_the_records_below(records, shift):
     fine = [(record << 2) + shift for record in records]
     orders = [
         SortedOrder(np.array(records, dtype=float), lattice, BOUNDS),
-        RunsOrder(values.astype(np.int64), counts, lattice, BOUNDS),
+        CountedOrder(values.astype(np.int64), counts, lattice, BOUNDS),
         order_of(fine, lattice_of(10, bits=2)),
         DitheredOrder(
-            RunsOrder(values.astype(np.int64), counts, lattice_of(10, bits=2), BOUNDS),
+            CountedOrder(values.astype(np.int64), counts, lattice_of(10, bits=2), BOUNDS),
             np.random.default_rng(0),
         ),
     ]
@@ -182,7 +182,7 @@ def test_rank_of_counts_the_records_below(records, shift):
         assert [order.rank_of(point) for order in orders] == [expected] * 4
     continuous = [
         SortedOrder(np.array(records, dtype=float), None, BOUNDS),
-        RunsOrder(values.astype(float), counts, None, BOUNDS),
+        CountedOrder(values.astype(float), counts, None, BOUNDS),
     ]
     for output in (0.0, 0.5, 3.0, np.nextafter(3.0, 4.0), 9.0):
         expected = sum(record < output or record == output == 0.0 for record in records)
@@ -215,13 +215,13 @@ def test_log_spans_are_the_distances_of_order_statistics(records, data):
         SortedOrder(raw, lattice_of(10), BOUNDS),
         SortedOrder(raw, None, BOUNDS),
         order_of(records, lattice_of(5, bits=1)),
-        RunsOrder(values, counts, lattice_of(10), BOUNDS),
-        RunsOrder(values.astype(float), counts, None, BOUNDS),
+        CountedOrder(values, counts, lattice_of(10), BOUNDS),
+        CountedOrder(values.astype(float), counts, None, BOUNDS),
     ):
         np.testing.assert_allclose(np.exp(order.log_spans(places)), expected, rtol=1e-15)
     rng = np.random.default_rng(0)
     for coarse in (
-        RunsOrder(values, counts, lattice_of(10, bits=2), BOUNDS),
+        CountedOrder(values, counts, lattice_of(10, bits=2), BOUNDS),
         SortedOrder(raw, lattice_of(10, bits=2), BOUNDS),
     ):
         order = DitheredOrder(coarse, rng)
@@ -231,7 +231,7 @@ def test_log_spans_are_the_distances_of_order_statistics(records, data):
 def test_spread_puts_tied_records_evenly_into_their_cell():
     """In pairs: records 0 and 3 of the four at 2, then 1 and 4, of which one is at 5."""
     lattice, places = lattice_of(10, bits=3), np.array([0, 1, 3, 4])
-    runs = RunsOrder(np.array([1, 2, 5]), np.array([2, 4, 1]), lattice, BOUNDS)
+    runs = CountedOrder(np.array([1, 2, 5]), np.array([2, 4, 1]), lattice, BOUNDS)
     assert runs.spread(places + 2).tolist() == [2.125, 2.375, 2.875, 5.5]
     whole = SortedOrder(np.array([1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 5.0]), lattice, BOUNDS)
     assert whole.spread(places + 2).tolist() == [2.125, 2.5, 2.875, 5.5]
@@ -285,7 +285,7 @@ def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, 
     values, counts = np.array([1]), np.array([4])
     drawn = []
     for _ in range(6_000):
-        order = dithered(RunsOrder(values, counts, lattice, BOUNDS), rng)
+        order = dithered(CountedOrder(values, counts, lattice, BOUNDS), rng)
         if asked is not None:
             order.intervals(np.array([asked]), np.array([1]))
         below, points = order.cell(1)
@@ -300,7 +300,7 @@ def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, w
     monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
     monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
     rng = np.random.default_rng(23)
-    coarse = RunsOrder(np.array([0, 1]), np.array([4, 3]), lattice_of(3, bits=2), BOUNDS)
+    coarse = CountedOrder(np.array([0, 1]), np.array([4, 3]), lattice_of(3, bits=2), BOUNDS)
     drawn = []
     for first in [4, 6] * 2_000:
         order = dithered(coarse, rng)
@@ -318,7 +318,7 @@ def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):
     lattice = lattice_of(2, bits=1)
     lower = []
     for _ in range(5_000):
-        order = dithered(RunsOrder(np.array([0]), np.array([70]), lattice, BOUNDS), rng)
+        order = dithered(CountedOrder(np.array([0]), np.array([70]), lattice, BOUNDS), rng)
         lower.append(int((order.cell(0)[1] == 0).sum()))
     law = {k: float(stats.binom.logpmf(k, 70, 0.5)) for k in range(71)}
     assert_draws_follow(lower, law)
@@ -385,7 +385,7 @@ def test_dithered_is_a_function_of_the_seed():
     lattice = Lattice.of((0.0, 9.0), 1.0, True)
     values, counts = np.array([2, 5]), np.array([30_000, 40_000])
     assert counts.sum() > dither_module.EAGER_RECORDS
-    runs = RunsOrder(values, counts, lattice, BOUNDS)
+    runs = CountedOrder(values, counts, lattice, BOUNDS)
     orders = [dithered(runs, np.random.default_rng(s)) for s in (1, 1, 2)]
     found = [listed(order, [35_000], [35_010]) for order in orders]
     assert found[0] == found[1] != found[2]

@@ -16,7 +16,7 @@ import dpq_fast as dpq
 from dpq_fast import audit, privacy
 from dpq_fast.audit import ExactAudit
 
-SECURITY = Path(__file__).resolve().parents[1] / "SECURITY.md"
+SECURITY = Path(__file__).resolve().parents[2] / "SECURITY.md"
 LATTICE = dict(bounds=(0, 2), resolution=1, dither=False)
 
 

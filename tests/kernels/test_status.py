@@ -7,7 +7,7 @@ import pytest
 
 from dpq_fast._kernels import status
 
-HEADER = Path(__file__).resolve().parents[1] / "csrc" / "status.h"
+HEADER = Path(__file__).resolve().parents[2] / "csrc" / "status.h"
 
 
 def test_exception_of_knows_every_code():

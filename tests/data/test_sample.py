@@ -23,7 +23,7 @@ import dpq_fast as dpq
 from dpq_fast import Sample
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.histogram import Bins
-from dpq_fast.data.passes import LEAST_SHARE
+from dpq_fast.data.passes import MIN_SHARE
 from dpq_fast.data.records import Records
 from dpq_fast.reference import histogram as reference
 
@@ -730,7 +730,7 @@ def test_records_of_nothing():
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_records_do_not_depend_on_workers(workers):
-    x = np.random.default_rng(0).normal(0.0, 5.0, 3 * LEAST_SHARE + 5)
+    x = np.random.default_rng(0).normal(0.0, 5.0, 3 * MIN_SHARE + 5)
     expected = [
         geometric_counts(Records.of(x), 1.01, 0.5, negate=negate) for negate in (False, True)
     ]

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
+from cases import CASES, DITHER_CASES, EDGES, Q_EDGES
 from conftest import (
     Untouchable,
     assert_draws_follow,
@@ -24,7 +25,6 @@ from conftest import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-from test_joint_exp import BAD, CASES, DITHER_CASES, EDGES, GOOD, Q_EDGES
 
 import dpq_fast as dpq
 import enumeration
@@ -418,16 +418,6 @@ def test_approx_quantiles_privacy_ratio_of_two_contributions():
 
 
 # Bad input and the accountant
-
-
-@pytest.mark.parametrize("bad, error, message", BAD, ids=[str(bad) for bad, _, _ in BAD])
-def test_approx_quantiles_rejects_bad_input(implementation, bad, error, message):
-    if bad == {"epsilon": None}:
-        error, message = ValueError, "exactly one of epsilon and rho must be given"
-    for function in (implementation.approx_quantiles, implementation.approx_quantiles_law):
-        arguments = GOOD | bad
-        with pytest.raises(error, match=message):
-            function(arguments.pop("x"), **arguments)
 
 
 def test_approx_quantiles_rejects_two_budgets_and_bad_rho(implementation):

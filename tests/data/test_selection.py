@@ -14,7 +14,7 @@ from dpq_fast.data import dither as dither_module
 from dpq_fast.data import sample as sample_module
 from dpq_fast.data import selection
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import RunsOrder, SortedOrder
+from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.selection import BUCKETS, Buckets, SelectedOrder
@@ -289,7 +289,7 @@ def test_dithered_columns_are_gone_through(monkeypatch, whole):
     monkeypatch.setattr(sample_module, "SORTED_RECORDS", 1_000)
     orders.append(Sample.of(x, BOUNDS, resolution=0.01).order(11))
     kinds = [type(order._coarse) for order in (counted, *orders)]
-    assert kinds == [RunsOrder, SortedOrder, SelectedOrder]
+    assert kinds == [CountedOrder, SortedOrder, SelectedOrder]
     for order in orders:
         assert_same_intervals(order, counted, *windows)
         if whole != 2**12:  # blocks are drawn by point, in the order in which they are asked for

@@ -7,12 +7,12 @@ import pytest
 from conftest import lattice_of
 
 from dpq_fast.data.order import SortedOrder
-from dpq_fast.laws.parts import Cut, Part, ends
+from dpq_fast.laws.splits import Boundary, RankRange, ends
 
 
 def test_part_counts_records_from_its_lower_cut():
     order = SortedOrder(np.array([1.0, 1.0, 3.0, 4.0, 4.0, 6.0, 9.0]), lattice_of(10), (0.0, 9.0))
-    part = Part(order, Cut(3, 2), Cut(7, 6))  # 3, 4, 4, 6, and outputs from 3 to 7
+    part = RankRange(order, Boundary(3, 2), Boundary(7, 6))  # 3, 4, 4, 6, and outputs from 3 to 7
     assert (part.n, part.skipped, part.extent) == (4, 2, 5.0)
     assert [part.rank_of(output) for output in range(3, 8)] == [0, 1, 3, 3, 4]
     below, points = part.cell(4)
@@ -23,5 +23,8 @@ def test_part_counts_records_from_its_lower_cut():
 
 def test_ends_are_around_all_records():
     order = SortedOrder(np.array([2.0, 5.0]), lattice_of(10), (0.0, 9.0))
-    assert ends(order) == (Cut(0, 0), Cut(9, 2))
-    assert ends(SortedOrder(np.array([2.0, 5.0]), None, (0.0, 9.5))) == (Cut(0.0, 0), Cut(9.5, 2))
+    assert ends(order) == (Boundary(0, 0), Boundary(9, 2))
+    assert ends(SortedOrder(np.array([2.0, 5.0]), None, (0.0, 9.5))) == (
+        Boundary(0.0, 0),
+        Boundary(9.5, 2),
+    )

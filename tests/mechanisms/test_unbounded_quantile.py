@@ -83,9 +83,9 @@ def outcomes(way: dict[str, Any], q: Any) -> list[Any]:
     law = dpq.unbounded_quantile_law([], q, epsilon=1.0, **way)
     single = sorted(
         {
-            law._search.decode(ladder, index, None)
-            for ladder in law._ladders
-            for index in range(ladder.last + 1)
+            law._search.decode(counted, index, None)
+            for counted in law._counted
+            for index in range(counted.last + 1)
         }
     )
     if np.ndim(q) == 0:
@@ -186,7 +186,7 @@ def fresh_draws(law: UnboundedQuantileLaw, x: Any, size: int, seed: int) -> list
     rng, records = np.random.default_rng(seed), Records.of(np.array(x))
     draws = []
     for _ in range(size):
-        anew = UnboundedQuantileLaw(law._search, law._search.ladders(records))
+        anew = UnboundedQuantileLaw(law._search, law._search.count(records))
         draws.append(anew.sample(rng))
     return draws
 
@@ -253,25 +253,25 @@ def test_counts_by_blocks_are_exact(x: list[float], name: str, step: int, seed: 
     rng = np.random.default_rng(seed)
     with pytest.MonkeyPatch.context() as monkeypatch:
         in_blocks(monkeypatch, step)
-        ladders = search.ladders(Records.of(np.array(x)))
-    for ladder in ladders:
-        indices = rng.permutation(ladder.last + 1)[:40].tolist()
-        ladder.refine_around(rng.uniform(0.0, len(x) + 1.0, 2))
-        expected = [sum(ladder.sign * v < ladder.value(i) for v in x) for i in indices]
-        assert [ladder.below(i) for i in indices] == expected
-        assert ladder.total == len(x)
+        all_counted = search.count(Records.of(np.array(x)))
+    for counted in all_counted:
+        indices = rng.permutation(counted.last + 1)[:40].tolist()
+        counted.refine_around(rng.uniform(0.0, len(x) + 1.0, 2))
+        expected = [sum(counted.sign * v < counted.value(i) for v in x) for i in indices]
+        assert [counted.below(i) for i in indices] == expected
+        assert counted.total == len(x)
 
 
 def test_bounds_are_no_smaller_than_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(3).exponential(2.0, 200)
     search = dpq.unbounded_quantile_law([], 0.5, epsilon=1.0, beta=1.05)._search
-    (exact,) = search.ladders(Records.of(x))
+    (exact,) = search.count(Records.of(x))
     in_blocks(monkeypatch, 8)
-    (ladder,) = search.ladders(Records.of(x))
-    for index in range(ladder.last + 1):
-        run = ladder._run(index)
-        assert ladder._below[run] >= exact.below(index)
-        assert ladder._loose[run] or ladder._below[run] == exact.below(index)
+    (counted,) = search.count(Records.of(x))
+    for index in range(counted.last + 1):
+        run = counted._run(index)
+        assert counted._below[run] >= exact.below(index)
+        assert counted._loose[run] or counted._below[run] == exact.below(index)
 
 
 def test_blocks_are_a_public_fact() -> None:
@@ -286,11 +286,11 @@ def test_fine_candidates_are_those_of_the_formula() -> None:
     assert unbounded.block_size(thresholds.size) > 1
     below = np.append(0, np.cumsum(counts))
     law = dpq.unbounded_quantile_law(x, [0.2, 0.9], epsilon=1.0, beta=1.0005)
-    (ladder,) = law._ladders
+    (counted,) = law._counted
     for o in law.sample(np.random.default_rng(5), 50).ravel().tolist():
         index = int(np.searchsorted(thresholds, o))
-        assert thresholds[index] == o == ladder.value(index)
-        assert ladder.below(index) == below[index] == np.count_nonzero(x < o)
+        assert thresholds[index] == o == counted.value(index)
+        assert counted.below(index) == below[index] == np.count_nonzero(x < o)
 
 
 @pytest.mark.parametrize("q", [0.5, [0.1, 0.3, 0.5, 0.7, 0.9], 0.999])

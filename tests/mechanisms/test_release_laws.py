@@ -178,7 +178,7 @@ WINDOWS = (
     (path_law, "CERTIFICATE", 0.0),  # no window is widened: the rest is drawn from
 )
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
-THREADS = (*SELECTION, (chunks, "LEAST_SHARE", 1))
+THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 FLOATS = np.array(RECORDS, dtype=float)
 # How the records come, what else is asked for, and what sends them that way.
 WAYS: dict[str, tuple[Any, dict[str, Any], tuple]] = {
