@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any
 
-import hostile
 import numpy as np
 import pytest
 from releases import BOUNDS, LEVELS, RELEASES
@@ -236,18 +235,3 @@ def test_more_workers_than_there_is_work_for_cost_nothing(name):
     for x in (X, X[:50]):
         one = function(x, **options)
         np.testing.assert_array_equal(function(x, workers=2**60, **options), one)
-
-
-# Hostile calls
-
-
-def test_hostile_calls():
-    assert hostile.calls(1_500, seed=1).other == {}
-
-
-@pytest.mark.slow
-def test_hostile_calls_do_not_grow_the_process():
-    hostile.calls(5_000, seed=2)  # caches of public facts fill
-    before = hostile.resident()
-    assert hostile.calls(30_000, seed=3).other == {}
-    assert hostile.resident() - before < 5 * 2**20

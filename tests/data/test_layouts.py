@@ -1,0 +1,285 @@
+"""Columns of every type, layout and container: what is documented alike gives the same answer."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import hostile
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from releases import BOUNDS, LEVELS, RELEASES
+
+import dpq_fast as dpq
+
+LOW, HIGH = BOUNDS["bounds"]
+BUDGETS = dict(epsilon1=1.0, epsilon2=1.0)
+
+
+def asked(law: Any) -> np.ndarray:
+    return law.sample(rng=3, size=5)
+
+
+# What takes a column, or several numbers, and is no release: private answers, laws, metrics.
+ANSWERS: dict[str, Callable[[Any], Any]] = {
+    "joint_exp_law": lambda x: asked(dpq.joint_exp_law(x, dither_rng=1, **LEVELS)),
+    "ind_exp_law": lambda x: asked(dpq.ind_exp_law(x, dither_rng=1, **LEVELS)),
+    "approx_quantiles_law": lambda x: asked(dpq.approx_quantiles_law(x, dither_rng=1, **LEVELS)),
+    "unbounded_quantile_law": lambda x: asked(dpq.unbounded_quantile_law(x, 0.5, epsilon=1.0)),
+    "above_threshold_law": lambda x: asked(dpq.above_threshold_law(np.asarray(x), 1.0, **BUDGETS)),
+    "above_threshold, queries": lambda x: dpq.above_threshold(np.asarray(x), 1.0, rng=1, **BUDGETS),
+    "sparse_vector, queries": lambda x: dpq.sparse_vector(
+        np.asarray(x), 1.0, halts=3, rng=1, **BUDGETS
+    ),
+    "Sample": lambda x: dpq.Sample.of(x, **BOUNDS).histogram(8),
+    "Sample, geometric": lambda x: dpq.Sample.of(x, **BOUNDS).geometric_counts(2.0, 0.0)[1],
+    "Sample, counts": lambda x: dpq.joint_exp(
+        dpq.Sample.of(x, **BOUNDS, counts=np.arange(len(x)) % 3), [0.5], epsilon=1.0, rng=1
+    ),
+    "Sample, batches": lambda x: dpq.Sample.from_batches(lambda: iter([x, x]), **BOUNDS).histogram(
+        [-10.0, 0.0, 1.0, 10.0]
+    ),
+    "PartialTree": lambda x: (
+        dpq.PartialTree.of(x, height=2, branching=3, **BOUNDS)
+        .merge(dpq.PartialTree.of(x, height=2, branching=3, **BOUNDS))
+        .release(epsilon=1.0, rng=1)
+        .counts[2]
+    ),
+    "AggTree": lambda x: dpq.AggTree.of(x, epsilon=1.0, rng=1, **BOUNDS).quantile([0.2, 0.7]),
+    "AggTree, counts": lambda x: dpq.AggTree.of(x, epsilon=1.0, rng=1, **BOUNDS).count(-3.0, 2.0),
+}
+# What takes public numbers.
+READINGS: dict[str, Callable[[np.ndarray], Any]] = {
+    "CDF": hostile.CURVE.cdf,
+    "AggTree.cdf": hostile.TREE.cdf,
+    "AggTree.count": lambda x: hostile.TREE.count(-10.0, np.abs(x)),
+    "CDF.count": lambda x: hostile.CURVE.count(-math.inf, x),
+    "CDF.ks": lambda x: hostile.CURVE.ks(np.append(x, 0.0)),
+    "metrics.rank_error": lambda x: dpq.metrics.rank_error(x, 0.5, x),
+    "metrics.distance_error": lambda x: dpq.metrics.distance_error(np.append(x, 1.0), 0.5, 0.0),
+}
+KINDS = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u1")
+
+
+@st.composite
+def plain(draw: st.DrawFn) -> np.ndarray:
+    """A contiguous native column of any numeric type, with the strangest values of it."""
+    kind = np.dtype(draw(st.sampled_from(KINDS)))
+    size = draw(st.integers(0, 12))
+    if draw(st.booleans()) and size:  # any bits at all: subnormal, ±0, signaling NaN
+        return np.frombuffer(
+            draw(st.binary(min_size=size * kind.itemsize, max_size=size * kind.itemsize)), kind
+        ).copy()
+    if kind.kind == "f":
+        info = np.finfo(kind)
+        odd = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.5, LOW, HIGH]
+        odd += [info.max, -info.max, info.smallest_subnormal, -info.tiny]
+    else:
+        info = np.iinfo(kind)
+        odd = [0, 1, 3, info.min, info.max]
+    return np.array(draw(st.lists(st.sampled_from(odd), min_size=size, max_size=size)), dtype=kind)
+
+
+def misaligned(x: np.ndarray) -> np.ndarray:
+    return np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype)
+
+
+def read_only(x: np.ndarray) -> np.ndarray:
+    out = x.copy()
+    out.flags.writeable = False
+    return out
+
+
+def bits_in(x: np.ndarray, shape: tuple[int, ...], place: Any, order: str = "C") -> np.ndarray:
+    """The same records as a part of a larger array."""
+    whole = np.zeros(shape, dtype=x.dtype, order=order)
+    whole[place] = x
+    return whole[place]
+
+
+LAYOUTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "strided": lambda x: bits_in(x, (3 * x.size,), slice(None, None, 3)),
+    "reversed": lambda x: x[::-1].copy()[::-1],
+    "column of C": lambda x: bits_in(x, (x.size, 4), (slice(None), 2)),
+    "row of Fortran": lambda x: bits_in(x, (4, x.size), 2, "F"),
+    "other bytes": lambda x: x.astype(x.dtype.newbyteorder()),
+    "misaligned": misaligned,
+    "misaligned, other bytes": lambda x: misaligned(x.astype(x.dtype.newbyteorder())),
+    "read-only": read_only,
+    "of a structure": lambda x: bits_in(x, (x.size,), slice(None)).view([("x", x.dtype)])["x"],
+    "subclass": lambda x: x.view(type("Column", (np.ndarray,), {})),
+    "pandas": pd.Series,
+}
+# Columns of a declared type that may miss records; None stands for a missing one.
+COLUMNS: dict[str, Callable[[list[Any], str], Any]] = {
+    "pandas": lambda items, kind: pd.array(items, dtype=kind),
+    "pandas, column": lambda items, kind: pd.Series(items, dtype=kind),
+    "polars": lambda items, kind: pl.Series(items, dtype=getattr(pl, kind)),
+    "pyarrow": lambda items, kind: pa.array(items, type=getattr(pa, kind.lower())()),
+    "pyarrow, in parts": lambda items, kind: pa.chunked_array(
+        [items[:2], items[2:]], type=getattr(pa, kind.lower())()
+    ),
+}
+
+
+def quiet(view: Callable[[np.ndarray], Any], x: np.ndarray) -> Any:
+    """A view of a column; what NumPy says of making it does not count."""
+    with np.errstate(all="ignore"):
+        return view(x)
+
+
+def answer(name: str, x: Any) -> Any:
+    """The answer of a call, seeded; a warning is an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return ANSWERS[name](x) if name in ANSWERS else RELEASES[name](x, 1)
+
+
+def same(one: Any, other: Any) -> None:
+    np.testing.assert_array_equal(one, other)
+    assert type(one) is type(other)
+
+
+CALLED = [*RELEASES, *ANSWERS]
+
+
+@pytest.mark.parametrize("name", CALLED)
+@settings(max_examples=12)
+@given(x=plain(), layout=st.sampled_from(list(LAYOUTS)))
+def test_layout_does_not_matter(name, x, layout):
+    given_column = quiet(LAYOUTS[layout], x)
+    before = np.asarray(given_column).tobytes()
+    same(answer(name, given_column), answer(name, x))
+    assert np.asarray(given_column).tobytes() == before
+
+
+@pytest.mark.parametrize("name", CALLED)
+@settings(max_examples=8)
+@given(x=plain().filter(lambda x: x.dtype.kind == "f"), container=st.booleans())
+def test_every_float_is_the_float64_that_it_equals(name, x, container):
+    with np.errstate(all="ignore"):
+        as_float64 = x.astype(np.float64)
+    same(answer(name, as_float64.tolist() if container else x), answer(name, as_float64))
+
+
+# Queries are arrays.
+@pytest.mark.parametrize(
+    "name", [name for name in CALLED if not name.startswith(("above_threshold", "sparse_vector"))]
+)
+@settings(max_examples=8)
+@given(
+    items=st.lists(st.one_of(st.none(), st.integers(-9, 9)), max_size=9),
+    column=st.sampled_from(list(COLUMNS)),
+    kind=st.sampled_from(["Float64", "Int64"]),
+)
+def test_columns_with_nulls_are_masked_arrays(name, items, column, kind):
+    missing = [item is None for item in items]
+    values = np.array([item or 0 for item in items], dtype=kind.lower())
+    made = COLUMNS[column](items, kind)
+    same(answer(name, made), answer(name, np.ma.array(values, mask=missing)))
+    if kind == "Float64":
+        same(answer(name, made), answer(name, np.where(missing, np.nan, values)))
+
+
+@pytest.mark.parametrize("name", READINGS)
+@settings(max_examples=15)
+@given(x=plain(), layout=st.sampled_from(list(LAYOUTS)))
+def test_public_numbers_in_any_layout(name, x, layout):
+    with np.errstate(all="ignore"):
+        x = np.nan_to_num(x, copy=True)
+    given_numbers = quiet(LAYOUTS[layout], x)
+    same(np.asarray(READINGS[name](given_numbers)), np.asarray(READINGS[name](x)))
+    assert np.isfinite(READINGS[name](x)).all()
+
+
+@pytest.mark.parametrize("name", RELEASES)
+@settings(max_examples=12)
+@given(x=plain())
+def test_answers_are_finite_and_in_range(name, x):
+    out = answer(name, x)
+    if out is None:
+        assert name == "above_threshold"
+        return
+    flat = np.ravel(out)
+    assert np.isfinite(flat).all()
+    parameters = inspect.signature(getattr(dpq, name.split(",")[0])).parameters
+    if "cdf" in name:
+        assert ((flat >= 0.0) & (flat <= 1.0)).all()
+    elif "unbounded" not in name and ("bounds" in parameters or "options" in parameters):
+        assert ((flat >= LOW) & (flat <= HIGH)).all()
+
+
+# What is no column, and what is said of it: the same whatever it holds.
+REFUSED: dict[str, tuple[Callable[[int], Any], str]] = {
+    "strings": (lambda k: np.array([["a"], ["b"]][k]), "must .*real numbers, got dtype"),
+    "objects": (lambda k: np.array([["a"], [None, "b"]][k], dtype=object), "real numbers, got"),
+    "complex": (lambda k: np.array([1.0 + 1j * k]), "got dtype complex128"),
+    "dates": (lambda k: np.array([k], dtype="datetime64[s]"), r"got dtype datetime64\[s\]"),
+    "spans": (lambda k: np.array([k], dtype="timedelta64[s]"), r"got dtype timedelta64\[s\]"),
+    "records": (lambda k: np.zeros(k + 1, dtype=[("a", "f8")]), "got dtype"),
+    "tables": (lambda k: np.full((2, 2), float(k)), "must be one-dimensional"),
+    "Fortran tables": (lambda k: np.full((2, 2), float(k), order="F"), "must be one-dimensional"),
+    "one number": (lambda k: np.array(float(k)), "must be one-dimensional"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+@pytest.mark.parametrize(
+    "name",
+    # two of the releases count records, and turn what they are given into numbers
+    [name for name in CALLED if name not in ("above_threshold", "sparse_vector")],
+)
+def test_what_is_no_column_is_refused_by_its_form(name, kind):
+    make, message = REFUSED[kind]
+    said = set()
+    for k in (0, 1):
+        given_column = make(k)
+        if given_column.ndim == 0 and name in ("quantile_by", "Sample, counts"):
+            return  # the keys and counts have its length
+        with pytest.raises((TypeError, ValueError), match=message) as caught:
+            answer(name, given_column)
+        said.add((caught.type, str(caught.value)))
+    assert len(said) == 1
+
+
+def test_every_public_function_is_called():
+    """Here, and among the hostile calls; modules by each of their functions."""
+    modules = {name for name in dpq.__all__ if inspect.ismodule(getattr(dpq, name))}
+    called = {name.split(",")[0].split(".")[0] for name in (*RELEASES, *ANSWERS, *READINGS)}
+    assert set(dpq.__all__) - modules <= called
+    public = hostile.functions()
+    assert set(hostile.LEFT_OUT) <= set(public)
+    assert {name for name in public if name not in hostile.CALLS} == set(hostile.LEFT_OUT)
+    assert {name.split(".")[0] for name in public} == set(dpq.__all__)
+
+
+def test_usual_calls_are_answered():
+    """Else a call would be refused for that, and its other arguments never be looked at."""
+    rng, x = np.random.default_rng(0), np.linspace(-3.0, 5.0, 20)
+    for name, call in hostile.CALLS.items():
+        if name != "privacy.Accountant.charge":  # the accountant there takes nothing
+            usual = call.arguments.items()
+            call.make({key: hostile.usual_value(rng, one, x, rng, 0, 4) for key, one in usual})
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in hostile.CALLS if not name.startswith(("privacy.", "reference."))]
+)
+def test_every_argument_is_handed_on(name):
+    """What no argument may be is refused in the place of each of them."""
+    call, rng, x = hostile.CALLS[name], np.random.default_rng(0), np.linspace(-3.0, 5.0, 20)
+    usual = {
+        key: hostile.usual_value(rng, one, x, rng, 0, 4) for key, one in call.arguments.items()
+    }
+    for key, one in call.arguments.items():
+        if not isinstance(one, hostile.Checked):
+            with pytest.raises((TypeError, ValueError)):
+                call.make(usual | {key: object()})
