@@ -39,32 +39,13 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "dpq_fast"
 STORE = ROOT / ".mutation"
 SURVIVORS = Path(__file__).with_name("survivors.toml")
-MODULES = (
-    "joint_exp",
-    "ind_exp",
-    "approx_quantiles",
-    "unbounded",
-    "smooth",
-    "agg_tree",
-    "above_threshold",
-    "halting",
-    "aggregates",
-    "cdf",
-    "quantile",
-    "quantile_by",
-    "parts",
-    "order",
-    "path_law",
-    "selection",
-    "levels",
-    "lattice",
-    "sample",
-    "chunks",
-    "histogram",
-    "continuous",
-    "noise",
-    "rng",
-    "privacy",
+# All Python between a public argument and a release.
+WINGS = ("privacy", "mechanisms", "laws", "data", "noise")
+MODULES = tuple(
+    f"{wing}.{path.stem}"
+    for wing in WINGS
+    for path in sorted((PACKAGE / wing).glob("*.py"))
+    if path.stem != "__init__"
 )
 # Slow tests have faster ones beside them.
 ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-n", "0"]
@@ -105,7 +86,7 @@ def digest_of(paths: Iterable[Path]) -> str:
 
 
 def tests_digest() -> str:
-    return digest_of((ROOT / "tests").glob("*.py"))
+    return digest_of((ROOT / "tests").rglob("*.py"))
 
 
 def read_results() -> dict[str, dict[str, Any]]:
@@ -119,9 +100,13 @@ def explained() -> dict[str, dict[str, str]]:
     return tomllib.loads(SURVIVORS.read_text())
 
 
+def path_of(module: str) -> Path:
+    return PACKAGE / f"{module.replace('.', '/')}.py"
+
+
 @cache
 def faults_of(module: str) -> Faults:
-    path = PACKAGE / f"{module}.py"
+    path = path_of(module)
     return Faults(path.read_text(), str(path))
 
 
@@ -221,7 +206,7 @@ class Recorder:
         data = recording.get_data()
         tests = {}
         for module in MODULES:
-            lines = data.contexts_by_lineno(str(PACKAGE / f"{module}.py"))
+            lines = data.contexts_by_lineno(str(path_of(module)))
             tests[module] = {
                 line: [test for test in contexts if test in seconds]
                 for line, contexts in lines.items()
@@ -248,8 +233,8 @@ def record_lines(workers: int) -> None:
 
 
 def lines_digest() -> str:
-    sources = [PACKAGE / f"{module}.py" for module in MODULES]
-    return digest_of([*sources, *(ROOT / "tests").glob("*.py")])
+    sources = [path_of(module) for module in MODULES]
+    return digest_of([*sources, *(ROOT / "tests").rglob("*.py")])
 
 
 def known_lines(workers: int, stale: bool) -> Lines:
@@ -294,7 +279,7 @@ def our_modules() -> list[types.ModuleType]:
 
 def put_in(job: Job, faults: Faults, living: Living) -> None:
     """Give this process the fault."""
-    path = str(PACKAGE / f"{job.module}.py")
+    path = str(path_of(job.module))
     code = faults.compiled(job.mutant)
     if job.mutant.function and not job.mutant.default:
         outermost = job.mutant.function, job.mutant.first
@@ -438,7 +423,8 @@ class Runner:
         else:
             reached = {test for line in lines for test in recorded.get(line, ())}
         reached &= self._lines.seconds.keys() & self._items.keys()
-        own = f"tests/test_{job.module}.py"
+        wing, stem = job.module.split(".")
+        own = f"tests/{wing}/test_{stem}.py"
         killers = self._killers[job.module, job.mutant.function]
         seconds = self._lines.seconds
 
@@ -458,7 +444,7 @@ class Runner:
     def _users(self, names: list[str]) -> Iterator[str]:
         """Tests that come by a line where one of these names stands."""
         for module in MODULES:
-            text = (PACKAGE / f"{module}.py").read_text().splitlines()
+            text = path_of(module).read_text().splitlines()
             for number, line in enumerate(text, 1):
                 if any(name in line for name in names):
                     yield from self._lines.tests[module].get(number, ())
@@ -539,7 +525,7 @@ def report(jobs: list[Job], results: dict[str, dict[str, Any]]) -> bool:
     by_module: dict[str, list[Job]] = defaultdict(list)
     for job in jobs:
         by_module[job.module].append(job)
-    print(f"{'module':18} mutants killed explained survivors  score")
+    print(f"{'module':30} mutants killed explained survivors  score")
     for module, inside in by_module.items():
         known = [(job, results[job.key]) for job in inside if job.key in results]
         usable = [(job, r) for job, r in known if not r["outcome"].startswith("failed")]
@@ -562,7 +548,7 @@ def report(jobs: list[Job], results: dict[str, dict[str, Any]]) -> bool:
             if found["outcome"] in ALIVE and job.name not in reasons.get(module, {}):
                 fine = False
                 line = job.mutant.lines[0]
-                print(f"dpq_fast/{module}.py:{line}: {found['outcome']}: {job.name}")
+                print(f"{path_of(module).relative_to(ROOT)}:{line}: {found['outcome']}: {job.name}")
             if found["outcome"].startswith("failed"):
                 print(f"{module}: {job.name}: {found['outcome']}")
         for name in reasons.get(module, {}):
@@ -577,7 +563,7 @@ def print_score(module: str, counts: Counter[str]) -> None:
     score = counts["killed"] / max(1, counts["mutants"])
     unknown = f"  {counts['unknown']} not run" if counts["unknown"] else ""
     print(
-        f"{module:18} {counts['mutants']:7} {counts['killed']:6} {counts['explained']:9}"
+        f"{module:30} {counts['mutants']:7} {counts['killed']:6} {counts['explained']:9}"
         f" {counts['survivors']:9} {score:6.1%}{unknown}"
     )
 
