@@ -273,5 +273,8 @@ def real_array(name: str, given: Any) -> NDArray[np.float64]:
     values = np.asarray(given)
     if values.dtype.kind not in "iuf":
         raise TypeError(f"{name} must be real numbers, got dtype {values.dtype}")
+    flags = values.flags
+    if values.dtype == np.float64 and flags.c_contiguous and flags.aligned:
+        return values
     with np.errstate(all="ignore"):  # what does not fit becomes infinite, and is refused as such
-        return np.require(values, np.float64, ["C", "ALIGNED"])
+        return np.array(values, dtype=np.float64, order="C")

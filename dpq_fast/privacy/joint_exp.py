@@ -2,7 +2,7 @@ r"""JointExp: one draw of the exponential mechanism over non-decreasing m-tuples
 
 from __future__ import annotations
 
-from itertools import pairwise
+import operator
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import check_delta, check_max_contributions
@@ -67,8 +67,8 @@ def sensitivity_to_one(levels: Levels | None) -> float:
     """
     if levels is None:
         return 2.0
-    ends = [0.0, *levels.values.tolist(), 1.0]
-    narrowest: float = min(upper - lower for lower, upper in pairwise(ends))
+    q = levels.values.tolist()
+    narrowest = min(q[0], 1.0 - q[-1], *map(operator.sub, q[1:], q))
     return 2.0 * (1.0 - narrowest)
 
 

@@ -74,6 +74,13 @@ class Relation(ABC):
         return 1 if self is other else None
 
 
+def _larger(a: Cost, b: Cost) -> Cost:
+    """The larger of two numbers, or of each two of arrays."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.maximum(a, b)
+    return a if a >= b else b
+
+
 class Swap(Relation):
     """One record is replaced by another; their number is public."""
 
@@ -84,14 +91,8 @@ class Swap(Relation):
     def worst(
         self, *, one: Cost, same: Cost, moved: Cost | None = None, may_have_missing: bool = True
     ) -> Cost:
-        largest = same
-        for cost in (one if may_have_missing else None, moved):
-            if cost is not None:
-                either: Callable[[Any, Any], Any] = (
-                    max if isinstance(cost, (int, float)) else np.maximum
-                )
-                largest = either(largest, cost)
-        return largest
+        largest = same if moved is None else _larger(same, moved)
+        return _larger(largest, one) if may_have_missing else largest
 
     def changes(
         self, records: Sequence[Any], values: Iterable[Any]
