@@ -302,7 +302,7 @@ def integers(
         raise ValueError(f"outputs must be left out for {name!r}")
     form = {"nan_policy": parameters.get("nan_policy", "omit")}
     rows = [Records.of(column, **form) for column in columns]
-    laws: list[dict[tuple[float, ...], tuple[float, list[aggregates.Part]]]]
+    laws: list[dict[tuple[float, ...], tuple[float, list[aggregates.NoisyTerm]]]]
     if name == "count":
         scale = privacy.aggregates.calibrate_count(
             epsilon=parameters["epsilon"],

@@ -68,7 +68,7 @@ def sensitivity_to_one(levels: Levels | None) -> float:
     if levels is None:
         return 2.0
     q = levels.values.tolist()
-    narrowest = min(q[0], 1.0 - q[-1], *map(operator.sub, q[1:], q))
+    narrowest: float = min(q[0], 1.0 - q[-1], *map(operator.sub, q[1:], q))
     return 2.0 * (1.0 - narrowest)
 
 

@@ -13,7 +13,7 @@ that are proved without it, and another relation is one class more.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -74,7 +74,7 @@ class Relation(ABC):
         return 1 if self is other else None
 
 
-def _larger(a: Cost, b: Cost) -> Cost:
+def _larger(a: Any, b: Any) -> Any:
     """The larger of two numbers, or of each two of arrays."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.maximum(a, b)
@@ -91,8 +91,10 @@ class Swap(Relation):
     def worst(
         self, *, one: Cost, same: Cost, moved: Cost | None = None, may_have_missing: bool = True
     ) -> Cost:
-        largest = same if moved is None else _larger(same, moved)
-        return _larger(largest, one) if may_have_missing else largest
+        largest: Cost = same if moved is None else _larger(same, moved)
+        if may_have_missing:
+            largest = _larger(largest, one)
+        return largest
 
     def changes(
         self, records: Sequence[Any], values: Iterable[Any]
