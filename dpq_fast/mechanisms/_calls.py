@@ -34,13 +34,6 @@ class ColumnOptions(RecordOptions, total=False):
     assume_sorted: bool
 
 
-class TreeOptions(RecordOptions, total=False):
-    """Arguments about a column whose records are counted by leaf; see `PartialTree.reader`."""
-
-    bounds: tuple[float, float] | None
-    resolution: float | None
-
-
 def with_options(
     reader: Callable[..., Any], leave_out: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:

@@ -94,20 +94,3 @@ def geometric_counts(
     """Thresholds t_i, and counts of t_i <= v < t_{i+1}; the last bucket has no upper edge."""
     thresholds = geometric_thresholds(beta, lower, upper)
     return thresholds, edge_counts(values, [*thresholds, math.inf], weights, out=out)
-
-
-def records_counts(
-    values: Iterable[float],
-    beta: float,
-    lower: float,
-    weights: Iterable[int] | None = None,
-    *,
-    upper: float | None = None,
-    negate: bool = False,
-) -> tuple[list[float], list[int], int, int]:
-    """`geometric_counts` of v or -v, how many are below `lower`, and the number of thresholds."""
-    column = [-float(v) if negate else float(v) for v in values]
-    weight = [1] * len(column) if weights is None else [int(w) for w in weights]
-    thresholds, counts = geometric_counts(column, beta, lower, weight, upper=upper)
-    below = sum(w for v, w in zip(column, weight, strict=True) if v < lower)
-    return thresholds, counts, below, len(thresholds)

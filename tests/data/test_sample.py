@@ -670,13 +670,13 @@ def assert_counted(records, values, weights=None, beta=2.0, lower=-1.0, upper=No
     """Counted by thresholds from both sides, as the reference counts the values."""
     for negate in (False, True):
         thresholds, counts, below, size = geometric_counts(records, beta, lower, upper, negate)
-        expected = reference.records_counts(
-            values, beta, lower, weights, upper=upper, negate=negate
-        )
-        assert (thresholds.tolist(), counts.tolist(), below, size) == expected
+        column = [-float(v) if negate else float(v) for v in values]
+        weight = [1] * len(column) if weights is None else [int(w) for w in weights]
+        ends, expected = reference.geometric_counts(column, beta, lower, weight, upper=upper)
+        assert (thresholds.tolist(), counts.tolist(), size) == (ends, expected, len(ends))
+        assert below == sum(w for v, w in zip(column, weight, strict=True) if v < lower)
         assert counts.dtype == np.int64
         bins = Bins.of([-5.0, 0.0, 1.0, 3.0, 8.0])
-        column = [-float(v) if negate else float(v) for v in values]
         assert records.count(bins, negate=negate).tolist() == reference.edge_counts(
             column, bins.edges.tolist(), weights
         )
