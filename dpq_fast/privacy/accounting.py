@@ -15,7 +15,7 @@ from dpq_fast._checks import (
 )
 from dpq_fast.privacy.bounded_range import COMPOSABLE, MAX_COMPOSED, bounded_range_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
-from dpq_fast.privacy.relations import relation_of
+from dpq_fast.privacy.relations import RELATIONS, relation_of
 from dpq_fast.privacy.zcdp import zcdp_epsilon, zcdp_rho
 
 # Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
@@ -80,10 +80,10 @@ def compose(
     adaptive = check_flag("adaptive", adaptive)
     if neighbors is not None:
         parts = [part.to(neighbors) for part in parts]
-    elif len({part.neighbors for part in parts}) > 1:
+    elif len(relations := {part.neighbors for part in parts}) > 1:
+        came = " and ".join(repr(name) for name in RELATIONS if name in relations)
         raise ValueError(
-            "neighbors must be given to compose guarantees of different relations, "
-            "got 'swap' and 'add-remove'"
+            f"neighbors must be given to compose guarantees of different relations, got {came}"
         )
     neighbors = parts[0].neighbors
 

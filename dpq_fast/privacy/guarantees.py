@@ -108,12 +108,16 @@ class Guarantee:
         """
         if neighbors == self.neighbors:
             return self
-        k = relation_of(self.neighbors).steps_to(relation_of(neighbors))
+        own = relation_of(self.neighbors)
+        k = own.steps_to(relation_of(neighbors))
         if k is None:
+            public = (
+                ", which takes the number of records as public and says nothing about data sets of "
+                "different size"
+            )
             raise ValueError(
-                "neighbors must stay 'swap' for a guarantee under 'swap', which takes the number "
-                "of records as public and says nothing about data sets of different size, "
-                f"got {neighbors!r}"
+                f"neighbors must stay {self.neighbors!r} for a guarantee under "
+                f"{self.neighbors!r}{public if own.n_is_public else ''}, got {neighbors!r}"
             )
         rho = None if self.rho is None else k * k * self.rho
         epsilon, delta = self.epsilon, self.delta
