@@ -214,5 +214,7 @@ def test_front_doors_hand_bad_input_on(name, argument):
     levels = {"quantile": (0.5,), "median": (), "percentile": (50,)}[name]
     given = dict(epsilon=1.0, bounds=(0, 9))
     for value, error, message in BAD[argument]:
+        if value is None and argument == "bounds":  # a search needs none
+            continue
         with pytest.raises(error, match="^" + re.escape(message.format(argument))):
             getattr(dpq, name)(X, *levels, **given | {argument: value})
