@@ -13,13 +13,13 @@ from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 
-# From how many levels on recursive splits miss fewer ranks than one joint draw, by relation and
-# kind of budget: see the notes of `quantile`.
+# From how many levels on recursive splits miss fewer ranks than one joint draw: by how many parts
+# of the data a change reaches (two under "swap"), and kind of budget. See the notes of `quantile`.
 MANY_LEVELS = {
-    ("swap", "epsilon"): 25,
-    ("add-remove", "epsilon"): 15,
-    ("swap", "rho"): 5,
-    ("add-remove", "rho"): 3,
+    (2, "epsilon"): 25,
+    (1, "epsilon"): 15,
+    (2, "rho"): 5,
+    (1, "rho"): 3,
 }
 # Under swap, and with an epsilon, only if so few records times epsilon lie between two levels.
 FEW_RECORDS = 20.0
@@ -61,7 +61,7 @@ def choose_method(
         return "unbounded_quantile"
     budget = "rho" if epsilon is None else "epsilon"
     relation = relation_of(neighbors)
-    many = m >= MANY_LEVELS[relation.name, budget]
+    many = m >= MANY_LEVELS[relation.parts, budget]
     if many and relation.n_is_public and epsilon is not None:
         many = rows is not None and rows * _checks.check_epsilon(epsilon) < FEW_RECORDS * (m + 1)
     return "approx_quantiles" if many else "joint_exp"
@@ -181,7 +181,7 @@ def quantile(
     delta = _checks.check_delta(delta)
     bounded = bounds is not None or isinstance(x, Sample)
     m = Levels(q).m
-    sized = method == "auto" and m >= MANY_LEVELS["swap", "epsilon"] and counts is None
+    sized = method == "auto" and m >= MANY_LEVELS[2, "epsilon"] and counts is None
     rows = len(x) if sized and hasattr(x, "__len__") else None
     chosen = choose_method(method, m, neighbors, bounded, epsilon, rows)
     row = MECHANISMS[chosen]

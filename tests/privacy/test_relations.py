@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from releases import PUBLIC
 
+import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast.mechanisms.registry import MECHANISMS
 from dpq_fast.privacy import Guarantee
@@ -158,6 +159,23 @@ def test_a_third_relation_has_its_own_rates_and_conversions(blank):
     assert made.to("swap").epsilon == 1.0
     with pytest.raises(ValueError, match=r"neighbors"):
         Guarantee(1.0, neighbors="add-remove").to("blank")
+
+
+@pytest.mark.parametrize("levels", [1, 3, 40])
+def test_a_third_relation_is_taken_by_the_front_door(blank, levels):
+    q = np.linspace(0.1, 0.9, levels)
+    for budget in ({"epsilon": 1.0}, {"rho": 0.1}):
+        accountant = privacy.Accountant(9.0, 1e-6, neighbors="blank", composition="zcdp")
+        out = dpq.quantile(
+            [1.0, 2.0, 5.0],
+            q,
+            bounds=(0, 9),
+            neighbors="blank",
+            accountant=accountant,
+            rng=1,
+            **budget,
+        )
+        assert out.shape == q.shape and accountant.history[0].neighbors == "blank"
 
 
 def test_a_third_relation_is_refused_where_it_is_not_known():
