@@ -64,11 +64,11 @@ def published_csmooth(x: NDArray[np.float64]) -> Call:
 
 
 def reference(function: str, **budget: float) -> Maker:
-    """The pure-Python twin."""
+    """The pure-Python reference."""
 
     def make(x: NDArray) -> Callable[[], Any]:
-        twin = getattr(dpq.reference, function)
-        return lambda: twin(x, levels(9), bounds=BOUNDS, rng=0, **budget)
+        plain = getattr(dpq.reference, function)
+        return lambda: plain(x, levels(9), bounds=BOUNDS, rng=0, **budget)
 
     return make
 

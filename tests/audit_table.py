@@ -1,4 +1,4 @@
-"""Every public mechanism under audit, each beside broken twins that the audit has to catch.
+"""Every public mechanism under audit, each beside mutants that the audit has to catch.
 
 ``python tests/audit_table.py --write SECURITY.md`` writes the results between the marks there.
 """
@@ -50,7 +50,7 @@ Run = Callable[..., Audit]
 
 
 class Case(NamedTuple):
-    """A mechanism under one relation, and broken twins of it.
+    """A mechanism under one relation, and mutants of it.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Case(NamedTuple):
     run : callable
         The audit; takes a guarantee, by default the mechanism's own.
     mutants : dict
-        For each broken twin a callable of the honest guarantee: its audit.
+        For each mutant a callable of the honest guarantee: its audit.
     by_runs : bool
         Whether the audit runs the code that draws.
     part_seen : float
@@ -74,7 +74,7 @@ class Case(NamedTuple):
     part_seen: float = 0.3
 
 
-# --- How twins are broken
+# --- How mutants are broken
 
 
 @contextmanager
@@ -144,7 +144,7 @@ def clamped(log_prob: Callable) -> Callable:
 
 
 def broken(run: Run, target: Any, name: str, change: Callable[[Any], Any]) -> Run:
-    """A twin: the mechanism with one function replaced, held to the honest promise."""
+    """A mutant: the mechanism with one function replaced, held to the honest promise."""
 
     def mutant(guarantee: privacy.Guarantee) -> Audit:
         with replaced(target, name, change):
@@ -181,7 +181,7 @@ def lattice(neighbors: str) -> dict[str, Any]:
 
 
 def half_the_range(run: Run) -> Run:
-    """A twin that states half of its range, and all else as it is."""
+    """A mutant that states half of its range, and all else as it is."""
     return lambda guarantee: run(replace(guarantee, bounded_range=guarantee.bounded_range / 2.0))
 
 
@@ -262,7 +262,7 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
     yield Case("ind_exp", neighbors, "large epsilon", run, mutants)
 
 
-def recursive_twin(epsilon: float, neighbors: str, **fault: bool) -> Run:
+def recursive_mutant(epsilon: float, neighbors: str, **fault: bool) -> Run:
     """`approx_quantiles` by brute force, with a fault, at the honest rates."""
     calibration = privacy.approx_quantiles.calibrate(Q, epsilon=epsilon, neighbors=neighbors)
     rates = np.empty(len(Q))
@@ -282,8 +282,8 @@ def approx_quantiles_cases(neighbors: str) -> Iterator[Case]:
         "one of two depths charged": broken(run, *spends("approx_quantiles", "steps", 2.0)),
     }
     if neighbors == "add-remove":
-        mutants["fixed targets"] = recursive_twin(10.0, neighbors, fixed=True)
-        mutants["ties on both sides"] = recursive_twin(10.0, neighbors, twice=True)
+        mutants["fixed targets"] = recursive_mutant(10.0, neighbors, fixed=True)
+        mutants["ties on both sides"] = recursive_mutant(10.0, neighbors, twice=True)
     yield Case("approx_quantiles", neighbors, "pure", run, mutants)
     run = exact("approx_quantiles", 3, q=Q, rho=0.5, **form)
     mutants = {"twice the rate": broken(run, *spends("approx_quantiles", "steps", 2.0))}
@@ -663,7 +663,7 @@ def normal_above(z: np.ndarray) -> np.ndarray:
 
 def rounded(center: float, scale: float, above: Above, first: int, last: int) -> np.ndarray:
     """Log-probabilities of the integers from first to last for center + scale Z, clamped."""
-    with np.errstate(divide="ignore"):  # a broken twin may have no noise
+    with np.errstate(divide="ignore"):  # a mutant may have no noise
         edges = (np.arange(first, last) + 0.5 - center) / scale
     # differences of the smaller tails keep their digits
     lower, upper = above(-edges), above(edges)
@@ -741,9 +741,9 @@ def normal_cases(neighbors: str) -> Iterator[Case]:
                 law, 4, domain=range(POINTS), guarantee=guarantee or promise, **relation, **options
             )
 
-        twins = {name: broken(run, *fault) for name, fault in mutants.items()}
+        made = {name: broken(run, *fault) for name, fault in mutants.items()}
         seen = 0.02 if law in (csmooth_law, smooth_gaussian_law) else 0.3
-        return Case(mechanism, neighbors, setting, run, twins, part_seen=seen)
+        return Case(mechanism, neighbors, setting, run, made, part_seen=seen)
 
     more = {"a hundredth of the noise": LOUDER, "local sensitivity": LOCAL}
     for share in (0.2, 1.0):
@@ -946,7 +946,7 @@ def honest(index: int) -> Audit:
 
 @cache
 def mutated(index: int, name: str) -> Audit:
-    """The audit of a broken twin, made once."""
+    """The audit of a mutant, made once."""
     return CASES[index].mutants[name](honest(index).guarantee)
 
 
@@ -995,7 +995,7 @@ TITLES = (
     "range",
     "ρ",
     "pairs",
-    "twins caught",
+    "mutants caught",
 )
 HEAD = f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}"
 

@@ -192,7 +192,7 @@ def reader(
     counts : array_like of int, shape (N,), optional
         How many records have each value; 1 each by default.
     assume_sorted : bool
-        A promise about `x` that only the fast twin makes use of.
+        A promise about `x` that only the fast side makes use of.
     nan_policy : {"omit", "raise"}
         Whether records that are NaN are dropped, or an error.
 

@@ -1,4 +1,4 @@
-"""Audits find what is promised to hold, and convict every broken twin."""
+"""Audits find what is promised to hold, and convict every mutant."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_mechanism_keeps_its_promise(index):
 @pytest.mark.parametrize(
     ("index", "name"), [marked(i, name) for i, case in enumerate(CASES) for name in case.mutants]
 )
-def test_broken_twin_is_caught(index, name):
+def test_mutant_is_caught(index, name):
     assert not mutated(index, name).holds
 
 

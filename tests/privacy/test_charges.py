@@ -352,7 +352,7 @@ REFERENCE: dict[str, dict[str, Any]] = dict(
 
 
 @pytest.mark.parametrize("name", REFERENCE)
-def test_reference_is_charged_like_the_fast_twin(name):
+def test_reference_is_charged_like_the_fast_side(name):
     release, options = getattr(dpq.reference, name), REFERENCE[name]
     x = [0.5, math.nan, 1.0]
     ledger = Ledger()

@@ -1,6 +1,6 @@
 """Composition and conversion against computations that share no formula with the library.
 
-Each check is run on the library as it is, and on twins of it that are broken by a factor of 1.15,
+Each check is run on the library as it is, and on mutants of it that are broken by a factor of 1.15,
 which it has to catch.
 """
 
@@ -199,7 +199,7 @@ def test_composition_matches_an_independent_computation(name):
     CHECKS[name]()
 
 
-# Twins
+# Mutants
 
 
 def scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
@@ -210,7 +210,7 @@ def scaled(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
 USERS = (privacy, privacy.ind_exp, privacy.accounting)
 
 # The checks that have to catch it, the function that is broken, and the factor of its answer.
-TWINS: dict[str, tuple[tuple[str, ...], str, float]] = {
+MUTANTS: dict[str, tuple[tuple[str, ...], str, float]] = {
     "optimal composition × 1.15": (
         ("epsilon_each", "rates_of_ind_exp"),
         "bounded_range_epsilon_each",
@@ -230,14 +230,14 @@ TWINS: dict[str, tuple[tuple[str, ...], str, float]] = {
 
 
 def caught() -> Iterator[tuple[str, str]]:
-    for twin, (checks, _, _) in TWINS.items():
+    for mutant, (checks, _, _) in MUTANTS.items():
         for check in checks:
-            yield twin, check
+            yield mutant, check
 
 
-@pytest.mark.parametrize(("twin", "check"), list(caught()))
-def test_broken_composition_is_caught(twin, check, monkeypatch):
-    _, name, factor = TWINS[twin]
+@pytest.mark.parametrize(("mutant", "check"), list(caught()))
+def test_broken_composition_is_caught(mutant, check, monkeypatch):
+    _, name, factor = MUTANTS[mutant]
     users = [user for user in USERS if hasattr(user, name)]
     for user in users:
         monkeypatch.setattr(user, name, scaled(getattr(user, name), factor))

@@ -53,12 +53,12 @@ def parameters(function: Callable[..., Any], without: set[str] = frozenset()) ->
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_references_have_the_signatures_of_their_fast_twins(name):
+def test_references_have_the_signatures_of_their_fast_sides(name):
     assert parameters(getattr(reference, name)) == parameters(FUNCTIONS[name], SPEED)
 
 
 @pytest.mark.parametrize("name", NOISES)
-def test_reference_noise_has_the_signatures_of_its_fast_twin(name):
+def test_reference_noise_has_the_signatures_of_its_fast_side(name):
     assert parameters(getattr(reference.noise, name)) == parameters(getattr(noise, name))
 
 
