@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from fractions import Fraction
 
@@ -839,3 +840,28 @@ def test_what_cannot_be_tried_is_refused(arguments, message):
     usual = dict(n=10, q=0.5, epsilon=1.0, bounds=(-1.0, 1.0), heights=[1], branchings=[2])
     with pytest.raises(ValueError, match=f"^{message}"):
         dpq.AggTree.tune(**usual | arguments)
+
+
+# Partial trees are released as columns are
+
+
+@pytest.mark.parametrize("function", [dpq.PartialTree.release, dpq.AggTree.of])
+def test_releases_of_trees_have_the_defaults_of_agg_tree(function):
+    expected = inspect.signature(dpq.agg_tree).parameters
+    given = inspect.signature(function).parameters
+    shared = given.keys() & expected.keys() - {"x"}
+    assert shared >= {"epsilon", "rho", "noise", "aggregate", "neighbors", "max_contributions"}
+    for name in shared:
+        assert given[name].default == expected[name].default, name
+
+
+def test_partial_tree_release_refuses_a_wrong_flag_before_the_charge():
+    accountant = privacy.Accountant(1.0)
+    partial = dpq.PartialTree.of([1.0, 2.0], bounds=(0, 9), height=1, branching=3)
+    with pytest.raises(TypeError, match="aggregate must be True or False, got 1"):
+        partial.release(epsilon=1.0, aggregate=1, accountant=accountant)
+    assert accountant.history == ()
+    partial.release(epsilon=1.0, accountant=accountant, rng=1)
+    assert accountant.history == (
+        privacy.guarantee("agg_tree", epsilon=1.0, height=1, branching=3),
+    )
