@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import Sample
+from dpq_fast.data import sample as sample_module
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import MIN_SHARE
@@ -840,3 +841,32 @@ def test_no_value_of_a_masked_array_or_count_gives_a_warning(values):
     assert dpq.Sample.of(column, (0.0, 1.0)).histogram(1).sum() <= 1
     with pytest.raises(ValueError, match="counts must "):
         dpq.Sample.of([0.0, 1.0], (0.0, 1.0), counts=values)
+
+
+# --- what is looked for in long columns, and across pieces
+
+
+@pytest.mark.parametrize(
+    "make", [Sample.of, lambda x, *a, **k: Sample.from_batches(lambda: [x], *a, **k)]
+)
+def test_long_columns_with_nan_are_refused_by_policy(make):
+    x = np.random.default_rng(0).normal(size=70_000)
+    bounds = (-9.0, 9.0)
+    make(x, bounds, nan_policy="raise")
+    x[12_345] = np.nan
+    with pytest.raises(ValueError, match="x must not contain NaN with nan_policy='raise'"):
+        make(x, bounds, nan_policy="raise")
+    make(x, bounds)
+
+
+@pytest.mark.parametrize("dtype", ["f4", ">f8", "i2"])
+def test_order_is_looked_for_across_pieces(dtype, monkeypatch):
+    monkeypatch.setattr(sample_module, "CONVERTED", 4)
+    options = dict(epsilon=5.0, bounds=(0, 20), resolution=1, dither=False)
+    for drop in range(1, 13):
+        x = np.arange(13).astype(dtype)
+        x[drop:] -= np.asarray(drop).astype(dtype)  # ascends, but for one step down
+        expected = dpq.joint_exp(np.sort(x), [0.2, 0.5, 0.9], rng=drop, **options)
+        np.testing.assert_array_equal(
+            dpq.joint_exp(x, [0.2, 0.5, 0.9], rng=drop, **options), expected
+        )
