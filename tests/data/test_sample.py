@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import Sample
+from dpq_fast.data import records as records_module
 from dpq_fast.data import sample as sample_module
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.histogram import Bins
@@ -870,3 +871,16 @@ def test_order_is_looked_for_across_pieces(dtype, monkeypatch):
         np.testing.assert_array_equal(
             dpq.joint_exp(x, [0.2, 0.5, 0.9], rng=drop, **options), expected
         )
+
+
+@pytest.mark.parametrize("negate", [False, True])
+def test_records_in_ranges_are_counted_however_many_there_are(negate, monkeypatch):
+    monkeypatch.setattr(records_module, "FOUND", 4)
+    x = np.random.default_rng(0).integers(0, 40, 500).astype(float)
+    low, high = (-20.0, -10.0) if negate else (10.0, 20.0)
+    bins = Bins.of(np.arange(low, high + 1.0))
+    counts = Records.of(x).count(bins, negate, within=(np.array([low]), np.array([high])))
+    column = -x if negate else x
+    expected = [np.count_nonzero(column == value) for value in np.arange(low, high)]
+    assert counts[1:9].tolist() == expected[1:9]  # the end bins hold all beyond them, too
+    assert sum(expected) > 4
