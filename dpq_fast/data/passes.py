@@ -96,18 +96,19 @@ class Chunks:
     def collect(self, take: Take, size: int) -> NDArray[np.float64] | None:
         """As `Passes.collect`: each thread keeps what it takes."""
 
-        def step(taken: list[NDArray[np.float64]], piece: NDArray[np.float64]) -> None:
+        def step(taken: _Taken, piece: NDArray[np.float64]) -> None:
             values, number = take(piece)
-            if number > size:
+            taken.number += number
+            if taken.number > size:
                 raise _TooMany
             if number:
-                taken.append(values.copy())  # of a buffer as long as the piece
+                taken.values.append(values.copy())  # of a buffer as long as the piece
 
         try:
-            partials = self._partials(list, step, False)
+            partials = self._partials(_Taken, step, False)
         except _TooMany:
             return None
-        found = [values for taken in partials for values in taken]
+        found = [values for taken in partials for values in taken.values]
         if sum(values.size for values in found) != size:
             return None
         return np.concatenate(found) if found else np.empty(0)
@@ -142,8 +143,16 @@ class Chunks:
         return states
 
 
+class _Taken:
+    """What one thread has taken, and how much that is."""
+
+    def __init__(self) -> None:
+        self.values: list[NDArray[np.float64]] = []
+        self.number = 0
+
+
 class _TooMany(Exception):
-    """More values are taken from one piece than there are to be in all."""
+    """A thread takes more values than there are to be in all."""
 
 
 def _scan(

@@ -34,9 +34,7 @@ class ColumnOptions(RecordOptions, total=False):
     assume_sorted: bool
 
 
-def with_options(
-    reader: Callable[..., Any], leave_out: tuple[str, ...] = ()
-) -> Callable[[Function], Function]:
+def with_options(reader: Callable[..., Any]) -> Callable[[Function], Function]:
     """Show, in place of ``**options``, the arguments of the reader that they are handed to.
 
     So each of them has one declaration, with its default, and `help` and `inspect.signature` know
@@ -46,7 +44,7 @@ def with_options(
     shown = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in own
-        if parameter.name not in ("x", *leave_out)
+        if parameter.name != "x"
     ]
 
     def declare(function: Function) -> Function:

@@ -897,8 +897,8 @@ def agg_tree(
     is released (`AggTree.height`); which leaf a record is in depends on the record and on public
     facts alone. `rho`-zCDP with
     :math:`\sigma^2 = h / 2\rho`, :math:`h / \rho`. Times `max_contributions` (its square for
-    :math:`\sigma^2`). Proofs: `privacy.agg_tree_sensitivity`, `privacy.agg_tree_scale`. All that
-    is read off the tree is post-processing. Not covered: running time and memory.
+    :math:`\sigma^2`). Proofs: `privacy.agg_tree.sensitivities`, `privacy.agg_tree.calibrate`. All
+    that is read off the tree is post-processing. Not covered: running time and memory.
 
     **Cost.** One pass over `x`, O(n), then O(b^h log b) time and O(b^h) memory; noise takes some
     0.1 to 0.3 microseconds per node.

@@ -422,7 +422,7 @@ def sum(
     sum is exact, and so is the discrete noise.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`: ``share * epsilon`` for the clip and the rest
-    for the sum, by basic composition; see `privacy.clip_epsilons` for two sides. With a clip
+    for the sum, by basic composition; see `privacy.aggregates` for two sides. With a clip
     [a, c], one record more or less changes the sum by at most max(\|a\|, \|c\|), and a replaced one
     by c - a. "swap" takes the larger of the two, or c - a where no record can be left out: with
     ``nan_policy="raise"``. All this in integers: a sum of floats would have a larger sensitivity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpq_fast.mechanisms.unbounded_quantile import (
     unbounded_quantile_law,
 )
 from dpq_fast.noise.rng import default_rng
-from dpq_fast.privacy.approx_quantiles import BASES
+from dpq_fast.privacy.approx_quantiles import BASES, Calibration
 from dpq_fast.privacy.levels import Levels, splits
 
 # How far the target of a part may drift from that of the whole sample, by the errors of the
@@ -241,7 +242,7 @@ def approx_quantiles(
     depth: under "add-remove" one step of each depth changes, with
     :math:`c = \epsilon / (2 L \max(\hat q, 1 - \hat q))`; under "swap" a step whose record is
     replaced, or two where a record moves from a part to another, and c is about
-    :math:`\epsilon / 2 L` (`privacy.approx_quantiles_scales`, also for "unbounded"). Weights are
+    :math:`\epsilon / 2 L` (`privacy.approx_quantiles.calibrate`, also for "unbounded"). Weights are
     right to 1e-10 relative, none is rounded to zero. Not covered: running time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(W) per level for windows of W
@@ -264,44 +265,20 @@ def approx_quantiles(
     True
     """
     levels = Levels(q)
+    budget = dict[str, Any](
+        epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    )
+    records = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
+    place = dict[str, Any](
+        bounds=bounds, resolution=resolution, dither=dither, assume_sorted=assume_sorted
+    )
     if _checks.check_choice("base", base, BASES) == "unbounded":
+        limits = unbounded_ends(**place)
         return unbounded_quantile(
-            x,
-            levels,
-            epsilon=epsilon,
-            rho=rho,
-            neighbors=neighbors,
-            counts=counts,
-            nan_policy=nan_policy,
-            max_contributions=max_contributions,
-            accountant=accountant,
-            rng=rng,
-            workers=workers,
-            **unbounded_ends(bounds, resolution, dither, assume_sorted),
-            **base_options,
+            x, levels, accountant=accountant, rng=rng, **budget, **records, **limits, **base_options
         )
     _refuse(base_options)
-    calibration = privacy.approx_quantiles.calibrate(
-        levels,
-        epsilon=epsilon,
-        rho=rho,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    read = Sample.reader(
-        x,
-        bounds,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        workers=workers,
-    )
-
-    def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
-        return _law_of(read(), levels, calibration.steps, dither_rng)
-
+    calibration, law_of = _reader(x, levels, budget, records | place)
     return release(law_of, calibration, accountant, rng)
 
 
@@ -339,45 +316,36 @@ def approx_quantiles_law(
         ``log_prob(o)`` (of several levels only without a dither) and ``sample(rng, size)``.
     """
     levels = Levels.of(q)
+    budget = dict[str, Any](
+        epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    )
+    records = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
+    place = dict[str, Any](
+        bounds=bounds, resolution=resolution, dither=dither, assume_sorted=assume_sorted
+    )
     if _checks.check_choice("base", base, BASES) == "unbounded":
-        return unbounded_quantile_law(
-            x,
-            levels,
-            epsilon=epsilon,
-            rho=rho,
-            neighbors=neighbors,
-            counts=counts,
-            nan_policy=nan_policy,
-            max_contributions=max_contributions,
-            workers=workers,
-            **unbounded_ends(bounds, resolution, dither, assume_sorted),
-            **base_options,
-        )
+        limits = unbounded_ends(**place)
+        return unbounded_quantile_law(x, levels, **budget, **records, **limits, **base_options)
     _refuse(base_options)
-    calibration = privacy.approx_quantiles.calibrate(
-        levels,
-        epsilon=epsilon,
-        rho=rho,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
-    read = Sample.reader(
-        x,
-        bounds,
-        resolution=resolution,
-        dither=dither,
-        counts=counts,
-        assume_sorted=assume_sorted,
-        nan_policy=nan_policy,
-        workers=workers,
-    )
-    return _law_of(read(), levels, calibration.steps, dither_rng)
+    _, law_of = _reader(x, levels, budget, records | place)
+    return law_of(dither_rng)
 
 
-def _law_of(
-    sample: Sample, levels: Levels, rates: NDArray[np.float64], dither_rng: Any
-) -> ApproxQuantilesLaw:
-    return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), rates)
+def _reader(
+    x: Any, levels: Levels, budget: dict[str, Any], column: dict[str, Any]
+) -> tuple[Calibration, Callable[[Any], ApproxQuantilesLaw]]:
+    """What is spent, and what reads the records and gives the law, by dither.
+
+    All that is public is checked here.
+    """
+    calibration = privacy.approx_quantiles.calibrate(levels, **budget)
+    read = Sample.reader(x, **column)
+
+    def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
+        sample = read()
+        return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), calibration.steps)
+
+    return calibration, law_of
 
 
 def _refuse(base_options: dict[str, Any]) -> None:

@@ -780,8 +780,8 @@ def cdf(
     **Counts.** The first three methods count the records of bins, which are runs of lattice points
     as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree.
     All counts below the root have independent discrete noise, Laplace for `epsilon` and Gaussian
-    for `rho`, of the scale that `privacy.agg_tree_scale` proves for the h levels which a record is
-    in. Numbers of records up to the ends of bins are read off and smoothed: the nearest
+    for `rho`, of the scale that `privacy.agg_tree.calibrate` proves for the h levels which a record
+    is in. Numbers of records up to the ends of bins are read off and smoothed: the nearest
     non-decreasing ones in least squares take their place.
 
     - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
@@ -812,8 +812,8 @@ def cdf(
 
     **Privacy.** `privacy.guarantee` states it for each method (with `points`, the number of lattice
     points, for the rho that comes with `epsilon`); the proofs are in
-    `privacy.agg_tree_sensitivity`, `privacy.cdf.depths_of`, `privacy.cdf_gaussian_squared`
-    and `privacy.cdf_smooth_gaussian_each`. Discrete noise is exact; normal noise on quantiles has
+    `privacy.agg_tree.sensitivities`, `privacy.cdf.depths_of`, `privacy.cdf.gaussian_squared`
+    and `privacy.cdf.budget_of_level`. Discrete noise is exact; normal noise on quantiles has
     40 digits before it is rounded to the lattice, and on bins 16 before it is rounded to integers.
     Smoothing is post-processing. Not covered: running time and memory.
 

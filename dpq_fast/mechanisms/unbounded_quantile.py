@@ -853,8 +853,8 @@ def unbounded_quantile(
     epsilon1 and epsilon2 are solved for it. "swap": a search costs epsilon1 + epsilon2 (range
     epsilon1 + 2 epsilon2); "add-remove": max{(1-q) epsilon1, q epsilon1 + epsilon2} (Lemma B.1,
     at level 1 - q where the search goes down); both ways: epsilon1 + 2 epsilon2 under either. See
-    `privacy.unbounded_quantile_epsilons` and, for several levels,
-    `privacy.approx_quantiles_scales`. Not covered: running time and memory.
+    `privacy.unbounded_quantile.costs_of` and, for several levels,
+    `privacy.approx_quantiles.calibrate`. Not covered: running time and memory.
 
     **Error.** The search halts early by about ln(i) / epsilon2 ranks at candidate i, so a finer
     `beta` is not always better. Once all records are below the candidates, each further step

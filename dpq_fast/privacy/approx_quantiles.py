@@ -163,8 +163,8 @@ def calibrate(
     Notes
     -----
     [KSS22]: one record is in one part of each of the :math:`L = \lceil\log_2(m+1)\rceil` depths,
-    whatever was released before. Each depth gets `epsilon` / L (or `rho` / L), and the scales
-    within it are the largest for which the worst record costs no more:
+    whatever was released before. Each depth gets `epsilon` / L (or `rho` / L), and the steps
+    within it spend the most for which the worst record costs no more:
 
     - "add-remove": one step changes, whose target :math:`\hat q` times the records of its part
       moves with the data (targets fixed at q_j n would move in every part).
@@ -181,8 +181,9 @@ def calibrate(
     relation = relation_of(neighbors)
     check_choice("base", base, BASES)
     total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
-    by_depth = _losses_by_depth(tuple(levels.values.tolist()), base, check_fraction(split))
-    unit = _unit_steps(tuple(levels.values.tolist()), base, split, rho is None, relation)
+    recursion = tuple(levels.values.tolist()), base, check_fraction(split)
+    by_depth = _losses_by_depth(*recursion)
+    unit = _unit_steps(*recursion, rho is None, relation)
     steps = check_steps(np.minimum(total * unit, MAX_RATE))
     return Calibration(steps, by_depth, k, epsilon, rho, relation)
 

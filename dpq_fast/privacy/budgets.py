@@ -44,7 +44,7 @@ def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> flo
     if (epsilon is None) == (rho is None):
         came = "neither" if rho is None else "both"
         raise ValueError(f"exactly one of epsilon and rho must be given, got {came}")
-    if m != 1:  # almost always
+    if m != 1:  # most calls have one, and are to cost little
         m = check_count("m", m)
     if rho is None:
         return check_epsilon(epsilon) / m

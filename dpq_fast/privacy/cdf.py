@@ -218,7 +218,7 @@ def depths_of(method: str, options: dict[str, Any]) -> int:
     counted, and its likelihood is :math:`\prod_{v \in T(y)} p(y_v - c_v)`. The ratio for neighbors
     is at most :math:`\exp(\sum_{v \in T(y)} |c_v - c'_v| / s)`. The runs of one depth are disjoint:
     a record is in at most d of them, whatever y, and the sum is at most
-    `agg_tree_sensitivity` of height d over s. It is reached where all runs are halved that hold a
+    `sensitivities` of height d over s. It is reached where all runs are halved that hold a
     record which is added, removed or replaced.
 
     As in a tree, the number of records is used where it is public (the caller's proof), else it
