@@ -59,7 +59,27 @@ class Bins:
 
     @classmethod
     def uniform(cls, low: float, high: float, bins: int) -> Bins:
-        """Bins of equal width; see `uniform_counts`."""
+        """Bins of equal width.
+
+        Parameters
+        ----------
+        low, high : float
+            Finite low < high. Public.
+        bins : int
+            Number of bins, from 1 to 2^28. Public.
+
+        Notes
+        -----
+        The edges are float64 numbers: edges[k] = k * step + low with step = (high - low) / bins,
+        each operation rounded, and edges[bins] = high. That is what ``np.linspace(low, high,
+        bins + 1)`` gives, unless step is subnormal; then edges are cut at `high`, so that they
+        ascend.
+
+        Examples
+        --------
+        >>> Bins.uniform(0.0, 1.0, 2).count([-5.0, 0.0, 0.3, 0.5, 1.0])
+        array([3, 2])
+        """
         low, high = _checks.check_bounds((low, high))
         bins = _checks.check_count("bins", bins)
         if bins > MAX_BINS:
@@ -68,7 +88,24 @@ class Bins:
 
     @classmethod
     def of(cls, edges: Any) -> Bins:
-        """Bins between ascending edges; see `edge_counts`."""
+        """Bins between given edges.
+
+        Parameters
+        ----------
+        edges : array_like of real numbers, shape (size + 1,)
+            Ascending; ties and infinite ones are allowed. Public.
+
+        Notes
+        -----
+        The bins of ``np.histogram(values, edges)``, but for values outside of all edges: they are
+        clamped into the first and the last bin (data are bounded here), where NumPy leaves them
+        out.
+
+        Examples
+        --------
+        >>> Bins.of([0.0, 1.0, 10.0]).count([-5.0, 0.0, 1.0, 9.0, 10.0, 11.0])
+        array([2, 4])
+        """
         given = np.asarray(edges)
         if given.ndim != 1 or given.size < 2:
             raise ValueError(
@@ -98,10 +135,39 @@ class Bins:
         below: bool = False,
         step: int = 1,
     ) -> Bins:
-        """Buckets between powers of `beta`; see `geometric_counts`.
+        r"""Buckets whose distance from `lower` grows like the powers of `beta`.
 
-        With `below`, values below `lower` have a bin of their own, before the others. Only every
-        step-th threshold is an edge: t_0, t_step, ....
+        The thresholds :math:`t_i = (\beta^i - 1) + lower`, i = 0, ..., I, are the lower edges: the
+        power rounded to nearest, then each operation. They ascend (with ties where `lower` is
+        large) from t_0 = `lower`. t_I is the first threshold not below `upper`, or the last one in
+        float64, or, without `upper`, t_I with I + 1 = 2^24. The last bin has no upper edge.
+
+        Parameters
+        ----------
+        beta : float
+            Finite, greater than 1. Public.
+        lower : float
+            Finite; values below it count as `lower`. Public.
+        upper : float, optional
+            Where to stop, finite, above `lower`, reached by 2^24 thresholds. Public. Default: the
+            end of float64, or 2^24 thresholds.
+        below : bool, default False
+            Whether values below `lower` have a bin of their own, before the others. Public.
+        step : int, default 1
+            Only every step-th threshold is an edge: t_0, t_step, .... Public.
+
+        Notes
+        -----
+        The queries of the unbounded quantile, f_i = #{v < t_i} with v clamped to `lower` from
+        below, are ``counts[:i].sum()``, exactly, on the thresholds that it releases.
+
+        Examples
+        --------
+        >>> bins = Bins.geometric(2.0, 0.0)
+        >>> bins.edges[:5]
+        array([ 0.,  1.,  3.,  7., 15.])
+        >>> bins.count([-1.0, 0.0, 1.0, 2.9, 3.0, 8.0])[:5]
+        array([2, 2, 1, 1, 0])
         """
         size = geometric_size(beta, lower, upper)
         make = _kept_geometric if size <= KEPT_BINS * step else _geometric
@@ -188,128 +254,8 @@ class Bins:
         return out
 
 
-def uniform_counts(
-    values: Any,
-    low: float,
-    high: float,
-    bins: int,
-    weights: Any = None,
-    *,
-    out: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
-    """Count values in bins of equal width.
-
-    Parameters
-    ----------
-    values, weights, out
-        As for `Bins.count`. Values outside [low, high] are clamped to it.
-    low, high : float
-        Finite low < high. Public.
-    bins : int
-        Number of bins, at least 1. Public.
-
-    Returns
-    -------
-    ndarray of int64, shape (bins,)
-        Entry k counts edges[k] <= v < edges[k + 1]; the last one v <= high, too.
-
-    Notes
-    -----
-    The edges (`Bins.uniform`) are float64 numbers: edges[k] = k * step + low with step = (high -
-    low) / bins, each operation rounded, and edges[bins] = high. That is what
-    ``np.linspace(low, high, bins + 1)`` gives, unless step is subnormal; then edges are cut at
-    `high`, so that they ascend.
-
-    Examples
-    --------
-    >>> uniform_counts([-5.0, 0.0, 0.3, 0.5, 1.0], 0.0, 1.0, 2)
-    array([3, 2])
-    """
-    return Bins.uniform(low, high, bins).count(values, weights, out=out)
-
-
-def edge_counts(
-    values: Any, edges: Any, weights: Any = None, *, out: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
-    """Count values between given edges.
-
-    Parameters
-    ----------
-    values, weights, out
-        As for `Bins.count`.
-    edges : array_like of real numbers, shape (bins + 1,)
-        Ascending; ties and infinite ones are allowed. Public.
-
-    Returns
-    -------
-    ndarray of int64, shape (bins,)
-        Entry k counts edges[k] <= v < edges[k + 1]; the last one v <= edges[-1], too.
-
-    Notes
-    -----
-    The bins of ``np.histogram(values, edges)``, but for values outside of all edges: they are
-    clamped into the first and the last bin (data are bounded here), where NumPy leaves them out.
-
-    Examples
-    --------
-    >>> edge_counts([-5.0, 0.0, 1.0, 9.0, 10.0, 11.0], [0.0, 1.0, 10.0])
-    array([2, 4])
-    """
-    return Bins.of(edges).count(values, weights, out=out)
-
-
-def geometric_counts(
-    values: Any,
-    beta: float,
-    lower: float,
-    weights: Any = None,
-    *,
-    upper: float | None = None,
-    out: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    r"""Count values in buckets whose distance from `lower` grows like the powers of `beta`.
-
-    Parameters
-    ----------
-    values, weights, out
-        As for `Bins.count`. Values below `lower` count as `lower`.
-    beta : float
-        Finite, greater than 1. Public.
-    lower : float
-        Finite. Public.
-    upper : float, optional
-        Where to stop, finite, above `lower`, reached by 2^24 thresholds. Public. Default: the end
-        of float64, or 2^24 thresholds.
-
-    Returns
-    -------
-    thresholds : ndarray of float64, shape (I + 1,), read-only
-        :math:`t_i = (\beta^i - 1) + lower` for i = 0, ..., I: the power rounded to nearest, then
-        each operation. Ascending (ties where `lower` is large), from ``thresholds[0] == lower``.
-        t_I is the first threshold not below `upper`, or the last one in float64, or, without
-        `upper`, t_I with I + 1 = 2^24.
-    counts : ndarray of int64, shape (I + 1,)
-        Entry i counts :math:`t_i \le v < t_{i+1}`; the last one all :math:`v \ge t_I`, +inf too.
-
-    Notes
-    -----
-    The queries of the unbounded quantile, f_i = #{v < t_i} with v clamped to `lower` from below,
-    are ``counts[:i].sum()``, exactly, on the thresholds that it releases.
-
-    Examples
-    --------
-    >>> thresholds, counts = geometric_counts([-1.0, 0.0, 1.0, 2.9, 3.0, 8.0], 2.0, 0.0)
-    >>> thresholds[:5]
-    array([ 0.,  1.,  3.,  7., 15.])
-    >>> counts[:5]
-    array([2, 2, 1, 1, 0])
-    """
-    bins = Bins.geometric(beta, lower, upper)
-    return bins.edges, bins.count(values, weights, out=out)
-
-
 def geometric_size(beta: float, lower: float, upper: float | None = None) -> int:
-    """How many thresholds `geometric_counts` has. Public."""
+    """How many thresholds `Bins.geometric` has. Public."""
     beta = _checks._real("beta", beta)
     if not 1.0 < beta < math.inf:  # NaN fails
         raise ValueError(f"beta must be finite and greater than 1, got {beta}")
@@ -330,7 +276,7 @@ def geometric_size(beta: float, lower: float, upper: float | None = None) -> int
 def geometric_thresholds(
     beta: float, lower: float, start: int, stop: int, step: int = 1
 ) -> NDArray[np.float64]:
-    """The thresholds t_i of `geometric_counts`, i in a range, where finite; quickly.
+    """The thresholds t_i of `Bins.geometric`, i in a range, where finite; quickly.
 
     The same numbers, without making those before.
     """

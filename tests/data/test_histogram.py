@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dpq_fast._kernels import histogram as kernel
 from dpq_fast.data import histogram as fast
+from dpq_fast.data.histogram import Bins
 from dpq_fast.reference import histogram as reference
 
 SPECIAL = [math.nan, math.inf, -math.inf, 0.0, -0.0, 5e-324, -5e-324, 1e-310, 1e300, -1e300]
@@ -36,77 +37,77 @@ def assert_same(counts, expected):
     assert counts.tolist() == list(expected)
 
 
-# --- uniform_counts
+# --- Bins.uniform
 
 
-def test_uniform_counts_known_values():
+def test_uniform_bins_known_values():
     values = [-1.0, 0.0, 0.25, 0.49, 0.5, 0.99, 1.0, 7.0, math.nan, math.inf, -math.inf]
-    assert_same(fast.uniform_counts(values, 0.0, 1.0, 2), [5, 5])
-    assert_same(fast.uniform_counts(values, 0.0, 1.0, 1), [10])
-    assert_same(fast.uniform_counts([], 0.0, 1.0, 3), [0, 0, 0])
+    assert_same(Bins.uniform(0.0, 1.0, 2).count(values), [5, 5])
+    assert_same(Bins.uniform(0.0, 1.0, 1).count(values), [10])
+    assert_same(Bins.uniform(0.0, 1.0, 3).count([]), [0, 0, 0])
     # 0.7 / 0.1 is below 7, and 0.3 / 0.1 below 3: the stored edges decide
     edges = np.linspace(0.0, 1.0, 11)
-    assert_same(fast.uniform_counts(edges[:-1], 0.0, 1.0, 10), [1] * 10)
+    assert_same(Bins.uniform(0.0, 1.0, 10).count(edges[:-1]), [1] * 10)
 
 
 @given(finite, finite, st.integers(1, 300), st.lists(st.floats(), max_size=20))
-def test_uniform_counts_equal_reference(a, b, bins, values):
+def test_uniform_bins_equal_reference(a, b, bins, values):
     low, high = min(a, b), max(a, b)
     if not 0.0 < high - low < math.inf:
         return
     edges = reference.uniform_edges(low, high, bins)
     values = np.concatenate([around(edges), values])
     expected = reference.uniform_counts(values.tolist(), low, high, bins)
-    assert_same(fast.uniform_counts(values, low, high, bins), expected)
-    assert fast.Bins.uniform(low, high, bins).edges.tolist() == edges
+    assert_same(Bins.uniform(low, high, bins).count(values), expected)
+    assert Bins.uniform(low, high, bins).edges.tolist() == edges
 
 
 @pytest.mark.parametrize("low, high", [(0.0, 1.0), (-3.3, 7.1), (1e9, 1e9 + 1.0), (-1e300, 1e307)])
 @pytest.mark.parametrize("bins", [1, 7, 10, 100, 1000, 99_991])
-def test_uniform_counts_are_exact_at_the_edges_of_linspace(low, high, bins):
+def test_uniform_bins_are_exact_at_the_edges_of_linspace(low, high, bins):
     edges = np.linspace(low, high, bins + 1)
-    assert fast.Bins.uniform(low, high, bins).edges.tolist() == edges.tolist()
+    assert Bins.uniform(low, high, bins).edges.tolist() == edges.tolist()
     values = around(edges)
     expected = reference.edge_counts(values.tolist(), edges.tolist())
-    assert_same(fast.uniform_counts(values, low, high, bins), expected)
+    assert_same(Bins.uniform(low, high, bins).count(values), expected)
 
 
-def test_uniform_counts_with_bins_finer_than_float64():
+def test_uniform_bins_with_bins_finer_than_float64():
     low, high = 1.0, 1.0 + 2.0**-50
     values = around([low, 1.0 + 2.0**-51, high])
     expected = reference.uniform_counts(values.tolist(), low, high, 1000)
-    assert_same(fast.uniform_counts(values, low, high, 1000), expected)
+    assert_same(Bins.uniform(low, high, 1000).count(values), expected)
     expected = reference.uniform_counts(values.tolist(), 0.0, 2.5e-323, 8)
-    assert_same(fast.uniform_counts(values, 0.0, 2.5e-323, 8), expected)
+    assert_same(Bins.uniform(0.0, 2.5e-323, 8).count(values), expected)
 
 
 @pytest.mark.parametrize("bins", [1, 10, 1000])
 def test_uniform_bins_are_found_without_search(bins):
-    assert fast.Bins.uniform(-3.3, 7.1, bins)._table.most <= 1
+    assert Bins.uniform(-3.3, 7.1, bins)._table.most <= 1
 
 
-# --- edge_counts
+# --- Bins.of
 
 
-def test_edge_counts_known_values():
-    assert_same(fast.edge_counts([-5.0, 0.0, 1.0, 9.0, 10.0, 11.0], [0, 1, 10]), [2, 4])
-    assert_same(fast.edge_counts([0.0, 1.0, 2.0], [0.0, 1.0, 1.0]), [1, 2])
-    assert_same(fast.edge_counts([-1.0, 0.0, 1.0], [0.0, 0.0, 1.0]), [0, 3])
-    assert_same(fast.edge_counts([-math.inf, 0.0, math.inf], [-math.inf, 0.0, math.inf]), [1, 2])
-    assert_same(fast.edge_counts([-math.inf, 0.0, math.inf], [-math.inf, math.inf]), [3])
+def test_bins_of_edges_known_values():
+    assert_same(Bins.of([0, 1, 10]).count([-5.0, 0.0, 1.0, 9.0, 10.0, 11.0]), [2, 4])
+    assert_same(Bins.of([0.0, 1.0, 1.0]).count([0.0, 1.0, 2.0]), [1, 2])
+    assert_same(Bins.of([0.0, 0.0, 1.0]).count([-1.0, 0.0, 1.0]), [0, 3])
+    assert_same(Bins.of([-math.inf, 0.0, math.inf]).count([-math.inf, 0.0, math.inf]), [1, 2])
+    assert_same(Bins.of([-math.inf, math.inf]).count([-math.inf, 0.0, math.inf]), [3])
 
 
 @given(
     st.lists(st.floats(allow_nan=False), min_size=2, max_size=40).map(sorted),
     st.lists(st.floats(), max_size=20),
 )
-def test_edge_counts_equal_reference(edges, values):
+def test_bins_of_edges_equal_reference(edges, values):
     values = np.concatenate([around(edges), values])
-    assert_same(fast.edge_counts(values, edges), reference.edge_counts(values.tolist(), edges))
+    assert_same(Bins.of(edges).count(values), reference.edge_counts(values.tolist(), edges))
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["normal", "cauchy", "lognormal", "ties", "float"]))
-def test_edge_counts_equal_reference_for_many_edges(seed, shape):
+def test_bins_of_edges_equal_reference_for_many_edges(seed, shape):
     rng = np.random.default_rng(seed)
     edges = {
         "normal": lambda: rng.normal(size=300),
@@ -118,42 +119,44 @@ def test_edge_counts_equal_reference_for_many_edges(seed, shape):
     edges = np.sort(edges[~np.isnan(edges)])
     values = np.concatenate([around(edges), rng.choice(edges, 50) * rng.normal(size=50)])
     expected = reference.edge_counts(values.tolist(), edges.tolist())
-    assert_same(fast.edge_counts(values, edges), expected)
+    assert_same(Bins.of(edges).count(values), expected)
 
 
 @given(
     st.lists(st.integers(-20, 20), min_size=2, max_size=10).map(sorted),
     st.lists(st.integers(-30, 30)),
 )
-def test_edge_counts_equal_numpy_inside(edges, values):
+def test_bins_of_edges_equal_numpy_inside(edges, values):
     inside = np.clip(np.array(values, dtype=float), edges[0], edges[-1])
     expected, _ = np.histogram(inside, edges)
-    assert_same(fast.edge_counts(values, edges), expected)
+    assert_same(Bins.of(edges).count(values), expected)
 
 
-# --- geometric_counts
+# --- Bins.geometric
 
 
-def test_geometric_counts_known_values():
+def test_geometric_bins_known_values():
     values = [-math.inf, -3.0, 0.0, 0.5, 1.0, 2.9, 3.0, 8.0, 1e308, math.inf, math.nan]
-    thresholds, counts = fast.geometric_counts(values, 2.0, 0.0)
-    assert thresholds.tolist() == [2.0**i - 1.0 for i in range(1024)]
+    bins = Bins.geometric(2.0, 0.0)
+    counts = bins.count(values)
+    assert bins.edges.tolist() == [2.0**i - 1.0 for i in range(1024)]
     assert counts[:5].tolist() == [4, 2, 1, 1, 0]
     assert counts[1023] == 2 and counts.sum() == 10
-    thresholds, counts = fast.geometric_counts(values, 2.0, 0.0, upper=3.0)
-    assert thresholds.tolist() == [0.0, 1.0, 3.0] and counts.tolist() == [4, 2, 4]
-    assert fast.geometric_counts([], 2.0, 0.0, upper=2.5)[0].tolist() == [0.0, 1.0, 3.0]
+    bins = Bins.geometric(2.0, 0.0, upper=3.0)
+    assert bins.edges.tolist() == [0.0, 1.0, 3.0]
+    assert bins.count(values).tolist() == [4, 2, 4]
+    assert Bins.geometric(2.0, 0.0, upper=2.5).edges.tolist() == [0.0, 1.0, 3.0]
 
 
 @pytest.mark.parametrize("lower", LOWERS)
 @pytest.mark.parametrize("beta", BETAS)
-def test_geometric_counts_are_exact_at_every_threshold(beta, lower):
+def test_geometric_bins_are_exact_at_every_threshold(beta, lower):
     expected = np.array(reference.geometric_thresholds(beta, lower))
-    thresholds = fast.geometric_counts([], beta, lower)[0]
-    assert np.array_equal(thresholds, expected)
-    assert thresholds[0] == lower and (np.diff(thresholds) >= 0.0).all()
+    bins = Bins.geometric(beta, lower)
+    assert np.array_equal(bins.edges, expected)
+    assert bins.edges[0] == lower and (np.diff(bins.edges) >= 0.0).all()
     values = around(expected)
-    _, counts = fast.geometric_counts(values, beta, lower)
+    counts = bins.count(values)
     # f_i = #{v < t_i}, what the mechanism asks, v clamped to lower
     known = np.sort(np.maximum(values[~np.isnan(values)], lower))
     below = np.searchsorted(known, expected)
@@ -167,14 +170,14 @@ def test_geometric_counts_are_exact_at_every_threshold(beta, lower):
     st.one_of(st.none(), st.floats(1e-3, 1e30)),
     st.lists(st.floats(), max_size=30),
 )
-def test_geometric_counts_equal_reference(beta, lower, above, values):
+def test_geometric_bins_equal_reference(beta, lower, above, values):
     upper = None if above is None or lower + above == lower else lower + above
     thresholds = reference.geometric_thresholds(beta, lower, upper)
     values = np.concatenate([around(thresholds[:200]), around(thresholds[-3:]), values])
-    found = fast.geometric_counts(values, beta, lower, upper=upper)
+    bins = Bins.geometric(beta, lower, upper)
     expected = reference.geometric_counts(values.tolist(), beta, lower, upper=upper)
-    assert found[0].tolist() == expected[0]
-    assert_same(found[1], expected[1])
+    assert bins.edges.tolist() == expected[0]
+    assert_same(bins.count(values), expected[1])
 
 
 @pytest.mark.parametrize("beta", BETAS)
@@ -186,31 +189,32 @@ def test_reference_powers_are_powers_rounded_to_nearest(beta):
         assert mpmath.mpf(beta) ** len(powers) > mpmath.mpf(1.7976931348623157e308)
 
 
-def test_geometric_counts_where_floating_logarithms_fail():
+def test_geometric_bins_where_floating_logarithms_fail():
     # [Dur23] Appendix C: math.log(x, b) // 1 puts up to 45% of exact edges one bin off
     edges = np.fromiter(
         reference.powers(1.01), float, 3000
     )  # up to 1e13: the thresholds (y - 1) + 1 are these
     wrong = sum(math.log(y, 1.01) // 1 != i for i, y in enumerate(edges.tolist()))
     assert wrong > 500
-    thresholds, counts = fast.geometric_counts(edges, 1.01, 1.0)
-    assert np.array_equal(thresholds[:3000], edges)
+    bins = Bins.geometric(1.01, 1.0)
+    counts = bins.count(edges)
+    assert np.array_equal(bins.edges[:3000], edges)
     assert (counts[:3000] == 1).all() and counts[3000:].sum() == 0
 
 
 @pytest.mark.parametrize("lower", [0.0, 1.0, 0.1, -1000.0])
 @pytest.mark.parametrize("beta", [*BETAS, 1.05, 10.0, 1e300])
 def test_geometric_buckets_are_found_without_search(beta, lower):
-    assert fast.Bins.geometric(beta, lower)._table.most <= 1
+    assert Bins.geometric(beta, lower)._table.most <= 1
 
 
 # --- all of them
 
 BINS = {
-    "uniform": lambda: fast.Bins.uniform(-3.0, 100.0, 17),
-    "edges": lambda: fast.Bins.of([-7.5, 0.0, 0.25, 3.0, 60.0, 61.0, 110.0]),
-    "ties": lambda: fast.Bins.of([0.0, 0.0, 3.0, 3.0, 3.0, 60.0, 60.0]),
-    "geometric": lambda: fast.Bins.geometric(1.3, -2.0),
+    "uniform": lambda: Bins.uniform(-3.0, 100.0, 17),
+    "edges": lambda: Bins.of([-7.5, 0.0, 0.25, 3.0, 60.0, 61.0, 110.0]),
+    "ties": lambda: Bins.of([0.0, 0.0, 3.0, 3.0, 3.0, 60.0, 60.0]),
+    "geometric": lambda: Bins.geometric(1.3, -2.0),
 }
 
 
@@ -293,11 +297,11 @@ def test_count_by_key_equals_count_by_bin(bins, extra, negate):
     assert_same(bins.count(nothing, negate=negate), [0] * bins.size)
 
 
-def test_functions_take_out_and_weights():
+def test_count_adds_weights_to_out():
     counts = np.zeros(2, dtype=np.int64)
-    assert fast.uniform_counts([0.0], 0.0, 1.0, 2, [3], out=counts) is counts
-    assert fast.edge_counts([1.0], [0.0, 0.5, 1.0], [4], out=counts) is counts
-    assert fast.geometric_counts([9.0], 2.0, 0.0, [5], upper=1.0, out=counts)[1] is counts
+    assert Bins.uniform(0.0, 1.0, 2).count([0.0], [3], out=counts) is counts
+    assert Bins.of([0.0, 0.5, 1.0]).count([1.0], [4], out=counts) is counts
+    assert Bins.geometric(2.0, 0.0, upper=1.0).count([9.0], [5], out=counts) is counts
     assert_same(counts, [3, 9])
 
 
@@ -308,16 +312,17 @@ def test_bins_are_read_only(bins):
 
 def test_bins_keep_their_own_edges():
     edges = np.array([0.0, 1.0, 2.0])
-    bins = fast.Bins.of(edges)
+    bins = Bins.of(edges)
     edges[1] = 0.0
     assert_same(bins.count([0.5]), [1, 0])
 
 
 def test_count_warns_of_nothing():
     for value in (1e308, 2.0**-140, math.nan):
-        assert fast.uniform_counts(np.array([value], dtype=np.longdouble), 0.0, 1.0, 1).size == 1
+        values = np.array([value], dtype=np.longdouble)
+        assert Bins.uniform(0.0, 1.0, 1).count(values).size == 1
     signaling = np.array([0x7F800001], dtype=np.uint32).view(np.float32)
-    assert_same(fast.uniform_counts(signaling, 0.0, 1.0, 1), [0])
+    assert_same(Bins.uniform(0.0, 1.0, 1).count(signaling), [0])
 
 
 @pytest.mark.parametrize(
@@ -331,9 +336,9 @@ def test_count_warns_of_nothing():
         (ValueError, "bounds must have a finite difference", (-1.7e308, 1.7e308, 2)),
     ],
 )
-def test_uniform_counts_rejects_bad_bins(error, message, arguments):
+def test_uniform_bins_rejects_bad_bins(error, message, arguments):
     with pytest.raises(error, match=message):
-        fast.uniform_counts([0.5], *arguments)
+        Bins.uniform(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -347,9 +352,9 @@ def test_uniform_counts_rejects_bad_bins(error, message, arguments):
         (TypeError, "edges must be real numbers", ["a", "b"]),
     ],
 )
-def test_edge_counts_rejects_bad_edges(error, message, edges):
+def test_bins_of_edges_rejects_bad_edges(error, message, edges):
     with pytest.raises(error, match=message):
-        fast.edge_counts([0.5], edges)
+        Bins.of(edges)
 
 
 @pytest.mark.parametrize(
@@ -363,12 +368,12 @@ def test_edge_counts_rejects_bad_edges(error, message, edges):
         (TypeError, "beta must be a real number", ("1.01", 0.0)),
     ],
 )
-def test_geometric_counts_rejects_bad_grids(error, message, arguments):
+def test_geometric_bins_rejects_bad_grids(error, message, arguments):
     with pytest.raises(error, match=message):
-        fast.geometric_counts([0.5], *arguments)
+        Bins.geometric(*arguments)
     for upper in (0.0, math.inf, math.nan):
         with pytest.raises(ValueError, match="upper must be finite and above lower"):
-            fast.geometric_counts([0.5], 1.01, 0.0, upper=upper)
+            Bins.geometric(1.01, 0.0, upper)
 
 
 def test_thresholds_end_at_2_24():
@@ -402,8 +407,8 @@ def test_thresholds_of_fine_beta_equal_reference(beta, lower):
 @pytest.mark.parametrize("beta", [1.0001, 1.01, 1e100])
 @pytest.mark.parametrize("step", [2, 4, 256, 2**20])
 def test_bins_of_every_few_thresholds(beta, step):
-    whole = fast.Bins.geometric(beta, -3.0)
-    part = fast.Bins.geometric(beta, -3.0, step=step)
+    whole = Bins.geometric(beta, -3.0)
+    part = Bins.geometric(beta, -3.0, step=step)
     assert np.array_equal(part.edges, whole.edges[::step])
     values = around(part.edges)
     starts = np.arange(0, whole.size, step)
@@ -413,7 +418,7 @@ def test_bins_of_every_few_thresholds(beta, step):
 
 @pytest.mark.parametrize("lower", LOWERS)
 def test_bins_below_lower_are_apart(lower):
-    whole, apart = (fast.Bins.geometric(1.01, lower, below=b) for b in (False, True))
+    whole, apart = (Bins.geometric(1.01, lower, below=b) for b in (False, True))
     values = around(whole.edges)
     counts, split = whole.count(values), apart.count(values)
     assert split[0] == np.count_nonzero(values < lower) > 0
@@ -436,7 +441,7 @@ def test_find_is_the_bin_of_a_number(bins):
 
 
 def test_count_rejects_the_wrong_form():
-    bins = fast.Bins.uniform(0.0, 1.0, 2)
+    bins = Bins.uniform(0.0, 1.0, 2)
     with pytest.raises(ValueError, match="values must be one-dimensional, got 2 dimensions"):
         bins.count(np.zeros((2, 2)))
     with pytest.raises(TypeError, match="values must hold real numbers, got dtype bool"):

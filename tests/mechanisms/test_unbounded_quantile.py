@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import dpq_fast as dpq
 import dpq_fast.reference as reference
 from dpq_fast import privacy
-from dpq_fast.data.histogram import geometric_counts
+from dpq_fast.data.histogram import Bins
 from dpq_fast.data.records import Records
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.mechanisms import unbounded_quantile as unbounded
@@ -61,7 +61,7 @@ def candidates(way: dict[str, Any]) -> list[float]:
         distances = [1.0 / (p - 1.0) - 1.0 for p in powers] + [0.0]
         values = [bound + d for d in distances]
     else:
-        values = [t for t in geometric_counts([], way["beta"], bound)[0].tolist()]
+        values = Bins.geometric(way["beta"], bound).edges.tolist()
         if upper is not None and not mirrored:
             values = values[: 1 + next(i for i, t in enumerate(values) if t >= upper)]
     values = [-v for v in values] if mirrored else values
@@ -282,7 +282,8 @@ def test_blocks_are_a_public_fact() -> None:
 
 def test_fine_candidates_are_those_of_the_formula() -> None:
     x = np.random.default_rng(4).lognormal(1.0, 2.0, 3_000)
-    thresholds, counts = geometric_counts(x, 1.0005, 0.0)
+    bins = Bins.geometric(1.0005, 0.0)
+    thresholds, counts = bins.edges, bins.count(x)
     assert unbounded.block_size(thresholds.size) > 1
     below = np.append(0, np.cumsum(counts))
     law = dpq.unbounded_quantile_law(x, [0.2, 0.9], epsilon=1.0, beta=1.0005)
