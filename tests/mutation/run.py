@@ -49,6 +49,8 @@ MODULES = tuple(
 )
 # Slow tests have faster ones beside them.
 ARGUMENTS = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-n", "0"]
+# What reads default arguments without a call.
+SIGNATURES = "tests/reference/test_signatures.py"
 # Seconds of tests for one mutant, as long as they took when the lines were recorded.
 BUDGET = 40.0
 # A test hangs if it computes for this many seconds more, and this many times as long; or if it
@@ -422,6 +424,8 @@ class Runner:
             reached = set(self._users(users))
         else:
             reached = {test for line in lines for test in recorded.get(line, ())}
+        if job.mutant.default:
+            reached |= {test for test in self._items if test.startswith(SIGNATURES)}
         reached &= self._lines.seconds.keys() & self._items.keys()
         wing, stem = job.module.split(".")
         own = f"tests/{wing}/test_{stem}.py"
