@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 import dpq_fast
 import dpq_fast.reference
@@ -168,6 +168,23 @@ def fit(observed: Iterable, log_prob: dict) -> float:
 def assert_draws_follow(observed: Iterable, log_prob: dict) -> None:
     """Draws fit a law, by `fit`."""
     assert fit(observed, log_prob) >= SMALLEST_P
+
+
+def range_rho(eta: float) -> float:
+    """KL divergence of the two coins of range eta that are furthest apart in it."""
+    t = math.log(eta / -math.expm1(-eta))
+    return math.exp(t) - 1.0 - t
+
+
+def range_of(rho: float) -> float:
+    """The range of that rho."""
+    return float(optimize.brentq(lambda eta: range_rho(eta) - rho, 1e-3, 1e3, xtol=1e-14))
+
+
+def pure_rho(epsilon: float) -> float:
+    """KL divergence of two coins of opposite bias, whose ratios are exp(epsilon)."""
+    p = 1.0 / (1.0 + math.exp(-epsilon))
+    return (2.0 * p - 1.0) * epsilon
 
 
 def neighbors_of(x: list[int], points: int, neighbors: str) -> Iterator[list[int]]:

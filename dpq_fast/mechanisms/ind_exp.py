@@ -142,7 +142,7 @@ def ind_exp(
         0 for basic composition, `epsilon` / m for each of m distinct levels; above 0, the optimal
         composition of non-adaptive exponential mechanisms [2]_, solved exactly. Public.
     rho : float, optional
-        Total zCDP budget instead of `epsilon`: each level gets :math:`\sqrt{8 \rho / m}`. Public.
+        Total zCDP budget instead of `epsilon`: each level gets the range that rho / m buys. Public.
     bounds, neighbors, resolution, dither, counts, assume_sorted, nan_policy
         As in `joint_exp`.
     max_contributions : int, default 1

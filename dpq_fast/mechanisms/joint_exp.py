@@ -160,8 +160,8 @@ def joint_exp(
     [1]_.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`; given the dither of range `epsilon`, hence
-    :math:`\epsilon^2/8`-zCDP. Weights are right to 1e-10 relative, none is rounded to zero. Not
-    covered: running time and memory.
+    zCDP of its `privacy.bounded_range_rho`. Weights are right to 1e-10 relative, none is rounded to
+    zero. Not covered: running time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(m W) for windows of W ranks, W about
     (64 + m ln n) / epsilon.

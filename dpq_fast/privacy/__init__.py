@@ -15,7 +15,7 @@ or change all their records together.
 
 **Bounded range.** A mechanism has range at most b if, for neighbors x and x', the log ratio
 :math:`\ln P_x(o) - \ln P_{x'}(o)` over all outputs o stays in an interval of length b, that is in
-[t - b, t] for some t in [0, b] [DDR20]. It is then b-DP, and :math:`b^2/8`-zCDP [CR21]. The
+[t - b, t] for some t in [0, b] [DDR20]. It is then b-DP, and zCDP of `bounded_range_rho`. The
 exponential mechanism with weights :math:`\exp(c\,u(x, o))` has range :math:`2 c \Delta`: the
 utility moves by at most :math:`\Delta` up or down, and the normalization shifts all outputs
 alike. Hence the rate :math:`c = \epsilon / 2\Delta`.
@@ -76,7 +76,14 @@ from dpq_fast.privacy.bounded_range import (
 )
 from dpq_fast.privacy.gaussian import gaussian_delta, gaussian_sigma
 from dpq_fast.privacy.guarantees import Guarantee
-from dpq_fast.privacy.zcdp import zcdp_epsilon, zcdp_rho
+from dpq_fast.privacy.zcdp import (
+    bounded_range_rho,
+    laplace_rho,
+    pure_rho,
+    rho_bounded_range,
+    zcdp_epsilon,
+    zcdp_rho,
+)
 
 __all__ = [
     "Accountant",
@@ -89,6 +96,7 @@ __all__ = [
     "bounded_range_delta",
     "bounded_range_epsilon",
     "bounded_range_epsilon_each",
+    "bounded_range_rho",
     "cdf",
     "charge",
     "compose",
@@ -98,8 +106,11 @@ __all__ = [
     "guarantee",
     "ind_exp",
     "joint_exp",
+    "laplace_rho",
     "one_sided_loss",
+    "pure_rho",
     "quantile_by",
+    "rho_bounded_range",
     "unbounded_quantile",
     "zcdp_epsilon",
     "zcdp_rho",
@@ -122,33 +133,32 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     Returns
     -------
     Guarantee
-        "joint_exp": pure `epsilon`, which is also the range; :math:`\rho = \epsilon^2/8`. A given
-        `rho` makes it :math:`\epsilon = \sqrt{8\rho}`. A `delta` is not used.
-        "ind_exp": (`epsilon`, `delta`) for m distinct levels of range e each
-        (`privacy.ind_exp`); also :math:`\rho = m e^2/8` and range m e, which is `epsilon`
-        where ``delta=0``.
-        "quantile_by": pure `epsilon` for all groups together, which is also the range;
-        :math:`\rho = \epsilon^2/8`, for "swap" with private keys and `q` given as little as half
-        of it. Takes `public_by`, but no `rho` and no `delta`.
+        "joint_exp": pure `epsilon`, which is also the range, and its `bounded_range_rho`. A given
+        `rho` makes it the range that it buys (`rho_bounded_range`). A `delta` is not used.
+        "ind_exp": (`epsilon`, `delta`) for m distinct levels of range e each (`privacy.ind_exp`);
+        also m times the rho of e, and range m e, which is `epsilon` where ``delta=0``.
+        "quantile_by": pure `epsilon` for all groups together, which is also the range, and its rho,
+        for "swap" with private keys and `q` given as little as half of it. Takes `public_by`, but
+        no `rho` and no `delta`.
         "approx_quantiles": pure `epsilon` and the rho that its steps add up to, or the other way
         round (`privacy.approx_quantiles`). Takes `base` and `split`.
         "unbounded_quantile": the same, by one search, two, or a recursion of them
-        (`privacy.unbounded_quantile`); with one, also the range. Takes `lower`, `upper`,
-        `invert` and `split`.
+        (`privacy.unbounded_quantile`); with one, also the range. Takes `lower`, `upper`, `invert`
+        and `split`.
         "above_threshold": pure :math:`\epsilon_1 + 2\epsilon_2`; with `monotonic`, pure
-        :math:`\epsilon_1 + \epsilon_2`, range r = :math:`\epsilon_1 + 2\epsilon_2` and
-        :math:`\rho = r^2/8`. Takes `epsilon1`, `epsilon2`, `sensitivity`, `monotonic`, `noise`
-        and `neighbors`.
-        "sparse_vector": the same, and `halts` times as much of epsilon and of rho; a range only
-        for ``halts=1``.
+        :math:`\epsilon_1 + \epsilon_2`, and range :math:`\epsilon_1 + 2\epsilon_2`. Takes
+        `epsilon1`, `epsilon2`, `sensitivity`, `monotonic`, `noise` and `neighbors`.
+        "sparse_vector": the same, and `halts` times as much of epsilon and of rho; a range only for
+        ``halts=1``.
         "csmooth": `rho` alone, which takes the place of `epsilon`.
-        "agg_tree": pure `epsilon` and its :math:`\rho = \epsilon^2 / 4h` ("swap") or
-        :math:`\epsilon^2 / 2h`; with noise "gaussian", `rho` alone. Takes `noise`, `height` and
-        `branching`, and `points`, the number of lattice points inside the bounds: a tree has no
-        more levels than it takes to give each point a leaf, and then another rho.
+        "agg_tree": pure `epsilon` and its rho, :math:`2h` ("swap") or h times the `pure_rho` of
+        :math:`\epsilon / 2h` or :math:`\epsilon / h`; with noise "gaussian", `rho` alone. Takes
+        `noise`, `height` and `branching`, and `points`, the number of lattice points inside the
+        bounds: a tree has no more levels than it takes to give each point a leaf, and then another
+        rho.
         "cdf": of counts, as "agg_tree" ("histogram" has h = 1, "adaptive" its depth); "gaussian"
-        (`epsilon`, `delta`) and the rho of its noise, or `rho` alone; "smooth_gaussian"
-        (`epsilon`, `delta`). Takes `method`, its options, and `points`, as "agg_tree".
+        (`epsilon`, `delta`) and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`,
+        `delta`). Takes `method`, its options, and `points`, as "agg_tree".
         "count": pure `epsilon`.
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.
@@ -160,8 +170,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
 
     Examples
     --------
-    >>> guarantee("joint_exp", epsilon=2.0).rho
-    0.5
+    >>> round(guarantee("joint_exp", epsilon=2.0).rho, 4)
+    0.4745
     """
     from dpq_fast.mechanisms.registry import MECHANISMS  # which is built on this package
 

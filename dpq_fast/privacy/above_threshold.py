@@ -18,6 +18,7 @@ from dpq_fast._checks import (
 from dpq_fast.noise.threshold import NOISES, ThresholdNoise
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho
 
 
 class Calibration(NamedTuple):
@@ -49,7 +50,7 @@ class Calibration(NamedTuple):
         """One halt after another, each of which starts where the last one was."""
         rho = None
         if self.bounded_range is not None:
-            rho = self.bounded_range * self.bounded_range / 8.0  # `Guarantee` refuses inf
+            rho = bounded_range_rho(self.bounded_range)  # refuses inf
         one = Guarantee(self.epsilon, 0.0, rho, self.bounded_range, self.relation.name)
         if self.halts == 1:
             return one

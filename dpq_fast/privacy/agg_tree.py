@@ -17,6 +17,7 @@ from dpq_fast.noise.counts import COUNT_NOISES, CountNoise
 from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import laplace_rho, pure_rho
 
 
 class Calibration(NamedTuple):
@@ -50,13 +51,13 @@ class Calibration(NamedTuple):
     def guarantee(self) -> Guarantee:
         r"""All counts of one tree, whatever is read off them.
 
-        For Laplace noise of scale s, a count that changes by d is d/s-DP, hence
-        :math:`d^2 / 2s^2`-zCDP ([BS16] Proposition 1.4), and these add up to
-        :math:`\Delta_2^2 / 2 s^2 = \epsilon^2 \Delta_2^2 / 2 \Delta_1^2`.
+        A count that changes by d is d changes by one, so it costs :math:`d^2` times the rho of one
+        [BS16], and these add up to :math:`\Delta_2^2` times that.
         """
         if self.epsilon is None:
             return Guarantee(None, 0.0, self.rho, None, self.relation.name)
-        rho = self.epsilon * self.epsilon * self.squared / (2 * self.sensitivity**2)
+        one = 1.0 / float(self.noise.scale)
+        rho = self.squared * (laplace_rho if self.noise.name == "laplace" else pure_rho)(one)
         return Guarantee(self.epsilon, 0.0, rho, None, self.relation.name)
 
 

@@ -17,6 +17,7 @@ from dpq_fast.privacy import ind_exp, joint_exp, unbounded_quantile
 from dpq_fast.privacy.above_threshold import check_fraction, counting_losses, threshold_fraction
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import pure_rho
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -87,10 +88,9 @@ class Calibration(NamedTuple):
         """A clip, unless it is public, and then Laplace noise: epsilons add up, and rhos."""
         if self.clip is None:
             return Guarantee(self.epsilon, neighbors=self.relation.name)
-        # pure epsilon is epsilon^2/2-zCDP [BS16]
         clip_rho = self.clip.guarantee.implied_rho
         assert clip_rho is not None  # it is pure
-        rho = clip_rho + self.noise_epsilon * self.noise_epsilon / 2.0
+        rho = clip_rho + pure_rho(self.noise_epsilon)
         return Guarantee(self.epsilon, 0.0, rho, None, self.relation.name, "basic")
 
     def sum_scale(self, low: int, high: int, may_have_missing: bool) -> Fraction:
@@ -241,7 +241,7 @@ def _two_sided(
     relation = relation_of(person["neighbors"])
     one = unbounded_quantile.calibrate(q, epsilon=epsilon, split=split, noise=noise, **person)
     fraction = threshold_fraction(split, one.noise)
-    cost, _ = unbounded_quantile.costs_of(q, relation, one.way, fraction)
+    cost = unbounded_quantile.costs_of(q, relation, one.way, fraction).epsilon
     worst = relation.worst(one=cost, same=cost, moved=float(sum(counting_losses(q, fraction))))
     ratio = worst / cost
     epsilons = [(first / ratio, second / ratio) for first, second in one.step_epsilons]

@@ -3,7 +3,7 @@ r"""Approximate quantiles: the middle level of each part of the records, depth b
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpq_fast.privacy.budgets import MAX_RATE, check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho, largest_for_rho, rho_bounded_range
 
 BASES = ("ind_exp", "unbounded")
 
@@ -55,7 +56,7 @@ class Calibration(NamedTuple):
             epsilon = math.fsum(losses.epsilon(self.relation) for losses in scaled)
             theorem = "zcdp"
         else:
-            rho = math.fsum(losses.eight_rho(self.relation) for losses in scaled) / 8.0
+            rho = math.fsum(losses.rho(self.relation) for losses in scaled)
             theorem = "basic"
         theorem = theorem if len(scaled) > 1 else ""
         return Guarantee(epsilon, 0.0, rho, None, self.relation.name, theorem)
@@ -92,13 +93,13 @@ class _Losses(NamedTuple):
             moved=_two_different(self.removal, self.addition),
         )
 
-    def eight_rho(self, relation: Relation) -> float:
-        """Eight times their rho: the sum of the squared ranges that one record changes."""
-        squares = np.square(self.one_range)
+    def rho(self, relation: Relation, scale: float = 1.0) -> float:
+        """Their rho: the sum of those of the ranges that the worst record changes."""
+        rhos = np.array([bounded_range_rho(scale * each) for each in self.one_range.tolist()])
         return relation.worst(
-            one=float(squares.max()),
-            same=float(np.square(self.same_range).max()),
-            moved=_two_different(squares, squares),
+            one=float(rhos.max()),
+            same=bounded_range_rho(scale * float(self.same_range.max())),
+            moved=_two_different(rhos, rhos),
         )
 
 
@@ -180,29 +181,43 @@ def calibrate(
     k = check_max_contributions(max_contributions)
     relation = relation_of(neighbors)
     check_choice("base", base, BASES)
-    total = resolve_epsilon(epsilon, rho) / k  # epsilon, or the square root of 8 rho
     recursion = tuple(levels.values.tolist()), base, check_fraction(split)
     by_depth = _losses_by_depth(*recursion)
-    unit = _unit_steps(*recursion, rho is None, relation)
-    steps = check_steps(np.minimum(total * unit, MAX_RATE))
+    whole = resolve_epsilon(epsilon, rho, len(by_depth))
+    if rho is None:
+        spent = whole * _unit_steps(*recursion, relation)
+    else:
+        spent = _steps_for_rho(*recursion, relation, float(rho) / len(by_depth))
+    steps = check_steps(np.minimum(spent / k, MAX_RATE))
     return Calibration(steps, by_depth, k, epsilon, rho, relation)
 
 
 @lru_cache(maxsize=256)
 def _unit_steps(
-    q: tuple[float, ...], base: str, fraction: float, pure: bool, relation: Relation
+    q: tuple[float, ...], base: str, fraction: float, relation: Relation
 ) -> NDArray[np.float64]:
-    """What the steps spend for a total of 1."""
-    by_depth = _losses_by_depth(q, base, fraction)
-    depths = len(by_depth)
-    unit = 1.0 / depths if pure else math.sqrt(1.0 / depths)
+    """What the steps spend for an epsilon of 1 in each depth."""
     steps = []
-    for losses in by_depth:
+    for losses in _losses_by_depth(q, base, fraction):
         if relation.parts > 1:
-            whole = losses.epsilon(relation) if pure else math.sqrt(losses.eight_rho(relation))
-            steps.append(np.full(losses.same.size, unit / whole))
-        elif pure:
-            steps.append(unit / np.maximum(losses.removal, losses.addition))
+            steps.append(np.full(losses.same.size, 1.0 / losses.epsilon(relation)))
         else:
-            steps.append(unit / losses.one_range)
+            steps.append(1.0 / np.maximum(losses.removal, losses.addition))
+    return np.concatenate(steps)
+
+
+@lru_cache(maxsize=256)
+def _steps_for_rho(
+    q: tuple[float, ...], base: str, fraction: float, relation: Relation, rho: float
+) -> NDArray[np.float64]:
+    """What the steps spend for `rho` in each depth."""
+    steps, longest = [], rho_bounded_range(rho)
+    for losses in _losses_by_depth(q, base, fraction):
+        if relation.parts > 1:
+            # rho is convex: two ranges of half the length cost no more than the whole one
+            widest = float(max(losses.same_range.max(), losses.one_range.max()))
+            scale = largest_for_rho(partial(losses.rho, relation), rho, 0.5 * longest / widest)
+            steps.append(np.full(losses.same.size, scale))
+        else:
+            steps.append(longest / losses.one_range)
     return np.concatenate(steps)

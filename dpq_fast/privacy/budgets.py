@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from dpq_fast._checks import check_count, check_epsilon, check_rho
+from dpq_fast.privacy.zcdp import rho_bounded_range
 
 # The least rate of a draw, and what a step of a search or of a recursion has to spend at least.
 MIN_STEP = 1e-305
@@ -39,7 +39,7 @@ def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> flo
     r"""Range bound of each of m exponential mechanisms for a total of `epsilon` or of `rho`.
 
     Exactly one of the two must be given: :math:`\epsilon / m` by basic composition, or
-    :math:`\sqrt{8 \rho / m}`, since range b is :math:`b^2/8`-zCDP [CR21] and rho adds up [BS16].
+    the range that :math:`\rho / m` buys, since rho adds up [BS16].
     """
     if (epsilon is None) == (rho is None):
         came = "neither" if rho is None else "both"
@@ -48,4 +48,4 @@ def resolve_epsilon(epsilon: float | None, rho: float | None, m: int = 1) -> flo
         m = check_count("m", m)
     if rho is None:
         return check_epsilon(epsilon) / m
-    return math.sqrt(8.0 * check_rho(rho) / m)
+    return rho_bounded_range(check_rho(rho) / m)

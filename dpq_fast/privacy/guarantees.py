@@ -8,6 +8,7 @@ from typing import Any
 
 from dpq_fast._checks import check_delta, check_nonnegative
 from dpq_fast.privacy.relations import relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho, pure_rho
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,10 @@ class Guarantee:
     bounded_range : float, optional
         Given the dithers of the records, which are the same for the records that two neighbors
         have in common, the log ratio of their output laws stays in an interval of this length
-        [DDR20]; an exponential mechanism of epsilon has range epsilon, and is
-        :math:`\epsilon^2/8`-zCDP [CR21]. Without dither the condition is empty. With it, the
-        laws that are mixed over the dithers may have a larger range, but have every epsilon,
-        delta and rho that follow from this one ("Dither" at the top of `dpq_fast.privacy`).
+        [DDR20], as that of an exponential mechanism of epsilon does in one of epsilon. Without
+        dither the condition is empty. With it, the laws that are mixed over the dithers may have a
+        larger range, but have every epsilon, delta and rho that follow from this one ("Dither" at
+        the top of `dpq_fast.privacy`).
     neighbors : {"swap", "add-remove"}, default "swap"
         The relation of all statements.
     composition : str, default ""
@@ -73,16 +74,16 @@ class Guarantee:
     def implied_rho(self) -> float | None:
         r"""The smallest rho that the statements imply; None if (`epsilon`, `delta`) is all.
 
-        Range b is :math:`b^2/8`-zCDP [CR21], which a mixture over dithers keeps; pure epsilon is
-        :math:`\epsilon^2/2`-zCDP ([BS16] Proposition 1.4).
+        Of a range it is `bounded_range_rho`, which a mixture over dithers keeps; of a pure epsilon
+        `pure_rho`.
         """
         candidates = []
         if self.rho is not None:
             candidates.append(self.rho)
         if self.bounded_range is not None:
-            candidates.append(self.bounded_range * self.bounded_range / 8.0)
+            candidates.append(bounded_range_rho(self.bounded_range))
         if self.epsilon is not None and self.delta == 0.0:
-            candidates.append(self.epsilon * self.epsilon / 2.0)
+            candidates.append(pure_rho(self.epsilon))
         return min(candidates, default=None)
 
     def to(self, neighbors: str) -> Guarantee:
@@ -154,7 +155,7 @@ class Guarantee:
             best. For pure epsilon alone, under "swap" ``RandomizedResponseDpEvent`` with two
             buckets, of which every epsilon-DP mechanism is a post-processing [KOV15]; under
             "add-remove", which `dp_accounting` does not take for that event, ``ZCDpEvent`` of
-            epsilon^2/2. ``UnsupportedDpEvent`` for (epsilon, delta) alone: there is no event for
+            `pure_rho`. ``UnsupportedDpEvent`` for (epsilon, delta) alone: there is no event for
             it, and an accountant then refuses rather than undercounts.
 
         Raises

@@ -13,6 +13,7 @@ from dpq_fast.privacy.budgets import MAX_RATE, check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho
 
 
 class Calibration(NamedTuple):
@@ -46,7 +47,7 @@ class Calibration(NamedTuple):
             return Guarantee(m * each, 0.0, self.rho, m * each, neighbors, composition)
         composition = "bounded-range" if self.delta > 0.0 else "basic" if m > 1 else ""
         bounded_range = m * each if self.delta > 0.0 else self.epsilon
-        rho = m * each * each / 8.0  # [CR21], [BS16]
+        rho = m * bounded_range_rho(each)
         return Guarantee(self.epsilon, self.delta, rho, bounded_range, neighbors, composition)
 
 
@@ -88,7 +89,7 @@ def calibrate(
         Total budget, per person. With ``delta=0``, e is `epsilon` / m by basic composition; else
         that of the optimal non-adaptive composition of [DDR20], which is never less.
     rho : float, optional
-        Total zCDP budget instead: :math:`e = \sqrt{8 \rho / m}`.
+        Total zCDP budget instead: e is the range that rho / m buys.
     neighbors : {"swap", "add-remove"}, default "swap"
         The neighboring relation.
     max_contributions : int, default 1

@@ -10,6 +10,7 @@ from dpq_fast.privacy.budgets import MAX_RATE, check_step, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho
 
 
 class Calibration(NamedTuple):
@@ -92,7 +93,7 @@ def calibrate(
     delta : float, default 0
         Allowed, not used: the release is pure.
     rho : float, optional
-        Total zCDP budget instead: :math:`\epsilon = \sqrt{8\rho}` [CR21].
+        Total zCDP budget instead: epsilon is the range that it buys (`rho_bounded_range`).
     neighbors : {"swap", "add-remove"}, default "swap"
         The neighboring relation.
     max_contributions : int, default 1
@@ -105,7 +106,7 @@ def calibrate(
     Notes
     -----
     The exponential mechanism of this rate has range, hence epsilon, at most `epsilon` [GJK21,
-    Lemma 4], and :math:`\rho = \epsilon^2/8` [CR21].
+    Lemma 4], and the rho of that range (`bounded_range_rho`).
     """
     k = check_max_contributions(max_contributions)
     bounded_range = resolve_epsilon(epsilon, rho)
@@ -114,5 +115,5 @@ def calibrate(
     levels = None if q is None else Levels.of(q)
     rate = check_step(min(bounded_range / (2.0 * sensitivity(levels, relation) * k), MAX_RATE))
     if rho is None:
-        rho = bounded_range * bounded_range / 8.0
+        rho = bounded_range_rho(bounded_range)
     return Calibration(rate, bounded_range, rho, relation)

@@ -10,6 +10,7 @@ from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho
 
 
 class Calibration(NamedTuple):
@@ -77,12 +78,12 @@ def calibrate(
     (NaN, keys of no group) make an addition or a removal of a replacement. k records are a chain
     of k such changes.
 
-    **rho.** A person's records change group g by range r_g, and rho is the sum of
-    :math:`r_g^2/8` [CR21, BS16]. A record adds to the vector of the r_g: one entry s where it
-    stays in its group, two entries b where it moves. The length of a sum of k such vectors is at
-    most k times that of the longest: :math:`\rho = k^2 \max(s^2, 2 b^2)/8`. Where records can
-    move, :math:`k b = \epsilon/2` and :math:`k s = \epsilon/\Delta_{\pm}`; otherwise
-    :math:`k s = \epsilon`.
+    **rho.** A person's records change group g by range r_g, and rho is the sum of the
+    :math:`\rho(r_g)`, `bounded_range_rho` [BS16]. A record adds to the vector of the r_g: one entry
+    s where it stays in its group, two entries b where it moves. The sum of k such vectors is the
+    mean of k times each, and :math:`\rho` is convex, so the worst are k times the same vector:
+    :math:`\max(\rho(k s), 2 \rho(k b))`. Where records can move, :math:`k b = \epsilon/2` and
+    :math:`k s = \epsilon/\Delta_{\pm}`; otherwise :math:`k s = \epsilon`.
     """
     k = check_max_contributions(max_contributions)
     epsilon = check_epsilon(epsilon)
@@ -93,7 +94,7 @@ def calibrate(
     moved = None if public_by else 2.0 * one
     whole = relation.worst(one=one, same=2.0, moved=moved)
     rate = check_step(min(epsilon / (2.0 * whole * k), MAX_RATE))
-    share = 1.0
+    rho = bounded_range_rho(epsilon)
     if levels is not None and whole == moved:
-        share = max(0.5, one**-2.0)
-    return Calibration(rate, epsilon, share * epsilon * epsilon / 8.0, relation)
+        rho = max(bounded_range_rho(epsilon / one), 2.0 * bounded_range_rho(epsilon / 2.0))
+    return Calibration(rate, epsilon, rho, relation)

@@ -15,6 +15,7 @@ from dpq_fast.privacy.budgets import check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import bounded_range_rho, largest_for_rho, rho_bounded_range
 
 
 class Calibration(NamedTuple):
@@ -55,8 +56,46 @@ def way_of(lower: float | None, upper: float | None, invert: bool) -> str:
     return "down" if (lower is None) != check_flag("invert", invert) else "up"
 
 
-def costs_of(q: float, relation: Relation, way: str, fraction: float) -> tuple[float, float]:
-    r"""Epsilon and 8 rho of one call, per unit of epsilon1 + epsilon2 and of its square.
+class Costs(NamedTuple):
+    """What one call costs, per unit of epsilon1 + epsilon2.
+
+    Attributes
+    ----------
+    epsilon : float
+    one, same : tuple of float
+        The range of each search, where one record is added or removed, and where it is replaced.
+    relation : Relation
+    """
+
+    epsilon: float
+    one: tuple[float, ...]
+    same: tuple[float, ...]
+    relation: Relation
+
+    @property
+    def bounded_range(self) -> float:
+        """Of one search."""
+        return self.relation.worst(one=self.one[0], same=self.same[0])
+
+    def rho(self, unit: float) -> float:
+        """Of a call of so much: the searches have noise of their own."""
+        one, same = (
+            math.fsum(bounded_range_rho(each * unit) for each in ranges)
+            for ranges in (self.one, self.same)
+        )
+        return self.relation.worst(one=one, same=same)
+
+    def unit_for(self, rho: float) -> float:
+        """What a call of `rho` may spend."""
+        longest = rho_bounded_range(rho)
+        if len(self.one) == 1:
+            return longest / self.bounded_range
+        # rho is convex: two ranges of half the length cost no more than the whole one
+        return largest_for_rho(self.rho, rho, 0.5 * longest / max(*self.one, *self.same))
+
+
+def costs_of(q: float, relation: Relation, way: str, fraction: float) -> Costs:
+    r"""What one call costs, per unit of epsilon1 + epsilon2.
 
     Parameters
     ----------
@@ -70,7 +109,7 @@ def costs_of(q: float, relation: Relation, way: str, fraction: float) -> tuple[f
 
     Returns
     -------
-    (float, float)
+    Costs
 
     Notes
     -----
@@ -95,14 +134,12 @@ def costs_of(q: float, relation: Relation, way: str, fraction: float) -> tuple[f
     if way == "down":
         q = 1.0 - q  # the mirrored data, and its level
     removal, addition = map(float, counting_losses(q, fraction))
-    square = (removal + addition) ** 2
+    one: tuple[float, ...] = (removal + addition,)
     if way == "both":
         other = float(sum(counting_losses(1.0 - q, fraction)))
-        return whole, relation.worst(one=square + other**2, same=2.0 * whole * whole)
-    return (
-        relation.worst(one=max(removal, addition), same=1.0),
-        relation.worst(one=square, same=whole * whole),
-    )
+        return Costs(whole, (*one, other), (whole, whole), relation)
+    epsilon = relation.worst(one=max(removal, addition), same=1.0)
+    return Costs(epsilon, one, (whole,), relation)
 
 
 def calibrate(
@@ -162,21 +199,19 @@ def calibrate(
         sums = recursion.steps.tolist()
         step_epsilons = [(fraction * one, (1.0 - fraction) * one) for one in sums]
         return Calibration(way, kind, step_epsilons, lambda: recursion.guarantee)
-    each = resolve_epsilon(epsilon, rho, m)  # per level, epsilon or the square root of 8 rho
-    step_epsilons, total_epsilon, eight_rho, bounded_range = [], 0.0, 0.0, None
+    each = resolve_epsilon(epsilon, rho, m)
+    step_epsilons, total_epsilon, total_rho, bounded_range = [], 0.0, 0.0, None
     for level in levels.values.tolist():
-        cost, ranges = costs_of(level, relation, way, fraction)
-        unit_cost = cost if rho is None else math.sqrt(ranges)
-        total = each / (k * unit_cost)
-        step_epsilons.append(check_steps((fraction * total, (1.0 - fraction) * total)))
-        unit = each / unit_cost
-        total_epsilon += cost * unit
-        eight_rho += ranges * unit * unit
-        bounded_range = math.sqrt(ranges) * unit if way != "both" else None
+        costs = costs_of(level, relation, way, fraction)
+        unit = each / costs.epsilon if rho is None else costs.unit_for(rho / m)
+        step_epsilons.append(check_steps((fraction * unit / k, (1.0 - fraction) * unit / k)))
+        total_epsilon += costs.epsilon * unit
+        total_rho += costs.rho(unit)
+        bounded_range = costs.bounded_range * unit if way != "both" else None
     if epsilon is None:
         spent, composition = (total_epsilon, 0.0, rho), "zcdp"
     else:
-        spent, composition = (epsilon, 0.0, eight_rho / 8.0), "basic"
+        spent, composition = (epsilon, 0.0, total_rho), "basic"
     theorem = composition if m > 1 else ""
     promise = partial(Guarantee, *spent, bounded_range, relation.name, theorem)
     return Calibration(way, kind, step_epsilons, promise)

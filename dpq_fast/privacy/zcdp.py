@@ -3,6 +3,8 @@ r"""Zero-concentrated differential privacy."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 
 import scipy
 
@@ -10,10 +12,166 @@ from dpq_fast._checks import (
     check_delta,
     check_epsilon,
     check_nonnegative,
+    check_rho,
 )
 
 # Epsilons whose rho, about the square of the lesser ones, is far from the ends of float64.
 CONVERTIBLE = (1e-140, 1e300)
+# More than the relative error of the formulas below, and what is solved from them keeps it.
+_RHO_ERROR = 1e-13
+
+
+def bounded_range_rho(bounded_range: float) -> float:
+    r"""Smallest rho that every mechanism of a bounded range has: exact [HM26].
+
+    Parameters
+    ----------
+    bounded_range : float
+        :math:`\eta`, not negative.
+
+    Returns
+    -------
+    float
+        :math:`r - 1 - \ln r` for :math:`r = \eta / (e^\eta - 1)`, from above; at most
+        :math:`\eta^2/8` [CR21] and :math:`\eta`. Convex in :math:`\eta`.
+
+    Notes
+    -----
+    Let :math:`\ln P/Q` lie in an interval of length :math:`\eta` around 0.
+    :math:`E_Q[(P/Q)^\alpha]` is the mean of a convex function of P/Q, whose mean is 1, so it is
+    largest where P/Q takes the two ends alone: P and Q are coins, whose logits are c and
+    :math:`c - \eta`. With F the logistic law, f its density (even, falling from 0 on), and
+    :math:`\beta = \alpha - 1`, partial integration gives
+
+    .. math:: \frac{D_\alpha}{\alpha} = \frac{J(\beta, c)}{1 + \beta}, \qquad
+              J(\beta, c) = \int_0^\eta F(c + \beta l) - F(c - l)\,dl.
+
+    :math:`J(0, c)` is the divergence of Kullback and Leibler, whose maximum over c is the value
+    above, convex as a maximum of convex functions of :math:`\eta`. To show is that the maximum
+    :math:`K(\beta)` of :math:`J(\beta, \cdot)` is at most :math:`(1 + \beta) K(0)`.
+
+    - :math:`\beta \le 1`. At the maximum, :math:`\partial J/\partial c = 0` says that f has the
+      same mean m in :math:`[c - \eta, c]` and in :math:`[c, c + \beta\eta]`; so c > 0, or f were
+      smaller everywhere in the first. From c on f falls, so its mean with weights l is at most m:
+      :math:`K'(\beta) = \int_0^\eta l f(c + \beta l)\,dl \le m\eta^2/2`. And weights that are
+      largest at c give at least m on both sides (:math:`f(c) \ge m`, and before c it first rises
+      and then falls): :math:`K(\beta) \ge (1 + \beta) m\eta^2/2`. Hence
+      :math:`K/(1 + \beta)` does not rise.
+    - :math:`\beta > 1`. With :math:`L_w(c) = \int_0^w F(c) - F(c - l)\,dl`, it is
+      :math:`J = L_\eta(c) + L_{\beta\eta}(-c)/\beta`. The maximum of :math:`L_w/w^2` does not rise
+      with w, for it is that of a mean of :math:`f(c - w T)/2`, T in [0, 1], and
+      :math:`f(\lambda u) \ge f(u)` for :math:`\lambda \le 1`. So :math:`L_{\beta\eta}/\beta \le
+      \beta K(0)`.
+    """
+    eta = check_nonnegative("bounded_range", bounded_range)
+    simple = min(eta * eta / 8.0, eta)
+    if eta > 700.0:  # where e^eta is too large, and r less than the error
+        return min(simple, (eta - 1.0 - math.log(eta)) * (1.0 + _RHO_ERROR))
+    if eta < 0.2:  # where the terms cancel
+        square = eta * eta
+        # The terms alternate; the next one is negative, and below 1e-15.
+        series = 1.0 / 3240.0 + square * (-1.0 / 134400.0 + square / 5443200.0)
+        series = 1.0 + square * (-1.0 / 72.0 + square * series)
+        return min(simple, simple * series * (1.0 + _RHO_ERROR))
+    ratio = eta / math.expm1(eta)
+    return min(simple, (ratio - 1.0 - math.log(ratio)) * (1.0 + _RHO_ERROR))
+
+
+def pure_rho(epsilon: float) -> float:
+    r"""Smallest rho that every pure mechanism has: exact [HM26].
+
+    Parameters
+    ----------
+    epsilon : float
+        Not negative.
+
+    Returns
+    -------
+    float
+        :math:`\epsilon \tanh(\epsilon/2)`, from above; at most :math:`\epsilon^2/2` [BS16].
+
+    Notes
+    -----
+    As for `bounded_range_rho` P and Q are coins, here of logits :math:`\epsilon` and
+    :math:`-\epsilon`: c is :math:`\epsilon` and :math:`\eta` is :math:`2\epsilon`. The mean of f
+    in :math:`[-\epsilon, \epsilon]` is that with the weights of :math:`J(0, c)`, too, since f is
+    even, and f is at most that beyond :math:`\epsilon`. So :math:`J(\beta, c) \le (1 + \beta)
+    J(0, c)`, and :math:`J(0, c) = \epsilon \tanh(\epsilon/2)`.
+    """
+    epsilon = check_nonnegative("epsilon", epsilon)
+    simple = min(epsilon * epsilon / 2.0, epsilon)
+    return min(simple, epsilon * math.tanh(epsilon / 2.0) * (1.0 + _RHO_ERROR))
+
+
+def laplace_rho(epsilon: float) -> float:
+    r"""Smallest rho of continuous Laplace noise: exact [HM26].
+
+    Parameters
+    ----------
+    epsilon : float
+        The sensitivity over the scale, not negative.
+
+    Returns
+    -------
+    float
+        :math:`\epsilon + e^{-\epsilon} - 1`, from above; less than `pure_rho`.
+
+    Notes
+    -----
+    Discrete noise of scale 1/a on integers that differ by d, :math:`\epsilon = a d`, tends to it.
+    The log ratio L of the two laws is :math:`\epsilon - 2 a k` for the k from 0 to d, and so is its
+    law under the geometric mean of the two, symmetric: equal masses, and
+    :math:`1/(1 - b)` times as much at both ends, :math:`b = e^{-a}`. So
+    :math:`g(u) = E[e^{u L}]`, :math:`w = e^{2 a u}`, is zero where
+    :math:`w^d (w - b) = 1 - b w`, which for :math:`|w| < 1` or > 1 has sides of different size:
+    all zeros u are imaginary. Being even and of exponential type, g is a product of
+    :math:`1 + u^2/y_k^2`, whose logarithm is concave in :math:`u^2`, hence below its tangent at
+    u = 1/2. With :math:`\alpha = u + 1/2`, that says :math:`(\alpha - 1) D_\alpha \le
+    \alpha (\alpha - 1) D_1`.
+    """
+    epsilon = check_nonnegative("epsilon", epsilon)
+    if epsilon < 0.05:  # where the terms cancel; they alternate, and the next one is negative
+        series = 1.0 / 360.0 - epsilon * (1.0 / 2520.0 - epsilon / 20160.0)
+        series = 1.0 - epsilon * (
+            1.0 / 3.0 - epsilon * (1.0 / 12.0 - epsilon * (1.0 / 60.0 - epsilon * series))
+        )
+        return epsilon * epsilon / 2.0 * series * (1.0 + _RHO_ERROR)
+    return min(epsilon, (epsilon + math.expm1(-epsilon)) * (1.0 + _RHO_ERROR))
+
+
+def largest_for_rho(cost: Callable[[float], float], rho: float, start: float) -> float:
+    """The largest argument of an increasing cost whose cost is at most `rho`, from below.
+
+    `start` costs at most `rho`, and the cost has no upper bound.
+    """
+    high = start
+    while cost(high) <= rho:
+        start, high = high, 2.0 * high
+    found: float = scipy.optimize.brentq(
+        lambda x: cost(x) - rho, start, high, xtol=1e-14 * start, rtol=1e-14
+    )
+    step = 2.0**-50
+    while cost(found) > rho:
+        found *= 1.0 - step
+        step *= 2.0
+    return found
+
+
+@lru_cache(maxsize=256)
+def rho_bounded_range(rho: float) -> float:
+    r"""Largest range that `rho` buys: the inverse of `bounded_range_rho`, from below.
+
+    Parameters
+    ----------
+    rho : float
+        Positive; :math:`\sqrt{8 \rho}` or more, and 2.987 for a rho of 1.
+
+    Returns
+    -------
+    float
+    """
+    rho = check_rho(rho)
+    return largest_for_rho(bounded_range_rho, rho, math.sqrt(8.0 * rho) * (1.0 - 2.0**-50))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

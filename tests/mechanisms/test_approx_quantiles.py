@@ -20,6 +20,8 @@ from conftest import (
     level_sets,
     neighbors_of,
     order_of,
+    range_of,
+    range_rho,
     reference_lattice,
     tabulate,
 )
@@ -105,7 +107,10 @@ def test_approx_quantiles_known_values_of_the_continuous_mechanism(implementatio
 def test_approx_quantiles_divides_its_rates_among_contributions(implementation, budget):
     x, q = [0.0, 1.0, 3.0], [0.2, 0.5]
     law = implementation.approx_quantiles_law(x, q, max_contributions=3, **budget, **OPTIONS)
-    share = {name: value / (3 if name == "epsilon" else 9) for name, value in budget.items()}
+    if "rho" in budget:  # two depths, of one step each
+        share = {"rho": 2.0 * range_rho(range_of(0.1) / 3.0)}
+    else:
+        share = {"epsilon": 1.0 / 3.0}
     single = implementation.approx_quantiles_law(x, q, **share, **OPTIONS)
     assert_same_law(tabulate(law, 5, 2), tabulate(single, 5, 2), 1e-13)
 

@@ -18,6 +18,7 @@ from conftest import (
     lattice_samples,
     level_sets,
     neighbors_of,
+    range_rho,
     reference_lattice,
     tabulate,
 )
@@ -110,8 +111,8 @@ def test_ind_exp_takes_delta(implementation, neighbors):
 
 def test_ind_exp_takes_rho(implementation):
     x, q = [0, 1, 1, 3], [0.2, 0.5]
-    law = implementation.ind_exp_law(x, q, rho=0.25, **OPTIONS)
-    # two levels of range e: 2 e^2 / 8 = rho, so e = 1
+    law = implementation.ind_exp_law(x, q, rho=2.0 * range_rho(1.0), **OPTIONS)
+    # two levels of half of it each
     assert_same_law(tabulate(law, 5, 2), enumeration.ind_exp(x, 5, q, [0.5, 0.5]), 1e-12)
     out = implementation.ind_exp(x, q, rho=0.25, rng=1, **OPTIONS)
     assert out[0] <= out[1]

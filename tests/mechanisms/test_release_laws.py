@@ -19,7 +19,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from conftest import SMALLEST_P, fit
+from conftest import SMALLEST_P, fit, range_of
 from scipy import stats
 from scipy.special import ndtr
 
@@ -274,9 +274,8 @@ def form_cases() -> Iterator[tuple[str, Case]]:
         "ind_exp, rho",
         Case(
             repeated(dpq.ind_exp, FLOATS, q=q, rho=rho, **GRID),
-            # range b costs b^2 / 8
             lambda factor: enumeration.ind_exp(
-                RECORDS, POINTS, q, ind_rates(q, factor * math.sqrt(8.0 * rho / 2), "swap")
+                RECORDS, POINTS, q, ind_rates(q, factor * range_of(rho / 2), "swap")
             ),
         ),
     )
@@ -286,7 +285,7 @@ def form_cases() -> Iterator[tuple[str, Case]]:
             repeated(dpq.approx_quantiles, FLOATS, q=LEVELS[3], rho=rho, **GRID),
             # two depths; inside a part, a replaced record has range 2c
             lambda factor: enumeration.approx_quantiles(
-                RECORDS, POINTS, LEVELS[3], [factor * math.sqrt(8.0 * rho / 2) / 2.0] * 3
+                RECORDS, POINTS, LEVELS[3], [factor * range_of(rho / 2) / 2.0] * 3
             ),
         ),
     )

@@ -6,6 +6,7 @@ import functools
 from fractions import Fraction
 
 import pytest
+from conftest import pure_rho
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +19,21 @@ from dpq_fast.privacy import (
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_guarantee_of_trees_worked_by_hand(k):
-    """rho is epsilon^2 / 2 t for a record in t counts: 2h under "swap", h under "add-remove"."""
+    """A record is in t counts, 2h under "swap" and h under "add-remove": t coins of epsilon / t."""
+
+    def rho(epsilon, t):
+        return pytest.approx(k * k * t * pure_rho(epsilon / (k * t)), rel=1e-12)
+
     of = functools.partial(guarantee, "agg_tree", max_contributions=k)
     two = of(epsilon=3.0, height=2, branching=4)
-    assert two == Guarantee(3.0, 0.0, 9.0 / 8.0, None, "swap", "")
+    assert two == Guarantee(3.0, 0.0, two.rho, None, "swap", "")
+    assert two.rho == rho(3.0, 4)
     two = of(epsilon=3.0, height=2, branching=4, neighbors="add-remove")
-    assert two == Guarantee(3.0, 0.0, 9.0 / 4.0, None, "add-remove", "")
-    assert of(epsilon=3.0).rho == 9.0 / 12.0  # a height of 3 by default
+    assert two == Guarantee(3.0, 0.0, two.rho, None, "add-remove", "")
+    assert two.rho == rho(3.0, 2)
+    assert of(epsilon=3.0).rho == rho(3.0, 6)  # a height of 3 by default
+    laplace = 6 * k * k * privacy.laplace_rho(3.0 / (6 * k))
+    assert of(epsilon=3.0, noise="laplace").rho == pytest.approx(laplace, rel=1e-14)
     gaussian = of(rho=0.5, noise="gaussian", neighbors="add-remove")
     assert gaussian == Guarantee(None, 0.0, 0.5, None, "add-remove", "")
 

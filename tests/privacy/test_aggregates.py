@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from conftest import pure_rho, range_rho
 
 from dpq_fast import privacy
 from dpq_fast.privacy import (
@@ -12,15 +13,15 @@ from dpq_fast.privacy import (
     guarantee,
 )
 
-# Sums of epsilon 1, of which 0.2 are for the clip and 0.8 for the noise: rho of 0.8^2 / 2 + ...
+# Sums of epsilon 1, of which 0.2 are for the clip and 0.8 for the noise, and the clip's rho.
 CLIPS = [
-    (dict(method="joint_exp", lower=0.0, upper=1.0), "swap", 0.2**2 / 8.0),
-    (dict(method="ind_exp", lower=0.0, upper=1.0), "add-remove", 0.2**2 / 8.0),
-    (dict(lower=None), "swap", 0.2**2 / 2.0),
-    (dict(split=0.5), "swap", (1.5 * 0.2) ** 2 / 8.0),
+    (dict(method="joint_exp", lower=0.0, upper=1.0), "swap", range_rho(0.2)),
+    (dict(method="ind_exp", lower=0.0, upper=1.0), "add-remove", range_rho(0.2)),
+    (dict(lower=None), "swap", pure_rho(0.2)),
+    (dict(split=0.5), "swap", range_rho(1.5 * 0.2)),
     # at the level 1/4: 1/8 + 1/2 and 3/8
-    (dict(split=0.5, q=0.25), "add-remove", (0.2 / 0.625) ** 2 / 8.0),
-    (dict(split=0.5, q=0.25, lower=None, upper=0.0), "add-remove", (0.2 / 0.625) ** 2 / 8.0),
+    (dict(split=0.5, q=0.25), "add-remove", range_rho(0.2 / 0.625)),
+    (dict(split=0.5, q=0.25, lower=None, upper=0.0), "add-remove", range_rho(0.2 / 0.625)),
 ]
 
 
@@ -30,7 +31,7 @@ def test_guarantee_of_sums_worked_by_hand(name, options, neighbors, clip):
     made = guarantee(name, epsilon=1.0, share=0.2, neighbors=neighbors, **options)
     assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 0.0, None)
     assert (made.neighbors, made.composition) == (neighbors, "basic")
-    assert made.rho == pytest.approx(0.8**2 / 2.0 + clip, rel=1e-14)
+    assert made.rho == pytest.approx(pure_rho(0.8) + clip, rel=1e-9)
     public = guarantee(name, epsilon=1.0, q=None, share=0.2, neighbors=neighbors)
     assert public == Guarantee(1.0, neighbors=neighbors)
 

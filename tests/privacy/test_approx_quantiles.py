@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
+from conftest import range_of, range_rho
 
 from dpq_fast import privacy
 from dpq_fast.privacy import (
@@ -19,68 +19,74 @@ from dpq_fast.privacy import (
 # then 0.1 and 0.6. Per unit of the rate of "ind_exp": 2 max(q, 1 - q) for one record more or less,
 # 2 for a replacement inside the part. Per unit of epsilon1 + epsilon2 of "unbounded", with a split
 # of 1/4: a removal q / 4 + 3/4, an addition the larger of 3q/4 and (1 - q)/4, a replacement 1, of
-# range 7/4. By relation and budget, the divisor of each step's scale, and what the budget of the
-# other kind comes to: 8 rho for an epsilon of 2, epsilon for an 8 rho of 4.
+# range 7/4. By relation: the divisors of an epsilon of 1 for each depth, and the ranges of the
+# worst record in each depth: those it changes together.
 RECURSION = [0.05, 0.5, 0.8]
-
-
 STEPS = {
-    ("ind_exp", "swap", "epsilon"): ([2.0, 1.8 + 1.2, 1.8 + 1.2], 4.0 / 4.0 + 4.68 / 9.0),
-    ("ind_exp", "add-remove", "epsilon"): ([1.0, 1.8, 1.2], 2.0),
-    ("ind_exp", "swap", "rho"): (
-        [2.0, math.sqrt(4.68), math.sqrt(4.68)],
-        math.sqrt(2.0) * (1.0 + 3.0 / math.sqrt(4.68)),
-    ),
-    ("ind_exp", "add-remove", "rho"): ([1.0, 1.8, 1.2], math.sqrt(2.0) * 2.0),
-    ("unbounded", "swap", "epsilon"): (
-        [1.0, 0.775 + 0.45, 0.775 + 0.45],
-        1.75**2 + (1.75 / 1.225) ** 2,
-    ),
-    ("unbounded", "add-remove", "epsilon"): (
-        [0.875, 0.775, 0.9],
-        (1.25 / 0.875) ** 2 + (1.35 / 0.9) ** 2,
-    ),
-    ("unbounded", "swap", "rho"): ([1.75] * 3, math.sqrt(2.0) * (1.0 + 1.225) / 1.75),
-    ("unbounded", "add-remove", "rho"): (
-        [1.25, 1.0, 1.35],
-        math.sqrt(2.0) * (0.875 / 1.25 + 0.775),
-    ),
+    ("ind_exp", "swap"): ([2.0, 1.8 + 1.2, 1.8 + 1.2], [[2.0], [1.8, 1.2]]),
+    ("ind_exp", "add-remove"): ([1.0, 1.8, 1.2], None),
+    ("unbounded", "swap"): ([1.0, 0.775 + 0.45, 0.775 + 0.45], [[1.75], [1.75]]),
+    ("unbounded", "add-remove"): ([0.875, 0.775, 0.9], None),
 }
+# Under "add-remove", the ranges of the steps; each of a depth spends all that it may.
+ONE = {"ind_exp": [1.0, 1.8, 1.2], "unbounded": [1.25, 1.0, 1.35]}
+
+
+def costs(base, neighbors, steps):
+    """Epsilon and rho of steps, by hand."""
+    divisors, worst = STEPS[base, neighbors]
+    spent = [steps[0] * divisors[0], max(steps[1] * divisors[1], steps[2] * divisors[2])]
+    if worst is None:
+        rhos = [range_rho(step * one) for step, one in zip(steps, ONE[base], strict=True)]
+        return sum(spent), rhos[0] + max(rhos[1:])
+    rhos = [
+        sum(range_rho(step * r) for r in ranges)
+        for step, ranges in zip(steps[:2], worst, strict=True)
+    ]
+    return sum(spent), sum(rhos)
 
 
 @pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize(("base", "neighbors", "kind"), STEPS)
-def test_approx_quantiles_spend_what_is_worked_by_hand(base, neighbors, kind, k):
-    divisors, other = STEPS[base, neighbors, kind]
+@pytest.mark.parametrize(("base", "neighbors"), STEPS)
+def test_approx_quantiles_spend_what_is_worked_by_hand(base, neighbors, k):
+    divisors, worst = STEPS[base, neighbors]
     form = dict(neighbors=neighbors, base=base, split=0.25, max_contributions=k)
-    budget = dict(epsilon=2.0, rho=None) if kind == "epsilon" else dict(epsilon=None, rho=0.5)
-    # two depths: half of epsilon, or of 8 rho, for each
-    share = 1.0 if kind == "epsilon" else math.sqrt(2.0)
-    scales = privacy.approx_quantiles.calibrate(RECURSION, **budget, **form).steps
-    expected = [share / (k * divisor) for divisor in divisors]
-    assert scales.tolist() == pytest.approx(expected, rel=1e-13)
+    # two depths: half of the budget for each
+    pure = privacy.approx_quantiles.calibrate(RECURSION, epsilon=2.0, **form).steps
+    assert pure.tolist() == pytest.approx([1.0 / (k * d) for d in divisors], rel=1e-13)
+    zcdp = privacy.approx_quantiles.calibrate(RECURSION, rho=0.5, **form).steps
+    if worst is None:
+        expected = [range_of(0.25) / (k * one) for one in ONE[base]]
+        assert zcdp.tolist() == pytest.approx(expected, rel=1e-12)
+    for depth, step in zip(worst or (), zcdp, strict=False):
+        assert sum(range_rho(k * step * r) for r in depth) == pytest.approx(0.25, rel=1e-12)
+    assert worst is None or zcdp[1] == zcdp[2]
 
-    made = [guarantee("approx_quantiles", q=RECURSION, **budget, **form)]
-    if base == "unbounded":
-        del form["base"]
-        down = [1.0 - level for level in RECURSION]
-        made += [
-            guarantee("unbounded_quantile", q=RECURSION, **budget, **form),
-            guarantee("unbounded_quantile", q=down, lower=None, upper=0.0, **budget, **form),
-        ]
-    for promise in made:
-        assert (promise.delta, promise.bounded_range, promise.neighbors) == (0.0, None, neighbors)
-        if kind == "epsilon":
-            assert (promise.epsilon, promise.composition) == (2.0, "basic")
-            assert promise.rho == pytest.approx(other / 8.0, rel=1e-13)
-        else:
-            assert (promise.rho, promise.composition) == (0.5, "zcdp")
-            assert promise.epsilon == pytest.approx(other, rel=1e-13)
+    budgets = {"basic": (dict(epsilon=2.0), pure), "zcdp": (dict(rho=0.5), zcdp)}
+    for theorem, (budget, steps) in budgets.items():
+        made = [guarantee("approx_quantiles", q=RECURSION, **budget, **form)]
+        if base == "unbounded":
+            search = {name: value for name, value in form.items() if name != "base"}
+            down = [1.0 - level for level in RECURSION]
+            made += [
+                guarantee("unbounded_quantile", q=RECURSION, **budget, **search),
+                guarantee("unbounded_quantile", q=down, lower=None, upper=0.0, **budget, **search),
+            ]
+        epsilon, rho = costs(base, neighbors, k * steps)
+        for promise in made:
+            assert (promise.delta, promise.bounded_range) == (0.0, None)
+            assert (promise.neighbors, promise.composition) == (neighbors, theorem)
+            assert promise.epsilon == pytest.approx(epsilon, rel=1e-12)
+            assert promise.rho == pytest.approx(rho, rel=1e-12)
 
 
 def test_approx_quantiles_of_one_level_compose_nothing():
-    assert guarantee("approx_quantiles", q=0.5, epsilon=2.0) == Guarantee(2.0, rho=0.5)
-    assert guarantee("approx_quantiles", q=0.5, rho=0.5) == Guarantee(2.0, rho=0.5)
+    pure = guarantee("approx_quantiles", q=0.5, epsilon=2.0)
+    assert pure == Guarantee(2.0, rho=pure.rho)
+    assert pure.rho == pytest.approx(range_rho(2.0), rel=1e-12)
+    zcdp = guarantee("approx_quantiles", q=0.5, rho=0.5)
+    assert (zcdp.rho, zcdp.composition) == (0.5, "")
+    assert zcdp.epsilon == pytest.approx(range_of(0.5), rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])

@@ -97,9 +97,13 @@ def test_numbers_beyond_float64_are_refused(name):
         privacy.guarantee(method, **options, **{name: 10**400})
 
 
-def test_a_range_whose_square_overflows_is_refused():
-    with pytest.raises(ValueError, match="rho must be finite"):
-        privacy.guarantee("above_threshold", epsilon1=1e300, epsilon2=1.0, monotonic=True)
+def test_a_range_that_overflows_is_refused():
+    form = dict(epsilon2=1.0, monotonic=True)
+    huge = privacy.guarantee("above_threshold", epsilon1=1.79e308, **form)
+    assert huge.rho == huge.bounded_range == 1.79e308
+    form["epsilon2"] = 1e308
+    with pytest.raises(ValueError, match=r"^bounded_range must be finite"):
+        privacy.guarantee("above_threshold", epsilon1=1.0, **form)
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])

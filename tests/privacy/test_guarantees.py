@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import BOTH, renyi
+from conftest import BOTH, pure_rho, range_rho, renyi
 from releases import NEEDED, PUBLIC
 
 from dpq_fast import privacy
@@ -67,15 +67,15 @@ def test_guarantee_is_frozen_and_clean():
 @pytest.mark.parametrize(
     ("arguments", "rho"),
     [
-        ({"epsilon": 2.0}, 2.0),  # epsilon^2 / 2
-        ({"epsilon": 2.0, "bounded_range": 2.0}, 0.5),  # b^2 / 8
+        ({"epsilon": 2.0}, pure_rho(2.0)),
+        ({"epsilon": 2.0, "bounded_range": 2.0}, range_rho(2.0)),
         ({"epsilon": 2.0, "bounded_range": 2.0, "rho": 0.25}, 0.25),
         ({"epsilon": 2.0, "delta": 0.1}, None),
         ({"epsilon": None, "rho": 3.0}, 3.0),
     ],
 )
 def test_implied_rho_is_the_smallest(arguments, rho):
-    assert Guarantee(**arguments).implied_rho == rho
+    assert Guarantee(**arguments).implied_rho == (None if rho is None else pytest.approx(rho))
 
 
 def test_to_swap_is_group_privacy_of_two():
@@ -130,7 +130,8 @@ def test_to_add_remove_is_refused():
 
 def test_dp_event_classes():
     dp_accounting = pytest.importorskip("dp_accounting", reason="extra 'accounting' not installed")
-    assert guarantee("joint_exp", epsilon=2.0).dp_event == dp_accounting.ZCDpEvent(0.5)
+    own = guarantee("joint_exp", epsilon=2.0)
+    assert own.dp_event == dp_accounting.ZCDpEvent(own.rho)
     assert Guarantee(None, rho=0.25).dp_event == dp_accounting.ZCDpEvent(0.25)
     pure = Guarantee(1.5).dp_event
     assert isinstance(pure, dp_accounting.RandomizedResponseDpEvent)
@@ -138,7 +139,7 @@ def test_dp_event_classes():
     p = pure.noise_parameter
     assert (1 - p + p / 2) / (p / 2) == pytest.approx(math.exp(1.5), rel=1e-14)
     moved = Guarantee(2.0, neighbors="add-remove").dp_event
-    assert moved == dp_accounting.ZCDpEvent(2.0)
+    assert moved == dp_accounting.ZCDpEvent(privacy.pure_rho(2.0))
     assert isinstance(Guarantee(1.0, 1e-6).dp_event, dp_accounting.UnsupportedDpEvent)
 
 
@@ -151,7 +152,7 @@ def test_dp_event_composes_to_our_zcdp_conversion():
         neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE,
     )
     accountant.compose(guarantee("joint_exp", epsilon=1.0).dp_event, 10)
-    ours = privacy.zcdp_epsilon(10 / 8, 1e-6)
+    ours = privacy.zcdp_epsilon(10 * range_rho(1.0), 1e-6)
     assert accountant.get_epsilon(1e-6) == pytest.approx(ours, rel=1e-4)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import BOTH, VALUES, neighbor_pairs
+from conftest import BOTH, VALUES, neighbor_pairs, range_of, range_rho
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,8 +61,8 @@ def test_ind_exp_rates_known_values():
     expected = [0.5 / 1.5, 0.5 / 1.0]
     assert rates(epsilon=1.0, neighbors="add-remove") == pytest.approx(expected, rel=1e-15)
     assert rates(epsilon=1.0, max_contributions=2).tolist() == [0.125, 0.125]
-    # rho = m e^2 / 8 = 2 * 4 / 8 at e = 2
-    assert rates(rho=1.0).tolist() == [1.0, 1.0]
+    # half of rho for each, whose range is twice the rate
+    assert rates(rho=2.0 * range_rho(2.0)) == pytest.approx([1.0, 1.0], rel=1e-12)
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -108,18 +108,19 @@ def test_ind_exp_release_has_the_range_claimed_per_person(relation, k):
 def test_guarantee_ind_exp():
     q = [0.5, 0.25, 0.25, 0.75]  # three distinct levels
     pure = guarantee("ind_exp", q=q, epsilon=3.0)
-    assert pure == Guarantee(3.0, 0.0, 3 * 1.0 / 8, 3.0, "swap", "basic")
+    assert pure == Guarantee(3.0, 0.0, pure.rho, 3.0, "swap", "basic")
+    assert pure.rho == pytest.approx(3 * range_rho(1.0), rel=1e-12)
     assert guarantee("ind_exp", q=Levels(q), epsilon=3.0) == pure
     each = privacy.bounded_range_epsilon_each(3, 3.0, 1e-6)
     mixed = guarantee("ind_exp", q=q, epsilon=3.0, delta=1e-6, neighbors="add-remove")
-    assert mixed == Guarantee(
-        3.0, 1e-6, 3 * each * each / 8, 3 * each, "add-remove", "bounded-range"
-    )
-    # each = sqrt(8 rho / 3) = 2 at rho = 3/2
+    assert mixed == Guarantee(3.0, 1e-6, mixed.rho, 3 * each, "add-remove", "bounded-range")
+    assert mixed.rho == pytest.approx(3 * range_rho(each), rel=1e-12)
     zcdp = guarantee("ind_exp", q=q, rho=1.5)
-    assert zcdp == Guarantee(6.0, 0.0, 1.5, 6.0, "swap", "zcdp")
+    assert zcdp == Guarantee(zcdp.epsilon, 0.0, 1.5, zcdp.epsilon, "swap", "zcdp")
+    assert zcdp.epsilon == pytest.approx(3 * range_of(0.5), rel=1e-12)
     assert guarantee("ind_exp", q=0.5, epsilon=1.0).composition == ""
-    assert guarantee("ind_exp", q=0.5, rho=0.5) == Guarantee(2.0, 0.0, 0.5, 2.0)
+    single = guarantee("ind_exp", q=0.5, rho=0.5)
+    assert single == guarantee("joint_exp", q=0.5, rho=0.5)
 
 
 def test_range_of_ind_exp_without_delta_is_epsilon_itself():

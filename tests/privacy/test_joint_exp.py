@@ -6,7 +6,7 @@ import itertools
 from fractions import Fraction
 
 import pytest
-from conftest import BOTH, VALUES, neighbor_pairs
+from conftest import BOTH, VALUES, neighbor_pairs, range_rho
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,9 +98,10 @@ def test_joint_exp_takes_the_least_rate():
 @pytest.mark.parametrize("k", [1, 3])
 def test_guarantee_joint_exp(relation, k):
     made = guarantee("joint_exp", epsilon=2.0, delta=1e-6, neighbors=relation, max_contributions=k)
-    assert made == Guarantee(2.0, 0.0, 0.5, 2.0, relation, "")
-    # sqrt(8 rho) = 2 at rho = 1/2: the same release
-    assert guarantee("joint_exp", rho=0.5, neighbors=relation) == made
+    assert made == Guarantee(2.0, 0.0, made.rho, 2.0, relation, "")
+    assert made.rho == pytest.approx(range_rho(2.0), rel=1e-12)
+    by_rho = guarantee("joint_exp", rho=made.rho, neighbors=relation)
+    assert (by_rho.rho, by_rho.bounded_range) == (made.rho, pytest.approx(2.0, rel=1e-12))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from conftest import range_rho
 
 from dpq_fast import privacy
 from dpq_fast.privacy import guarantee
@@ -29,15 +30,18 @@ def test_quantile_by_guarantee_known_values():
     for neighbors, public_by in product(("swap", "add-remove"), (False, True)):
         promise = guarantee("quantile_by", epsilon=2.0, neighbors=neighbors, public_by=public_by)
         assert (promise.epsilon, promise.delta, promise.bounded_range) == (2.0, 0.0, 2.0)
-        assert (promise.rho, promise.neighbors) == (0.5, neighbors)
-    # two groups of epsilon / 2 each: 2 (epsilon / 2)^2 / 8, where that is the worst
-    assert guarantee("quantile_by", q=[0.25, 0.5, 0.75], epsilon=2.0).rho == 0.25
-    assert guarantee("quantile_by", q=[0.0, 0.5], epsilon=2.0).rho == 0.25
+        assert (promise.rho, promise.neighbors) == (pytest.approx(range_rho(2.0)), neighbors)
+
+    def rho(q, **options):
+        return guarantee("quantile_by", q=q, epsilon=2.0, **options).rho
+
+    # two groups of epsilon / 2 each, where that is the worst
+    assert rho([0.25, 0.5, 0.75]) == rho([0.0, 0.5]) == pytest.approx(2.0 * range_rho(1.0))
     # sensitivity 1: a replacement within a group is the worst
-    assert guarantee("quantile_by", q=0.5, epsilon=2.0).rho == 0.5
-    # sensitivity 1.25: 1 / 1.5625
-    assert guarantee("quantile_by", q=0.375, epsilon=2.0).rho == pytest.approx(0.5 / 1.5625)
-    assert guarantee("quantile_by", q=[0.25, 0.5], epsilon=2.0, public_by=True).rho == 0.5
+    assert rho(0.5) == pytest.approx(range_rho(2.0))
+    # sensitivity 1.25
+    assert rho(0.375) == pytest.approx(range_rho(2.0 / 1.25))
+    assert rho([0.25, 0.5], public_by=True) == pytest.approx(range_rho(2.0))
     with pytest.raises(TypeError, match="public_by must be True or False"):
         guarantee("quantile_by", epsilon=2.0, public_by=None)
     with pytest.raises(ValueError, match="epsilon must be positive"):

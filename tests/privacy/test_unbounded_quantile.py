@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import pytest
+from conftest import range_of, range_rho
+from scipy import optimize
 
 from dpq_fast import privacy
 from dpq_fast.privacy import (
@@ -30,7 +31,6 @@ SEARCHES = [
 @pytest.mark.parametrize(("q", "neighbors", "way", "cost", "ranges"), SEARCHES)
 @pytest.mark.parametrize("k", [1, 3])
 def test_unbounded_quantile_spends_what_is_worked_by_hand(q, neighbors, way, cost, ranges, k):
-    length = math.hypot(*ranges)
     person = dict(neighbors=neighbors, max_contributions=k)
     one_call = len(ranges) == 1
 
@@ -41,16 +41,18 @@ def test_unbounded_quantile_spends_what_is_worked_by_hand(q, neighbors, way, cos
     assert each == pytest.approx([1.5 / (k * cost)] * 2, rel=1e-14)
     pure = guarantee("unbounded_quantile", q=q, epsilon=3.0, split=0.5, **way, **person)
     assert (pure.epsilon, pure.delta, pure.neighbors) == (3.0, 0.0, neighbors)
-    assert pure.rho == pytest.approx((length * 3.0 / cost) ** 2 / 8.0, rel=1e-14)
+    assert pure.rho == pytest.approx(sum(range_rho(r * 3.0 / cost) for r in ranges), rel=1e-12)
 
     (each,) = calibrate(rho=2.0).step_epsilons
-    assert each == pytest.approx([2.0 / (k * length)] * 2, rel=1e-14)  # sqrt(8 rho) = 4
+    unit = 2.0 * k * each[0]
+    assert each[0] == each[1]
+    assert sum(range_rho(r * unit) for r in ranges) == pytest.approx(2.0, rel=1e-12)
     zcdp = guarantee("unbounded_quantile", q=q, rho=2.0, split=0.5, **way, **person)
     assert (zcdp.rho, zcdp.delta, zcdp.neighbors) == (2.0, 0.0, neighbors)
-    assert zcdp.epsilon == pytest.approx(cost * 4.0 / length, rel=1e-14)
+    assert zcdp.epsilon == pytest.approx(cost * unit, rel=1e-14)
     if one_call:
-        assert pure.bounded_range == pytest.approx(length * 3.0 / cost, rel=1e-14)
-        assert zcdp.bounded_range == pytest.approx(4.0, rel=1e-14)
+        assert pure.bounded_range == pytest.approx(ranges[0] * 3.0 / cost, rel=1e-14)
+        assert zcdp.bounded_range == pytest.approx(range_of(2.0), rel=1e-12)
     else:
         assert pure.bounded_range is zcdp.bounded_range is None
     assert pure.composition == zcdp.composition == ""
@@ -66,15 +68,19 @@ def test_unbounded_quantile_epsilons_are_split(split):
 
 def test_unbounded_quantile_of_two_levels_from_both_sides():
     """Two levels of half of it each, which add up."""
-    squares = [1.0**2 + 1.3**2, 1.4**2 + 1.0**2]  # ranges at 0.2 and 0.8, and at 0.9 and 0.1
+    ranges = [(1.0, 1.3), (1.4, 1.0)]  # at 0.2 and 0.8, and at 0.9 and 0.1
     way = dict(q=[0.2, 0.9], lower=None, split=0.5, neighbors="add-remove")
     pure = guarantee("unbounded_quantile", epsilon=3.0, **way)
-    assert pure.rho == pytest.approx(sum(squares) / 8.0, rel=1e-14)  # 1.5 / 1.5 for each level
+    # 1.5 / 1.5 for each level
+    expected = sum(range_rho(one) + range_rho(other) for one, other in ranges)
+    assert pure.rho == pytest.approx(expected, rel=1e-12)
     assert (pure.epsilon, pure.bounded_range, pure.composition) == (3.0, None, "basic")
     zcdp = guarantee("unbounded_quantile", rho=2.0, **way)
-    assert zcdp.epsilon == pytest.approx(
-        sum(1.5 * math.sqrt(8.0 / square) for square in squares), rel=1e-14
-    )
+    units = [
+        optimize.brentq(lambda x, r=r: range_rho(x * r[0]) + range_rho(x * r[1]) - 1.0, 0.1, 9.0)
+        for r in ranges
+    ]
+    assert zcdp.epsilon == pytest.approx(1.5 * sum(units), rel=1e-10)
     assert (zcdp.rho, zcdp.bounded_range, zcdp.composition) == (2.0, None, "zcdp")
 
 

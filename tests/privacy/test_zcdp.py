@@ -17,18 +17,72 @@ from dpq_fast.privacy import (
     guarantee,
 )
 
+ORDERS = (1.0001, 1.01, 1.1, 1.5, 2.0, 4.0, 16.0)
 
-@pytest.mark.parametrize("each", [0.1, 1.0, 3.0])
-def test_range_squared_over_eight_bounds_renyi_divergence(each):
+
+@pytest.mark.parametrize("each", [0.1, 1.0, 3.0, 12.0, 40.0])
+def test_rho_of_a_range_is_the_supremum_of_renyi_divergence(each):
     ratios = [
         renyi(*pair(each, t), alpha) / alpha
-        for t in np.linspace(0.01, 0.99, 99) * each
-        for alpha in (1.001, 1.1, 1.5, 2.0, 4.0, 16.0)
+        for t in np.linspace(0.001, 0.999, 999) * each
+        for alpha in ORDERS
+        if alpha * each < 700.0
     ]
     rho = guarantee("joint_exp", epsilon=each).rho
-    assert max(ratios) <= rho
-    if each == 0.1:  # asymptotically exact for small ranges
-        assert max(ratios) > 0.99 * rho
+    assert 0.999 * rho < max(ratios) <= rho
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 12.0])
+def test_pure_rho_is_the_supremum_of_renyi_divergence(epsilon):
+    truth, lie = 1.0 / (1.0 + math.exp(-epsilon)), 1.0 / (1.0 + math.exp(epsilon))
+    p, q = np.array([truth, lie]), np.array([lie, truth])
+    ratios = [renyi(p, q, alpha) / alpha for alpha in ORDERS if alpha * epsilon < 300.0]
+    assert 0.999 * privacy.pure_rho(epsilon) < max(ratios) <= privacy.pure_rho(epsilon)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 400])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 12.0])
+def test_laplace_rho_bounds_the_renyi_divergence_of_discrete_noise_from_below(epsilon, steps):
+    """Discrete noise on integers that differ by `steps` tends to it, and one step is pure."""
+    rate = epsilon / steps
+    k = np.arange(-math.ceil(60.0 / rate), math.ceil(60.0 / rate) + steps + 1)
+    p, q = (np.exp(-rate * np.abs(k - center)) * math.tanh(rate / 2.0) for center in (0, steps))
+    ratios = [renyi(p, q, alpha) / alpha for alpha in ORDERS if alpha < 5.0]
+    assert max(ratios) == ratios[0] <= privacy.pure_rho(epsilon)
+    assert max(ratios) >= 0.999 * privacy.laplace_rho(epsilon)
+    if steps == 400:
+        assert max(ratios) < 1.001 * privacy.laplace_rho(epsilon)
+
+
+@pytest.mark.parametrize("x", [1e-9, 1e-4, 0.04999, 0.05, 0.19999, 0.2, 1.0, 30.0, 699.0, 701.0])
+def test_exact_rhos_are_rounded_up_and_barely(x):
+    with mpmath.workdps(50):
+        exact = mpmath.mpf(x)
+        r = exact / mpmath.expm1(exact)
+        for found, value in (
+            (privacy.bounded_range_rho(x), r - 1 - mpmath.log(r)),
+            (privacy.pure_rho(x), exact * mpmath.tanh(exact / 2)),
+            (privacy.laplace_rho(x), exact + mpmath.exp(-exact) - 1),
+        ):
+            assert value <= found * (1 + mpmath.mpf(2) ** -52) <= value * (1 + mpmath.mpf(2e-13))
+
+
+def test_exact_rhos_of_nothing_are_nothing():
+    for rho_of in (privacy.bounded_range_rho, privacy.pure_rho, privacy.laplace_rho):
+        assert rho_of(0.0) == 0.0
+
+
+@given(st.floats(math.log(1e-280), math.log(1e9)))
+def test_rho_bounded_range_is_the_largest(log_rho):
+    rho = math.exp(log_rho)
+    eta = privacy.rho_bounded_range(rho)
+    assert privacy.bounded_range_rho(eta) <= rho
+    assert privacy.bounded_range_rho(eta * (1 + 1e-12)) > rho
+    assert eta >= math.sqrt(8.0 * rho) * (1 - 1e-12)
+
+
+def test_a_rho_of_one_buys_a_range_of_nearly_three():
+    assert privacy.rho_bounded_range(1.0) == pytest.approx(2.98759888, abs=1e-8)
 
 
 def grid_epsilon(rho, delta):
