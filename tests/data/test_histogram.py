@@ -132,6 +132,25 @@ def test_bins_of_edges_equal_numpy_inside(edges, values):
     assert_same(Bins.of(edges).count(values), expected)
 
 
+# How many edges one key leaves to a search. Of those that no key tells apart, it is many.
+SEARCHED = {
+    "nearly even": (lambda rng: np.arange(1000.0) + rng.uniform(-0.3, 0.3, 1000), 1),
+    "normal": (lambda rng: rng.normal(size=1000), 4),
+    "lognormal": (lambda rng: rng.lognormal(0.0, 20.0, 1000), 3),
+    "lognormal and ties": (lambda rng: np.repeat(rng.lognormal(0.0, 20.0, 300), 2), 6),
+    "powers": (lambda rng: 1.1 ** np.arange(-300.0, 300.0), 1),
+    "powers from afar": (lambda rng: 2.0**48 + 1.1 ** np.arange(300.0), 2),
+    "powers to the end": (lambda rng: 2.0 ** np.arange(-1000.0, 1024.0), 2),
+    "few powers": (lambda rng: np.array([0.0, 1.0, 2.0, 1e9, 1e18, 1e27, 1e36]), 1),
+}
+
+
+@pytest.mark.parametrize("shape", SEARCHED)
+def test_bins_of_edges_are_found_without_much_of_a_search(shape):
+    make, most = SEARCHED[shape]
+    assert Bins.of(np.sort(make(np.random.default_rng(0))))._table.most <= most
+
+
 # --- Bins.geometric
 
 

@@ -25,7 +25,7 @@ from dpq_fast.data import records as records_module
 from dpq_fast.data import sample as sample_module
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.histogram import Bins
-from dpq_fast.data.passes import MIN_SHARE, Chunks
+from dpq_fast.data.passes import MIN_SHARE
 from dpq_fast.data.records import Records
 from dpq_fast.reference import histogram as reference
 
@@ -884,21 +884,3 @@ def test_records_in_ranges_are_counted_however_many_there_are(negate, monkeypatc
     expected = [np.count_nonzero(column == value) for value in np.arange(low, high)]
     assert counts[1:9].tolist() == expected[1:9]  # the end bins hold all beyond them, too
     assert sum(expected) > 4
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_collecting_ends_once_too_much_is_taken(workers):
-    """A source that changed may give ever more: no more is kept than was counted."""
-    seen = []
-
-    def batches():
-        for number in range(100):
-            seen.append(number)
-            yield np.ones(10)
-
-    chunks = Chunks(batches, workers)
-    assert chunks.collect(lambda piece: (piece, piece.size), 35) is None
-    assert len(seen) < 100
-    assert chunks.collect(lambda piece: (piece, piece.size), 1_001) is None
-    collected = chunks.collect(lambda piece: (piece, piece.size), 1_000)
-    np.testing.assert_array_equal(collected, np.ones(1_000))
