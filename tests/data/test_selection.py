@@ -671,6 +671,15 @@ def test_geometric_counts_give_the_queries(lower):
         assert counts[:i].sum() == np.count_nonzero(np.maximum(clamped, lower) < thresholds[i])
 
 
+@pytest.mark.parametrize("lower, size", [(0.0, 8), (99.0, 2), (100.0, 1024), (1e9, 1024)])
+def test_geometric_counts_end_at_the_bound_if_it_is_above(lower, size):
+    x = [-7.0, 30.0, 100.0, 1e300]
+    thresholds, counts = Sample.of(x, BOUNDS).geometric_counts(2.0, lower)
+    assert thresholds.size == counts.size == size
+    expected = np.searchsorted(thresholds, np.maximum(np.minimum(x, 100.0), lower), "right") - 1
+    assert counts.tolist() == np.bincount(expected, minlength=size).tolist()
+
+
 # --- the kernel
 
 

@@ -87,9 +87,10 @@ def test_draws_follow_the_law_through_the_rare_branch(window, bits):
     assert stats.chisquare(found[keep], wanted[keep]).pvalue > SMALLEST_P
 
 
-def test_windows_that_hold_no_interval_are_exact_too():
+@pytest.mark.parametrize("point", [0, 3, 5])
+def test_windows_that_hold_no_interval_are_exact_too(point):
     # every record at one point: the windows around the targets hold nothing of positive width
-    order, q = small_order([3] * 40), np.array([0.5])
+    order, q = small_order([point] * 40), np.array([0.5])
     full, forced = PathLaw(order, q, 0.02), PathLaw(order, q, 0.02, window=2)
     assert forced._scan is None
     assert all_log_probs(forced, 6, 1) == pytest.approx(all_log_probs(full, 6, 1), abs=1e-12)
