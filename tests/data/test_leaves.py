@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import privacy, reference
+from dpq_fast.data import leaves as leaves_module
 from dpq_fast.data.lattice import Lattice, points_per_unit
 from dpq_fast.data.leaves import Leaves, points_below, rounding_edges
 from dpq_fast.data.records import Records
@@ -107,6 +108,16 @@ def test_leaves_of_a_uniform_lattice_are_found_without_a_search():
             bounds = first * step, (first + points - 1) * step
             lattice = Lattice.of(bounds, step, False)
             assert Leaves(bounds, lattice, most).bins()._table.most <= 1
+
+
+def test_few_leaves_are_kept_for_the_next_call(monkeypatch):
+    bounds = (0.0, 9.0)
+    lattice = Lattice.of(bounds, 1.0, False)
+    for kept in (4, 3):
+        monkeypatch.setattr(leaves_module, "KEPT_BINS", kept)
+        leaves = Leaves.of(bounds, lattice, 4)
+        assert (Leaves.of(bounds, lattice, 4) is leaves) == (kept >= 4)
+        assert (leaves.bins() is leaves.bins()) == (kept >= 4)
 
 
 @pytest.mark.parametrize("resolution", [0, 1])
