@@ -101,6 +101,20 @@ def test_points_below_counts_by_comparison(bounds, resolution):
         )
 
 
+@pytest.mark.parametrize("bounds", [(0.0, 0.9), (0.3, 0.9), (-0.9, 0.02), (0.0, 1.9)])
+@pytest.mark.parametrize("ulps", [1.05, 1.3, 1.57])
+def test_points_below_counts_by_comparison_where_points_are_next_to_each_other(bounds, ulps):
+    """Rounding may miss the nearest point by one there."""
+    lattice = Lattice.of(bounds, ulps * math.ulp(np.abs(bounds).max()), False)
+    points = np.random.default_rng(0).integers(1, lattice.points - 1, 2_000)
+    x = lattice.decode(points)
+    x = np.concatenate((x, np.nextafter(x, math.inf), np.nextafter(x, -math.inf)))
+    for side, below in (("left", np.less), ("right", np.less_equal)):
+        found = points_below(lattice, x, side)
+        assert below(lattice.decode(found - 1), x).all()
+        assert not below(lattice.decode(found), x).any()
+
+
 def test_leaves_of_a_uniform_lattice_are_found_without_a_search():
     """Edges lie in the middle of the table's keys: the speed of equal bins."""
     for points, most in ((10**6 + 1, 1000), (1001, 1001), (121, 128), (10**6, 1000), (4096, 1024)):
