@@ -790,6 +790,21 @@ def test_records_within_ranges_are_all_counted(x, edges, bounds, negate):
         assert counts[inside].tolist() == records.count(bins, negate)[inside].tolist()
 
 
+@pytest.mark.parametrize("negate", [False, True])
+def test_records_beyond_a_bound_are_in_a_range_that_begins_or_ends_there(negate):
+    x = np.array([-np.inf, -9.0, -2.0, -1.0, 1.0, 3.0, 4.0, 5.0, np.inf])
+    records = Records.of(Sample.of(x, (-2.0, 3.0)))
+    above = np.nextafter(3.0, 4.0)
+    for lo, hi in ((-2.0, -1.5), (2.0, above), (3.0, above), (-2.0, above)):
+        edges = np.array([-np.inf, lo, hi, np.inf])
+        if negate:
+            lo, hi = -np.nextafter(hi, -np.inf), np.nextafter(-lo, np.inf)
+            edges = np.array([-np.inf, lo, hi, np.inf])
+        bins = Bins.of(edges)
+        within = np.array([lo]), np.array([hi])
+        assert records.count(bins, negate, within)[1] == records.count(bins, negate)[1] >= 3
+
+
 def test_records_follow_nan_policy():
     for make in (
         lambda **options: Records.of([1.0, np.nan], **options),
