@@ -29,8 +29,9 @@ def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 # Numbers in a sequence that need no further look.
-CODES = "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]
-PLAIN = {bool, int, *(np.dtype(code).type for code in CODES)}
+PLAIN = {bool, int, np.bool_}.union(
+    np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["Float"]
+)
 
 
 def as_column(x: Any) -> NDArray[Any]:

@@ -392,17 +392,17 @@ class SelectedOrder(CoarseOrder):
         return records if self.lattice is None else self.lattice.encode_ready(records)
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        if not self.n:
+            return
         ascending = np.argsort(first, kind="stable")
         first, count = first[ascending], count[ascending]
-        start = np.maximum(first - 1, 0)
-        stop = np.minimum(first + count, self.n)
-        some = start < stop
-        if some.any():  # one window after another, those that touch as one
-            starts, stops = start[some], np.maximum.accumulate(stop[some])
-            apart = np.flatnonzero(starts[1:] > stops[:-1]) + 1
-            begin = np.concatenate(([0], apart))
-            end = np.concatenate((apart, [starts.size])) - 1
-            self._held = self._hold(starts[begin], stops[end])
+        # one window after another, those that touch as one
+        starts = np.maximum(first - 1, 0)
+        stops = np.maximum.accumulate(np.minimum(first + count, self.n))
+        apart = np.flatnonzero(starts[1:] > stops[:-1]) + 1
+        begin = np.concatenate(([0], apart))
+        end = np.concatenate((apart, [starts.size])) - 1
+        self._held = self._hold(starts[begin], stops[end])
 
     def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> _CollectedWindows:
         """Collect the records at some places."""
@@ -420,7 +420,7 @@ class SelectedOrder(CoarseOrder):
             below, size, at = int(plan.start[i]), int(plan.count[i]), offset[i]
             a, b = max(start - below, 0), min(stop - below, size)
             if plan.tied[i]:
-                pieces.append(np.full(max(b - a, 0), value_of(plan.cell[i].key_lo)))
+                pieces.append(np.full(b - a, value_of(plan.cell[i].key_lo)))
             else:
                 pieces.append(collected[at + a : at + b])
         return np.concatenate(pieces)

@@ -81,9 +81,10 @@ def test_uniform_bins_with_bins_finer_than_float64():
     assert_same(Bins.uniform(0.0, 2.5e-323, 8).count(values), expected)
 
 
+@pytest.mark.parametrize("low, high", [(-3.3, 7.1), (0.0, 1e-6), (1e300, 1e301), (0.0, 1e-290)])
 @pytest.mark.parametrize("bins", [1, 10, 1000])
-def test_uniform_bins_are_found_without_search(bins):
-    assert Bins.uniform(-3.3, 7.1, bins)._table.most <= 1
+def test_uniform_bins_are_found_without_search(bins, low, high):
+    assert Bins.uniform(low, high, bins)._table.most <= 1
 
 
 # --- Bins.of
@@ -130,6 +131,29 @@ def test_bins_of_edges_equal_numpy_inside(edges, values):
     inside = np.clip(np.array(values, dtype=float), edges[0], edges[-1])
     expected, _ = np.histogram(inside, edges)
     assert_same(Bins.of(edges).count(values), expected)
+
+
+# How many edges one key leaves to a search. Of those that no key tells apart, it is many.
+SEARCHED = {
+    "nearly even": (lambda rng: np.arange(1000.0) + rng.uniform(-0.3, 0.3, 1000), 1),
+    "normal": (lambda rng: rng.normal(size=1000), 4),
+    "lognormal": (lambda rng: rng.lognormal(0.0, 20.0, 1000), 3),
+    "lognormal and ties": (lambda rng: np.repeat(rng.lognormal(0.0, 20.0, 300), 2), 6),
+    "powers": (lambda rng: 1.1 ** np.arange(-300.0, 300.0), 1),
+    "powers from afar": (lambda rng: 2.0**48 + 1.1 ** np.arange(300.0), 2),
+    "powers to the end": (lambda rng: 2.0 ** np.arange(-1000.0, 1024.0), 2),
+    "few powers": (lambda rng: np.array([0.0, 1.0, 2.0, 1e9, 1e18, 1e27, 1e36]), 1),
+    "close pair": (lambda rng: np.array([0.0, 50.0, 51.0, 150.0, 200.0]), 1),
+    "close pair far below": (lambda rng: np.array([-501.0, -500.0, -492.0, 500.0, 501.0]), 1),
+    "close pair of positive": (lambda rng: np.array([0.0, 100.0, 108.0, 1600.0, 1700.0]), 1),
+    "close pair of negative": (lambda rng: np.array([-1700.0, -1600.0, -1592.0, -100.0, 0.0]), 1),
+}
+
+
+@pytest.mark.parametrize("shape", SEARCHED)
+def test_bins_of_edges_are_found_without_much_of_a_search(shape):
+    make, most = SEARCHED[shape]
+    assert Bins.of(np.sort(make(np.random.default_rng(0))))._table.most <= most
 
 
 # --- Bins.geometric
@@ -208,6 +232,21 @@ def test_geometric_buckets_are_found_without_search(beta, lower):
     assert Bins.geometric(beta, lower)._table.most <= 1
 
 
+@pytest.mark.parametrize("lower, upper", [(-1000.0, 0.0), (-1000.0, -900.0), (0.1, 1e6)])
+def test_geometric_buckets_up_to_a_bound_are_found_without_search(lower, upper):
+    assert Bins.geometric(1.05, lower, upper)._table.most <= 1
+
+
+@pytest.mark.parametrize("lower", [0.0, 1.0])
+def test_geometric_bins_of_the_smallest_ratio(lower):
+    beta, upper = 1.0 + 2.0**-52, lower + 2.0**-45
+    values = around(reference.geometric_thresholds(beta, lower, upper))
+    bins = Bins.geometric(beta, lower, upper)
+    edges, counts = reference.geometric_counts(values.tolist(), beta, lower, upper=upper)
+    assert bins.size == 129 and bins.edges.tolist() == edges
+    assert_same(bins.count(values), counts)
+
+
 # --- all of them
 
 BINS = {
@@ -267,6 +306,21 @@ def test_count_takes_weights(bins, dtype, monkeypatch):
         assert_same(bins.count(np.repeat(v, 2)[::2], np.repeat(w, 2)[::2]), expected)
     assert_same(bins.count([], []), [0] * bins.size)
     assert bins.count([5.0, 5.0], [2**52, 2**52]).sum() == 2**53
+
+
+def test_what_has_to_be_converted_is_converted_in_pieces(bins, monkeypatch):
+    monkeypatch.setattr(fast, "CONVERTED", 64)
+    sizes, as_float64 = [], fast.as_float64
+    monkeypatch.setattr(
+        fast, "as_float64", lambda values: (sizes.append(values.size), as_float64(values))[1]
+    )
+    x, weights = np.arange(150.0), np.ones(150, dtype=np.int64)
+    for values in (x, x.astype("f4")):
+        for weight in (None, weights, weights.astype("i4")):
+            sizes.clear()
+            bins.count(values, weight)
+            plain = values.dtype == float and (weight is None or weight.dtype == np.int64)
+            assert sizes == ([150] if plain else [64, 64, 22])
 
 
 def test_count_adds_to_out_over_chunks_and_threads(bins):

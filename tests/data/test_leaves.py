@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import privacy, reference
+from dpq_fast.data import leaves as leaves_module
 from dpq_fast.data.lattice import Lattice, points_per_unit
 from dpq_fast.data.leaves import Leaves, points_below, rounding_edges
 from dpq_fast.data.records import Records
@@ -100,11 +101,45 @@ def test_points_below_counts_by_comparison(bounds, resolution):
         )
 
 
+@pytest.mark.parametrize("bounds", [(0.0, 0.9), (0.3, 0.9), (-0.9, 0.02), (0.0, 1.9)])
+@pytest.mark.parametrize("ulps", [1.05, 1.3, 1.57])
+def test_points_below_counts_by_comparison_where_points_are_next_to_each_other(bounds, ulps):
+    """Rounding may miss the nearest point by one there."""
+    lattice = Lattice.of(bounds, ulps * math.ulp(np.abs(bounds).max()), False)
+    points = np.random.default_rng(0).integers(1, lattice.points - 1, 2_000)
+    x = lattice.decode(points)
+    x = np.concatenate((x, np.nextafter(x, math.inf), np.nextafter(x, -math.inf)))
+    for side, below in (("left", np.less), ("right", np.less_equal)):
+        found = points_below(lattice, x, side)
+        assert below(lattice.decode(found - 1), x).all()
+        assert not below(lattice.decode(found), x).any()
+
+
 def test_leaves_of_a_uniform_lattice_are_found_without_a_search():
     """Edges lie in the middle of the table's keys: the speed of equal bins."""
     for points, most in ((10**6 + 1, 1000), (1001, 1001), (121, 128), (10**6, 1000), (4096, 1024)):
-        lattice = Lattice.of((0.0, points - 1.0), 1.0, False)
-        assert Leaves((0.0, points - 1.0), lattice, most).bins()._table.most <= 1
+        for first, step in ((0, 1.0), (1000, 0.25), (-70, 3.0)):
+            bounds = first * step, (first + points - 1) * step
+            lattice = Lattice.of(bounds, step, False)
+            assert Leaves(bounds, lattice, most).bins()._table.most <= 1
+
+
+def test_few_leaves_are_kept_for_the_next_call(monkeypatch):
+    bounds = (0.0, 9.0)
+    lattice = Lattice.of(bounds, 1.0, False)
+    for kept in (4, 3):
+        monkeypatch.setattr(leaves_module, "KEPT_BINS", kept)
+        leaves = Leaves.of(bounds, lattice, 4)
+        assert (Leaves.of(bounds, lattice, 4) is leaves) == (kept >= 4)
+        assert (leaves.bins() is leaves.bins()) == (kept >= 4)
+
+
+@pytest.mark.parametrize("resolution", [0, 1])
+def test_leaves_are_read_only(resolution):
+    leaves = Leaves((0.0, 9.0), Lattice.of((0.0, 9.0), resolution, False), 4)
+    for kept in (leaves.places, leaves.edges, leaves.ends):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 1.0
 
 
 @pytest.mark.parametrize(
@@ -301,6 +336,17 @@ def test_quantiles_of_very_many_points_are_generalized_inverses():
     points = tree.lattice.encode(tree.quantile(q))
     assert (tree.cdf(tree.lattice.decode(points)) >= q).all()
     assert (tree.cdf(tree.lattice.decode(points - 1)) < q).all()
+
+
+def test_quantiles_where_many_points_share_a_value_are_the_smallest():
+    """2^50 points over which a function rises by 2^-45: by 128 float64 numbers."""
+    lattice = Lattice.of((0.0, 1.0), 2.0**-50, False)
+    x = lattice.decode(np.array([-1, 10, lattice.points - 5, lattice.points - 1]))
+    curve = CDF(x, np.array([0.0, 0.5, 0.5 + 2.0**-45, 1.0]), lattice=lattice)
+    q = 0.5 + 2.0**-45 * np.arange(1, 128) / 128
+    points = lattice.encode(curve.quantile(q))
+    np.testing.assert_array_equal(curve.cdf(lattice.decode(points)), q)
+    assert (curve.cdf(lattice.decode(points - 1)) < q).all()
 
 
 @pytest.mark.parametrize("nan_policy", ["omit", "raise"])

@@ -16,6 +16,7 @@ from dpq_fast.data import selection
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
+from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.selection import BUCKETS, Buckets, SelectedOrder
 
@@ -258,6 +259,186 @@ def test_several_levels_of_ind_exp_share_one_pass():
     assert mine.log_prob(answers) == pytest.approx(law.log_prob(answers), abs=1e-10)
 
 
+# --- what is collected
+
+
+def assert_held_as_sorted(order, expected, windows):
+    """What is held at some windows, and all parts of them, is what sorting gives."""
+    held = order._hold(*np.array(windows).T)
+    for start, stop in windows:
+        for a in range(start, stop):
+            for b in range(a + 1, stop + 1):
+                np.testing.assert_array_equal(order._records(a, b, held), expected[a:b])
+    return held
+
+
+@pytest.mark.parametrize(
+    "windows", [[(0, 3)], [(99, 102)], [(197, 200)], [(0, 3), (99, 102), (197, 200)], [(90, 112)]]
+)
+@pytest.mark.parametrize("at_edges", [False, True])
+def test_comparing_collects_what_buckets_hold(at_edges, windows, monkeypatch):
+    bounds, probe = (0.0, 4096.0), np.arange(4096.0)  # each bucket from an integer to the next
+    x = np.random.default_rng(31).normal(2000.0, 2000.0, 200)
+    if at_edges:
+        x = np.concatenate((np.repeat(np.arange(60.0), 3), np.arange(1000.0, 1020.0)))
+    x[:4] = -np.inf, np.inf, 1e300, -1e300
+    expected = np.clip(np.sort(x), *bounds)
+    sizes = []
+    for compared in (10**9, 0):
+        monkeypatch.setattr(selection, "COMPARED", compared)
+        held = assert_held_as_sorted(selected(x, None, bounds, probe=probe), expected, windows)
+        sizes.append(held.collected.size)
+    assert sizes[0] == sizes[1]
+
+
+def test_plans_hold_the_buckets_of_their_windows_alone():
+    x = np.delete(np.arange(0.5, 200.0), [20, 100, 150])  # where a bucket is empty
+    buckets = Buckets(Chunks.of_array(x, 1), 0.0, 200.0, x, None)
+    assert buckets.count.max() == 1
+    start, stop = np.array([5, 19, 99, 190]), np.array([6, 21, 120, 197])
+    plan = buckets.plan(start, stop)
+    assert plan.start.tolist() == [5, 19, 20, *range(99, 120), *range(190, 197)]
+    assert (plan.count == 1).all()
+    np.testing.assert_array_equal(buckets.collect(plan), x[plan.start])
+
+
+@pytest.mark.parametrize("windows", [[(0, 900)], [(10, 20), (880, 890)], [(299, 302)]])
+def test_plans_collect_no_more_than_they_may(windows, monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 2)
+    monkeypatch.setattr(selection, "COLLECTED", 40)
+    x = np.concatenate((0.1 + np.arange(300) * 1e-13, np.full(300, 0.2), np.arange(300.0)))
+    order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
+    start, stop = np.array(windows).T
+    plan = order._buckets.plan(start, stop)
+    loose = plan.count[~plan.tied]
+    assert loose.sum() <= 40 or loose.max() <= 10
+    for cell_start, count, cell in zip(plan.start, plan.count, plan.cell, strict=True):
+        if cell is not None:
+            assert ((start < cell_start + count) & (cell_start < stop)).any()
+    assert_held_as_sorted(order, np.sort(x), [(a, min(b, a + 30)) for a, b in windows])
+
+
+def test_tied_records_are_not_collected(monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 2)
+    monkeypatch.setattr(selection, "COLLECTED", 4)
+    # of one value; and of one lattice point, but not of one value
+    for x, lattice in (
+        (np.full(500, 0.5), None),
+        (3.0 + np.arange(500) * 1e-9, Lattice.of(BOUNDS, 1.0, False)),
+    ):
+        order = selected(x, lattice, BOUNDS, probe=np.array(BOUNDS))
+        plan = order._buckets.plan(np.array([0]), np.array([500]))
+        assert plan.tied.all() and plan.count.sum() == 500
+        monkeypatch.setattr(order._buckets, "_chunks", None)  # no other pass
+        assert order._buckets.collect(plan).size == 0
+        assert order._points([(10, 20)]).tolist() == [0.5 if lattice is None else 103] * 10
+
+
+def test_parts_of_windows_are_found_between_tied_records(monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 1)
+    monkeypatch.setattr(selection, "COLLECTED", 4)
+    x = np.repeat([0.1, 0.2, 0.3, 0.4, 0.5], [6, 1, 1, 5, 2])
+    x[6:8] += [1e-15, 2e-15]
+    order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
+    held = assert_held_as_sorted(order, x, [(0, 15)])
+    assert held.plan.tied.any()
+    assert_held_as_sorted(order, x, [(0, 7), (12, 15)])
+
+
+def test_windows_are_collected_ahead_as_one_where_they_touch(monkeypatch):
+    x, planned, plan = np.random.default_rng(32).normal(size=1000), [], Buckets.plan
+    monkeypatch.setattr(
+        Buckets,
+        "plan",
+        lambda self, start, stop: (
+            planned.append(list(zip(start.tolist(), stop.tolist(), strict=True))),
+            plan(self, start, stop),
+        )[1],
+    )
+    order = selected(x, None, BOUNDS)
+    first = np.array([500, 0, 101, 106, 104, 300, 990])
+    count = np.array([7, 1, 2, 21, 1, 4, 11])
+    order.prepare(first, count)
+    windows = [(0, 1), (100, 127), (299, 304), (499, 507), (989, 1000)]
+    assert planned == [windows]
+    for one in range(first.size):
+        expected = in_order(x, None, BOUNDS)
+        assert_same_intervals(order, expected, first[one : one + 1], count[one : one + 1])
+    assert planned == [windows]  # no other pass
+    selected(np.array([np.nan]), None, BOUNDS).prepare(np.array([0, 0]), np.array([1, 1]))
+    assert planned == [windows]
+
+
+def test_ranks_inside_what_is_held_take_no_pass(monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 2)
+    monkeypatch.setattr(selection, "COLLECTED", 4)
+    x = np.concatenate((0.1 + np.arange(40) * 1e-10, np.full(40, 0.2), np.arange(1.0, 21.0)))
+    order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
+    everything = [(0, x.size)]
+    assert order._points(everything).tolist() == x.tolist()
+    between = (x[1:] + x[:-1]) / 2.0
+    outputs = np.concatenate((x, between, [-1.0, 0.0, 0.1 - 1e-15, 0.3, 1e6, 2e6]))
+    monkeypatch.setattr(order, "_chunks", None)  # no other pass
+    assert order.ranks_of(outputs).tolist() == np.searchsorted(x, outputs).tolist()
+
+
+def test_ranks_outside_of_what_is_held_take_one_pass(monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 2)
+    monkeypatch.setattr(selection, "COLLECTED", 4)
+    x = np.concatenate((0.1 + np.arange(40) * 1e-10, np.arange(1.0, 21.0)))
+    outputs = np.concatenate((x, (x[1:] + x[:-1]) / 2.0))
+    for windows in ([(3, 5)], [(45, 50)], [(0, 2), (38, 41)]):
+        order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
+        order._points(windows)
+        assert order.ranks_of(outputs).tolist() == np.searchsorted(x, outputs).tolist()
+
+
+def test_ranks_at_the_ends_of_cells_are_known_without_records(monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 2)
+    monkeypatch.setattr(selection, "COLLECTED", 4)
+    x = np.concatenate(([0.0], 0.1 + np.arange(40) * 1e-10, np.arange(1.0, 21.0)))
+    buckets = Buckets(Chunks.of_array(x, 1), 0.0, 1e6, np.array([0.0, 1e6]), None)
+    assert buckets.rank_of(-np.inf, None) == 0
+    assert buckets.rank_of(np.inf, None) == x.size
+    assert buckets.rank_of(0.1, None) is None
+    plan = buckets.plan(np.array([0]), np.array([x.size]))
+    assert any(cell is not None for cell in plan.cell)
+    for cell in plan.cell:
+        if cell is not None:
+            assert buckets.rank_of(value_of(cell.key_lo), None) == cell.start
+            assert buckets.rank_of(value_of(cell.key_hi), None) == cell.start + cell.count
+
+
+@pytest.mark.parametrize("resolution, unit", [(0, 1.0), (0.5, 0.5)])
+def test_spread_known_values(resolution, unit):
+    # bucket k holds the numbers from k to k + 1: so many records, evenly spread
+    x = np.repeat(np.arange(4096) + 0.5, 1 + np.arange(4096) % 3)
+    lattice = Lattice.of((0.0, 4096.0), resolution, None)
+    order = selected(np.random.default_rng(0).permutation(x), lattice, (0.0, 4096.0), probe=x)
+    places = np.arange(9)
+    expected = np.array([1 / 2, 5 / 4, 7 / 4, 13 / 6, 15 / 6, 17 / 6, 7 / 2, 17 / 4, 19 / 4])
+    np.testing.assert_allclose(order.spread(places), expected / unit)
+    spans = np.log((expected[[2, 8]] - expected[[0, 1]]) / unit)
+    np.testing.assert_allclose(order.log_spans(np.array([0, 1, 2, 8])), spans)
+
+
+CROWDS = {
+    "normal": lambda rng: rng.normal(0.0, 5.0, 20_000),
+    "two outliers": lambda rng: np.append(rng.normal(size=19_998), [1e300, -1e300]),
+    "many outliers": lambda rng: np.append(rng.normal(size=19_900), rng.normal(size=100) * 1e12),
+    "lognormal": lambda rng: rng.lognormal(0.0, 10.0, 20_000),
+    "narrow": lambda rng: 1000.0 + rng.random(20_000),
+    "wide": lambda rng: rng.uniform(-8e307, 8e307, 20_000),
+}
+
+
+@pytest.mark.parametrize("shape", CROWDS)
+def test_buckets_are_filled_about_evenly(shape):
+    x = CROWDS[shape](np.random.default_rng(0))
+    share = Buckets(Chunks.of_array(x, 1), -8e307, 8e307, x[::5], None).count / x.size
+    assert np.square(share).sum() < 4.0 / BUCKETS  # the chance that two records share a bucket
+
+
 # --- dithered columns
 
 
@@ -450,6 +631,9 @@ def test_progress_shows_the_first_pass_only(capsys):
     sample = Sample.from_batches(lambda: [x, x], BOUNDS, progress=True)
     assert "first pass: 2 batches" in capsys.readouterr().err
     dpq.joint_exp(sample, 0.5, epsilon=1)
+    for kind in (Sample.from_batches, Records.from_batches):
+        given = (BOUNDS,) if kind == Sample.from_batches else ()
+        kind(lambda: [x, x], *given, nan_policy="raise")
     assert capsys.readouterr().err == ""
 
 
@@ -485,6 +669,15 @@ def test_geometric_counts_give_the_queries(lower):
     assert thresholds[0] == lower and counts.sum() == x.size
     for i in range(1, thresholds.size):
         assert counts[:i].sum() == np.count_nonzero(np.maximum(clamped, lower) < thresholds[i])
+
+
+@pytest.mark.parametrize("lower, size", [(0.0, 8), (99.0, 2), (100.0, 1024), (1e9, 1024)])
+def test_geometric_counts_end_at_the_bound_if_it_is_above(lower, size):
+    x = [-7.0, 30.0, 100.0, 1e300]
+    thresholds, counts = Sample.of(x, BOUNDS).geometric_counts(2.0, lower)
+    assert thresholds.size == counts.size == size
+    expected = np.searchsorted(thresholds, np.maximum(np.minimum(x, 100.0), lower), "right") - 1
+    assert counts.tolist() == np.bincount(expected, minlength=size).tolist()
 
 
 # --- the kernel

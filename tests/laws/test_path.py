@@ -87,9 +87,10 @@ def test_draws_follow_the_law_through_the_rare_branch(window, bits):
     assert stats.chisquare(found[keep], wanted[keep]).pvalue > SMALLEST_P
 
 
-def test_windows_that_hold_no_interval_are_exact_too():
+@pytest.mark.parametrize("point", [0, 3, 5])
+def test_windows_that_hold_no_interval_are_exact_too(point):
     # every record at one point: the windows around the targets hold nothing of positive width
-    order, q = small_order([3] * 40), np.array([0.5])
+    order, q = small_order([point] * 40), np.array([0.5])
     full, forced = PathLaw(order, q, 0.02), PathLaw(order, q, 0.02, window=2)
     assert forced._scan is None
     assert all_log_probs(forced, 6, 1) == pytest.approx(all_log_probs(full, 6, 1), abs=1e-12)
@@ -117,10 +118,43 @@ def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
     lattice = Lattice.of((-100.0, 100.0), None, None)
     order, q = SortedOrder(x, lattice, (-100.0, 100.0)), np.array([0.3, 0.6])
     expected = PathLaw(order, q, 0.25)
+    windows, run = [], PathLaw._run
     monkeypatch.setattr(path_law, "first_window", lambda order, q, rate: 1)
+    monkeypatch.setattr(
+        PathLaw, "_run", lambda self, window: (windows.append(window), run(self, window))
+    )
     widened = PathLaw(order, q, 0.25)
     assert widened._log_escape <= -path_law.CERTIFICATE
+    assert len(windows) == 2 and 192 <= windows[1] < 200  # 192 would do
     assert widened.log_normalizer == pytest.approx(expected.log_normalizer, abs=1e-11)
+
+
+def normal_order(n):
+    x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, n))
+    return SortedOrder(x, Lattice.of((-100.0, 100.0), None, None), (-100.0, 100.0))
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 2.0])
+@pytest.mark.parametrize("n, m", [(600, 1), (600, 3), (600, 9), (20_000, 1), (20_000, 9)])
+def test_first_guess_at_a_window_is_enough_and_little_more(n, m, rate):
+    order, q = normal_order(n), np.arange(1, m + 1) / (m + 1)
+    guess = path_law.first_window(order, q, rate)
+    log_mass = PathLaw(order, q, rate).log_normalizer
+    # V exp(-2 rate W) is 2^-64 of the mass; to 3 nats per level
+    excess = 64.0 * math.log(2.0) + order.log_volume(m) - log_mass
+    assert min(excess, 2.0 * rate * n) <= 2.0 * rate * guess <= excess + 3.0 * m + 2.0 * rate
+
+
+@pytest.mark.parametrize("n", [1, 510, 511, 512, 513, 5000])
+def test_first_windows_are_those_of_each_level_alone(n):
+    order = normal_order(n)
+    q, rates = np.array([0.1, 0.5, 0.5, 0.99]), np.array([0.3, 0.5, 5.0, 0.4])
+    windows = path_law.first_windows(order, q, rates)
+    alone = [
+        path_law.first_window(order, q[j : j + 1], rate) for j, rate in enumerate(rates.tolist())
+    ]
+    assert windows.tolist() == alone
+    assert (windows < n).any() == (n >= 512)  # few records are worth no guess
 
 
 def test_log_prob_of_a_density_integrates_to_one():
