@@ -5,7 +5,6 @@ Of no paper: ours, over relations, budgets and columns.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from bench.case import Release
 from bench.columns import BOUNDS, DELTA, REAL, gaussian, levels
 from bench.errors import N, mean_error, real_sample
 from bench.measure import alternately, duration
+from dpq_fast import privacy
 from papers.pictures import picture
 from papers.report import Report, digits
 
@@ -34,8 +34,8 @@ METHODS = (dpq.joint_exp, dpq.approx_quantiles, dpq.ind_exp)
 
 def laws(budget: dict[str, float]) -> dict[str, Callable[..., Any]]:
     """The mechanisms, each with all of the budget."""
-    # bounded range epsilon costs epsilon^2 / 8 [CR21]
-    epsilon = math.sqrt(8.0 * budget["rho"]) if "rho" in budget else budget["epsilon"]
+    rho = budget.get("rho")
+    epsilon = budget["epsilon"] if rho is None else privacy.rho_bounded_range(rho)
     found = {
         "joint_exp": partial(dpq.joint_exp_law, epsilon=epsilon),
         "approx_quantiles": partial(dpq.approx_quantiles_law, **budget),

@@ -71,7 +71,7 @@ def gaussian_delta(sigma: float, epsilon: float) -> float:
     # Relative errors: of R, hence of the difference; of u, hence of the density.
     rounding = _MILLS_ERROR * lost / difference + 2.0**-50 * (1.0 + u * u)
     delta = math.exp(log_density + math.log(difference)) * (1.0 + rounding)
-    return min(math.nextafter(delta, 1.0), 1.0)
+    return math.nextafter(delta, 1.0)
 
 
 def _mills(x: float) -> float:
@@ -142,7 +142,7 @@ def _unit_sigma(epsilon: float, delta: float) -> float:
         low /= 2.0
     log_delta = math.log(delta)
     log_sigma = scipy.optimize.brentq(
-        lambda s: math.log(max(gaussian_delta(math.exp(s), epsilon), 5e-324)) - log_delta,
+        lambda s: math.log(gaussian_delta(math.exp(s), epsilon)) - log_delta,  # of no 0
         math.log(low),
         math.log(high),
         xtol=1e-14,

@@ -60,6 +60,24 @@ def test_uniform_has_128_bits_after_the_leading_one(zeros):
     assert abs(Fraction(found) / Fraction(shifted, 1 << length) - 1) < Fraction(1, 10**38)
 
 
+def test_uniform_draws_no_more_than_it_needs():
+    script = Scripted(word(1), word(0), word(7))
+    with continuous.digits():
+        assert continuous._uniform(script) == Decimal(1 << 128) / (1 << 256)
+    assert script.bytes(16) == word(7)
+
+
+@pytest.mark.parametrize("word_of_coordinate, sign", [(1 << 127, 1), ((1 << 127) - 1, -1)])
+def test_normal_known_values(word_of_coordinate, sign):
+    """Coordinates are odd multiples of 2^-128: here 2^-128 or its negative, on the diagonal."""
+    script = Scripted(word(1 << 127), word(0), *[word(word_of_coordinate)] * 2)
+    with continuous.digits():
+        found = continuous.normal(script)
+    with mpmath.workdps(60):
+        exact = sign * mpmath.sqrt(mpmath.log(2))  # the radius is sqrt(2 ln 2)
+        assert abs(mpmath.mpf(str(found)) / exact - 1) < 1e-37
+
+
 @pytest.mark.parametrize("signs, sign", [(0, 1), (1, 1), (2, -1), (3, -1)])
 def test_laplace_keeps_digits_in_both_tails(signs, sign):
     for v in (
@@ -91,11 +109,12 @@ def test_laplace_keeps_digits_in_both_tails(signs, sign):
 def test_generators_stuck_at_zero_end():
     with continuous.digits():
         assert continuous.laplace(Scripted()) > 0
-        assert 0 < continuous._uniform(Scripted()) < Decimal("1e-19000")
+        assert continuous._uniform(Scripted()) == Decimal(1) / (1 << 65536)
 
 
 def test_factors_are_held_within_reach():
     with continuous.digits():
+        assert len((Decimal(1) / 3).as_tuple().digits) == 40
         assert continuous.exp(Decimal("-1e30")) == continuous.exp(Decimal(-2000)) > 0
         assert continuous.exp(Decimal("1e30")) == continuous.exp(Decimal(2000))
         assert continuous.exp(Decimal(0)) == 1

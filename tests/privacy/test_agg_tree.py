@@ -15,6 +15,7 @@ from dpq_fast.privacy import (
     Guarantee,
     guarantee,
 )
+from dpq_fast.privacy.relations import relation_of
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -38,11 +39,23 @@ def test_guarantee_of_trees_worked_by_hand(k):
     assert gaussian == Guarantee(None, 0.0, 0.5, None, "add-remove", "")
 
 
+def test_agg_tree_sensitivities_known_values():
+    """A record is in h counts, a replacement changes twice as many; k records are k times it."""
+    of = privacy.agg_tree.sensitivities
+    swap, add_remove = relation_of("swap"), relation_of("add-remove")
+    assert (of(3, add_remove), of(3, swap)) == ((3, 3), (6, 6))
+    assert (of(3, add_remove, 2), of(3, swap, 2)) == ((6, 12), (12, 24))
+
+
 def test_agg_tree_takes_the_largest_scale():
     one = dict(height=1, noise="laplace", neighbors="add-remove")
     assert privacy.agg_tree.calibrate(epsilon=2.0**-53, **one).noise.scale == 2**53
     with pytest.raises(ValueError, match="of a scale of at most 2"):
         privacy.agg_tree.calibrate(epsilon=0.99 * 2.0**-53, **one)
+    one["noise"] = "gaussian"  # of variance 1 / 2 rho
+    assert privacy.agg_tree.calibrate(rho=2.0**-107, **one).noise.scale == 2**53
+    with pytest.raises(ValueError, match="of a scale of at most 2"):
+        privacy.agg_tree.calibrate(rho=0.99 * 2.0**-107, **one)
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.floats(1e-9, 1e6))

@@ -51,6 +51,10 @@ def test_clip_epsilons_known_values():
     assert of("swap", True) == pytest.approx((0.5 / 1.4,) * 2, rel=1e-14)
     for two_sided in (False, True):
         assert of("add-remove", two_sided) == pytest.approx((0.5 / 0.95,) * 2, rel=1e-14)
+    # "gumbel" has equal epsilons
+    made = privacy.aggregates.calibrate(epsilon=2.0, q=0.9, lower=None, noise="gumbel")
+    assert made.clip.noise.name == "gumbel"
+    assert made.clip.step_epsilons == [pytest.approx((0.5 / 1.4,) * 2, rel=1e-14)]
     three = of("swap", True, 0.25, 3)
     # .225 + .75 for a removal, .675 for an addition
     assert three == pytest.approx((0.25 / (3 * 1.65), 0.75 / (3 * 1.65)), rel=1e-14)
@@ -58,6 +62,7 @@ def test_clip_epsilons_known_values():
 
 def test_scales_of_sums_and_means_known_values():
     assert privacy.aggregates.laplace_scale(0, 1.0) == 0
+    assert privacy.aggregates.laplace_scale(6, 0.5) == 12
     assert privacy.aggregates.laplace_scale(6, 0.5, 3) == 36
     add_remove, swap = (
         privacy.aggregates.calibrate(

@@ -14,6 +14,7 @@ from dpq_fast.privacy import (
     approx_quantiles,
     guarantee,
 )
+from dpq_fast.privacy.relations import relation_of
 
 # What the losses of the steps are by hand, for levels whose parts have the local levels 1/2, and
 # then 0.1 and 0.6. Per unit of the rate of "ind_exp": 2 max(q, 1 - q) for one record more or less,
@@ -87,6 +88,14 @@ def test_approx_quantiles_of_one_level_compose_nothing():
     zcdp = guarantee("approx_quantiles", q=0.5, rho=0.5)
     assert (zcdp.rho, zcdp.composition) == (0.5, "")
     assert zcdp.epsilon == pytest.approx(range_of(0.5), rel=1e-12)
+
+
+def test_losses_are_those_of_the_worst_record():
+    parts = np.array([1.0, 3.0]), np.array([0.5, 0.25]), np.array([0.25, 0.5])
+    losses = approx_quantiles._Losses(*parts, np.array([2.0, 5.0]), np.array([1.0, 0.75]))
+    swap, add_remove = relation_of("swap"), relation_of("add-remove")
+    assert (losses.epsilon(swap), losses.eight_rho(swap)) == (3.0, 25.0)
+    assert (losses.epsilon(add_remove), losses.eight_rho(add_remove)) == (0.5, 1.0)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])

@@ -126,6 +126,18 @@ def test_bounded_range_delta_search_skips_no_maximum(each, epsilon, monkeypatch)
         assert privacy.bounded_range_delta(each, m, epsilon) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("each", "m", "epsilon"), [(1.0, 3, 0.8068356602228131), (2.0, 5, 4.834312034716985)]
+)
+def test_bounded_range_delta_of_the_largest_of_two_that_are_nearly_equal(
+    each, m, epsilon, monkeypatch
+):
+    """The sum of l = 0 is larger than that of l = 1 by 5e-10, and is its own bound."""
+    monkeypatch.setattr(bounded_range, "_BLOCK", 1)
+    expected = lemma_12(each, m, epsilon)
+    assert abs(privacy.bounded_range_delta(each, m, epsilon) / expected - 1) < 1e-10
+
+
 @given(
     m=st.integers(1, 60),
     epsilon=st.floats(1e-3, 50),
@@ -154,6 +166,42 @@ def test_bounded_range_epsilon_is_the_smallest(m, each, log_delta):
     if epsilon > 0.0:
         below = max(0.0, epsilon - 1e-8 * m * each)
         assert privacy.bounded_range_delta(each, m, below) > delta
+
+
+@pytest.mark.parametrize(
+    ("m", "epsilon", "delta"),
+    [
+        (1, 1.0, 1e-2),
+        (1, 5.0, 1e-2),
+        (2, 0.5, 1e-3),
+        (2, 2.0, 1e-2),
+        (1, 0.0004617562473563591, 2.115571949337382e-46),  # the search ends far beyond
+        (3, 0.5, 1e-2),
+        (3, 1.0, 1e-4),
+        (5, 1.0, 1e-3),
+        (5, 1e-2, 1e-9),
+    ],
+)
+def test_bounded_range_inverses_are_rounded_against_the_caller(m, epsilon, delta):
+    """In 60 digits, delta is not exceeded by so much as one rounding error."""
+    assert lemma_12(privacy.bounded_range_epsilon_each(m, epsilon, delta), m, epsilon) <= delta
+    assert lemma_12(epsilon, m, privacy.bounded_range_epsilon(m, epsilon, delta)) <= delta
+
+
+@pytest.mark.parametrize(
+    ("m", "each"), [(5, 1e-9), (8, 1e-9), (3, 1e-200), (2, 1e-3), (7, 1e-3), (4, 2.0)]
+)
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.06833467712261856, 0.7642959024442677])
+def test_bounded_range_inverses_are_tight_at_any_size(m, each, share):
+    epsilon = share * m * each
+    delta = privacy.bounded_range_delta(each, m, epsilon)
+    assert privacy.bounded_range_epsilon(m, each, delta) == pytest.approx(epsilon, rel=1e-10)
+    assert privacy.bounded_range_epsilon_each(m, epsilon, delta) == pytest.approx(each, rel=1e-10)
+
+
+def test_what_is_kept_of_binomials_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        bounded_range._log_binomials(5)[0] = 1.0
 
 
 def test_bounded_range_inverses_at_delta_zero_are_basic():

@@ -20,6 +20,7 @@ from dpq_fast.privacy.budgets import resolve_epsilon
             "^exactly one of epsilon and rho .* got neither$",
         ),
         (lambda: resolve_epsilon(1.0, 1.0), "^exactly one of epsilon and rho .* got both$"),
+        (lambda: resolve_epsilon(1.0, None, 0), "^m must be at least 1, got 0$"),
     ],
 )
 def test_resolve_epsilon_rejects(call, message):
@@ -104,6 +105,14 @@ def test_a_range_that_overflows_is_refused():
     form["epsilon2"] = 1e308
     with pytest.raises(ValueError, match=r"^bounded_range must be finite"):
         privacy.guarantee("above_threshold", epsilon1=1.0, **form)
+
+
+@pytest.mark.parametrize("name", ["joint_exp", "ind_exp", "approx_quantiles"])
+def test_rates_are_at_most_two_to_the_16(name):
+    of = getattr(privacy, name).calibrate
+    rates = [of(q=0.5, epsilon=epsilon)[0] for epsilon in (2.0**16, 2.0**20, 1e300)]
+    assert 2.0**13 < np.max(rates[0]) < 2.0**16
+    assert np.max(rates[1]) == np.max(rates[2]) == 2.0**16
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])

@@ -80,6 +80,8 @@ def test_cdf_options_that_are_left_out():
     assert of("smooth_gaussian", {}, 10) == dict(levels=9)
     assert of("adaptive", {}) == dict(steps=128, bins=2**14, depth=14)
     assert of("adaptive", {}, 10) == dict(steps=9, bins=16, depth=4)
+    assert of("adaptive", {}, 16) == dict(steps=15, bins=16, depth=4)
+    assert of("adaptive", {}, 17) == dict(steps=16, bins=32, depth=5)
     assert of("adaptive", dict(steps=3, bins=32)) == dict(steps=3, bins=8, depth=3)
     assert of("adaptive", dict(bins=32, depth=3), 10**6) == dict(steps=7, bins=8, depth=3)
 

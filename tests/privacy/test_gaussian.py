@@ -91,6 +91,13 @@ def test_gaussian_sigma_equals_dp_accounting(epsilon, delta):
     assert loss.get_delta_for_epsilon(epsilon) == pytest.approx(delta, rel=1e-6)
 
 
+def test_gaussian_sigma_takes_the_largest():
+    # at an epsilon of next to nothing delta is 1 / (sigma sqrt(2 pi)), here of 2^99.5 and 2^100.2
+    assert 2.0**99 < privacy.gaussian_sigma(1, 1e-40, 0.3989 / 2.0**99.5) < 2.0**100
+    with pytest.raises(ValueError, match=r"large enough for a sigma of at most 2\^100, got 1e-40"):
+        privacy.gaussian_sigma(1, 1e-40, 0.3989 / 2.0**100.2)
+
+
 def test_gaussian_queries_compose_to_one():
     pld = pytest.importorskip("dp_accounting.pld", reason="extra 'accounting' not installed")
     sigma = privacy.gaussian_sigma(5, 1.0, 1e-6)
@@ -102,7 +109,7 @@ def test_gaussian_queries_compose_to_one():
 
 
 def test_gaussian_sigma_of_rho():
-    sigma = privacy.gaussian_sigma(3, None, 0.0, 0.7)
+    sigma = privacy.gaussian_sigma(3, None, rho=0.7)
     assert (
         3 / (2 * Fraction(sigma) ** 2)
         <= Fraction(0.7)

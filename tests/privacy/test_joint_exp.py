@@ -84,8 +84,17 @@ def test_joint_exp_rate_known_values():
     assert rate(epsilon=2.0) == 2.0 / (2 * 2)
     # the narrowest of the gaps 1/4, 1/4, 1/2 gives 2 (1 - 1/4) = 3/2
     assert rate(epsilon=3.0, neighbors="add-remove") == 3.0 / (2 * 1.5)
+    # and of 1/4, 1/8, 3/8, 1/4 the second
+    narrow = privacy.joint_exp.calibrate([0.25, 0.375, 0.75], epsilon=3.5, neighbors="add-remove")
+    assert narrow.rate == 3.5 / (2 * 1.75)
     five = rate(epsilon=3.0, neighbors="add-remove", max_contributions=5)
     assert five == 3.0 / (2 * 1.5 * 5)
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_joint_exp_rate_without_levels_is_right_for_any(neighbors):
+    made = privacy.joint_exp.calibrate(epsilon=2.0, neighbors=neighbors)
+    assert made.rate == 2.0 / (2 * 2)
 
 
 def test_joint_exp_takes_the_least_rate():

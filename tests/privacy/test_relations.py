@@ -58,6 +58,9 @@ def test_worst_is_the_largest_of_the_changes_that_there_are(one, same, moved, mi
     for name in BOTH:
         found = relation_of(name).worst(**several, may_have_missing=missing)
         assert found.tolist() == [relation_of(name).worst(**of), 0.0]
+    several["same"] = same  # a number holds for all entries
+    found = relation_of("swap").worst(**several, may_have_missing=missing)
+    assert np.broadcast_to(found, 2).tolist() == [relation_of("swap").worst(**of), same]
 
 
 def test_worst_of_integers_and_fractions_is_exact():

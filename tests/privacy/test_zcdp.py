@@ -111,8 +111,8 @@ def test_zcdp_epsilon_matches_a_fine_grid_of_orders(rho, delta):
     assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-@pytest.mark.parametrize("rho", [1e-9, 1e-6, 0.01, 0.5, 3.0, 200.0, 1e6])
-@pytest.mark.parametrize("delta", [1e-100, 1e-12, 1e-6, 0.01])
+@pytest.mark.parametrize("rho", [1e-9, 1e-6, 0.01, 0.5, 3.0, 8.475434976312984, 200.0, 1e6])
+@pytest.mark.parametrize("delta", [1e-100, 1e-12, 1e-6, 0.01, 0.999])
 def test_zcdp_epsilon_is_rounded_up_and_barely(rho, delta):
     """The least over all orders, to 60 digits: where rho beta^2 = ln(1/delta) - ln(1 + beta)."""
     with mpmath.workdps(60):
@@ -139,6 +139,16 @@ def test_zcdp_epsilon_of_nothing_is_nothing():
 @settings(deadline=None)
 def test_zcdp_rho_is_the_largest(epsilon, log_delta):
     delta = math.exp(log_delta)
+    rho = privacy.zcdp_rho(epsilon, delta)
+    assert privacy.zcdp_epsilon(rho, delta) <= epsilon
+    assert privacy.zcdp_epsilon(rho * (1 + 1e-9), delta) > epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(1.6649972667368375e-06, 0.0008058174723628893), (0.01125791762034581, 0.2337179196605086)],
+)
+def test_zcdp_rho_is_found_where_rounding_takes_the_search_far_back(epsilon, delta):
     rho = privacy.zcdp_rho(epsilon, delta)
     assert privacy.zcdp_epsilon(rho, delta) <= epsilon
     assert privacy.zcdp_epsilon(rho * (1 + 1e-9), delta) > epsilon

@@ -1,4 +1,4 @@
-"""One signature for what a mechanism is: fast, law and reference; and what references import."""
+"""One signature for what a mechanism is, and for its promise; and what references import."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from dpq_fast import noise, reference
 from dpq_fast.mechanisms.registry import MECHANISMS
+from dpq_fast.privacy.relations import RELATIONS, Relation
 
 # The reference has one way to compute and one thread: it leaves out what steers speed alone.
 SPEED = {"workers", "kernel"}
@@ -66,6 +67,27 @@ def test_reference_noise_has_the_signatures_of_its_fast_side(name):
 def test_laws_have_the_signatures_of_their_releases(name):
     of_release = RELEASE_ONLY | PROMISES.get(name, set())
     assert parameters(LAWS[name].law, LAW_ONLY) == parameters(LAWS[name].release, of_release)
+
+
+def test_defaults_of_promises_are_those_of_releases():
+    """What is left out of a call means the same to the release and to its promise."""
+    compared = set()
+    for name, row in MECHANISMS.items():
+        public = inspect.signature(row.release).parameters
+        for argument in inspect.signature(row.calibrate).parameters.values():
+            other = public.get(argument.name)
+            if other is not None and other.default is not other.empty:
+                assert argument.default == other.default, (name, argument.name)
+                compared.add(name)
+    assert compared == MECHANISMS.keys() - {"sparse_vector"}
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_relations_have_one_signature(name):
+    for method in sorted(Relation.__abstractmethods__):
+        assert parameters(getattr(type(RELATIONS[name]), method)) == parameters(
+            getattr(Relation, method)
+        )
 
 
 def test_every_mechanism_has_a_reference_and_nothing_else_has():
