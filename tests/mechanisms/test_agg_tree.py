@@ -153,6 +153,9 @@ def test_partial_trees_merge_into_the_whole():
         expected, found = (tree.release(rng=3, **budget) for tree in (whole, merged))
         assert nodes_of(found.nodes) == nodes_of(expected.nodes)
         assert found.total == expected.total == 999
+    # with aggregate=False estimates of leaves are their noisy counts
+    plain = whole.release(epsilon=1.0, aggregate=False, rng=3)
+    np.testing.assert_array_equal(plain.counts[-1], plain.nodes[-1])
     # a part whose records may have been left out makes the total private
     unknown = dpq.PartialTree.of(x[:5], **options | {"nan_policy": "omit"})
     tree = merged.merge(unknown).release(epsilon=1.0, rng=3)
@@ -668,6 +671,26 @@ def test_agg_tree_tune_looks_at_generated_data_only():
     assert shape == (3, 10) and seen == [300] * 10
     with pytest.raises(ValueError, match="heights and branchings must have a pair"):
         dpq.AggTree.tune(10, 0.5, heights=[5], branchings=[10], **options)
+
+
+def test_agg_tree_tune_tries_what_the_docstring_says(monkeypatch):
+    """Every pair of at most 2^16 leaves, on 20 samples, the same for all."""
+    tried, tree = [], dpq.AggTree([np.arange(2)], (0.0, 1.0), UNIT)
+
+    def of(x, *, height, branching, **options):
+        tried.append((height, branching, float(x.sum())))
+        return tree
+
+    monkeypatch.setattr(dpq.AggTree, "of", of)
+    dpq.AggTree.tune(5, 0.5, epsilon=1.0, bounds=(0.0, 1.0), rng=0)
+    shapes = {(height, branching) for height, branching, _ in tried}
+    assert shapes == {(h, b) for h in range(1, 7) for b in range(2, 16) if b**h <= 2**16}
+    samples = {sample for *_, sample in tried}
+    assert len(samples) == 20 and len(tried) == 20 * len(shapes)
+    shape = dpq.AggTree.tune(
+        5, 0.5, epsilon=1.0, bounds=(0.0, 1.0), heights=[4], branchings=[16], draws=1
+    )
+    assert shape == (4, 16)  # 2^16 leaves
 
 
 def test_agg_tree_unbiased_cdf_may_fall():
