@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -257,22 +258,33 @@ def test_agg_tree_variances_of_counts_are_those_of_the_linear_maps(
 def test_agg_tree_quantile_intervals_are_those_of_the_linear_maps(
     height, branching, aggregate, total
 ):
-    bounds, q, level = (0.0, float(branching**height)), 0.3, 0.9
-    options = dict(aggregate=aggregate, total=total)
-    levels = noisy_levels(np.random.default_rng(5), height, branching, spread=20)
-    tree = dpq.AggTree(levels, bounds, UNIT, **options)
+    bounds, rng = (0.0, float(branching**height)), np.random.default_rng(5)
+    edges = np.arange(branching**height + 1.0)
 
-    def excess(levels, total=0):
-        other = dpq.AggTree(levels, bounds, UNIT, aggregate=aggregate, total=total)
-        return other.count(0.0, tree.edges) - q * other.total
+    def below_and_total(levels, total=None if total is None else 0):
+        tree = dpq.AggTree(levels, bounds, UNIT, aggregate=aggregate, total=total)
+        return np.append(tree.count(0.0, edges), tree.total)
 
-    center = excess(levels, total)
-    known = None if total is None else 0
-    map_ = linear_map(lambda levels: excess(levels, known), height, branching)
-    width = UNIT.margin(level) * np.sqrt((map_**2).sum(axis=1))
-    lower, upper = tree.quantile_confint(q, level)
-    assert lower == tree.edges[np.flatnonzero(center[1:] + width[1:] >= -1e-9)[0]]
-    assert upper == tree.edges[np.flatnonzero(center[:-1] - width[:-1] <= 1e-9)[-1] + 1]
+    maps = linear_map(below_and_total, height, branching)
+    for _ in range(5):
+        levels = noisy_levels(rng, height, branching, spread=4)
+        tree = dpq.AggTree(levels, bounds, UNIT, aggregate=aggregate, total=total)
+        *below, n = below_and_total(levels, total)
+        for q, level in product(np.linspace(0.0, 1.0, 9), (0.1, 0.9)):
+            excess = below - q * max(n, 0.0)
+            width = UNIT.margin(level) * np.sqrt(((maps[:-1] - q * maps[-1]) ** 2).sum(axis=1))
+            lower, upper = tree.quantile_confint(q, level)
+            reached = np.flatnonzero(excess[1:] + width[1:] >= -1e-9)  # none of a negative total
+            assert lower == edges[reached[0] if reached.size else 0]
+            assert upper == edges[np.flatnonzero(excess[:-1] - width[:-1] <= 1e-9)[-1] + 1]
+
+
+def test_agg_tree_quantile_intervals_end_at_points_of_a_lattice():
+    tree = exact_tree([3] * 50 + [6] * 50, bounds=(0, 8), resolution=1)
+    assert [tree.quantile_confint(q) for q in (0.25, 0.75)] == [(3.0, 3.0), (6.0, 6.0)]
+    # two leaves, of the points up to 3 and above
+    tree = exact_tree([3] * 50, bounds=(0, 7), resolution=1, height=1, branching=2)
+    assert tree.quantile_confint(0.5) == (0.0, 3.0)
 
 
 @given(st.lists(st.floats(-20.0, 20.0), min_size=1, max_size=8), st.floats(0.0, 30.0))
