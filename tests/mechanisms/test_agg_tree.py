@@ -501,6 +501,8 @@ def test_agg_tree_charges_before_it_looks(implementation):
         implementation.agg_tree(Untouchable(), 0.5, epsilon=0.5, **options)
     with pytest.raises(ValueError, match="a release must state epsilon"):
         implementation.agg_tree(Untouchable(), 0.5, rho=0.5, noise="gaussian", **options)
+    with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]"):
+        implementation.agg_tree(Untouchable(), 1.5, epsilon=0.25, **options)
     assert accountant.spent.epsilon == 0.75
 
 

@@ -423,6 +423,13 @@ def test_sides_count_as_by_comparison(x):
             assert counted.below(i) - counted.skipped == sum(r < 2.0**i - 1.0 for r in side)
 
 
+def test_sides_may_be_clipped_near_zero():
+    clip = privacy.aggregates.calibrate(epsilon=2.0, q=0.7, lower=None).clip
+    search = clip_search(0.7, clip, lower=None, upper=None, beta=1.25)
+    for counted in search.sides(Records.of([0.1, -0.1])):
+        assert [search.decode(counted, index, None) for index in (0, 1)] == [0.0, 0.25]
+
+
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("q", [0.5, 0.99])
 def test_two_sided_clips_privacy_ratio(neighbors, q):

@@ -114,6 +114,15 @@ def test_quantile_rejects_two_budgets_or_none(method, budget, came):
 
 
 def test_choose_method_knows_the_mechanisms():
+    assert METHODS == (
+        "auto",
+        "joint_exp",
+        "ind_exp",
+        "approx_quantiles",
+        "unbounded_quantile",
+        "agg_tree",
+        "csmooth",
+    )
     for bounded in (True, False):
         for neighbors in ("swap", "add-remove"):
             named = [choose_method(method, 100, neighbors, bounded) for method in METHODS[1:]]
