@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import assert_draws_follow
+from conftest import Untouchable, assert_draws_follow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -573,6 +573,16 @@ def test_accountant_is_charged_before_the_data(implementation: Any) -> None:
         implementation.unbounded_quantile([1.0], 0.5, epsilon=0.75, accountant=accountant)
 
 
+@pytest.mark.parametrize("beta", [1.0, math.inf, math.nan])
+def test_bad_ratios_are_refused_before_the_charge(implementation: Any, beta: float) -> None:
+    accountant = privacy.Accountant(1.0)
+    with pytest.raises(ValueError, match="beta must be finite and greater than 1"):
+        implementation.unbounded_quantile(
+            Untouchable(), 0.5, epsilon=0.5, beta=beta, accountant=accountant
+        )
+    assert accountant.history == ()
+
+
 def test_default_split_tames_the_tail() -> None:
     """The probability to pass ten times as many steps falls a hundredfold, not tenfold."""
     tails = {}
@@ -801,6 +811,25 @@ def test_searches_have_the_defaults_of_the_release() -> None:
         assert given_options[name].default == expected[name].default, name
     for options, beta in ((dict(), 1.01), (dict(invert=True), 1.001)):
         assert dpq.unbounded_quantile_law([], 0.5, epsilon=1.0, **options)._search.beta == beta
+
+
+def test_defaults_are_those_of_the_docstring() -> None:
+    x = np.random.default_rng(10).exponential(3.0, 200)
+    documented = dict(
+        lower=0.0, upper=None, beta=1.01, noise="exponential", invert=False, uniform=False
+    )
+    documented |= dict(
+        offset=0.0, split=2 / 3, neighbors="swap", max_contributions=1, resolution=None
+    )
+    for release in (
+        dpq.unbounded_quantile,
+        lambda *args, rng, **options: dpq.unbounded_quantile_law(*args, **options).sample(rng),
+    ):
+        plain, explicit = (
+            [release(x, 0.5, epsilon=0.5, rng=seed, **options) for seed in range(10)]
+            for options in ({}, documented)
+        )
+        assert plain == explicit
 
 
 def test_log_prob_says_what_it_takes() -> None:
