@@ -660,6 +660,14 @@ def test_sum_and_mean_reject_bad_values(implementation, options, message):
             {"method": "ind_exp", "lower": 0, "upper": 1, "delta": 0.1},
             "delta must be left out for method='ind_exp'",
         ),
+        (
+            {"method": "ind_exp", "lower": 0, "upper": 1, "kernel": "scan"},
+            "kernel must be left out for method='ind_exp'",
+        ),
+        (
+            {"method": "joint_exp", "lower": 0, "upper": 1, "beta": 2.0},
+            "beta must be left out for method='joint_exp'",
+        ),
         ({"rho": 1.0}, "rho"),
         ({"resolution": "1"}, "resolution must be a real number"),
     ],
