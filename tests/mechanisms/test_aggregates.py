@@ -382,6 +382,30 @@ def test_count_privacy_ratio(exact, neighbors):
         assert exact.scales == [1 / Fraction(0.7)] * 2
 
 
+def test_aggregates_have_the_defaults_of_the_docstring():
+    x = np.random.default_rng(8).exponential(3.0, 100)
+    shared = dict(neighbors="swap", max_contributions=1, nan_policy="omit")
+    clipped = shared | dict(
+        q=0.99, lower=0.0, upper=None, method="unbounded", share=0.5, resolution=None
+    )
+    for release, documented in ((dpq.count, shared), (dpq.sum, clipped), (dpq.mean, clipped)):
+        plain, explicit = (
+            [release(x, epsilon=0.1, rng=seed, **options) for seed in range(5)]
+            for options in ({}, documented)
+        )
+        assert plain == explicit
+
+
+def test_clips_that_are_found_take_the_place_of_upper():
+    out = dpq.sum(np.ones(1_000), epsilon=10.0, upper=1e9, rng=1)
+    assert out == pytest.approx(1_000.0, abs=10.0)
+
+
+def test_a_public_number_of_records_has_no_noise(exact):
+    options = dict(q=None, lower=0.0, upper=4.0, resolution=1.0)
+    assert exact.mean([4.0], epsilon=1.0, nan_policy="raise", **options) == 4.0
+
+
 def test_mean_of_the_released_pair():
     clip = Clip.of(2.0, 12.0, 1.0)
 
