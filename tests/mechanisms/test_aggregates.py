@@ -382,6 +382,13 @@ def test_count_privacy_ratio(exact, neighbors):
         assert exact.scales == [1 / Fraction(0.7)] * 2
 
 
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_count_has_the_noise_of_a_person(exact, neighbors, k):
+    exact.count([1.0], epsilon=0.5, neighbors=neighbors, max_contributions=k)
+    assert exact.scales == [2 * k]
+
+
 def test_aggregates_have_the_defaults_of_the_docstring():
     x = np.random.default_rng(8).exponential(3.0, 100)
     shared = dict(neighbors="swap", max_contributions=1, nan_policy="omit")
