@@ -375,9 +375,12 @@ class Search:
     def decode(
         self, counted: CandidateCounts, index: int, rng: np.random.Generator | None
     ) -> float:
-        """The released number of one candidate, inside `lower` and `upper`."""
+        """The released number of one candidate, inside `lower` and `upper`.
+
+        With a generator and ``uniform=True``, index > 0: a search does not release candidate 0.
+        """
         value = counted.value(index)
-        if rng is not None and self.uniform and index > 0:  # [Dur23] 5.2
+        if rng is not None and self.uniform:  # [Dur23] 5.2
             before = counted.value(index - 1)
             value = before + (value - before) * rng.random()
         return self._clipped(counted.sign * value)

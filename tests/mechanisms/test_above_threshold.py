@@ -544,6 +544,33 @@ def test_above_threshold_rejects_items_without_showing_them(implementation, item
         implementation.above_threshold(iter([-1e9, item]), 0, **BUDGET)
 
 
+def test_arrays_of_a_wrong_form_are_refused_before_the_charge():
+    accountant = privacy.Accountant(9.0)
+    for queries, error in ((np.zeros((2, 2)), ValueError), (np.array(["a"]), TypeError)):
+        with pytest.raises(error, match="queries must be"):
+            dpq.above_threshold(queries, 0, accountant=accountant, **BUDGET)
+    assert accountant.history == ()
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        {},
+        {"monotonic": True},
+        {"neighbors": "add-remove"},
+        {"noise": "gumbel", "monotonic": True, "neighbors": "add-remove"},
+    ],
+    ids=str,
+)
+def test_sparse_vector_charges_what_it_guarantees(implementation, promise):
+    accountant = privacy.Accountant(9.0, neighbors=promise.get("neighbors", "swap"))
+    implementation.sparse_vector(
+        [1.0], 0, halts=2, accountant=accountant, rng=1, **BUDGET, **promise
+    )
+    guarantee = privacy.guarantee("sparse_vector", halts=2, **BUDGET, **promise)
+    assert accountant.history == (guarantee,)
+
+
 def test_sparse_vector_rejects_bad_halts(implementation):
     with pytest.raises(ValueError, match="halts must be at least 1, got 0"):
         implementation.sparse_vector(**GOOD, halts=0)

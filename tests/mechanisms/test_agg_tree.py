@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -153,6 +154,9 @@ def test_partial_trees_merge_into_the_whole():
         expected, found = (tree.release(rng=3, **budget) for tree in (whole, merged))
         assert nodes_of(found.nodes) == nodes_of(expected.nodes)
         assert found.total == expected.total == 999
+    # with aggregate=False estimates of leaves are their noisy counts
+    plain = whole.release(epsilon=1.0, aggregate=False, rng=3)
+    np.testing.assert_array_equal(plain.counts[-1], plain.nodes[-1])
     # a part whose records may have been left out makes the total private
     unknown = dpq.PartialTree.of(x[:5], **options | {"nan_policy": "omit"})
     tree = merged.merge(unknown).release(epsilon=1.0, rng=3)
@@ -254,22 +258,33 @@ def test_agg_tree_variances_of_counts_are_those_of_the_linear_maps(
 def test_agg_tree_quantile_intervals_are_those_of_the_linear_maps(
     height, branching, aggregate, total
 ):
-    bounds, q, level = (0.0, float(branching**height)), 0.3, 0.9
-    options = dict(aggregate=aggregate, total=total)
-    levels = noisy_levels(np.random.default_rng(5), height, branching, spread=20)
-    tree = dpq.AggTree(levels, bounds, UNIT, **options)
+    bounds, rng = (0.0, float(branching**height)), np.random.default_rng(5)
+    edges = np.arange(branching**height + 1.0)
 
-    def excess(levels, total=0):
-        other = dpq.AggTree(levels, bounds, UNIT, aggregate=aggregate, total=total)
-        return other.count(0.0, tree.edges) - q * other.total
+    def below_and_total(levels, total=None if total is None else 0):
+        tree = dpq.AggTree(levels, bounds, UNIT, aggregate=aggregate, total=total)
+        return np.append(tree.count(0.0, edges), tree.total)
 
-    center = excess(levels, total)
-    known = None if total is None else 0
-    map_ = linear_map(lambda levels: excess(levels, known), height, branching)
-    width = UNIT.margin(level) * np.sqrt((map_**2).sum(axis=1))
-    lower, upper = tree.quantile_confint(q, level)
-    assert lower == tree.edges[np.flatnonzero(center[1:] + width[1:] >= -1e-9)[0]]
-    assert upper == tree.edges[np.flatnonzero(center[:-1] - width[:-1] <= 1e-9)[-1] + 1]
+    maps = linear_map(below_and_total, height, branching)
+    for _ in range(5):
+        levels = noisy_levels(rng, height, branching, spread=4)
+        tree = dpq.AggTree(levels, bounds, UNIT, aggregate=aggregate, total=total)
+        *below, n = below_and_total(levels, total)
+        for q, level in product(np.linspace(0.0, 1.0, 9), (0.1, 0.9)):
+            excess = below - q * max(n, 0.0)
+            width = UNIT.margin(level) * np.sqrt(((maps[:-1] - q * maps[-1]) ** 2).sum(axis=1))
+            lower, upper = tree.quantile_confint(q, level)
+            reached = np.flatnonzero(excess[1:] + width[1:] >= -1e-9)  # none of a negative total
+            assert lower == edges[reached[0] if reached.size else 0]
+            assert upper == edges[np.flatnonzero(excess[:-1] - width[:-1] <= 1e-9)[-1] + 1]
+
+
+def test_agg_tree_quantile_intervals_end_at_points_of_a_lattice():
+    tree = exact_tree([3] * 50 + [6] * 50, bounds=(0, 8), resolution=1)
+    assert [tree.quantile_confint(q) for q in (0.25, 0.75)] == [(3.0, 3.0), (6.0, 6.0)]
+    # two leaves, of the points up to 3 and above
+    tree = exact_tree([3] * 50, bounds=(0, 7), resolution=1, height=1, branching=2)
+    assert tree.quantile_confint(0.5) == (0.0, 3.0)
 
 
 @given(st.lists(st.floats(-20.0, 20.0), min_size=1, max_size=8), st.floats(0.0, 30.0))
@@ -486,6 +501,8 @@ def test_agg_tree_charges_before_it_looks(implementation):
         implementation.agg_tree(Untouchable(), 0.5, epsilon=0.5, **options)
     with pytest.raises(ValueError, match="a release must state epsilon"):
         implementation.agg_tree(Untouchable(), 0.5, rho=0.5, noise="gaussian", **options)
+    with pytest.raises(ValueError, match=r"q must lie in \[0, 1\]"):
+        implementation.agg_tree(Untouchable(), 1.5, epsilon=0.25, **options)
     assert accountant.spent.epsilon == 0.75
 
 
@@ -668,6 +685,26 @@ def test_agg_tree_tune_looks_at_generated_data_only():
     assert shape == (3, 10) and seen == [300] * 10
     with pytest.raises(ValueError, match="heights and branchings must have a pair"):
         dpq.AggTree.tune(10, 0.5, heights=[5], branchings=[10], **options)
+
+
+def test_agg_tree_tune_tries_what_the_docstring_says(monkeypatch):
+    """Every pair of at most 2^16 leaves, on 20 samples, the same for all."""
+    tried, tree = [], dpq.AggTree([np.arange(2)], (0.0, 1.0), UNIT)
+
+    def of(x, *, height, branching, **options):
+        tried.append((height, branching, float(x.sum())))
+        return tree
+
+    monkeypatch.setattr(dpq.AggTree, "of", of)
+    dpq.AggTree.tune(5, 0.5, epsilon=1.0, bounds=(0.0, 1.0), rng=0)
+    shapes = {(height, branching) for height, branching, _ in tried}
+    assert shapes == {(h, b) for h in range(1, 7) for b in range(2, 16) if b**h <= 2**16}
+    samples = {sample for *_, sample in tried}
+    assert len(samples) == 20 and len(tried) == 20 * len(shapes)
+    shape = dpq.AggTree.tune(
+        5, 0.5, epsilon=1.0, bounds=(0.0, 1.0), heights=[4], branchings=[16], draws=1
+    )
+    assert shape == (4, 16)  # 2^16 leaves
 
 
 def test_agg_tree_unbiased_cdf_may_fall():

@@ -382,6 +382,37 @@ def test_count_privacy_ratio(exact, neighbors):
         assert exact.scales == [1 / Fraction(0.7)] * 2
 
 
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+def test_count_has_the_noise_of_a_person(exact, neighbors, k):
+    exact.count([1.0], epsilon=0.5, neighbors=neighbors, max_contributions=k)
+    assert exact.scales == [2 * k]
+
+
+def test_aggregates_have_the_defaults_of_the_docstring():
+    x = np.random.default_rng(8).exponential(3.0, 100)
+    shared = dict(neighbors="swap", max_contributions=1, nan_policy="omit")
+    clipped = shared | dict(
+        q=0.99, lower=0.0, upper=None, method="unbounded", share=0.5, resolution=None
+    )
+    for release, documented in ((dpq.count, shared), (dpq.sum, clipped), (dpq.mean, clipped)):
+        plain, explicit = (
+            [release(x, epsilon=0.1, rng=seed, **options) for seed in range(5)]
+            for options in ({}, documented)
+        )
+        assert plain == explicit
+
+
+def test_clips_that_are_found_take_the_place_of_upper():
+    out = dpq.sum(np.ones(1_000), epsilon=10.0, upper=1e9, rng=1)
+    assert out == pytest.approx(1_000.0, abs=10.0)
+
+
+def test_a_public_number_of_records_has_no_noise(exact):
+    options = dict(q=None, lower=0.0, upper=4.0, resolution=1.0)
+    assert exact.mean([4.0], epsilon=1.0, nan_policy="raise", **options) == 4.0
+
+
 def test_mean_of_the_released_pair():
     clip = Clip.of(2.0, 12.0, 1.0)
 
@@ -421,6 +452,13 @@ def test_sides_count_as_by_comparison(x):
         assert counted.total - counted.skipped == len(side)
         for i in range(1, 60):
             assert counted.below(i) - counted.skipped == sum(r < 2.0**i - 1.0 for r in side)
+
+
+def test_sides_may_be_clipped_near_zero():
+    clip = privacy.aggregates.calibrate(epsilon=2.0, q=0.7, lower=None).clip
+    search = clip_search(0.7, clip, lower=None, upper=None, beta=1.25)
+    for counted in search.sides(Records.of([0.1, -0.1])):
+        assert [search.decode(counted, index, None) for index in (0, 1)] == [0.0, 0.25]
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
@@ -653,6 +691,14 @@ def test_sum_and_mean_reject_bad_values(implementation, options, message):
         (
             {"method": "ind_exp", "lower": 0, "upper": 1, "delta": 0.1},
             "delta must be left out for method='ind_exp'",
+        ),
+        (
+            {"method": "ind_exp", "lower": 0, "upper": 1, "kernel": "scan"},
+            "kernel must be left out for method='ind_exp'",
+        ),
+        (
+            {"method": "joint_exp", "lower": 0, "upper": 1, "beta": 2.0},
+            "beta must be left out for method='joint_exp'",
         ),
         ({"rho": 1.0}, "rho"),
         ({"resolution": "1"}, "resolution must be a real number"),

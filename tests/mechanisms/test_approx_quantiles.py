@@ -652,6 +652,28 @@ def test_approx_quantiles_by_searches_are_unbounded_quantiles(implementation):
     np.testing.assert_array_equal(out, same)
 
 
+def test_approx_quantiles_by_searches_hand_all_options_on(implementation):
+    x, counts = np.random.default_rng(1).exponential(9.0, 40), np.arange(40)
+    outs, accountants = [], [privacy.Accountant(9.0, neighbors="add-remove") for _ in range(2)]
+    for accountant, release, named in zip(
+        accountants,
+        (implementation.approx_quantiles, implementation.unbounded_quantile),
+        (dict(base="unbounded", bounds=(0.0, 50.0)), dict(lower=0.0, upper=50.0)),
+        strict=True,
+    ):
+        options = dict(epsilon=2.0, max_contributions=2, neighbors="add-remove", **named)
+        out = release(x, [0.9, 0.2], counts=counts, accountant=accountant, rng=3, **options)
+        outs.append(out.tolist())
+        with pytest.raises(ValueError, match="x must not contain NaN"):
+            release([math.nan], 0.5, nan_policy="raise", **options)
+    assert outs[0] == outs[1]
+    assert accountants[0].history == accountants[1].history != ()
+    with pytest.raises(ValueError, match="x must not contain NaN"):
+        implementation.approx_quantiles_law(
+            [math.nan], 0.5, epsilon=1.0, bounds=(0.0, 1.0), nan_policy="raise"
+        )
+
+
 def test_approx_quantiles_by_searches_have_the_law_of_unbounded_quantiles():
     x, q = [0.5, 2.0, 5.0], [0.25, 0.5, 0.75]
     options = {"epsilon": 2.0, "beta": 2.0, "noise": "gumbel"}

@@ -19,6 +19,7 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import noise, privacy
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
 from dpq_fast.mechanisms.cdf import (
     CDF,
@@ -30,6 +31,7 @@ from dpq_fast.mechanisms.cdf import (
     _of_counts,
     _of_tree,
     _units_above,
+    standard_normal,
 )
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles
 from dpq_fast.noise.counts import COUNT_NOISES, Geometric
@@ -78,7 +80,7 @@ def test_cdf_known_values():
         assert fast.cdf(at) == value == slow.cdf(at)
     for q, value in ((0, 1.0), (0.25, 1.5), (0.5, 2.0), (0.6, 2.0), (0.75, 2.0), (1, 4.0)):
         assert fast.quantile(q) == value == slow.quantile(q)
-    assert fast.count(1.0, [2.0, 2.5, 9.0]).tolist() == [4.0, 6.0, 8.0]
+    assert fast.count(1.0, [1.0, 2.0, 2.5, 9.0]).tolist() == [0.0, 4.0, 6.0, 8.0]
     assert isinstance(fast.cdf(0.5), float) and isinstance(fast.quantile(0.5), float)
     assert fast.cdf([[0, 1]]).shape == (1, 2) and fast.quantile([[0.5], [0.1]]).shape == (2, 1)
 
@@ -179,6 +181,21 @@ def test_cdf_rises_from_zero_to_one(implementation, name):
                 assert (
                     -2.0 <= found.quantile(0.0) <= found.quantile(0.5) <= found.quantile(1.0) <= 3.0
                 )
+
+
+def test_cdf_without_records_rises_evenly_over_the_points(implementation):
+    found = implementation.cdf([], bounds=(0, 3), resolution=1, **NOISELESS)
+    assert [found.cdf(x) for x in (-1, 0, 1, 2, 3)] == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def test_cdf_histogram_corrects_all_bins_by_a_public_total(monkeypatch):
+    draws = np.array([0, 0, 0, 4])
+    monkeypatch.setattr(Geometric, "draw", lambda self, size, rng: draws[:size])
+    found = dpq.cdf(
+        np.arange(4), epsilon=1.0, bounds=(0, 3), method="histogram", bins=4, nan_policy="raise"
+    )
+    # 1, 1, 1 and 5 of four records: one less in each
+    np.testing.assert_allclose(found.p, [0.0, 0.0, 0.0, 0.0, 1.0], atol=1e-12)
 
 
 def test_cdf_adaptive_halves_the_largest_run():
@@ -414,6 +431,12 @@ def test_cdf_gaussian_privacy_by_enumeration(neighbors):
     assert squared(levels, None, relation, 3) == 3
 
 
+def test_standard_normal_has_the_normal_law():
+    draws = standard_normal(100_000, np.random.default_rng(12))
+    assert stats.kstest(draws, "norm").pvalue > SMALLEST_P
+    assert abs(stats.pearsonr(draws[:-1], draws[1:]).statistic) < 0.02
+
+
 def test_gaussian_noise_has_the_law_of_the_promise():
     sigma = privacy.gaussian_sigma(2, 1.0, 1e-6)
     rng = np.random.default_rng(4)
@@ -533,6 +556,27 @@ def test_tail_of_sums_of_draws():
     assert wide.tail(20, int(deviation * 1e15)) == pytest.approx(2 * stats.norm.sf(1), rel=0.02)
 
 
+@pytest.mark.parametrize("plain", [True, False])
+def test_margin_of_numbers_that_are_apart_is_so_much_larger(plain):
+    noise, units = Geometric(Fraction(3)), lambda: np.array([1.0, 2.0])
+    near, apart = (CumulativeNoise(noise, units, plain, apart).margin(0.1) for apart in (0.0, 7.0))
+    assert apart == near + 7.0
+
+
+def test_cdf_adaptive_accuracy_counts_what_its_numbers_are_apart(monkeypatch):
+    """By hand: halves of 6 and 0, and 1 and 2 in those of the first."""
+    draws = np.array([6, 0, 1, 2])
+    monkeypatch.setattr(Geometric, "draw", lambda self, size, rng: draws[:size])
+    found = dpq.cdf(
+        [], epsilon=1.0, bounds=(0, 1), method="adaptive", bins=4, steps=2, depth=2, resolution=0
+    )
+    # least squares: the first half is (2 * 6 + (1 + 2)) / 3 = 5; from above, it is 6
+    np.testing.assert_allclose(found.p * found.total, [0.0, 2.0, 5.0, 5.0], atol=1e-12)
+    fixed = CumulativeNoise(found._noise.noise, lambda: _units_above(2, False), plain=False)
+    for beta in (0.05, 0.5):
+        assert found.accuracy(beta) == pytest.approx(2.0 * (fixed.margin(beta) + 1.0))
+
+
 @pytest.mark.parametrize("nan_policy", ["omit", "raise"])
 @pytest.mark.parametrize("name", DISCRETE)
 def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
@@ -564,7 +608,7 @@ def test_cdf_accuracy_falls_with_beta_and_the_budget():
     assert found[0] < found[1] and found[2] == pytest.approx(10 * found[0], rel=0.01)
     assert found[3] < 1e-3
     few = dpq.cdf([0.5], bounds=(0, 1), epsilon=1e-9, method="histogram", bins=2)
-    assert 1e9 < few.accuracy() < 1e11
+    assert 1e9 < few.accuracy() == few.accuracy(0.05) < 1e11
 
 
 # Distances
@@ -598,6 +642,14 @@ def test_distances_by_hand():
     other = CDF(np.array([0.25, 0.75]), np.array([0.0, 1.0]))
     assert uniform.wasserstein(other) == pytest.approx(2 * 0.5 * 0.5 * 0.25)
     assert uniform.wasserstein(uniform) == uniform.ks(uniform) == uniform.energy(uniform) == 0.0
+
+
+def test_distances_from_a_jump_above_the_highest_point():
+    """Where the next point would be infinite."""
+    lattice = Lattice.of((0.5e308, 1.75e308), 0.8e308, False)
+    huge = CDF([0.0, 0.8e308, 1.6e308], [0.0, 0.5, 1.0], lattice=lattice)
+    assert huge.ks([1.7e308]) == 1.0
+    assert huge.wasserstein([1.7e308]) == pytest.approx(0.5 * 0.8e308 + 0.1e308)
 
 
 def test_distances_of_a_release_by_quadrature():
@@ -827,8 +879,10 @@ def test_cdf_rejects_bad_questions():
     quantiles = dpq.cdf(
         [0.5], epsilon=1.0, delta=1e-6, bounds=(0, 1), method="smooth_gaussian", levels=1
     )
-    with pytest.raises(ValueError, match="accuracy must be asked of a method that counts"):
-        quantiles.accuracy()
+    rounded = dpq.cdf([0.5], epsilon=1.0, delta=1e-6, bounds=(0, 1), method="gaussian", bins=2)
+    for without_discrete_noise in (quantiles, rounded):
+        with pytest.raises(ValueError, match="accuracy must be asked of a method that counts"):
+            without_discrete_noise.accuracy()
     with pytest.raises(ValueError, match="count must be asked of a method that counts"):
         quantiles.count(0, 1)
 
@@ -839,6 +893,11 @@ def test_cdf_rejects_bad_questions():
         (dict(x="ab"), TypeError, "x must be real numbers, got dtype"),
         (dict(x=[0.0]), ValueError, "x must be at least two numbers in a row that ascend"),
         (dict(x=[1.0, 0.0]), ValueError, "x must be at least two numbers in a row that ascend"),
+        (
+            dict(x=[0.0, 2.0, 1.0]),
+            ValueError,
+            "x must be at least two numbers in a row that ascend",
+        ),
         (dict(x=[0.0, math.nan]), ValueError, "x must not be NaN"),
         (dict(x=[0.0, 1.0, 2.0]), ValueError, "p must ascend from 0 to 1 and be as long as x"),
         (dict(p=[0.0, 0.5]), ValueError, "p must ascend from 0 to 1 and be as long as x"),

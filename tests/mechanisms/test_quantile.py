@@ -114,6 +114,15 @@ def test_quantile_rejects_two_budgets_or_none(method, budget, came):
 
 
 def test_choose_method_knows_the_mechanisms():
+    assert METHODS == (
+        "auto",
+        "joint_exp",
+        "ind_exp",
+        "approx_quantiles",
+        "unbounded_quantile",
+        "agg_tree",
+        "csmooth",
+    )
     for bounded in (True, False):
         for neighbors in ("swap", "add-remove"):
             named = [choose_method(method, 100, neighbors, bounded) for method in METHODS[1:]]
@@ -218,7 +227,18 @@ def test_quantile_charges_before_the_data_is_touched(method):
         dpq.quantile(Untouchable(), Q, **arguments)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_quantile_hands_nan_policy_on(method):
+    arguments = {"bounds": BOUNDS, "method": method, **budget(method, 0.5)}
+    with pytest.raises(ValueError, match="x must not contain NaN with nan_policy='raise'"):
+        dpq.quantile([0.0, math.nan], 0.5, nan_policy="raise", **arguments)
+
+
 def test_quantile_is_not_run_on_bad_arguments():
+    with pytest.raises(TypeError, match="assume_sorted must be True or False, got 'yes'"):
+        dpq.quantile(
+            Untouchable(), 0.5, epsilon=1.0, bounds=BOUNDS, method="agg_tree", assume_sorted="yes"
+        )
     with pytest.raises(ValueError, match="method must be one of"):
         dpq.quantile(Untouchable(), 0.5, epsilon=1.0, bounds=BOUNDS, method="best")
     with pytest.raises(ValueError, match="q must lie in"):

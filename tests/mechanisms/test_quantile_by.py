@@ -776,6 +776,22 @@ def test_quantile_by_rejects(change, error, message):
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x": np.zeros((2, 2))}, "x must be one-dimensional"),
+        ({"x": "ab"}, "x must be a one-dimensional array or sequence"),
+        ({"by": np.array(["a", "b"])}, "groups must be strings as the column by is"),
+    ],
+    ids=["dimensions", "string", "keys"],
+)
+def test_quantile_by_refuses_what_columns_declare_before_the_charge(change, message):
+    accountant = privacy.Accountant(9.0)
+    with pytest.raises((TypeError, ValueError), match=message):
+        dpq.quantile_by(**GOOD | change, accountant=accountant)
+    assert accountant.history == ()
+
+
+@pytest.mark.parametrize(
     ("counts", "error", "message"),
     [
         ([1], ValueError, "^counts must have one entry for each value of x$"),

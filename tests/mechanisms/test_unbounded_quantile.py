@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import math
 import tracemalloc
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import assert_draws_follow
+from conftest import Untouchable, assert_draws_follow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -171,7 +172,33 @@ def test_uniform_draws_lie_between_the_candidates(implementation: Any) -> None:
     fractions = (draws[inside == 2] - 1.0) / 2.0
     assert_draws_follow((fractions * 8).astype(int).tolist(), dict.fromkeys(range(8), -math.log(8)))
     if implementation is dpq:
-        assert law.log_prob(2.0) == pytest.approx(steps.log_prob(3.0) - math.log(2.0))
+        # a number is drawn from the lower end of its step on, up to the upper one
+        for low, high in itertools.pairwise(edges):
+            expected = steps.log_prob(high) - math.log(high - low)
+            assert law.log_prob(low) == law.log_prob((low + high) / 2) == pytest.approx(expected)
+        assert law.log_prob(7.0) == -math.inf
+
+
+def test_uniform_densities_of_both_ways() -> None:
+    x, options = [-3.0, 0.5, 2.0, 5.0], dict(epsilon=1.0, lower=None, beta=1e100)
+    steps = dpq.unbounded_quantile_law(x, 0.4, **options)
+    law = dpq.unbounded_quantile_law(x, 0.4, uniform=True, **options)
+    for edge in (1e100, -1e100):
+        expected = steps.log_prob(edge) - math.log(1e100)
+        assert law.log_prob(edge / 2) == pytest.approx(expected)
+    assert law.log_prob(0.0) == law.log_prob(-1.0)
+
+
+def test_uniform_draws_between_the_last_inverted_candidate_and_the_end(implementation: Any) -> None:
+    law = implementation.unbounded_quantile_law(
+        [0.0] * 50, 0.5, epsilon=50.0, invert=True, uniform=True, beta=1.3
+    )
+    draws = law.sample(np.random.default_rng(4), 300)
+    assert_draws_follow((draws > 0.0).tolist(), {True: 0.0})
+    nearest = 1.0 / (1.3**2 - 1.0) - 1.0  # 1.3^3 is more than 2
+    inside = draws[draws < nearest] / nearest
+    assert inside.size > 290
+    assert_draws_follow((inside * 4).astype(int).tolist(), dict.fromkeys(range(4), -math.log(4)))
 
 
 # Very many candidates, counted by blocks
@@ -268,6 +295,7 @@ def test_bounds_are_no_smaller_than_counts(monkeypatch: pytest.MonkeyPatch) -> N
     (exact,) = search.count(Records.of(x))
     in_blocks(monkeypatch, 8)
     (counted,) = search.count(Records.of(x))
+    assert (np.diff(counted._first) > 0).all()
     for index in range(counted.last + 1):
         run = counted._run(index)
         assert counted._below[run] >= exact.below(index)
@@ -305,6 +333,18 @@ def test_fine_candidates_take_few_passes(q: Any, monkeypatch: pytest.MonkeyPatch
     for seed in range(20):
         dpq.unbounded_quantile(x, q, epsilon=1.0, beta=1.00001, rng=seed)
     assert 2.0 <= len(passes) / 20 <= 3.0 + np.size(q)
+
+
+@pytest.mark.parametrize("q", [0.5, [0.1, 0.5, 0.9]])
+def test_coarse_candidates_take_one_pass(q: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+    count = Records.count
+    monkeypatch.setattr(
+        Records, "count", lambda *args, **options: passes.append(0) or count(*args, **options)
+    )
+    x = np.random.default_rng(6).exponential(10.0, 1_000)
+    dpq.unbounded_quantile(x, q, epsilon=1.0, rng=0)
+    assert len(passes) == 1
 
 
 @pytest.mark.parametrize("outlier", [1e300, math.inf, -math.inf])
@@ -533,6 +573,16 @@ def test_accountant_is_charged_before_the_data(implementation: Any) -> None:
         implementation.unbounded_quantile([1.0], 0.5, epsilon=0.75, accountant=accountant)
 
 
+@pytest.mark.parametrize("beta", [1.0, math.inf, math.nan])
+def test_bad_ratios_are_refused_before_the_charge(implementation: Any, beta: float) -> None:
+    accountant = privacy.Accountant(1.0)
+    with pytest.raises(ValueError, match="beta must be finite and greater than 1"):
+        implementation.unbounded_quantile(
+            Untouchable(), 0.5, epsilon=0.5, beta=beta, accountant=accountant
+        )
+    assert accountant.history == ()
+
+
 def test_default_split_tames_the_tail() -> None:
     """The probability to pass ten times as many steps falls a hundredfold, not tenfold."""
     tails = {}
@@ -584,6 +634,52 @@ def test_law_of_several_levels_on_a_lattice_is_the_reference_law() -> None:
     for o in outputs:
         if fast.log_prob(o) > -30.0:
             assert fast.log_prob(o) == pytest.approx(slow.log_prob(o), abs=1e-8)
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_law_on_a_lattice_does_not_depend_on_blocks(
+    step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = [-3.0, 0.0, 0.5, 2.0, 2.0, 4.0]
+    options = dict(epsilon=1.5, resolution=0.5, invert=True, beta=1.05)
+    law = dpq.unbounded_quantile_law(x, 0.3, **options)
+    known = {o: law.log_prob(o) for o in law.candidates()}
+    in_blocks(monkeypatch, step)
+    law = dpq.unbounded_quantile_law(x, 0.3, **options)
+    assert {o: law.log_prob(o) for o in known} == pytest.approx(known, abs=1e-12)
+    assert len(known) > 2 * step
+
+
+@pytest.mark.parametrize(
+    ("options", "released"),
+    [
+        # the last candidate, 8 and 7, goes down to the highest multiple inside
+        (dict(upper=6.5, beta=3.0, resolution=1.0), [0.0, 2.0, 6.0]),
+        (dict(upper=4.0, beta=2.0, resolution=3.0), [0.0, 3.0]),
+        (dict(lower=0.5, upper=1.5, beta=2.0, resolution=1.0), [1.0]),
+        (dict(lower=2.0**53, upper=2.0**53 + 4.0, beta=2.0, resolution=2.0), [0.0, 4.0]),
+    ],
+    ids=str,
+)
+def test_what_is_released_on_a_lattice(
+    implementation: Any, options: dict[str, Any], released: list[float]
+) -> None:
+    law = dpq.unbounded_quantile_law([1.0], 0.5, epsilon=1.0, **options)
+    base = 2.0**53 if options.get("lower", 0.0) > 1.0 else 0.0
+    assert [o - base for o in law.candidates()] == released
+    out = implementation.unbounded_quantile([1.0], 0.5, epsilon=1.0, rng=1, **options)
+    assert out - base in released
+
+
+def test_records_of_2_to_the_53_steps_count_for_the_candidate_there() -> None:
+    x = 2.0**53 + np.array([-2.0, -1.0, 0.0, 2.0, 4.0, 2.0**53])
+    options = dict(lower=1.0, beta=2.0, resolution=1.0)
+    law = dpq.unbounded_quantile_law(x, 0.5, epsilon=1.0, **options)
+    (counted,) = law._counted
+    points = [counted.value(index) for index in range(counted.last + 1)]
+    assert 2.0**53 in points
+    below = [counted.below(index) for index in range(1, counted.last + 1)]
+    assert below == [np.count_nonzero(x <= point) for point in points[1:]]
 
 
 def test_draws_on_a_lattice_follow_the_law(implementation: Any, way: dict[str, Any]) -> None:
@@ -662,6 +758,7 @@ def test_bad_resolutions(implementation: Any, options: dict[str, Any], message: 
     [
         (dict(beta=1.0), "beta must be finite and greater than 1, got 1.0"),
         (dict(beta=math.nan), "beta must be finite and greater than 1, got nan"),
+        (dict(beta=math.inf), "beta must be finite and greater than 1, got inf"),
         (dict(beta="2"), "beta must be a real number, got '2'"),
         (dict(lower=math.inf), "lower must be finite or None, got inf"),
         (dict(upper=math.nan), "upper must be finite or None, got nan"),
@@ -700,6 +797,39 @@ def test_bad_input(implementation: Any, options: dict[str, Any], message: str) -
     with pytest.raises((TypeError, ValueError)) as caught:
         implementation.unbounded_quantile(x, q, **given_options)
     assert str(caught.value).startswith(message)
+
+
+def test_outputs_that_differ_for_equal_levels_are_never_released() -> None:
+    law = dpq.unbounded_quantile_law([1.0], [0.5, 0.5], epsilon=1.0, **WAYS["up"])
+    assert law.log_prob([1.0, 3.0]) == -math.inf < law.log_prob([1.0, 1.0])
+
+
+def test_searches_have_the_defaults_of_the_release() -> None:
+    expected = inspect.signature(dpq.unbounded_quantile).parameters
+    given_options = inspect.signature(unbounded.Search).parameters
+    for name in ("beta", "invert", "uniform", "offset", "resolution"):
+        assert given_options[name].default == expected[name].default, name
+    for options, beta in ((dict(), 1.01), (dict(invert=True), 1.001)):
+        assert dpq.unbounded_quantile_law([], 0.5, epsilon=1.0, **options)._search.beta == beta
+
+
+def test_defaults_are_those_of_the_docstring() -> None:
+    x = np.random.default_rng(10).exponential(3.0, 200)
+    documented = dict(
+        lower=0.0, upper=None, beta=1.01, noise="exponential", invert=False, uniform=False
+    )
+    documented |= dict(
+        offset=0.0, split=2 / 3, neighbors="swap", max_contributions=1, resolution=None
+    )
+    for release in (
+        dpq.unbounded_quantile,
+        lambda *args, rng, **options: dpq.unbounded_quantile_law(*args, **options).sample(rng),
+    ):
+        plain, explicit = (
+            [release(x, 0.5, epsilon=0.5, rng=seed, **options) for seed in range(10)]
+            for options in ({}, documented)
+        )
+        assert plain == explicit
 
 
 def test_log_prob_says_what_it_takes() -> None:

@@ -329,6 +329,19 @@ class Faults:
         )
         self._edits.append(edit)
 
+    def following(self, names: list[str]) -> set[str]:
+        """These names, and all that are computed from them at import."""
+        found = set(names)
+        for statement in self._tree.body:
+            if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+                nodes = list(ast.walk(statement))
+                read = {node.id for node in nodes if isinstance(node, ast.Name)}
+                read |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+                read |= {node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg}
+                if read & found:
+                    found |= set(_bound(self._tree, statement))
+        return found
+
     def compiled(self, mutant: Mutant) -> CodeType:
         """The module's code with one fault."""
         edit = self._edits[mutant.ordinal]

@@ -421,7 +421,7 @@ class Runner:
             lines = range(job.mutant.first, job.mutant.last + 1)
         if job.mutant.names:
             users = [name.split(".")[-1] for name in job.mutant.names]
-            reached = set(self._users(users))
+            reached = set(self._users(self._faults[job.module].following(users)))
         else:
             reached = {test for line in lines for test in recorded.get(line, ())}
         if job.mutant.default:
