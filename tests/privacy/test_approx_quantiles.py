@@ -94,8 +94,10 @@ def test_losses_are_those_of_the_worst_record():
     parts = np.array([1.0, 3.0]), np.array([0.5, 0.25]), np.array([0.25, 0.5])
     losses = approx_quantiles._Losses(*parts, np.array([2.0, 5.0]), np.array([1.0, 0.75]))
     swap, add_remove = relation_of("swap"), relation_of("add-remove")
-    assert (losses.epsilon(swap), losses.eight_rho(swap)) == (3.0, 25.0)
-    assert (losses.epsilon(add_remove), losses.eight_rho(add_remove)) == (0.5, 1.0)
+    assert (losses.epsilon(swap), losses.epsilon(add_remove)) == (3.0, 0.5)
+    assert losses.rho(swap) == pytest.approx(range_rho(5.0), rel=1e-12)
+    assert losses.rho(add_remove) == pytest.approx(range_rho(1.0), rel=1e-12)
+    assert losses.rho(add_remove, 3.0) == losses.scaled(3.0).rho(add_remove)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])
