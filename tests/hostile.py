@@ -125,6 +125,7 @@ LEFT_OUT = {
     "audit.ExactAudit": "an answer",
     "audit.EstimatedAudit": "an answer",
     "privacy.aggregates.CountCalibration": "an answer",
+    "privacy.unbounded_quantile.Costs": "an answer",
 } | {
     f"privacy.{name}.Calibration": "an answer"
     for name, member in vars(privacy).items()
@@ -244,6 +245,7 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.gaussian_sigma": dict(delta=1e-6),
     "privacy.zcdp_epsilon": dict(rho=0.5, delta=1e-6),
     "privacy.zcdp_rho": dict(delta=1e-6),
+    "privacy.rho_bounded_range": dict(rho=0.5),
     "privacy.cdf.options_of": dict(method="histogram", points=100),
     "privacy.cdf.depths_of": dict(method=Checked("histogram"), options=Checked({"bins": 4})),
     "privacy.cdf.calibrate": dict(method="binary_tree", points=100),

@@ -140,21 +140,20 @@ def laplace_rho(epsilon: float) -> float:
 
 
 def largest_for_rho(cost: Callable[[float], float], rho: float, start: float) -> float:
-    """The largest argument of an increasing cost whose cost is at most `rho`, from below.
+    """The largest argument of an increasing cost whose cost is at most `rho`, to the last bit.
 
-    `start` costs at most `rho`, and the cost has no upper bound.
+    `start` costs at most `rho`, and the cost has no upper bound. (Halving asks less of the cost than
+    `scipy.optimize` does, and nothing of that has to be loaded for a release.)
     """
-    high = start
+    low, high = start, 2.0 * start
     while cost(high) <= rho:
-        start, high = high, 2.0 * high
-    found: float = scipy.optimize.brentq(
-        lambda x: cost(x) - rho, start, high, xtol=1e-14 * start, rtol=1e-14
-    )
-    step = 2.0**-50
-    while cost(found) > rho:
-        found *= 1.0 - step
-        step *= 2.0
-    return found
+        low, high = high, 2.0 * high
+    while low < (middle := low + 0.5 * (high - low)) < high:
+        if cost(middle) <= rho:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @lru_cache(maxsize=256)

@@ -9,7 +9,7 @@ import time
 import mpmath
 import numpy as np
 import pytest
-from conftest import IMPLEMENTATIONS, assert_draws_follow
+from conftest import IMPLEMENTATIONS, assert_draws_follow, pure_rho, range_rho
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -480,7 +480,7 @@ def test_above_threshold_guarantees():
         "above_threshold", epsilon1=0.5, epsilon2=1.0, monotonic=True, neighbors="add-remove"
     )
     assert (monotonic.epsilon, monotonic.bounded_range) == (1.5, 2.5)
-    assert monotonic.rho == (0.5 / 2 + 1.0) ** 2 / 2  # [Dur23] Theorem 1
+    assert monotonic.rho == pytest.approx(range_rho(2.5)) < 2.5**2 / 8  # [Dur23] Theorem 1
     assert monotonic.neighbors == "add-remove"
     parameters = {"epsilon1": 0.5, "epsilon2": 1.0, "monotonic": True, "neighbors": "add-remove"}
     assert privacy.guarantee("sparse_vector", halts=1, **parameters) == monotonic
@@ -488,7 +488,7 @@ def test_above_threshold_guarantees():
     assert (several.epsilon, several.bounded_range) == (6.0, None)
     assert several.rho == 4 * monotonic.rho and several.composition == "basic"
     several = privacy.guarantee("sparse_vector", halts=4, epsilon1=0.5, epsilon2=1.0)
-    assert (several.epsilon, several.rho) == (10.0, 4 * 2.5**2 / 2)
+    assert (several.epsilon, several.rho) == (10.0, pytest.approx(4 * pure_rho(2.5)))
 
 
 # Errors

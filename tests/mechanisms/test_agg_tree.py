@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from conftest import SMALLEST_P, Untouchable, assert_draws_follow, missing_neighbors
+from conftest import SMALLEST_P, Untouchable, assert_draws_follow, missing_neighbors, pure_rho
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -472,7 +472,9 @@ def test_agg_tree_guarantee(neighbors):
         made = privacy.guarantee(
             "agg_tree", epsilon=2.0, neighbors=neighbors, max_contributions=k, q=0.5
         )
-        assert made == privacy.Guarantee(2.0, rho=2.0 / touched, neighbors=neighbors)
+        assert made == privacy.Guarantee(2.0, rho=made.rho, neighbors=neighbors)
+        one = pure_rho(2.0 / (k * touched))
+        assert made.rho == pytest.approx(k * k * touched * one, rel=1e-12)
         made = privacy.guarantee(
             "agg_tree", rho=0.5, noise="gaussian", neighbors=neighbors, max_contributions=k
         )
