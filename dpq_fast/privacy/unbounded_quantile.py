@@ -56,7 +56,7 @@ def way_of(lower: float | None, upper: float | None, invert: bool) -> str:
     return "down" if (lower is None) != check_flag("invert", invert) else "up"
 
 
-class Costs(NamedTuple):
+class _Costs(NamedTuple):
     """What one call costs, per unit of epsilon1 + epsilon2.
 
     Attributes
@@ -94,7 +94,7 @@ class Costs(NamedTuple):
         return largest_for_rho(self.rho, rho, 0.5 * longest / max(*self.one, *self.same))
 
 
-def costs_of(q: float, relation: Relation, way: str, fraction: float) -> Costs:
+def costs_of(q: float, relation: Relation, way: str, fraction: float) -> _Costs:
     r"""What one call costs, per unit of epsilon1 + epsilon2.
 
     Parameters
@@ -109,7 +109,7 @@ def costs_of(q: float, relation: Relation, way: str, fraction: float) -> Costs:
 
     Returns
     -------
-    Costs
+    _Costs
 
     Notes
     -----
@@ -137,9 +137,9 @@ def costs_of(q: float, relation: Relation, way: str, fraction: float) -> Costs:
     one: tuple[float, ...] = (removal + addition,)
     if way == "both":
         other = float(sum(counting_losses(1.0 - q, fraction)))
-        return Costs(whole, (*one, other), (whole, whole), relation)
+        return _Costs(whole, (*one, other), (whole, whole), relation)
     epsilon = relation.worst(one=max(removal, addition), same=1.0)
-    return Costs(epsilon, one, (whole,), relation)
+    return _Costs(epsilon, one, (whole,), relation)
 
 
 def calibrate(

@@ -142,8 +142,8 @@ def laplace_rho(epsilon: float) -> float:
 def largest_for_rho(cost: Callable[[float], float], rho: float, start: float) -> float:
     """The largest argument of an increasing cost whose cost is at most `rho`, to the last bit.
 
-    `start` costs at most `rho`, and the cost has no upper bound. (Halving asks less of the cost than
-    `scipy.optimize` does, and nothing of that has to be loaded for a release.)
+    `start` costs at most `rho`, and the cost has no upper bound. Halving asks nothing else of the
+    cost, and no release has to load `scipy.optimize` for it.
     """
     low, high = start, 2.0 * start
     while cost(high) <= rho:

@@ -480,7 +480,8 @@ def test_above_threshold_guarantees():
         "above_threshold", epsilon1=0.5, epsilon2=1.0, monotonic=True, neighbors="add-remove"
     )
     assert (monotonic.epsilon, monotonic.bounded_range) == (1.5, 2.5)
-    assert monotonic.rho == pytest.approx(range_rho(2.5)) < 2.5**2 / 8  # [Dur23] Theorem 1
+    assert monotonic.rho == pytest.approx(range_rho(2.5))
+    assert monotonic.rho < (0.5 / 2 + 1.0) ** 2 / 2  # [Dur23] Theorem 1
     assert monotonic.neighbors == "add-remove"
     parameters = {"epsilon1": 0.5, "epsilon2": 1.0, "monotonic": True, "neighbors": "add-remove"}
     assert privacy.guarantee("sparse_vector", halts=1, **parameters) == monotonic

@@ -467,12 +467,18 @@ GUARANTEES = [
     ({"bins": 64, "epsilon": 1.2, "neighbors": "add-remove"}, (1.2, 0.0, 6 * pure_rho(0.2))),
     ({"epsilon": 1.0}, (1.0, 0.0, 20 * pure_rho(1 / 20))),
     ({"method": "agg_tree", "epsilon": 1.0}, (1.0, 0.0, 6 * pure_rho(1 / 6))),
-    ({"method": "histogram", "epsilon": 1.0, "max_contributions": 3}, (1.0, 0.0, 18 * pure_rho(1 / 6))),
+    (
+        {"method": "histogram", "epsilon": 1.0, "max_contributions": 3},
+        (1.0, 0.0, 18 * pure_rho(1 / 6)),
+    ),
     ({"method": "histogram", "rho": 0.5}, (None, 0.0, 0.5)),
     ({"method": "adaptive", "epsilon": 1.0}, (1.0, 0.0, 28 * pure_rho(1 / 28))),
     ({"method": "adaptive", "epsilon": 1.0, "steps": 10}, (1.0, 0.0, 20 * pure_rho(1 / 20))),
     ({"method": "adaptive", "epsilon": 1.0, "depth": 5}, (1.0, 0.0, 10 * pure_rho(1 / 10))),
-    ({"method": "adaptive", "epsilon": 1.0, "bins": 16, "depth": 9}, (1.0, 0.0, 8 * pure_rho(1 / 8))),
+    (
+        {"method": "adaptive", "epsilon": 1.0, "bins": 16, "depth": 9},
+        (1.0, 0.0, 8 * pure_rho(1 / 8)),
+    ),
     (
         {"method": "adaptive", "epsilon": 1.0, "depth": 5, "neighbors": "add-remove"},
         (1.0, 0.0, 5 * pure_rho(1 / 5)),
