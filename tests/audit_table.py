@@ -82,7 +82,9 @@ def replaced(target: Any, name: str, change: Callable[[Any], Any]) -> Iterator[N
     """A function changed for a while; nothing made with it stays in a cache."""
     caches = (
         privacy.approx_quantiles._losses_by_depth,
+        privacy.approx_quantiles._steps_for_rho,
         privacy.approx_quantiles._unit_steps,
+        privacy.csmooth._certified_shape,
         privacy.csmooth._unit_shape,
     )
     try:
@@ -742,27 +744,28 @@ def normal_cases(neighbors: str) -> Iterator[Case]:
             )
 
         made = {name: broken(run, *fault) for name, fault in mutants.items()}
-        seen = 0.02 if law in (csmooth_law, smooth_gaussian_law) else 0.3
+        seen = {smooth_gaussian_law: 0.02, csmooth_law: 0.9}.get(law, 0.3)
         return Case(mechanism, neighbors, setting, run, made, part_seen=seen)
 
-    more = {"a hundredth of the noise": LOUDER, "local sensitivity": LOCAL}
-    for share in (0.2, 1.0):
+    two_thirds = privacy.csmooth, "shape_of", less_noise(2.0 / 3.0)
+    more = {"two thirds of the noise": two_thirds, "local sensitivity": LOCAL}
+    for share in (0.2, 0.54):
         options = dict(q=[0.5], rho=0.5, share=share)
         said = dict(q=0.5, rho=0.5)
-        yield case("csmooth", f"t = {share:.1f} ε", csmooth_law, said, more, **options)
+        yield case("csmooth", f"t = {share:.2f} ε", csmooth_law, said, more, **options)
     options = dict(q=[0.25, 0.75], rho=0.5, share=0.2)
     said = dict(q=[0.25, 0.75], rho=0.5)
     yield case("csmooth", "2 levels", csmooth_law, said, more, **options)
 
     budget = dict(epsilon=1.0, delta=1e-3)
     smooth = dict(method="smooth_gaussian", levels=1)
-    louder = {"a hundredth of the noise": (privacy.cdf, "smooth_gaussian_scale", less_noise)}
+    louder = privacy.cdf, "smooth_gaussian_scale", less_noise(0.01)
     yield case(
         "cdf",
         "smooth_gaussian, δ = 0.001",
         smooth_gaussian_law,
         smooth | budget,
-        louder | {"local sensitivity": LOCAL},
+        {"a hundredth of the noise": louder, "local sensitivity": LOCAL},
         **budget,
     )
     half = {"half the noise": (privacy, "gaussian_sigma", times(0.5))}
@@ -892,14 +895,17 @@ def float_release(pair: tuple[list, list]) -> Run:
     return estimate(released, *pair)
 
 
-def less_noise(original: Callable) -> Callable:
-    """The scale that the noise on smooth sensitivity is divided by, times 100."""
+def less_noise(factor: float) -> Callable[[Callable], Callable]:
+    """That much of the noise on smooth sensitivity."""
 
-    def scale(*arguments: float) -> tuple[float, float]:
-        shape, log_scale = original(*arguments)
-        return shape, log_scale + math.log(100.0)
+    def changed(original: Callable) -> Callable:
+        def scale(*arguments: float) -> tuple[float, float]:
+            shape, log_scale = original(*arguments)
+            return shape, log_scale - math.log(factor)
 
-    return scale
+        return scale
+
+    return changed
 
 
 def local(original: Callable) -> Callable:
@@ -907,7 +913,7 @@ def local(original: Callable) -> Callable:
     return lambda order, q, t: original(order, q, np.full_like(t, 1e9))
 
 
-LOUDER = privacy.csmooth, "shape_of", less_noise
+LOUDER = privacy.csmooth, "shape_of", less_noise(0.01)
 LOCAL = smooth, "smooth_sensitivity", local
 
 

@@ -20,11 +20,12 @@ from dpq_fast._checks import (
 )
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.log_normal import largest_scale
 from dpq_fast.privacy.relations import Relation, relation_of
 
-# `default_smoothness`, as a share of epsilon; between these by interpolation of the logarithms.
-TUNED_EPSILON = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-TUNED_RATIO = (0.3, 0.23, 0.22, 0.155, 0.13, 0.088, 0.056, 0.033, 0.02)
+# `default_smoothness`: its share of epsilon, and where it ends. From t = ln 2 on, where gaps are
+# alike, S is one gap: (k + 1) e^-tk falls from k = 0 on.
+SMOOTHNESS_SHARE, LARGEST_SMOOTHNESS = 0.54, math.log(2.0)
 
 
 class Calibration(NamedTuple):
@@ -101,12 +102,12 @@ def epsilon_each(m: int, rho: float, max_contributions: int = 1) -> float:
 def default_smoothness(epsilon: float) -> float:
     """The smoothness t for an epsilon per level, where the caller gives none.
 
-    Tuned once on synthetic standard normal data in bounds (-100, 100), for 1e3, 1e4 and 1e5 records
-    and levels from 0.01 to 0.5: the one t with the least total excess of the noise's log standard
-    deviation over that of the best t for each. n is left out because it may be private.
+    The least expected size of the noise on synthetic standard normal data in bounds (-100, 100),
+    within 1%, for 1e3, 1e4 and 1e5 records, levels from 0.1 to 0.5 and every epsilon from 0.1 to 1;
+    for lower levels of few records within a factor of 2. So neither n, which may be private, nor
+    the level is looked at.
     """
-    log_ratio = np.interp(math.log(epsilon), np.log(TUNED_EPSILON), np.log(TUNED_RATIO))
-    return epsilon * math.exp(float(log_ratio))
+    return min(SMOOTHNESS_SHARE * epsilon, LARGEST_SMOOTHNESS)
 
 
 def smoothness_of(t: Any, levels: Levels, epsilon: float) -> NDArray[np.float64]:
@@ -178,6 +179,9 @@ def smooth_rank(q: float, n: int) -> int:
 # t over epsilon: above 10 the noise is of no use (1/s is e^150 there), and sigma - t/epsilon, which
 # s is made of, drowns in rounding; below 1e-100 it is S that does not change any more.
 MIN_SMOOTHNESS, MAX_SMOOTHNESS = 1e-100, 10.0
+# Where `largest_scale` is asked for, in at most a second: the epsilons of a level, and the most t.
+CERTIFIED_EPSILON = 1e-4, 6.0
+CERTIFIED_RATIO, CERTIFIED_SMOOTHNESS = 0.75, 1.0
 # More than the rounding error of ln s.
 _LOG_SCALE_ERROR = 1e-12
 
@@ -201,13 +205,18 @@ def shape_of(t: float, epsilon: float) -> tuple[float, float]:
 
     Notes
     -----
-    [BS19] Proposition 3 ([GJK21] Lemma 14): the release is :math:`\epsilon^2/2`-zCDP for
-    :math:`\epsilon = t/\sigma + e^{1.5\sigma^2} s`, whatever sigma > 0 and s > 0, for every S with
-    :math:`|f(x) - f(x')| \le S(x)` and :math:`S(x) \le e^t S(x')`: see `smooth_rank`. With
-    :math:`s = e^{-1.5\sigma^2} (\epsilon - t/\sigma)` the variance of the noise,
-    :math:`2 S^2 e^{5\sigma^2} / (\epsilon - t/\sigma)^2`, is least at the one positive root of
-    :math:`5 (\epsilon/t) \sigma^3 - 5 \sigma^2 - 1`. It is above :math:`t/\epsilon`, where the
-    polynomial is -1, so s > 0.
+    The shape and scale of less variance, :math:`2 S^2 e^{2\sigma^2}/s^2`, of two. For every S with
+    :math:`|f(x) - f(x')| \le S(x)` and :math:`S(x) \le e^t S(x')` (see `smooth_rank`):
+
+    - *Certified*: for a given sigma, a little more than :math:`t/\epsilon`, the largest s for which
+      the Rényi divergences of all orders are known to suffice (`privacy.log_normal`). For
+      :math:`10^{-4} \le \epsilon \le 6` and t up to three quarters of it, or 1; a larger
+      epsilon has what 6 has.
+    - [BS19] Proposition 3 ([GJK21] Lemma 14): the release is :math:`\epsilon^2/2`-zCDP for
+      :math:`\epsilon = t/\sigma + e^{1.5\sigma^2} s`. With :math:`s = e^{-1.5\sigma^2} (\epsilon -
+      t/\sigma)` the variance is least at the one positive root of :math:`5 (\epsilon/t) \sigma^3 -
+      5 \sigma^2 - 1`. It is above :math:`t/\epsilon`, where the polynomial is -1, so s > 0. This
+      squares the sum of two costs that peak at different orders, and has 2 to 5 times the noise.
     """
     epsilon = check_epsilon(epsilon)
     t = check_epsilon(t, "t")
@@ -218,7 +227,20 @@ def shape_of(t: float, epsilon: float) -> tuple[float, float]:
             f"level, {epsilon}, so that sigma and s are found, got {t}"
         )
     sigma, log_share = _unit_shape(ratio)
-    return sigma, math.log(epsilon) + log_share
+    closed = sigma, math.log(epsilon) + log_share
+    least, most = CERTIFIED_EPSILON
+    budget = min(epsilon, most)
+    if epsilon < least or t > min(CERTIFIED_RATIO * budget, CERTIFIED_SMOOTHNESS):
+        return closed
+    return min(closed, _certified_shape(t, budget), key=lambda shape: shape[0] ** 2 - shape[1])
+
+
+@lru_cache(maxsize=1024)
+def _certified_shape(t: float, epsilon: float) -> tuple[float, float]:
+    """sigma and ln s whose Rényi divergences are known to suffice."""
+    # The tails of a larger sigma cost little where epsilon is large, and buy a larger s.
+    sigma = max(1.1 * t / epsilon, 0.05, min(0.15 * epsilon, 0.8))
+    return sigma, math.log(largest_scale(t, sigma, epsilon * epsilon / 2.0))
 
 
 @lru_cache(maxsize=1024)

@@ -261,18 +261,23 @@ def test_laplace_log_normal_noise_is_zcdp(epsilon, ratio):
     sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
     s = math.exp(log_scale)
     most = 33.0 * t + 12.0 * sigma + 3.0 - math.log(1e-3)  # where Z^33 has its mass, and beyond
-    u = np.linspace(-most, most, 3_001)
-    z, log_step = 1e-3 * np.sinh(u), math.log(1e-3 * (u[1] - u[0])) + np.log(np.cosh(u))
-    mine = log_density(z, sigma)
-    assert logsumexp(mine + log_step) == pytest.approx(0.0, abs=1e-6)
+    u = np.linspace(-most, most, 6_001)
+    far, log_step = 1e-3 * np.sinh(u), math.log(1e-3 * (u[1] - u[0])) + np.log(np.cosh(u))
+    x, weight = np.polynomial.legendre.leggauss(600)
     shares = []
     for log_ratio, shift in ((-t, 0.0), (-t, 1.0), (0.0, 1.0), (t, 0.0), (t, 1.0)):
-        # both S(x) and S(x') cover the shift
-        moved = (z - shift * s * min(1.0, math.exp(log_ratio))) * math.exp(-log_ratio)
-        other = log_density(moved, sigma) - log_ratio
+        # both S(x) and S(x') cover the shift; nodes crowd at both centers
+        center = shift * s * min(1.0, math.exp(log_ratio))
+        between = (x + 1.0) * center / 2.0
+        z = np.concatenate([far[u < 0.0], between, center + far[u > 0.0]])
+        inner = np.log(weight * center / 2.0) if shift else np.full(x.size, -np.inf)
+        log_weight = np.concatenate([log_step[u < 0.0], inner, log_step[u > 0.0]])
+        mine = log_density(z, sigma)
+        other = log_density((z - center) * math.exp(-log_ratio), sigma) - log_ratio
+        assert logsumexp(mine + log_weight) == pytest.approx(0.0, abs=2e-5)
         for p, q in ((mine, other), (other, mine)):
             for alpha in (1.01, 1.5, 2.0, 8.0, 32.0):
-                log_sum = logsumexp(alpha * p + (1.0 - alpha) * q + log_step)
+                log_sum = logsumexp(alpha * p + (1.0 - alpha) * q + log_weight)
                 shares.append(log_sum / (alpha - 1.0) / (alpha * epsilon**2 / 2.0))
     assert 0.1 < max(shares) <= 1.0
 

@@ -18,6 +18,32 @@ def test_shape_of_takes_its_ends(t):
     assert math.isfinite(privacy.csmooth.shape_of(t, 1.0)[1])
 
 
+def noise(shape):
+    """ln of the standard deviation, but for a constant."""
+    return shape[0] ** 2 - shape[1]
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-4, 0.3, 1.0, 6.0, 7.0, 500.0])
+@pytest.mark.parametrize("ratio", [1e-50, 0.01, 0.15, 0.54, 0.75, 0.76, 3.0])
+def test_shape_of_is_the_better_of_two(ratio, epsilon):
+    t = ratio * epsilon
+    closed = privacy.csmooth._unit_shape(t / epsilon)
+    closed = closed[0], closed[1] + math.log(epsilon)
+    found = privacy.csmooth.shape_of(t, epsilon)
+    if epsilon < 1e-4 or t > min(0.75 * min(epsilon, 6.0), 1.0):
+        assert found == closed
+    else:
+        certified = privacy.csmooth._certified_shape(t, min(epsilon, 6.0))
+        assert found == min(closed, certified, key=noise)
+        if epsilon <= 6.0 and ratio > 0.1:
+            assert noise(found) < noise(closed) - math.log(2.0 if ratio < 0.5 else 4.0)
+
+
+def test_default_smoothness_known_values():
+    smoothness = privacy.csmooth.default_smoothness
+    assert (smoothness(0.5), smoothness(5.0)) == (0.27, math.log(2.0))
+
+
 @given(st.floats(0.0, 1.0), st.one_of(st.integers(0, 50), st.integers(0, 2**53)))
 def test_smooth_rank_moves_by_at_most_one(q, n):
     rank = privacy.csmooth.smooth_rank(q, n)
@@ -36,7 +62,8 @@ def test_smooth_rank_known_values():
 @pytest.mark.parametrize("ratio", [1e-99, 1e-20, 1e-3, 0.2, 1.0, 9.99])
 def test_csmooth_scale_solves_its_equations(ratio, epsilon):
     t = ratio * epsilon
-    sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
+    sigma, log_share = privacy.csmooth._unit_shape(t / epsilon)
+    log_scale = math.log(epsilon) + log_share
     with mp.workdps(250):
         sigma, s, r = mp.mpf(sigma), mp.exp(mp.mpf(log_scale)), mp.mpf(epsilon) / mp.mpf(t)
         spent = mp.mpf(t) / sigma + mp.exp(1.5 * sigma**2) * s
