@@ -86,6 +86,7 @@ def replaced(target: Any, name: str, change: Callable[[Any], Any]) -> Iterator[N
         privacy.approx_quantiles._unit_steps,
         privacy.csmooth._certified_shape,
         privacy.csmooth._unit_shape,
+        privacy.cdf._certified_scale,
     )
     try:
         with mock.patch.object(target, name, change(getattr(target, name))):
@@ -744,7 +745,7 @@ def normal_cases(neighbors: str) -> Iterator[Case]:
             )
 
         made = {name: broken(run, *fault) for name, fault in mutants.items()}
-        seen = {smooth_gaussian_law: 0.02, csmooth_law: 0.9}.get(law, 0.3)
+        seen = {smooth_gaussian_law: 0.2, csmooth_law: 0.9}.get(law, 0.3)
         return Case(mechanism, neighbors, setting, run, made, part_seen=seen)
 
     two_thirds = privacy.csmooth, "shape_of", less_noise(2.0 / 3.0)

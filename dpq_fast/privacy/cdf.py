@@ -3,6 +3,7 @@ r"""Distribution functions: counts with discrete noise, or quantiles with Gaussi
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import (
@@ -22,11 +23,14 @@ from dpq_fast.privacy.budgets import check_step
 from dpq_fast.privacy.gaussian import gaussian_sigma
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.smooth_gaussian import largest_scale
 
 # Most quantiles that a distribution function is made of.
 MAX_LEVELS = 2**20
 # Normal noise on integers is rounded: this leaves 23 bits between two of them.
 _LARGEST_NORMAL = 2**30
+# Where the exact delta of Gaussian noise on smooth sensitivity is asked for.
+CERTIFIED_EPSILON = 1e-6
 # The options of each method of `cdf`, and their defaults: None is chosen by the lattice. Public.
 OPTIONS: dict[str, dict[str, Any]] = {
     "binary_tree": {"bins": None, "aggregate": True},
@@ -322,14 +326,17 @@ def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
     Returns
     -------
     beta : float
-        The smoothness t of the sensitivity S: :math:`\epsilon / (4 (1 + \ln(2/\delta)))`.
+        The smoothness t of the sensitivity S: one and a half times
+        :math:`\epsilon / (4 (1 + \ln(2/\delta)))`.
     log_alpha : float
-        The noise is normal with standard deviation :math:`S/\alpha`,
-        :math:`\alpha = \epsilon / (5 \sqrt{2 \ln(2/\delta)})` [NRS07].
+        The noise is normal with standard deviation :math:`S/\alpha`: the largest alpha whose exact
+        delta is known to suffice (`privacy.smooth_gaussian`), 3 to 9 times that of [NRS07].
 
     Notes
     -----
-    With :math:`L = \ln(2/\delta)`, Z standard normal and :math:`\epsilon \le 4`:
+    Below an epsilon of 10^-6, :math:`\beta = \epsilon / (4 (1 + \ln(2/\delta)))` and
+    :math:`\alpha = \epsilon / (5 \sqrt{2 \ln(2/\delta)})` [NRS07]. With
+    :math:`L = \ln(2/\delta)`, Z standard normal and :math:`\epsilon \le 4`:
 
     - From :math:`S(x)` to a larger :math:`S(x') \le e^\beta S(x)` the loss is at most
       :math:`\beta \le \epsilon/2`. To a smaller one it is at most
@@ -354,4 +361,11 @@ def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
         raise ValueError("delta must be positive for Gaussian noise on smooth sensitivity, got 0.0")
     log_inverse = math.log(2.0) - math.log(delta)
     beta = check_step(epsilon / (4.0 * (1.0 + log_inverse)))
-    return beta, math.log(epsilon) - math.log(5.0 * math.sqrt(2.0 * log_inverse))
+    log_alpha = math.log(epsilon) - math.log(5.0 * math.sqrt(2.0 * log_inverse))
+    if epsilon < CERTIFIED_EPSILON:
+        return beta, log_alpha
+    wider = _certified_scale(1.5 * beta, epsilon, delta, math.exp(log_alpha))
+    return (beta, log_alpha) if wider is None else (1.5 * beta, math.log(wider))
+
+
+_certified_scale = lru_cache(maxsize=256)(largest_scale)

@@ -155,8 +155,6 @@ def test_smooth_gaussian_budget_is_spent_along_the_chain(m, k, epsilon, delta):
 def test_gaussian_noise_keeps_its_promise(epsilon, delta):
     """The hockey-stick divergence of the farthest neighbors at epsilon is at most delta."""
     beta, log_alpha = privacy.cdf.smooth_gaussian_scale(epsilon, delta)
-    assert beta == pytest.approx(epsilon / (4.0 * (1.0 + math.log(2.0 / delta))))
-    assert math.exp(log_alpha) == pytest.approx(epsilon / (5 * math.sqrt(2 * math.log(2 / delta))))
     z = np.linspace(-60.0, 60.0, 240_001)
     for log_ratio in (-beta, 0.0, beta):
         shift = math.exp(log_alpha) * min(1.0, math.exp(log_ratio))
