@@ -1,6 +1,7 @@
 """FFT rows against scan rows: certified entry by entry."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,3 +112,68 @@ def test_plans_are_not_shared_between_threads():
     thread.start()
     thread.join()
     assert toeplitz._plan(64) is found[0] and found[1] is not found[0]
+
+
+def product(spectra, n_whole, nearest, part=0.0, size=6):
+    """A product whose ranks and gap are given: only what `_Product` reads of a scan."""
+    rank = np.concatenate([np.arange(size), nearest + size - 1 + np.arange(size)])
+    scan = SimpleNamespace(
+        rank=rank,
+        lo=[0, size],
+        hi=[size, 2 * size],
+        whole=[2, 2 + n_whole],
+        part=[0.25, 0.25 + part],
+        rate=0.3,
+        row=lambda j: np.linspace(1.0, 2.0, size),
+    )
+    return toeplitz._Product(scan, 1, True, spectra)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [(3, 1), (5, 3), (2, -1), (1, -2)],  # of one difference of gap and nearest rank
+        [(3, 2), (4, 1), (1, 4)],  # of one sum of them
+        [(3, 0), (3, -3), (3, 2)],
+    ],
+)
+def test_levels_share_a_transform_only_where_it_is_the_same(others):
+    spectra = {}
+    for n_whole, nearest in others:
+        for part in (0.0, 0.5):
+            shared = product(spectra, n_whole, nearest, part)._kernel(0.0)
+            alone = product({}, n_whole, nearest, part)._kernel(0.0)
+            np.testing.assert_array_equal(shared[0], alone[0])
+            assert shared[1:] == alone[1:]
+
+
+def test_tilted_transforms_are_not_shared():
+    spectra = {}
+    product(spectra, 3, 1)._kernel(0.5)
+    found = product(spectra, 3, 1)._kernel(0.0)
+    np.testing.assert_array_equal(found[0], product({}, 3, 1)._kernel(0.0)[0])
+    assert product(spectra, 3, 1)._kernel(0.0) is found
+
+
+def test_error_bound_is_that_of_three_transforms():
+    made = product({}, 3, 1, size=40)
+    _, error, _ = made.tilted(0.0, np.arange(40))
+    a, _ = toeplitz._scaled(made._log_a)
+    b, _ = toeplitz._scaled(made._log_b)
+    length = made._plan.values.size
+    norms = np.linalg.norm(a) * np.linalg.norm(b)
+    assert error == pytest.approx(8.0 * 2.0**-53 * np.log2(length) * norms, rel=1e-12)
+
+
+def test_entries_are_certified_to_a_share_of_the_tolerance(monkeypatch):
+    """Twenty levels: an error bound of 1e-9 of an entry is too much for one of them."""
+    q = np.arange(1, 21) / 21
+    rank, width = np.arange(2001), np.ones(2001)
+    recomputed = []
+    for constant in (8.0, 8.0e4):
+        by_fft, _ = scans(rank, width, q, 2000, 0.01)
+        monkeypatch.setattr(toeplitz, "ERROR_CONSTANT", constant)
+        forward = FftForward()
+        forward(by_fft)
+        recomputed.append(forward.recomputed / forward.entries)
+    assert recomputed[0] < 0.1 < 0.9 < recomputed[1]
