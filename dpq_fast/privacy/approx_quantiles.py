@@ -175,7 +175,11 @@ def calibrate(
 
     Under "swap" two add-remove losses per depth do not cover the replacement inside a part: for an
     exponential mechanism at :math:`\hat q = 1/2` that one alone has twice the add-remove range,
-    so in zCDP it costs four times one add-remove loss, more than the sum of two.
+    so in zCDP it costs up to four times one add-remove loss, more than the sum of two.
+
+    k records of one person are k such changes. Their ranges are the mean of k times those of each,
+    and rho is convex in the ranges: the worst are k times those of one record. The rho of a depth
+    holds whatever was released before, so that they add up [BS16].
     """
     levels = Levels.of(q)
     k = check_max_contributions(max_contributions)

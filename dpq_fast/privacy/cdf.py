@@ -30,7 +30,9 @@ MAX_LEVELS = 2**20
 # Normal noise on integers is rounded: this leaves 23 bits between two of them.
 _LARGEST_NORMAL = 2**30
 # Where the exact delta of Gaussian noise on smooth sensitivity is asked for.
-CERTIFIED_EPSILON = 1e-6
+CERTIFIED_EPSILON, CERTIFIED_DELTA = 1e-3, 1e-200
+# More than the rounding error of ln S, twice.
+_LOG_ERROR = 1e-13
 # The options of each method of `cdf`, and their defaults: None is chosen by the lattice. Public.
 OPTIONS: dict[str, dict[str, Any]] = {
     "binary_tree": {"bins": None, "aggregate": True},
@@ -334,7 +336,8 @@ def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
 
     Notes
     -----
-    Below an epsilon of 10^-6, :math:`\beta = \epsilon / (4 (1 + \ln(2/\delta)))` and
+    Below an epsilon of 10^-3 or a delta of 10^-200 it is
+    :math:`\beta = \epsilon / (4 (1 + \ln(2/\delta)))` and
     :math:`\alpha = \epsilon / (5 \sqrt{2 \ln(2/\delta)})` [NRS07]. With
     :math:`L = \ln(2/\delta)`, Z standard normal and :math:`\epsilon \le 4`:
 
@@ -362,9 +365,9 @@ def smooth_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
     log_inverse = math.log(2.0) - math.log(delta)
     beta = check_step(epsilon / (4.0 * (1.0 + log_inverse)))
     log_alpha = math.log(epsilon) - math.log(5.0 * math.sqrt(2.0 * log_inverse))
-    if epsilon < CERTIFIED_EPSILON:
+    if epsilon < CERTIFIED_EPSILON or delta < CERTIFIED_DELTA:
         return beta, log_alpha
-    wider = _certified_scale(1.5 * beta, epsilon, delta, math.exp(log_alpha))
+    wider = _certified_scale(1.5 * beta + _LOG_ERROR, epsilon, delta, math.exp(log_alpha))
     return (beta, log_alpha) if wider is None else (1.5 * beta, math.log(wider))
 
 

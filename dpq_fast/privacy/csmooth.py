@@ -176,14 +176,16 @@ def smooth_rank(q: float, n: int) -> int:
     return max(1, -((denominator - (numerator * n << 20)) // (denominator << 20)))
 
 
+# The least epsilon of a level: the rounding error of ln S is no smoothness to speak of there.
+MIN_EPSILON = 1e-10
 # t over epsilon: above 10 the noise is of no use (1/s is e^150 there), and sigma - t/epsilon, which
 # s is made of, drowns in rounding; below 1e-100 it is S that does not change any more.
 MIN_SMOOTHNESS, MAX_SMOOTHNESS = 1e-100, 10.0
 # Where `largest_scale` is asked for, in at most a second: the epsilons of a level, and the most t.
 CERTIFIED_EPSILON = 1e-4, 6.0
 CERTIFIED_RATIO, CERTIFIED_SMOOTHNESS = 0.75, 1.0
-# More than the rounding error of ln s.
-_LOG_SCALE_ERROR = 1e-12
+# More than the rounding error of ln s, and than that of ln S, twice, by which t is more.
+_LOG_SCALE_ERROR, _SMOOTHNESS_ERROR = 1e-12, 1e-13
 
 
 def shape_of(t: float, epsilon: float) -> tuple[float, float]:
@@ -219,6 +221,10 @@ def shape_of(t: float, epsilon: float) -> tuple[float, float]:
       squares the sum of two costs that peak at different orders, and has 2 to 5 times the noise.
     """
     epsilon = check_epsilon(epsilon)
+    if epsilon < MIN_EPSILON:
+        raise ValueError(
+            f"rho must leave an epsilon of at least {MIN_EPSILON} for each level, got {epsilon}"
+        )
     t = check_epsilon(t, "t")
     ratio = t / epsilon
     if not MIN_SMOOTHNESS <= ratio <= MAX_SMOOTHNESS:
@@ -226,13 +232,14 @@ def shape_of(t: float, epsilon: float) -> tuple[float, float]:
             f"t must lie between {MIN_SMOOTHNESS} and {MAX_SMOOTHNESS} times the epsilon of a "
             f"level, {epsilon}, so that sigma and s are found, got {t}"
         )
-    sigma, log_share = _unit_shape(ratio)
+    wider = t + _SMOOTHNESS_ERROR
+    sigma, log_share = _unit_shape(wider / epsilon)
     closed = sigma, math.log(epsilon) + log_share
     least, most = CERTIFIED_EPSILON
     budget = min(epsilon, most)
     if epsilon < least or t > min(CERTIFIED_RATIO * budget, CERTIFIED_SMOOTHNESS):
         return closed
-    return min(closed, _certified_shape(t, budget), key=lambda shape: shape[0] ** 2 - shape[1])
+    return min(closed, _certified_shape(wider, budget), key=lambda shape: shape[0] ** 2 - shape[1])
 
 
 @lru_cache(maxsize=1024)

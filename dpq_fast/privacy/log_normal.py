@@ -20,12 +20,16 @@ A release is f + S Z / s, where neighbors have :math:`|f - f'| \le \min(S, S')` 
 3. :math:`\Lambda` is convex in :math:`\alpha`, and 0 at :math:`\alpha = 1`: between two orders it
    is below the chord.
 4. :math:`D_\alpha/\alpha \le t^2/2\sigma^2 + s e^{3\sigma^2/2}/\alpha`: shifts change ln p by at
-   most :math:`e^{3\sigma^2/2} D`, since :math:`|p'/p|` is largest at 0; and scaling by
-   :math:`e^\tau` shifts Y by :math:`\tau/\sigma` ([BS19] has both).
+   most :math:`e^{3\sigma^2/2} D`, since :math:`|p'/p|` is largest at 0 (p is a mixture of
+   exponentials, so ln p is convex beside 0), which costs :math:`D_\alpha` as much where it is the
+   second law that is shifted; and scaling by :math:`e^\tau` shifts Y by :math:`\tau/\sigma`
+   ([BS19] has both).
 
-By 1 and 2, the worst :math:`\tau` in :math:`[\tau_i, \tau_{i+1}]`, :math:`\tau_i \ge 0`, is at
-one of :math:`(\tau_i, s)` and :math:`(\tau_{i+1}, s e^{\tau_{i+1} - \tau_i})`, and the worst
-:math:`\tau \le 0` at (0, s) or :math:`(-t, s e^{-t})`. By 3 and 4, finitely many orders decide.
+By 1 and 2 with :math:`d = s e^{-\tau_i}`, all :math:`\tau` in :math:`[\tau_i, \tau_{i+1}]`,
+:math:`\tau_i \ge 0`, are bounded by one of :math:`(\tau_i, s)` and
+:math:`(\tau_{i+1}, s e^{\tau_{i+1} - \tau_i})`, and the first of these by the second one of the
+interval before; and all :math:`\tau \le 0`, with d = s, by (0, s) or :math:`(-t, s e^{-t})`. By 3
+and 4, finitely many orders decide.
 """
 
 from __future__ import annotations
@@ -36,7 +40,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-# Steps of the trapezoidal rule, in ln|z| and in y (and sigma y): what it misses is below 1e-12.
+# Steps of the trapezoidal rule, in ln|z| and in y (and sigma y): what it misses of a mass is below
+# 1e-11.
 _STEP, _NORMAL_STEP = 0.25, 0.2
 # |z| below e^-36, and |y - its center| above 10, hold less than 1e-15 of anything.
 _LEAST, _TAIL = -36.0, 10.0
@@ -45,7 +50,7 @@ _FIRST_ORDER, _ORDER_RATIO = 1e-3, 1.5
 # Equal steps between 0 and t: the scale is less by at most e^(t / 24).
 _STEPS = 24
 # More than the relative error of the integrals, and what `largest_scale` leaves below a root.
-_ERROR, _SLACK = 1e-8, 1e-4
+_ERROR, _SLACK = 1e-6, 1e-4
 _LEGENDRE = np.polynomial.legendre.leggauss(48)
 
 

@@ -16,7 +16,8 @@ hockey-stick divergence :math:`\delta(\tau, D)` at epsilon is known exactly.
    :math:`\lambda^2 = (e^{2\tau} - 1)/(e^{2\tau'} - 1)`. So :math:`\delta(\tau, D) \le
    \delta(\tau', D/\lambda)` for :math:`\tau \le \tau'`, by post-processing.
 3. From one law to N(D, 1) and on to the other, :math:`(\epsilon_1, \delta_1)` and
-   :math:`(\epsilon_2, \delta_2)` add up to :math:`\delta_1 + e^{\epsilon_1} \delta_2`.
+   :math:`(\epsilon_2, \delta_2)` of epsilons that add up to epsilon make
+   :math:`\delta_1 + e^{\epsilon_1} \delta_2`.
 
 By 1 and 2 every :math:`\tau` of an interval is covered by its upper end, and by 3 those next to 0.
 """
@@ -33,7 +34,7 @@ _SHARES = (*(1.0 - i / 40.0 for i in range(36)), *(0.1 * 0.83**i for i in range(
 # The part of epsilon for what tau below the last of them does.
 _PART = 0.02
 # More than the relative error of delta, and what `largest_scale` leaves below a root.
-_ERROR, _SLACK = 1e-6, 1e-6
+_ERROR, _SLACK = 1e-4, 1e-6
 
 
 def delta_at(tau: float, shift: float, epsilon: float, wider_first: bool) -> float:
@@ -56,7 +57,8 @@ def delta_at(tau: float, shift: float, epsilon: float, wider_first: bool) -> flo
         tau, shift = -tau, shift * math.exp(-tau)
     wide = math.exp(tau)
     # The log ratio is c x^2 + b x - k + epsilon: above epsilon from one root on to the other, which
-    # is on the other side of 0 where c is positive, and the region the outside.
+    # is on the other side of 0 where c is positive, and the region the outside. Where c is
+    # negative, b / -2c is between the roots, and beyond both centers: so is the second root.
     c, b = -0.5 * math.expm1(-2.0 * tau), shift / wide**2
     k = epsilon + tau + shift * b / 2.0
     square = b * b + 4.0 * c * k

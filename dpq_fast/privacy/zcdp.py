@@ -3,6 +3,7 @@ r"""Zero-concentrated differential privacy."""
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -64,7 +65,9 @@ def bounded_range_rho(bounded_range: float) -> float:
       \beta K(0)`.
     """
     eta = check_nonnegative("bounded_range", bounded_range)
-    simple = min(eta * eta / 8.0, eta)
+    if eta == 0.0:
+        return 0.0
+    simple = min(math.nextafter(eta * eta / 8.0, math.inf), eta)
     if eta > 700.0:  # where e^eta is too large, and r less than the error
         return min(simple, (eta - 1.0 - math.log(eta)) * (1.0 + _RHO_ERROR))
     if eta < 0.2:  # where the terms cancel
@@ -99,7 +102,11 @@ def pure_rho(epsilon: float) -> float:
     J(0, c)`, and :math:`J(0, c) = \epsilon \tanh(\epsilon/2)`.
     """
     epsilon = check_nonnegative("epsilon", epsilon)
-    simple = min(epsilon * epsilon / 2.0, epsilon)
+    if epsilon == 0.0:
+        return 0.0
+    simple = min(math.nextafter(epsilon * epsilon / 2.0, math.inf), epsilon)
+    if epsilon < 1e-8:  # where the product may be nothing
+        return simple
     return min(simple, epsilon * math.tanh(epsilon / 2.0) * (1.0 + _RHO_ERROR))
 
 
@@ -122,20 +129,22 @@ def laplace_rho(epsilon: float) -> float:
     The log ratio L of the two laws is :math:`\epsilon - 2 a k` for the k from 0 to d, and so is its
     law under the geometric mean of the two, symmetric: equal masses, and
     :math:`1/(1 - b)` times as much at both ends, :math:`b = e^{-a}`. So
-    :math:`g(u) = E[e^{u L}]`, :math:`w = e^{2 a u}`, is zero where
+    :math:`g(u) = E[e^{u L}]`, :math:`w = e^{2 a u}`, times w - 1, is zero where
     :math:`w^d (w - b) = 1 - b w`, which for :math:`|w| < 1` or > 1 has sides of different size:
-    all zeros u are imaginary. Being even and of exponential type, g is a product of
+    all zeros u are imaginary. Being even and of order 1, g is a product of
     :math:`1 + u^2/y_k^2`, whose logarithm is concave in :math:`u^2`, hence below its tangent at
     u = 1/2. With :math:`\alpha = u + 1/2`, that says :math:`(\alpha - 1) D_\alpha \le
     \alpha (\alpha - 1) D_1`.
     """
     epsilon = check_nonnegative("epsilon", epsilon)
+    if epsilon == 0.0:
+        return 0.0
     if epsilon < 0.05:  # where the terms cancel; they alternate, and the next one is negative
         series = 1.0 / 360.0 - epsilon * (1.0 / 2520.0 - epsilon / 20160.0)
         series = 1.0 - epsilon * (
             1.0 / 3.0 - epsilon * (1.0 / 12.0 - epsilon * (1.0 / 60.0 - epsilon * series))
         )
-        return epsilon * epsilon / 2.0 * series * (1.0 + _RHO_ERROR)
+        return math.nextafter(epsilon * epsilon / 2.0 * series * (1.0 + _RHO_ERROR), math.inf)
     return min(epsilon, (epsilon + math.expm1(-epsilon)) * (1.0 + _RHO_ERROR))
 
 
@@ -146,8 +155,9 @@ def largest_for_rho(cost: Callable[[float], float], rho: float, start: float) ->
     cost, and no release has to load `scipy.optimize` for it.
     """
     low, high = start, 2.0 * start
-    while cost(high) <= rho:
+    while high < math.inf and cost(high) <= rho:
         low, high = high, 2.0 * high
+    high = min(high, sys.float_info.max)
     while low < (middle := low + 0.5 * (high - low)) < high:
         if cost(middle) <= rho:
             low = middle
@@ -170,7 +180,7 @@ def rho_bounded_range(rho: float) -> float:
     float
     """
     rho = check_rho(rho)
-    return largest_for_rho(bounded_range_rho, rho, math.sqrt(8.0 * rho) * (1.0 - 2.0**-50))
+    return largest_for_rho(bounded_range_rho, rho, math.sqrt(2.0) * math.sqrt(rho))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:

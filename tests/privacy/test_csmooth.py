@@ -27,16 +27,22 @@ def noise(shape):
 @pytest.mark.parametrize("ratio", [1e-50, 0.01, 0.15, 0.54, 0.75, 0.76, 3.0])
 def test_shape_of_is_the_better_of_two(ratio, epsilon):
     t = ratio * epsilon
-    closed = privacy.csmooth._unit_shape(t / epsilon)
+    closed = privacy.csmooth._unit_shape((t + 1e-13) / epsilon)
     closed = closed[0], closed[1] + math.log(epsilon)
     found = privacy.csmooth.shape_of(t, epsilon)
     if epsilon < 1e-4 or t > min(0.75 * min(epsilon, 6.0), 1.0):
         assert found == closed
     else:
-        certified = privacy.csmooth._certified_shape(t, min(epsilon, 6.0))
+        certified = privacy.csmooth._certified_shape(t + 1e-13, min(epsilon, 6.0))
         assert found == min(closed, certified, key=noise)
         if epsilon <= 6.0 and ratio > 0.1:
             assert noise(found) < noise(closed) - math.log(2.0 if ratio < 0.5 else 4.0)
+
+
+def test_an_epsilon_that_rounding_would_spend_is_refused():
+    assert math.isfinite(privacy.csmooth.shape_of(1e-10, 1e-10)[1])
+    with pytest.raises(ValueError, match=r"^rho must leave an epsilon of at least 1e-10 for each"):
+        privacy.csmooth.shape_of(1e-11, 0.99e-10)
 
 
 def test_default_smoothness_known_values():

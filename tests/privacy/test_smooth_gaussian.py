@@ -67,11 +67,13 @@ def test_certified_noise_is_less_than_that_of_the_lemma(epsilon, delta):
     assert math.exp(log_alpha) > 2.0 * lemma
 
 
-def test_scale_of_a_tiny_epsilon_is_that_of_the_lemma():
-    beta, log_alpha = cdf.smooth_gaussian_scale(9e-7, 1e-6)
-    log_inverse = math.log(2e6)
-    assert beta == pytest.approx(9e-7 / (4.0 * (1.0 + log_inverse)), rel=1e-15)
-    lemma = 9e-7 / (5.0 * math.sqrt(2.0 * log_inverse))
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.99e-3, 1e-6), (4.0, 0.99e-200), (4.0, 1e-315)])
+def test_scale_of_a_tiny_budget_is_that_of_the_lemma(epsilon, delta):
+    """There the normal law has too few digits for an exact delta."""
+    beta, log_alpha = cdf.smooth_gaussian_scale(epsilon, delta)
+    log_inverse = math.log(2.0) - math.log(delta)
+    assert beta == pytest.approx(epsilon / (4.0 * (1.0 + log_inverse)), rel=1e-15)
+    lemma = epsilon / (5.0 * math.sqrt(2.0 * log_inverse))
     assert math.exp(log_alpha) == pytest.approx(lemma, rel=1e-12)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -65,6 +66,24 @@ def test_exact_rhos_are_rounded_up_and_barely(x):
             (privacy.laplace_rho(x), exact + mpmath.exp(-exact) - 1),
         ):
             assert value <= found * (1 + mpmath.mpf(2) ** -52) <= value * (1 + mpmath.mpf(2e-13))
+
+
+@pytest.mark.parametrize("x", [5e-324, 1e-200, 1e-162, 4e-106])
+def test_exact_rhos_of_next_to_nothing_are_something(x):
+    for rho_of, share in (
+        (privacy.bounded_range_rho, 8),
+        (privacy.pure_rho, 2),
+        (privacy.laplace_rho, 2),
+    ):
+        assert rho_of(x) > 0.0 and Fraction(rho_of(x)) >= Fraction(x) ** 2 / share * (
+            1 - Fraction(x)
+        )
+
+
+def test_the_largest_rhos_have_a_range():
+    for rho in (1e307, 3e307, 1.79e308):
+        assert privacy.bounded_range_rho(privacy.rho_bounded_range(rho)) <= rho
+    assert privacy.rho_bounded_range(5e-324) > 0.0
 
 
 def test_exact_rhos_of_nothing_are_nothing():
