@@ -534,3 +534,29 @@ def test_tune_t_is_near_the_default_and_repeats():
     assert isinstance(tune_t(100, 0.5, rho=1.0, trials=1, rng=3), float)
     with pytest.raises(ValueError, match="n must be at least 1"):
         tune_t(0, 0.5, rho=1.0)
+
+
+@pytest.mark.parametrize("own", [{}, {"bounds": (-3.0, 60.0), "trials": 2, "rng": 7}])
+@pytest.mark.parametrize(("n", "epsilon"), [(60, 2.0), (12, 0.8)])
+@pytest.mark.parametrize("q", [0.02, 0.5, 0.9])
+def test_tune_t_has_the_least_deviation_of_its_grid(q, n, epsilon, own):
+    form = dict(bounds=(-100.0, 100.0), trials=5, rng=0) | own
+    generator = np.random.default_rng(form["rng"])
+    samples = [np.sort(generator.standard_normal(n)).tolist() for _ in range(form["trials"])]
+    rank = privacy.csmooth.smooth_rank(q, n)
+
+    def log_deviation(t):
+        sigma, log_scale = privacy.csmooth.shape_of(t, epsilon)
+        sizes = [log_smooth_sensitivity(x, rank, t, *form["bounds"]) for x in samples]
+        return sigma * sigma - log_scale + np.mean(sizes)
+
+    most = min(0.75 * epsilon, 1.0)
+    grid = np.geomspace(most / 15.0, most, 12)
+    best = min(grid, key=log_deviation)
+    assert tune_t(n, q, rho=epsilon * epsilon / 2.0, **own) == pytest.approx(best, rel=1e-12)
+
+
+def test_normal_noise_of_quantiles_is_measured_by_the_width_of_the_bounds():
+    x, form = [1000.0, 1000.5, 1001.0], dict(method="gaussian", levels=1, rho=1e4, rng=3)
+    found = dpq.cdf(x, bounds=(1000.0, 1001.0), resolution=0, **form).quantile(0.5)
+    assert abs(found - 1000.5) < 0.1
