@@ -22,20 +22,22 @@ class Calibration(NamedTuple):
         c of the weights :math:`\exp(c\,u)`.
     bounded_range : float
         Of the release, given the dithers, per person.
-    rho : float
-        Of the release.
+    rho : float or None
+        The budget as it was given.
     relation : Relation
     """
 
     rate: float
     bounded_range: float
-    rho: float
+    rho: float | None
     relation: Relation
 
     @property
     def guarantee(self) -> Guarantee:
         """One exponential mechanism: its range is an epsilon."""
-        return Guarantee(self.bounded_range, 0.0, self.rho, self.bounded_range, self.relation.name)
+        each = self.bounded_range
+        rho = bounded_range_rho(each) if self.rho is None else self.rho
+        return Guarantee(each, 0.0, rho, each, self.relation.name)
 
 
 def sensitivity(levels: Levels | None, relation: Relation) -> float:
@@ -55,7 +57,8 @@ def sensitivity(levels: Levels | None, relation: Relation) -> float:
         2 for "swap": two of the counts change, each by at most one ([GJK21] Lemma 3). For
         "add-remove" `sensitivity_to_one`, which is never more.
     """
-    return relation.worst(one=sensitivity_to_one(levels), same=2.0)
+    replaced = relation.worst(one=0.0, same=1.0) > 0.0
+    return 2.0 if replaced else sensitivity_to_one(levels)
 
 
 def sensitivity_to_one(levels: Levels | None) -> float:
@@ -114,6 +117,4 @@ def calibrate(
     relation = relation_of(neighbors)
     levels = None if q is None else Levels.of(q)
     rate = check_step(min(bounded_range / (2.0 * sensitivity(levels, relation) * k), MAX_RATE))
-    if rho is None:
-        rho = bounded_range_rho(bounded_range)
     return Calibration(rate, bounded_range, rho, relation)

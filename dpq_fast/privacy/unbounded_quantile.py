@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import check_flag, check_max_contributions
@@ -200,18 +199,24 @@ def calibrate(
         step_epsilons = [(fraction * one, (1.0 - fraction) * one) for one in sums]
         return Calibration(way, kind, step_epsilons, lambda: recursion.guarantee)
     each = resolve_epsilon(epsilon, rho, m)
-    step_epsilons, total_epsilon, total_rho, bounded_range = [], 0.0, 0.0, None
+    step_epsilons, spent = [], []
     for level in levels.values.tolist():
         costs = costs_of(level, relation, way, fraction)
         unit = each / costs.epsilon if rho is None else costs.unit_for(rho / m)
         step_epsilons.append(check_steps((fraction * unit / k, (1.0 - fraction) * unit / k)))
-        total_epsilon += costs.epsilon * unit
-        total_rho += costs.rho(unit)
+        spent.append((costs, unit))
+
+    def promise() -> Guarantee:
+        """Of levels by themselves."""
+        costs, unit = spent[-1]
         bounded_range = costs.bounded_range * unit if way != "both" else None
-    if epsilon is None:
-        spent, composition = (total_epsilon, 0.0, rho), "zcdp"
-    else:
-        spent, composition = (epsilon, 0.0, total_rho), "basic"
-    theorem = composition if m > 1 else ""
-    promise = partial(Guarantee, *spent, bounded_range, relation.name, theorem)
+        if epsilon is None:
+            total = math.fsum(costs.epsilon * unit for costs, unit in spent)
+            budget, composition = (total, 0.0, rho), "zcdp"
+        else:
+            total = math.fsum(costs.rho(unit) for costs, unit in spent)
+            budget, composition = (epsilon, 0.0, total), "basic"
+        theorem = composition if m > 1 else ""
+        return Guarantee(*budget, bounded_range, relation.name, theorem)
+
     return Calibration(way, kind, step_epsilons, promise)
