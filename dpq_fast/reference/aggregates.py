@@ -137,7 +137,8 @@ class Clipping(NamedTuple):
             raise TypeError(f"{name} must be left out for {what}")
         if q is None:
             return cls(calibration, lower, upper, resolution)
-        lattice = Lattice.of(bounds, resolution, None)
+        # `ind_exp` takes ties as they are
+        lattice = Lattice.of(bounds, resolution, False if method == "ind_exp" else None)
         return cls(calibration, lower, upper, resolution, Levels(q), lattice)
 
     def clip(self, records: NDArray[np.float64], rng: np.random.Generator) -> Clip:
@@ -153,7 +154,7 @@ class Clipping(NamedTuple):
             if isinstance(spent, privacy.joint_exp.Calibration):
                 high = JointExpLaw(data, self.level, spent.rate).sample(rng)
             elif isinstance(spent, privacy.ind_exp.Calibration):
-                high = IndExpLaw(data, self.level, spent.rates).sample(rng)
+                high = IndExpLaw(data, self.level, spent.rates, spent.selection).sample(rng)
         return Clip.of(low, high, self.resolution)
 
     def _searched(

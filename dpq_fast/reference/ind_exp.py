@@ -1,71 +1,217 @@
-"""IndExp, [GJK21] 5.1: one exponential mechanism per level, each on its own, then sorted.
+"""IndExp: one private selection per level [GJK21, 5.1], each on its own, then sorted.
 
-[GJK21] is Gillenwater, Joseph, Kulesza, "Differentially Private Quantiles", PMLR 139.
+The utility is the depth of the target at an output, and the selection the exponential mechanism or
+permute-and-flip: see `privacy.ind_exp`, for [MS20] and [DKS+21], too. [GJK21] is Gillenwater,
+Joseph, Kulesza, "Differentially Private Quantiles", PMLR 139.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import permutations
-from typing import Any
+from itertools import pairwise, permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_size
+from dpq_fast._checks import check_flag, check_size
+from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng, release
-from dpq_fast.reference.race import race
-from dpq_fast.reference.sample import Intervals, distances, reader
+from dpq_fast.reference.race import exponential, race
+from dpq_fast.reference.sample import Intervals, decoded, reader
+
+# Each panel of the integral of `FlipLevel` has so many nodes, and spans at most so much of s, and
+# of the logarithm of the integrand: like exp(-8 x) on [0, 1], which they integrate to the last bit.
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+PANEL, FALL = 1.0, 8.0
+# What is left out behind the last panel is at most exp(-40) of the integral.
+TAIL = 40.0
+
+
+class Cell(NamedTuple):
+    """Outputs of one utility that lie next to each other.
+
+    Attributes
+    ----------
+    left, right : int or float
+        The cell is (left, right]; the lowest value belongs to the first cell.
+    below, upto : int
+        Records below an output of the cell, and records that are not above it.
+    """
+
+    left: int | float
+    right: int | float
+    below: int
+    upto: int
+
+    @property
+    def width(self) -> int | float:
+        """How many points the cell has, or its length without a lattice."""
+        return self.right - self.left
+
+
+def cells(data: Intervals) -> list[Cell]:
+    """Points that have records, each by itself, and the runs of points between, from low to high.
+
+    Without a lattice, the intervals.
+    """
+    if data.lattice is None:
+        columns = (data.left.tolist(), data.right.tolist(), data.rank.tolist())
+        return [Cell(left, right, r, r) for left, right, r in zip(*columns, strict=True)]
+    points, numbers = np.unique(data.records, return_counts=True)
+    found, below = [], 0
+    edges = [-1, *points.tolist(), data.lattice.fine_points]
+    for (left, point), number in zip(pairwise(edges), [*numbers.tolist(), 0], strict=True):
+        if point - left > 1:
+            found.append(Cell(left, point - 1, below, below))
+        if number:
+            found.append(Cell(point - 1, point, below, below + number))
+        below += number
+    return found
+
+
+def losses(of: list[Cell], target: Fraction) -> NDArray[np.float64]:
+    """max u - u for each cell, exact until it is rounded once."""
+    top, denominator = target.as_integer_ratio()
+    u = [min(top - c.below * denominator, c.upto * denominator - top) for c in of]
+    best = max(u)
+    return np.array([(best - mine) / denominator for mine in u])  # rounded as one division
+
+
+class ExponentialLevel:
+    """One level's exponential mechanism: P(o) is proportional to exp(c u(o)).
+
+    Parameters
+    ----------
+    of : list of Cell
+    loss : ndarray of float64, one for each cell
+    rate : float
+        c.
+    """
+
+    def __init__(self, of: list[Cell], loss: NDArray[np.float64], rate: float) -> None:
+        self.log_p = -rate * loss
+        self.log_weight = self.log_p + np.log([cell.width for cell in of])
+        self.log_normalizer = float(np.logaddexp.reduce(self.log_weight))
+
+    def log_prob(self, t: int) -> float:
+        """Log-probability of one point of cell t; its log density without a lattice."""
+        return float(self.log_p[t]) - self.log_normalizer
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """The cell of a draw."""
+        return race(self.log_weight, rng)
+
+
+class FlipLevel:
+    """One level's permute-and-flip; the parameters are those of `ExponentialLevel`."""
+
+    def __init__(self, of: list[Cell], loss: NDArray[np.float64], rate: float) -> None:
+        self.log_p = -rate * loss
+        self.p, self.rejects = np.exp(self.log_p), -np.expm1(self.log_p)  # p, 1 - p
+        self.width = np.array([cell.width for cell in of], dtype=np.float64)
+        self.known: dict[int, float] = {}
+
+    def log_prob(self, t: int) -> float:
+        """Log-probability of one point of cell t."""
+        if t not in self.known:
+            self.known[t] = float(self.log_p[t]) + self._log_integral(t)
+        return self.known[t]
+
+    def _log_integral(self, t: int) -> float:
+        r"""ln of the integral over v from 0 to 1 of the product of 1 - v p_j over j != o.
+
+        With v = 1 - exp(-s) the integrand is exp(-g(s)), and
+        :math:`g' = 1 + \sum_j p_j e^{-s} / (1 - v p_j)`, a sum over all outputs but o, is above 1
+        and falls, by at most a factor of e from s to s + 1. So exp(-g) is at least exp(-g'(0) s),
+        and behind s less than exp(-g(s)) is left.
+        """
+        others = self.width.copy()
+        others[t] -= 1.0
+
+        def g(s: NDArray[np.float64]) -> NDArray[np.float64]:
+            s = s[:, np.newaxis]
+            small = np.expm1(-s) * self.p  # -v p; where it is not small, 1 - v p is a sum
+            large = self.rejects + self.p * np.exp(-s)
+            rejected = np.where(small > -0.5, np.log1p(np.maximum(small, -0.5)), np.log(large))
+            total: NDArray[np.float64] = s[:, 0] - rejected @ others
+            return total
+
+        def slope(s: float) -> float:
+            accepts = self.p * math.exp(-s)
+            return float(1.0 + others @ (accepts / (self.rejects + accepts)))
+
+        # ln of the integral is at least -ln g'(0)
+        enough = math.log(slope(0.0)) + TAIL
+        start, terms = 0.0, []
+        while g(np.array([start]))[0] < enough:
+            half = min(PANEL, FALL / slope(start)) / 2.0
+            terms.append(math.log(half) + np.log(WEIGHTS) - g(start + half * (1.0 + NODES)))
+            start += 2.0 * half
+        return float(np.logaddexp.reduce(np.concatenate(terms)))
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """The cell of a draw: where c u(o) + E_o is largest, [DKS+21]."""
+        noisy = [
+            log_p + max_of_exponentials(width, rng)
+            for log_p, width in zip(self.log_p.tolist(), self.width.tolist(), strict=True)
+        ]
+        return int(np.argmax(noisy))
+
+
+def max_of_exponentials(w: float, rng: np.random.Generator) -> float:
+    """The largest of w standard exponentials, -ln(1 - V^(1/w)) for a uniform V."""
+    x = exponential(rng) / w  # -ln V / w, with all its digits where V is close to 1
+    return -math.log(-math.expm1(-x)) if x < math.log(2.0) else -math.log1p(-math.exp(-x))
 
 
 class IndExpLaw:
-    """The exact law of the released, sorted tuple on one sample and, if there is one, one dither.
+    """The exact law of the released, sorted tuple on one sample.
 
     Parameters
     ----------
     data : Intervals
-        The sample, the same one for all levels.
+        The sample, without dither.
     levels : Levels
     rates : array_like of float, shape (m,)
         epsilon_j / (2 sensitivity_j).
+    selection : {"permute-and-flip", "exponential"}
+        Without a lattice both are the exponential mechanism.
 
     Attributes
     ----------
-    targets : list of Fraction, length m
-        The exact products q_j n.
-    log_weight : ndarray of float64, shape (m, T)
-        Log-weight of each interval under each level.
-    log_normalizer : ndarray of float64, shape (m,)
-        Their sums, as logarithms.
+    cells : list of Cell
+    singles : list of ExponentialLevel or FlipLevel, length m
+        The laws of the levels.
     """
 
-    def __init__(self, data: Intervals, levels: Levels, rates: Any) -> None:
+    # Differs from [GJK21] 5.1, score(X, I_j) = exp(-ε |j - qn| / 2) |I_j|: the utility, which is
+    # that without ties, and Δ, which is lower under add-remove; both as in `privacy.ind_exp`.
+
+    def __init__(self, data: Intervals, levels: Levels, rates: Any, selection: str) -> None:
         self.data = data
         self.levels = levels
-        self.rates = np.broadcast_to(np.asarray(rates, dtype=np.float64), (levels.m,))
-        self.targets = [Fraction(q) * data.n for q in levels.values.tolist()]
-        # [GJK21] 5.1: score(X, I_j) = exp(-ε |j - qn| / 2) |I_j|, with Δ = 1.
-        # Differs from [GJK21]: Δ as in `privacy.ind_exp`, lower under add-remove; and the
-        # rank of o is #{x < o}, as in JointExp, not #{x <= o}.
-        self.log_weight = np.array(
-            [self._log_score(data.rank, j) + np.log(data.width) for j in range(levels.m)]
-        )
-        self.log_normalizer = np.logaddexp.reduce(self.log_weight, axis=1)
-
-    def _log_score(self, ranks: Any, j: int) -> NDArray[np.float64]:
-        """The exponent of level j (counted from 0) at `ranks`."""
-        return -float(self.rates[j]) * distances(ranks, self.targets[j])
-
-    def _level_log_prob(self, value: float, j: int) -> float:
-        """Log density or log-probability that level j alone draws `value`."""
-        terms = [
-            float(self._log_score(rank, j)) + math.log(count)
-            for rank, count in self.data.pieces(value)
+        self.cells = cells(data)
+        flips = selection == FLIP and data.lattice is not None
+        single = FlipLevel if flips else ExponentialLevel
+        rates = np.broadcast_to(np.asarray(rates, dtype=np.float64), (levels.m,)).tolist()
+        self.singles = [
+            single(self.cells, losses(self.cells, Fraction(q) * data.n), rate)
+            for q, rate in zip(levels.values.tolist(), rates, strict=True)
         ]
-        return float(np.logaddexp.reduce(terms) - self.log_normalizer[j])
+
+    def _cell(self, value: float) -> int | None:
+        """Which cell an output is in; None if it can not be one."""
+        lattice, (low, high) = self.data.lattice, self.data.bounds
+        place: float | None = value if low <= value <= high else None
+        if lattice is not None:
+            place = lattice.locate(value)
+        if place is None:
+            return None
+        return max(sum(cell.left < place for cell in self.cells) - 1, 0)
 
     def log_prob(self, o: Any) -> float:
         """Log density (continuous) or log-probability (lattice) of one output of q's shape.
@@ -75,8 +221,11 @@ class IndExpLaw:
         outputs = self.levels.distinct(o)
         if outputs is None or not (outputs[1:] >= outputs[:-1]).all():
             return -math.inf
+        places = [t for t in map(self._cell, outputs.tolist()) if t is not None]
         m = self.levels.m
-        single = [[self._level_log_prob(value, j) for j in range(m)] for value in outputs.tolist()]
+        if len(places) < m:
+            return -math.inf
+        single = [[level.log_prob(t) for level in self.singles] for t in places]
         # Which level drew which of the sorted outputs.
         log_total = np.logaddexp.reduce(
             [sum(single[i][j] for i, j in enumerate(order)) for order in permutations(range(m))]
@@ -90,8 +239,15 @@ class IndExpLaw:
 
     def _draw(self, rng: np.random.Generator) -> NDArray[np.float64]:
         """One ascending output, shape (m,)."""
-        outputs = [self.data.draw(race(weights, rng), 1, rng)[0] for weights in self.log_weight]
-        return np.sort(outputs)
+        return np.sort([self._place(self.cells[level.draw(rng)], rng) for level in self.singles])
+
+    def _place(self, cell: Cell, rng: np.random.Generator) -> float:
+        """An output of a cell, each as likely as any other."""
+        if self.data.lattice is None:
+            value: float = cell.left + cell.width * rng.random()
+            return min(value, cell.right)  # against rounding up
+        point = cell.left + 1 + int(rng.integers(0, int(cell.width)))
+        return float(decoded(np.array([point], dtype=np.int64), self.data.lattice)[0])
 
     def sample(self, rng: Any = None, size: int | None = None) -> Any:
         """Draw outputs, independently given this law.
@@ -130,17 +286,15 @@ def ind_exp_law(
     assume_sorted: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,
-    dither_rng: Any = None,
+    selection: str | None = None,
 ) -> IndExpLaw:
     """The exact output law of `ind_exp` on this sample. Not a release: for audits and tests.
 
     Parameters
     ----------
     x, q, epsilon, delta, rho, bounds, neighbors, resolution, dither, counts, assume_sorted, \
-nan_policy, max_contributions
+nan_policy, max_contributions, selection
         As in `ind_exp`.
-    dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        Where the one dither that the law is conditional on comes from.
 
     Returns
     -------
@@ -154,9 +308,10 @@ nan_policy, max_contributions
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        selection=selection,
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
-    return IndExpLaw(read(dither_rng).intervals(), levels, calibration.rates)
+    read = reader(x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy)
+    return IndExpLaw(read(None).intervals(), levels, calibration.rates, calibration.selection)
 
 
 def ind_exp(
@@ -174,10 +329,11 @@ def ind_exp(
     assume_sorted: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,
+    selection: str | None = None,
     accountant: Any = None,
     rng: Any = None,
 ) -> Any:
-    """Release m quantiles, each by its own exponential mechanism, and sort them.
+    """Release m quantiles, each selected by its own mechanism, and sort them.
 
     The law is that of `dpq_fast.ind_exp`, whose docstring has every rule in full.
 
@@ -198,7 +354,7 @@ def ind_exp(
     resolution : float, optional
         Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
     dither : bool, optional
-        Whether records on the lattice are spread at random over their cells, once for all levels.
+        False or left out: ties need none here.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     assume_sorted : bool
@@ -207,6 +363,9 @@ def ind_exp(
         What to do with NaN.
     max_contributions : int
         Most records that one person has in `x`.
+    selection : {"permute-and-flip", "exponential"}, optional
+        How an output is drawn from its utilities; by default the former for a pure `epsilon`, and
+        the latter with `delta` or `rho`.
     accountant : Accountant, optional
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -225,10 +384,19 @@ def ind_exp(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        selection=selection,
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy)
 
-    def law_of(dither_rng: Any) -> IndExpLaw:
-        return IndExpLaw(read(dither_rng).intervals(), levels, calibration.rates)
+    def law_of(rng: Any) -> IndExpLaw:
+        data = read(rng).intervals()  # nothing is drawn
+        return IndExpLaw(data, levels, calibration.rates, calibration.selection)
 
     return release(law_of, calibration, accountant, rng)
+
+
+def no_dither(dither: bool | None) -> bool:
+    """False, which is all that `dither` may say."""
+    if dither is not None and check_flag("dither", dither):
+        raise ValueError("dither must be left out for ind_exp, got True")
+    return False
