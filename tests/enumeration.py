@@ -52,25 +52,66 @@ def joint_exp(records: Sequence[int], points: int, q: Sequence[float], rate: flo
     )
 
 
-def ind_exp(records: Sequence[int], points: int, q: Sequence[float], rates: Sequence[float]) -> Law:
-    """The sorted tuple of independent exponential mechanisms on a lattice, without dithering."""
-    singles = [ind_exp_single(records, points, q[j], rates[j]) for j in range(len(q))]
-    terms = defaultdict(list)
-    for o in product(range(points), repeat=len(q)):
-        terms[tuple(sorted(o))].append(sum(singles[j][o[j]] for j in range(len(q))))
-    return {o: log_sum(t) for o, t in terms.items()}
+def ind_exp(
+    records: Sequence[int],
+    points: int,
+    q: Sequence[float],
+    rates: Sequence[float],
+    selection: str = "permute-and-flip",
+) -> Law:
+    """The sorted tuple of independent selections by depth on a lattice."""
+    select = {"permute-and-flip": permute_and_flip, "exponential": exponential}[selection]
+    singles = [
+        select([rate * float(depth(records, level, o)) for o in range(points)])
+        for level, rate in zip(q, rates, strict=True)
+    ]
+    return sorted_tuples(singles)
 
 
-def ind_exp_single(
-    records: Sequence[int], points: int, level: float, rate: float
-) -> dict[int, float]:
-    """One exponential mechanism on a lattice, with utility -|#{x < o} - qn|."""
+def depth(records: Sequence[int], level: float, o: float) -> Fraction:
+    """How far the target, level times n, is from the ends of the records at o; negative outside."""
     target = Fraction(level) * len(records)
-    log_weight = {
-        o: -rate * float(abs(sum(1 for x in records if x < o) - target)) for o in range(points)
-    }
-    total = log_sum(log_weight.values())
-    return {o: w - total for o, w in log_weight.items()}
+    return min(target - sum(x < o for x in records), sum(x <= o for x in records) - target)
+
+
+def exponential(scores: Sequence[float]) -> list[float]:
+    """The exponential mechanism over scores c u."""
+    total = log_sum(scores)
+    return [score - total for score in scores]
+
+
+def permute_and_flip(scores: Sequence[float]) -> list[float]:
+    """Permute-and-flip over scores c u, by its definition.
+
+    Of those that are left, each is as likely as any other to come next; it is released with
+    probability exp(c u - max c u), and else taken out.
+    """
+    best = max(scores)
+    accepts = [math.exp(score - best) for score in scores]
+    rejects = [-math.expm1(score - best) for score in scores]
+    reached = defaultdict(float)  # the sets that are left, as bits, and how likely they are
+    reached[(1 << len(scores)) - 1] = 1.0
+    released = [[] for _ in scores]
+    for _ in scores:
+        smaller = defaultdict(float)
+        for left, probability in reached.items():
+            for o in range(len(scores)):
+                if left >> o & 1:
+                    comes = probability / left.bit_count()
+                    released[o].append(comes * accepts[o])
+                    smaller[left ^ 1 << o] += comes * rejects[o]
+        reached = smaller
+    totals = map(math.fsum, released)
+    return [math.log(total) if total > 0.0 else -math.inf for total in totals]
+
+
+def sorted_tuples(singles: Sequence[Sequence[float]]) -> Law:
+    """The law of independent draws, sorted; each single one by the log-probabilities of points."""
+    terms = defaultdict(list)
+    for o in product(range(len(singles[0])), repeat=len(singles)):
+        drawn = sum(single[point] for single, point in zip(singles, o, strict=True))
+        terms[tuple(sorted(o))].append(drawn)
+    return {o: log_sum(t) for o, t in terms.items()}
 
 
 def approx_quantiles(
@@ -144,15 +185,6 @@ def joint_exp_dithered(
     """JointExp with dithering, whatever the dither turns out to be."""
     return mixture(
         floored(joint_exp(fine, points << bits, q, rate), bits) for fine in dithers(records, bits)
-    )
-
-
-def ind_exp_dithered(
-    records: Sequence[int], points: int, q: Sequence[float], rates: Sequence[float], bits: int
-) -> Law:
-    """IndExp with one dither for all levels, whatever it turns out to be."""
-    return mixture(
-        floored(ind_exp(fine, points << bits, q, rates), bits) for fine in dithers(records, bits)
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from dpq_fast import privacy
 from dpq_fast.data.lattice import Lattice as FastLattice
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference import ind_exp, ind_exp_law, joint_exp, joint_exp_law
-from dpq_fast.reference.ind_exp import IndExpLaw
+from dpq_fast.reference.ind_exp import Cell, FlipLevel, IndExpLaw, cells, max_of_exponentials
 from dpq_fast.reference.joint_exp import JointExpLaw
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.race import exponential, race, uniform
@@ -26,6 +26,7 @@ from dpq_fast.reference.sample import Intervals, distances, intervals, nearest_p
 
 RELEASES = {"joint_exp": joint_exp, "ind_exp": ind_exp}
 LAWS = {"joint_exp": joint_exp_law, "ind_exp": ind_exp_law}
+SELECTIONS = ["permute-and-flip", "exponential"]
 
 
 def neighbors_of(x: list[int], domain: range, neighbors: str) -> Iterator[list[int]]:
@@ -79,8 +80,14 @@ def joint_law(data: Intervals, q: list[float], rate: float) -> JointExpLaw:
     return JointExpLaw(data, Levels(q), rate)
 
 
-def ind_law(data: Intervals, q: list[float], rate: float) -> IndExpLaw:
-    return IndExpLaw(data, Levels(q), spread(rate, q))
+def ind_law(
+    data: Intervals, q: list[float], rate: float, selection: str = "permute-and-flip"
+) -> IndExpLaw:
+    return IndExpLaw(data, Levels(q), spread(rate, q), selection)
+
+
+def exponential_law(data: Intervals, q: list[float], rate: float) -> IndExpLaw:
+    return ind_law(data, q, rate, "exponential")
 
 
 def spread(rate: float, q: list[float]) -> list[float]:
@@ -360,20 +367,86 @@ def test_joint_exp_over_all_dithers_equals_enumeration(records, points, q, bits)
 
 def test_ind_exp_known_values():
     c = 0.7
-    # One record at 0 of {0, 1}: level 0 aims at rank 0 (point 0), level 1 at rank 1 (point 1).
-    law = ind_law(Intervals.from_points([0], lattice_of(2)), [0.0, 1.0], c)
-    hit, other_hit = (1.0 / (1.0 + math.exp(-rate)) for rate in (c, 1.5 * c))
-    assert math.exp(law.log_prob([0.0, 0.0])) == pytest.approx(hit * (1 - other_hit), abs=1e-14)
-    assert math.exp(law.log_prob([1.0, 1.0])) == pytest.approx((1 - hit) * other_hit, abs=1e-14)
-    both = hit * other_hit + (1 - hit) * (1 - other_hit)
-    assert math.exp(law.log_prob([0.0, 1.0])) == pytest.approx(both, abs=1e-14)
+    # One record at 0 of {0, 1}. Level 0 has u = 0 at 0 and -1 at 1; level 1 has 0 at both.
+    for selection, miss in (
+        ("exponential", math.exp(-c) / (1.0 + math.exp(-c))),
+        ("permute-and-flip", math.exp(-c) / 2.0),
+    ):
+        law = ind_law(Intervals.from_points([0], lattice_of(2)), [0.0, 1.0], c, selection)
+        assert math.exp(law.log_prob([0.0, 0.0])) == pytest.approx((1 - miss) / 2, abs=1e-14)
+        assert math.exp(law.log_prob([1.0, 1.0])) == pytest.approx(miss / 2, abs=1e-14)
+        assert math.exp(law.log_prob([0.0, 1.0])) == pytest.approx(1 / 2, abs=1e-14)
 
 
+def test_ind_exp_cells_known_values():
+    data = Intervals.from_points([2, 3, 3, 6], lattice_of(7))
+    expected = [(-1, 1, 0, 0), (1, 2, 0, 1), (2, 3, 1, 3), (3, 5, 3, 3), (5, 6, 3, 4)]
+    assert cells(data) == [Cell(*cell) for cell in expected]
+    assert cells(Intervals.from_points([], lattice_of(7))) == [Cell(-1, 6, 0, 0)]
+    data = Intervals.from_values([1.0, 1.0, 4.0], (0.0, 4.0))
+    assert cells(data) == [Cell(0.0, 1.0, 0, 0), Cell(1.0, 4.0, 2, 2)]
+
+
+def flip_level(widths: list[int], losses: list[float], rate: float) -> FlipLevel:
+    """Cells of those widths, side by side."""
+    edges = [-1, *(np.cumsum(widths) - 1).tolist()]
+    of = [Cell(left, right, 0, 0) for left, right in pairwise(edges)]
+    return FlipLevel(of, np.array(losses), rate)
+
+
+@pytest.mark.parametrize(
+    ("widths", "losses", "rate"),
+    [
+        ([1, 1, 1], [0.0, 0.25, 3.0], 1.0),
+        ([7, 1, 20, 3], [1.5, 0.0, 0.5, 2.5], 0.3),
+        ([30, 1], [0.0, 4.0], 1.0),
+        ([1, 30, 1], [3.0, 5.0, 0.0], 1.0),
+        ([2, 1, 2], [1e-9, 0.0, 2e-9], 1.0),
+        ([1, 3], [0.0, 0.01], 65536.0),
+    ],
+)
+def test_ind_exp_integral_equals_that_of_the_polynomial(widths, losses, rate):
+    level = flip_level(widths, losses, rate)
+    p = [Fraction(number) for number in level.p.tolist()]
+    for t in range(len(widths)):
+        polynomial = [Fraction(1)]  # the product of 1 - v p_j, by powers of v
+        for j, width in enumerate(widths):
+            for _ in range(width - (j == t)):
+                raised = [0, *(-p[j] * factor for factor in polynomial)]
+                polynomial = [a + b for a, b in zip([*polynomial, 0], raised, strict=True)]
+        exact = p[t] * sum(factor / (i + 1) for i, factor in enumerate(polynomial))
+        if float(exact) > 0.0:
+            assert level.log_prob(t) == pytest.approx(math.log(exact), abs=1e-13)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.1, 3.0, 65536.0])
+def test_ind_exp_integrals_of_wide_cells_make_a_law(rate):
+    for widths, losses in (
+        ([2**53], [0.0]),
+        ([1, 2**52, 1, 2**40], [0.0, 30.0, 0.5, 7.0]),
+        ([2**53, 1], [0.25, 0.0]),
+        ([1] * 200, [abs(i - 70.25) - 0.25 for i in range(200)]),
+    ):
+        level = flip_level(widths, losses, rate)
+        masses = [level.log_prob(t) + math.log(width) for t, width in enumerate(widths)]
+        assert enumeration.log_sum(masses) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("w", [1, 3, 10**6, 2**53])
+def test_max_of_exponentials_follows_its_law(w):
+    rng = np.random.default_rng(17)
+    draws = [max_of_exponentials(float(w), rng) for _ in range(4_000)]
+    with np.errstate(divide="ignore"):
+        law = stats.kstest(draws, lambda m: np.exp(w * np.log1p(-np.exp(-np.maximum(m, 0.0)))))
+    assert law.pvalue > 1e-6
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("records, points, q", CASES)
-def test_ind_exp_law_equals_enumeration(records, points, q, rate):
-    law = ind_law(Intervals.from_points(records, lattice_of(points)), q, rate)
-    expected = enumeration.ind_exp(records, points, q, spread(rate, q))
+def test_ind_exp_law_equals_enumeration(records, points, q, rate, selection):
+    law = ind_law(Intervals.from_points(records, lattice_of(points)), q, rate, selection)
+    expected = enumeration.ind_exp(records, points, q, spread(rate, q), selection)
     assert_same_law(tabulate(law, points, len(q)), expected)
 
 
@@ -386,17 +459,6 @@ def test_ind_exp_density_equals_enumeration(records, points, q, rate):
     rng = np.random.default_rng(0)
     for o in np.sort(rng.uniform(*bounds, size=(20, len(q)))).tolist():
         assert law.log_prob(o) == pytest.approx(expected(o), abs=1e-12)
-
-
-@pytest.mark.parametrize("records, points, q, bits", DITHER_CASES)
-def test_ind_exp_over_all_dithers_equals_enumeration(records, points, q, bits):
-    lattice = lattice_of(points, bits)
-    law = enumeration.mixture(
-        tabulate(ind_law(Intervals.from_points(fine, lattice), q, 0.5), points, len(q))
-        for fine in enumeration.dithers(records, bits)
-    )
-    expected = enumeration.ind_exp_dithered(records, points, q, spread(0.5, q), bits)
-    assert_same_law(law, expected)
 
 
 @pytest.mark.parametrize("make", [joint_law, ind_law])
@@ -415,7 +477,7 @@ def test_density_is_continuous_from_below_and_at_ties(make):
 def released_law(
     mechanism: str, records: list[int], points: int, q: list[float], neighbors: str, bits: int
 ) -> enumeration.Law:
-    """The law of a release at epsilon = 1, averaged over all dithers."""
+    """The law of a release at epsilon = 1, averaged over all dithers; `ind_exp` by selection."""
     lattice = lattice_of(points, bits)
     levels = Levels(q)
     if mechanism == "joint_exp":
@@ -425,18 +487,20 @@ def released_law(
             for fine in enumeration.dithers(records, bits)
         )
     else:
-        rates = privacy.ind_exp.calibrate(levels, epsilon=1.0, neighbors=neighbors).rates
-        laws = (
-            IndExpLaw(Intervals.from_points(fine, lattice), levels, rates)
-            for fine in enumeration.dithers(records, bits)
+        made = privacy.ind_exp.calibrate(
+            levels, epsilon=1.0, neighbors=neighbors, selection=mechanism
         )
+        data = Intervals.from_points(records, lattice)
+        laws = iter([IndExpLaw(data, levels, made.rates, made.selection)])
     return enumeration.mixture(tabulate(law, points, levels.m) for law in laws)
 
 
-@pytest.mark.parametrize("bits", [0, 1])
 @pytest.mark.parametrize("q", [[0.5], [0.1, 0.6], [0.0, 0.3, 1.0], [0.0], [0.9]])
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
-@pytest.mark.parametrize("mechanism", ["joint_exp", "ind_exp"])
+@pytest.mark.parametrize(
+    ("mechanism", "bits"),
+    [("joint_exp", 0), ("joint_exp", 1), ("permute-and-flip", 0), ("exponential", 0)],
+)
 def test_privacy_ratio(mechanism, neighbors, q, bits):
     points = 3
     laws: dict[tuple[int, ...], enumeration.Law] = {}
@@ -509,8 +573,9 @@ def test_privacy_ratio_continuous(mechanism, neighbors):
 # Draws
 
 
-@pytest.mark.parametrize("bits", [0, 2])
-@pytest.mark.parametrize("make", [joint_law, ind_law])
+@pytest.mark.parametrize(
+    ("make", "bits"), [(joint_law, 0), (joint_law, 2), (ind_law, 0), (exponential_law, 0)]
+)
 def test_sample_follows_law(make, bits):
     fine = [x << bits for x in (0, 2, 2, 3)]
     law = make(Intervals.from_points(fine, lattice_of(5, bits)), [0.3, 0.5, 0.7], 0.6)
@@ -591,9 +656,8 @@ def test_release_charges_the_accountant(mechanism):
 
 @pytest.mark.parametrize("mechanism", ["joint_exp", "ind_exp"])
 def test_law_is_zero_off_the_support(mechanism):
-    law = LAWS[mechanism](
-        [1.0, 2.0], [0.5, 0.2, 0.5], epsilon=1.0, bounds=(0.0, 4.0), resolution=1.0, dither_rng=0
-    )
+    options = {"epsilon": 1.0, "bounds": (0.0, 4.0), "resolution": 1.0, "dither": False}
+    law = LAWS[mechanism]([1.0, 2.0], [0.5, 0.2, 0.5], **options)
     assert math.isfinite(law.log_prob([2.0, 1.0, 2.0]))
     assert law.log_prob([1.0, 2.0, 1.0]) == -math.inf  # decreasing in q
     assert law.log_prob([2.0, 1.0, 3.0]) == -math.inf  # one level, two answers
@@ -603,11 +667,10 @@ def test_law_is_zero_off_the_support(mechanism):
         law.log_prob([1.0, 2.0])
 
 
-@pytest.mark.parametrize("mechanism", ["joint_exp", "ind_exp"])
-def test_law_given_dither_is_reproducible(mechanism):
+def test_law_given_dither_is_reproducible():
     arguments = {"epsilon": 1.0, "bounds": (0, 4), "resolution": 1, "dither_rng": 8}
     x = np.array([1, 1, 2, 4])
-    law, again = (LAWS[mechanism](x, 0.5, **arguments) for _ in range(2))
+    law, again = (joint_exp_law(x, 0.5, **arguments) for _ in range(2))
     assert [law.log_prob(o) for o in range(5)] == [again.log_prob(o) for o in range(5)]
     total = enumeration.log_sum(law.log_prob(o) for o in range(5))
     assert total == pytest.approx(0.0, abs=1e-12)
