@@ -23,6 +23,7 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
@@ -35,6 +36,7 @@ settings.load_profile("dpq")
 
 IMPLEMENTATIONS = {"fast": dpq_fast, "reference": dpq_fast.reference}
 BOTH = ["swap", "add-remove"]
+SELECTIONS = ["permute-and-flip", "exponential"]
 # A right sampler fails a chi-square test once in a million seeds; ours are fixed.
 SMALLEST_P = 1e-6
 
@@ -115,14 +117,19 @@ def fast_joint_law(
 
 
 def fast_ind_law(
-    fine: Sequence[int], lattice: Lattice, q: Sequence[float], rates: Sequence[float]
+    records: Sequence[int],
+    lattice: Lattice,
+    q: Sequence[float],
+    rates: Sequence[float],
+    selection: str = "permute-and-flip",
 ) -> IndExpLaw:
     levels = Levels(q)
-    order = order_of(fine, lattice)
-    paths = [
-        PathLaw(order, levels.values[j : j + 1], float(rate) / 2.0) for j, rate in enumerate(rates)
+    order = order_of(records, lattice)
+    laws = [
+        DepthLaw(order, level, float(rate), selection == "permute-and-flip")
+        for level, rate in zip(levels.values.tolist(), rates, strict=True)
     ]
-    return IndExpLaw(empty_sample(lattice), levels, paths)
+    return IndExpLaw(empty_sample(lattice), levels, laws)
 
 
 def empty_sample(lattice: Lattice) -> Sample:

@@ -1,4 +1,4 @@
-"""Accuracy on real columns, full of ties, through the public API with its default dither."""
+"""Accuracy on real columns, full of ties, through the public API with its defaults."""
 
 import csv
 
@@ -26,13 +26,17 @@ def rank_error(x, outputs, targets):
     return np.maximum(0.0, np.maximum(below - targets, targets - up_to))
 
 
+def read(folder, name, column):
+    with open(folder / f"{name}.csv", newline="") as lines:
+        return np.array([float(row[column]) for row in csv.DictReader(lines)])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name, column, bounds, resolution, bars", COLUMNS)
 def test_joint_exp_is_accurate_on_real_columns(
     real_columns, name, column, bounds, resolution, bars
 ):
-    with open(real_columns / f"{name}.csv", newline="") as lines:
-        values = np.array([float(row[column]) for row in csv.DictReader(lines)])
+    values = read(real_columns, name, column)
     rng = np.random.default_rng(20_261_120)
     for m, bar in zip((1, 5, 9), bars, strict=True):
         q = np.arange(1, m + 1) / (m + 1)
@@ -45,3 +49,26 @@ def test_joint_exp_is_accurate_on_real_columns(
                 )
                 errors.append(rank_error(x, outputs, q * 1000).mean())
         assert np.mean(errors) <= bar, m
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, column, bounds, resolution, q, epsilon, bar",
+    [
+        ("adult", "age", (0, 100), 1, 0.5, 1.0, 0.10),
+        ("goodreads_books", "average_rating", (0, 10), 0.01, 0.5, 1.0, 0.20),
+        # its target is close to the end of a run of almost half of the records
+        ("adult", "hours_per_week", (0, 100), 1, 0.68, 0.1, 8.0),
+    ],
+)
+def test_ind_exp_is_accurate_on_real_columns(
+    real_columns, name, column, bounds, resolution, q, epsilon, bar
+):
+    values = read(real_columns, name, column)
+    rng = np.random.default_rng(20_261_122)
+    errors = []
+    for _ in range(10 * SAMPLES):
+        x = rng.choice(values, 1000, replace=False)
+        output = dpq.ind_exp(x, q, epsilon=epsilon, bounds=bounds, resolution=resolution, rng=rng)
+        errors.append(rank_error(x, output, q * 1000))
+    assert np.mean(errors) <= bar

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from functools import cache
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 import pytest
-from cases import CASES, DITHER_CASES, EDGES, Q_EDGES
+from cases import CASES, EDGES, Q_EDGES
 from conftest import (
+    SELECTIONS,
     Untouchable,
     assert_draws_follow,
     assert_same_law,
@@ -40,55 +43,74 @@ def unequal(rate: float, q: list[float]) -> list[float]:
 
 # Known values
 
+GRID = {"resolution": 1, "bounds": (0.0, 2.0)}
+
+
+def assert_shares(law: Any, shares: list[float]) -> None:
+    """The probabilities of the points 0, 1, ..."""
+    assert [math.exp(law.log_prob(float(o))) for o in range(len(shares))] == pytest.approx(
+        shares, rel=1e-13
+    )
+
 
 def test_ind_exp_known_values_of_one_level(implementation):
-    # Records 0, 1 on {0, 1, 2}, target 1: ranks 0, 1, 2. Delta = 1: weights exp(-eps/2), 1, same.
-    law = implementation.ind_exp_law(
-        [0.0, 1.0], 0.5, epsilon=2.0, bounds=(0.0, 2.0), resolution=1, dither=False
-    )
-    total = 1.0 + 2.0 * math.exp(-1.0)
-    for o, weight in zip((0.0, 1.0, 2.0), (math.exp(-1.0), 1.0, math.exp(-1.0)), strict=True):
-        assert law.log_prob(o) == pytest.approx(math.log(weight / total), abs=1e-14)
+    # Records 0, 1 on {0, 1, 2}, target 1: utilities 0, 0, -1. Delta = 1: c = 1.
+    p = math.exp(-1.0)
+    law = implementation.ind_exp_law([0.0, 1.0], 0.5, epsilon=2.0, **GRID)
+    assert_shares(law, [(1.0 - p / 3.0) / 2.0, (1.0 - p / 3.0) / 2.0, p / 3.0])
+    options = {"selection": "exponential", **GRID}
+    law = implementation.ind_exp_law([0.0, 1.0], 0.5, epsilon=2.0, **options)
+    assert_shares(law, [1.0 / (2.0 + p), 1.0 / (2.0 + p), p / (2.0 + p)])
+
+
+def test_ind_exp_known_values_of_ties(implementation):
+    # Three records at 1, target 3/2: utilities -3/2, 3/2, -3/2. c = 1/2.
+    p = math.exp(-1.5)
+    side = p / 2.0 - p * p / 6.0  # the integral of p (1 - v) (1 - v p)
+    law = implementation.ind_exp_law([1.0] * 3, 0.5, epsilon=1.0, **GRID)
+    assert_shares(law, [side, 1.0 - 2.0 * side, side])
+    options = {"selection": "exponential", **GRID}
+    law = implementation.ind_exp_law([1.0] * 3, 0.5, epsilon=1.0, **options)
+    total = 1.0 + 2.0 * p
+    assert_shares(law, [p / total, 1.0 / total, p / total])
 
 
 def test_ind_exp_known_values_of_two_levels(implementation):
-    # One record at 0 of {0, 1}: level 0 aims at rank 0 (point 0), level 1 at rank 1 (point 1),
-    # each with epsilon 1.
-    law = implementation.ind_exp_law(
-        [0.0], [0.0, 1.0], epsilon=2.0, bounds=(0.0, 1.0), resolution=1, dither=False
-    )
-    hit = 1.0 / (1.0 + math.exp(-0.5))
-    miss = 1.0 - hit
-    assert math.exp(law.log_prob([0.0, 0.0])) == pytest.approx(hit * miss, abs=1e-14)
-    assert math.exp(law.log_prob([1.0, 1.0])) == pytest.approx(miss * hit, abs=1e-14)
-    both = hit * hit + miss * miss
-    assert math.exp(law.log_prob([0.0, 1.0])) == pytest.approx(both, abs=1e-14)
+    # One record at 0 of {0, 1}: level 0 has the utilities 0 and -1, level 1 has 0 twice; each
+    # with epsilon 1.
+    options = {"epsilon": 2.0, "bounds": (0.0, 1.0), "resolution": 1}
+    far = math.exp(-0.5)
+    for selection, miss in ((None, far / 2.0), ("exponential", far / (1.0 + far))):
+        law = implementation.ind_exp_law([0.0], [0.0, 1.0], selection=selection, **options)
+        assert math.exp(law.log_prob([0.0, 0.0])) == pytest.approx((1.0 - miss) / 2.0, abs=1e-14)
+        assert math.exp(law.log_prob([1.0, 1.0])) == pytest.approx(miss / 2.0, abs=1e-14)
+        assert math.exp(law.log_prob([0.0, 1.0])) == pytest.approx(0.5, abs=1e-14)
 
 
 def test_ind_exp_known_values_of_add_remove(implementation):
-    # Level 1/4: Delta = 3/4, c = 3/2 / (2 * 3/4) = 1. One record 1 on {0, 1, 2}, target 1/4.
-    law = implementation.ind_exp_law(
-        [1.0],
-        0.25,
-        epsilon=1.5,
-        bounds=(0.0, 2.0),
-        resolution=1,
-        dither=False,
-        neighbors="add-remove",
-    )
-    far = math.exp(-0.5)
-    assert law.log_prob(1.0) == pytest.approx(-math.log(2.0 + far), abs=1e-14)
-    assert law.log_prob(2.0) == pytest.approx(math.log(far / (2.0 + far)), abs=1e-14)
+    # Level 1/4: Delta = 3/4, c = 3/2 / (2 * 3/4) = 1. Records 0, 0, 1 on {0, 1, 2}, target 3/4:
+    # utilities 3/4, -5/4, -9/4.
+    p, r = math.exp(-2.0), math.exp(-3.0)
+    one, two = p * (1.0 / 2.0 - r / 6.0), r * (1.0 / 2.0 - p / 6.0)
+    options = {"epsilon": 1.5, "neighbors": "add-remove", **GRID}
+    law = implementation.ind_exp_law([0.0, 0.0, 1.0], 0.25, **options)
+    assert_shares(law, [1.0 - one - two, one, two])
+    options["selection"] = "exponential"
+    law = implementation.ind_exp_law([0.0, 0.0, 1.0], 0.25, **options)
+    total = 1.0 + p + r
+    assert_shares(law, [1.0 / total, p / total, r / total])
 
 
-def test_ind_exp_known_values_of_the_continuous_mechanism(implementation):
-    law = implementation.ind_exp_law([0.25], 1.0, epsilon=2.0, bounds=(0.0, 1.0), resolution=0)
+@pytest.mark.parametrize("selection", [None, *SELECTIONS])
+def test_ind_exp_known_values_of_the_continuous_mechanism(implementation, selection):
+    options = {"bounds": (0.0, 1.0), "resolution": 0, "selection": selection}
+    law = implementation.ind_exp_law([0.25], 1.0, epsilon=2.0, **options)
     log_z = math.log(0.75 + 0.25 * math.exp(-1.0))
     assert law.log_prob(0.6) == pytest.approx(-log_z, abs=1e-14)
     assert law.log_prob(0.1) == pytest.approx(-1.0 - log_z, abs=1e-14)
 
 
-OPTIONS = {"bounds": (0.0, 4.0), "resolution": 1, "dither": False}
+OPTIONS = {"bounds": (0.0, 4.0), "resolution": 1}
 
 
 def test_ind_exp_divides_its_rate_among_contributions(implementation):
@@ -106,16 +128,127 @@ def test_ind_exp_takes_delta(implementation, neighbors):
     assert each > 1.0 / 3.0
     law = implementation.ind_exp_law(x, q, epsilon=1.0, delta=1e-3, neighbors=neighbors, **OPTIONS)
     rates = each / (2.0 * privacy.ind_exp.sensitivities(np.array(q), relation_of(neighbors)))
-    assert_same_law(tabulate(law, 5, 3), enumeration.ind_exp(x, 5, q, rates), 1e-12)
+    expected = enumeration.ind_exp(x, 5, q, rates, "exponential")
+    assert_same_law(tabulate(law, 5, 3), expected, 1e-12)
 
 
 def test_ind_exp_takes_rho(implementation):
     x, q = [0, 1, 1, 3], [0.2, 0.5]
     law = implementation.ind_exp_law(x, q, rho=2.0 * range_rho(1.0), **OPTIONS)
     # two levels of half of it each
-    assert_same_law(tabulate(law, 5, 2), enumeration.ind_exp(x, 5, q, [0.5, 0.5]), 1e-12)
+    expected = enumeration.ind_exp(x, 5, q, [0.5, 0.5], "exponential")
+    assert_same_law(tabulate(law, 5, 2), expected, 1e-12)
     out = implementation.ind_exp(x, q, rho=0.25, rng=1, **OPTIONS)
     assert out[0] <= out[1]
+
+
+@pytest.mark.parametrize(
+    ("budget", "default"),
+    [
+        ({"epsilon": 2.0}, "permute-and-flip"),
+        ({"epsilon": 2.0, "delta": 0.0}, "permute-and-flip"),
+        ({"epsilon": 2.0, "delta": 1e-6}, "exponential"),
+        ({"rho": 0.5}, "exponential"),
+    ],
+    ids=str,
+)
+def test_ind_exp_selects_by_the_budget(implementation, budget, default):
+    x, q = [0, 1, 1, 3], [0.2, 0.5]
+    laws = {
+        selection: tabulate(
+            implementation.ind_exp_law(x, q, selection=selection, **budget, **OPTIONS), 5, 2
+        )
+        for selection in {None, default}
+    }
+    assert laws[None] == laws[default]
+    if default == "permute-and-flip":
+        options = OPTIONS | {"selection": "exponential"}
+        other = tabulate(implementation.ind_exp_law(x, q, **budget, **options), 5, 2)
+        assert enumeration.max_log_ratio(laws[None], other) > 0.1
+
+
+@pytest.mark.parametrize("q", [0.5, [0.1, 0.5, 0.9]], ids=str)
+def test_ind_exp_without_a_lattice_is_the_exponential_mechanism(implementation, q):
+    """No single number has any weight: all selections have one law."""
+    x = [0.0, 1.0, 1.0, 2.5, 3.0]
+    options = {"epsilon": 3.0, "bounds": (0.0, 4.0), "resolution": 0}
+    laws = [
+        implementation.ind_exp_law(x, q, selection=selection, **options)
+        for selection in (None, *SELECTIONS)
+    ]
+    for o in np.sort(np.random.default_rng(3).uniform(0.0, 4.0, size=(20, *np.shape(q)))):
+        assert len({law.log_prob(o) for law in laws}) == 1
+    answers = [
+        np.array(implementation.ind_exp(x, q, selection=selection, rng=5, **options)).tolist()
+        for selection in (None, *SELECTIONS)
+    ]
+    assert answers[0] == answers[1] == answers[2]
+
+
+# Arguments
+
+FUNCTIONS = ("ind_exp", "ind_exp_law")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("budget", [{"rho": 0.5}, {"epsilon": 1.0, "delta": 1e-6}], ids=str)
+def test_ind_exp_rejects_permute_and_flip_with_delta_or_rho(implementation, name, budget):
+    message = "^selection must be 'exponential' with delta or rho, got 'permute-and-flip'$"
+    with pytest.raises(ValueError, match=message):
+        getattr(implementation, name)(
+            Untouchable(), 0.5, selection="permute-and-flip", **budget, **OPTIONS
+        )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("selection", "error"),
+    [("gumbel", ValueError), ("", ValueError), (True, TypeError), (["exponential"], TypeError)],
+)
+def test_ind_exp_rejects_selections(implementation, name, selection, error):
+    message = "^selection must be one of 'permute-and-flip', 'exponential', got "
+    with pytest.raises(error, match=message):
+        getattr(implementation, name)(
+            Untouchable(), 0.5, epsilon=1.0, selection=selection, **OPTIONS
+        )
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("more", [{}, {"resolution": 0}], ids=str)
+def test_ind_exp_rejects_dither(implementation, name, more):
+    function = getattr(implementation, name)
+    for dither in (True, np.True_):
+        with pytest.raises(ValueError, match=r"^dither must be left out for ind_exp, got True$"):
+            function(Untouchable(), 0.5, epsilon=1.0, dither=dither, **OPTIONS | more)
+    with pytest.raises(TypeError, match=r"^dither must be True or False, got 1$"):
+        function(Untouchable(), 0.5, epsilon=1.0, dither=1, **OPTIONS | more)
+    x = [0.0, 1.0, 1.0, 3.0]
+    plain, off = (
+        implementation.ind_exp_law(x, 0.5, epsilon=1.0, dither=dither, **OPTIONS | more)
+        for dither in (None, False)
+    )
+    assert [plain.log_prob(o) for o in range(5)] == [off.log_prob(o) for o in range(5)]
+
+
+def test_ind_exp_law_takes_no_dither_rng(implementation):
+    with pytest.raises(TypeError, match="dither_rng"):
+        implementation.ind_exp_law([1.0], 0.5, epsilon=1.0, dither_rng=1, **OPTIONS)
+
+
+@pytest.mark.parametrize("dither", [None, True, False])
+@pytest.mark.parametrize("resolution", [None, 1])
+def test_ind_exp_leaves_the_dither_of_a_sample_unused(dither, resolution):
+    x, q = np.array([0.0, 1.0, 1.0, 1.0, 3.0]), [0.25, 0.5]
+    form = {"bounds": (0.0, 4.0), "resolution": resolution}
+    sample = dpq.Sample.of(x, dither=dither, **form)
+    law = dpq.ind_exp_law(sample, q, epsilon=2.0)
+    plain = dpq.ind_exp_law(x, q, epsilon=2.0, dither=False, **form)
+    for o in combinations_with_replacement((0.0, 1.0, 2.0, 3.0, 4.0), 2):
+        assert law.log_prob(o) == plain.log_prob(o)
+    seeds = range(20)
+    of_sample = [dpq.ind_exp(sample, q, epsilon=2.0, rng=seed).tolist() for seed in seeds]
+    of_column = [dpq.ind_exp(x, q, epsilon=2.0, rng=seed, **form).tolist() for seed in seeds]
+    assert of_sample == of_column
 
 
 def test_ind_exp_rejects_two_budgets_or_none():
@@ -133,15 +266,14 @@ def test_ind_exp_rejects_two_budgets_or_none():
 # Fast equals reference
 
 
-@given(lattice_samples(), level_sets(), st.floats(1e-3, 30.0), st.integers(0, 2))
-def test_ind_exp_fast_equals_reference_on_lattices(sample, q, rate, bits):
-    fine, size = sample
-    points = max(-(-size // (1 << bits)), 2)
-    lattice = lattice_of(points, bits)
+@given(lattice_samples(), level_sets(), st.floats(1e-3, 30.0), st.sampled_from(SELECTIONS))
+def test_ind_exp_fast_equals_reference_on_lattices(sample, q, rate, selection):
+    records, points = sample
+    lattice = lattice_of(points)
     rates = unequal(rate, q)
-    law = fast_ind_law(fine, lattice, q, rates)
-    data = Intervals.from_points(fine, reference_lattice(lattice))
-    expected = ReferenceLaw(data, Levels(q), rates)
+    law = fast_ind_law(records, lattice, q, rates, selection)
+    data = Intervals.from_points(records, reference_lattice(lattice))
+    expected = ReferenceLaw(data, Levels(q), rates, selection)
     assert_same_law(tabulate(law, points, len(q)), tabulate(expected, points, len(q)), 1e-10)
 
 
@@ -173,7 +305,10 @@ def test_ind_exp_fast_equals_reference_on_continuous_data(x, q, epsilon, delta, 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("records, points, q", CASES)
-def test_ind_exp_law_equals_enumeration(implementation, records, points, q, neighbors, epsilon):
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_ind_exp_law_equals_enumeration(
+    implementation, records, points, q, neighbors, epsilon, selection
+):
     law = implementation.ind_exp_law(
         np.array(records, dtype=int),
         q,
@@ -181,10 +316,10 @@ def test_ind_exp_law_equals_enumeration(implementation, records, points, q, neig
         bounds=(0, points - 1),
         neighbors=neighbors,
         resolution=1,
-        dither=False,
+        selection=selection,
     )
     rates = privacy.ind_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rates
-    expected = enumeration.ind_exp(records, points, q, rates)
+    expected = enumeration.ind_exp(records, points, q, rates, selection)
     assert_same_law(tabulate(law, points, len(q)), expected, 1e-12)
 
 
@@ -200,31 +335,27 @@ def test_ind_exp_density_equals_enumeration(implementation, records, points, q, 
         assert law.log_prob(o) == pytest.approx(expected(o), abs=1e-12)
 
 
-@pytest.mark.parametrize("records, points, q, bits", DITHER_CASES)
-def test_ind_exp_law_over_all_dithers_equals_enumeration(records, points, q, bits):
-    lattice, rates = lattice_of(points, bits), unequal(0.5, q)
-    laws, exact = [], []
-    for fine in enumeration.dithers(records, bits):
-        laws.append(tabulate(fast_ind_law(fine, lattice, q, rates), points, len(q)))
-        one = enumeration.ind_exp(fine, points << bits, q, rates) if len(q) < 4 else None
-        exact.append(laws[-1] if one is None else enumeration.floored(one, bits))
-        assert_same_law(laws[-1], exact[-1], 1e-12)
-    assert_same_law(enumeration.mixture(laws), enumeration.mixture(exact), 1e-12)
-
-
 # Draws
 
 
-def test_ind_exp_sample_follows_law():
-    options = {"epsilon": 2.0, "bounds": (0, 4), "resolution": 1}
-    q = [0.3, 0.5, 0.7]
-    for law in (
-        dpq.ind_exp_law([0, 2, 2, 3], q, dither=False, **options),
-        dpq.ind_exp_law([0, 2, 2, 3], q, dither_rng=5, **options),
-    ):
-        draws = law.sample(np.random.default_rng(12), 20_000)
-        assert (np.diff(draws) >= 0.0).all()
-        assert_draws_follow(map(tuple, draws.astype(int).tolist()), tabulate(law, 5, 3))
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_ind_exp_sample_follows_law(implementation, selection):
+    options = {"epsilon": 2.0, "selection": selection, **OPTIONS}
+    law = implementation.ind_exp_law([0, 2, 2, 3], [0.3, 0.5, 0.7], **options)
+    draws = law.sample(np.random.default_rng(12), 20_000 if implementation is dpq else 4_000)
+    assert (np.diff(draws) >= 0.0).all()
+    assert_draws_follow(map(tuple, draws.astype(int).tolist()), tabulate(law, 5, 3))
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("x", [[1] * 7, [0, 1, 1, 1, 2, 4], []], ids=str)
+def test_ind_exp_releases_follow_the_law(implementation, x, selection):
+    """Each of them with the records read anew, and runs of equal ones around the target."""
+    options = {"epsilon": 1.5, "selection": selection, **OPTIONS}
+    expected = tabulate(implementation.ind_exp_law(x, [0.4], **options), 5, 1)
+    rng, x = np.random.default_rng(14), np.array(x, dtype=float)
+    draws = [implementation.ind_exp(x, 0.4, rng=rng, **options) for _ in range(3_000)]
+    assert_draws_follow([(int(o),) for o in draws], expected)
 
 
 def test_ind_exp_sample_follows_density():
@@ -253,31 +384,46 @@ def test_ind_exp_sample_shapes(implementation, size):
 # Privacy
 
 
-@pytest.mark.parametrize("bits", [0, 1])
-@pytest.mark.parametrize("q", [[0.5], [0.1, 0.6], [0.0, 1.0], [0.9]])
+@pytest.mark.parametrize(
+    "q, seen", [([0.5], 0.5), ([0.1, 0.6], 0.5), ([0.9], 0.5), ([0.0, 1.0], 0.2)], ids=str
+)
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
-def test_ind_exp_privacy_ratio(neighbors, q, bits):
-    points = 3
-    lattice = lattice_of(points, bits)
-    rates = privacy.ind_exp.calibrate(q, epsilon=1.0, neighbors=neighbors).rates
-
-    @cache
-    def law_given(fine):
-        return tabulate(fast_ind_law(fine, lattice, q, rates), points, len(q))
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_ind_exp_privacy_ratio(implementation, selection, neighbors, q, seen):
+    points, epsilon = 4, 2.0
+    options = {"epsilon": epsilon, "neighbors": neighbors, "selection": selection}
 
     @cache
     def law_of(records):
-        return enumeration.mixture(
-            law_given(tuple(sorted(fine))) for fine in enumeration.dithers(records, bits)
-        )
+        x = np.array(records, dtype=int)
+        law = implementation.ind_exp_law(x, q, bounds=(0, points - 1), resolution=1, **options)
+        return tabulate(law, points, len(q))
 
     worst = max(
-        enumeration.max_log_ratio(law_of(x), law_of(y))
-        for n in range(4)
+        enumeration.max_log_ratio(law_of(x), law_of(tuple(sorted(y))))
+        for n in range(5)
         for x in combinations_with_replacement(range(points), n)
-        for y in {tuple(sorted(y)) for y in neighbors_of(list(x), points, neighbors)}
+        for y in neighbors_of(list(x), points, neighbors)
     )
-    assert 0.05 < worst <= 1.0 + 1e-9
+    assert seen * epsilon < worst <= epsilon * (1.0 + 1e-9)
+
+
+@given(lattice_samples(points=8), st.floats(0.0, 1.0), st.floats(1e-3, 30.0))
+def test_ind_exp_permute_and_flip_has_never_less_utility(sample, q, rate):
+    records, points = sample
+    depths = [float(enumeration.depth(records, q, o)) for o in range(points)]
+    scores = [rate * depth for depth in depths]
+    lattice = lattice_of(points)
+    means = []
+    for selection, exact in (
+        ("permute-and-flip", enumeration.permute_and_flip(scores)),
+        ("exponential", enumeration.exponential(scores)),
+    ):
+        law = fast_ind_law(records, lattice, [q], [rate], selection)
+        shares = [math.exp(law.log_prob([float(o)])) for o in range(points)]
+        assert shares == pytest.approx(list(map(math.exp, exact)), rel=1e-9, abs=1e-300)
+        means.append(math.fsum(map(operator.mul, shares, depths)))
+    assert means[0] >= means[1] - 1e-9 * max(map(abs, depths))
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
@@ -292,7 +438,6 @@ def test_ind_exp_privacy_ratio_of_two_contributions(neighbors):
             bounds=(0, points - 1),
             neighbors=neighbors,
             resolution=1,
-            dither=False,
             max_contributions=2,
         )
         return tabulate(law, points, len(q))
@@ -321,7 +466,6 @@ def test_ind_exp_with_delta_keeps_its_promise(neighbors):
             bounds=(0, points - 1),
             neighbors=neighbors,
             resolution=1,
-            dither=False,
         )
         return tabulate(law, points, len(q))
 
@@ -380,7 +524,7 @@ def test_ind_exp_charges_distinct_levels_only(implementation):
 # Edges
 
 
-@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"dither": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"selection": "exponential"}], ids=str)
 @pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
 def test_ind_exp_answers_at_the_edges(x, bounds, q, options):
@@ -398,9 +542,11 @@ def test_ind_exp_answers_at_the_edges(x, bounds, q, options):
 @pytest.mark.parametrize("resolution", [None, 0])
 @pytest.mark.parametrize("q", ["one", "1e-12 apart", "ends", "one ulp apart"])
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
-def test_ind_exp_fast_equals_reference_at_the_edges(x, bounds, q, resolution, epsilon):
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_ind_exp_fast_equals_reference_at_the_edges(x, bounds, q, resolution, epsilon, selection):
     levels = Q_EDGES[q]
-    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution, "dither_rng": 4}
+    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution}
+    options["selection"] = selection
     law = dpq.ind_exp_law(x, levels, **options)
     expected = reference.ind_exp_law(x, levels, **options)
     for o in [*law.sample(3, 3), np.full(len(levels), bounds[1])]:
@@ -419,7 +565,7 @@ def test_ind_exp_law_of_no_records_is_that_of_sorted_uniforms(implementation):
 def test_ind_exp_law_has_log_prob_up_to_16_levels():
     """No records: each output is uniform on two points, and 16! / (10! 6!) ways make the tuple."""
     q = np.linspace(0.0, 1.0, 16)
-    law = dpq.ind_exp_law([], q, epsilon=1.0, bounds=(0, 1), resolution=1, dither=False)
+    law = dpq.ind_exp_law([], q, epsilon=1.0, bounds=(0, 1), resolution=1)
     expected = math.log(math.comb(16, 6)) - 16.0 * math.log(2.0)
     assert law.log_prob([0.0] * 10 + [1.0] * 6) == pytest.approx(expected, abs=1e-12)
 
