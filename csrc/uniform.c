@@ -49,10 +49,17 @@ next_uniform(bitgen_t *rng, int *exponent)
 double
 dpq_uniform_log(bitgen_t *rng)
 {
+    return dpq_uniform_log_below(INFINITY, rng);
+}
+
+double
+dpq_uniform_log_below(double limit, bitgen_t *rng)
+{
     int exponent;
     double mantissa = next_uniform(rng, &exponent);
+    double least = -(double)(exponent + 1) * LN2; /* the mantissa is at least a half */
 
-    return log(mantissa) - (double)exponent * LN2;
+    return least >= limit ? least : log(mantissa) - (double)exponent * LN2;
 }
 
 double

@@ -20,6 +20,13 @@
 double
 dpq_uniform_log(bitgen_t *rng);
 
+/* ln V if it is below `limit`; else it may be any number from `limit` up, for less work.
+ *
+ * Draws     as dpq_uniform_log.
+ */
+double
+dpq_uniform_log_below(double limit, bitgen_t *rng);
+
 /* V itself, uniform on (0, 1), with full relative precision near zero; 0 below 2^-1022.
  *
  * Draws     as dpq_uniform_log, in the same order.

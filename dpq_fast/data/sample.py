@@ -6,6 +6,7 @@ decides whether or what is raised, and no message holds a number taken from it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,7 @@ class Sample:
 
     def __init__(
         self,
-        coarse: Callable[[], CoarseOrder],
+        coarse: Callable[[Lattice | None], CoarseOrder],
         records: Records,
         lattice: Lattice | None,
         bounds: tuple[float, float],
@@ -268,10 +269,18 @@ class Sample:
 
     def order(self, dither_rng: Any = None) -> WholeOrder:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
-        coarse = self._coarse()
+        coarse = self._coarse(self.lattice)
         if self.lattice is None or not self.lattice.bits:
             return coarse
         return dithered(coarse, default_rng(dither_rng))
+
+    def undithered(self) -> Sample:
+        """The same records without a dither, for mechanisms that know what to do with ties."""
+        if self.lattice is None or not self.lattice.bits:
+            return self
+        return Sample(
+            self._coarse, self.records, dataclasses.replace(self.lattice, bits=0), self.bounds
+        )
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:
         """Exact counts by bin, by one pass. Private: a part of mechanisms, not a release.
@@ -337,7 +346,7 @@ def _of_array(
     bounds: tuple[float, float],
     assume_sorted: bool,
     nan_policy: str,
-) -> Callable[[], CoarseOrder]:
+) -> Callable[[Lattice | None], CoarseOrder]:
     """Records of one array, as they are; sorted only if there are few."""
     if not (assume_sorted or _ascends(values)):
         if values.size > SORTED_RECORDS:
@@ -346,7 +355,7 @@ def _of_array(
     if values.size and values[-1] != values[-1]:  # NaN sorts to the end
         refuse_nan(nan_policy)
         values = values[: np.searchsorted(values, np.nan)]
-    return lambda: SortedOrder(values, lattice, bounds)
+    return lambda lattice: SortedOrder(values, lattice, bounds)
 
 
 def _selected(
@@ -355,17 +364,17 @@ def _selected(
     bounds: tuple[float, float],
     nan_policy: str,
     probe: NDArray[Any],
-) -> Callable[[], CoarseOrder]:
+) -> Callable[[Lattice | None], CoarseOrder]:
     """Records that are read in passes: the first one here."""
     buckets = Buckets(chunks, *bounds, probe, lattice)
     if buckets.missing:
         refuse_nan(nan_policy)
-    return lambda: SelectedOrder(chunks, buckets, lattice, bounds)
+    return lambda lattice: SelectedOrder(chunks, buckets, lattice, bounds)
 
 
 def _of_points(
     chunks: Chunks, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
-) -> Callable[[], CoarseOrder]:
+) -> Callable[[Lattice | None], CoarseOrder]:
     """Records on a lattice of few points, counted point by point."""
     total = chunks.fold(
         lambda: np.zeros(lattice.points + 1, dtype=np.int64),
@@ -376,7 +385,7 @@ def _of_points(
         refuse_nan(nan_policy)
     present = np.flatnonzero(total[:-1])
     counts = total[present]
-    return lambda: CountedOrder(present, counts, lattice, bounds)
+    return lambda lattice: CountedOrder(present, counts, lattice, bounds)
 
 
 def _of_counts(
@@ -385,7 +394,7 @@ def _of_counts(
     lattice: Lattice | None,
     bounds: tuple[float, float],
     nan_policy: str,
-) -> Callable[[], CoarseOrder]:
+) -> Callable[[Lattice | None], CoarseOrder]:
     """Records given as values and counts."""
     present = weights > 0
     values, weights = as_float64(values[present]), weights[present]
@@ -397,7 +406,7 @@ def _of_counts(
     distinct, place = np.unique(records, return_inverse=True)
     totals = np.zeros(distinct.size, dtype=np.int64)
     np.add.at(totals, place, weights)
-    return lambda: CountedOrder(distinct, totals, lattice, bounds)
+    return lambda lattice: CountedOrder(distinct, totals, lattice, bounds)
 
 
 def _ascends(values: NDArray[Any]) -> bool:

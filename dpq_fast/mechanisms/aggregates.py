@@ -229,7 +229,7 @@ def _reader(
             if isinstance(spent, privacy.joint_exp.Calibration):
                 law = joint_exp_law_of(sample, levels, spent.rate, clipping.kernel, rng)
             else:
-                law = ind_exp_law_of(sample, levels, spent.rates, rng)
+                law = ind_exp_law_of(sample, levels, spent)
             return sample.records, clipping.clip([law.sample(rng)])
 
         return read_order

@@ -1,4 +1,4 @@
-"""IndExp: one exponential mechanism per level [S11], composed, and sorted."""
+"""IndExp: one private selection per level, composed, and sorted."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
 from dpq_fast.mechanisms._calls import release, with_options
 from dpq_fast.noise.rng import default_rng
@@ -28,10 +29,12 @@ MAX_LEVELS = 16
 class IndExpLaw:
     """The exact output law of `ind_exp` on one sample. Not a release: see `ind_exp_law`."""
 
-    def __init__(self, sample: Sample, levels: Levels, paths: list[PathLaw]) -> None:
+    def __init__(
+        self, sample: Sample, levels: Levels, laws: list[PathLaw] | list[DepthLaw]
+    ) -> None:
         self._sample = sample
         self._levels = levels
-        self._paths = paths
+        self._laws = laws
 
     def log_prob(self, o: Any) -> float:
         """Log-probability of one released (sorted) tuple; its log density without a lattice.
@@ -65,7 +68,7 @@ class IndExpLaw:
         if points is None or (points[1:] < points[:-1]).any():
             return -math.inf
         single = np.array(
-            [[law.log_prob(points[i : i + 1]) for law in self._paths] for i in range(m)]
+            [[law.log_prob(points[i : i + 1]) for law in self._laws] for i in range(m)]
         )
         log_total = _log_permanent(single)
         if self._sample.lattice is not None:
@@ -76,7 +79,7 @@ class IndExpLaw:
         return float(log_total)
 
     def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs, independent given the sample (and its dither).
+        """Draw outputs, independent given the sample.
 
         Parameters
         ----------
@@ -92,7 +95,7 @@ class IndExpLaw:
         """
         generator = default_rng(rng)
         rows = _checks.check_size(size)
-        draws = [law.draw(generator, rows) for law in self._paths]
+        draws = [law.draw(generator, rows) for law in self._laws]
         outputs = np.sort(np.concatenate(draws, axis=1), axis=1)
         return self._levels.restore(self._sample.decode(outputs[0] if size is None else outputs))
 
@@ -123,11 +126,12 @@ def ind_exp(
     rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
+    selection: str | None = None,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     **column: Unpack[ColumnOptions],
 ) -> Any:
-    r"""Release quantiles with one exponential mechanism per level, and sort them.
+    r"""Release quantiles with one private selection per level, and sort them.
 
     Parameters
     ----------
@@ -143,10 +147,16 @@ def ind_exp(
         composition of non-adaptive exponential mechanisms [2]_, solved exactly. Public.
     rho : float, optional
         Total zCDP budget instead of `epsilon`: each level gets the range that rho / m buys. Public.
-    bounds, neighbors, resolution, dither, counts, assume_sorted, nan_policy
+    bounds, neighbors, resolution, counts, assume_sorted, nan_policy
         As in `joint_exp`.
+    dither : bool, optional
+        Left out, or False: ties need no dither here. That of a `Sample` is not used.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
+    selection : {"permute-and-flip", "exponential"}, optional
+        Default: permute-and-flip for a pure `epsilon`, for which alone it is, and the exponential
+        mechanism with `delta` or `rho`. The latter is less accurate, and costs less where several
+        releases are composed by their rho or range. Public.
     accountant : Accountant, optional
         Charged with ``guarantee("ind_exp", q=q, ...)``; refuses before `x` is touched.
     rng, workers
@@ -169,21 +179,30 @@ def ind_exp(
 
     See Also
     --------
-    joint_exp : All levels in one draw; more accurate for several levels.
+    joint_exp : All levels in one draw; more accurate for several levels without many ties.
     ind_exp_law : The law that this draws from.
 
     Notes
     -----
-    **Mechanism.** Level j draws o with probability proportional to
-    :math:`\exp(-\epsilon_j |r(o) - q_j n| / 2 \Delta_j)`, where r(o) counts the records below o
-    [3]_; :math:`\Delta_j = 1` for "swap", :math:`\max(q_j, 1 - q_j)` for "add-remove". All levels
-    see one dither. Sorting the draws is post-processing.
+    **Mechanism.** With the target :math:`t = q_j n`, an output o has the utility
 
-    **Privacy.** (`epsilon`, `delta`)-DP under `neighbors`, or `rho`-zCDP. Weights are right to
-    1e-10 relative, none is rounded to zero. Not covered: running time and memory.
+    .. math:: u(o) = \min(t - \#\{x < o\},\; \#\{x \le o\} - t),
+
+    how far t lies inside the run of records at o, or minus how far outside. Permute-and-flip [4]_
+    goes through the lattice points in random order, and releases the first that it accepts, o with
+    probability :math:`\exp(c_j (u(o) - \max u))`; the exponential mechanism draws o with
+    probability proportional to :math:`\exp(c_j u(o))`;
+    :math:`c_j = \epsilon_j / 2 \Delta_j` with :math:`\Delta_j = 1` for "swap",
+    :math:`\max(q_j, 1 - q_j)` for "add-remove". Without a lattice (``resolution=0``) both are the
+    exponential mechanism of :math:`-|r(o) - t|`, where r counts the records below o [3]_. Sorting
+    the draws is post-processing.
+
+    **Privacy.** (`epsilon`, `delta`)-DP under `neighbors`, or `rho`-zCDP; proofs:
+    `privacy.ind_exp`. Weights are right to 1e-10 relative, none is rounded to zero. Not covered:
+    running time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(W) per level for windows of W
-    ranks, W about (44 + ln n) m / epsilon.
+    ranks, W about (90 + 2 ln P) m / epsilon on a lattice of P points.
 
     References
     ----------
@@ -193,6 +212,8 @@ def ind_exp(
        Exponential Mechanisms", ICML 2020. Theorem 3.
     .. [3] A. Smith, "Privacy-preserving statistical estimation with optimal convergence rates",
        STOC 2011. Algorithm 2.
+    .. [4] R. McKenna, D. Sheldon, "Permute-and-Flip: A new mechanism for differentially private
+       selection", NeurIPS 2020.
 
     Examples
     --------
@@ -210,9 +231,10 @@ def ind_exp(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        selection=selection,
     )
-    law_of = _reader(x, levels, calibration.rates, column)
-    return release(law_of, calibration, accountant, rng)
+    read = _reader(x, column)
+    return release(lambda _: law_of(read(), levels, calibration), calibration, accountant, rng)
 
 
 @with_options(Sample.reader)
@@ -225,17 +247,12 @@ def ind_exp_law(
     rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
-    dither_rng: Any = None,
+    selection: str | None = None,
     **column: Unpack[ColumnOptions],
 ) -> IndExpLaw:
     """The exact output law of `ind_exp` on this sample. Not a release: for audits and research.
 
-    Everything but `dither_rng` is as in `ind_exp`.
-
-    Parameters
-    ----------
-    dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
-        Source of the one dither that the law is conditional on.
+    All arguments are as in `ind_exp`.
 
     Returns
     -------
@@ -250,30 +267,40 @@ def ind_exp_law(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
+        selection=selection,
     )
-    return _reader(x, levels, calibration.rates, column)(dither_rng)
+    return law_of(_reader(x, column)(), levels, calibration)
 
 
-def _reader(
-    x: Any, levels: Levels, rates: NDArray[np.float64], column: ColumnOptions
-) -> Callable[[Any], IndExpLaw]:
-    """What reads the records and gives the law, by dither; all that is public is checked here."""
-    read = Sample.reader(x, **column)
-    return lambda dither_rng: law_of(read(), levels, rates, dither_rng)
+def _reader(x: Any, column: ColumnOptions) -> Callable[[], Sample]:
+    """What reads the records; all that is public about them is checked here."""
+    dither = column.get("dither")
+    if dither is not None and _checks.check_flag("dither", dither):
+        raise ValueError("dither must be left out for ind_exp, got True")
+    return Sample.reader(x, **column)
 
 
-def law_of(
-    sample: Sample, levels: Levels, rates: NDArray[np.float64], dither_rng: Any
-) -> IndExpLaw:
-    """The law of a sample, with one dither."""
-    # A path of one level counts its rank twice, to it and from it: half the rate.
-    half = rates / 2.0
-    order = sample.order(dither_rng)
-    windows = first_windows(order, levels.values, half)
-    if levels.m > 1:
-        prepare(order, levels.values, windows)
-    paths = [
-        PathLaw(order, levels.values[j : j + 1], rate, guess=window)
-        for j, (rate, window) in enumerate(zip(half.tolist(), windows.tolist(), strict=True))
-    ]
-    return IndExpLaw(sample, levels, paths)
+def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -> IndExpLaw:
+    """The law of a sample; a dither of its is not used."""
+    sample = sample.undithered()
+    order = sample.order()
+    q, rates = levels.values, spent.rates
+    laws: list[PathLaw] | list[DepthLaw]
+    if sample.lattice is None:
+        # A path of one level counts its rank twice, to it and from it: half the rate.
+        windows = first_windows(order, q, rates / 2.0)
+        if levels.m > 1:
+            prepare(order, q, windows)
+        laws = [
+            PathLaw(order, q[j : j + 1], rate / 2.0, guess=window)
+            for j, (rate, window) in enumerate(zip(rates.tolist(), windows.tolist(), strict=True))
+        ]
+    else:
+        if levels.m > 1:
+            prepare(order, q, np.array([window_of(order, rate) for rate in rates.tolist()]))
+        flip = spent.selection == privacy.ind_exp.FLIP
+        laws = [
+            DepthLaw(order, level, rate, flip)
+            for level, rate in zip(q.tolist(), rates.tolist(), strict=True)
+        ]
+    return IndExpLaw(sample, levels, laws)

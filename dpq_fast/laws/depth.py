@@ -1,0 +1,264 @@
+r"""The exact law of one quantile on a lattice, drawn by how deep the target lies at each point.
+
+With the target t = q n a point o loses max(#{x < o} - t, t - #{x <= o}) records, less than nothing
+where t lies inside the run of records at o. The exponential mechanism [MT07] draws o with
+probability proportional to exp(-c loss); permute-and-flip [MS20] the argmax of E_o - c loss, E_o
+independent standard exponentials. Points between two records lose the same: a cell, drawn as one.
+
+**Windows.** Only ranks within W of t are looked at. The point that the target's record lies on
+loses nothing or less, and every point outside the windows more than W. So of V points those
+outside weigh at most B = V exp(-c W), where those inside weigh at least 1, and the probability that
+an exponential variate of theirs reaches the best point inside is at most B. Windows are so wide that
+B is below 2^-64. What lies outside is not lost: with probability B / (Z_inside + B), or that of the
+largest of V variates, a draw is decided by all points, so outputs follow the law exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels import depth as kernel
+from dpq_fast._kernels import intervals as intervals_kernel
+from dpq_fast._kernels import path, race, uniform
+from dpq_fast.data.order import WholeOrder
+from dpq_fast.laws.path import CERTIFICATE
+
+# Log-weights that are so far apart at most are drawn as plain weights.
+PLAIN_SPREAD = 600.0
+# The integral of permute-and-flip: panels over so many nats, each with so many nodes.
+PANELS, REACH, NODES = 16, 80.0, 24
+# ln of a probability p for which ln(1 - p) is -p to the last digit.
+SMALL = -37.0
+
+
+class Cells(NamedTuple):
+    """Neighboring points that lose the same, ascending.
+
+    Attributes
+    ----------
+    start : ndarray of int64, shape (C,)
+        The point before each cell.
+    points, log_points : ndarray of float64, shape (C,)
+        Number of points, and its logarithm.
+    loss : ndarray of float64, shape (C,)
+    """
+
+    start: NDArray[np.int64]
+    points: NDArray[np.float64]
+    log_points: NDArray[np.float64]
+    loss: NDArray[np.float64]
+
+    def log_weights(self, rate: float) -> NDArray[np.float64]:
+        """Of the exponential mechanism."""
+        return self.log_points - rate * self.loss
+
+    def part(self, kept: slice | NDArray[np.bool_]) -> Cells:
+        """Some of the cells."""
+        return Cells(*(each[kept] for each in self))
+
+
+class DepthLaw:
+    """The law of one output on a lattice without dither.
+
+    Parameters
+    ----------
+    order : WholeOrder
+        The sample in order, on a lattice without dither bits.
+    q : float
+        The level.
+    rate : float
+        Log-weight lost per record, c > 0.
+    flip : bool
+        Whether permute-and-flip draws, or the exponential mechanism.
+    window : int, optional
+        W, for tests; by default as wide as the certificate asks.
+    """
+
+    def __init__(
+        self, order: WholeOrder, q: float, rate: float, flip: bool, window: int | None = None
+    ) -> None:
+        self._order = order
+        self._rate = rate
+        self._flip = flip
+        self._target = kernel.target(q, order.n)
+        self._certified = window is None
+        window = window_of(order, rate) if window is None else window
+        self._cells, complete = self._cells_within(q, window)
+        self._best = int(self._cells.loss.argmin())
+        self._log_bound = order.log_volume(1) - rate * window
+        if complete:
+            self._certified, self._log_escape = True, -math.inf
+        elif flip:
+            least = float(self._cells.loss[self._best])
+            self._log_escape = _log_reached(order.extent, rate * (window - least))
+        else:
+            log_inside = float(np.logaddexp.reduce(self._cells.log_weights(rate)))
+            self._log_escape = self._log_bound - np.logaddexp(self._log_bound, log_inside)
+
+    # Cells
+
+    def _cells_within(self, q: float, window: int) -> tuple[Cells, bool]:
+        """The cells of ranks within `window` of the target, and whether there are no others."""
+        order, n = self._order, self._order.n
+        ends = intervals_kernel.windows(np.array([q]), n, window)
+        first, last = int(ends[0][0]), int(ends[1][0])
+        rank, width, left = order.intervals(*ends[2:])
+        if not rank.size:
+            return self._single(), False
+        # How many records lie below the first point and up to the last one is known, or does not
+        # matter, unless the run of one of them covers the target and reaches out of the window.
+        below, through = max(first - 1, 0), min(last + 1, n)
+        whole, part = self._target
+        if rank[0] > 0 and (rank[0] - whole) - part > (whole - below) + part:
+            below = order.rank_of(int(left[0]))
+        if rank[-1] < n and (whole - rank[-1]) + part > (through - whole) - part:
+            through = order.rank_of(int(left[-1] + width[-1]) + 1)
+        cells = Cells(*kernel.cells(rank, width, left, n, whole, part, below, through))
+        return cells, first == 0 and last == n
+
+    def _single(self) -> Cells:
+        """The one point that all records within the window lie on."""
+        order = self._order
+        (whole, part), n = self._target, order.n
+        (point,) = order._points([(min(whole, n - 1), min(whole, n - 1) + 1)]).tolist()
+        below, through = order.ranks_of(np.array([point, point + 1])).tolist()
+        loss = max((below - whole) - part, part - (through - whole))
+        return Cells(np.array([point - 1]), np.ones(1), np.zeros(1), np.array([loss]))
+
+    @cached_property
+    def _all(self) -> tuple[Cells, NDArray[np.bool_]]:
+        """All cells, and which of them are outside."""
+        n = self._order.n
+        intervals = self._order.intervals(np.array([0]), np.array([n + 1]))
+        cells = Cells(*kernel.cells(*intervals, n, *self._target, 0, n))
+        first, last = self._cells.start[[0, -1]]
+        return cells, (cells.start < first) | (cells.start > last)
+
+    # Drawing
+
+    def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
+        """`size` lattice points, shape (size, 1)."""
+        cells = self._cells
+        drawn = self._draw_cells(rng, size)
+        points: NDArray[np.int64] = path.points_lattice(
+            drawn.reshape(size, 1), cells.start, cells.points, rng
+        )
+        if self._log_escape > -math.inf:
+            for i in np.flatnonzero(uniform.log_uniforms(size, rng) < self._log_escape):
+                points[i] = self._draw_escaped(rng)
+        return points
+
+    def _draw_cells(self, rng: np.random.Generator, size: int) -> NDArray[np.uintp]:
+        """Cells drawn as if there were no others."""
+        cells = self._cells
+        if self._flip:
+            return kernel.flip(
+                cells.points, cells.log_points, cells.loss, self._rate, self._best, size, rng
+            )
+        log_weight = cells.log_weights(self._rate)
+        log_weight -= log_weight.max()
+        if log_weight.min() > -PLAIN_SPREAD:
+            weight = np.exp(log_weight)
+            drawn = [race.draw_plain(weight, rng) for _ in range(size)]
+        else:
+            drawn = [race.draw(log_weight, rng) for _ in range(size)]
+        return np.array(drawn, dtype=np.uintp)
+
+    def _draw_escaped(self, rng: np.random.Generator) -> int:
+        """A point, given that the bound on what lies outside was reached."""
+        return self._flip_escaped(rng) if self._flip else self._weigh_escaped(rng)
+
+    def _weigh_escaped(self, rng: np.random.Generator) -> int:
+        """By the exponential mechanism: a point outside, or none of them, and then start again."""
+        everything, outside = self._all
+        cells = everything.part(outside)
+        log_weight = cells.log_weights(self._rate)
+        log_share = float(np.logaddexp.reduce(log_weight)) - self._log_bound
+        if uniform.log_uniforms(1, rng)[0] >= log_share:
+            return int(self.draw(rng, 1)[0, 0])
+        return _point_of(cells, race.draw(log_weight, rng), rng)
+
+    def _flip_escaped(self, rng: np.random.Generator) -> int:
+        """By permute-and-flip: given that the largest of V variates would do, as if outside.
+
+        V is the number of all points; those that are not outside are nobody's.
+        """
+        cells, outside = self._all
+        extent = self._order.extent
+        log_above = uniform.log_uniforms(1, rng)[0] + self._log_escape
+        largest = math.log(extent) - log_above
+        if log_above > SMALL:
+            largest = -math.log(-math.expm1(math.log1p(-math.exp(log_above)) / extent))
+        # exp(-E), E the largest variate of each cell: below `largest` where it is outside
+        above = -np.expm1(uniform.log_uniforms(cells.points.size, rng) / cells.points)
+        above[outside] += (1.0 - above[outside]) * math.exp(-largest)
+        variate = -np.log(above)
+        held = np.cumsum(np.where(outside, cells.points, 0.0))
+        owner = rng.random() * extent
+        if owner < held[-1]:
+            variate[np.searchsorted(held, owner, side="right")] = largest
+        return _point_of(cells, int(np.argmax(variate - self._rate * cells.loss)), rng)
+
+    # Probabilities
+
+    def log_prob(self, outputs: NDArray[np.int64]) -> float:
+        """ln of the probability of a lattice point, in an array of one."""
+        whole, part = self._target
+        below, through = self._order.ranks_of(np.append(outputs, outputs + 1)).tolist()
+        loss = max((below - whole) - part, part - (through - whole))
+        if self._flip:
+            least = float(self._cells.loss[self._best])
+            log_reduced = -self._rate * (loss - least)
+            return log_reduced + self._log_integral(math.exp(log_reduced))
+        return -self._rate * loss - self._log_normalizer
+
+    @cached_property
+    def _counted(self) -> Cells:
+        """The cells that make a difference."""
+        return self._cells if self._certified else self._all[0]
+
+    @cached_property
+    def _log_normalizer(self) -> float:
+        return float(np.logaddexp.reduce(self._counted.log_weights(self._rate)))
+
+    def _log_integral(self, own: float) -> float:
+        r"""ln of :math:`\int_0^1 \prod_j (1 - v p_j) / (1 - v p_o)\,dv`, for p_o = `own`.
+
+        The integrand is at most exp(-v (sum p - p_o)), so beyond REACH over that sum it is nothing.
+        A panel is so short that the integrand falls by a factor of some e^5 in it.
+        """
+        cells = self._counted
+        reduced = np.exp(-self._rate * (cells.loss - cells.loss.min()))
+        fall = float(cells.points @ reduced) - own
+        end = min(1.0, REACH / fall) if fall > REACH else 1.0
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        total = 0.0
+        for panel in range(PANELS):
+            v = end * (panel + (nodes + 1.0) / 2.0) / PANELS
+            logs = np.log1p(-v[:, None] * reduced) @ cells.points - np.log1p(-v * own)
+            total += float(weights @ np.exp(logs))
+        return math.log(total * end / (2.0 * PANELS))
+
+
+def window_of(order: WholeOrder, rate: float) -> int:
+    """The least W whose certificate holds, whatever the records are."""
+    return math.ceil(min((CERTIFICATE + order.log_volume(1)) / rate, order.n + 1.0))
+
+
+def _log_reached(count: float, height: float) -> float:
+    """ln of the probability that the largest of so many exponential variates is beyond a height."""
+    if height <= 0.0:
+        return 0.0
+    log_below = count * math.log1p(-math.exp(-height))
+    return math.log(-math.expm1(log_below)) if log_below < 0.0 else math.log(count) - height
+
+
+def _point_of(cells: Cells, cell: int, rng: np.random.Generator) -> int:
+    """A point of a cell, each equally likely."""
+    (offset,) = uniform.integers_below(int(cells.points[cell]), 1, rng)
+    return int(cells.start[cell]) + 1 + int(offset)
