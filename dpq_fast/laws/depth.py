@@ -8,16 +8,16 @@ independent standard exponentials. Points between two records lose the same: a c
 **Windows.** Only ranks within W of t are looked at. The point that the target's record lies on
 loses nothing or less, and every point outside the windows more than W. So of V points those
 outside weigh at most B = V exp(-c W), where those inside weigh at least 1, and the probability that
-an exponential variate of theirs reaches the best point inside is at most B. Windows are so wide that
-B is below 2^-64. What lies outside is not lost: with probability B / (Z_inside + B), or that of the
-largest of V variates, a draw is decided by all points, so outputs follow the law exactly.
+an exponential variate of theirs reaches the best point inside is at most B. Windows are so wide
+that B is below 2^-64. What lies outside is not lost: with probability B / (Z_inside + B), or that
+of the largest of V variates, a draw is decided by all points, so outputs follow the law exactly.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +57,9 @@ class Cells(NamedTuple):
         """Of the exponential mechanism."""
         return self.log_points - rate * self.loss
 
-    def part(self, kept: slice | NDArray[np.bool_]) -> Cells:
+    def where(self, kept: NDArray[np.bool_]) -> Cells:
         """Some of the cells."""
-        return Cells(*(each[kept] for each in self))
+        return Cells(self.start[kept], self.points[kept], self.log_points[kept], self.loss[kept])
 
 
 class DepthLaw:
@@ -124,11 +124,15 @@ class DepthLaw:
     def _single(self) -> Cells:
         """The one point that all records within the window lie on."""
         order = self._order
-        (whole, part), n = self._target, order.n
-        (point,) = order._points([(min(whole, n - 1), min(whole, n - 1) + 1)]).tolist()
-        below, through = order.ranks_of(np.array([point, point + 1])).tolist()
-        loss = max((below - whole) - part, part - (through - whole))
+        place = min(self._target[0], order.n - 1)
+        (point,) = order._points([(place, place + 1)]).tolist()
+        loss = self._loss(*order.ranks_of(np.array([point, point + 1])).tolist())
         return Cells(np.array([point - 1]), np.ones(1), np.zeros(1), np.array([loss]))
+
+    def _loss(self, below: int, through: int) -> float:
+        """Of a point with so many records below it, and up to it."""
+        whole, part = self._target
+        return max((below - whole) - part, part - (through - whole))
 
     @cached_property
     def _all(self) -> tuple[Cells, NDArray[np.bool_]]:
@@ -176,7 +180,7 @@ class DepthLaw:
     def _weigh_escaped(self, rng: np.random.Generator) -> int:
         """By the exponential mechanism: a point outside, or none of them, and then start again."""
         everything, outside = self._all
-        cells = everything.part(outside)
+        cells = everything.where(outside)
         log_weight = cells.log_weights(self._rate)
         log_share = float(np.logaddexp.reduce(log_weight)) - self._log_bound
         if uniform.log_uniforms(1, rng)[0] >= log_share:
@@ -208,9 +212,8 @@ class DepthLaw:
 
     def log_prob(self, outputs: NDArray[np.int64]) -> float:
         """ln of the probability of a lattice point, in an array of one."""
-        whole, part = self._target
         below, through = self._order.ranks_of(np.append(outputs, outputs + 1)).tolist()
-        loss = max((below - whole) - part, part - (through - whole))
+        loss = self._loss(below, through)
         if self._flip:
             least = float(self._cells.loss[self._best])
             log_reduced = -self._rate * (loss - least)
