@@ -24,6 +24,7 @@ import enumeration
 from dpq_fast import audit, privacy
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms.agg_tree import AggTree
@@ -132,6 +133,17 @@ def spends(mechanism: str, field: str, factor: float) -> tuple[Any, str, Callabl
     return getattr(privacy, mechanism), "calibrate", change
 
 
+def spends_as(mechanism: str, **fields: Any) -> tuple[Any, str, Callable]:
+    """A calibration of which some fields are others than is promised."""
+    return (
+        getattr(privacy, mechanism),
+        "calibrate",
+        lambda calibrate: (
+            lambda *arguments, **options: calibrate(*arguments, **options)._replace(**fields)
+        ),
+    )
+
+
 def always(answer: Any) -> Callable[[Any], Callable]:
     return lambda original: lambda *arguments, **options: answer
 
@@ -139,7 +151,7 @@ def always(answer: Any) -> Callable[[Any], Callable]:
 def clamped(log_prob: Callable) -> Callable:
     """What is too rare for 53-bit uniform numbers is never drawn."""
 
-    def of(self: PathLaw, outputs: Any) -> float:
+    def of(self: PathLaw | DepthLaw, outputs: Any) -> float:
         found = log_prob(self, outputs)
         return found if found > LOG_FLOOR else -math.inf
 
@@ -234,6 +246,26 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     yield Case("joint_exp", neighbors, "large epsilon", run, mutants)
 
 
+def depth_and_ties(epsilon: float, q: list[float], neighbors: str) -> Run:
+    """`ind_exp` by brute force at the honest rates, by a utility of twice the sensitivity."""
+    rates = privacy.ind_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rates.tolist()
+
+    def law(column: Any) -> enumeration.Law:
+        records = [int(value) for value in column if value == value]
+
+        def score(level: float, o: int) -> float:
+            return float(enumeration.depth(records, level, o)) + records.count(o)
+
+        return enumeration.sorted_tuples(
+            [
+                enumeration.permute_and_flip([rate * score(level, o) for o in range(POINTS)])
+                for level, rate in zip(q, rates, strict=True)
+            ]
+        )
+
+    return exact(law, 4, domain=range(POINTS), neighbors=neighbors)
+
+
 def ind_exp_cases(neighbors: str) -> Iterator[Case]:
     form = lattice(neighbors)
     q = [0.25, 0.75]
@@ -243,6 +275,7 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
         "all of epsilon for each level": broken(
             run, privacy.ind_exp, "resolve_epsilon", always(4.0)
         ),
+        "depth and ties counted": depth_and_ties(4.0, q, neighbors),
     }
     if neighbors == "add-remove":
         mutants["sensitivity min(q, 1-q)"] = broken(
@@ -251,7 +284,14 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
             "sensitivities",
             lambda original: lambda q, relation: np.minimum(q, 1.0 - q),
         )
-    yield Case("ind_exp", neighbors, "pure", run, mutants)
+    yield Case("ind_exp", neighbors, "permute-and-flip", run, mutants)
+    run = exact("ind_exp", 4, q=q, epsilon=4.0, selection="exponential", **form)
+    mutants = {"twice the rate": broken(run, *spends("ind_exp", "rates", 2.0))}
+    if neighbors == "swap":
+        mutants["permute-and-flip, of no such range"] = broken(
+            run, *spends_as("ind_exp", selection="permute-and-flip")
+        )
+    yield Case("ind_exp", neighbors, "exponential", run, mutants)
     run = exact("ind_exp", 4, q=q, epsilon=1.0, delta=0.01, **form)
     mutants = {
         "twice the rate": broken(run, *spends("ind_exp", "rates", 2.0)),
@@ -261,7 +301,7 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
     mutants = {"twice the rate": broken(run, *spends("ind_exp", "rates", 2.0))}
     yield Case("ind_exp", neighbors, "rho 0.5", run, mutants)
     run = exact("ind_exp", 4, q=q, epsilon=60.0, **form)
-    mutants = {"no tail below 2^-53": broken(run, PathLaw, "log_prob", clamped)}
+    mutants = {"no tail below 2^-53": broken(run, DepthLaw, "log_prob", clamped)}
     yield Case("ind_exp", neighbors, "large epsilon", run, mutants)
 
 
@@ -827,7 +867,8 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     ):
         run = estimate(name, *two, q=[0.25, 0.5], epsilon=2.0, **places)
         mutants = {"a tenth of the noise": broken(run, *spends(*spent, 10.0))}
-        yield Case(name, neighbors, "dither", run, mutants, True)
+        setting = "permute-and-flip" if name == "ind_exp" else "dither"
+        yield Case(name, neighbors, setting, run, mutants, True)
     rows = pair([(0.0, 0), (2.0, 0), (4.0, 0)], (0.0, 0), (4.0, 1))
     run = estimate("quantile_by", *rows, q=0.5, epsilon=2.0, groups=[0, 1], **places)
     mutants = {"a tenth of the noise": broken(run, *spends("quantile_by", "rate", 10.0))}

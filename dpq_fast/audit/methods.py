@@ -13,6 +13,7 @@ from dpq_fast import privacy
 from dpq_fast.audit.neighbors import column_of
 from dpq_fast.audit.tables import Table, by_candidates, by_group, halts, integers, on_lattice
 from dpq_fast.mechanisms.cdf import cdf
+from dpq_fast.mechanisms.ind_exp import ind_exp
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import GroupQuantiles, quantile_by
 from dpq_fast.mechanisms.registry import MECHANISMS, Mechanism
@@ -102,7 +103,7 @@ def _of_row(row: Mechanism) -> _Method:
         release = _of_queries(release)
         tables = partial(halts, single=row.law is not None)
     elif row.reads == "order" and row.law is not None:
-        tables = partial(on_lattice, row.law)
+        tables = partial(on_lattice, row.law, dithers=row.release is not ind_exp)
     elif row.reads == "records":
         tables = partial(by_candidates, row.law) if row.law else partial(integers, name=row.name)
     elif row.release is cdf:

@@ -116,13 +116,14 @@ def on_lattice(
     columns: list[Any],
     parameters: dict[str, Any],
     outputs: list[Any] | None,
+    dithers: bool = True,
 ) -> list[Table]:
-    """Laws of mechanisms with bounds, and a dither or not."""
+    """Laws of mechanisms with bounds, and a dither or not; without `dithers` they have none."""
     if parameters.get("base") == "unbounded":
         return by_candidates(law_of, columns, parameters, outputs)
     levels = Levels(parameters["q"])
     lattice = _lattice_of(parameters)
-    if lattice is not None and lattice.bits:
+    if dithers and lattice is not None and lattice.bits:
         given: dict[DataSet, Table] = {}
         return [
             _without_dither(law_of, column, lattice, levels, parameters, outputs, given)
