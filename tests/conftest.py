@@ -136,7 +136,7 @@ def empty_sample(lattice: Lattice) -> Sample:
     """Enough of a sample to translate outputs."""
     bounds = (lattice.low, lattice.high)
     empty = SortedOrder(np.empty(0), lattice, bounds)
-    return Sample(lambda dither_rng: empty, Records.of(np.empty(0)), lattice, bounds)
+    return Sample(lambda lattice: empty, Records.of(np.empty(0)), lattice, bounds)
 
 
 def tabulate(law: Any, points: int, m: int) -> enumeration.Law:

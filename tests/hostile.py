@@ -151,6 +151,7 @@ USUAL: dict[str, Any] = dict(
     relation=Checked(relation_of("swap")),
     guarantees=[privacy.Guarantee(1.0), privacy.Guarantee(0.5, 1e-6, rho=0.1)],
     guarantee=privacy.Guarantee(1.0), adaptive=True, bounded_range=1.0, composition="basic",
+    selection="exponential",
     convert=True, name="split", others=PARTIAL,
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9,
@@ -178,6 +179,10 @@ MORE: dict[str, tuple[str, ...]] = {
 }
 # What a function has otherwise than others.
 OWN: dict[str, dict[str, Any]] = {
+    "ind_exp": dict(dither=False),
+    "ind_exp_law": dict(dither=False),
+    "reference.ind_exp": dict(dither=False),
+    "reference.ind_exp_law": dict(dither=False),
     "csmooth": dict(rho=0.5, t=None),
     "reference.csmooth": dict(rho=0.5, t=None),
     "quantile, unbounded": dict(

@@ -255,7 +255,7 @@ def window_of(order: WholeOrder, rate: float) -> int:
 
 def _log_reached(count: float, height: float) -> float:
     """ln of the probability that the largest of so many exponential variates is beyond a height."""
-    if height <= 0.0:
+    if height < 2.0**-52:  # for sure, to the last digit
         return 0.0
     log_below = count * math.log1p(-math.exp(-height))
     return math.log(-math.expm1(log_below)) if log_below < 0.0 else math.log(count) - height

@@ -31,7 +31,7 @@ def asked(law: Any) -> np.ndarray:
 # What takes a column, or several numbers, and is no release: private answers, laws, metrics.
 ANSWERS: dict[str, Callable[[Any], Any]] = {
     "joint_exp_law": lambda x: asked(dpq.joint_exp_law(x, dither_rng=1, **LEVELS)),
-    "ind_exp_law": lambda x: asked(dpq.ind_exp_law(x, dither_rng=1, **LEVELS)),
+    "ind_exp_law": lambda x: asked(dpq.ind_exp_law(x, **LEVELS)),
     "approx_quantiles_law": lambda x: asked(dpq.approx_quantiles_law(x, dither_rng=1, **LEVELS)),
     "unbounded_quantile_law": lambda x: asked(dpq.unbounded_quantile_law(x, 0.5, epsilon=1.0)),
     "above_threshold_law": lambda x: asked(dpq.above_threshold_law(np.asarray(x), 1.0, **BUDGETS)),

@@ -599,6 +599,8 @@ def test_sum_guarantee_adds_up_rho():
     half = guarantee("unbounded_quantile", q=0.99, epsilon=0.5)
     assert guarantee("sum", epsilon=1.0).rho == pytest.approx(half.rho + pure_rho(0.5))
     bounded = guarantee("mean", epsilon=1.0, method="ind_exp", share=0.2, lower=0.0, upper=1.0)
+    assert bounded.rho == pytest.approx(pure_rho(0.2) + pure_rho(0.8))
+    bounded = guarantee("mean", epsilon=1.0, method="joint_exp", share=0.2, lower=0.0, upper=1.0)
     assert bounded.rho == pytest.approx(range_rho(0.2) + pure_rho(0.8))
     assert guarantee("sum", epsilon=1.0, lower=None).rho == pytest.approx(2 * pure_rho(0.5))
     mirrored = guarantee("sum", epsilon=1.0, lower=None, upper=0.0, neighbors="add-remove")
@@ -627,7 +629,7 @@ def test_accountant_is_charged_before_the_data_is_touched(implementation, name):
         ({"lower": None}, 2 * pure_rho(0.5)),  # as an epsilon of 1/2 for all that finds two ends
         ({"lower": None, "upper": 9.0}, None),
         ({"lower": 0.0, "upper": 9.0, "method": "joint_exp"}, range_rho(0.5) + pure_rho(0.5)),
-        ({"lower": -3.0, "upper": 9.0, "method": "ind_exp"}, range_rho(0.5) + pure_rho(0.5)),
+        ({"lower": -3.0, "upper": 9.0, "method": "ind_exp"}, 2 * pure_rho(0.5)),
         ({"lower": -3.0, "upper": 9.0, "q": None}, pure_rho(1.0)),
         ({"share": 0.2, "neighbors": "add-remove"}, None),
         ({"split": 0.3, "max_contributions": 2}, None),

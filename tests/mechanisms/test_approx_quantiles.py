@@ -513,11 +513,11 @@ def test_approx_quantiles_law_takes_no_log_prob_of_dithered_tuples(implementatio
     assert total == pytest.approx(0.0, abs=1e-12)
 
 
-def test_approx_quantiles_law_of_one_dithered_level_is_that_of_ind_exp():
+def test_approx_quantiles_law_of_one_dithered_level_is_that_of_joint_exp():
     arguments = ([1.0, 2.0, 2.0, 4.0], 0.3)
     options = {"epsilon": 1.0, "bounds": (0.0, 4.0), "resolution": 1, "dither_rng": 3}
     law = dpq.approx_quantiles_law(*arguments, **options)
-    expected = dpq.ind_exp_law(*arguments, **options)
+    expected = dpq.joint_exp_law(*arguments, **options)
     for o in range(5):
         assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-13)
 

@@ -28,7 +28,9 @@ import enumeration
 from dpq_fast.data import dither, lattice, order, sample
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.laws import depth as depth_law
 from dpq_fast.laws import path as path_law
+from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 
@@ -167,6 +169,12 @@ MECHANISMS: dict[str, tuple[Callable[..., Any], Callable[..., Law]]] = {
 }
 
 
+def of_intervals(ranks: list[int], target: float, rate: float) -> Law:
+    """One level of IndExp without a lattice, over intervals of one length."""
+    scores = [-rate * abs(rank - target) for rank in ranks]
+    return {(cell,): log_p for cell, log_p in enumerate(enumeration.exponential(scores))}
+
+
 def halves() -> dpq.Sample:
     column = np.array(RECORDS, dtype=float)
     return dpq.Sample.from_batches(lambda: iter([column[:2], column[2:2], column[2:]]), **GRID)
@@ -175,6 +183,8 @@ def halves() -> dpq.Sample:
 WINDOWS = (
     (path_law, "first_window", lambda order, q, rate: 1),
     (ind_exp, "first_windows", lambda order, q, rates: np.ones(q.size, dtype=int)),
+    (ind_exp, "window_of", lambda order, rate: 1),
+    (depth_law, "window_of", lambda order, rate: 1),
     (path_law, "CERTIFICATE", 0.0),  # no window is widened: the rest is drawn from
 )
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
@@ -228,6 +238,8 @@ def form_cases() -> Iterator[tuple[str, Case]]:
             if (name, m) == ("approx_quantiles", 2):
                 continue
             for neighbors, epsilon in (("swap", 4.0), ("add-remove", 2.0)):
+                if (name, m) == ("ind_exp", 1):  # where almost all draws are the median
+                    epsilon /= 4.0
 
                 def of(
                     factor: float,
@@ -275,10 +287,23 @@ def form_cases() -> Iterator[tuple[str, Case]]:
         Case(
             repeated(dpq.ind_exp, FLOATS, q=q, rho=rho, **GRID),
             lambda factor: enumeration.ind_exp(
-                RECORDS, POINTS, q, ind_rates(q, factor * range_of(rho / 2), "swap")
+                RECORDS,
+                POINTS,
+                q,
+                ind_rates(q, factor * range_of(rho / 2), "swap"),
+                "exponential",
             ),
         ),
     )
+    for forced in ((), WINDOWS):
+        yield (
+            f"ind_exp, densities{', windows' if forced else ''}",
+            Case(
+                repeated(dpq.ind_exp, FLOATS, q=[0.3], epsilon=2.0, **GRID | dict(resolution=0)),
+                lambda factor: of_intervals([1, 4, 4], 1.5, factor),
+                forced,
+            ),
+        )
     yield (
         "approx_quantiles, rho",
         Case(
@@ -332,26 +357,35 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
             rate = joint_rate(q, factor * epsilon, "swap")
             return enumeration.joint_exp_dithered(records, 3, q, rate, bits)
 
-        def single(factor: float, bits: int = 1, records: list[int] = records) -> Law:
-            rates = ind_rates(q, factor * epsilon / 2.0, "swap")
-            return enumeration.ind_exp_dithered(records, 3, q, rates, bits)
+        def single(factor: float, records: list[int] = records) -> Law:
+            return enumeration.ind_exp(records, 3, q, ind_rates(q, factor * epsilon / 2.0, "swap"))
 
         column = np.array(records, dtype=float)
         options = dict(q=q, epsilon=epsilon, **SPREAD)
-        for name, release, law in (
-            ("joint_exp", dpq.joint_exp, joint),
-            ("ind_exp", dpq.ind_exp, single),
-        ):
-            for way, forced in DITHERED.items():
-                yield (
-                    f"{name}, dither, {way}, n {size}",
-                    Case(
-                        repeated(release, column, **options),
-                        law,
-                        (ONE_BIT, *forced),
-                        (law(1.0, 0),),
+        for way, forced in DITHERED.items():
+            yield (
+                f"joint_exp, dither, {way}, n {size}",
+                Case(
+                    repeated(dpq.joint_exp, column, **options),
+                    joint,
+                    (ONE_BIT, *forced),
+                    (joint(1.0, 0),),
+                ),
+            )
+            # a dither that a sample was made with is not used
+            yield (
+                f"ind_exp, sample with dither, {way}, n {size}",
+                Case(
+                    repeated(
+                        dpq.ind_exp,
+                        lambda column=column: dpq.Sample.of(column, **SPREAD),
+                        q=q,
+                        epsilon=epsilon,
                     ),
-                )
+                    single,
+                    (ONE_BIT, *forced),
+                ),
+            )
         values, counts = np.unique(column, return_counts=True)
         yield (
             f"joint_exp, dither, counts, n {size}",
@@ -415,6 +449,13 @@ def of_ranks(counts: list[int], q: list[float], rate: float) -> Law:
     return enumeration.normalized({o: -rate * deviation(o) for o in outputs})
 
 
+def of_depths(counts: list[int], level: float, rate: float) -> Law:
+    """One level of IndExp, by permute-and-flip, where so many records lie at each point."""
+    edges, target = np.cumsum([0, *counts]).tolist(), level * sum(counts)
+    scores = [rate * min(target - below, upto - target) for below, upto in pairwise(edges)]
+    return {(o,): log_p for o, log_p in enumerate(enumeration.permute_and_flip(scores))}
+
+
 def many_cases() -> Iterator[tuple[str, Case]]:
     """More records than are sorted: with nothing forced, they are selected."""
     column = np.random.default_rng(1).permutation(np.repeat(np.arange(6.0), CROWD))
@@ -429,14 +470,20 @@ def many_cases() -> Iterator[tuple[str, Case]]:
             ),
         )
     half = [0.5]
-    for name, release in (("ind_exp", dpq.ind_exp), ("approx_quantiles", dpq.approx_quantiles)):
-        yield (
-            f"{name}, selection of many",
-            Case(
-                repeated(release, column, q=half, epsilon=1.5, **form),
-                lambda factor: of_ranks(CROWD, half, factor * 1.5 / 4.0),
-            ),
-        )
+    yield (
+        "approx_quantiles, selection of many",
+        Case(
+            repeated(dpq.approx_quantiles, column, q=half, epsilon=1.5, **form),
+            lambda factor: of_ranks(CROWD, half, factor * 1.5 / 4.0),
+        ),
+    )
+    yield (
+        "ind_exp, selection of many",
+        Case(
+            repeated(dpq.ind_exp, column, q=half, epsilon=1.5, **form),
+            lambda factor: of_depths(CROWD, 0.5, factor * 1.5 / 2.0),
+        ),
+    )
     batches = dpq.Sample.from_batches(lambda: iter(np.array_split(column, 3)), **form)
     yield (
         "joint_exp, batches of many",
@@ -1039,6 +1086,13 @@ def tripled(counts: Any, size: int) -> Any:
     return 3 * COUNTED(counts, size)
 
 
+def selected_by_depth_at_twice_the_rate(
+    self: DepthLaw, ranks: Any, q: float, rate: float, *arguments: Any, **options: Any
+) -> None:
+    rate *= 2.0 if isinstance(ranks, SelectedOrder) else 1.0
+    DEEP(self, ranks, q, rate, *arguments, **options)
+
+
 def selected_at_twice_the_rate(
     self: PathLaw, ranks: Any, q: Any, rate: float, *arguments: Any, **options: Any
 ) -> None:
@@ -1048,7 +1102,7 @@ def selected_at_twice_the_rate(
 
 
 DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__, dither.dithered
-COUNTED, RANKED = sample.check_counts, PathLaw.__init__
+COUNTED, RANKED, DEEP = sample.check_counts, PathLaw.__init__, DepthLaw.__init__
 # What is broken, and how; the cases that notice.
 BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
     "joint_exp draws at twice the rate": (
@@ -1069,7 +1123,6 @@ BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
         dithered_if_odd,
         (
             "joint_exp, dither, at once, n even",
-            "ind_exp, dither, at once, n even",
             "joint_exp, all bits of dither, n even",
         ),
     ),
@@ -1079,13 +1132,18 @@ BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
         tripled,
         ("joint_exp, counts", "ind_exp, counts", "approx_quantiles, windows of counts"),
     ),
+    "selection by depth at twice the rate": (
+        DepthLaw,
+        "__init__",
+        selected_by_depth_at_twice_the_rate,
+        ("ind_exp, selection", "ind_exp, selection of many", "ind_exp, windows of a selection"),
+    ),
     "selection at twice the rate": (
         PathLaw,
         "__init__",
         selected_at_twice_the_rate,
         (
             "joint_exp, selection of many, 1 workers",
-            "ind_exp, selection of many",
             "joint_exp, selection",
             "joint_exp, dither, points selected, n odd",
         ),
