@@ -48,7 +48,7 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "joint_exp, dither": of_column(dpq.joint_exp, **LEVELS, **GRID),
     "joint_exp, fft": of_column(dpq.joint_exp, kernel="fft", **LEVELS, **GRID),
     "ind_exp": of_column(dpq.ind_exp, delta=1e-6, **LEVELS),
-    "ind_exp, permute-and-flip": of_column(dpq.ind_exp, **LEVELS, **GRID),
+    "ind_exp, permute-and-flip": of_column(dpq.ind_exp, **LEVELS),
     "approx_quantiles": of_column(dpq.approx_quantiles, **LEVELS),
     "approx_quantiles, dither": of_column(dpq.approx_quantiles, **LEVELS, **GRID),
     "approx_quantiles, unbounded": of_column(

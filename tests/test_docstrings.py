@@ -58,7 +58,7 @@ def test_public_methods_are_documented(name):
 
 def test_papers_cited_are_those_listed():
     root = Path(__file__).resolve().parents[1]
-    key = r"\[([A-Z][A-Za-z]*\d\d)\b"
+    key = r"\[([A-Z][A-Za-z]*\+?\d\d)\b"
     cited = {
         found
         for pattern in ("dpq_fast/**/*.py", "dpq_fast/**/*.pyx", "csrc/*.[ch]")

@@ -229,6 +229,7 @@ class DepthLaw:
     def _log_normalizer(self) -> float:
         return float(np.logaddexp.reduce(self._counted.log_weights(self._rate)))
 
+    @np.errstate(under="ignore")  # of points that lose much
     def _log_integral(self, own: float) -> float:
         r"""ln of :math:`\int_0^1 \prod_j (1 - v p_j) / (1 - v p_o)\,dv`, for p_o = `own`.
 

@@ -252,7 +252,12 @@ def ind_exp_law(
 ) -> IndExpLaw:
     """The exact output law of `ind_exp` on this sample. Not a release: for audits and research.
 
-    All arguments are as in `ind_exp`.
+    Parameters
+    ----------
+    x, q, epsilon, delta, rho, neighbors, max_contributions, selection
+        As in `ind_exp`.
+    bounds, resolution, dither, counts, assume_sorted, nan_policy, workers
+        As in `ind_exp`.
 
     Returns
     -------

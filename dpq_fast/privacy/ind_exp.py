@@ -5,9 +5,9 @@ r"""IndExp: one private selection for each of m levels, by how deep the target l
 .. math:: u(o) = \min(t - \#\{x < o\},\; \#\{x \le o\} - t).
 
 At a value with ties this is how far t lies inside the run of records that have it, or minus how
-far outside. Where no record lies, both counts are the rank r of o, and u is :math:`-|r - t|`; so it
-is everywhere without a lattice. A value that many records have beats what is next to it by its
-depth, without dither.
+far outside. Where no record lies, both counts are the rank r of o, and u is :math:`-|r - t|`
+[S11]; so it is everywhere without a lattice. A value that many records have beats what is next to
+it by its depth, without dither.
 
 **Sensitivity.** A replaced record leaves t where it is and moves each count by at most 1. One
 record x more moves :math:`t - \#\{x < o\}` by :math:`q - [x < o]` and
@@ -63,7 +63,7 @@ References
 - [DKS+21] Z. Ding, D. Kifer, S. M. Saghaian N. E., T. Steinke, Y. Wang, Y. Xiao, D. Zhang, "The
   Permute-and-Flip Mechanism is Identical to Report-Noisy-Max with Exponential Noise",
   arXiv:2105.07260.
-- [MT07], [BS16], [DDR20]: README, "Papers".
+- [S11], [MT07], [BS16], [DDR20]: README, "Papers".
 """
 
 from __future__ import annotations

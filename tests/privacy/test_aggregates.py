@@ -16,7 +16,7 @@ from dpq_fast.privacy import (
 # Sums of epsilon 1, of which 0.2 are for the clip and 0.8 for the noise, and the clip's rho.
 CLIPS = [
     (dict(method="joint_exp", lower=0.0, upper=1.0), "swap", range_rho(0.2)),
-    (dict(method="ind_exp", lower=0.0, upper=1.0), "add-remove", range_rho(0.2)),
+    (dict(method="ind_exp", lower=0.0, upper=1.0), "add-remove", pure_rho(0.2)),
     (dict(lower=None), "swap", pure_rho(0.2)),
     (dict(split=0.5), "swap", range_rho(1.5 * 0.2)),
     # at the level 1/4: 1/8 + 1/2 and 3/8
