@@ -5,6 +5,7 @@ Of no paper: ours, over relations, budgets and columns.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -124,14 +125,11 @@ def auto_rule(report: Report, out: Path) -> None:
 
 def _release(law: Callable[..., Any], data: Data, relation: str) -> Release:
     """Several releases of one sample, shape (DRAWS, m)."""
-    return lambda x, q, rng: law(
-        x,
-        q,
-        bounds=data.bounds,
-        resolution=data.resolution,
-        neighbors=relation,
-        dither_rng=rng,
-    ).sample(rng, size=DRAWS)
+    form = dict(bounds=data.bounds, resolution=data.resolution, neighbors=relation)
+    dithers = "dither_rng" in inspect.signature(law).parameters
+    return lambda x, q, rng: law(x, q, **form, **(dict(dither_rng=rng) if dithers else {})).sample(
+        rng, size=DRAWS
+    )
 
 
 def _crossing(counts: tuple[int, ...], ratio: NDArray[np.float64]) -> str:

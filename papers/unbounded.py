@@ -119,7 +119,7 @@ def emq(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -> Any:
 def on_lattice(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -> Any:
     resolution = REAL[draw.name].resolution
     return dpq.ind_exp_law(
-        draw.records, q, epsilon=epsilon, bounds=SUM_RANGE, resolution=resolution, dither_rng=rng
+        draw.records, q, epsilon=epsilon, bounds=SUM_RANGE, resolution=resolution
     )
 
 
@@ -147,7 +147,7 @@ SIDES = {
     "UQE, β 1.01": Side("UQE", (LEVEL,), partial(uqe, beta=BETA, split=0.5)),
     "UQE, default": Side("UQE", (LEVEL,), uqe),
     "EMQ": Side("EMQ", EMQ_LEVELS, emq),
-    "dithered": Side("EMQ", EMQ_LEVELS, on_lattice),
+    "by depth": Side("EMQ", EMQ_LEVELS, on_lattice),
     "agg_tree": Side("AT", EMQ_LEVELS, tree_of),
 }
 
@@ -171,7 +171,7 @@ def sum_table(report: Report, out: Path) -> None:
             caption=f"{samples} samples, {draws} clips each; the mean over the sum's noise is "
             f"exact. UQE, paper: β {PAPER['beta']}, even split; β {BETA}: even split; default: "
             f"β {BETA}, split {SPLIT:.2f}. EMQ: the best of five levels in each 100 iterations; "
-            "dithered: ind_exp on the lattice, agg_tree: on the range of EMQ, likewise. z: "
+            "by depth: ind_exp on the lattice, agg_tree: on the range of EMQ, likewise. z: "
             "difference in standard errors, std / 10 of both sides and 1% for the noise that the "
             "paper drew; * beyond 2.",
         )
@@ -269,8 +269,8 @@ def uqe_vs_emq(report: Report, out: Path) -> None:
         "UQE itself",
         "EMQ, mean",
         "EMQ lower at",
-        "dithered, mean",
-        "dithered lower at",
+        "by depth, mean",
+        "by depth lower at",
         caption=f"{samples} samples, {draws} draws each. Means are geometric, over the levels.",
     )
     with picture(
@@ -318,10 +318,8 @@ def _quantile_errors(
         laws = {
             "UQE, paper": partial(dpq.unbounded_quantile_law, perturbed, lower=bounds[0], **PAPER),
             "EMQ": partial(dpq.ind_exp_law, dpq.Sample.of(perturbed, bounds, resolution=0)),
-            "ind_exp, dithered": partial(
-                dpq.ind_exp_law,
-                dpq.Sample.of(x, bounds, resolution=population.resolution),
-                dither_rng=rng,
+            "ind_exp, by depth": partial(
+                dpq.ind_exp_law, dpq.Sample.of(x, bounds, resolution=population.resolution)
             ),
         }
         for label, law in laws.items():
