@@ -209,6 +209,14 @@ def test_exact_of_some_outputs_is_a_lower_bound():
     assert dithered.holds and dithered.covered < 0.9
 
 
+def test_exact_sums_over_no_dither_where_there_is_none():
+    options = dict(x=3, domain=range(3), q=[0.2, 0.7], epsilon=2.0, bounds=(0, 2), resolution=1)
+    found = audit.exact("ind_exp", **options)
+    assert found.holds and found == audit.exact("ind_exp", dither=False, **options)
+    with pytest.raises(ValueError, match="dither must be left out for ind_exp, got True"):
+        audit.exact("ind_exp", dither=True, **options)
+
+
 def test_exact_of_densities():
     found = audit.exact(
         "ind_exp",
