@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._checks import real_array
+from dpq_fast._kernels import fit
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves
 from dpq_fast.data.records import Records
@@ -713,12 +714,27 @@ counts, nan_policy, max_contributions, accountant, rng, workers
 
     @cached_property
     def _curve(self) -> Curve:
-        """The distribution function of non-negative masses of the leaves.
+        """The distribution function of the masses of the leaves that hold a point."""
+        masses = self._fitted() if self._aggregate else self._descended()
+        sums = np.concatenate(([0.0], np.cumsum(masses)))
+        return Curve(self._leaves.ends, sums / sums[-1], self.lattice)
 
-        From the root down, the nearest masses to the siblings' estimates (in least squares) that
-        are not negative and add up to their parent's. Empty regions keep no noise that way;
-        cutting the negative estimates off would leave the positive ones. Nodes without a point
-        have no mass.
+    def _fitted(self) -> NDArray[np.float64]:
+        """Masses that are not negative, nearest to all noisy counts together."""
+        held = self._leaves.size
+        stops, counts = [], []
+        for own in [*self.nodes[-2::-1], np.full(1, math.nan)]:  # the root has no count
+            width = self.counts[-1].size // own.size
+            stops.append(np.minimum(np.arange(width, held + width, width), held))
+            counts.append(own[: stops[-1].size])
+        return nearest_masses(
+            self.nodes[-1][:held], counts, stops, self.total if self.total_known else None
+        )
+
+    def _descended(self) -> NDArray[np.float64]:
+        """Masses from the root down: nearest to the siblings' counts, with their parent's sum.
+
+        Nodes without a point have no mass.
         """
         # Some mass there must be to have quantiles.
         masses = np.array([self.total if self.total > 0.0 else 1.0])
@@ -728,8 +744,41 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             held = -(-self._leaves.size // leaves)  # nodes that hold a point
             siblings.ravel()[held:] = -math.inf
             masses = _projected(siblings, masses).ravel()[:held]
-        sums = np.concatenate(([0.0], np.cumsum(masses)))
-        return Curve(self._leaves.ends, sums / sums[-1], self.lattice)
+        return masses
+
+
+def nearest_masses(
+    leaf_counts: NDArray[Any],
+    counts: list[NDArray[Any]],
+    stops: list[NDArray[Any]],
+    total: float | None,
+) -> NDArray[np.float64]:
+    """Masses of leaves, not negative, that are nearest to the counts of all nodes of a tree.
+
+    Parameters
+    ----------
+    leaf_counts : ndarray, shape (N,)
+    counts, stops : list of ndarray
+        Of the inner nodes, level by level from the lowest one up to the root: the count, NaN where
+        there is none, and one past the last leaf.
+    total : float or None
+        What the masses add up to; None for what is nearest.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        Some mass there must be to have quantiles: where there is none, the nearest of sum 1.
+    """
+    tree = (
+        np.asarray(leaf_counts, dtype=np.float64),
+        np.concatenate(counts, dtype=np.float64),
+        np.cumsum([0, *map(len, stops)]).astype(np.uintp),
+        np.concatenate(stops).astype(np.uintp),
+    )
+    masses = fit.masses(*tree, math.nan) if total is None else np.zeros(1)
+    if total is None and masses.any():
+        return masses
+    return fit.masses(*tree, float(total or 1.0))
 
 
 def _branching(nodes: Any) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq, nnls
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_flag, check_leaves, check_tree
@@ -114,7 +115,10 @@ class AggTree:
         self.height = max(level for level, _ in nodes)
         self.branching = b = sum(level == 1 for level, _ in nodes)
         self.grid = Leaves(bounds, lattice, b**self.height)
-        if check_flag("aggregate", aggregate):
+        self.nodes = nodes
+        self.total = total
+        self.aggregate = check_flag("aggregate", aggregate)
+        if self.aggregate:
             self.counts, self.variances = self._least_squares(nodes, total)
         else:
             below = self.children((0, 0))
@@ -177,7 +181,21 @@ class AggTree:
         return sum(self.between(first, last, child) for child in self.children(node))
 
     def masses(self) -> list[float]:
-        """Non-negative masses of the leaves that hold a point, from the root down."""
+        """Non-negative masses of the leaves that hold a point."""
+        return self.fitted() if self.aggregate else self.descended()
+
+    def fitted(self) -> list[float]:
+        """Those that are nearest to all noisy counts together."""
+        held = len(self.grid.starts) - 1
+        inside = [
+            ([float(leaf in leaves) for leaf in range(held)], count)
+            for leaves, count in ((self.leaves(node), count) for node, count in self.nodes.items())
+            if leaves.start < held
+        ]
+        return nearest_masses(*zip(*inside, strict=True), self.total)
+
+    def descended(self) -> list[float]:
+        """Those from the root down."""
         held = len(self.grid.starts) - 1
         mass = {(0, 0): self.counts[0, 0] if self.counts[0, 0] > 0.0 else 1.0}
         for level in range(self.height):
@@ -223,6 +241,29 @@ class AggTree:
             else:  # with this many points of the leaf, at least one
                 answers.append(self.lattice.value(left + max(math.ceil(share), 1) - 1))
         return levels.restore(np.array(answers))
+
+
+def nearest_masses(
+    inside: Sequence[Sequence[float]], counts: Sequence[float], total: float | None
+) -> list[float]:
+    """Masses that are not negative and explain counts of some of them best.
+
+    With a total, by one more count of all masses: the more it says, the more they add up to.
+    Where there is no mass at all, those of total 1.
+    """
+    design, target = np.array(inside), np.array(counts, dtype=np.float64)
+    if total is None:
+        masses = nnls(design, target)[0]
+        return masses.tolist() if masses.any() else nearest_masses(inside, counts, 1.0)
+    total = float(total) or 1.0
+    design = np.vstack((design, np.ones(design.shape[1])))
+
+    def masses_of(price: float) -> np.ndarray:
+        return nnls(design, np.append(target, total + price))[0]
+
+    reach = 1.0 + len(target) * (abs(target).max() + total)
+    price = brentq(lambda price: masses_of(price).sum() - total, -reach, reach, xtol=1e-13)
+    return masses_of(price).tolist()
 
 
 def project(estimates: list[float], total: float) -> list[float]:
