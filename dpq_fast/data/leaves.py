@@ -21,6 +21,8 @@ from dpq_fast.data.lattice import Lattice
 
 # A step beyond the bounds may be beyond float64.
 LARGEST = sys.float_info.max
+# Leaves of at least so much of the mass have it spread by a curve, in so many parts.
+SMALL, SPREAD = 2.0**-10, 16
 # Whether records at a point are taken to be beyond it, or not.
 Side = Literal["left", "right"]
 
@@ -124,6 +126,50 @@ class Curve:
         self.knots = x
         if lattice is not None:
             self.knots = np.subtract(points_below(lattice, x, "right"), 1.0)
+
+    @classmethod
+    def of_masses(cls, leaves: Leaves, masses: NDArray[np.float64]) -> Curve:
+        r"""The function of the masses of leaves, not negative and not all 0.
+
+        Notes
+        -----
+        Inside a leaf the mass is spread as its neighbors' masses suggest: by the monotone cubic of
+        Fritsch and Carlson between the values at the edges. Its slope there is the weighted
+        harmonic mean of the densities of the two leaves, 0 beside one without mass, and beyond the
+        bounds the density goes on as it is. The cubic is taken at the ends of SPREAD parts of the
+        leaf, and in each part mass is spread evenly, as it is in leaves of less than SMALL of all.
+        """
+        sums = np.concatenate(([0.0], np.cumsum(masses)))
+        p = sums / sums[-1]
+        at = leaves.edges if leaves.lattice is None else leaves._starts
+        rise, width = np.diff(p), np.diff(at)
+        (large,) = np.nonzero((rise >= SMALL) & (leaves.lattice is None or width > 1))
+        here = np.clip(large[:, None] + np.arange(-1, 2), 0, rise.size - 1)
+        h = width[here] / width[large, None]
+        d = rise[here] / h
+        with np.errstate(divide="ignore"):  # beside a leaf without mass
+            slopes = [
+                3.0 * (h0 + h1) / ((2.0 * h1 + h0) / d0 + (h1 + 2.0 * h0) / d1)
+                for h0, h1, d0, d1 in ((h.T[i], h.T[i + 1], d.T[i], d.T[i + 1]) for i in (0, 1))
+            ]
+        parts = np.arange(1, SPREAD)
+        if leaves.lattice is None:
+            inside = at[large, None] + parts / SPREAD * width[large, None]
+            t = np.broadcast_to(parts / SPREAD, inside.shape)
+        else:
+            shift = parts * width[large, None] // SPREAD
+            inside, t = at[large, None] + shift, shift / width[large, None]
+        left, right = slopes[0][:, None], slopes[1][:, None]
+        step = rise[large, None]
+        cubic = t * (left + t * (3.0 * step - 2.0 * left - right + t * (left + right - 2.0 * step)))
+        values = np.maximum.accumulate(np.clip(p[large, None] + cubic, p[large, None], None), axis=1)
+        values = np.minimum(values, p[large + 1, None])
+        where = np.repeat(large + 1, SPREAD - 1)
+        knots = np.insert(at, where, inside.ravel())
+        if leaves.lattice is not None:
+            with np.errstate(over="ignore"):  # a step below the lowest point
+                knots = leaves.lattice.decode(knots - 1)
+        return cls(knots, np.insert(p, where, values.ravel()), leaves.lattice)
 
     def values(self, x: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
         """Values at x ("right"), or limits from the left."""

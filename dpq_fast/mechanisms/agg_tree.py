@@ -716,8 +716,7 @@ counts, nan_policy, max_contributions, accountant, rng, workers
     def _curve(self) -> Curve:
         """The distribution function of the masses of the leaves that hold a point."""
         masses = self._fitted() if self._aggregate else self._descended()
-        sums = np.concatenate(([0.0], np.cumsum(masses)))
-        return Curve(self._leaves.ends, sums / sums[-1], self.lattice)
+        return Curve.of_masses(self._leaves, masses)
 
     def _fitted(self) -> NDArray[np.float64]:
         """Masses that are not negative, nearest to all noisy counts together."""

@@ -7,8 +7,9 @@ A node is (level, index): the root is (0, 0), the children of (l, i) are (l + 1,
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -211,36 +212,71 @@ class AggTree:
                 mass |= zip(children, project(estimates, mass[level, index]), strict=True)
         return [mass[self.height, i] for i in range(held)]
 
+    def curve(self) -> list[tuple[float, float]]:
+        """Where the distribution function is known, in units of `grid.starts`, and its values."""
+        return spread(self.grid.starts, self.masses(), self.lattice is not None)
+
     def cdf(self, x: float, monotone: bool = True) -> float:
         """Share of the records that are at most x."""
-        place = self.grid.place(x, through=True)
         if not monotone:
+            place = self.grid.place(x, through=True)
             return self.between(0, place) / max(self.counts[0, 0], 1.0)
-        masses = self.masses()
-        if place == self.grid.most:
-            return 1.0
-        leaf = int(place)
-        return (sum(masses[:leaf]) + masses[leaf] * (place - leaf)) / sum(masses)
+        at, values = zip(*self.curve(), strict=True)
+        return float(np.interp(x if self.lattice is None else self.lattice.below(x, True), at, values))
 
     def quantile(self, q: Any) -> Any:
         """The smallest x with cdf(x) >= q; where it begins to rise, for q = 0."""
         levels = Levels(q)
-        masses = self.masses()
+        at, values = zip(*self.curve(), strict=True)
         answers = []
         for level in levels.values.tolist():
-            rest = level * sum(masses)
-            occupied = [leaf for leaf, mass in enumerate(masses) if mass > 0.0]
-            for leaf in occupied:
-                if rest <= masses[leaf] or leaf == occupied[-1]:
-                    break
-                rest -= masses[leaf]
-            left, right = self.grid.starts[leaf], self.grid.starts[leaf + 1]
-            share = min(rest / masses[leaf], 1.0) * (right - left)
+            least = max(level, 5e-324)
+            i = max(bisect_left(values, min(least, values[-1])), 1)
             if self.lattice is None:
-                answers.append(left + share)
-            else:  # with this many points of the leaf, at least one
-                answers.append(self.lattice.value(left + max(math.ceil(share), 1) - 1))
+                share = (least - values[i - 1]) / (values[i] - values[i - 1])
+                answers.append(at[i - 1] + min(share, 1.0) * (at[i] - at[i - 1]))
+            else:  # at least so many points
+
+                def reached(points: int) -> float:
+                    return float(np.interp(points, at, values))
+
+                points = bisect_left(range(int(at[-1])), least, key=reached)
+                answers.append(self.lattice.value(points - 1))
         return levels.restore(np.array(answers))
+
+
+def spread(
+    starts: Sequence[float], masses: Sequence[float], on_points: bool
+) -> list[tuple[float, float]]:
+    """Knots of a distribution function, inside leaves by the monotone cubic of their neighbors."""
+    total = math.fsum(masses)
+    p = [math.fsum(masses[:k]) / total for k in range(len(masses) + 1)]
+    width = [right - left for left, right in pairwise(starts)]
+
+    def slope(k: int) -> float:
+        """At edge k; beyond the bounds the density goes on."""
+        left, right = max(k - 1, 0), min(k, len(masses) - 1)
+        weights = 2 * width[right] + width[left], width[right] + 2 * width[left]
+        densities = [(p[leaf + 1] - p[leaf]) / width[leaf] for leaf in (left, right)]
+        if 0.0 in densities:
+            return 0.0
+        return sum(weights) / sum(w / d for w, d in zip(weights, densities, strict=True))
+
+    knots = [(starts[0], 0.0)]
+    for k, wide in enumerate(width):
+        low, high = p[k], p[k + 1]
+        parts = 16 if high - low >= 2.0**-10 and (wide > 1 or not on_points) else 1
+        for j in range(1, parts):
+            t = (j * int(wide) // parts) / wide if on_points else j / parts
+            value = (
+                low * (1 + 2 * t) * (1 - t) ** 2
+                + high * t * t * (3 - 2 * t)
+                + wide * slope(k) * t * (1 - t) ** 2
+                - wide * slope(k + 1) * t * t * (1 - t)
+            )
+            knots.append((starts[k] + t * wide, min(max(value, knots[-1][1]), high)))
+        knots.append((starts[k + 1], high))
+    return knots
 
 
 def nearest_masses(
