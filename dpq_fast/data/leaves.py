@@ -161,8 +161,9 @@ class Curve:
             inside, t = at[large, None] + shift, shift / width[large, None]
         left, right = slopes[0][:, None], slopes[1][:, None]
         step = rise[large, None]
-        cubic = t * (left + t * (3.0 * step - 2.0 * left - right + t * (left + right - 2.0 * step)))
-        values = np.maximum.accumulate(np.clip(p[large, None] + cubic, p[large, None], None), axis=1)
+        bend = left + right - 2.0 * step
+        risen = t * (left + t * (step - left - bend + t * bend))
+        values = np.maximum.accumulate(p[large, None] + np.maximum(risen, 0.0), axis=1)
         values = np.minimum(values, p[large + 1, None])
         where = np.repeat(large + 1, SPREAD - 1)
         knots = np.insert(at, where, inside.ravel())

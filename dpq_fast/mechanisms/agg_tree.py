@@ -25,7 +25,7 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import Relation
+from dpq_fast.privacy.relations import Relation, relation_of
 
 # Most records that `AggTree.tune` generates.
 MAX_GENERATED = 2**28
@@ -72,14 +72,20 @@ class PartialTree:
         resolution: float | None = None,
         counts: Any = None,
         nan_policy: str = "omit",
+        expected_n: int | None = None,
         workers: int = 1,
     ) -> PartialTree:
         """Count the records of a column by leaf, in one pass.
 
         Parameters
         ----------
-        x, bounds, height, branching, resolution, counts, nan_policy, workers
+        x, bounds, resolution, counts, nan_policy, workers
             As in `agg_tree`. `x` may be `Records`, too.
+        height, branching : int, optional
+            As in `agg_tree`. Default: for `expected_n` records and an epsilon of 1. Trees of parts
+            have the shape for all of them together.
+        expected_n : int, optional
+            About how many records there are in all. Public. Default: 10,000.
 
         Returns
         -------
@@ -90,6 +96,9 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
+        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        points = None if lattice is None else lattice.points
+        height, branching = privacy.agg_tree.shape_of(height, branching, points, expected_n)
         return cls.reader(
             x,
             bounds=bounds,
@@ -107,8 +116,8 @@ class PartialTree:
         x: Any,
         *,
         bounds: tuple[float, float] | None,
-        height: int | None,
-        branching: int | None,
+        height: int,
+        branching: int,
         resolution: float | None,
         counts: Any,
         nan_policy: str,
@@ -116,7 +125,10 @@ class PartialTree:
     ) -> Callable[[], PartialTree]:
         """`of` in two steps, as `Sample.reader`."""
         bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
-        height, branching = _shape(bounds, lattice, height, branching)
+        points = None if lattice is None else lattice.points
+        height, branching = _checks.check_tree(height, branching, points)
+        if lattice is None:
+            _checks.check_leaves(bounds, branching**height)
         read_records = Records.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
 
         def read() -> PartialTree:
@@ -182,6 +194,7 @@ class PartialTree:
             epsilon=epsilon,
             rho=rho,
             height=self.height,
+            branching=self.branching,
             noise=noise,
             neighbors=neighbors,
             max_contributions=max_contributions,
@@ -235,17 +248,6 @@ def public_lattice(
     # refuses what belongs to the sample
     Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
     return x.bounds, None if x.lattice is None else dataclasses.replace(x.lattice, bits=0)
-
-
-def _shape(
-    bounds: tuple[float, float], lattice: Lattice | None, height: Any, branching: Any
-) -> tuple[int, int]:
-    """Height and branching of the tree that is released."""
-    if lattice is not None:
-        return _checks.check_tree(height, branching, lattice.points)
-    height, branching = _checks.check_tree(height, branching, None)
-    _checks.check_leaves(bounds, branching**height)
-    return height, branching
 
 
 class AggTree:
@@ -368,6 +370,7 @@ class AggTree:
         resolution: float | None = None,
         counts: Any = None,
         nan_policy: str = "omit",
+        expected_n: int | None = None,
         max_contributions: int = 1,
         accountant: privacy.Accountant | None = None,
         rng: Any = None,
@@ -378,7 +381,7 @@ class AggTree:
         Parameters
         ----------
         x, epsilon, rho, bounds, height, branching, noise, aggregate, neighbors, resolution, \
-counts, nan_policy, max_contributions, accountant, rng, workers
+counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             As in `agg_tree`.
 
         Returns
@@ -387,11 +390,16 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         """
         # Public arguments are refused before x is touched.
         bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
-        height, branching = _shape(bounds, lattice, height, branching)
+        if expected_n is None:
+            n_is_public = relation_of(neighbors).n_is_public
+            expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
         calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon,
             rho=rho,
             height=height,
+            branching=branching,
+            points=None if lattice is None else lattice.points,
+            expected_n=expected_n,
             noise=noise,
             neighbors=neighbors,
             max_contributions=max_contributions,
@@ -400,8 +408,8 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         read = PartialTree.reader(
             x,
             bounds=bounds,
-            height=height,
-            branching=branching,
+            height=calibration.height,
+            branching=calibration.branching,
             resolution=resolution,
             counts=counts,
             nan_policy=nan_policy,
@@ -855,6 +863,7 @@ def agg_tree(
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
@@ -876,12 +885,10 @@ def agg_tree(
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
     height : int, optional
-        Levels h below the root, at least 1. Public. See `AggTree.tune`. Default: 3. On a lattice
-        of at most 2,048 points the default shape gives each point a leaf of its own: two levels,
-        or as many as `branching` asks for.
+        Levels h below the root, at least 1: with 1, plain bins. Public. Default: chosen by public
+        arguments alone (see Notes).
     branching : int, optional
-        Children b of a node, at least 2; b^h is at most 2^26. Public. Default: 10; on a lattice of
-        at most 2,048 points the fewest with which each point is a leaf.
+        Children b of a node, at least 2; b^h is at most 2^26. Public. Default: chosen, too.
     noise : {"geometric", "laplace", "gaussian"}, default "geometric"
         Two-sided geometric, exact integers; Laplace as in the paper, in floating point and *not
         hardened*: its low-order bits may tell more than `epsilon` allows; or discrete Gaussian,
@@ -899,6 +906,10 @@ def agg_tree(
         Leave NaN and null out record by record, or state that there are none. Under "swap" the
         number of records is used as public, and answers are better for it, only with "raise": else
         how many are kept is private.
+    expected_n : int, optional
+        About how many records there are: what the shape is chosen for. Public. Default: the length
+        of `x` where that is public, that is, under "swap" with ``nan_policy="raise"`` and without
+        `counts`; else 10,000.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -937,8 +948,16 @@ def agg_tree(
     no more levels and children than that takes: less noise. Each node below the root gets the
     number of records that round to its points and independent noise [1]_. The root is n where that
     is public, else the sum of its children. Estimates are combined by least squares (`AggTree`),
-    made non-negative from the root down, and spread over a leaf's points; a quantile is the
-    smallest point at which the distribution function reaches its level.
+    those of the distribution function with the constraint that no mass is negative; inside leaves
+    it is a monotone cubic. A quantile is the smallest point at which it reaches its level.
+
+    **Shape.** Where it is not given, the height and branching of the smallest expected error, by
+    the formula of `privacy.agg_tree.shape_of`: more leaves for more records and for a larger
+    budget, one level of bins where both are small. It knows the budget, the relation, `expected_n`
+    and the number of lattice points, and guesses that the standard deviation of the records is
+    about a 40th of the bounds' width (on few points, 20 points). Say the shape where the bounds are
+    far wider than that: for N(0, 5) in ±10,000, ten thousand records and an epsilon of 1, a height
+    of 4 and 10 children.
 
     **Privacy.** A record touches h noised counts: pure `epsilon`-DP with scale h / epsilon under
     "add-remove", 2h / epsilon under "swap", where two paths change, with h that of the tree that
@@ -948,7 +967,7 @@ def agg_tree(
     :math:`\sigma^2`). Proofs: `privacy.agg_tree.sensitivities`, `privacy.agg_tree.calibrate`. All
     that is read off the tree is post-processing. Not covered: running time and memory.
 
-    **Cost.** One pass over `x`, O(n), then O(b^h log b) time and O(b^h) memory; noise takes some
+    **Cost.** One pass over `x`, O(n), then O(b^h log b^h) time and O(b^h) memory; noise takes some
     0.1 to 0.3 microseconds per node.
 
     References
@@ -978,6 +997,7 @@ def agg_tree(
         resolution=resolution,
         counts=counts,
         nan_policy=nan_policy,
+        expected_n=expected_n,
         max_contributions=max_contributions,
         accountant=accountant,
         rng=rng,

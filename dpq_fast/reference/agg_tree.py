@@ -16,8 +16,9 @@ import numpy as np
 from scipy.optimize import brentq, nnls
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_flag, check_leaves, check_tree
+from dpq_fast._checks import check_flag, check_leaves, public_length
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.lattice import Lattice
@@ -222,7 +223,8 @@ class AggTree:
             place = self.grid.place(x, through=True)
             return self.between(0, place) / max(self.counts[0, 0], 1.0)
         at, values = zip(*self.curve(), strict=True)
-        return float(np.interp(x if self.lattice is None else self.lattice.below(x, True), at, values))
+        place = x if self.lattice is None else self.lattice.below(x, True)
+        return float(np.interp(place, at, values))
 
     def quantile(self, q: Any) -> Any:
         """The smallest x with cdf(x) >= q; where it begins to rise, for q = 0."""
@@ -327,6 +329,7 @@ def agg_tree(
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
@@ -359,6 +362,8 @@ def agg_tree(
         How many records have each value.
     nan_policy : {"omit", "raise"}
         What to do with NaN.
+    expected_n : int, optional
+        About how many records there are, where that is not public.
     max_contributions : int
         Most records that one person has in `x`.
     accountant : Accountant, optional
@@ -373,17 +378,23 @@ def agg_tree(
     """
     Levels(q)
     bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
-    height, branching = check_tree(height, branching, None if lattice is None else lattice.points)
-    if lattice is None:
-        check_leaves(bounds, branching**height)
+    if expected_n is None:
+        n_is_public = relation_of(neighbors).n_is_public
+        expected_n = public_length(x, counts, nan_policy, n_is_public)
     calibration = privacy.agg_tree.calibrate(
         epsilon=epsilon,
         rho=rho,
         height=height,
+        branching=branching,
+        points=None if lattice is None else lattice.points,
+        expected_n=expected_n,
         noise=noise,
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
+    height, branching = calibration.height, calibration.branching
+    if lattice is None:
+        check_leaves(bounds, branching**height)
     check_flag("aggregate", aggregate)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
