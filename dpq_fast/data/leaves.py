@@ -54,6 +54,8 @@ class Leaves:
         Where numbers of records are known: below ``edges[k]``, that is, up to ``ends[k]``. On a
         lattice the highest point of leaf k - 1, and first the number one step below the lowest
         point; else the edges.
+    starts : ndarray, shape (size + 1,)
+        `edges` as numbers of points on a lattice.
     places : ndarray of float64, shape (size + 1,)
         `edges` in units of leaves, those that hold nothing among them: 0, 1, ..., size - 1, L.
     """
@@ -64,12 +66,12 @@ class Leaves:
         self.size = most if lattice is None else min(most, lattice.points)
         self.places = np.append(np.arange(self.size, dtype=np.float64), most)
         if lattice is None:
-            self.edges = self.ends = Bins.uniform(*bounds, most).edges
+            self.starts = self.edges = self.ends = Bins.uniform(*bounds, most).edges
         else:
-            self._starts = _starts(lattice.points, self.size)
+            self.starts = _starts(lattice.points, self.size)
             with np.errstate(over="ignore"):  # a step beyond the bounds may be beyond float64
-                self.edges = lattice.decode(self._starts)
-                self.ends = lattice.decode(self._starts - 1)
+                self.edges = lattice.decode(self.starts)
+                self.ends = lattice.decode(self.starts - 1)
         for kept in (self.places, self.edges, self.ends):
             kept.flags.writeable = False
 
@@ -92,9 +94,9 @@ class Leaves:
         at: NDArray[Any]
         starts: NDArray[Any]
         if self.lattice is None:
-            at, starts = x, self.edges
+            at, starts = x, self.starts
         else:
-            at, starts = points_below(self.lattice, x, side), self._starts
+            at, starts = points_below(self.lattice, x, side), self.starts
         leaf = np.searchsorted(starts[1:-1], at, side="right")
         left, right = starts[leaf], starts[leaf + 1]
         share = np.clip((at - left) / (right - left), 0.0, 1.0)
@@ -121,6 +123,7 @@ class Curve:
         self, x: NDArray[np.float64], p: NDArray[np.float64], lattice: Lattice | None
     ) -> None:
         self.lattice = lattice
+        self.x = x
         self.p = p
         # on a lattice, numbers of points: -1 is a step below the lowest one
         self.knots = x
@@ -128,8 +131,10 @@ class Curve:
             self.knots = np.subtract(points_below(lattice, x, "right"), 1.0)
 
     @classmethod
-    def of_masses(cls, leaves: Leaves, masses: NDArray[np.float64]) -> Curve:
-        r"""The function of the masses of leaves, not negative and not all 0.
+    def of_masses(
+        cls, at: NDArray[Any], masses: NDArray[np.float64], lattice: Lattice | None
+    ) -> Curve:
+        r"""The function of the masses between `Leaves.starts`, not negative and not all 0.
 
         Notes
         -----
@@ -141,9 +146,8 @@ class Curve:
         """
         sums = np.concatenate(([0.0], np.cumsum(masses)))
         p = sums / sums[-1]
-        at = leaves.edges if leaves.lattice is None else leaves._starts
         rise, width = np.diff(p), np.diff(at)
-        (large,) = np.nonzero((rise >= SMALL) & (leaves.lattice is None or width > 1))
+        (large,) = np.nonzero((rise >= SMALL) & (lattice is None or width > 1))
         here = np.clip(large[:, None] + np.arange(-1, 2), 0, rise.size - 1)
         h = width[here] / width[large, None]
         d = rise[here] / h
@@ -153,7 +157,7 @@ class Curve:
                 for h0, h1, d0, d1 in ((h.T[i], h.T[i + 1], d.T[i], d.T[i + 1]) for i in (0, 1))
             ]
         parts = np.arange(1, SPREAD)
-        if leaves.lattice is None:
+        if lattice is None:
             inside = at[large, None] + parts / SPREAD * width[large, None]
             t = np.broadcast_to(parts / SPREAD, inside.shape)
         else:
@@ -167,10 +171,10 @@ class Curve:
         values = np.minimum(values, p[large + 1, None])
         where = np.repeat(large + 1, SPREAD - 1)
         knots = np.insert(at, where, inside.ravel())
-        if leaves.lattice is not None:
+        if lattice is not None:
             with np.errstate(over="ignore"):  # a step below the lowest point
-                knots = leaves.lattice.decode(knots - 1)
-        return cls(knots, np.insert(p, where, values.ravel()), leaves.lattice)
+                knots = lattice.decode(knots - 1)
+        return cls(knots, np.insert(p, where, values.ravel()), lattice)
 
     def values(self, x: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
         """Values at x ("right"), or limits from the left."""

@@ -723,11 +723,11 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
     @cached_property
     def _curve(self) -> Curve:
         """The distribution function of the masses of the leaves that hold a point."""
-        masses = self._fitted() if self._aggregate else self._descended()
-        return Curve.of_masses(self._leaves, masses)
+        masses = self._fitted()[0] if self._aggregate else self._descended()
+        return Curve.of_masses(self._leaves.starts, masses, self.lattice)
 
-    def _fitted(self) -> NDArray[np.float64]:
-        """Masses that are not negative, nearest to all noisy counts together."""
+    def _fitted(self) -> tuple[NDArray[np.float64], float]:
+        """Masses that are not negative, nearest to all noisy counts together, and their sum."""
         held = self._leaves.size
         stops, counts = [], []
         for own in [*self.nodes[-2::-1], np.full(1, math.nan)]:  # the root has no count
@@ -759,7 +759,7 @@ def nearest_masses(
     counts: list[NDArray[Any]],
     stops: list[NDArray[Any]],
     total: float | None,
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64], float]:
     """Masses of leaves, not negative, that are nearest to the counts of all nodes of a tree.
 
     Parameters
@@ -773,8 +773,10 @@ def nearest_masses(
 
     Returns
     -------
-    ndarray of float64, shape (N,)
+    masses : ndarray of float64, shape (N,)
         Some mass there must be to have quantiles: where there is none, the nearest of sum 1.
+    total : float
+        What they add up to, or 0.
     """
     tree = (
         np.asarray(leaf_counts, dtype=np.float64),
@@ -782,10 +784,12 @@ def nearest_masses(
         np.cumsum([0, *map(len, stops)]).astype(np.uintp),
         np.concatenate(stops).astype(np.uintp),
     )
-    masses = fit.masses(*tree, math.nan) if total is None else np.zeros(1)
-    if total is None and masses.any():
-        return masses
-    return fit.masses(*tree, float(total or 1.0))
+    if total is None:
+        masses = fit.masses(*tree, math.nan)
+        total = float(masses.sum())
+        if total > 0.0:
+            return masses, total
+    return fit.masses(*tree, float(total) if total > 0.0 else 1.0), float(total)
 
 
 def _branching(nodes: Any) -> int:

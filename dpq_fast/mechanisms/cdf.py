@@ -6,6 +6,7 @@ cumulative distribution function with differential privacy".
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 from collections.abc import Callable, Sequence
@@ -21,13 +22,23 @@ from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, Side, points_below
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, noised, public_lattice
+from dpq_fast.mechanisms.agg_tree import (
+    AggTree,
+    PartialTree,
+    _real,
+    nearest_masses,
+    noised,
+    public_lattice,
+)
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.cdf import Calibration
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 
+# How often the noise is simulated, with how many draws in all, and how rarely that may mislead.
+MOST_SIMULATED, MAX_SIMULATED, CHANCE = 1000, 2**24, 1e-6
 # Most points of a lattice that is compared with a function that does not step at the same points.
 MAX_COMPARED = 2**24
 
@@ -45,13 +56,34 @@ class CumulativeNoise(NamedTuple):
     plain : bool
         Whether the weights are 1, so that the units are numbers of draws.
     apart : float, default 0.0
-        How far the numbers in use are from those with this noise, at most: seen in the release.
+        By how much more differences of the numbers in use may be off than those of the numbers with
+        this noise: seen in the release.
+    ranges : callable, optional
+        ``ranges()`` gives simulated ranges of the noise, from 0 at the first point, ascending.
     """
 
     noise: CountNoise
     units: Callable[[], NDArray[np.float64]]
     plain: bool
     apart: float = 0.0
+    ranges: Callable[[], NDArray[np.float64]] | None = None
+
+    def span(self, beta: float) -> float:
+        r"""No difference of two numbers in use is farther off, with probability 1 - beta or more.
+
+        Twice the `margin`, or the quantile of what is simulated of the range of the noise (the
+        largest number less the smallest one), if that is less: its law is public. The order
+        statistic that is taken is below the quantile with a probability of 10^-6; the seed is
+        fixed.
+        """
+        known = 2.0 * self.margin(beta)
+        ranges = np.zeros(0) if self.ranges is None else self.ranges()
+        # P[more than k of them are below the quantile]
+        tails = scipy.special.bdtrc(np.arange(ranges.size), ranges.size, 1.0 - beta)
+        certain = np.flatnonzero(tails <= CHANCE)
+        if certain.size:
+            known = min(known, float(ranges[certain[0]]))
+        return known + self.apart
 
     def margin(self, beta: float) -> float:
         r"""No number is farther off than this, with probability at least 1 - beta.
@@ -60,8 +92,7 @@ class CumulativeNoise(NamedTuple):
         Chernoff bounds, for the best :math:`\lambda`: with K the logarithm of the noise's moment
         generating function and w the weights,
         :math:`\ln E e^{\lambda \sum w Z} = \sum K(w \lambda) \le K(\lambda) \sum w^2`, since
-        :math:`K(\lambda) / \lambda^2` does not fall. Other numbers, at most `apart` from these, are
-        so much farther off.
+        :math:`K(\lambda) / \lambda^2` does not fall.
         """
         units, times = np.unique(self.units(), return_counts=True)
         units, times = units[units > 0.0], times[units > 0.0]
@@ -79,13 +110,13 @@ class CumulativeNoise(NamedTuple):
         span = (-15.0, -1e-9 if discrete_laplace else 4.0)
         high = float(scipy.optimize.minimize_scalar(bound, bounds=span, method="bounded").fun)
         if not (self.plain and discrete_laplace):
-            return high + self.apart
+            return high
         low, most = -1, math.ceil(high)
         while most - low > 1:  # the least whole number that will do
             middle = (low + most) // 2
             tails = [self.tail(int(draws), middle + 1) for draws in units.tolist()]
             low, most = (low, middle) if float(times @ tails) <= beta else (middle, most)
-        return float(most) + self.apart
+        return float(most)
 
     def tail(self, draws: int, least: int) -> float:
         r"""P[|S| >= least] for the sum S of so many discrete Laplace draws; least >= 1.
@@ -129,13 +160,15 @@ class CDF:
     total : float, optional
         Number of records, public or estimated.
     noise : CumulativeNoise, optional
-        Noise of the numbers of records up to `x`.
+        Noise of the numbers of records up to `edges`.
     lattice : Lattice, optional
         The points that it steps at; quantiles are points.
+    edges : ndarray of float64, optional
+        Those of `x` up to which records were counted; in between, mass is spread. Default: `x`.
 
     Attributes
     ----------
-    x, p, total, lattice
+    x, p, total, lattice, edges
         As given.
     """
 
@@ -147,6 +180,7 @@ class CDF:
         total: float | None = None,
         noise: CumulativeNoise | None = None,
         lattice: Lattice | None = None,
+        edges: NDArray[np.float64] | None = None,
     ) -> None:
         self.x = _ascending("x", x)
         self.p = _ascending("p", p)
@@ -172,6 +206,9 @@ class CDF:
             raise TypeError(f"noise must be a CumulativeNoise or None, got {type(noise).__name__}")
         self.total = None if total is None else _checks.check_nonnegative("total", total)
         self.lattice = lattice
+        self.edges = self.x if edges is None else _ascending("edges", edges)
+        if not np.isin(self.edges, self.x).all():
+            raise ValueError("edges must be some of x")
         self._noise = noise
 
     def cdf(self, x: Any) -> Any:
@@ -227,7 +264,7 @@ class CDF:
         return metrics._plain(self.total * (through - below))
 
     def accuracy(self, beta: float = 0.05) -> float:
-        r"""How far off the number of records of any interval between the points `x` is.
+        r"""How far off the number of records of any interval between `edges` is.
 
         Parameters
         ----------
@@ -238,9 +275,9 @@ class CDF:
         -------
         float
             alpha: with probability at least 1 - beta, ``total * (cdf(b) - cdf(a))`` is within
-            alpha of the number of records in (a, b] for *all* pairs a < b of the points `x`: on a
+            alpha of the number of records in (a, b] for *all* pairs a < b of `edges`: on a
             lattice, of the records that round to points above a and up to b; without one, it is
-            the records in [a, b). Where a is the first of `x`, within alpha / 2.
+            the records in [a, b).
 
         Raises
         ------
@@ -249,25 +286,25 @@ class CDF:
 
         Notes
         -----
-        *Proof.* Let :math:`v_k = t_k + e_k` be the numbers of records up to the points (below them,
-        without a lattice) before they are smoothed, t the true ones and e the noise,
-        :math:`e_0 = 0`: counts of whole leaves, whatever their points. With probability 1 - beta,
-        all :math:`|e_k| \le \alpha/2` (`CumulativeNoise.margin`), that is,
-        :math:`t - \alpha/2 \le v \le t + \alpha/2`. Isotonic regression keeps these inequalities,
-        commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
-        and at a public total, comes no less near to t, which is between them. So the smoothed
-        numbers are within alpha/2 of t, and their differences within alpha.
+        *Proof.* Let :math:`v_k = t_k + e_k` be unbiased numbers of records up to the edges, t the
+        true ones and e the noise, :math:`e_0 = 0`, and R a bound of the range
+        :math:`\max e - \min e` that holds with probability 1 - beta (`CumulativeNoise.span`). Then
+        :math:`v + c - R \le t \le v + c` for some number c. As t ascends, it is at least
+        :math:`P + c - R`, with :math:`P_k = \max_{i \le k} v_i`, and at most :math:`Q + c`, with
+        :math:`Q_k = \min_{i \ge k} v_i`. For any numbers f,
+        :math:`f - Q - c \le f - t \le f - P - c + R`, so that differences of f are within
+        :math:`R + \max(f - P) + \max(Q - f)` of those of t. Of the released numbers these maxima
+        can be seen, and alpha is known with the release, not beforehand. For the non-decreasing
+        numbers that are nearest to v (without `aggregate`), which lie between Q and P, they are 0.
 
-        "adaptive" weights counts by what else was halved, which depends on noise. Its bound is that
-        of numbers with fixed weights (`_units_above`), plus the largest difference between those
-        and v: this can be seen in the release, and alpha is known with it, not beforehand.
+        In "adaptive", v are numbers with fixed weights (`_units_above`).
         """
         if self._noise is None:
             raise ValueError("accuracy must be asked of a method that counts with discrete noise")
         beta = _checks.check_nonnegative("beta", beta)
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta must lie strictly between 0 and 1, got {beta}")
-        return 2.0 * self._noise.margin(beta)
+        return self._noise.span(beta)
 
     # Distances
 
@@ -493,8 +530,60 @@ def _below(tree: AggTree) -> NDArray[np.float64]:
     return below
 
 
+def _simulated(draws: int, noise_of: Callable[[Any], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Ranges of noise that ``noise_of(rng)`` draws, from so many draws of one count each."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    size = min(MOST_SIMULATED, MAX_SIMULATED // draws)
+    return np.sort([np.ptp(np.append(noise_of(rng), 0.0)) for _ in range(size)])
+
+
+@functools.lru_cache(maxsize=64)  # public facts only
+def _ranges_of_tree(
+    noise: CountNoise, height: int, branching: int, held: int, public: bool, aggregate: bool
+) -> NDArray[np.float64]:
+    """Of numbers below the first `held` edges of leaves of a tree, and of all of them."""
+    sizes = [branching**depth for depth in range(1, height + 1)]
+    total = 0 if public else None
+
+    def noise_of(rng: np.random.Generator) -> NDArray[np.float64]:
+        nodes = [noise.draw(size, rng) for size in sizes]
+        tree = AggTree(nodes, (0.0, float(sizes[-1])), noise, total=total, aggregate=aggregate)
+        below = _below(tree)
+        return np.append(below[:held], below[-1])
+
+    return _simulated(sum(sizes), noise_of)
+
+
+@functools.lru_cache(maxsize=64)  # public facts only
+def _ranges_of_halves(noise: CountNoise, depth: int, public: bool) -> NDArray[np.float64]:
+    """Of numbers below all edges that can be reached, by `_from_above`."""
+    return _simulated(2 << depth, lambda rng: _noise_above(depth, public, noise, rng))
+
+
+def _of_masses(
+    at: NDArray[Any],
+    edges: NDArray[np.float64],
+    masses: NDArray[np.float64],
+    total: float,
+    lattice: Lattice | None,
+    noise: CumulativeNoise | None,
+    unbiased: NDArray[np.float64],
+) -> CDF:
+    """From masses between `Leaves.starts`, and unbiased numbers of records with that noise."""
+    curve = Curve.of_masses(at, masses, lattice)
+    if noise is not None:
+        numbers = np.concatenate(([0.0], np.cumsum(masses))) * (total / masses.sum())
+        highest = np.maximum.accumulate(unbiased)
+        lowest = np.minimum.accumulate(unbiased[::-1])[::-1]
+        apart = float((numbers - highest).max() + (lowest - numbers).max())
+        noise = noise._replace(apart=apart)
+    return CDF(curve.x, curve.p, total=total, noise=noise, lattice=lattice, edges=edges)
+
+
 def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
-    places = tree._leaves.places
+    leaves = tree._leaves
+    places = leaves.places
+    below = _below(tree)[places.astype(np.int64)]
 
     def units() -> NDArray[np.float64]:
         return tree._units(np.zeros(places.size), places)
@@ -504,9 +593,15 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
     # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
     # in [0, 1], and a weight is the difference of two of its values.
-    noise = CumulativeNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
-    below = _below(tree)[places.astype(np.int64)]
-    return _of_counts(tree._leaves.ends, below, tree.total_known, tree.lattice, noise)
+    plain, noise = not tree._aggregate, None
+    if exact_noise:
+        shape = tree.height, tree.branching, tree._leaves.size
+        known = tree.total_known, tree._aggregate
+        ranges = functools.partial(_ranges_of_tree, tree.noise, *shape, *known)
+        noise = CumulativeNoise(tree.noise, units, plain, 0.0, ranges)
+    if plain:
+        return _of_counts(leaves.ends, below, tree.total_known, tree.lattice, noise)
+    return _of_masses(leaves.starts, leaves.ends, *tree._fitted(), tree.lattice, noise, below)
 
 
 def _reader(
@@ -555,40 +650,58 @@ def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: An
     total = int(exact[-1]) if public else None
     undivided = sorted(set(range(len(runs))) - set(split), key=runs.__getitem__)
     edges = [0, *(runs[run][1] for run in undivided)]
-    below, above = (
-        np.cumsum([0.0, *(counts[run] for run in undivided)])
-        for counts in (
-            _least_squares(noisy_counts, split, total),
-            _from_above(noisy_counts, [1.0] * len(runs), split, total),
-        )
-    )
+    above = _from_above(noisy_counts, [1.0] * len(runs), split, total)
     error = CumulativeNoise(
-        noise, lambda: _units_above(depth, public), False, float(np.abs(below - above).max())
+        noise,
+        lambda: _units_above(depth, public),
+        False,
+        0.0,
+        functools.partial(_ranges_of_halves, noise, depth, public),
     )
-    x = Leaves.of(partial.bounds, partial.lattice, partial.branching).ends[edges]
-    return _of_counts(x, below, public, partial.lattice, error)
+    leaves = Leaves.of(partial.bounds, partial.lattice, partial.branching)
+    return _of_masses(
+        leaves.starts[edges],
+        leaves.ends[edges],
+        *_fit_halves(noisy_counts, runs, split, total),
+        partial.lattice,
+        error,
+        np.cumsum([0.0, *(above[run] for run in undivided)]),
+    )
 
 
-def _least_squares(noisy_counts: list[int], split: list[int], total: int | None) -> list[float]:
-    """Counts of runs that add up, and to a public total, nearest to the noisy ones.
+def _fit_halves(
+    noisy_counts: list[int], runs: list[tuple[int, int]], split: list[int], total: int | None
+) -> tuple[NDArray[np.float64], float]:
+    """Masses of the undivided runs, not negative, nearest to the counts of all runs but the first.
 
-    Split j is that of run ``split[j]`` into the runs 2 j + 1 and 2 j + 2. Two passes, as in
-    `AggTree`, where variances differ within a level: from below the best estimate of each run by
-    its own count and those of its parts, and `_from_above` with what is known there.
+    Split j is that of run ``split[j]`` into the runs 2 j + 1 and 2 j + 2.
     """
-    below, variances = [float(count) for count in noisy_counts], [1.0] * len(noisy_counts)
-    for j in reversed(range(1, len(split))):
-        run, left, right = split[j], 2 * j + 1, 2 * j + 2
-        variance = variances[left] + variances[right]
-        below[run] += (below[left] + below[right] - below[run]) / (1.0 + variance)
-        variances[run] = variance / (1.0 + variance)
-    return _from_above(below, variances, split, total)
+    start, stop = np.array(runs).T
+    whole = np.zeros(len(runs), dtype=bool)
+    whole[split] = True
+    depth = np.log2(stop[0] / (stop - start)).astype(np.int64)  # widths are powers of two
+    (leaves,) = np.nonzero(~whole)
+    leaves = leaves[np.argsort(start[leaves])]
+    counts = np.array(noisy_counts, dtype=np.float64)
+    stops, inner = [], []
+    for level in range(int(depth.max()) - 1, -1, -1):
+        # an undivided run goes on, uncounted, to the lowest level
+        nodes = np.concatenate(
+            (np.flatnonzero(whole & (depth == level)), leaves[depth[leaves] <= level])
+        )
+        nodes = nodes[np.argsort(start[nodes])]
+        stops.append(np.searchsorted(stop[leaves], stop[nodes]) + 1)
+        inner.append(np.where(whole[nodes] & (nodes > 0), counts[nodes], math.nan))
+    return nearest_masses(counts[leaves], inner, stops, total)
 
 
 def _from_above(
     estimates: Sequence[float], variances: list[float], split: list[int], total: int | None
 ) -> list[float]:
-    """Estimates that add up: two halves share, by their variances, what the whole has more."""
+    """Estimates that add up: two halves share, by their variances, what the whole has more.
+
+    Split j is that of run ``split[j]`` into the runs 2 j + 1 and 2 j + 2.
+    """
     found = [float(estimate) for estimate in estimates]
     found[0] = found[1] + found[2] if total is None else float(total)
     for j, run in enumerate(split):
@@ -625,6 +738,19 @@ def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
         tent = 1.0 - np.abs(2.0 * share - 1.0)
         units += tent * tent / 2.0
     return units
+
+
+def _noise_above(
+    depth: int, public: bool, noise: CountNoise, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Noise of the numbers below all edges that can be reached, by `_from_above`."""
+    first = noise.draw(2, rng).astype(np.float64)
+    whole = np.array([0.0 if public else first.sum()])
+    for level in range(depth):
+        halves = noise.draw(2 << level, rng) if level > 0 else first
+        apart = halves[0::2] - halves[1::2]
+        whole = np.column_stack(((whole + apart) / 2.0, (whole - apart) / 2.0)).ravel()
+    return np.cumsum(whole)
 
 
 def _gaussian(read: Callable[[], Any], calibration: Calibration, rng: Any) -> CDF:
@@ -699,11 +825,12 @@ def cdf(
     delta: float = 0.0,
     rho: float | None = None,
     bounds: tuple[float, float] | None = None,
-    method: str = "binary_tree",
+    method: str = "auto",
     neighbors: str = "swap",
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
@@ -725,8 +852,10 @@ def cdf(
         zCDP budget instead of `epsilon`: Gaussian noise. Not for "smooth_gaussian". Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
-    method : {"binary_tree", "agg_tree", "histogram", "adaptive", "gaussian", "smooth_gaussian"}
-        See Notes. Public.
+    method : {"auto", "binary_tree", "agg_tree", "histogram", "adaptive", "gaussian", \
+"smooth_gaussian"}, default "auto"
+        See Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with `steps` or `depth`
+        "adaptive". Public.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
@@ -739,6 +868,9 @@ def cdf(
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none. As in `agg_tree`,
         the number of records is used as public, under "swap", only with "raise".
+    expected_n : int, optional
+        About how many records there are, for the default shape of "agg_tree", as in `agg_tree`.
+        Public.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -749,7 +881,7 @@ def cdf(
         Threads for passes over a long `x`; the answer does not depend on it.
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
-        `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
+        `aggregate` (True). "agg_tree": `height` and `branching`, as in `agg_tree`, and `aggregate`.
         "histogram": `bins` (100). "adaptive": `steps` (128), `depth` (14), and `bins` (2^20), a
         power of two above `steps`: the finest partition. Depth is no more than it takes to reach
         the bins, and steps no more than a depth allows. "gaussian": `levels` (9), at most 2^20,
@@ -781,13 +913,15 @@ def cdf(
     as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree.
     All counts below the root have independent discrete noise, Laplace for `epsilon` and Gaussian
     for `rho`, of the scale that `privacy.agg_tree.calibrate` proves for the h levels which a record
-    is in. Numbers of records up to the ends of bins are read off and smoothed: the nearest
-    non-decreasing ones in least squares take their place.
+    is in. The function is that of the masses, not negative, which are nearest to all of them in
+    least squares, with a monotone cubic inside bins, as in `agg_tree`.
 
-    - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
-      `aggregate` the estimates of all levels are combined, as in `agg_tree`; without it they are
-      added up, as in the poster, and errors are larger.
-    - "agg_tree": the tree of `agg_tree`, combined. h is its height.
+    - "agg_tree": the tree of `agg_tree`. h is its height. By default it has some more leaves than
+      for quantiles: those that the formula of `privacy.agg_tree.shape_of` gives for records whose
+      standard deviation is a 100th of the range.
+    - "binary_tree": the poster's [1]_. Over D bins, h = log2 D; the root is not noised. Without
+      `aggregate` counts are added up, as in the poster, and the nearest non-decreasing numbers in
+      least squares take their place: errors are larger.
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 
     **Adaptive** (after the note [2]_). `steps` times in all, the run of lattice points that has
@@ -838,6 +972,9 @@ def cdf(
     """
     bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
     # Public arguments are refused before x is touched.
+    if expected_n is None:
+        n_is_public = relation_of(neighbors).n_is_public
+        expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
     calibration = privacy.cdf.calibrate(
         method=method,
         epsilon=epsilon,
@@ -846,6 +983,7 @@ def cdf(
         neighbors=neighbors,
         max_contributions=max_contributions,
         points=None if lattice is None else lattice.points,
+        expected_n=expected_n,
         **method_options,
     )
     column = dict(
@@ -856,7 +994,7 @@ def cdf(
         nan_policy=nan_policy,
         workers=workers,
     )
-    read = _reader(method, column, calibration.options)
+    read = _reader(calibration.method, column, calibration.options)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
-    return _METHODS[method](read, calibration, generator)
+    return _METHODS[calibration.method](read, calibration, generator)

@@ -26,6 +26,8 @@ from dpq_fast.privacy.zcdp import laplace_rho, pure_rho
 
 # How many records there are, where nothing is said about it.
 DEFAULT_N = 10_000
+# The standard deviation of the records is guessed to be this share of the range.
+SPREAD = 1.0 / 40.0
 # More than noise can be for: a float64 number still.
 _LARGEST = Fraction(2) ** 200
 
@@ -113,6 +115,7 @@ def shape_of(
     expected_n: int | None = None,
     deviation: float = 2.0 * math.sqrt(2.0),
     power: float = 1.0,
+    spread: float = SPREAD,
 ) -> tuple[int, int]:
     r"""Height and branching of a tree: as they are given, else by what the error is expected to be.
 
@@ -127,6 +130,8 @@ def shape_of(
     deviation, power : float
         The standard deviation of the noise of a tree of height h is ``deviation * h**power``.
         Default: discrete Laplace noise for an epsilon of 1 under "swap".
+    spread : float
+        A guess at the standard deviation of the records, as a share of the range. Default: 1/40.
 
     Returns
     -------
@@ -141,8 +146,8 @@ def shape_of(
     an estimate of the rank error of a quantile as a share of all n records. The first term is
     noise: :math:`\sigma_h` is that of one node, and it grows with the nodes that hold records. The
     others are what is lost inside leaves: nothing where each of the P points is a leaf. Else
-    :math:`t = 1/P` stands for ties, and s is a guess at the standard deviation of the records, as
-    a share of the range: 1/40 or, on few points, 30 points, but no more than that of uniform ones.
+    :math:`t = 1/P` stands for ties, and s is the spread or, on few points, 30 points, but no
+    more than that of uniform records.
     The numbers were fitted to simulated errors of normal, lognormal and Cauchy records, for
     :math:`n \epsilon` from 30 to 10,000.
 
@@ -158,16 +163,22 @@ def shape_of(
         branching = check_count("branching", branching, 2)
     if height is None or branching is None:
         n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
-        height, branching = _best_shape(height, branching, points, deviation / n, power)
+        height, branching = _best_shape(height, branching, points, deviation / n, power, spread)
     return check_tree(height, branching, points)
 
 
 @lru_cache(maxsize=1024)  # public facts only
 def _best_shape(
-    height: int | None, branching: int | None, points: int | None, deviation: float, power: float
+    height: int | None,
+    branching: int | None,
+    points: int | None,
+    deviation: float,
+    power: float,
+    spread: float,
 ) -> tuple[int, int]:
     """The shape of the smallest expected error; `deviation` is a share of the records."""
-    spread = 1.0 / 40.0 if points is None else max(1.0 / 40.0, min(30.0 / points, 12.0**-0.5))
+    if points is not None:
+        spread = max(spread, min(30.0 / points, 12.0**-0.5))
     best = math.inf, height or 1, branching or 2
     for h in range(1, 27) if height is None else (height,):
         if h * math.log2(branching or 2) > 26.0:
@@ -204,6 +215,7 @@ def calibrate(
     noise: str = "geometric",
     neighbors: str = "swap",
     max_contributions: int = 1,
+    spread: float = SPREAD,
 ) -> Calibration:
     r"""The scale of the independent noise of each count of a tree, below its root.
 
@@ -228,6 +240,8 @@ def calibrate(
         The neighboring relation.
     max_contributions : int, default 1
         Up to k records per person.
+    spread : float
+        As in `shape_of`.
 
     Returns
     -------
@@ -254,10 +268,10 @@ def calibrate(
     value = Fraction(*check_ratio(budget, epsilon if rho is None else rho))
     one_level = sensitivities(1, relation, max_contributions)
     if rho is None:
-        spread = math.sqrt(2.0) * float(min(one_level[0] / value, _LARGEST)), 1.0
+        noise_of = math.sqrt(2.0) * float(min(one_level[0] / value, _LARGEST)), 1.0
     else:
-        spread = math.sqrt(float(min(one_level[1] / (2 * value), _LARGEST))), 0.5
-    height, branching = shape_of(height, branching, points, expected_n, *spread)
+        noise_of = math.sqrt(float(min(one_level[1] / (2 * value), _LARGEST))), 0.5
+    height, branching = shape_of(height, branching, points, expected_n, *noise_of, spread)
     sensitivity, squared = sensitivities(height, relation, max_contributions)
     one = kind.calibrated(sensitivity, squared, value)
     epsilon = None if epsilon is None else float(epsilon)

@@ -184,10 +184,10 @@ class AggTree:
 
     def masses(self) -> list[float]:
         """Non-negative masses of the leaves that hold a point."""
-        return self.fitted() if self.aggregate else self.descended()
+        return self.fitted()[0] if self.aggregate else self.descended()
 
-    def fitted(self) -> list[float]:
-        """Those that are nearest to all noisy counts together."""
+    def fitted(self) -> tuple[list[float], float]:
+        """Those that are nearest to all noisy counts together, and their sum."""
         held = len(self.grid.starts) - 1
         inside = [
             ([float(leaf in leaves) for leaf in range(held)], count)
@@ -283,25 +283,27 @@ def spread(
 
 def nearest_masses(
     inside: Sequence[Sequence[float]], counts: Sequence[float], total: float | None
-) -> list[float]:
-    """Masses that are not negative and explain counts of some of them best.
+) -> tuple[list[float], float]:
+    """Masses that are not negative and explain counts of some of them best, and their sum.
 
-    With a total, by one more count of all masses: the more it says, the more they add up to.
-    Where there is no mass at all, those of total 1.
+    With a total, by one more count of all masses: the larger it is, the more they add up to. Where
+    there is no mass at all, those of sum 1.
     """
     design, target = np.array(inside), np.array(counts, dtype=np.float64)
     if total is None:
         masses = nnls(design, target)[0]
-        return masses.tolist() if masses.any() else nearest_masses(inside, counts, 1.0)
-    total = float(total) or 1.0
+        total = float(masses.sum())
+        if total > 0.0:
+            return masses.tolist(), total
+    asked = float(total) or 1.0
     design = np.vstack((design, np.ones(design.shape[1])))
 
     def masses_of(price: float) -> np.ndarray:
-        return nnls(design, np.append(target, total + price))[0]
+        return nnls(design, np.append(target, asked + price))[0]
 
-    reach = 1.0 + len(target) * (abs(target).max() + total)
-    price = brentq(lambda price: masses_of(price).sum() - total, -reach, reach, xtol=1e-13)
-    return masses_of(price).tolist()
+    reach = 1.0 + len(target) * (abs(target).max() + asked)
+    price = brentq(lambda price: masses_of(price).sum() - asked, -reach, reach, xtol=1e-13)
+    return masses_of(price).tolist(), float(total)
 
 
 def project(estimates: list[float], total: float) -> list[float]:

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_leaves
+from dpq_fast._checks import check_leaves, public_length
 from dpq_fast.privacy.cdf import Calibration
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts
+from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts, nearest_masses, spread
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
@@ -96,8 +97,19 @@ def of_counts(
     return CDF(x, p, total, lattice)
 
 
+def of_masses(
+    starts: Sequence[float], masses: Sequence[float], total: float, lattice: Lattice | None
+) -> CDF:
+    """From masses of leaves that begin at these points, or without a lattice at these edges."""
+    at, p = zip(*spread(starts, masses, lattice is not None), strict=True)
+    x = at if lattice is None else [lattice.value(int(points) - 1) for points in at]
+    return CDF(x, p, total, lattice)
+
+
 def of_tree(tree: AggTree, public: bool) -> CDF:
-    """From the estimated numbers of records below all edges."""
+    """From the masses of leaves, or without aggregation from the numbers below all edges."""
+    if tree.aggregate:
+        return of_masses(tree.grid.starts, *tree.fitted(), tree.lattice)
     below = [tree.between(0, place) for place in tree.grid.places]
     return of_counts(tree.grid.ends, below, public, tree.lattice)
 
@@ -130,21 +142,12 @@ def nearest(
     runs: Sequence[tuple[int, int]],
     noisy_counts: dict[tuple[int, int], int],
     total: int | None,
-) -> list[float]:
-    """Counts of the runs whose sums are nearest to the noisy counts, and add up to the total."""
-    inside = np.array(
-        [[low <= start and stop <= high for start, stop in runs] for low, high in noisy_counts],
-        dtype=np.float64,
-    )
-    target = np.array(list(noisy_counts.values()), dtype=np.float64)
-    found: list[float]
-    if total is None:
-        found = np.linalg.lstsq(inside, target)[0].tolist()
-        return found
-    # the last one is what the others leave of the total
-    others, last = inside[:, :-1] - inside[:, -1:], inside[:, -1]
-    found = np.linalg.lstsq(others, target - total * last)[0].tolist()
-    return [*found, total - math.fsum(found)]
+) -> tuple[list[float], float]:
+    """Masses of the runs, not negative, whose sums are nearest to the noisy counts; their sum."""
+    inside = [
+        [float(low <= start and stop <= high) for start, stop in runs] for low, high in noisy_counts
+    ]
+    return nearest_masses(inside, list(noisy_counts.values()), total)
 
 
 def shape_of(method: str, options: dict[str, Any], lattice: Lattice | None) -> tuple[int, int]:
@@ -166,11 +169,12 @@ def cdf(
     delta: float = 0.0,
     rho: float | None = None,
     bounds: tuple[float, float] | None = None,
-    method: str = "binary_tree",
+    method: str = "auto",
     neighbors: str = "swap",
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
@@ -198,6 +202,8 @@ def cdf(
         How many records have each value.
     nan_policy : {"omit", "raise"}
         What to do with NaN.
+    expected_n : int, optional
+        About how many records there are, where that is not public.
     max_contributions : int
         Most records that one person has in `x`.
     accountant : Accountant, optional
@@ -212,6 +218,9 @@ def cdf(
     CDF
     """
     bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
+    if expected_n is None:
+        n_is_public = relation_of(neighbors).n_is_public
+        expected_n = public_length(x, counts, nan_policy, n_is_public)
     calibration = privacy.cdf.calibrate(
         method=method,
         epsilon=epsilon,
@@ -220,9 +229,10 @@ def cdf(
         neighbors=neighbors,
         max_contributions=max_contributions,
         points=None if lattice is None else lattice.points,
+        expected_n=expected_n,
         **method_options,
     )
-    options = calibration.options
+    method, options = calibration.method, calibration.options
     by_level = "levels" in options and options.get("bins") is None
     if by_level:
         lattice = Lattice.of(bounds, resolution, None)
@@ -252,9 +262,8 @@ def cdf(
         draws = [draw() for _ in range(2 * options["steps"])]
         runs, noisy_counts = halved([0, *np.cumsum(exact).tolist()], draws)
         total = records.size if public else None
-        below = [0.0, *np.cumsum(nearest(runs, noisy_counts, total)).tolist()]
-        ends = [leaves.ends[i] for i in (0, *(stop for _, stop in runs))]
-        return of_counts(ends, below, public, lattice)
+        starts = [leaves.starts[i] for i in (0, *(stop for _, stop in runs))]
+        return of_masses(starts, *nearest(runs, noisy_counts, total), lattice)
     nodes = exact_counts(exact, height, branching)
     tree = AggTree(
         {node: count + draw() for node, count in nodes.items()},
