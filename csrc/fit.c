@@ -82,19 +82,13 @@ move_up(dpq_fit_bend *bend, size_t size, double count)
     }
 }
 
-/* How many of the bends, sorted by the root's price, lie below it. */
+/* How many of the bends lie below the price of the total. */
 static size_t
 bends_below(const dpq_fit_bend *bend, size_t size, double total)
 {
     double slope = 0.0, mass = 0.0;
     size_t i = 0;
 
-    if (isnan(total)) { /* nothing is asked of the total: its price is 0 */
-        while (i < size && bend[i].price < 0.0) {
-            i++;
-        }
-        return i;
-    }
     for (; i < size; i++) {
         if (i > 0) {
             mass += slope * (bend[i].price - bend[i - 1].price);
@@ -184,8 +178,7 @@ dpq_fit_masses(const dpq_fit_tree *tree, const double *leaf_count, const double 
     }
 
     /* From above: what each node offers, which takes the place of its offset. */
-    offset[root] = isnan(total) ? offered(node_count[root], offset[root], gain[root], 0.0)
-                                : (total - offset[root]) / gain[root];
+    offset[root] = (total - offset[root]) / gain[root];
     for (size_t level = tree->levels; level-- > 0;) {
         size_t child = level > 0 ? tree->first[level - 1] : 0;
 

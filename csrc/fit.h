@@ -22,13 +22,13 @@ typedef struct {
                           * ascend strictly, up to `leaves`, and are among those of the level below */
 } dpq_fit_tree;
 
-/* The masses x >= 0 of all leaves that minimize sum (x_v - count_v)^2 over all leaves and inner
- * nodes v that are counted, x_v the mass of the leaves of v.
+/* The masses x >= 0 of all leaves, of sum `total`, that minimize sum (x_v - count_v)^2 over all leaves and inner
+ * nodes v that are counted, x_v the mass of the leaves of v. A count of the root changes nothing.
  *
  *   tree         leaves >= 1 (not checked, nor the form of the tree)
  *   leaf_count   IN, length tree->leaves, finite (not checked)
  *   node_count   IN, length first[levels], finite, or NaN for a node that is not counted
- *   total        what all masses add up to, positive; NaN: what is nearest
+ *   total        what all masses add up to, positive and finite (not checked)
  *   mass         OUT, length tree->leaves
  *   bend         WORK, length leaves
  *   spare        WORK, length leaves / 2
@@ -38,8 +38,8 @@ typedef struct {
  * a node that is offered p offers p' = p + count - mass to its children. So the mass of a node is a
  * convex function of its price that rises and is linear between bends, one bend for each leaf. From
  * below, bends are merged and moved to the price of the parent, which keeps their order: at the root,
- * those below its price (0, or that of the total) are the leaves that have mass. Given these, the
- * masses are linear in the counts: a pass from below and one from above find them.
+ * those below the price of the total are the leaves that have mass. Given these, the masses are
+ * linear in the counts: a pass from below and one from above find them.
  *
  * Cost      O(N levels + N log N) for N leaves, no allocation, O(log N) stack, reentrant. NaN and
  *           infinite counts give masses that mean nothing, safely.

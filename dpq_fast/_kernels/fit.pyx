@@ -12,7 +12,8 @@ def masses(const double[::1] leaf_count not None, const double[::1] node_count n
     """The masses of leaves, not negative, that are nearest to the counts of all nodes.
 
     Inner nodes from the lowest level up to the root: level l has those from ``first[l]`` on, and
-    node v ends before leaf ``stop[v]``. A count that is NaN is none, and a total that is NaN free.
+    node v ends before leaf ``stop[v]``. A count that is NaN is none. The masses add up to
+    `total`, which is positive.
     """
     cdef:
         Py_ssize_t leaves = leaf_count.shape[0], nodes = stop.shape[0]
@@ -20,8 +21,8 @@ def masses(const double[::1] leaf_count not None, const double[::1] node_count n
         dpq_fit_tree tree
 
     if (leaves == 0 or levels < 1 or first[0] != 0 or first[levels] != <size_t>nodes
-            or node_count.shape[0] != nodes):
-        raise ValueError("a tree must have leaves, and a root above them")
+            or node_count.shape[0] != nodes or not total > 0.0):
+        raise ValueError("a tree must have leaves, a root above them, and a positive total")
     check_form(first, stop, leaves)
     cdef:
         ndarray out = np.empty(leaves)

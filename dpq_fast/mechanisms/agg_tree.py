@@ -727,16 +727,18 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         return Curve.of_masses(self._leaves.starts, masses, self.lattice)
 
     def _fitted(self) -> tuple[NDArray[np.float64], float]:
-        """Masses that are not negative, nearest to all noisy counts together, and their sum."""
+        """Masses that are not negative, nearest to all noisy counts together, and their sum.
+
+        That is the estimated total where it is not public: with a sum of their own, masses would
+        keep what noise there is above 0 in empty regions, and lose what is below.
+        """
         held = self._leaves.size
         stops, counts = [], []
         for own in [*self.nodes[-2::-1], np.full(1, math.nan)]:  # the root has no count
             width = self.counts[-1].size // own.size
             stops.append(np.minimum(np.arange(width, held + width, width), held))
             counts.append(own[: stops[-1].size])
-        return nearest_masses(
-            self.nodes[-1][:held], counts, stops, self.total if self.total_known else None
-        )
+        return nearest_masses(self.nodes[-1][:held], counts, stops, self.total)
 
     def _descended(self) -> NDArray[np.float64]:
         """Masses from the root down: nearest to the siblings' counts, with their parent's sum.
@@ -758,7 +760,7 @@ def nearest_masses(
     leaf_counts: NDArray[Any],
     counts: list[NDArray[Any]],
     stops: list[NDArray[Any]],
-    total: float | None,
+    total: float,
 ) -> tuple[NDArray[np.float64], float]:
     """Masses of leaves, not negative, that are nearest to the counts of all nodes of a tree.
 
@@ -768,15 +770,15 @@ def nearest_masses(
     counts, stops : list of ndarray
         Of the inner nodes, level by level from the lowest one up to the root: the count, NaN where
         there is none, and one past the last leaf.
-    total : float or None
-        What the masses add up to; None for what is nearest.
+    total : float
+        What the masses are to add up to.
 
     Returns
     -------
     masses : ndarray of float64, shape (N,)
-        Some mass there must be to have quantiles: where there is none, the nearest of sum 1.
+        Some mass there must be to have quantiles: their sum is 1 where the total is not positive.
     total : float
-        What they add up to, or 0.
+        As given, or 0.
     """
     tree = (
         np.asarray(leaf_counts, dtype=np.float64),
@@ -784,12 +786,8 @@ def nearest_masses(
         np.cumsum([0, *map(len, stops)]).astype(np.uintp),
         np.concatenate(stops).astype(np.uintp),
     )
-    if total is None:
-        masses = fit.masses(*tree, math.nan)
-        total = float(masses.sum())
-        if total > 0.0:
-            return masses, total
-    return fit.masses(*tree, float(total) if total > 0.0 else 1.0), float(total)
+    total = max(float(total), 0.0)
+    return fit.masses(*tree, total or 1.0), total
 
 
 def _branching(nodes: Any) -> int:

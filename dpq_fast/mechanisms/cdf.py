@@ -26,7 +26,6 @@ from dpq_fast.mechanisms.agg_tree import (
     AggTree,
     PartialTree,
     _real,
-    nearest_masses,
     noised,
     public_lattice,
 )
@@ -293,11 +292,13 @@ class CDF:
         :math:`P + c - R`, with :math:`P_k = \max_{i \le k} v_i`, and at most :math:`Q + c`, with
         :math:`Q_k = \min_{i \ge k} v_i`. For any numbers f,
         :math:`f - Q - c \le f - t \le f - P - c + R`, so that differences of f are within
-        :math:`R + \max(f - P) + \max(Q - f)` of those of t. Of the released numbers these maxima
-        can be seen, and alpha is known with the release, not beforehand. For the non-decreasing
-        numbers that are nearest to v (without `aggregate`), which lie between Q and P, they are 0.
+        :math:`R + \max(f - P) + \max(Q - f)` of those of t. The released numbers are the
+        non-decreasing ones that are nearest to v, which lie between Q and P (their first one, 0, on
+        both): the maxima are 0. Cutting off at 0, and at a public total, comes no less near to t.
 
-        In "adaptive", v are numbers with fixed weights (`_units_above`).
+        "adaptive" weights counts by what else was halved, which depends on noise. There v are
+        numbers with fixed weights instead (`_units_above`), and the maxima can be seen in the
+        release: alpha is known with it, not beforehand.
         """
         if self._noise is None:
             raise ValueError("accuracy must be asked of a method that counts with discrete noise")
@@ -498,25 +499,30 @@ def _empirical(sample: Any) -> CDF:
 
 
 def _of_counts(
-    x: NDArray[np.float64],
+    leaves: Leaves,
+    at: NDArray[np.int64],
     below: NDArray[np.float64],
     public: bool,
-    lattice: Lattice | None,
     noise: CumulativeNoise | None,
+    unbiased: NDArray[np.float64] | None = None,
 ) -> CDF:
-    """From noisy numbers of records up to x (`Leaves.ends`): smoothed, the nearest that ascend.
+    """From noisy numbers of records below some edges of leaves: the nearest that ascend.
 
-    The first number is 0. The last one, the number of records, is kept where it is public.
+    The first number is 0. The last one, the number of records, is kept where it is public. Inside
+    leaves mass is spread as in `Curve.of_masses`. The noise is that of `unbiased` numbers.
     """
     smooth = scipy.optimize.isotonic_regression(below[1:-1] if public else below[1:]).x
-    rising = np.concatenate(([0.0], smooth, below[-1:] if public else []))
-    total = max(float(rising[-1]), 0.0)
-    if total > 0.0:
-        p = np.clip(rising / total, 0.0, 1.0)
-    else:  # without records nothing is known, but where the bounds are
-        at = x if lattice is None else points_below(lattice, x, "right")
-        p = (at - at[0]) / (at[-1] - at[0])
-    return CDF(x, p, total=total, noise=noise, lattice=lattice)
+    total = max(float(below[-1] if public else smooth[-1]), 0.0)
+    numbers = np.clip(np.concatenate(([0.0], smooth, below[-1:] if public else [])), 0.0, total)
+    starts, lattice = leaves.starts[at], leaves.lattice
+    # without records nothing is known, but where the bounds are
+    curve = Curve.of_masses(starts, np.diff(numbers if total > 0.0 else starts), lattice)
+    if noise is not None and unbiased is not None:
+        highest = np.maximum.accumulate(unbiased)
+        lowest = np.minimum.accumulate(unbiased[::-1])[::-1]
+        apart = float((numbers - highest).max() + (lowest - numbers).max())
+        noise = noise._replace(apart=apart)
+    return CDF(curve.x, curve.p, total=total, noise=noise, lattice=lattice, edges=leaves.ends[at])
 
 
 def _below(tree: AggTree) -> NDArray[np.float64]:
@@ -560,26 +566,6 @@ def _ranges_of_halves(noise: CountNoise, depth: int, public: bool) -> NDArray[np
     return _simulated(2 << depth, lambda rng: _noise_above(depth, public, noise, rng))
 
 
-def _of_masses(
-    at: NDArray[Any],
-    edges: NDArray[np.float64],
-    masses: NDArray[np.float64],
-    total: float,
-    lattice: Lattice | None,
-    noise: CumulativeNoise | None,
-    unbiased: NDArray[np.float64],
-) -> CDF:
-    """From masses between `Leaves.starts`, and unbiased numbers of records with that noise."""
-    curve = Curve.of_masses(at, masses, lattice)
-    if noise is not None:
-        numbers = np.concatenate(([0.0], np.cumsum(masses))) * (total / masses.sum())
-        highest = np.maximum.accumulate(unbiased)
-        lowest = np.minimum.accumulate(unbiased[::-1])[::-1]
-        apart = float((numbers - highest).max() + (lowest - numbers).max())
-        noise = noise._replace(apart=apart)
-    return CDF(curve.x, curve.p, total=total, noise=noise, lattice=lattice, edges=edges)
-
-
 def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     leaves = tree._leaves
     places = leaves.places
@@ -593,15 +579,13 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
     # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
     # in [0, 1], and a weight is the difference of two of its values.
-    plain, noise = not tree._aggregate, None
+    noise = None
     if exact_noise:
-        shape = tree.height, tree.branching, tree._leaves.size
+        shape = tree.height, tree.branching, leaves.size
         known = tree.total_known, tree._aggregate
         ranges = functools.partial(_ranges_of_tree, tree.noise, *shape, *known)
-        noise = CumulativeNoise(tree.noise, units, plain, 0.0, ranges)
-    if plain:
-        return _of_counts(leaves.ends, below, tree.total_known, tree.lattice, noise)
-    return _of_masses(leaves.starts, leaves.ends, *tree._fitted(), tree.lattice, noise, below)
+        noise = CumulativeNoise(tree.noise, units, not tree._aggregate, 0.0, ranges)
+    return _of_counts(leaves, np.arange(places.size), below, tree.total_known, noise)
 
 
 def _reader(
@@ -650,58 +634,39 @@ def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: An
     total = int(exact[-1]) if public else None
     undivided = sorted(set(range(len(runs))) - set(split), key=runs.__getitem__)
     edges = [0, *(runs[run][1] for run in undivided)]
-    above = _from_above(noisy_counts, [1.0] * len(runs), split, total)
-    error = CumulativeNoise(
-        noise,
-        lambda: _units_above(depth, public),
-        False,
-        0.0,
-        functools.partial(_ranges_of_halves, noise, depth, public),
-    )
-    leaves = Leaves.of(partial.bounds, partial.lattice, partial.branching)
-    return _of_masses(
-        leaves.starts[edges],
-        leaves.ends[edges],
-        *_fit_halves(noisy_counts, runs, split, total),
-        partial.lattice,
-        error,
-        np.cumsum([0.0, *(above[run] for run in undivided)]),
-    )
-
-
-def _fit_halves(
-    noisy_counts: list[int], runs: list[tuple[int, int]], split: list[int], total: int | None
-) -> tuple[NDArray[np.float64], float]:
-    """Masses of the undivided runs, not negative, nearest to the counts of all runs but the first.
-
-    Split j is that of run ``split[j]`` into the runs 2 j + 1 and 2 j + 2.
-    """
-    start, stop = np.array(runs).T
-    whole = np.zeros(len(runs), dtype=bool)
-    whole[split] = True
-    depth = np.log2(stop[0] / (stop - start)).astype(np.int64)  # widths are powers of two
-    (leaves,) = np.nonzero(~whole)
-    leaves = leaves[np.argsort(start[leaves])]
-    counts = np.array(noisy_counts, dtype=np.float64)
-    stops, inner = [], []
-    for level in range(int(depth.max()) - 1, -1, -1):
-        # an undivided run goes on, uncounted, to the lowest level
-        nodes = np.concatenate(
-            (np.flatnonzero(whole & (depth == level)), leaves[depth[leaves] <= level])
+    below, above = (
+        np.cumsum([0.0, *(counts[run] for run in undivided)])
+        for counts in (
+            _least_squares(noisy_counts, split, total),
+            _from_above(noisy_counts, [1.0] * len(runs), split, total),
         )
-        nodes = nodes[np.argsort(start[nodes])]
-        stops.append(np.searchsorted(stop[leaves], stop[nodes]) + 1)
-        inner.append(np.where(whole[nodes] & (nodes > 0), counts[nodes], math.nan))
-    return nearest_masses(counts[leaves], inner, stops, total)
+    )
+    ranges = functools.partial(_ranges_of_halves, noise, depth, public)
+    error = CumulativeNoise(noise, lambda: _units_above(depth, public), False, 0.0, ranges)
+    leaves = Leaves.of(partial.bounds, partial.lattice, partial.branching)
+    return _of_counts(leaves, np.array(edges), below, public, error, above)
+
+
+def _least_squares(noisy_counts: list[int], split: list[int], total: int | None) -> list[float]:
+    """Counts of runs that add up, and to a public total, nearest to the noisy ones.
+
+    Split j is that of run ``split[j]`` into the runs 2 j + 1 and 2 j + 2. Two passes, as in
+    `AggTree`, where variances differ within a level: from below the best estimate of each run by
+    its own count and those of its parts, and `_from_above` with what is known there.
+    """
+    below, variances = [float(count) for count in noisy_counts], [1.0] * len(noisy_counts)
+    for j in reversed(range(1, len(split))):
+        run, left, right = split[j], 2 * j + 1, 2 * j + 2
+        variance = variances[left] + variances[right]
+        below[run] += (below[left] + below[right] - below[run]) / (1.0 + variance)
+        variances[run] = variance / (1.0 + variance)
+    return _from_above(below, variances, split, total)
 
 
 def _from_above(
     estimates: Sequence[float], variances: list[float], split: list[int], total: int | None
 ) -> list[float]:
-    """Estimates that add up: two halves share, by their variances, what the whole has more.
-
-    Split j is that of run ``split[j]`` into the runs 2 j + 1 and 2 j + 2.
-    """
+    """Estimates that add up: two halves share, by their variances, what the whole has more."""
     found = [float(estimate) for estimate in estimates]
     found[0] = found[1] + found[2] if total is None else float(total)
     for j, run in enumerate(split):
@@ -913,15 +878,16 @@ def cdf(
     as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree.
     All counts below the root have independent discrete noise, Laplace for `epsilon` and Gaussian
     for `rho`, of the scale that `privacy.agg_tree.calibrate` proves for the h levels which a record
-    is in. The function is that of the masses, not negative, which are nearest to all of them in
-    least squares, with a monotone cubic inside bins, as in `agg_tree`.
+    is in. Unbiased estimates of numbers of records up to the ends of bins are read off and
+    smoothed: the nearest non-decreasing ones in least squares take their place. Inside bins the
+    function is a monotone cubic, as in `agg_tree`.
 
-    - "agg_tree": the tree of `agg_tree`. h is its height. By default it has some more leaves than
-      for quantiles: those that the formula of `privacy.agg_tree.shape_of` gives for records whose
-      standard deviation is a 100th of the range.
-    - "binary_tree": the poster's [1]_. Over D bins, h = log2 D; the root is not noised. Without
-      `aggregate` counts are added up, as in the poster, and the nearest non-decreasing numbers in
-      least squares take their place: errors are larger.
+    - "agg_tree": the tree of `agg_tree`, combined. h is its height. By default it has some more
+      leaves than for quantiles: those that the formula of `privacy.agg_tree.shape_of` gives for
+      records whose standard deviation is a 100th of the range.
+    - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
+      `aggregate` the estimates of all levels are combined, as in `agg_tree`; without it they are
+      added up, as in the poster, and errors are larger.
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 
     **Adaptive** (after the note [2]_). `steps` times in all, the run of lattice points that has

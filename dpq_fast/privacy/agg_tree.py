@@ -3,7 +3,6 @@ r"""Trees: the noisy counts of a tree's nodes."""
 from __future__ import annotations
 
 import math
-import sys
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -30,6 +29,8 @@ DEFAULT_N = 10_000
 SPREAD = 1.0 / 40.0
 # More than noise can be for: a float64 number still.
 _LARGEST = Fraction(2) ** 200
+# Less than noise can matter.
+_LEAST = 1e-200
 
 
 class Calibration(NamedTuple):
@@ -183,7 +184,7 @@ def _best_shape(
     for h in range(1, 27) if height is None else (height,):
         if h * math.log2(branching or 2) > 26.0:
             break
-        noise = max(deviation * h ** (power + 0.9) / 7.0, sys.float_info.min)
+        noise = max(deviation * h ** (power + 0.9) / 7.0, _LEAST)
         if noise * 2.0**0.65 >= best[0]:
             break
         tried = {branching}

@@ -118,7 +118,6 @@ class AggTree:
         self.branching = b = sum(level == 1 for level, _ in nodes)
         self.grid = Leaves(bounds, lattice, b**self.height)
         self.nodes = nodes
-        self.total = total
         self.aggregate = check_flag("aggregate", aggregate)
         if self.aggregate:
             self.counts, self.variances = self._least_squares(nodes, total)
@@ -194,7 +193,7 @@ class AggTree:
             for leaves, count in ((self.leaves(node), count) for node, count in self.nodes.items())
             if leaves.start < held
         ]
-        return nearest_masses(*zip(*inside, strict=True), self.total)
+        return nearest_masses(*zip(*inside, strict=True), self.counts[0, 0])
 
     def descended(self) -> list[float]:
         """Those from the root down."""
@@ -282,28 +281,24 @@ def spread(
 
 
 def nearest_masses(
-    inside: Sequence[Sequence[float]], counts: Sequence[float], total: float | None
+    inside: Sequence[Sequence[float]], counts: Sequence[float], total: float
 ) -> tuple[list[float], float]:
-    """Masses that are not negative and explain counts of some of them best, and their sum.
+    """Masses that are not negative, add up to a total and explain counts of some of them best.
 
-    With a total, by one more count of all masses: the larger it is, the more they add up to. Where
-    there is no mass at all, those of sum 1.
+    By one more count of all masses: the larger it is, the more they add up to. Where the total is
+    not positive, it is 0, and the masses are those of sum 1.
     """
-    design, target = np.array(inside), np.array(counts, dtype=np.float64)
-    if total is None:
-        masses = nnls(design, target)[0]
-        total = float(masses.sum())
-        if total > 0.0:
-            return masses.tolist(), total
-    asked = float(total) or 1.0
-    design = np.vstack((design, np.ones(design.shape[1])))
+    total = max(float(total), 0.0)
+    asked = total or 1.0
+    design = np.vstack((np.array(inside), np.ones(len(inside[0]))))
+    target = np.array(counts, dtype=np.float64)
 
     def masses_of(price: float) -> np.ndarray:
         return nnls(design, np.append(target, asked + price))[0]
 
     reach = 1.0 + len(target) * (abs(target).max() + asked)
     price = brentq(lambda price: masses_of(price).sum() - asked, -reach, reach, xtol=1e-13)
-    return masses_of(price).tolist(), float(total)
+    return masses_of(price).tolist(), total
 
 
 def project(estimates: list[float], total: float) -> list[float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpq_fast._checks import check_leaves, public_length
 from dpq_fast.privacy.cdf import Calibration
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts, nearest_masses, spread
+from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts, spread
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
@@ -84,34 +85,26 @@ def smoothed(v: Sequence[float]) -> list[float]:
 
 
 def of_counts(
-    x: Sequence[float], below: Sequence[float], public: bool, lattice: Lattice | None
+    starts: Sequence[float], below: Sequence[float], public: bool, lattice: Lattice | None
 ) -> CDF:
-    """From noisy numbers of records below x; the last one is kept where it is public."""
+    """From noisy numbers of records below leaves that begin at these points, or at these edges.
+
+    The last number is kept where it is public.
+    """
     inner = below[1:-1] if public else below[1:]
     rising = [0.0, *smoothed(inner), *([below[-1]] if public else [])]
     total = max(rising[-1], 0.0)
-    if total > 0.0:
-        p = [min(max(number / total, 0.0), 1.0) for number in rising]
-    else:
-        p = [(point - x[0]) / (x[-1] - x[0]) for point in x]
-    return CDF(x, p, total, lattice)
-
-
-def of_masses(
-    starts: Sequence[float], masses: Sequence[float], total: float, lattice: Lattice | None
-) -> CDF:
-    """From masses of leaves that begin at these points, or without a lattice at these edges."""
+    numbers = [min(max(number, 0.0), total) for number in rising] if total > 0.0 else starts
+    masses = [right - left for left, right in pairwise(numbers)]
     at, p = zip(*spread(starts, masses, lattice is not None), strict=True)
     x = at if lattice is None else [lattice.value(int(points) - 1) for points in at]
     return CDF(x, p, total, lattice)
 
 
 def of_tree(tree: AggTree, public: bool) -> CDF:
-    """From the masses of leaves, or without aggregation from the numbers below all edges."""
-    if tree.aggregate:
-        return of_masses(tree.grid.starts, *tree.fitted(), tree.lattice)
+    """From the estimated numbers of records below all edges."""
     below = [tree.between(0, place) for place in tree.grid.places]
-    return of_counts(tree.grid.ends, below, public, tree.lattice)
+    return of_counts(tree.grid.starts, below, public, tree.lattice)
 
 
 def halved(
@@ -142,12 +135,21 @@ def nearest(
     runs: Sequence[tuple[int, int]],
     noisy_counts: dict[tuple[int, int], int],
     total: int | None,
-) -> tuple[list[float], float]:
-    """Masses of the runs, not negative, whose sums are nearest to the noisy counts; their sum."""
-    inside = [
-        [float(low <= start and stop <= high) for start, stop in runs] for low, high in noisy_counts
-    ]
-    return nearest_masses(inside, list(noisy_counts.values()), total)
+) -> list[float]:
+    """Counts of the runs whose sums are nearest to the noisy counts, and add up to the total."""
+    inside = np.array(
+        [[low <= start and stop <= high for start, stop in runs] for low, high in noisy_counts],
+        dtype=np.float64,
+    )
+    target = np.array(list(noisy_counts.values()), dtype=np.float64)
+    found: list[float]
+    if total is None:
+        found = np.linalg.lstsq(inside, target)[0].tolist()
+        return found
+    # the last one is what the others leave of the total
+    others, last = inside[:, :-1] - inside[:, -1:], inside[:, -1]
+    found = np.linalg.lstsq(others, target - total * last)[0].tolist()
+    return [*found, total - math.fsum(found)]
 
 
 def shape_of(method: str, options: dict[str, Any], lattice: Lattice | None) -> tuple[int, int]:
@@ -262,8 +264,9 @@ def cdf(
         draws = [draw() for _ in range(2 * options["steps"])]
         runs, noisy_counts = halved([0, *np.cumsum(exact).tolist()], draws)
         total = records.size if public else None
+        below = [0.0, *np.cumsum(nearest(runs, noisy_counts, total)).tolist()]
         starts = [leaves.starts[i] for i in (0, *(stop for _, stop in runs))]
-        return of_masses(starts, *nearest(runs, noisy_counts, total), lattice)
+        return of_counts(starts, below, public, lattice)
     nodes = exact_counts(exact, height, branching)
     tree = AggTree(
         {node: count + draw() for node, count in nodes.items()},

@@ -18,8 +18,9 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import noise, privacy, reference
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.agg_tree import _projected
+from dpq_fast.mechanisms.agg_tree import _projected, nearest_masses
 from dpq_fast.noise.counts import COUNT_NOISES, Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts, project
@@ -306,6 +307,117 @@ def test_projection_keeps_what_needs_no_correction():
     np.testing.assert_array_equal(_projected(rows, np.zeros(3)), np.zeros((3, 3)))
     # a total that is lost in the rounding of the estimates
     np.testing.assert_array_equal(_projected(np.array([[1e18, 0.0]]), np.ones(1)), [[1.0, 0.0]])
+
+
+# Masses
+
+
+@st.composite
+def noisy_trees(draw):
+    """Shape, leaves that hold a point, noisy counts of all levels, and a total."""
+    height, branching = draw(st.sampled_from([*SHAPES, (2, 6), (6, 2)]))
+    held = draw(st.integers(1, branching**height))
+    count = draw(
+        st.sampled_from(
+            [
+                st.integers(-2, 3),  # ties
+                st.integers(-30, 60),
+                st.integers(-60, -1),  # no mass at all
+                st.integers(-(2**53), 2**53),
+                st.floats(-1e3, 1e3),
+            ]
+        )
+    )
+    levels = [
+        np.array(draw(st.lists(count, min_size=size, max_size=size)), dtype=np.float64)
+        for size in (branching**depth for depth in range(1, height + 1))
+    ]
+    return levels, branching, held, draw(st.sampled_from([-3.0, 0.0, 1e-3, 1.0, 40.0, 1e15]))
+
+
+def held_nodes(levels, branching, held):
+    """Of each level, from the lowest one: counts and ends of the nodes that hold a leaf."""
+    for depth in range(len(levels), 0, -1):
+        width = branching ** (len(levels) - depth)
+        stops = np.minimum(np.arange(width, held + width, width), held)
+        yield levels[depth - 1][: stops.size], stops
+
+
+@given(noisy_trees())
+def test_masses_are_the_nearest_that_are_not_negative(tree):
+    """The conditions of Kuhn and Tucker: residuals along the path of a leaf add up to the price of
+    the total where it has mass, and to no more elsewhere."""
+    levels, branching, held, total = tree
+    (leaf_counts, _), *inner = held_nodes(levels, branching, held)
+    root = np.array([math.nan]), np.array([held])
+    masses, found = nearest_masses(leaf_counts, *zip(*inner, root, strict=True), total)
+    scale = max(1.0, total, *(abs(level).max() for level in levels)) * held
+    assert found == max(total, 0.0)
+    assert masses.shape == (held,) and (masses >= 0.0).all()
+    assert masses.sum() == pytest.approx(found or 1.0, abs=1e-13 * scale)
+    pulls = leaf_counts - masses
+    for counts, stops in inner:
+        sums = np.diff(np.concatenate(([0.0], np.cumsum(masses)))[[0, *stops]])
+        pulls += np.repeat(counts - sums, np.diff([0, *stops]))
+    accuracy = 1e-13 * scale * held
+    np.testing.assert_allclose(pulls[masses > accuracy], pulls.max(), atol=accuracy)
+
+
+@pytest.mark.parametrize("total", [None, 25])
+@pytest.mark.parametrize("height, branching", SHAPES)
+def test_masses_equal_those_of_a_dense_solver(height, branching, total):
+    rng = np.random.default_rng(21)
+    for spread in (1, 5, 50):
+        levels = noisy_levels(rng, height, branching, spread)
+        tree = dpq.AggTree(levels, (0.0, 1.0), UNIT, total=total)
+        expected = ReferenceTree(nodes_of(levels), (0.0, 1.0), total=total).fitted()
+        found = tree._fitted()
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-7)
+        assert found[1] == pytest.approx(expected[1], abs=1e-7)
+
+
+def test_masses_known_values():
+    def masses(levels, total=None):
+        tree = dpq.AggTree([np.array(level) for level in levels], (0.0, 1.0), UNIT, total=total)
+        return tree._fitted()
+
+    # plain bins: less an equal share of what is too much, or more, and cut off at 0
+    found, total = masses([[4, -3, 0, 2]], total=4)
+    np.testing.assert_allclose(found, [3.0, 0.0, 0.0, 1.0])
+    assert total == 4.0
+    found, total = masses([[4, -3, 0, 2]])  # 3 by the counts
+    np.testing.assert_allclose(found, [2.5, 0.0, 0.0, 0.5])
+    assert total == 3.0
+    # no records: what is nearest of sum 1
+    found, total = masses([[-4, -3]])
+    np.testing.assert_allclose(found, [0.0, 1.0])
+    assert total == 0.0
+    # two levels by hand: all at one leaf of the first node, where the other leaf and the other
+    # node are pushed below 0
+    found, total = masses([[3, -6], [2, -2, 1, 1]], total=2)
+    np.testing.assert_allclose(found, [2.0, 0.0, 0.0, 0.0])
+    # masses x and 6 - x of two nodes, at one leaf each:
+    # (x - 3)^2 + (x - 2)^2 + (2 - x)^2 + (6 - x)^2
+    found, total = masses([[3, 4], [2, -9, -9, 0]], total=6)
+    np.testing.assert_allclose(found, [13.0 / 4.0, 0.0, 0.0, 11.0 / 4.0])
+
+
+def test_leaves_without_points_have_no_mass():
+    lattice = Lattice.of((0.0, 4.0), 1.0, False)  # 5 points, of 8 leaves
+    levels = [np.array([1, 30]), np.array([1, 0, 5, 40]), np.array([0, 1, 0, 0, 5, 50, 50, 50])]
+    tree = dpq.AggTree(levels, (0.0, 4.0), UNIT, lattice=lattice, total=9)
+    masses, total = tree._fitted()
+    assert masses.shape == (5,) and total == 9.0
+    assert masses[4] == pytest.approx(9.0)  # 1 in the others is not worth its while
+
+
+@pytest.mark.parametrize("height, branching", [(1, 2**20), (20, 2), (5, 16)])
+def test_masses_of_large_trees(height, branching):
+    """Without noise they are the counts."""
+    leaves = np.random.default_rng(22).poisson(0.3, branching**height)
+    levels = [leaves.reshape(branching**d, -1).sum(axis=1) for d in range(1, height + 1)]
+    tree = dpq.AggTree(levels, (0.0, 1.0), UNIT)
+    np.testing.assert_allclose(tree._fitted()[0], leaves, atol=1e-8)
 
 
 # Noise and the promise
@@ -602,9 +714,11 @@ def test_agg_tree_rounds_to_the_lattice(implementation):
 def test_agg_tree_finds_ties_and_no_records(implementation):
     options = {"bounds": (0.0, 8.0), "height": 3, "branching": 2, "resolution": 0}
     out = implementation.agg_tree([3.0] * 50, [0.1, 0.5, 1.0], epsilon=NOISELESS, **options)
-    np.testing.assert_allclose(out, [SMOOTH, 3.5, 4.0])
+    # t^2 (3 - 2 t) between leaves without mass
+    np.testing.assert_allclose(out, [3.1958, 3.5, 4.0], atol=2e-3)
     out = implementation.agg_tree([8.0] * 50, [0.1, 1.0], epsilon=NOISELESS, **options)
-    np.testing.assert_allclose(out, [END, 8.0])
+    # t^2 (2 - t): beyond the bounds the density goes on
+    np.testing.assert_allclose(out, [7.2383, 8.0], atol=2e-3)
     # without records, the uniform distribution
     for x in ([], [math.nan, None]):
         out = implementation.agg_tree(x, [0.25, 0.5], epsilon=NOISELESS, **options)

@@ -72,7 +72,7 @@ def test_cdf_options_that_are_left_out():
     assert of("binary_tree", {}) == dict(bins=2**10, aggregate=True)
     assert of("binary_tree", {}, 10) == dict(bins=16, aggregate=True)
     assert of("binary_tree", {}, 10**6) == dict(bins=2**10, aggregate=True)
-    assert of("agg_tree", {}) == dict(height=3, branching=10, aggregate=True)
+    assert of("agg_tree", {}) == dict(height=None, branching=None, aggregate=True)
     assert of("histogram", {}) == dict(bins=100)
     assert of("histogram", {}, 10) == dict(bins=10)
     assert of("gaussian", {}) == dict(levels=9, bins=None)
@@ -92,7 +92,6 @@ def test_options_take_their_ends_and_nothing_beyond():
         for points in (2, 16, few):
             assert privacy.cdf.options_of(method, {}, points)["bins"] == points
     assert privacy.cdf.options_of("histogram", {}, few + 1) == dict(bins=100)
-    assert privacy.cdf.options_of("agg_tree", {}, 2)["height"] == 1
     assert privacy.cdf._check_levels(2**20) == 2**20
     # nothing is left of delta where e^epsilon is beyond all that matters
     assert privacy.cdf.budget_of_level(1, 800.0, 1e-6, 400) == (2.0, 0.0)
@@ -178,3 +177,19 @@ def test_gaussian_noise_keeps_its_promise(epsilon, delta):
 def test_smooth_gaussian_rejects(epsilon, delta, error, message):
     with pytest.raises(error, match=message):
         privacy.cdf.smooth_gaussian_scale(epsilon, delta)
+
+
+def test_auto_goes_by_the_options_that_are_given():
+    def used(**options):
+        made = privacy.cdf.calibrate(epsilon=1.0, **options)
+        return made.method, made.options
+
+    assert used() == ("agg_tree", dict(height=3, branching=12, aggregate=True))
+    assert used(expected_n=1_000)[1] == dict(height=2, branching=21, aggregate=True)
+    assert used(points=101)[1] == dict(height=2, branching=11, aggregate=True)
+    assert used(branching=4)[0] == used(aggregate=False)[0] == "agg_tree"
+    assert used(bins=16)[0] == used(bins=16, aggregate=False)[0] == "binary_tree"
+    assert used(steps=5)[0] == used(depth=5, bins=64)[0] == "adaptive"
+    assert used(method="histogram")[0] == "histogram"
+    with pytest.raises(TypeError, match=r"^method 'agg_tree' must have no options but height"):
+        used(levels=9)
