@@ -27,8 +27,8 @@ from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
 
-# Most records that `AggTree.tune` generates.
-MAX_GENERATED = 2**28
+# Most records that `AggTree.tune` generates, and most shapes that it tries on them.
+MAX_GENERATED, MOST_TRIED = 2**28, 4
 
 
 class PartialTree:
@@ -436,6 +436,9 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
     ) -> tuple[int, int]:
         """Choose height and branching on generated data; the private data are not looked at.
 
+        By default the shape is chosen without: see `agg_tree`. This is for whoever knows more about
+        the records than their number and bounds.
+
         Parameters
         ----------
         n : int
@@ -459,7 +462,9 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         Returns
         -------
         height, branching : int
-            The pair of the smallest mean rank error.
+            The pair of the smallest mean rank error, among the four of the smallest expected
+            error: by the formula for the default shape (`privacy.agg_tree.shape_of`), with the
+            spread that the first sample has.
 
         Examples
         --------
@@ -479,31 +484,47 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             samples = [generator.standard_normal(n) for _ in range(draws)]
         else:
             samples = [sample(generator, n) for _ in range(draws)]
-        tried: dict[tuple[int, int], float] = {}
+        shared = {"noise", "neighbors", "max_contributions"} & options.keys()
+        one = privacy.agg_tree.calibrate(
+            epsilon=epsilon,
+            rho=rho,
+            height=1,
+            branching=2,
+            **{name: options[name] for name in shared},
+        )
+        low, high = _checks.check_bounds(bounds)
+        first = np.asarray(samples[0], dtype=np.float64).clip(low, high)
+        # half of a normal sample is within 0.674 standard deviations
+        quartiles = np.quantile(first, (0.25, 0.75)) if first.size else np.array([low, high])
+        spread = max(float(np.diff(quartiles)[0]) / 1.349 / (high - low), 1e-9)
+        noise = math.sqrt(one.noise.variance) / n, 1.0 if rho is None else 0.5
         branchings = list(branchings)
-        for height in heights:
-            for branching in branchings:
-                if (
-                    _checks.check_count("heights", height)
-                    * math.log2(_checks.check_count("branchings", branching, 2))
-                    > 16.0
-                ):
-                    continue
-                shape: dict[str, Any] = dict(height=height, branching=branching, bounds=bounds)
-                errors = [
-                    metrics.rank_error(
-                        x,
-                        q,
-                        AggTree.of(
-                            x, epsilon=epsilon, rho=rho, rng=generator, **shape, **options
-                        ).quantile(q),
-                    )
-                    for x in samples
-                ]
-                tried[height, branching] = float(np.mean(errors))
-        if not tried:
+        expected = {
+            (height, branching): privacy.agg_tree.expected_error(
+                height, branching, None, *noise, spread
+            )
+            for height in heights
+            for branching in branchings
+            if _checks.check_count("heights", height)
+            * math.log2(_checks.check_count("branchings", branching, 2))
+            <= 16.0
+        }
+        if not expected:
             raise ValueError("heights and branchings must have a pair of at most 2^16 leaves")
-        return min(tried, key=lambda pair: tried[pair])
+
+        def error(pair: tuple[int, int]) -> float:
+            shape: dict[str, Any] = dict(height=pair[0], branching=pair[1], bounds=bounds)
+            trees = (
+                AggTree.of(x, epsilon=epsilon, rho=rho, rng=generator, **shape, **options)
+                for x in samples
+            )
+            errors = [
+                metrics.rank_error(x, q, tree.quantile(q))
+                for x, tree in zip(samples, trees, strict=True)
+            ]
+            return float(np.mean(errors))
+
+        return min(sorted(expected, key=lambda pair: expected[pair])[:MOST_TRIED], key=error)
 
     @property
     def total(self) -> float:
@@ -673,6 +694,35 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         """
         levels = Levels(q)
         return levels.restore(self._curve.inverse(levels.values))
+
+    def first_passage(self, q: Any) -> Any:
+        """The first edge of a leaf that about a share q of the records is below: a clip.
+
+        Parameters
+        ----------
+        q : float or array_like of float
+            Levels in [0, 1], any order and shape, at least one.
+
+        Returns
+        -------
+        float or ndarray of float64
+            In the shape of `q`, non-decreasing in `q`. On a lattice, the highest point of a leaf.
+            Where none is reached, the upper bound.
+
+        Notes
+        -----
+        The end of the first leaf up to which the *unbiased* estimate of the number of records is q
+        times the estimated total, or more. Of clips for a sum it matters how many records are above
+        them, and by how much: the noise of numbers of records up to an edge does not grow where
+        leaves are empty and estimates are near each other. Of medians `quantile` is closer.
+
+        Post-processing: it is read off the noisy counts alone.
+        """
+        levels = Levels(q)
+        last = self._leaves.places[1:]
+        reached = np.maximum.accumulate(self._count(np.zeros(last.size), last))
+        at = np.searchsorted(reached, levels.values * max(self.total, 0.0))
+        return levels.restore(self._leaves.ends[1:][np.minimum(at, last.size - 1)])
 
     def quantile_confint(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Confidence interval of the quantiles of the records.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -31,7 +32,13 @@ def test_guarantee_of_counts_worked_by_hand(k):
     sixteen = cdf(bins=16)
     assert sixteen == Guarantee(3.0, 0.0, sixteen.rho)
     assert sixteen.rho == rho(8)
-    assert cdf().rho == rho(20)  # 2^10 bins by default
+    assert cdf(method="binary_tree").rho == rho(20)  # 2^10 bins by default
+    for expected_n in (10**3, 10**8):
+        made = privacy.cdf.calibrate(epsilon=3.0, expected_n=expected_n, max_contributions=k)
+        height = made.options["height"]
+        assert made.method == "agg_tree" and made.noise.scale == Fraction(2 * k * height, 3)
+        assert made.guarantee == cdf(expected_n=expected_n)
+        assert made.guarantee.rho == rho(2 * height)
     assert cdf(method="histogram", neighbors="add-remove").rho == rho(1)
     assert cdf(method="agg_tree", height=2, branching=4).rho == rho(4)
     assert cdf(method="adaptive", steps=9, bins=32).rho == rho(10)
@@ -185,7 +192,7 @@ def test_auto_goes_by_the_options_that_are_given():
         return made.method, made.options
 
     assert used() == ("agg_tree", dict(height=3, branching=12, aggregate=True))
-    assert used(expected_n=1_000)[1] == dict(height=2, branching=21, aggregate=True)
+    assert used(expected_n=1_000)[1] == dict(height=2, branching=20, aggregate=True)
     assert used(points=101)[1] == dict(height=2, branching=11, aggregate=True)
     assert used(branching=4)[0] == used(aggregate=False)[0] == "agg_tree"
     assert used(bins=16)[0] == used(bins=16, aggregate=False)[0] == "binary_tree"
