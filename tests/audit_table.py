@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtr
 
 import enumeration
-from dpq_fast import audit, privacy
+from dpq_fast import _checks, audit, privacy
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw
@@ -567,13 +567,20 @@ def node_law(center: int, noise: CountNoise, most: int) -> np.ndarray:
     return np.concatenate((tails[:1], inside, tails[1:]))
 
 
-def tree_audit(release: Callable[..., Any], most: int, said: bool = False, **options: Any) -> Run:
+def tree_audit(
+    release: Callable[..., Any],
+    most: int,
+    said: bool = False,
+    points: int | None = None,
+    **options: Any,
+) -> Run:
     """Of all noisy counts together, and of the number of records where it is public.
 
     With `said` it is public although it must not be.
     """
     mechanism = "cdf" if release is cdf.cdf else "agg_tree"
-    promised = {"epsilon", "rho", "method", "noise", "height", "bins", "neighbors"} & set(options)
+    promised = {"epsilon", "rho", "method", "noise", "height", "branching", "bins", "neighbors"}
+    promised &= set(options)
     options["bounds"] = (0.0, 4.0)
     policy = {name: options[name] for name in {"nan_policy"} & set(options)}
 
@@ -588,7 +595,8 @@ def tree_audit(release: Callable[..., Any], most: int, said: bool = False, **opt
 
     def run(guarantee: privacy.Guarantee | None = None) -> Audit:
         if guarantee is None:
-            guarantee = privacy.guarantee(mechanism, **{name: options[name] for name in promised})
+            promise = {name: options[name] for name in promised}
+            guarantee = privacy.guarantee(mechanism, points=points, **promise)
         relation = dict(neighbors=options["neighbors"], guarantee=guarantee)
         return audit.exact(law, most, domain=[0.5, 1.5, 2.5, 3.5], **relation, **policy)
 
@@ -602,6 +610,11 @@ def a_level_less(original: Callable) -> Callable:
 
 def of_add_remove(original: Callable) -> Callable:
     return lambda height, relation, *rest: original(height, relation_of("add-remove"), *rest)
+
+
+def by_number_kept(original: Callable) -> Callable:
+    """A shape that follows a number of records which is private."""
+    return lambda x, *rest: (1, 10**6)[np.count_nonzero(~np.isnan(np.asarray(x, float))) % 2]
 
 
 def tree_cases(neighbors: str) -> Iterator[Case]:
@@ -629,6 +642,11 @@ def tree_cases(neighbors: str) -> Iterator[Case]:
     tree = dict(epsilon=1.0, height=2, branching=2)
     yield case("agg_tree", "2 levels", 2, 2, **tree)
     yield case("agg_tree", "none missing", 2, 2, nan_policy="raise", **tree)
+    # of four points: a leaf for each
+    by_rule = dict(epsilon=1.0, branching=2, resolution=4 / 3, points=4)
+    chosen = case("agg_tree", "height by the rule", 2, 2, **by_rule)
+    number = broken(chosen.run, _checks, "public_length", by_number_kept)
+    yield chosen._replace(mutants=chosen.mutants | {"shape by a private number": number})
     gaussian = dict(rho=0.5, noise="gaussian", height=1, branching=2)
     yield case("agg_tree", "rho 0.5", 1, 2, **gaussian)
     yield case("cdf", "binary_tree", 2, 2, epsilon=1.0, method="binary_tree", bins=4)

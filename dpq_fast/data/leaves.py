@@ -64,6 +64,7 @@ class Leaves:
         self.lattice = lattice
         self._bounds = bounds
         self.size = most if lattice is None else min(most, lattice.points)
+        self.starts: NDArray[Any]
         self.places = np.append(np.arange(self.size, dtype=np.float64), most)
         if lattice is None:
             self.starts = self.edges = self.ends = Bins.uniform(*bounds, most).edges
@@ -72,7 +73,7 @@ class Leaves:
             with np.errstate(over="ignore"):  # a step beyond the bounds may be beyond float64
                 self.edges = lattice.decode(self.starts)
                 self.ends = lattice.decode(self.starts - 1)
-        for kept in (self.places, self.edges, self.ends):
+        for kept in (self.starts, self.places, self.edges, self.ends):
             kept.flags.writeable = False
 
     @classmethod

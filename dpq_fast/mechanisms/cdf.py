@@ -817,9 +817,9 @@ def cdf(
         zCDP budget instead of `epsilon`: Gaussian noise. Not for "smooth_gaussian". Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
-    method : {"auto", "binary_tree", "agg_tree", "histogram", "adaptive", "gaussian", \
-"smooth_gaussian"}, default "auto"
-        See Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with `steps` or `depth`
+    method : str, default "auto"
+        "agg_tree", "binary_tree", "histogram", "adaptive", "gaussian" or "smooth_gaussian": see
+        Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with `steps` or `depth`
         "adaptive". Public.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.

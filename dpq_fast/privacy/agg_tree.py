@@ -188,8 +188,9 @@ def _best_shape(
         noise = max(deviation * h ** (power + 0.9) / 7.0, _LEAST)
         if noise * 2.0**0.65 >= best[0]:
             break
-        tried = {branching}
-        if branching is None:
+        if branching is not None:
+            tried = {branching}
+        else:
             most = max(2, int(MAX_LEAVES ** (1.0 / h) + 1e-9))
             most = most if points is None else min(most, children_of(points, h))
             # where the derivative by ln b is 0
@@ -205,10 +206,11 @@ def expected_error(
     height: int, branching: int, points: int | None, deviation: float, power: float, spread: float
 ) -> float:
     """The formula of `shape_of`; `deviation` is a share of the records."""
-    noise = max(deviation * height ** (power + 0.9) / 7.0, _LEAST) * branching**0.65
-    if points is not None and branching**height >= points:
+    noise: float = max(deviation * height ** (power + 0.9) / 7.0, _LEAST) * branching**0.65
+    leaves: int = branching**height
+    if points is not None and leaves >= points:
         return noise
-    inside: float = (9.0 * spread * branching**height) ** -1.7
+    inside: float = (9.0 * spread * leaves) ** -1.7
     return noise + inside + (0.0 if points is None else 1.0 / points)
 
 

@@ -193,7 +193,8 @@ class AggTree:
             for leaves, count in ((self.leaves(node), count) for node, count in self.nodes.items())
             if leaves.start < held
         ]
-        return nearest_masses(*zip(*inside, strict=True), self.counts[0, 0])
+        sums, counts = zip(*inside, strict=True)
+        return nearest_masses(sums, counts, self.counts[0, 0])
 
     def descended(self) -> list[float]:
         """Those from the root down."""
@@ -294,7 +295,8 @@ def nearest_masses(
     target = np.array(counts, dtype=np.float64)
 
     def masses_of(price: float) -> np.ndarray:
-        return nnls(design, np.append(target, asked + price))[0]
+        found: np.ndarray = nnls(design, np.append(target, asked + price))[0]
+        return found
 
     reach = 1.0 + len(target) * (abs(target).max() + asked)
     price = brentq(lambda price: masses_of(price).sum() - asked, -reach, reach, xtol=1e-13)
