@@ -278,11 +278,11 @@ def calibrate(
         )
     relation = relation_of(neighbors)
     value = Fraction(*check_ratio(budget, epsilon if rho is None else rho))
-    one_level = sensitivities(1, relation, max_contributions)
+    k = check_max_contributions(max_contributions)
     if rho is None:
-        noise_of = math.sqrt(2.0) * float(min(one_level[0] / value, _LARGEST)), 1.0
+        noise_of = math.sqrt(2.0) * float(min(k * relation.parts / value, _LARGEST)), 1.0
     else:
-        noise_of = math.sqrt(float(min(one_level[1] / (2 * value), _LARGEST))), 0.5
+        noise_of = k * math.sqrt(float(min(relation.parts / (2 * value), _LARGEST))), 0.5
     height, branching = shape_of(height, branching, points, expected_n, *noise_of, spread)
     sensitivity, squared = sensitivities(height, relation, max_contributions)
     one = kind.calibrated(sensitivity, squared, value)
