@@ -129,10 +129,11 @@ def shape_of(
     expected_n : int, optional
         About how many records there are. Default: 10,000.
     deviation, power : float
-        Checked. The standard deviation of the noise of a tree of height h is ``deviation * h**power``.
-        Default: discrete Laplace noise for an epsilon of 1 under "swap".
+        Checked. The standard deviation of the noise of a tree of height h is
+        ``deviation * h**power``. Default: discrete Laplace noise for an epsilon of 1 under "swap".
     spread : float
-        Checked. A guess at the standard deviation of the records, as a share of the range. Default: 1/40.
+        Checked. A guess at the standard deviation of the records, as a share of the range. Default:
+        1/40.
 
     Returns
     -------
