@@ -884,7 +884,7 @@ def cdf(
 
     - "agg_tree": the tree of `agg_tree`, combined. h is its height. By default it has some more
       leaves than for quantiles: those that the formula of `privacy.agg_tree.shape_of` gives for
-      records whose standard deviation is a 100th of the range.
+      records whose standard deviation is an 80th of the range.
     - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
       `aggregate` the estimates of all levels are combined, as in `agg_tree`; without it they are
       added up, as in the poster, and errors are larger.

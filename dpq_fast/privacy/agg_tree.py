@@ -143,7 +143,7 @@ def shape_of(
     -----
     The tree of the smallest
 
-    .. math:: h^{0.9} b^{0.65} \frac{\sigma_h}{7 n} + (9 s L)^{-1.7} + t,\quad L = b^h,
+    .. math:: h^{0.87} b^{0.65} \frac{\sigma_h}{7 n} + (9 s L)^{-1.7} + t,\quad L = b^h,
 
     an estimate of the rank error of a quantile as a share of all n records. The first term is
     noise: :math:`\sigma_h` is that of one node, and it grows with the nodes that hold records. The
@@ -186,7 +186,7 @@ def _best_shape(
     for h in range(1, 27) if height is None else (height,):
         if h * math.log2(branching or 2) > 26.0:
             break
-        noise = max(deviation * h ** (power + 0.9) / 7.0, _LEAST)
+        noise = max(deviation * h ** (power + 0.87) / 7.0, _LEAST)
         if noise * 2.0**0.65 >= best[0]:
             break
         if branching is not None:
@@ -207,7 +207,7 @@ def expected_error(
     height: int, branching: int, points: int | None, deviation: float, power: float, spread: float
 ) -> float:
     """The formula of `shape_of`; `deviation` is a share of the records."""
-    noise: float = max(deviation * height ** (power + 0.9) / 7.0, _LEAST) * branching**0.65
+    noise: float = max(deviation * height ** (power + 0.87) / 7.0, _LEAST) * branching**0.65
     leaves: int = branching**height
     if points is not None and leaves >= points:
         return noise

@@ -46,7 +46,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 AUTO = ("agg_tree", "binary_tree", "adaptive")
 # "agg_tree": the standard deviation of the records is guessed to be this share of the range. It is
 # less than for quantiles: the largest error is where records are closest together.
-_SPREAD = 1.0 / 100.0
+_SPREAD = 1.0 / 80.0
 # "adaptive": splits by default, and how often a run is halved. Each depth costs noise; without
 # them, data in a narrow part of the bounds are in a few runs (measured for 10^4 normal records in
 # bounds 40 and 4,000 deviations wide: 14 is near the best for both).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -418,6 +419,53 @@ def test_masses_of_large_trees(height, branching):
     levels = [leaves.reshape(branching**d, -1).sum(axis=1) for d in range(1, height + 1)]
     tree = dpq.AggTree(levels, (0.0, 1.0), UNIT)
     np.testing.assert_allclose(tree._fitted()[0], leaves, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "epsilon, bounds, resolution, draw, most",
+    [
+        (1.0, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 9.2),
+        (0.1, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 50.0),
+        (0.1, (0, 100), 1, lambda rng: 17 + rng.binomial(7, 0.3, 1_000) * 10, 60.0),
+    ],
+)
+def test_default_shapes_have_small_errors(epsilon, bounds, resolution, draw, most):
+    """Of nine levels, without tuning; the last column has heavy ties."""
+    rng, errors, q = np.random.default_rng(23), [], np.arange(1, 10) / 10
+    for _ in range(200):
+        x = draw(rng)
+        out = dpq.agg_tree(
+            x, q, epsilon=epsilon, bounds=bounds, resolution=resolution, nan_policy="raise", rng=rng
+        )
+        errors.append(dpq.metrics.rank_error(x, q, out))
+    assert np.mean(errors) < most
+
+
+def test_default_shape_follows_a_number_of_records_that_is_public():
+    x = np.zeros(1_000)
+
+    def shape(x=x, **options):
+        tree = dpq.AggTree.of(x, epsilon=1.0, bounds=(-100, 100), **options)
+        return tree.height, tree.branching
+
+    of = partial(privacy.agg_tree.shape_of, None, None, None)
+    public, unknown = of(1_000), of(10_000)
+    assert shape(nan_policy="raise") == public != unknown
+    for options in (
+        {},
+        dict(nan_policy="raise", counts=np.ones(1_000, dtype=int)),
+        dict(x=dpq.Sample.of(x, (-100, 100), nan_policy="raise")),
+    ):
+        assert shape(**options) == unknown
+        assert shape(**options, expected_n=1_000) == public
+    # of twice the epsilon, as far as noise goes
+    options = dict(nan_policy="raise", neighbors="add-remove")
+    assert shape(**options) == of(20_000) and shape(**options, expected_n=500) == public
+    assert shape(nan_policy="raise", expected_n=10_000) == unknown
+    tree = dpq.PartialTree.of(x, bounds=(-100, 100), nan_policy="raise")
+    assert (tree.height, tree.branching) == unknown
+    tree = dpq.PartialTree.of(x, bounds=(-100, 100), expected_n=1_000)
+    assert (tree.height, tree.branching) == public
 
 
 # Noise and the promise

@@ -680,6 +680,18 @@ def test_cdf_accuracy_is_less_than_twice_the_union_bound():
         assert found.accuracy() < 0.9 * 2.0 * found._noise.margin(0.05)
 
 
+def test_cdf_default_is_near_the_records():
+    """Lognormal ones in bounds that are far wider: the distance of Kolmogorov and Smirnov."""
+    for n, draws, most in ((1_000, 100, 0.034), (10_000, 30, 0.0065)):
+        distances = []
+        for seed in range(draws):
+            rng = np.random.default_rng([seed, 5])
+            x = rng.lognormal(0.0, 1.0, n)
+            found = dpq.cdf(x, epsilon=1.0, bounds=(-100, 100), nan_policy="raise", rng=rng)
+            distances.append(found.ks(x))
+        assert np.mean(distances) < most
+
+
 # Distances
 
 samples = st.lists(st.floats(-5.0, 5.0).map(lambda v: round(v, 1)), min_size=1, max_size=12)

@@ -192,7 +192,7 @@ def test_auto_goes_by_the_options_that_are_given():
         return made.method, made.options
 
     assert used() == ("agg_tree", dict(height=3, branching=12, aggregate=True))
-    assert used(expected_n=1_000)[1] == dict(height=2, branching=20, aggregate=True)
+    assert used(expected_n=1_000)[1] == dict(height=2, branching=18, aggregate=True)
     assert used(points=101)[1] == dict(height=2, branching=11, aggregate=True)
     assert used(branching=4)[0] == used(aggregate=False)[0] == "agg_tree"
     assert used(bins=16)[0] == used(bins=16, aggregate=False)[0] == "binary_tree"
