@@ -27,6 +27,7 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms.agg_tree import AggTree
+from dpq_fast.mechanisms.unbounded_quantile import CandidateCounts
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
@@ -457,6 +458,21 @@ def of_twice_epsilon(original: Callable) -> Callable:
     return lambda epsilon, **rest: original(epsilon=2.0 * epsilon, **rest)
 
 
+def of_rho(run: Run, rho: float) -> Callable[[privacy.Guarantee], Audit]:
+    """The mechanism, held to another rho."""
+    return lambda guarantee: run(replace(guarantee, rho=rho))
+
+
+def of_the_records(original: Callable) -> Callable:
+    """The aim is off by another number of records where one of them is high."""
+
+    def runs(self: CandidateCounts, cuts: Any, level: float, shift: float, start: int) -> Any:
+        high = self.total - int(self._below[0])
+        return original(self, cuts, level, shift - 3.0 * high, start)
+
+    return runs
+
+
 def aggregate_cases(neighbors: str) -> Iterator[Case]:
     form = dict(neighbors=neighbors, epsilon=1.0)
     run = exact("count", 3, domain=[0.0, 1.0], **form)
@@ -510,14 +526,20 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
             run = exact(name, 3, domain=[0, 2, 5], dtype=np.int64, **clip, **public)
             mutants = {"type says none missing": broken(run, Records, "of", known_by_type)}
             yield Case(name, neighbors, "integers, or floats with NaN", run, mutants)
-        private = form | dict(q=0.9, upper=6.0, beta=2.0, resolution=1)
-        run = exact(name, 3, domain=[0.0, 2.0, 5.0], **private)
-        mutants = {
-            "all of epsilon for each step": broken(
-                run, privacy.aggregates, "calibrate", of_twice_epsilon
-            ),
-        }
-        yield Case(name, neighbors, "private clip", run, mutants)
+        # a width of two, of which add-remove counts one as its sensitivity
+        run = exact(name, 3, domain=[-1.0, 0.0, 1.0], lower=-1, upper=1, **public)
+        mutants = {"rho of continuous noise": of_rho(run, privacy.laplace_rho(1.0))}
+        yield Case(name, neighbors, "narrow clip", run, mutants)
+        private = form | dict(upper=6.0, beta=2.0, resolution=1)
+        for setting, aim in (("private clip", dict(q=0.9)), ("private clip, few above", {})):
+            run = exact(name, 3, domain=[0.0, 2.0, 5.0], **private, **aim)
+            mutants = {
+                "all of epsilon for each step": broken(
+                    run, privacy.aggregates, "calibrate", of_twice_epsilon
+                ),
+                "threshold of the records": broken(run, CandidateCounts, "_runs", of_the_records),
+            }
+            yield Case(name, neighbors, setting, run, mutants)
 
 
 # --- Trees of counts

@@ -136,7 +136,7 @@ USUAL: dict[str, Any] = dict(
     accountant=None, nan_policy="omit", workers=1,
     bounds=BOUNDS, resolution=0.5, dither=True, assume_sorted=False, kernel="scan",
     lower=0.0, upper=50.0, beta=1.5, noise="exponential", split=None, offset=0.0, invert=False,
-    uniform=False, base="ind_exp", method="auto", share=0.5,
+    uniform=False, base="ind_exp", method="auto", share=0.5, expected_n=60, units=4,
     queries=COLUMN, halts=2, sensitivity=1.0, monotonic=True, **QUERIES,
     groups=[0, 1], public_by=False,
     height=2, branching=4, aggregate=True, bins=16, steps=5, levels=3,

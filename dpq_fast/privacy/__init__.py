@@ -78,6 +78,7 @@ from dpq_fast.privacy.gaussian import gaussian_delta, gaussian_sigma
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.zcdp import (
     bounded_range_rho,
+    discrete_laplace_rho,
     laplace_rho,
     pure_rho,
     rho_bounded_range,
@@ -101,6 +102,7 @@ __all__ = [
     "charge",
     "compose",
     "csmooth",
+    "discrete_laplace_rho",
     "gaussian_delta",
     "gaussian_sigma",
     "guarantee",
@@ -159,9 +161,10 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "cdf": of counts, as "agg_tree" ("histogram" has h = 1, "adaptive" its depth); "gaussian"
         (`epsilon`, `delta`) and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`,
         `delta`). Takes `method`, its options, and `points`, as "agg_tree".
-        "count": pure `epsilon`.
+        "count": pure `epsilon`, and the rho of its noise.
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
-        `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.
+        `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
+        a public clip.
 
     Raises
     ------
