@@ -136,19 +136,20 @@ class Calibration(NamedTuple):
     def noise_rho(self) -> float:
         r"""The rho of the noise of a sum, or of the two integers of a mean.
 
-        A person moves the sum by k sensitivities at most, which costs `noise_epsilon`; each is half
-        of the width or more. The two integers of a mean (`mean_scales`) cost no more together: of
-        one scale the rho is convex in the distance, and 0 at 0, so that it is largest where all
-        records of the person do the same. Those that are left out move n by k units and C by k
-        widths, for half of the epsilon each. With :math:`y = \epsilon/2`, and
-        :math:`\phi = a / \sinh a \le 1` of the scale 1/a of C, that is at most the rho of those
-        that move C alone:
+        A person moves the sum by k sensitivities at most, which costs `noise_epsilon`; each is the
+        width or more under "swap", and half of it or more under "add-remove". The two integers of a
+        mean (`mean_scales`) cost no more together: of one scale the rho is convex in the distance,
+        and 0 at 0, so that it is largest where all records of the person do the same. Those that
+        are left out move n by k units and C by k widths, for half of the epsilon each. With
+        :math:`y = \epsilon/2`, and :math:`\phi = a / \sinh a \le 1` of the scale 1/a of C, that
+        is at most the rho of those that move C alone:
 
         .. math:: y \tanh\frac{y}{2} + y - \phi (1 - e^{-y}) \le 2y - \phi (1 - e^{-2y}),
 
         which is :math:`\phi (1 - e^{-2y}) \le 2y`.
         """
-        return discrete_laplace_rho(self.noise_epsilon, self.k * -(-self.width // 2))
+        sensitivity = self.width if self.relation.n_is_public else -(-self.width // 2)
+        return discrete_laplace_rho(self.noise_epsilon, self.k * sensitivity)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -266,8 +267,8 @@ def _least_width(
         return 1
     low, high = check_bounds((lower, upper))
     coarsest = math.ldexp(1.0, math.frexp(max(abs(low), abs(high)))[1] - _REACH_BITS)
-    # the ends are rounded outwards, and quotients by less than 2^-50
-    return max(1, math.floor((high - low) / max(step, coarsest) * (1.0 - 2.0**-40)))
+    # the ends are rounded outwards, to integers, from products with a much smaller error than this
+    return max(1, math.ceil((high - low) / max(step, coarsest) - 2.0**-10))
 
 
 def calibrate(

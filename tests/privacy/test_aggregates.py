@@ -32,10 +32,11 @@ def test_guarantee_of_sums_worked_by_hand(name, options, neighbors, clip):
     made = guarantee(name, epsilon=1.0, share=0.2, neighbors=neighbors, **options)
     assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 0.0, None)
     assert (made.neighbors, made.composition) == (neighbors, "basic")
-    # a lattice that nobody gave has 2^10 points between the ends, and noise of half of them
-    assert made.rho == pytest.approx(discrete_rho(0.8, 512) + clip, rel=1e-9)
+    # a lattice that nobody gave has 2^10 points between the ends
+    units = 1024 if neighbors == "swap" else 512
+    assert made.rho == pytest.approx(discrete_rho(0.8, units) + clip, rel=1e-9)
     public = guarantee(name, epsilon=1.0, q=None, share=0.2, neighbors=neighbors)
-    assert public.rho == pytest.approx(discrete_rho(1.0, 512))
+    assert public.rho == pytest.approx(discrete_rho(1.0, units))
     assert public == Guarantee(1.0, rho=public.rho, neighbors=neighbors)
 
 
@@ -43,18 +44,21 @@ def test_guarantee_of_sums_worked_by_hand(name, options, neighbors, clip):
 @pytest.mark.parametrize(
     ("options", "units"),
     [
-        (dict(lower=0.0, upper=120.0, resolution=1.0), 60),
-        (dict(lower=0.0, upper=9.5, resolution=1), 5),  # at least 9 points
-        (dict(lower=0.0, upper=9.5, resolution=1, max_contributions=3), 15),
+        (dict(lower=0.0, upper=120.0, resolution=1.0), 120),
+        (dict(lower=0.0, upper=120.0, resolution=1.0, neighbors="add-remove"), 60),
+        (dict(lower=0.0, upper=9.5, resolution=1), 10),
+        (dict(lower=0.0, upper=9.5, resolution=1, neighbors="add-remove"), 5),
+        (dict(lower=0.0, upper=9.5, resolution=1, max_contributions=3), 30),
         (dict(lower=-0.25, upper=0.25, resolution=1.0), 1),
-        # spacings of less than 2^-3 and of 4: 2^33 and 2^35 are the powers above
-        (dict(lower=2.0**33 - 80.0, upper=2.0**33 - 16.0, resolution=1e-9), 4),
-        (dict(lower=0.0, upper=2.0**33 - 1.0, resolution=2.0**20), 2**12),
+        # spacings of less than 8, and of 2^20
+        (dict(lower=2.0**33 - 80.0, upper=2.0**33 - 16.0, resolution=1e-9), 8),
+        (dict(lower=0.0, upper=2.0**33 - 1.0, resolution=2.0**20), 2**13),
         (dict(lower=0.0, resolution=1.0), 1),
         (dict(resolution=1.0, q=0.9), 1),
         (dict(lower=0.0, upper=120.0, resolution=1.0, q=0.9), 1),
-        (dict(lower=0.0, upper=120.0), 512),
-        (dict(max_contributions=2), 1024),
+        (dict(lower=0.0, upper=120.0), 1024),
+        (dict(lower=-0.3, upper=0.3, resolution=0.1), 6),
+        (dict(max_contributions=2), 2048),
     ],
     ids=str,
 )
