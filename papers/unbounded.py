@@ -119,10 +119,10 @@ def uqe(draw: Draw, q: float, epsilon: float, rng: np.random.Generator, **option
 
 
 def clip_of_sum(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -> Any:
-    """What `dpq.sum` does; of level 1, without a level."""
-    aim = aggregates.AIM if q == 1.0 else 0.0
-    options = dict(beta=CLIP_BETA, split=aggregates.FRACTION, offset=aim)
-    return dpq.unbounded_quantile_law(draw.perturbed, q, epsilon=epsilon, **options)
+    """The clip of `dpq.sum`."""
+    level, offset = aggregates.aim_of("auto" if q == 1.0 else q, "unbounded")
+    options = dict(beta=CLIP_BETA, split=aggregates.FRACTION, offset=offset)
+    return dpq.unbounded_quantile_law(draw.perturbed, level, epsilon=epsilon, **options)
 
 
 def emq(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -> Any:
@@ -185,7 +185,7 @@ def sum_table(report: Report, out: Path) -> None:
             "",
             caption=f"{samples} samples, {draws} clips each; the mean over the sum's noise is "
             f"exact. UQE, paper: β {PAPER['beta']}, even split; β {BETA}: even split; default: "
-            f"β {BETA}, split {SPLIT:.2f}. sum: β {CLIP_BETA}, split {aggregates.FRACTION}, "
+            f"β {BETA}, split {SPLIT:.2f}. sum: β {CLIP_BETA}, split {aggregates.FRACTION:.2f}, "
             f"{aggregates.SHARE} of both ε for the clip. "
             "EMQ: the best of five levels in each 100 iterations; "
             "dithered: ind_exp on the lattice, agg_tree: on the range of EMQ, likewise. z: "

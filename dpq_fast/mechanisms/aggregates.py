@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 # Integers beyond are decoded as this one: noise for an epsilon below 1e-290 is larger.
 LARGEST = 2**1023
 
-# Ratio of a clip's candidates: a step too far costs a tenth more noise, and each step is a chance
+# Ratio of a clip's candidates: a step too far costs a seventh more noise, and each step is a chance
 # to halt too early.
-BETA = 1.1
+BETA = 1.15
 
 # An integer that is released with discrete Laplace noise, and the scale of the noise; 0 for none.
 NoisyTerm = tuple[int, Fraction]
@@ -372,10 +372,10 @@ def sum(
     epsilon : float
         Total budget of the call, positive and finite. Public, as all that follow but `counts`.
     q : float, "auto" or None, default "auto"
-        The level that the records are clipped at. "auto": at so high a clip that about
-        1 / (`share` * `epsilon`) records lie above it, however many there are; 0.99 for the other
-        methods. None: no private clip; the records are clamped to [`lower`, `upper`], and all of
-        `epsilon` goes to the sum.
+        The level that the records are clipped at. "auto": so high that about
+        1 / (`share` * `epsilon`) records lie above the clip, however many there are; 0.99 for the
+        other methods. None: no private clip; the records are clamped to [`lower`, `upper`], and
+        all of `epsilon` goes to the sum.
     lower : float or None, default 0
         The lower end of the clip; smaller records count as `lower`. None if only `upper` is known,
         and the lower end is found, at level 1 - q; or neither, and the records below zero and the
@@ -386,11 +386,10 @@ def sum(
         The mechanism that finds the clip: `unbounded_quantile`, or one of those that need both
         `lower` and `upper`.
     share : float, optional
-        The part of `epsilon` that is spent on the clip, strictly between 0 and 1. Default: 3/8; 1/2
-        where ``expected_n * epsilon`` is below 100.
+        The part of `epsilon` that is spent on the clip, strictly between 0 and 1. Default: 0.36;
+        up to 0.6 for an `expected_n` below 125 / `epsilon`.
     expected_n : int, optional
-        A public guess at the number of records, for the defaults of `share` and `split`. Without
-        one, they are for 100 / `epsilon` records or more.
+        A public guess at the number of records, for the default of `share`.
     resolution : float, optional
         Spacing of the lattice that records are rounded to. Default: a power of two, 2^-31 to
         2^-30 of the clip. Doubled as often as it takes for the clip to lie within 2^31 of its
@@ -410,8 +409,9 @@ def sum(
     workers : int, default 1
         Threads for passes over a long `x`; the answer does not depend on it.
     **method_options
-        For "unbounded": `beta` (1.1), `noise`, `offset` (-1/2 for "auto", else 0), `split` (3/4, or
-        2/3 below 100; 1/2 for noise "gumbel"), `uniform`. For "joint_exp": `kernel`.
+        For "unbounded", with defaults of their own: `beta` (1.15), `noise`, `offset` (-1 from
+        level 1 for "auto", else -0.5), `split` (7/9, or 1/2 for noise "gumbel"), `uniform`. For
+        "joint_exp": `kernel`.
 
     Returns
     -------

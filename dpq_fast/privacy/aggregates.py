@@ -9,15 +9,19 @@ unit matters. Let the clip c be found for :math:`s\epsilon`, by a search whose n
 .. math:: \frac{c}{\epsilon} \Bigl(\frac{1}{1 - s} + \frac{\kappa r}{s}\Bigr), \quad
           \text{least at} \quad s = \frac{\sqrt{\kappa r}}{1 + \sqrt{\kappa r}}.
 
-- `AIM`: the search aims at so many times :math:`1/s\epsilon` records more than all of them (fewer,
-  that is). Aiming at a level loses a number of records that grows with n, and the noise does not.
-- `SHARE`, of the clip: 3/8 is within 8% of the least error for every :math:`\kappa r` from 0.1,
-  where hardly anything is beyond the clip, to 1, with heavy tails.
-- `FRACTION`, of the threshold in what the search spends: with f the probability of k steps more
-  than needed falls like :math:`k^{-f/(1-f)}`, and a step of a clip is ten of a quantile's.
-- The noise of the queries is of :math:`1/(1-f)s\epsilon` records. Where that is more than n/10, a
-  search is likely to halt on its first steps. So for an expected :math:`n\epsilon` below `ENOUGH`
-  the clip has 1/2, and the threshold 2/3 of that (`SMALL_SHARE`, `SMALL_FRACTION`).
+- `SHARE`, of the clip: the best one for :math:`\kappa r = 10^{-1/2}`, and within 9% of the least
+  error from 0.1, where hardly anything is beyond the clip, to 1, with heavy tails.
+- `OFFSET`: the search aims at so many times :math:`1/s\epsilon` records more than those of its
+  level, that is, at fewer. The noise of the threshold is never negative, with a median of
+  :math:`0.9/s\epsilon`; searches that halt too early make up for about half of it.
+- `AIM`: without a level, as many less than all records again, so that the model holds. Above any
+  level below 1 lies a number of records that grows with n.
+- `FRACTION`, f, of the threshold in what the search spends: the probability of k steps more than
+  needed falls like :math:`k^{-f/(1-f)}`. A step of a clip is 15 of a quantile's, so that f has to
+  be larger than for a quantile, and the exponent is 7/2.
+- The noise of the queries is of :math:`1/(1-f)s\epsilon = 4.5/s\epsilon` records. Where that is
+  more than n/10, a search is likely to halt on its first steps. So for an expected n the share is
+  :math:`45/n\epsilon`, from `SHARE` to `MAX_SHARE`.
 """
 
 from __future__ import annotations
@@ -54,12 +58,12 @@ if TYPE_CHECKING:
 
 METHODS = ("unbounded", "joint_exp", "ind_exp")
 AUTO = "auto"
-AIM = -0.5
-# For n epsilon of `ENOUGH` or more, which is assumed where no n is expected; and below.
-ENOUGH = 100.0
-SHARE, FRACTION = 0.375, 0.75
-SMALL_SHARE, SMALL_FRACTION = 0.5, 2.0 / 3.0
-# A level for methods that aim at nothing else.
+SHARE, MAX_SHARE, FRACTION = 0.36, 0.6, 7.0 / 9.0
+# Share times n epsilon.
+ENOUGH = 45.0
+OFFSET = -0.5
+# Level and offset without a level; and the level of methods that know no offset.
+AIM = (1.0, 2.0 * OFFSET)
 LEVEL = 0.99
 # Least width of a clip in points of a lattice that nobody gave.
 LEAST_WIDTH = 2**10
@@ -233,11 +237,11 @@ class _Person(TypedDict):
 
 
 def aim_of(q: float | str | None, method: str) -> tuple[float | None, float]:
-    """The level that a clip is searched for, None for a public clip, and the offset of the search.
+    """The level of a clip, None for a public one, and the offset of a search for it.
 
     Parameters
     ----------
-    q : float, None or "auto"
+    q : float, "auto" or None
         As in `sum`.
     method : str
         As in `sum`.
@@ -245,11 +249,32 @@ def aim_of(q: float | str | None, method: str) -> tuple[float | None, float]:
     Returns
     -------
     (float or None, float)
-        Of "auto" a level of 1 and `AIM`, or `LEVEL` for methods without an offset.
+        Of "auto" `AIM`, or `LEVEL` for methods that know no offset.
     """
     if isinstance(q, str) and q == AUTO:
-        return (1.0, AIM) if method == "unbounded" else (LEVEL, 0.0)
-    return (None if q is None else float(Levels(_real("q", q)).values[0])), 0.0
+        return AIM if method == "unbounded" else (LEVEL, OFFSET)
+    return (None if q is None else float(Levels(_real("q", q)).values[0])), OFFSET
+
+
+def share_of(epsilon: float, expected_n: int | None = None) -> float:
+    """The part of `epsilon` that a clip has by default.
+
+    Parameters
+    ----------
+    epsilon : float
+        The whole budget.
+    expected_n : int, optional
+        A public guess at n. Without one, n is taken to be large enough for any budget.
+
+    Returns
+    -------
+    float
+        From `SHARE` to `MAX_SHARE`.
+    """
+    if expected_n is None:
+        return SHARE
+    expected = check_count("expected_n", expected_n, 0) * check_epsilon(epsilon)
+    return max(SHARE, ENOUGH / max(expected, ENOUGH / MAX_SHARE))
 
 
 def _least_width(
@@ -300,10 +325,10 @@ def calibrate(
     method : {"unbounded", "joint_exp", "ind_exp"}
         How the clip is found.
     share : float, optional
-        Of the clip. Default: `SHARE`, or `SMALL_SHARE`.
+        Of the clip. Default: see `share_of`.
     split, noise
-        Of the search, as in `unbounded_quantile`; by default `FRACTION` or `SMALL_FRACTION` is for
-        the threshold, unless the noise asks for equal parts.
+        Of the search, as in `unbounded_quantile`; by default `FRACTION` is for the threshold,
+        unless the noise asks for equal parts.
     expected_n : int, optional
         A public guess at n.
     resolution : float, optional
@@ -320,10 +345,8 @@ def calibrate(
     check_choice("method", method, METHODS)
     k, relation = check_max_contributions(max_contributions), relation_of(neighbors)
     epsilon = check_epsilon(epsilon)
-    few = expected_n is not None and check_count("expected_n", expected_n, 0) * epsilon < ENOUGH
-    if share is None:
-        share = SMALL_SHARE if few else SHARE
-    first = check_fraction(share, "share") * epsilon
+    by_default = share_of(epsilon, expected_n)
+    first = (by_default if share is None else check_fraction(share, "share")) * epsilon
     level, _ = aim_of(q, method)
     width = _least_width(level is None, lower, upper, resolution)
     if level is None:
@@ -336,7 +359,7 @@ def calibrate(
         clip = ind_exp.calibrate(level, epsilon=first, **person)
     else:
         if split is None and not noise_of(noise).equal_rates:
-            split = SMALL_FRACTION if few else FRACTION
+            split = FRACTION
         if lower is None and upper is None:
             clip = _two_sided(level, first, split, noise, **person)
         else:

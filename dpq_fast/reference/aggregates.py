@@ -26,7 +26,7 @@ from dpq_fast.reference.unbounded_quantile import Search, UnboundedQuantileLaw
 # The ends of a clip are multiples of its spacing, within so many of zero.
 REACH_BITS = 31
 # Ratio of a clip's candidates.
-BETA = 1.1
+BETA = 1.15
 # Integers beyond are decoded as this one.
 LARGEST = 2**1023
 
@@ -253,7 +253,7 @@ def sum(
     epsilon : float
         Budget of the call. Public.
     q : float, "auto" or None
-        The level of the clip; "auto" for records beyond it, not a level; None for a public one.
+        The level of the clip, None for a public one.
     lower, upper : float or None
         The known ends of the clip.
     method : {"unbounded", "joint_exp", "ind_exp"}

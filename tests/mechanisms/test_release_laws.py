@@ -805,15 +805,15 @@ def mean_case(neighbors: str, **said: str) -> Case:
 
 
 def clipped_sum_cases() -> Iterator[tuple[str, Case]]:
-    """3/8 of epsilon finds the clip, 3/4 of that by the threshold; the rest hides the sum."""
+    """0.36 of epsilon finds the clip, 7/9 of that by the threshold; the rest hides the sum."""
     amounts, epsilon = np.array([0, 2, 2, 5]), 4.0
     below = [sum(x < candidate for x in amounts.tolist()) for candidate in (1.0, 3.0, 6.0)]
     options = dict(upper=6.0, beta=2.0, epsilon=epsilon, resolution=1)
-    # a level's number of records, or all but half of 1 / (3/8 epsilon)
-    for way, more, target, offset, share, split in (
-        ("level", dict(q=0.5), 2.0, 0.0, 3 / 8, 3 / 4),
-        ("clip", {}, 4.0, -0.5, 3 / 8, 3 / 4),
-        ("clip for few", dict(expected_n=4), 4.0, -0.5, 1 / 2, 2 / 3),
+    # a level's number of records, or all; and half of 1 / (0.36 epsilon) less, or one
+    for way, more, target, offset, share in (
+        ("level", dict(q=0.5), 2.0, -0.5, 0.36),
+        ("clip", {}, 4.0, -1.0, 0.36),
+        ("clip for few", dict(expected_n=4), 4.0, -1.0, 0.6),
     ):
 
         def law(
@@ -821,11 +821,10 @@ def clipped_sum_cases() -> Iterator[tuple[str, Case]]:
             target: float = target,
             offset: float = offset,
             share: float = share,
-            split: float = split,
         ) -> Law:
             of_clip = factor * share * epsilon
             aim = target + offset / of_clip
-            clips = searched(below, aim, (split * of_clip, (1.0 - split) * of_clip))
+            clips = searched(below, aim, (7 / 9 * of_clip, 2 / 9 * of_clip))
             found: dict[Hashable, float] = defaultdict(float)
             for clip, p in zip(CANDIDATES, clips, strict=True):
                 noise = discrete_laplace(clip / (factor * (1.0 - share) * epsilon))

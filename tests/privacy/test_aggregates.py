@@ -75,34 +75,41 @@ def test_guarantee_of_counts_worked_by_hand():
     assert three == Guarantee(1.0, rho=three.rho)
 
 
-def test_split_of_the_clip_of_a_sum_is_as_derived():
-    made = privacy.aggregates.calibrate(epsilon=8.0)
-    assert made.noise_epsilon == 5.0  # 5/8
-    assert made.clip.step_epsilons == [(2.25, 0.75)]  # 3/4 of 3 for the threshold
-    enough = privacy.aggregates.calibrate(epsilon=8.0, expected_n=13)  # 104 in all
-    assert enough.noise_epsilon == made.noise_epsilon
-    assert enough.clip.step_epsilons == made.clip.step_epsilons
-    few = privacy.aggregates.calibrate(epsilon=9.0, expected_n=11)  # 99 in all
+def test_split_of_a_sum_is_as_derived():
+    made = privacy.aggregates.calibrate(epsilon=10.0)
+    assert made.noise_epsilon == pytest.approx(6.4)
+    assert made.clip.step_epsilons == [pytest.approx((2.8, 0.8))]  # 7/9 for the threshold
+    gumbel = privacy.aggregates.calibrate(epsilon=10.0, noise="gumbel")
+    assert gumbel.clip.step_epsilons == [pytest.approx((1.8, 1.8))]
+    few = privacy.aggregates.calibrate(epsilon=9.0, expected_n=10)  # 45 of 90
     assert few.noise_epsilon == 4.5
-    assert few.clip.step_epsilons == [pytest.approx((3.0, 1.5))]
-    given = privacy.aggregates.calibrate(epsilon=9.0, expected_n=11, share=0.2, split=0.4)
+    assert few.clip.step_epsilons == [pytest.approx((3.5, 1.0))]
+    given = privacy.aggregates.calibrate(epsilon=9.0, expected_n=10, share=0.2, split=0.4)
     assert given.noise_epsilon == pytest.approx(7.2)
     assert given.clip.step_epsilons == [pytest.approx((0.72, 1.08))]
-    gumbel = privacy.aggregates.calibrate(epsilon=8.0, noise="gumbel")
-    assert gumbel.clip.step_epsilons == [(1.5, 1.5)]
-    assert privacy.aggregates.aim_of("auto", "unbounded") == (1.0, -0.5)
+
+
+def test_share_of_the_clip_follows_the_expected_number():
+    for n, share in ((0, 0.6), (8, 0.6), (9, 5 / 9), (13, 5 / 13), (14, 0.36), (10**9, 0.36)):
+        assert privacy.aggregates.share_of(9.0, n) == pytest.approx(share, rel=1e-12)
+    assert privacy.aggregates.share_of(9.0) == privacy.aggregates.share_of(1e300, 10) == 0.36
+    assert privacy.aggregates.share_of(5e-324, 1) == 0.6
+
+
+def test_aims_known_values():
+    assert privacy.aggregates.aim_of("auto", "unbounded") == (1.0, -1.0)
     for method in ("joint_exp", "ind_exp"):
-        assert privacy.aggregates.aim_of("auto", method) == (0.99, 0.0)
+        assert privacy.aggregates.aim_of("auto", method)[0] == 0.99
     for method in privacy.aggregates.METHODS:
-        assert privacy.aggregates.aim_of(0.25, method) == (0.25, 0.0)
-        assert privacy.aggregates.aim_of(None, method) == (None, 0.0)
+        assert privacy.aggregates.aim_of(0.25, method) == (0.25, -0.5)
+        assert privacy.aggregates.aim_of(None, method)[0] is None
 
 
 @pytest.mark.parametrize("need", np.geomspace(0.1, 1.0, 9))
 def test_share_of_the_clip_is_near_the_least_error_of_its_model(need):
     """1/(1 - s) + need / s, at its least and at the default."""
     share = privacy.aggregates.SHARE
-    assert 1.0 / (1.0 - share) + need / share <= 1.08 * (1.0 + math.sqrt(need)) ** 2
+    assert 1.0 / (1.0 - share) + need / share <= 1.09 * (1.0 + math.sqrt(need)) ** 2
 
 
 def test_clip_epsilons_known_values():
