@@ -140,20 +140,23 @@ class Calibration(NamedTuple):
     def noise_rho(self) -> float:
         r"""The rho of the noise of a sum, or of the two integers of a mean.
 
-        A person moves the sum by k sensitivities at most, which costs `noise_epsilon`; each is the
-        width or more under "swap", and half of it or more under "add-remove". The two integers of a
-        mean (`mean_scales`) cost no more together: of one scale the rho is convex in the distance,
-        and 0 at 0, so that it is largest where all records of the person do the same. Those that
-        are left out move n by k units and C by k widths, for half of the epsilon each. With
-        :math:`y = \epsilon/2`, and :math:`\phi = a / \sinh a \le 1` of the scale 1/a of C, that
-        is at most the rho of those that move C alone:
+        A person moves the sum by k sensitivities at most, which costs `noise_epsilon`. The
+        sensitivity to one record more or less is half of the width or more, and to a replaced one
+        all of it. The two integers of a mean (`mean_scales`) cost no more together: of one scale
+        the rho is convex in the distance, and 0 at 0, so that it is largest where all records of
+        the person do the same. Those that are left out move n by k units and C by k widths, for
+        half of the epsilon each. With :math:`y = \epsilon/2`, and
+        :math:`\phi = a / \sinh a \le 1` of the scale 1/a of C, that is at most the rho of those
+        that move C alone:
 
         .. math:: y \tanh\frac{y}{2} + y - \phi (1 - e^{-y}) \le 2y - \phi (1 - e^{-2y}),
 
         which is :math:`\phi (1 - e^{-2y}) \le 2y`.
         """
-        sensitivity = self.width if self.relation.n_is_public else -(-self.width // 2)
-        return discrete_laplace_rho(self.noise_epsilon, self.k * sensitivity)
+        least = self.relation.worst(
+            one=-(-self.width // 2), same=self.width, may_have_missing=False
+        )
+        return discrete_laplace_rho(self.noise_epsilon, self.k * least)
 
     @property
     def guarantee(self) -> Guarantee:
