@@ -259,7 +259,7 @@ def aim_of(q: float | str | None, method: str) -> tuple[float | None, float]:
     return (None if q is None else float(Levels(_real("q", q)).values[0])), OFFSET
 
 
-def share_of(epsilon: float, expected_n: int | None = None) -> float:
+def share_of(epsilon: float, expected_n: int | None = None, max_contributions: int = 1) -> float:
     """The part of `epsilon` that a clip has by default.
 
     Parameters
@@ -268,6 +268,8 @@ def share_of(epsilon: float, expected_n: int | None = None) -> float:
         The whole budget.
     expected_n : int, optional
         A public guess at n. Without one, n is taken to be large enough for any budget.
+    max_contributions : int, default 1
+        Up to k records per person; the units are of k / `epsilon` records.
 
     Returns
     -------
@@ -276,7 +278,8 @@ def share_of(epsilon: float, expected_n: int | None = None) -> float:
     """
     if expected_n is None:
         return SHARE
-    expected = check_count("expected_n", expected_n, 0) * check_epsilon(epsilon)
+    k = check_max_contributions(max_contributions)
+    expected = check_count("expected_n", expected_n, 0) * check_epsilon(epsilon) / k
     return max(SHARE, ENOUGH / max(expected, ENOUGH / MAX_SHARE))
 
 
@@ -286,7 +289,8 @@ def _least_width(
     """How many points of its lattice a clip spans at least.
 
     Without `resolution` at least `LEAST_WIDTH`, else 1, unless the ends are public. Of these the
-    lattice has a spacing of `resolution`, or of less than 2^-30 of the power of two above both.
+    lattice has a spacing of `resolution`, or of less than 2^-30 of the power of two above both, or
+    of less than 2^-1021.
     """
     if resolution is None:
         return LEAST_WIDTH
@@ -294,7 +298,8 @@ def _least_width(
     if not public or lower is None or upper is None or step == 0.0:
         return 1
     low, high = check_bounds((lower, upper))
-    coarsest = math.ldexp(1.0, math.frexp(max(abs(low), abs(high)))[1] - _REACH_BITS)
+    exponent = math.frexp(max(abs(low), abs(high)))[1]
+    coarsest = math.ldexp(1.0, max(exponent - _REACH_BITS, -1021))
     # the ends are rounded outwards, to integers, from products with a much smaller error than this
     return max(1, math.ceil((high - low) / max(step, coarsest) - 2.0**-10))
 
@@ -348,7 +353,7 @@ def calibrate(
     check_choice("method", method, METHODS)
     k, relation = check_max_contributions(max_contributions), relation_of(neighbors)
     epsilon = check_epsilon(epsilon)
-    by_default = share_of(epsilon, expected_n)
+    by_default = share_of(epsilon, expected_n, k)
     first = (by_default if share is None else check_fraction(share, "share")) * epsilon
     level, _ = aim_of(q, method)
     width = _least_width(level is None, lower, upper, resolution)

@@ -115,6 +115,8 @@ def test_clip_decodes_decimals_and_never_overflows():
 @example((0.0, 0.3), 0.1)
 @example((2.0**31 - 8.0, 2.0**31 - 1.0), 1.0)
 @example((1e12 - 1e3, 1e12), 0.01)
+@example((0.0, 1e-310), 5e-324)
+@example((-1e308, 5e307), 5e-324)
 def test_public_clips_are_as_wide_as_their_guarantee_says(ends, resolution):
     low, high = sorted(ends)
     if low < high:

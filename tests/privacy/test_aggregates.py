@@ -93,7 +93,10 @@ def test_share_of_the_clip_follows_the_expected_number():
     for n, share in ((0, 0.6), (8, 0.6), (9, 5 / 9), (13, 5 / 13), (14, 0.36), (10**9, 0.36)):
         assert privacy.aggregates.share_of(9.0, n) == pytest.approx(share, rel=1e-12)
     assert privacy.aggregates.share_of(9.0) == privacy.aggregates.share_of(1e300, 10) == 0.36
-    assert privacy.aggregates.share_of(5e-324, 1) == 0.6
+    assert privacy.aggregates.share_of(5e-324, 1) == privacy.aggregates.share_of(9.0, 0, 3) == 0.6
+    assert privacy.aggregates.share_of(9.0, 30, 3) == 0.5
+    person = dict(epsilon=9.0, expected_n=30, max_contributions=3)
+    assert privacy.aggregates.calibrate(**person).noise_epsilon == 4.5
 
 
 def test_aims_known_values():
