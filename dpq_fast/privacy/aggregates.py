@@ -153,9 +153,7 @@ class Calibration(NamedTuple):
 
         which is :math:`\phi (1 - e^{-2y}) \le 2y`.
         """
-        least = self.relation.worst(
-            one=-(-self.width // 2), same=self.width, may_have_missing=False
-        )
+        least = self.relation.worst(one=-(-self.width // 2), same=self.width)
         return discrete_laplace_rho(self.noise_epsilon, self.k * least)
 
     @property
