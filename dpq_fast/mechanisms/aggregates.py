@@ -389,7 +389,8 @@ def sum(
         The part of `epsilon` that is spent on the clip, strictly between 0 and 1. Default: 0.36;
         up to 0.6 for an `expected_n` below 125 / `epsilon`.
     expected_n : int, optional
-        A public guess at the number of records, for the default of `share`.
+        A public guess at the number of records, for the default of `share`. Worth giving below
+        125 / `epsilon`: else the search for the clip of so few is likely to halt too early.
     resolution : float, optional
         Spacing of the lattice that records are rounded to. Default: a power of two, 2^-31 to
         2^-30 of the clip. Doubled as often as it takes for the clip to lie within 2^31 of its
