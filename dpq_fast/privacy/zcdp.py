@@ -182,8 +182,9 @@ def discrete_laplace_rho(epsilon: float, units: int) -> float:
         missing = square * series
     else:
         missing = 1.0 - 2.0 * rate * math.exp(-rate) / -math.expm1(-2.0 * rate)
-    more = -math.expm1(-epsilon) * missing * (1.0 + _RHO_ERROR)
-    return min(pure_rho(epsilon), math.nextafter(laplace_rho(epsilon) + more, math.inf))
+    # the room for rounding in the first, larger term is enough for both
+    rho = laplace_rho(epsilon) - math.expm1(-epsilon) * missing
+    return min(pure_rho(epsilon), math.nextafter(rho, math.inf))
 
 
 def largest_for_rho(cost: Callable[[float], float], rho: float, start: float) -> float:
