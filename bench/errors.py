@@ -74,8 +74,7 @@ def real_sample(name: str) -> Callable[[np.random.Generator], NDArray]:
 
 
 def tree(**options: Any) -> Release:
-    shape = dict(height=HEIGHT, branching=BRANCHING)
-    return released(dpq.agg_tree, epsilon=EPSILON, **shape, **options)
+    return released(dpq.agg_tree, epsilon=EPSILON, **options)
 
 
 CASES = (
@@ -117,7 +116,9 @@ CASES = (
             ),
             "`agg_tree`": tree(nan_policy="raise"),
             "`agg_tree`, n private": tree(),
-            "`agg_tree`, aggregate=False": tree(nan_policy="raise", aggregate=False),
+            "`agg_tree`, aggregate=False, the published shape": tree(
+                nan_policy="raise", aggregate=False, height=HEIGHT, branching=BRANCHING
+            ),
             "published tree": published_tree,
             "`csmooth`, ρ = 1/2": released(dpq.csmooth, rho=RHO),
             "`csmooth`, t tuned": tuned_csmooth,

@@ -201,41 +201,40 @@ def check_column(x: Any) -> None:
 def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, int]:
     """Height and branching of a tree over a lattice of so many points; None without a lattice.
 
-    What is not given is chosen by the points alone: on a lattice of at most FEW_POINTS every
-    point gets a leaf of its own. A tree that has a leaf for every point has no more levels, and
-    then no more children, than it takes: each level costs noise.
+    A tree that has a leaf for every point has no more levels, and then no more children, than it
+    takes: each level costs noise.
     """
-    few = None if points is None or points > FEW_POINTS else points
-    if height is None:
-        if few is None:
-            height = 3
-        else:
-            height = 2 if branching is None else _levels(branching, few)
-    height = check_count("height", height)
-    if branching is None:
-        branching = 10 if few is None else _children(few, min(height, 27))
-    branching = check_count("branching", branching, 2)
+    height, branching = check_count("height", height), check_count("branching", branching, 2)
     if height * math.log2(branching) > 27.0 or branching**height > MAX_LEAVES:
         raise ValueError(
             f"a tree must have at most 2^26 = {MAX_LEAVES} leaves, got {branching}^{height}"
             + (f" = {branching**height}" if height <= 26 else "")
         )
     if points is not None and branching**height >= points:
-        height = _levels(branching, points)
-        branching = _children(points, height)
+        height = next(height for height in itertools.count(1) if branching**height >= points)
+        branching = children_of(points, height)
     return height, branching
 
 
-def _levels(branching: Any, points: int) -> int:
-    """The fewest levels of a tree that has a leaf for each point."""
-    branching = check_count("branching", branching, 2)
-    return next(height for height in itertools.count(1) if branching**height >= points)
-
-
-def _children(points: int, height: int) -> int:
+def children_of(points: int, height: int) -> int:
     """The least branching of a tree of that height that has a leaf for each point."""
     least: int = max(2, round(points ** (1.0 / height)) - 1)
     return next(b for b in itertools.count(least) if b**height >= points)
+
+
+def public_length(x: Any, counts: Any, nan_policy: Any, n_is_public: bool) -> int | None:
+    """Number of records before they are read, where it is public and `x` says it."""
+    if not n_is_public or nan_policy != "raise" or counts is not None:
+        return None
+    return rows_of(x)
+
+
+def rows_of(x: Any) -> int | None:
+    """Number of rows of a column, at least 1, if it says so."""
+    try:
+        return max(len(x), 1)
+    except TypeError:  # a sample, or a wrong argument: refused later
+        return None
 
 
 def check_leaves(bounds: tuple[float, float], leaves: int) -> None:

@@ -136,13 +136,13 @@ def cdf_poster(report: Report, out: Path) -> None:
                     released = dpq.cdf(x, **POSTER)
                     noise = released._noise.noise
                     one = CumulativeNoise(noise, lambda: np.array([7.0]), True).margin(BETA)
-                    error = released.total * released.p - true
+                    error = released.total * released.cdf(released.edges) - true
                     beyond.append(int((np.abs(error) > one).sum()))
                     worst.append(np.ptp(error) > released.accuracy(BETA))
                     alphas.append(released.accuracy(BETA))
                 axis.plot(edges, true, "r", label="records")
                 axis.plot(released.x, released.total * released.p, "g", label="released")
-                band = alphas[0] / 2.0
+                band = alphas[0]
                 ends = np.clip((true - band, true + band), 0, x.size)
                 axis.fill_between(edges, *ends, color="r", alpha=0.1)
                 axis.set(xlabel=name, ylabel="records up to there", title=f"n = {x.size:,}")

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 import dpq_fast as dpq
 from bench.columns import REAL, gaussian
 from bench.errors import N, real_sample
+from dpq_fast.mechanisms.aggregates import BETA as CLIP_BETA
 from dpq_fast.mechanisms.unbounded_quantile import BETA
 from dpq_fast.noise.threshold import Exponential
+from dpq_fast.privacy import aggregates
 from papers.pictures import picture
 from papers.report import Report, digits
 
@@ -101,15 +103,26 @@ TABLE_1 |= {  # the aggregated tree
 
 
 class Side(NamedTuple):
-    """A way to choose the clip: the paper's column it stands beside, levels, and its law."""
+    """A way to choose the clip: the paper's column it stands beside, levels, and its law.
+
+    `share` is the clip's part of the whole budget.
+    """
 
     paper: str
     levels: tuple[float, ...]
     law: Callable[[Draw, float, float, np.random.Generator], Any]
+    share: float = 0.5
 
 
 def uqe(draw: Draw, q: float, epsilon: float, rng: np.random.Generator, **options: Any) -> Any:
     return dpq.unbounded_quantile_law(draw.perturbed, q, epsilon=epsilon, **options)
+
+
+def clip_of_sum(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -> Any:
+    """The clip of `dpq.sum`."""
+    level, offset = aggregates.aim_of("auto" if q == 1.0 else q, "unbounded")
+    options = dict(beta=CLIP_BETA, split=aggregates.FRACTION, offset=offset)
+    return dpq.unbounded_quantile_law(draw.perturbed, level, epsilon=epsilon, **options)
 
 
 def emq(draw: Draw, q: float, epsilon: float, rng: np.random.Generator) -> Any:
@@ -146,6 +159,8 @@ SIDES = {
     "UQE, paper": Side("UQE", (LEVEL,), partial(uqe, **PAPER)),
     "UQE, β 1.01": Side("UQE", (LEVEL,), partial(uqe, beta=BETA, split=0.5)),
     "UQE, default": Side("UQE", (LEVEL,), uqe),
+    "sum, level": Side("UQE", (LEVEL,), clip_of_sum, aggregates.SHARE),
+    "sum, default": Side("UQE", (1.0,), clip_of_sum, aggregates.SHARE),
     "EMQ": Side("EMQ", EMQ_LEVELS, emq),
     "by depth": Side("EMQ", EMQ_LEVELS, on_lattice),
     "agg_tree": Side("AT", EMQ_LEVELS, tree_of),
@@ -170,7 +185,9 @@ def sum_table(report: Report, out: Path) -> None:
             "",
             caption=f"{samples} samples, {draws} clips each; the mean over the sum's noise is "
             f"exact. UQE, paper: β {PAPER['beta']}, even split; β {BETA}: even split; default: "
-            f"β {BETA}, split {SPLIT:.2f}. EMQ: the best of five levels in each 100 iterations; "
+            f"β {BETA}, split {SPLIT:.2f}. sum: β {CLIP_BETA}, split {aggregates.FRACTION:.2f}, "
+            f"{aggregates.SHARE} of both ε for the clip. "
+            "EMQ: the best of five levels in each 100 iterations; "
             "by depth: ind_exp on the lattice, agg_tree: on the range of EMQ, likewise. z: "
             "difference in standard errors, std / 10 of both sides and 1% for the noise that the "
             "paper drew; * beyond 2.",
@@ -208,8 +225,9 @@ def _sum_errors(
         draw = Draw.of(name, seed)
         rng = np.random.default_rng([seed, 1])
         for k, q in enumerate(side.levels):
-            clips = draw.outputs(side.law(draw, q, epsilon, rng), rng, draws)
-            errors[k, seed] = sum_error(draw.records, clips, epsilon)
+            law = side.law(draw, q, 2.0 * side.share * epsilon, rng)
+            clips = draw.outputs(law, rng, draws)
+            errors[k, seed] = sum_error(draw.records, clips, 2.0 * (1.0 - side.share) * epsilon)
     return errors.reshape(len(side.levels), -1)
 
 

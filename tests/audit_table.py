@@ -21,13 +21,14 @@ import numpy as np
 from scipy.special import ndtr
 
 import enumeration
-from dpq_fast import audit, privacy
+from dpq_fast import _checks, audit, privacy
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
 from dpq_fast.mechanisms.agg_tree import AggTree
+from dpq_fast.mechanisms.unbounded_quantile import CandidateCounts
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.discrete import (
     discrete_gaussian_log_prob,
@@ -497,6 +498,21 @@ def of_twice_epsilon(original: Callable) -> Callable:
     return lambda epsilon, **rest: original(epsilon=2.0 * epsilon, **rest)
 
 
+def of_rho(run: Run, rho: float) -> Callable[[privacy.Guarantee], Audit]:
+    """The mechanism, held to another rho."""
+    return lambda guarantee: run(replace(guarantee, rho=rho))
+
+
+def of_the_records(original: Callable) -> Callable:
+    """The aim is off by another number of records where one of them is high."""
+
+    def runs(self: CandidateCounts, cuts: Any, level: float, shift: float, start: int) -> Any:
+        high = self.total - int(self._below[0])
+        return original(self, cuts, level, shift - 3.0 * high, start)
+
+    return runs
+
+
 def aggregate_cases(neighbors: str) -> Iterator[Case]:
     form = dict(neighbors=neighbors, epsilon=1.0)
     run = exact("count", 3, domain=[0.0, 1.0], **form)
@@ -550,14 +566,20 @@ def aggregate_cases(neighbors: str) -> Iterator[Case]:
             run = exact(name, 3, domain=[0, 2, 5], dtype=np.int64, **clip, **public)
             mutants = {"type says none missing": broken(run, Records, "of", known_by_type)}
             yield Case(name, neighbors, "integers, or floats with NaN", run, mutants)
-        private = form | dict(q=0.9, upper=6.0, beta=2.0, resolution=1)
-        run = exact(name, 3, domain=[0.0, 2.0, 5.0], **private)
-        mutants = {
-            "all of epsilon for each step": broken(
-                run, privacy.aggregates, "calibrate", of_twice_epsilon
-            ),
-        }
-        yield Case(name, neighbors, "private clip", run, mutants)
+        # a width of two, of which add-remove counts one as its sensitivity
+        run = exact(name, 3, domain=[-1.0, 0.0, 1.0], lower=-1, upper=1, **public)
+        mutants = {"rho of continuous noise": of_rho(run, privacy.laplace_rho(1.0))}
+        yield Case(name, neighbors, "narrow clip", run, mutants)
+        private = form | dict(upper=6.0, beta=2.0, resolution=1)
+        for setting, aim in (("private clip", dict(q=0.9)), ("private clip, few above", {})):
+            run = exact(name, 3, domain=[0.0, 2.0, 5.0], **private, **aim)
+            mutants = {
+                "all of epsilon for each step": broken(
+                    run, privacy.aggregates, "calibrate", of_twice_epsilon
+                ),
+                "threshold of the records": broken(run, CandidateCounts, "_runs", of_the_records),
+            }
+            yield Case(name, neighbors, setting, run, mutants)
 
 
 # --- Trees of counts
@@ -607,13 +629,20 @@ def node_law(center: int, noise: CountNoise, most: int) -> np.ndarray:
     return np.concatenate((tails[:1], inside, tails[1:]))
 
 
-def tree_audit(release: Callable[..., Any], most: int, said: bool = False, **options: Any) -> Run:
+def tree_audit(
+    release: Callable[..., Any],
+    most: int,
+    said: bool = False,
+    points: int | None = None,
+    **options: Any,
+) -> Run:
     """Of all noisy counts together, and of the number of records where it is public.
 
     With `said` it is public although it must not be.
     """
     mechanism = "cdf" if release is cdf.cdf else "agg_tree"
-    promised = {"epsilon", "rho", "method", "noise", "height", "bins", "neighbors"} & set(options)
+    promised = {"epsilon", "rho", "method", "noise", "height", "branching", "bins", "neighbors"}
+    promised &= set(options)
     options["bounds"] = (0.0, 4.0)
     policy = {name: options[name] for name in {"nan_policy"} & set(options)}
 
@@ -628,7 +657,8 @@ def tree_audit(release: Callable[..., Any], most: int, said: bool = False, **opt
 
     def run(guarantee: privacy.Guarantee | None = None) -> Audit:
         if guarantee is None:
-            guarantee = privacy.guarantee(mechanism, **{name: options[name] for name in promised})
+            promise = {name: options[name] for name in promised}
+            guarantee = privacy.guarantee(mechanism, points=points, **promise)
         relation = dict(neighbors=options["neighbors"], guarantee=guarantee)
         return audit.exact(law, most, domain=[0.5, 1.5, 2.5, 3.5], **relation, **policy)
 
@@ -642,6 +672,11 @@ def a_level_less(original: Callable) -> Callable:
 
 def of_add_remove(original: Callable) -> Callable:
     return lambda height, relation, *rest: original(height, relation_of("add-remove"), *rest)
+
+
+def by_number_kept(original: Callable) -> Callable:
+    """A shape that follows a number of records which is private."""
+    return lambda x, *rest: (1, 10**6)[np.count_nonzero(~np.isnan(np.asarray(x, float))) % 2]
 
 
 def tree_cases(neighbors: str) -> Iterator[Case]:
@@ -669,6 +704,11 @@ def tree_cases(neighbors: str) -> Iterator[Case]:
     tree = dict(epsilon=1.0, height=2, branching=2)
     yield case("agg_tree", "2 levels", 2, 2, **tree)
     yield case("agg_tree", "none missing", 2, 2, nan_policy="raise", **tree)
+    # of four points: a leaf for each
+    by_rule = dict(epsilon=1.0, branching=2, resolution=4 / 3, points=4)
+    chosen = case("agg_tree", "height by the rule", 2, 2, **by_rule)
+    number = broken(chosen.run, _checks, "public_length", by_number_kept)
+    yield chosen._replace(mutants=chosen.mutants | {"shape by a private number": number})
     gaussian = dict(rho=0.5, noise="gaussian", height=1, branching=2)
     yield case("agg_tree", "rho 0.5", 1, 2, **gaussian)
     yield case("cdf", "binary_tree", 2, 2, epsilon=1.0, method="binary_tree", bins=4)
@@ -861,7 +901,6 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     places = relation | dict(bounds=(0, 4), resolution=1)
     for name, spent in (
         ("joint_exp", ("joint_exp", "rate")),
-        ("quantile", ("joint_exp", "rate")),
         ("ind_exp", ("ind_exp", "rates")),
         ("approx_quantiles", ("approx_quantiles", "steps")),
     ):
@@ -869,6 +908,10 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
         mutants = {"a tenth of the noise": broken(run, *spends(*spent, 10.0))}
         setting = "permute-and-flip" if name == "ind_exp" else "dither"
         yield Case(name, neighbors, setting, run, mutants, True)
+    # so few records for two levels are a tree's
+    run = estimate("quantile", *two, q=[0.25, 0.5], epsilon=2.0, **places)
+    mutants = {"a tenth of the noise": broken(run, *spends("agg_tree", "noise", Fraction(1, 10)))}
+    yield Case("quantile", neighbors, "auto", run, mutants, True)
     rows = pair([(0.0, 0), (2.0, 0), (4.0, 0)], (0.0, 0), (4.0, 1))
     run = estimate("quantile_by", *rows, q=0.5, epsilon=2.0, groups=[0, 1], **places)
     mutants = {"a tenth of the noise": broken(run, *spends("quantile_by", "rate", 10.0))}

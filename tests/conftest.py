@@ -194,6 +194,15 @@ def pure_rho(epsilon: float) -> float:
     return (2.0 * p - 1.0) * epsilon
 
 
+def discrete_rho(epsilon: float, units: int) -> float:
+    """KL divergence of discrete Laplace noise on two integers that are `units` apart."""
+    rate = epsilon / units
+    k = np.arange(units + 1)
+    mass = math.tanh(rate / 2.0) * np.exp(-rate * k)
+    mass[[0, -1]] /= -math.expm1(-rate)  # with all that is beyond
+    return float(mass @ (rate * (units - 2 * k)))
+
+
 def neighbors_of(x: list[int], points: int, neighbors: str) -> Iterator[list[int]]:
     """All neighbors of a sample from which NaN is dropped.
 

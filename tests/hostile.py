@@ -136,7 +136,7 @@ USUAL: dict[str, Any] = dict(
     accountant=None, nan_policy="omit", workers=1,
     bounds=BOUNDS, resolution=0.5, dither=True, assume_sorted=False, kernel="scan",
     lower=0.0, upper=50.0, beta=1.5, noise="exponential", split=None, offset=0.0, invert=False,
-    uniform=False, base="ind_exp", method="auto", share=0.5,
+    uniform=False, base="ind_exp", method="auto", share=0.5, expected_n=60, units=4,
     queries=COLUMN, halts=2, sensitivity=1.0, monotonic=True, **QUERIES,
     groups=[0, 1], public_by=False,
     height=2, branching=4, aggregate=True, bins=16, steps=5, levels=3,
@@ -154,6 +154,7 @@ USUAL: dict[str, Any] = dict(
     selection="exponential",
     convert=True, name="split", others=PARTIAL,
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
+    deviation=Checked(2.0), power=Checked(1.0), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9,
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
@@ -203,7 +204,7 @@ OWN: dict[str, dict[str, Any]] = {
     "AggTree.tune": dict(noise="geometric"),
     "AggTree.cdf": dict(x=[-1.0, 2.0]),
     "PartialTree.release": dict(noise="geometric"),
-    "CDF": dict(x=[-1.0, 0.0, 2.0], noise=None),
+    "CDF": dict(x=[-1.0, 0.0, 2.0], noise=None, edges=None),
     "CDF.cdf": dict(x=[-1.0, 2.0]),
     "CDF.accuracy": dict(beta=0.1),
     "cdf": dict(method="binary_tree", bins=16, aggregate=False),
@@ -234,10 +235,15 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.above_threshold.threshold_fraction": dict(
         split=0.5, noise=Checked(NOISES["exponential"])
     ),
+    "privacy.aggregates.aim_of": dict(q=0.9, method="unbounded"),
     "privacy.aggregates.calibrate": dict(method="unbounded", q=0.9),
     "privacy.aggregates.calibrate, both": dict(method="unbounded", q=0.9, lower=None, upper=None),
     "privacy.aggregates.laplace_scale": dict(sensitivity=2),
     "privacy.agg_tree.shape_of": dict(points=100),
+    "privacy.agg_tree.least_error": dict(points=Checked(100), expected_n=Checked(30)),
+    "privacy.agg_tree.expected_error": dict(
+        height=Checked(2), branching=Checked(4), points=Checked(100)
+    ),
     "privacy.agg_tree.calibrate": dict(noise="geometric", points=100),
     "privacy.csmooth.calibrate": dict(rho=0.5, t=None),
     "privacy.csmooth.epsilon_each": dict(rho=0.5),
@@ -251,6 +257,7 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.zcdp_rho": dict(delta=1e-6),
     "privacy.rho_bounded_range": dict(rho=0.5),
     "privacy.cdf.options_of": dict(method="histogram", points=100),
+    "privacy.cdf.method_of": dict(given=Checked({})),
     "privacy.cdf.depths_of": dict(method=Checked("histogram"), options=Checked({"bins": 4})),
     "privacy.cdf.calibrate": dict(method="binary_tree", points=100),
     "privacy.cdf.calibrate, adaptive": dict(method="adaptive", steps=5, depth=3, points=None),

@@ -108,8 +108,9 @@ def test_sample_shared_by_threads_follows_its_law():
 
 def test_releases_in_threads_without_a_generator_differ():
     x = np.random.default_rng(0).normal(size=100)
-    outs = in_threads(lambda call: dpq.joint_exp(x, 0.5, epsilon=0.1, bounds=(-5, 5)), 200)
-    assert len(set(outs)) == 200  # 2^44 points: a repeated stream would show
+    form = dict(bounds=(-5, 5), resolution=1e-12)
+    outs = in_threads(lambda call: dpq.joint_exp(x, 0.5, epsilon=0.1, **form), 200)
+    assert len(set(outs)) == 200  # of 10^13 points: a repeated stream would show
     assert all(-5.0 <= out <= 5.0 for out in outs)
 
 

@@ -203,6 +203,22 @@ cdef extern from "smooth.h" nogil:
     void dpq_smooth_log(size_t runs, const int64_t *rank, const double *value, int64_t target,
                         size_t count, const double *t, double *log_smooth)
 
+cdef extern from "fit.h" nogil:
+    ctypedef struct dpq_fit_bend:
+        double price
+        double slope
+        size_t leaf
+
+    ctypedef struct dpq_fit_tree:
+        size_t leaves
+        size_t levels
+        const size_t *first
+        const size_t *stop
+
+    void dpq_fit_masses(const dpq_fit_tree *tree, const double *leaf_count,
+                        const double *node_count, double total, double *mass, dpq_fit_bend *bend,
+                        dpq_fit_bend *spare, double *offset, double *gain)
+
 cdef extern from "groups.h" nogil:
     size_t DPQ_GROUPS_CHUNK
 

@@ -377,6 +377,7 @@ def _clipping(parameters: dict[str, Any]) -> aggregates.Clipping:
         "upper",
         "method",
         "share",
+        "expected_n",
         "resolution",
         "neighbors",
         "max_contributions",

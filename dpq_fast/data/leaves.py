@@ -21,6 +21,8 @@ from dpq_fast.data.lattice import Lattice
 
 # A step beyond the bounds may be beyond float64.
 LARGEST = sys.float_info.max
+# Leaves of at least so much of the mass have it spread by a curve, in so many parts.
+SMALL, SPREAD = 2.0**-10, 16
 # Whether records at a point are taken to be beyond it, or not.
 Side = Literal["left", "right"]
 
@@ -52,6 +54,8 @@ class Leaves:
         Where numbers of records are known: below ``edges[k]``, that is, up to ``ends[k]``. On a
         lattice the highest point of leaf k - 1, and first the number one step below the lowest
         point; else the edges.
+    starts : ndarray, shape (size + 1,)
+        `edges` as numbers of points on a lattice.
     places : ndarray of float64, shape (size + 1,)
         `edges` in units of leaves, those that hold nothing among them: 0, 1, ..., size - 1, L.
     """
@@ -60,15 +64,16 @@ class Leaves:
         self.lattice = lattice
         self._bounds = bounds
         self.size = most if lattice is None else min(most, lattice.points)
+        self.starts: NDArray[Any]
         self.places = np.append(np.arange(self.size, dtype=np.float64), most)
         if lattice is None:
-            self.edges = self.ends = Bins.uniform(*bounds, most).edges
+            self.starts = self.edges = self.ends = Bins.uniform(*bounds, most).edges
         else:
-            self._starts = _starts(lattice.points, self.size)
+            self.starts = _starts(lattice.points, self.size)
             with np.errstate(over="ignore"):  # a step beyond the bounds may be beyond float64
-                self.edges = lattice.decode(self._starts)
-                self.ends = lattice.decode(self._starts - 1)
-        for kept in (self.places, self.edges, self.ends):
+                self.edges = lattice.decode(self.starts)
+                self.ends = lattice.decode(self.starts - 1)
+        for kept in (self.starts, self.places, self.edges, self.ends):
             kept.flags.writeable = False
 
     @classmethod
@@ -90,9 +95,9 @@ class Leaves:
         at: NDArray[Any]
         starts: NDArray[Any]
         if self.lattice is None:
-            at, starts = x, self.edges
+            at, starts = x, self.starts
         else:
-            at, starts = points_below(self.lattice, x, side), self._starts
+            at, starts = points_below(self.lattice, x, side), self.starts
         leaf = np.searchsorted(starts[1:-1], at, side="right")
         left, right = starts[leaf], starts[leaf + 1]
         share = np.clip((at - left) / (right - left), 0.0, 1.0)
@@ -119,11 +124,58 @@ class Curve:
         self, x: NDArray[np.float64], p: NDArray[np.float64], lattice: Lattice | None
     ) -> None:
         self.lattice = lattice
+        self.x = x
         self.p = p
         # on a lattice, numbers of points: -1 is a step below the lowest one
         self.knots = x
         if lattice is not None:
             self.knots = np.subtract(points_below(lattice, x, "right"), 1.0)
+
+    @classmethod
+    def of_masses(
+        cls, at: NDArray[Any], masses: NDArray[np.float64], lattice: Lattice | None
+    ) -> Curve:
+        r"""The function of the masses between `Leaves.starts`, not negative and not all 0.
+
+        Notes
+        -----
+        Inside a leaf the mass is spread as its neighbors' masses suggest: by the monotone cubic of
+        Fritsch and Carlson between the values at the edges. Its slope there is the weighted
+        harmonic mean of the densities of the two leaves, 0 beside one without mass, and beyond the
+        bounds the density goes on as it is. The cubic is taken at the ends of SPREAD parts of the
+        leaf, and in each part mass is spread evenly, as it is in leaves of less than SMALL of all.
+        """
+        sums = np.concatenate(([0.0], np.cumsum(masses)))
+        p = sums / sums[-1]
+        rise, width = np.diff(p), np.diff(at)
+        (large,) = np.nonzero((rise >= SMALL) & (lattice is None or width > 1))
+        here = np.clip(large[:, None] + np.arange(-1, 2), 0, rise.size - 1)
+        h = width[here] / width[large, None]
+        d = rise[here] / h
+        with np.errstate(divide="ignore"):  # beside a leaf without mass
+            slopes = [
+                3.0 * (h0 + h1) / ((2.0 * h1 + h0) / d0 + (h1 + 2.0 * h0) / d1)
+                for h0, h1, d0, d1 in ((h.T[i], h.T[i + 1], d.T[i], d.T[i + 1]) for i in (0, 1))
+            ]
+        parts = np.arange(1, SPREAD)
+        if lattice is None:
+            inside = at[large, None] + parts / SPREAD * width[large, None]
+            t = np.broadcast_to(parts / SPREAD, inside.shape)
+        else:
+            shift = parts * width[large, None] // SPREAD
+            inside, t = at[large, None] + shift, shift / width[large, None]
+        left, right = slopes[0][:, None], slopes[1][:, None]
+        step = rise[large, None]
+        bend = left + right - 2.0 * step
+        risen = t * (left + t * (step - left - bend + t * bend))
+        values = np.maximum.accumulate(p[large, None] + np.maximum(risen, 0.0), axis=1)
+        values = np.minimum(values, p[large + 1, None])
+        where = np.repeat(large + 1, SPREAD - 1)
+        knots = np.insert(at, where, inside.ravel())
+        if lattice is not None:
+            with np.errstate(over="ignore"):  # a step below the lowest point
+                knots = lattice.decode(knots - 1)
+        return cls(knots, np.insert(p, where, values.ravel()), lattice)
 
     def values(self, x: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
         """Values at x ("right"), or limits from the left."""

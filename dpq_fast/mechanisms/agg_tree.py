@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, metrics, privacy
 from dpq_fast._checks import real_array
+from dpq_fast._kernels import fit
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves
 from dpq_fast.data.records import Records
@@ -24,10 +25,10 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import Relation
+from dpq_fast.privacy.relations import Relation, relation_of
 
-# Most records that `AggTree.tune` generates.
-MAX_GENERATED = 2**28
+# Most records that `AggTree.tune` generates, and most shapes that it tries on them.
+MAX_GENERATED, MOST_TRIED = 2**28, 4
 
 
 class PartialTree:
@@ -71,14 +72,20 @@ class PartialTree:
         resolution: float | None = None,
         counts: Any = None,
         nan_policy: str = "omit",
+        expected_n: int | None = None,
         workers: int = 1,
     ) -> PartialTree:
         """Count the records of a column by leaf, in one pass.
 
         Parameters
         ----------
-        x, bounds, height, branching, resolution, counts, nan_policy, workers
+        x, bounds, resolution, counts, nan_policy, workers
             As in `agg_tree`. `x` may be `Records`, too.
+        height, branching : int, optional
+            As in `agg_tree`. Default: for `expected_n` records and an epsilon of 1. Trees of parts
+            have the shape for all of them together.
+        expected_n : int, optional
+            About how many records there are in all. Public. Default: 10,000.
 
         Returns
         -------
@@ -89,6 +96,9 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
+        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        points = None if lattice is None else lattice.points
+        height, branching = privacy.agg_tree.shape_of(height, branching, points, expected_n)
         return cls.reader(
             x,
             bounds=bounds,
@@ -106,8 +116,8 @@ class PartialTree:
         x: Any,
         *,
         bounds: tuple[float, float] | None,
-        height: int | None,
-        branching: int | None,
+        height: int,
+        branching: int,
         resolution: float | None,
         counts: Any,
         nan_policy: str,
@@ -115,7 +125,10 @@ class PartialTree:
     ) -> Callable[[], PartialTree]:
         """`of` in two steps, as `Sample.reader`."""
         bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
-        height, branching = _shape(bounds, lattice, height, branching)
+        points = None if lattice is None else lattice.points
+        height, branching = _checks.check_tree(height, branching, points)
+        if lattice is None:
+            _checks.check_leaves(bounds, branching**height)
         read_records = Records.reader(x, counts=counts, nan_policy=nan_policy, workers=workers)
 
         def read() -> PartialTree:
@@ -181,6 +194,7 @@ class PartialTree:
             epsilon=epsilon,
             rho=rho,
             height=self.height,
+            branching=self.branching,
             noise=noise,
             neighbors=neighbors,
             max_contributions=max_contributions,
@@ -234,17 +248,6 @@ def public_lattice(
     # refuses what belongs to the sample
     Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
     return x.bounds, None if x.lattice is None else dataclasses.replace(x.lattice, bits=0)
-
-
-def _shape(
-    bounds: tuple[float, float], lattice: Lattice | None, height: Any, branching: Any
-) -> tuple[int, int]:
-    """Height and branching of the tree that is released."""
-    if lattice is not None:
-        return _checks.check_tree(height, branching, lattice.points)
-    height, branching = _checks.check_tree(height, branching, None)
-    _checks.check_leaves(bounds, branching**height)
-    return height, branching
 
 
 class AggTree:
@@ -367,6 +370,7 @@ class AggTree:
         resolution: float | None = None,
         counts: Any = None,
         nan_policy: str = "omit",
+        expected_n: int | None = None,
         max_contributions: int = 1,
         accountant: privacy.Accountant | None = None,
         rng: Any = None,
@@ -377,7 +381,7 @@ class AggTree:
         Parameters
         ----------
         x, epsilon, rho, bounds, height, branching, noise, aggregate, neighbors, resolution, \
-counts, nan_policy, max_contributions, accountant, rng, workers
+counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             As in `agg_tree`.
 
         Returns
@@ -386,11 +390,16 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         """
         # Public arguments are refused before x is touched.
         bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
-        height, branching = _shape(bounds, lattice, height, branching)
+        if expected_n is None:
+            n_is_public = relation_of(neighbors).n_is_public
+            expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
         calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon,
             rho=rho,
             height=height,
+            branching=branching,
+            points=None if lattice is None else lattice.points,
+            expected_n=expected_n,
             noise=noise,
             neighbors=neighbors,
             max_contributions=max_contributions,
@@ -399,8 +408,8 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         read = PartialTree.reader(
             x,
             bounds=bounds,
-            height=height,
-            branching=branching,
+            height=calibration.height,
+            branching=calibration.branching,
             resolution=resolution,
             counts=counts,
             nan_policy=nan_policy,
@@ -427,6 +436,9 @@ counts, nan_policy, max_contributions, accountant, rng, workers
     ) -> tuple[int, int]:
         """Choose height and branching on generated data; the private data are not looked at.
 
+        By default the shape is chosen without: see `agg_tree`. This is for whoever knows more about
+        the records than their number and bounds.
+
         Parameters
         ----------
         n : int
@@ -450,7 +462,9 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         Returns
         -------
         height, branching : int
-            The pair of the smallest mean rank error.
+            The pair of the smallest mean rank error, among the four of the smallest expected
+            error: by the formula for the default shape (`privacy.agg_tree.shape_of`), with the
+            spread that the first sample has.
 
         Examples
         --------
@@ -470,31 +484,47 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             samples = [generator.standard_normal(n) for _ in range(draws)]
         else:
             samples = [sample(generator, n) for _ in range(draws)]
-        tried: dict[tuple[int, int], float] = {}
+        shared = {"noise", "neighbors", "max_contributions"} & options.keys()
+        one = privacy.agg_tree.calibrate(
+            epsilon=epsilon,
+            rho=rho,
+            height=1,
+            branching=2,
+            **{name: options[name] for name in shared},
+        )
+        low, high = _checks.check_bounds(bounds)
+        first = np.asarray(samples[0], dtype=np.float64).clip(low, high)
+        # half of a normal sample is within 0.674 standard deviations
+        quartiles = np.quantile(first, (0.25, 0.75)) if first.size else np.array([low, high])
+        spread = max(float(np.diff(quartiles)[0]) / 1.349 / (high - low), 1e-9)
+        noise = math.sqrt(one.noise.variance) / n, 1.0 if rho is None else 0.5
         branchings = list(branchings)
-        for height in heights:
-            for branching in branchings:
-                if (
-                    _checks.check_count("heights", height)
-                    * math.log2(_checks.check_count("branchings", branching, 2))
-                    > 16.0
-                ):
-                    continue
-                shape: dict[str, Any] = dict(height=height, branching=branching, bounds=bounds)
-                errors = [
-                    metrics.rank_error(
-                        x,
-                        q,
-                        AggTree.of(
-                            x, epsilon=epsilon, rho=rho, rng=generator, **shape, **options
-                        ).quantile(q),
-                    )
-                    for x in samples
-                ]
-                tried[height, branching] = float(np.mean(errors))
-        if not tried:
+        expected = {
+            (height, branching): privacy.agg_tree.expected_error(
+                height, branching, None, *noise, spread
+            )
+            for height in heights
+            for branching in branchings
+            if _checks.check_count("heights", height)
+            * math.log2(_checks.check_count("branchings", branching, 2))
+            <= 16.0
+        }
+        if not expected:
             raise ValueError("heights and branchings must have a pair of at most 2^16 leaves")
-        return min(tried, key=lambda pair: tried[pair])
+
+        def error(pair: tuple[int, int]) -> float:
+            shape: dict[str, Any] = dict(height=pair[0], branching=pair[1], bounds=bounds)
+            trees = (
+                AggTree.of(x, epsilon=epsilon, rho=rho, rng=generator, **shape, **options)
+                for x in samples
+            )
+            errors = [
+                metrics.rank_error(x, q, tree.quantile(q))
+                for x, tree in zip(samples, trees, strict=True)
+            ]
+            return float(np.mean(errors))
+
+        return min(sorted(expected, key=lambda pair: expected[pair])[:MOST_TRIED], key=error)
 
     @property
     def total(self) -> float:
@@ -665,6 +695,35 @@ counts, nan_policy, max_contributions, accountant, rng, workers
         levels = Levels(q)
         return levels.restore(self._curve.inverse(levels.values))
 
+    def first_passage(self, q: Any) -> Any:
+        """The first edge of a leaf that about a share q of the records is below: a clip.
+
+        Parameters
+        ----------
+        q : float or array_like of float
+            Levels in [0, 1], any order and shape, at least one.
+
+        Returns
+        -------
+        float or ndarray of float64
+            In the shape of `q`, non-decreasing in `q`. On a lattice, the highest point of a leaf.
+            Where none is reached, the upper bound.
+
+        Notes
+        -----
+        The end of the first leaf up to which the *unbiased* estimate of the number of records is q
+        times the estimated total, or more. Of clips for a sum it matters how many records are above
+        them, and by how much: the noise of numbers of records up to an edge does not grow where
+        leaves are empty and estimates are near each other. Of medians `quantile` is closer.
+
+        Post-processing: it is read off the noisy counts alone.
+        """
+        levels = Levels(q)
+        last = self._leaves.places[1:]
+        reached = np.maximum.accumulate(self._count(np.zeros(last.size), last))
+        at = np.searchsorted(reached, levels.values * max(self.total, 0.0))
+        return levels.restore(self._leaves.ends[1:][np.minimum(at, last.size - 1)])
+
     def quantile_confint(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """Confidence interval of the quantiles of the records.
 
@@ -713,12 +772,28 @@ counts, nan_policy, max_contributions, accountant, rng, workers
 
     @cached_property
     def _curve(self) -> Curve:
-        """The distribution function of non-negative masses of the leaves.
+        """The distribution function of the masses of the leaves that hold a point."""
+        masses = self._fitted()[0] if self._aggregate else self._descended()
+        return Curve.of_masses(self._leaves.starts, masses, self.lattice)
 
-        From the root down, the nearest masses to the siblings' estimates (in least squares) that
-        are not negative and add up to their parent's. Empty regions keep no noise that way;
-        cutting the negative estimates off would leave the positive ones. Nodes without a point
-        have no mass.
+    def _fitted(self) -> tuple[NDArray[np.float64], float]:
+        """Masses that are not negative, nearest to all noisy counts together, and their sum.
+
+        That is the estimated total where it is not public: with a sum of their own, masses would
+        keep what noise there is above 0 in empty regions, and lose what is below.
+        """
+        held = self._leaves.size
+        stops, counts = [], []
+        for own in [*self.nodes[-2::-1], np.full(1, math.nan)]:  # the root has no count
+            width = self.counts[-1].size // own.size
+            stops.append(np.minimum(np.arange(width, held + width, width), held))
+            counts.append(own[: stops[-1].size])
+        return nearest_masses(self.nodes[-1][:held], counts, stops, self.total)
+
+    def _descended(self) -> NDArray[np.float64]:
+        """Masses from the root down: nearest to the siblings' counts, with their parent's sum.
+
+        Nodes without a point have no mass.
         """
         # Some mass there must be to have quantiles.
         masses = np.array([self.total if self.total > 0.0 else 1.0])
@@ -728,8 +803,41 @@ counts, nan_policy, max_contributions, accountant, rng, workers
             held = -(-self._leaves.size // leaves)  # nodes that hold a point
             siblings.ravel()[held:] = -math.inf
             masses = _projected(siblings, masses).ravel()[:held]
-        sums = np.concatenate(([0.0], np.cumsum(masses)))
-        return Curve(self._leaves.ends, sums / sums[-1], self.lattice)
+        return masses
+
+
+def nearest_masses(
+    leaf_counts: NDArray[Any],
+    counts: list[NDArray[Any]],
+    stops: list[NDArray[Any]],
+    total: float,
+) -> tuple[NDArray[np.float64], float]:
+    """Masses of leaves, not negative, that are nearest to the counts of all nodes of a tree.
+
+    Parameters
+    ----------
+    leaf_counts : ndarray, shape (N,)
+    counts, stops : list of ndarray
+        Of the inner nodes, level by level from the lowest one up to the root: the count, NaN where
+        there is none, and one past the last leaf.
+    total : float
+        What the masses are to add up to.
+
+    Returns
+    -------
+    masses : ndarray of float64, shape (N,)
+        Some mass there must be to have quantiles: their sum is 1 where the total is not positive.
+    total : float
+        As given, or 0.
+    """
+    tree = (
+        np.asarray(leaf_counts, dtype=np.float64),
+        np.concatenate(counts, dtype=np.float64),
+        np.cumsum([0, *map(len, stops)]).astype(np.uintp),
+        np.concatenate(stops).astype(np.uintp),
+    )
+    total = max(float(total), 0.0)
+    return fit.masses(*tree, total or 1.0), total
 
 
 def _branching(nodes: Any) -> int:
@@ -807,6 +915,7 @@ def agg_tree(
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
@@ -828,12 +937,10 @@ def agg_tree(
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
     height : int, optional
-        Levels h below the root, at least 1. Public. See `AggTree.tune`. Default: 3. On a lattice
-        of at most 2,048 points the default shape gives each point a leaf of its own: two levels,
-        or as many as `branching` asks for.
+        Levels h below the root, at least 1: with 1, plain bins. Public. Default: chosen by public
+        arguments alone (see Notes).
     branching : int, optional
-        Children b of a node, at least 2; b^h is at most 2^26. Public. Default: 10; on a lattice of
-        at most 2,048 points the fewest with which each point is a leaf.
+        Children b of a node, at least 2; b^h is at most 2^26. Public. Default: chosen, too.
     noise : {"geometric", "laplace", "gaussian"}, default "geometric"
         Two-sided geometric, exact integers; Laplace as in the paper, in floating point and *not
         hardened*: its low-order bits may tell more than `epsilon` allows; or discrete Gaussian,
@@ -851,6 +958,10 @@ def agg_tree(
         Leave NaN and null out record by record, or state that there are none. Under "swap" the
         number of records is used as public, and answers are better for it, only with "raise": else
         how many are kept is private.
+    expected_n : int, optional
+        About how many records there are: what the shape is chosen for. Public. Default: the length
+        of `x` where that is public, that is, under "swap" with ``nan_policy="raise"`` and without
+        `counts`; else 10,000.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -889,8 +1000,16 @@ def agg_tree(
     no more levels and children than that takes: less noise. Each node below the root gets the
     number of records that round to its points and independent noise [1]_. The root is n where that
     is public, else the sum of its children. Estimates are combined by least squares (`AggTree`),
-    made non-negative from the root down, and spread over a leaf's points; a quantile is the
-    smallest point at which the distribution function reaches its level.
+    those of the distribution function with the constraint that no mass is negative; inside leaves
+    it is a monotone cubic. A quantile is the smallest point at which it reaches its level.
+
+    **Shape.** Where it is not given, the height and branching of the smallest expected error, by
+    the formula of `privacy.agg_tree.shape_of`: more leaves for more records and for a larger
+    budget, one level of bins where both are small. It knows the budget, the relation, `expected_n`
+    and the number of lattice points, and guesses that the standard deviation of the records is
+    about a 40th of the bounds' width (on few points, 20 points). Say the shape where the bounds are
+    far wider than that: for N(0, 5) in ±10,000, ten thousand records and an epsilon of 1, a height
+    of 4 and 10 children.
 
     **Privacy.** A record touches h noised counts: pure `epsilon`-DP with scale h / epsilon under
     "add-remove", 2h / epsilon under "swap", where two paths change, with h that of the tree that
@@ -900,7 +1019,7 @@ def agg_tree(
     :math:`\sigma^2`). Proofs: `privacy.agg_tree.sensitivities`, `privacy.agg_tree.calibrate`. All
     that is read off the tree is post-processing. Not covered: running time and memory.
 
-    **Cost.** One pass over `x`, O(n), then O(b^h log b) time and O(b^h) memory; noise takes some
+    **Cost.** One pass over `x`, O(n), then O(b^h log b^h) time and O(b^h) memory; noise takes some
     0.1 to 0.3 microseconds per node.
 
     References
@@ -930,6 +1049,7 @@ def agg_tree(
         resolution=resolution,
         counts=counts,
         nan_policy=nan_policy,
+        expected_n=expected_n,
         max_contributions=max_contributions,
         accountant=accountant,
         rng=rng,

@@ -27,6 +27,7 @@ from dpq_fast.mechanisms.joint_exp import law_of as joint_exp_law_of
 from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_search
 from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH
 from dpq_fast.privacy.levels import Levels
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 # Integers beyond are decoded as this one: noise for an epsilon below 1e-290 is larger.
 LARGEST = 2**1023
+
+# Ratio of a clip's candidates: a step too far costs a seventh more noise, and each step is a chance
+# to halt too early.
+BETA = 1.15
 
 # An integer that is released with discrete Laplace noise, and the scale of the noise; 0 for none.
 NoisyTerm = tuple[int, Fraction]
@@ -54,7 +59,8 @@ class Clip:
     per_unit : float
         1/step where that is (nearly) an integer, else 0; see `Lattice`.
     first, last : int
-        The ends of the range, rounded outwards; first < last, within 2^31 of zero.
+        The ends of the range, rounded outwards; first < last, within 2^31 of zero. Without a
+        `resolution` they are `privacy.aggregates.LEAST_WIDTH` apart, or more.
     """
 
     step: float
@@ -77,9 +83,10 @@ class Clip:
             step *= 2.0
         per_unit = points_per_unit(step)
         clip = cls(step, per_unit, 0, 0)
-        first = math.floor(low * clip.scale)
         # never empty, so that there is always noise
-        last = max(math.ceil(high * clip.scale), first + 1)
+        least = LEAST_WIDTH if resolution is None else 1
+        first = min(math.floor(low * clip.scale), REACH - least)
+        last = max(math.ceil(high * clip.scale), first + least)
         return cls(step, per_unit, first, last)
 
     @property
@@ -105,7 +112,7 @@ class Clipping:
     ----------
     options : dict
         Further arguments of the method.
-    epsilon, q, lower, upper, method, share, resolution, neighbors, max_contributions
+    epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, max_contributions
         As in `sum`.
 
     Attributes
@@ -129,17 +136,17 @@ class Clipping:
         options: dict[str, Any],
         *,
         epsilon: float,
-        q: float | None,
+        q: float | str | None,
         lower: float | None,
         upper: float | None,
         method: str,
-        share: float,
+        share: float | None,
+        expected_n: int | None,
         resolution: float | None,
         neighbors: str,
         max_contributions: int,
     ) -> None:
-        if q is not None:
-            q = float(Levels(_checks._real("q", q)).values[0])
+        level, offset = privacy.aggregates.aim_of(q, method)
         self.lower, self.upper = lower, upper
         self.resolution = resolution
         if resolution is not None and not _checks.check_nonnegative("resolution", resolution):
@@ -152,18 +159,21 @@ class Clipping:
             upper=upper,
             method=method,
             share=share,
+            expected_n=expected_n,
+            resolution=resolution,
             neighbors=neighbors,
             max_contributions=max_contributions,
             **(spent if method == "unbounded" else {}),
         )
-        self.method = method if q is not None else None
+        self.method = method if level is not None else None
         self.search = None
         clip = self.calibration.clip
-        if q is not None and isinstance(clip, privacy.unbounded_quantile.Calibration):
-            candidates = {name: options[name] for name in options.keys() - spent.keys()}
-            self.search = clip_search(q, clip, lower=lower, upper=upper, **candidates)
+        if level is not None and isinstance(clip, privacy.unbounded_quantile.Calibration):
+            candidates: dict[str, Any] = dict(beta=BETA, offset=offset)
+            candidates |= {name: options[name] for name in options.keys() - spent.keys()}
+            self.search = clip_search(level, clip, lower=lower, upper=upper, **candidates)
             return
-        what = "q=None" if q is None else f"method={method!r}"
+        what = "q=None" if level is None else f"method={method!r}"
         if lower is None or upper is None:
             raise ValueError(f"lower and upper must be given for {what}")
         self.bounds = self.lower, self.upper = _checks.check_bounds((lower, upper))
@@ -171,7 +181,7 @@ class Clipping:
             if name != "kernel" or self.method != "joint_exp":
                 raise TypeError(f"{name} must be left out for {what}")
         self.kernel = _checks.check_choice("kernel", options.get("kernel", "scan"), KERNELS)
-        self.levels = Levels(0.0 if q is None else q)
+        self.levels = Levels(0.0 if level is None else level)
 
     @property
     def two_sided(self) -> bool:
@@ -336,11 +346,12 @@ def sum(
     x: Any,
     *,
     epsilon: float,
-    q: float | None = 0.99,
+    q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
     method: str = "unbounded",
-    share: float = 0.5,
+    share: float | None = None,
+    expected_n: int | None = None,
     resolution: float | None = None,
     neighbors: str = "swap",
     counts: Any = None,
@@ -360,9 +371,11 @@ def sum(
         `Sample` (then clamped to its bounds). n >= 0. NaN is left out (`nan_policy`).
     epsilon : float
         Total budget of the call, positive and finite. Public, as all that follow but `counts`.
-    q : float or None, default 0.99
-        The level that the records are clipped at. None: no private clip; the records are clamped
-        to [`lower`, `upper`], and all of `epsilon` goes to the sum.
+    q : float, "auto" or None, default "auto"
+        The level that the records are clipped at. "auto": so high that about
+        1 / (`share` * `epsilon`) records lie above the clip, however many there are; 0.99 for the
+        other methods. None: no private clip; the records are clamped to [`lower`, `upper`], and
+        all of `epsilon` goes to the sum.
     lower : float or None, default 0
         The lower end of the clip; smaller records count as `lower`. None if only `upper` is known,
         and the lower end is found, at level 1 - q; or neither, and the records below zero and the
@@ -372,8 +385,12 @@ def sum(
     method : {"unbounded", "joint_exp", "ind_exp"}, default "unbounded"
         The mechanism that finds the clip: `unbounded_quantile`, or one of those that need both
         `lower` and `upper`.
-    share : float, default 0.5
-        The part of `epsilon` that is spent on the clip, strictly between 0 and 1.
+    share : float, optional
+        The part of `epsilon` that is spent on the clip, strictly between 0 and 1. Default: 0.36;
+        up to 0.6 for an `expected_n` below 125 / `epsilon`.
+    expected_n : int, optional
+        A public guess at the number of records, for the default of `share`. Worth giving below
+        125 / `epsilon`: else the search for the clip of so few is likely to halt too early.
     resolution : float, optional
         Spacing of the lattice that records are rounded to. Default: a power of two, 2^-31 to
         2^-30 of the clip. Doubled as often as it takes for the clip to lie within 2^31 of its
@@ -393,7 +410,9 @@ def sum(
     workers : int, default 1
         Threads for passes over a long `x`; the answer does not depend on it.
     **method_options
-        For "unbounded": `beta`, `noise`, `offset`, `split`, `uniform`. For "joint_exp": `kernel`.
+        For "unbounded", with defaults of their own: `beta` (1.15), `noise`, `offset` (-1 from
+        level 1 for "auto", else -0.5), `split` (7/9, or 1/2 for noise "gumbel"), `uniform`. For
+        "joint_exp": `kernel`.
 
     Returns
     -------
@@ -428,9 +447,13 @@ def sum(
     ``nan_policy="raise"``. All this in integers: a sum of floats would have a larger sensitivity
     [2]_. Not covered: running time.
 
-    **Error.** What is clipped is lost, about 1 - q of the records: with heavy tails a level of 1,
-    or an `offset`, loses less and has more noise. The noise has a standard deviation of 1.4
-    sensitivities by the rest of `epsilon`.
+    **Error.** The noise has a standard deviation of 1.4 sensitivities by the rest of `epsilon`.
+    What is clipped is lost: by "auto" about as much again, for every n and `epsilon`; by a level
+    about 1 - q of the records, which for many records is by far the larger error if they have
+    heavy tails. See `privacy.aggregates` for how `share`, `split` and `offset` follow from that.
+    The first clip that the search tries is `beta` - 1 above `lower`: choose a unit in which
+    records are larger, or a smaller `beta`. If bounds are known, within a factor of two, a public
+    clip has the least error.
 
     **Cost.** A pass for the clip, one for each side, and one for the sum, which takes about as
     long as ``x.sum()``.
@@ -459,6 +482,7 @@ def sum(
         upper=upper,
         method=method,
         share=share,
+        expected_n=expected_n,
         resolution=resolution,
         neighbors=neighbors,
         max_contributions=max_contributions,
@@ -474,11 +498,12 @@ def mean(
     x: Any,
     *,
     epsilon: float,
-    q: float | None = 0.99,
+    q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
     method: str = "unbounded",
-    share: float = 0.5,
+    share: float | None = None,
+    expected_n: int | None = None,
     resolution: float | None = None,
     neighbors: str = "swap",
     counts: Any = None,
@@ -493,7 +518,7 @@ def mean(
 
     Parameters
     ----------
-    x, epsilon, q, lower, upper, method, share, resolution, neighbors
+    x, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors
         As in `sum`.
     counts, nan_policy, max_contributions, accountant, rng, workers, **method_options
         As in `sum`.
@@ -546,6 +571,7 @@ def mean(
         upper=upper,
         method=method,
         share=share,
+        expected_n=expected_n,
         resolution=resolution,
         neighbors=neighbors,
         max_contributions=max_contributions,

@@ -6,6 +6,7 @@ cumulative distribution function with differential privacy".
 
 from __future__ import annotations
 
+import functools
 import heapq
 import math
 from collections.abc import Callable, Sequence
@@ -21,13 +22,22 @@ from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, Side, points_below
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, noised, public_lattice
+from dpq_fast.mechanisms.agg_tree import (
+    AggTree,
+    PartialTree,
+    _real,
+    noised,
+    public_lattice,
+)
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.cdf import Calibration
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 
+# How often the noise is simulated, with how many draws in all, and how rarely that may mislead.
+MOST_SIMULATED, MAX_SIMULATED, CHANCE = 1000, 2**24, 1e-6
 # Most points of a lattice that is compared with a function that does not step at the same points.
 MAX_COMPARED = 2**24
 
@@ -45,13 +55,34 @@ class CumulativeNoise(NamedTuple):
     plain : bool
         Whether the weights are 1, so that the units are numbers of draws.
     apart : float, default 0.0
-        How far the numbers in use are from those with this noise, at most: seen in the release.
+        By how much more differences of the numbers in use may be off than those of the numbers with
+        this noise: seen in the release.
+    ranges : callable, optional
+        ``ranges()`` gives simulated ranges of the noise, from 0 at the first point, ascending.
     """
 
     noise: CountNoise
     units: Callable[[], NDArray[np.float64]]
     plain: bool
     apart: float = 0.0
+    ranges: Callable[[], NDArray[np.float64]] | None = None
+
+    def span(self, beta: float) -> float:
+        r"""No difference of two numbers in use is farther off, with probability 1 - beta or more.
+
+        Twice the `margin`, or the quantile of what is simulated of the range of the noise (the
+        largest number less the smallest one), if that is less: its law is public. The order
+        statistic that is taken is below the quantile with a probability of 10^-6; the seed is
+        fixed.
+        """
+        known = 2.0 * self.margin(beta)
+        ranges = np.zeros(0) if self.ranges is None else self.ranges()
+        # P[more than k of them are below the quantile]
+        tails = scipy.special.bdtrc(np.arange(ranges.size), ranges.size, 1.0 - beta)
+        certain = np.flatnonzero(tails <= CHANCE)
+        if certain.size:
+            known = min(known, float(ranges[certain[0]]))
+        return known + self.apart
 
     def margin(self, beta: float) -> float:
         r"""No number is farther off than this, with probability at least 1 - beta.
@@ -60,8 +91,7 @@ class CumulativeNoise(NamedTuple):
         Chernoff bounds, for the best :math:`\lambda`: with K the logarithm of the noise's moment
         generating function and w the weights,
         :math:`\ln E e^{\lambda \sum w Z} = \sum K(w \lambda) \le K(\lambda) \sum w^2`, since
-        :math:`K(\lambda) / \lambda^2` does not fall. Other numbers, at most `apart` from these, are
-        so much farther off.
+        :math:`K(\lambda) / \lambda^2` does not fall.
         """
         units, times = np.unique(self.units(), return_counts=True)
         units, times = units[units > 0.0], times[units > 0.0]
@@ -79,13 +109,13 @@ class CumulativeNoise(NamedTuple):
         span = (-15.0, -1e-9 if discrete_laplace else 4.0)
         high = float(scipy.optimize.minimize_scalar(bound, bounds=span, method="bounded").fun)
         if not (self.plain and discrete_laplace):
-            return high + self.apart
+            return high
         low, most = -1, math.ceil(high)
         while most - low > 1:  # the least whole number that will do
             middle = (low + most) // 2
             tails = [self.tail(int(draws), middle + 1) for draws in units.tolist()]
             low, most = (low, middle) if float(times @ tails) <= beta else (middle, most)
-        return float(most) + self.apart
+        return float(most)
 
     def tail(self, draws: int, least: int) -> float:
         r"""P[|S| >= least] for the sum S of so many discrete Laplace draws; least >= 1.
@@ -129,13 +159,15 @@ class CDF:
     total : float, optional
         Number of records, public or estimated.
     noise : CumulativeNoise, optional
-        Noise of the numbers of records up to `x`.
+        Noise of the numbers of records up to `edges`.
     lattice : Lattice, optional
         The points that it steps at; quantiles are points.
+    edges : ndarray of float64, optional
+        Those of `x` up to which records were counted; in between, mass is spread. Default: `x`.
 
     Attributes
     ----------
-    x, p, total, lattice
+    x, p, total, lattice, edges
         As given.
     """
 
@@ -147,6 +179,7 @@ class CDF:
         total: float | None = None,
         noise: CumulativeNoise | None = None,
         lattice: Lattice | None = None,
+        edges: NDArray[np.float64] | None = None,
     ) -> None:
         self.x = _ascending("x", x)
         self.p = _ascending("p", p)
@@ -172,6 +205,9 @@ class CDF:
             raise TypeError(f"noise must be a CumulativeNoise or None, got {type(noise).__name__}")
         self.total = None if total is None else _checks.check_nonnegative("total", total)
         self.lattice = lattice
+        self.edges = self.x if edges is None else _ascending("edges", edges)
+        if not np.isin(self.edges, self.x).all():
+            raise ValueError("edges must be some of x")
         self._noise = noise
 
     def cdf(self, x: Any) -> Any:
@@ -227,7 +263,7 @@ class CDF:
         return metrics._plain(self.total * (through - below))
 
     def accuracy(self, beta: float = 0.05) -> float:
-        r"""How far off the number of records of any interval between the points `x` is.
+        r"""How far off the number of records of any interval between `edges` is.
 
         Parameters
         ----------
@@ -238,9 +274,9 @@ class CDF:
         -------
         float
             alpha: with probability at least 1 - beta, ``total * (cdf(b) - cdf(a))`` is within
-            alpha of the number of records in (a, b] for *all* pairs a < b of the points `x`: on a
+            alpha of the number of records in (a, b] for *all* pairs a < b of `edges`: on a
             lattice, of the records that round to points above a and up to b; without one, it is
-            the records in [a, b). Where a is the first of `x`, within alpha / 2.
+            the records in [a, b).
 
         Raises
         ------
@@ -249,25 +285,27 @@ class CDF:
 
         Notes
         -----
-        *Proof.* Let :math:`v_k = t_k + e_k` be the numbers of records up to the points (below them,
-        without a lattice) before they are smoothed, t the true ones and e the noise,
-        :math:`e_0 = 0`: counts of whole leaves, whatever their points. With probability 1 - beta,
-        all :math:`|e_k| \le \alpha/2` (`CumulativeNoise.margin`), that is,
-        :math:`t - \alpha/2 \le v \le t + \alpha/2`. Isotonic regression keeps these inequalities,
-        commutes with adding a constant, and leaves t as it is, since t ascends. Cutting off at 0,
-        and at a public total, comes no less near to t, which is between them. So the smoothed
-        numbers are within alpha/2 of t, and their differences within alpha.
+        *Proof.* Let :math:`v_k = t_k + e_k` be unbiased numbers of records up to the edges, t the
+        true ones and e the noise, :math:`e_0 = 0`, and R a bound of the range
+        :math:`\max e - \min e` that holds with probability 1 - beta (`CumulativeNoise.span`). Then
+        :math:`v + c - R \le t \le v + c` for some number c. As t ascends, it is at least
+        :math:`P + c - R`, with :math:`P_k = \max_{i \le k} v_i`, and at most :math:`Q + c`, with
+        :math:`Q_k = \min_{i \ge k} v_i`. For any numbers f,
+        :math:`f - Q - c \le f - t \le f - P - c + R`, so that differences of f are within
+        :math:`R + \max(f - P) + \max(Q - f)` of those of t. The released numbers are the
+        non-decreasing ones that are nearest to v, which lie between Q and P (their first one, 0, on
+        both): the maxima are 0. Cutting off at 0, and at a public total, comes no less near to t.
 
-        "adaptive" weights counts by what else was halved, which depends on noise. Its bound is that
-        of numbers with fixed weights (`_units_above`), plus the largest difference between those
-        and v: this can be seen in the release, and alpha is known with it, not beforehand.
+        "adaptive" weights counts by what else was halved, which depends on noise. There v are
+        numbers with fixed weights instead (`_units_above`), and the maxima can be seen in the
+        release: alpha is known with it, not beforehand.
         """
         if self._noise is None:
             raise ValueError("accuracy must be asked of a method that counts with discrete noise")
         beta = _checks.check_nonnegative("beta", beta)
         if not 0.0 < beta < 1.0:
             raise ValueError(f"beta must lie strictly between 0 and 1, got {beta}")
-        return 2.0 * self._noise.margin(beta)
+        return self._noise.span(beta)
 
     # Distances
 
@@ -461,25 +499,30 @@ def _empirical(sample: Any) -> CDF:
 
 
 def _of_counts(
-    x: NDArray[np.float64],
+    leaves: Leaves,
+    at: NDArray[np.int64],
     below: NDArray[np.float64],
     public: bool,
-    lattice: Lattice | None,
     noise: CumulativeNoise | None,
+    unbiased: NDArray[np.float64] | None = None,
 ) -> CDF:
-    """From noisy numbers of records up to x (`Leaves.ends`): smoothed, the nearest that ascend.
+    """From noisy numbers of records below some edges of leaves: the nearest that ascend.
 
-    The first number is 0. The last one, the number of records, is kept where it is public.
+    The first number is 0. The last one, the number of records, is kept where it is public. Inside
+    leaves mass is spread as in `Curve.of_masses`. The noise is that of `unbiased` numbers.
     """
     smooth = scipy.optimize.isotonic_regression(below[1:-1] if public else below[1:]).x
-    rising = np.concatenate(([0.0], smooth, below[-1:] if public else []))
-    total = max(float(rising[-1]), 0.0)
-    if total > 0.0:
-        p = np.clip(rising / total, 0.0, 1.0)
-    else:  # without records nothing is known, but where the bounds are
-        at = x if lattice is None else points_below(lattice, x, "right")
-        p = (at - at[0]) / (at[-1] - at[0])
-    return CDF(x, p, total=total, noise=noise, lattice=lattice)
+    total = max(float(below[-1] if public else smooth[-1]), 0.0)
+    numbers = np.clip(np.concatenate(([0.0], smooth, below[-1:] if public else [])), 0.0, total)
+    starts, lattice = leaves.starts[at], leaves.lattice
+    # without records nothing is known, but where the bounds are
+    curve = Curve.of_masses(starts, np.diff(numbers if total > 0.0 else starts), lattice)
+    if noise is not None and unbiased is not None:
+        highest = np.maximum.accumulate(unbiased)
+        lowest = np.minimum.accumulate(unbiased[::-1])[::-1]
+        apart = float((numbers - highest).max() + (lowest - numbers).max())
+        noise = noise._replace(apart=apart)
+    return CDF(curve.x, curve.p, total=total, noise=noise, lattice=lattice, edges=leaves.ends[at])
 
 
 def _below(tree: AggTree) -> NDArray[np.float64]:
@@ -493,8 +536,40 @@ def _below(tree: AggTree) -> NDArray[np.float64]:
     return below
 
 
+def _simulated(draws: int, noise_of: Callable[[Any], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Ranges of noise that ``noise_of(rng)`` draws, from so many draws of one count each."""
+    rng = np.random.Generator(np.random.PCG64(0))
+    size = min(MOST_SIMULATED, MAX_SIMULATED // draws)
+    return np.sort([np.ptp(np.append(noise_of(rng), 0.0)) for _ in range(size)])
+
+
+@functools.lru_cache(maxsize=64)  # public facts only
+def _ranges_of_tree(
+    noise: CountNoise, height: int, branching: int, held: int, public: bool, aggregate: bool
+) -> NDArray[np.float64]:
+    """Of numbers below the first `held` edges of leaves of a tree, and of all of them."""
+    sizes = [branching**depth for depth in range(1, height + 1)]
+    total = 0 if public else None
+
+    def noise_of(rng: np.random.Generator) -> NDArray[np.float64]:
+        nodes = [noise.draw(size, rng) for size in sizes]
+        tree = AggTree(nodes, (0.0, float(sizes[-1])), noise, total=total, aggregate=aggregate)
+        below = _below(tree)
+        return np.append(below[:held], below[-1])
+
+    return _simulated(sum(sizes), noise_of)
+
+
+@functools.lru_cache(maxsize=64)  # public facts only
+def _ranges_of_halves(noise: CountNoise, depth: int, public: bool) -> NDArray[np.float64]:
+    """Of numbers below all edges that can be reached, by `_from_above`."""
+    return _simulated(2 << depth, lambda rng: _noise_above(depth, public, noise, rng))
+
+
 def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
-    places = tree._leaves.places
+    leaves = tree._leaves
+    places = leaves.places
+    below = _below(tree)[places.astype(np.int64)]
 
     def units() -> NDArray[np.float64]:
         return tree._units(np.zeros(places.size), places)
@@ -504,9 +579,13 @@ def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     # add up to 1 below x and to 0 above. Partial sums along paths then are a function on the nodes
     # that is harmonic inside the tree, 0 or 1 at the leaves and 0 (or free) at the root: it stays
     # in [0, 1], and a weight is the difference of two of its values.
-    noise = CumulativeNoise(tree.noise, units, not tree._aggregate) if exact_noise else None
-    below = _below(tree)[places.astype(np.int64)]
-    return _of_counts(tree._leaves.ends, below, tree.total_known, tree.lattice, noise)
+    noise = None
+    if exact_noise:
+        shape = tree.height, tree.branching, leaves.size
+        known = tree.total_known, tree._aggregate
+        ranges = functools.partial(_ranges_of_tree, tree.noise, *shape, *known)
+        noise = CumulativeNoise(tree.noise, units, not tree._aggregate, 0.0, ranges)
+    return _of_counts(leaves, np.arange(places.size), below, tree.total_known, noise)
 
 
 def _reader(
@@ -562,11 +641,10 @@ def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: An
             _from_above(noisy_counts, [1.0] * len(runs), split, total),
         )
     )
-    error = CumulativeNoise(
-        noise, lambda: _units_above(depth, public), False, float(np.abs(below - above).max())
-    )
-    x = Leaves.of(partial.bounds, partial.lattice, partial.branching).ends[edges]
-    return _of_counts(x, below, public, partial.lattice, error)
+    ranges = functools.partial(_ranges_of_halves, noise, depth, public)
+    error = CumulativeNoise(noise, lambda: _units_above(depth, public), False, 0.0, ranges)
+    leaves = Leaves.of(partial.bounds, partial.lattice, partial.branching)
+    return _of_counts(leaves, np.array(edges), below, public, error, above)
 
 
 def _least_squares(noisy_counts: list[int], split: list[int], total: int | None) -> list[float]:
@@ -625,6 +703,19 @@ def _units_above(depth: int, public: bool) -> NDArray[np.float64]:
         tent = 1.0 - np.abs(2.0 * share - 1.0)
         units += tent * tent / 2.0
     return units
+
+
+def _noise_above(
+    depth: int, public: bool, noise: CountNoise, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Noise of the numbers below all edges that can be reached, by `_from_above`."""
+    first = noise.draw(2, rng).astype(np.float64)
+    whole = np.array([0.0 if public else first.sum()])
+    for level in range(depth):
+        halves = noise.draw(2 << level, rng) if level > 0 else first
+        apart = halves[0::2] - halves[1::2]
+        whole = np.column_stack(((whole + apart) / 2.0, (whole - apart) / 2.0)).ravel()
+    return np.cumsum(whole)
 
 
 def _gaussian(read: Callable[[], Any], calibration: Calibration, rng: Any) -> CDF:
@@ -699,11 +790,12 @@ def cdf(
     delta: float = 0.0,
     rho: float | None = None,
     bounds: tuple[float, float] | None = None,
-    method: str = "binary_tree",
+    method: str = "auto",
     neighbors: str = "swap",
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
@@ -725,8 +817,10 @@ def cdf(
         zCDP budget instead of `epsilon`: Gaussian noise. Not for "smooth_gaussian". Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
-    method : {"binary_tree", "agg_tree", "histogram", "adaptive", "gaussian", "smooth_gaussian"}
-        See Notes. Public.
+    method : str, default "auto"
+        "agg_tree", "binary_tree", "histogram", "adaptive", "gaussian" or "smooth_gaussian": see
+        Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with `steps` or `depth`
+        "adaptive". Public.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
@@ -739,6 +833,9 @@ def cdf(
     nan_policy : {"omit", "raise"}, default "omit"
         Leave NaN and null out record by record, or state that there are none. As in `agg_tree`,
         the number of records is used as public, under "swap", only with "raise".
+    expected_n : int, optional
+        About how many records there are, for the default shape of "agg_tree", as in `agg_tree`.
+        Public.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -749,7 +846,7 @@ def cdf(
         Threads for passes over a long `x`; the answer does not depend on it.
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
-        `aggregate` (True). "agg_tree": `height` (3), `branching` (10), `aggregate` (True).
+        `aggregate` (True). "agg_tree": `height` and `branching`, as in `agg_tree`, and `aggregate`.
         "histogram": `bins` (100). "adaptive": `steps` (128), `depth` (14), and `bins` (2^20), a
         power of two above `steps`: the finest partition. Depth is no more than it takes to reach
         the bins, and steps no more than a depth allows. "gaussian": `levels` (9), at most 2^20,
@@ -781,13 +878,16 @@ def cdf(
     as even as can be (equal intervals, without a lattice), and count coarser bins, too: a tree.
     All counts below the root have independent discrete noise, Laplace for `epsilon` and Gaussian
     for `rho`, of the scale that `privacy.agg_tree.calibrate` proves for the h levels which a record
-    is in. Numbers of records up to the ends of bins are read off and smoothed: the nearest
-    non-decreasing ones in least squares take their place.
+    is in. Unbiased estimates of numbers of records up to the ends of bins are read off and
+    smoothed: the nearest non-decreasing ones in least squares take their place. Inside bins the
+    function is a monotone cubic, as in `agg_tree`.
 
+    - "agg_tree": the tree of `agg_tree`, combined. h is its height. By default it has some more
+      leaves than for quantiles: those that the formula of `privacy.agg_tree.shape_of` gives for
+      records whose standard deviation is an 80th of the range.
     - "binary_tree": the poster [1]_. Over D bins, h = log2 D; the root is not noised. With
       `aggregate` the estimates of all levels are combined, as in `agg_tree`; without it they are
       added up, as in the poster, and errors are larger.
-    - "agg_tree": the tree of `agg_tree`, combined. h is its height.
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 
     **Adaptive** (after the note [2]_). `steps` times in all, the run of lattice points that has
@@ -838,6 +938,9 @@ def cdf(
     """
     bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
     # Public arguments are refused before x is touched.
+    if expected_n is None:
+        n_is_public = relation_of(neighbors).n_is_public
+        expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
     calibration = privacy.cdf.calibrate(
         method=method,
         epsilon=epsilon,
@@ -846,6 +949,7 @@ def cdf(
         neighbors=neighbors,
         max_contributions=max_contributions,
         points=None if lattice is None else lattice.points,
+        expected_n=expected_n,
         **method_options,
     )
     column = dict(
@@ -856,7 +960,7 @@ def cdf(
         nan_policy=nan_policy,
         workers=workers,
     )
-    read = _reader(method, column, calibration.options)
+    read = _reader(calibration.method, column, calibration.options)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
-    return _METHODS[method](read, calibration, generator)
+    return _METHODS[calibration.method](read, calibration, generator)

@@ -78,6 +78,7 @@ from dpq_fast.privacy.gaussian import gaussian_delta, gaussian_sigma
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.zcdp import (
     bounded_range_rho,
+    discrete_laplace_rho,
     laplace_rho,
     pure_rho,
     rho_bounded_range,
@@ -101,6 +102,7 @@ __all__ = [
     "charge",
     "compose",
     "csmooth",
+    "discrete_laplace_rho",
     "gaussian_delta",
     "gaussian_sigma",
     "guarantee",
@@ -153,15 +155,16 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "csmooth": `rho` alone, which takes the place of `epsilon`.
         "agg_tree": pure `epsilon` and its rho, :math:`2h` ("swap") or h times the `pure_rho` of
         :math:`\epsilon / 2h` or :math:`\epsilon / h`; with noise "gaussian", `rho` alone. Takes
-        `noise`, `height` and `branching`, and `points`, the number of lattice points inside the
-        bounds: a tree has no more levels than it takes to give each point a leaf, and then another
-        rho.
+        `noise`, `height` and `branching`, and for a rho of what is left to be chosen `expected_n`
+        and `points`, the number of lattice points inside the bounds: a tree has no more levels than
+        it takes to give each point a leaf.
         "cdf": of counts, as "agg_tree" ("histogram" has h = 1, "adaptive" its depth); "gaussian"
         (`epsilon`, `delta`) and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`,
-        `delta`). Takes `method`, its options, and `points`, as "agg_tree".
-        "count": pure `epsilon`.
+        `delta`). Takes `method`, its options, `points` and `expected_n`, as "agg_tree".
+        "count": pure `epsilon`, and the rho of its noise.
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
-        `lower`, `upper`, `method`, `share` and `split`; ``q=None`` for a public clip.
+        `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
+        a public clip.
 
     Raises
     ------

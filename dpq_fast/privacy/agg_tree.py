@@ -2,22 +2,35 @@ r"""Trees: the noisy counts of a tree's nodes."""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import (
+    MAX_LEAVES,
     check_choice,
     check_count,
     check_delta,
     check_max_contributions,
     check_ratio,
     check_tree,
+    children_of,
 )
 from dpq_fast.noise.counts import COUNT_NOISES, CountNoise
 from dpq_fast.privacy.budgets import resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.relations import Relation, relation_of
 from dpq_fast.privacy.zcdp import laplace_rho, pure_rho
+
+# How many records there are, where nothing is said about it.
+DEFAULT_N = 10_000
+# The standard deviation of the records is guessed to be this share of the range.
+SPREAD = 1.0 / 40.0
+# More than noise can be for: a float64 number still.
+_LARGEST = Fraction(2) ** 200
+# Less than noise can matter.
+_LEAST = 1e-200
 
 
 class Calibration(NamedTuple):
@@ -27,8 +40,8 @@ class Calibration(NamedTuple):
     ----------
     height : int
         Levels below the root: those that are noised.
-    branching : int or None
-        Children of a node, where it is known.
+    branching : int
+        Children of a node.
     noise : CountNoise
         Of each count below the root.
     epsilon, rho : float
@@ -39,7 +52,7 @@ class Calibration(NamedTuple):
     """
 
     height: int
-    branching: int | None
+    branching: int
     noise: CountNoise
     epsilon: float | None
     rho: float | None
@@ -96,11 +109,129 @@ def sensitivities(height: int, relation: Relation, max_contributions: int = 1) -
     return k * reached, k * k * reached
 
 
-def shape_of(height: Any, branching: Any, points: int | None) -> tuple[int, int]:
-    """Height and branching of a tree on a lattice of so many points; the defaults without one."""
+def shape_of(
+    height: Any,
+    branching: Any,
+    points: int | None,
+    expected_n: int | None = None,
+    deviation: float = 2.0 * math.sqrt(2.0),
+    power: float = 1.0,
+    spread: float = SPREAD,
+) -> tuple[int, int]:
+    r"""Height and branching of a tree: as they are given, else by what the error is expected to be.
+
+    Parameters
+    ----------
+    height, branching : int or None
+        Levels h below the root, and children b of a node.
+    points : int or None
+        Number of lattice points: a tree has no more levels than it takes to give each a leaf.
+    expected_n : int, optional
+        About how many records there are. Default: 10,000.
+    deviation, power : float
+        Checked. The standard deviation of the noise of a tree of height h is
+        ``deviation * h**power``. Default: discrete Laplace noise for an epsilon of 1 under "swap".
+    spread : float
+        Checked. A guess at the standard deviation of the records, as a share of the range. Default:
+        1/40.
+
+    Returns
+    -------
+    height, branching : int
+
+    Notes
+    -----
+    The tree of the smallest
+
+    .. math:: h^{0.87} b^{0.65} \frac{\sigma_h}{7 n} + (9 s L)^{-1.7} + t,\quad L = b^h,
+
+    an estimate of the rank error of a quantile as a share of all n records. The first term is
+    noise: :math:`\sigma_h` is that of one node, and it grows with the nodes that hold records. The
+    others are what is lost inside leaves: nothing where each of the P points is a leaf. Else
+    :math:`t = 1/P` stands for ties, and s is the spread or, on few points, 30 points, but no
+    more than that of uniform records.
+    The numbers were fitted to simulated errors of normal, lognormal and Cauchy records, for
+    :math:`n \epsilon` from 30 to 10,000. Branchings that leave points together in leaves are even:
+    the middle of the bounds, which is 0 where they are symmetric, is an edge then.
+
+    Records in a part of the bounds that is much narrower than 1/40 need more leaves than that. No
+    tree with the same noise in all nodes is good for both: where :math:`n \epsilon = 10^4`, one
+    that is near the best for a share of 1/4,000 has three times the error of the best for 1/40.
+    """
     if points is not None:
-        return check_tree(height, branching, check_count("points", points, 2))
-    return 3 if height is None else height, 10 if branching is None else branching
+        check_count("points", points, 2)
+    if height is not None:
+        height = check_count("height", height)
+    if branching is not None:
+        branching = check_count("branching", branching, 2)
+    n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
+    if height is None or branching is None:
+        _, height, branching = _best_shape(height, branching, points, deviation / n, power, spread)
+    return check_tree(height, branching, points)
+
+
+def least_error(points: int | None, expected_n: int, deviation: float) -> tuple[float, bool]:
+    """What `shape_of` expects of the shape that it chooses.
+
+    Parameters
+    ----------
+    points, expected_n, deviation
+        As for `shape_of`.
+
+    Returns
+    -------
+    error : float
+        A share of the records.
+    exact : bool
+        Whether each lattice point is a leaf.
+    """
+    error, height, branching = _best_shape(None, None, points, deviation / expected_n, 1.0, SPREAD)
+    return error, points is not None and branching**height >= points
+
+
+@lru_cache(maxsize=1024)  # public facts only
+def _best_shape(
+    height: int | None,
+    branching: int | None,
+    points: int | None,
+    deviation: float,
+    power: float,
+    spread: float,
+) -> tuple[float, int, int]:
+    """The smallest expected error, and its shape; `deviation` is a share of the records."""
+    if points is not None:
+        spread = max(spread, min(30.0 / points, 12.0**-0.5))
+    best = math.inf, height or 1, branching or 2
+    for h in range(1, 27) if height is None else (height,):
+        if h * math.log2(branching or 2) > 26.0:
+            break
+        noise = max(deviation * h ** (power + 0.87) / 7.0, _LEAST)
+        if noise * 2.0**0.65 >= best[0]:
+            break
+        if branching is not None:
+            tried = {branching}
+        else:
+            most = max(2, int(MAX_LEAVES ** (1.0 / h) + 1e-9))
+            most = most if points is None else min(most, children_of(points, h))
+            # where the derivative by ln b is 0
+            least = 1.7 * h * (9.0 * spread) ** -1.7 / (0.65 * noise)
+            even = max(2, int(least ** (1.0 / (0.65 + 1.7 * h))) // 2 * 2)
+            tried = {min(even, most), min(even + 2, most), most}
+        for b in tried:
+            best = min(best, (expected_error(h, b, points, deviation, power, spread), h, b))
+    return best
+
+
+def expected_error(
+    height: int, branching: int, points: int | None, deviation: float, power: float, spread: float
+) -> float:
+    """The formula of `shape_of`; `deviation` is a share of the records."""
+    noise: float = max(deviation * height ** (power + 0.87) / 7.0, _LEAST) * branching**0.65
+    leaves: int = branching**height
+    if points is not None and leaves >= points:
+        return noise
+    inside: float = (9.0 * spread * leaves) ** -1.7
+    return noise + inside + (0.0 if points is None else 1.0 / points)
 
 
 def calibrate(
@@ -112,9 +243,11 @@ def calibrate(
     height: int | None = None,
     branching: int | None = None,
     points: int | None = None,
+    expected_n: int | None = None,
     noise: str = "geometric",
     neighbors: str = "swap",
     max_contributions: int = 1,
+    spread: float = SPREAD,
 ) -> Calibration:
     r"""The scale of the independent noise of each count of a tree, below its root.
 
@@ -130,12 +263,17 @@ def calibrate(
         The tree.
     points : int, optional
         Number of lattice points: a tree has no more levels than it takes to give each a leaf.
+    expected_n : int, optional
+        About how many records there are: what the shape is chosen for (`shape_of`). A release takes
+        their number where that is public. Default: 10,000.
     noise : {"geometric", "laplace", "gaussian"}
         The noise.
     neighbors : {"swap", "add-remove"}, default "swap"
         The neighboring relation.
     max_contributions : int, default 1
         Up to k records per person.
+    spread : float
+        As in `shape_of`, checked.
 
     Returns
     -------
@@ -151,7 +289,6 @@ def calibrate(
     noise the release is :math:`\Delta_2^2 / (2 \sigma^2)`-zCDP [CKS20, Theorem 14].
     """
     check_delta(delta)
-    height, branching = shape_of(height, branching, points)
     resolve_epsilon(epsilon, rho)  # exactly one of them, and positive
     kind = COUNT_NOISES[check_choice("noise", noise, tuple(COUNT_NOISES))]
     budget = "epsilon" if rho is None else "rho"
@@ -160,8 +297,14 @@ def calibrate(
             f"noise must be 'gaussian' with rho, and not with epsilon, got {noise!r} with {budget}"
         )
     relation = relation_of(neighbors)
-    sensitivity, squared = sensitivities(height, relation, max_contributions)
     value = Fraction(*check_ratio(budget, epsilon if rho is None else rho))
+    k = check_max_contributions(max_contributions)
+    if rho is None:
+        noise_of = math.sqrt(2.0) * float(min(k * relation.parts / value, _LARGEST)), 1.0
+    else:
+        noise_of = k * math.sqrt(float(min(relation.parts / (2 * value), _LARGEST))), 0.5
+    height, branching = shape_of(height, branching, points, expected_n, *noise_of, spread)
+    sensitivity, squared = sensitivities(height, relation, max_contributions)
     one = kind.calibrated(sensitivity, squared, value)
     epsilon = None if epsilon is None else float(epsilon)
     return Calibration(height, branching, one, epsilon, rho, sensitivity, squared, relation)

@@ -1,28 +1,74 @@
-r"""Counts, sums and means: discrete Laplace noise on integers, and a clip that is found first."""
+r"""Counts, sums and means: discrete Laplace noise on integers, and a clip that is found first.
+
+How the budget of a sum is split, and what its clip aims at, follows from a model of the error in
+which records are counted in units of :math:`1/\epsilon`, so that neither their number n nor their
+unit matters. Let the clip c be found for :math:`s\epsilon`, by a search whose noise is of some
+:math:`1/s\epsilon` records. So :math:`\kappa/s\epsilon` of them are above c, and each loses
+:math:`r c` on average. What is left is for the noise, so that the error is about
+
+.. math:: \frac{c}{\epsilon} \Bigl(\frac{1}{1 - s} + \frac{\kappa r}{s}\Bigr), \quad
+          \text{least at} \quad s = \frac{\sqrt{\kappa r}}{1 + \sqrt{\kappa r}}.
+
+- `SHARE`, of the clip: the best one for :math:`\kappa r = 10^{-1/2}`, and within 9% of the least
+  error from 0.1, where hardly anything is beyond the clip, to 1, with heavy tails.
+- `OFFSET`: the search aims at so many times :math:`1/s\epsilon` records more than those of its
+  level, that is, at fewer. The noise of the threshold is never negative, with a median of
+  :math:`0.9/s\epsilon`; searches that halt too early make up for about half of it.
+- `AIM`: without a level, as many less than all records again, so that the model holds. Above any
+  level below 1 lies a number of records that grows with n.
+- `FRACTION`, f, of the threshold in what the search spends: the probability of k steps more than
+  needed falls like :math:`k^{-f/(1-f)}`. A step of a clip is 15 of a quantile's, so that f has to
+  be larger than for a quantile, and the exponent is 7/2.
+- The noise of the queries is of :math:`1/(1-f)s\epsilon = 4.5/s\epsilon` records. Where that is
+  more than n/10, a search is likely to halt on its first steps. So for an expected n the share is
+  :math:`45/n\epsilon`, from `SHARE` to `MAX_SHARE`.
+"""
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from dpq_fast._checks import (
     MAX_COUNT,
+    _real,
+    check_bounds,
     check_choice,
     check_count,
     check_epsilon,
     check_max_contributions,
+    check_nonnegative,
 )
 from dpq_fast.privacy import ind_exp, joint_exp, unbounded_quantile
-from dpq_fast.privacy.above_threshold import check_fraction, counting_losses, threshold_fraction
+from dpq_fast.privacy.above_threshold import (
+    check_fraction,
+    counting_losses,
+    noise_of,
+    threshold_fraction,
+)
 from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
-from dpq_fast.privacy.zcdp import pure_rho
+from dpq_fast.privacy.zcdp import discrete_laplace_rho
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 METHODS = ("unbounded", "joint_exp", "ind_exp")
+AUTO = "auto"
+SHARE, MAX_SHARE, FRACTION = 0.36, 0.6, 7.0 / 9.0
+# Share times n epsilon.
+ENOUGH = 45.0
+OFFSET = -0.5
+# Level and offset without a level; and the level of methods that know no offset.
+AIM = (1.0, 2.0 * OFFSET)
+LEVEL = 0.99
+# Least width of a clip in points of a lattice that nobody gave.
+LEAST_WIDTH = 2**10
+# Of that lattice, points up to a clip's larger end.
+_REACH_BITS = 30
 Clip = joint_exp.Calibration | ind_exp.Calibration | unbounded_quantile.Calibration
 
 
@@ -35,17 +81,21 @@ class CountCalibration(NamedTuple):
         Of the noise.
     epsilon : float
         The budget, per person.
+    k : int
+        Records per person.
     relation : Relation
     """
 
     scale: Fraction
     epsilon: float
+    k: int
     relation: Relation
 
     @property
     def guarantee(self) -> Guarantee:
-        """Laplace noise: pure, and nothing better is known of it than what that implies."""
-        return Guarantee(self.epsilon, neighbors=self.relation.name)
+        """Discrete Laplace noise, of k units at most: for one, a pure epsilon says it all."""
+        rho = None if self.k == 1 else discrete_laplace_rho(self.epsilon, self.k)
+        return Guarantee(self.epsilon, rho=rho, neighbors=self.relation.name)
 
 
 def calibrate_count(
@@ -57,7 +107,7 @@ def calibrate_count(
     """
     k = check_max_contributions(max_contributions)
     epsilon = check_epsilon(epsilon)
-    return CountCalibration(laplace_scale(1, epsilon, k), epsilon, relation_of(neighbors))
+    return CountCalibration(laplace_scale(1, epsilon, k), epsilon, k, relation_of(neighbors))
 
 
 class Calibration(NamedTuple):
@@ -75,6 +125,8 @@ class Calibration(NamedTuple):
     k : int
         Records per person.
     relation : Relation
+    width : int
+        Least number of points between the ends of the clip.
     """
 
     epsilon: float
@@ -82,15 +134,36 @@ class Calibration(NamedTuple):
     noise_epsilon: float
     k: int
     relation: Relation
+    width: int
+
+    @property
+    def noise_rho(self) -> float:
+        r"""The rho of the noise of a sum, or of the two integers of a mean.
+
+        A person moves the sum by k sensitivities at most, which costs `noise_epsilon`. The
+        sensitivity to one record more or less is half of the width or more, and to a replaced one
+        all of it. The two integers of a mean (`mean_scales`) cost no more together: of one scale
+        the rho is convex in the distance, and 0 at 0, so that it is largest where all records of
+        the person do the same. Those that are left out move n by k units and C by k widths, for
+        half of the epsilon each. With :math:`y = \epsilon/2`, and
+        :math:`\phi = a / \sinh a \le 1` of the scale 1/a of C, that is at most the rho of those
+        that move C alone:
+
+        .. math:: y \tanh\frac{y}{2} + y - \phi (1 - e^{-y}) \le 2y - \phi (1 - e^{-2y}),
+
+        which is :math:`\phi (1 - e^{-2y}) \le 2y`.
+        """
+        least = self.relation.worst(one=-(-self.width // 2), same=self.width)
+        return discrete_laplace_rho(self.noise_epsilon, self.k * least)
 
     @property
     def guarantee(self) -> Guarantee:
         """A clip, unless it is public, and then Laplace noise: epsilons add up, and rhos."""
         if self.clip is None:
-            return Guarantee(self.epsilon, neighbors=self.relation.name)
+            return Guarantee(self.epsilon, rho=self.noise_rho, neighbors=self.relation.name)
         clip_rho = self.clip.guarantee.implied_rho
         assert clip_rho is not None  # it is pure
-        rho = clip_rho + pure_rho(self.noise_epsilon)
+        rho = clip_rho + self.noise_rho
         return Guarantee(self.epsilon, 0.0, rho, None, self.relation.name, "basic")
 
     def sum_scale(self, low: int, high: int, may_have_missing: bool) -> Fraction:
@@ -164,16 +237,83 @@ class _Person(TypedDict):
     max_contributions: int
 
 
+def aim_of(q: float | str | None, method: str) -> tuple[float | None, float]:
+    """The level of a clip, None for a public one, and the offset of a search for it.
+
+    Parameters
+    ----------
+    q : float, "auto" or None
+        As in `sum`.
+    method : str
+        As in `sum`.
+
+    Returns
+    -------
+    (float or None, float)
+        Of "auto" `AIM`, or `LEVEL` for methods that know no offset.
+    """
+    if isinstance(q, str) and q == AUTO:
+        return AIM if method == "unbounded" else (LEVEL, OFFSET)
+    return (None if q is None else float(Levels(_real("q", q)).values[0])), OFFSET
+
+
+def share_of(epsilon: float, expected_n: int | None = None, max_contributions: int = 1) -> float:
+    """The part of `epsilon` that a clip has by default.
+
+    Parameters
+    ----------
+    epsilon : float
+        The whole budget.
+    expected_n : int, optional
+        A public guess at n. Without one, n is taken to be large enough for any budget.
+    max_contributions : int, default 1
+        Up to k records per person; the units are of k / `epsilon` records.
+
+    Returns
+    -------
+    float
+        From `SHARE` to `MAX_SHARE`.
+    """
+    if expected_n is None:
+        return SHARE
+    k = check_max_contributions(max_contributions)
+    expected = check_count("expected_n", expected_n, 0) * check_epsilon(epsilon) / k
+    return max(SHARE, ENOUGH / max(expected, ENOUGH / MAX_SHARE))
+
+
+def _least_width(
+    public: bool, lower: float | None, upper: float | None, resolution: float | None
+) -> int:
+    """How many points of its lattice a clip spans at least.
+
+    Without `resolution` at least `LEAST_WIDTH`, else 1, unless the ends are public. Of these the
+    lattice has a spacing of `resolution`, or of less than 2^-30 of the power of two above both, or
+    of less than 2^-1021.
+    """
+    if resolution is None:
+        return LEAST_WIDTH
+    step = check_nonnegative("resolution", resolution)
+    if not public or lower is None or upper is None or step == 0.0:
+        return 1
+    low, high = check_bounds((lower, upper))
+    exponent = math.frexp(max(abs(low), abs(high)))[1]
+    coarsest = math.ldexp(1.0, max(exponent - _REACH_BITS, -1021))
+    # the ends are rounded outwards, to integers, from products with a much smaller error than this
+    return max(1, math.ceil((high - low) / max(step, coarsest) - 2.0**-10))
+
+
 def calibrate(
     *,
     epsilon: float,
-    q: float | None = 0.99,
+    q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
     method: str = "unbounded",
-    share: float = 0.5,
+    share: float | None = None,
     split: float | None = None,
     noise: str = "exponential",
+    expected_n: int | None = None,
+    resolution: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
 ) -> Calibration:
@@ -183,16 +323,22 @@ def calibrate(
     ----------
     epsilon : float
         Total budget, per person.
-    q : float or None
-        The level of the clip, away from the end that is known; None for a public clip.
+    q : float, "auto" or None
+        The level of the clip, away from the end that is known; None for a public clip. See
+        `aim_of`.
     lower, upper : float, optional
         The known ends. Without both, the records on either side of zero have a clip each.
     method : {"unbounded", "joint_exp", "ind_exp"}
         How the clip is found.
-    share : float, default 0.5
-        Of the clip.
+    share : float, optional
+        Of the clip. Default: see `share_of`.
     split, noise
-        Of the search, as in `unbounded_quantile`.
+        Of the search, as in `unbounded_quantile`; by default `FRACTION` is for the threshold,
+        unless the noise asks for equal parts.
+    expected_n : int, optional
+        A public guess at n.
+    resolution : float, optional
+        Of the lattice that records are rounded to.
     neighbors : {"swap", "add-remove"}, default "swap"
         The neighboring relation.
     max_contributions : int, default 1
@@ -205,28 +351,34 @@ def calibrate(
     check_choice("method", method, METHODS)
     k, relation = check_max_contributions(max_contributions), relation_of(neighbors)
     epsilon = check_epsilon(epsilon)
-    first = check_fraction(share, "share") * epsilon
-    if q is None:
-        return Calibration(epsilon, None, epsilon, k, relation)
+    by_default = share_of(epsilon, expected_n, k)
+    first = (by_default if share is None else check_fraction(share, "share")) * epsilon
+    level, _ = aim_of(q, method)
+    width = _least_width(level is None, lower, upper, resolution)
+    if level is None:
+        return Calibration(epsilon, None, epsilon, k, relation, width)
     person = _Person(neighbors=neighbors, max_contributions=k)
     clip: Clip
     if method == "joint_exp":
-        clip = joint_exp.calibrate(q, epsilon=first, **person)
+        clip = joint_exp.calibrate(level, epsilon=first, **person)
     elif method == "ind_exp":
-        clip = ind_exp.calibrate(q, epsilon=first, **person)
-    elif lower is None and upper is None:
-        clip = _two_sided(q, first, split, noise, **person)
+        clip = ind_exp.calibrate(level, epsilon=first, **person)
     else:
-        clip = unbounded_quantile.calibrate(
-            1.0 - q if lower is None else q,
-            epsilon=first,
-            lower=lower,
-            upper=upper,
-            split=split,
-            noise=noise,
-            **person,
-        )
-    return Calibration(epsilon, clip, epsilon - first, k, relation)
+        if split is None and not noise_of(noise).equal_rates:
+            split = FRACTION
+        if lower is None and upper is None:
+            clip = _two_sided(level, first, split, noise, **person)
+        else:
+            clip = unbounded_quantile.calibrate(
+                1.0 - level if lower is None else level,
+                epsilon=first,
+                lower=lower,
+                upper=upper,
+                split=split,
+                noise=noise,
+                **person,
+            )
+    return Calibration(epsilon, clip, epsilon - first, k, relation, width)
 
 
 def _two_sided(

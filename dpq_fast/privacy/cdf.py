@@ -18,7 +18,7 @@ from dpq_fast._checks import (
 )
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.privacy.agg_tree import calibrate as calibrate_tree
-from dpq_fast.privacy.agg_tree import sensitivities, shape_of
+from dpq_fast.privacy.agg_tree import sensitivities
 from dpq_fast.privacy.budgets import check_step
 from dpq_fast.privacy.gaussian import gaussian_sigma
 from dpq_fast.privacy.guarantees import Guarantee
@@ -42,10 +42,23 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gaussian": {"levels": 9, "bins": None},
     "smooth_gaussian": {"levels": 9},
 }
+# Those that "auto" chooses from: the first one that takes the options which are given.
+AUTO = ("agg_tree", "binary_tree", "adaptive")
+# "agg_tree": the standard deviation of the records is guessed to be this share of the range. It is
+# less than for quantiles: the largest error is where records are closest together.
+_SPREAD = 1.0 / 80.0
 # "adaptive": splits by default, and how often a run is halved. Each depth costs noise; without
 # them, data in a narrow part of the bounds are in a few runs (measured for 10^4 normal records in
 # bounds 40 and 4,000 deviations wide: 14 is near the best for both).
 _STEPS, _DEPTH = 2**7, 14
+
+
+def method_of(method: str, given: dict[str, Any]) -> str:
+    """The method that is used: "auto" goes by the names of the options that are given, alone."""
+    check_choice("method", method, ("auto", *OPTIONS))
+    if method != "auto":
+        return method
+    return next((name for name in AUTO if given.keys() <= OPTIONS[name].keys()), AUTO[0])
 
 
 def options_of(method: str, given: dict[str, Any], points: int | None = None) -> dict[str, Any]:
@@ -53,7 +66,8 @@ def options_of(method: str, given: dict[str, Any], points: int | None = None) ->
 
     On a lattice of so many points there are no more bins, levels and steps than it takes to have
     a bin for each point. "adaptive" has no more bins and steps than its depth can reach, and no
-    more depth than its steps can.
+    more depth than its steps can. "agg_tree" gets what is left out by `calibrate`, since it
+    depends on the budget.
     """
     defaults = OPTIONS[check_choice("method", method, tuple(OPTIONS))]
     if not isinstance(given, dict):
@@ -69,11 +83,7 @@ def options_of(method: str, given: dict[str, Any], points: int | None = None) ->
     few = points
     if few is not None and check_count("points", few, 2) > FEW_POINTS:
         few = None
-    if method == "agg_tree":
-        options["height"], options["branching"] = shape_of(
-            options["height"], options["branching"], points
-        )
-    elif method == "binary_tree":
+    if method == "binary_tree":
         if options["bins"] is None:
             options["bins"] = 2**10 if few is None else 1 << (few - 1).bit_length()
         options["bins"] = 1 << check_tree(height_of(options["bins"]), 2, points)[0]
@@ -115,6 +125,8 @@ class Calibration(NamedTuple):
 
     Attributes
     ----------
+    method : str
+        That is used.
     options : dict
         All options of the method, by `options_of`.
     noise : CountNoise or None
@@ -127,6 +139,7 @@ class Calibration(NamedTuple):
     guarantee : Guarantee
     """
 
+    method: str
     options: dict[str, Any]
     noise: CountNoise | None
     sigma: float | None
@@ -137,13 +150,14 @@ class Calibration(NamedTuple):
 
 def calibrate(
     *,
-    method: str = "binary_tree",
+    method: str = "auto",
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
     points: int | None = None,
+    expected_n: int | None = None,
     **options: Any,
 ) -> Calibration:
     """The noise of a method of `cdf`, and what it guarantees.
@@ -151,7 +165,7 @@ def calibrate(
     Parameters
     ----------
     method : str
-        One of `OPTIONS`.
+        One of `OPTIONS`, or "auto" (`method_of`).
     epsilon, delta, rho : float
         Total budget, per person, as the method takes it.
     neighbors : {"swap", "add-remove"}, default "swap"
@@ -160,6 +174,8 @@ def calibrate(
         Up to k records per person.
     points : int, optional
         Number of lattice points.
+    expected_n : int, optional
+        About how many records there are, for the default shape of "agg_tree".
     **options
         Of the method.
 
@@ -167,6 +183,9 @@ def calibrate(
     -------
     Calibration
     """
+    if expected_n is not None:
+        check_count("expected_n", expected_n)
+    method = method_of(method, options)
     options = options_of(method, options, points)
     delta, k = check_delta(delta), check_max_contributions(max_contributions)
     relation = relation_of(neighbors)
@@ -175,7 +194,7 @@ def calibrate(
             raise ValueError(f"rho must be left out for method 'smooth_gaussian', got {rho}")
         smooth = smooth_gaussian_scale(*budget_of_level(options["levels"], epsilon, delta, k))
         guarantee = Guarantee(epsilon, delta, None, None, neighbors, "basic")
-        return Calibration(options, None, None, smooth, relation, guarantee)
+        return Calibration(method, options, None, None, smooth, relation, guarantee)
     if method == "gaussian":
         squared = gaussian_squared(options["levels"], options["bins"], relation, k)
         sigma = gaussian_sigma(squared, epsilon, delta, rho)
@@ -187,12 +206,15 @@ def calibrate(
         # Normal noise is that much zCDP, too [BS16].
         implied = squared / (2.0 * sigma * sigma) if rho is None else rho
         guarantee = Guarantee(epsilon, delta, implied, None, neighbors)
-        return Calibration(options, None, sigma, None, relation, guarantee)
+        return Calibration(method, options, None, sigma, None, relation, guarantee)
     if delta > 0.0:
         raise ValueError(
             f"delta must be 0 for method {method!r}, which takes rho for Gaussian noise, "
             f"got {delta}"
         )
+    shape: dict[str, Any] = dict(branching=2)
+    if method == "agg_tree":
+        shape = dict(branching=options["branching"], points=points, expected_n=expected_n)
     tree = calibrate_tree(
         epsilon=epsilon,
         rho=rho,
@@ -200,14 +222,19 @@ def calibrate(
         noise="geometric" if rho is None else "gaussian",
         neighbors=neighbors,
         max_contributions=k,
+        spread=_SPREAD,
+        **shape,
     )
-    return Calibration(options, tree.noise, None, None, relation, tree.guarantee)
+    if method == "agg_tree":
+        options |= dict(height=tree.height, branching=tree.branching)
+    return Calibration(method, options, tree.noise, None, None, relation, tree.guarantee)
 
 
-def depths_of(method: str, options: dict[str, Any]) -> int:
+def depths_of(method: str, options: dict[str, Any]) -> int | None:
     r"""Counts that one record is in: the height of the tree whose noise and guarantee they have.
 
-    Of a tree, one of each level; of a histogram, one; of "adaptive", one of each depth.
+    Of a tree, one of each level; of a histogram, one; of "adaptive", one of each depth. None for a
+    height that is left out.
 
     Notes
     -----
@@ -236,7 +263,7 @@ def depths_of(method: str, options: dict[str, Any]) -> int:
         check_count("bins", options["bins"], 2)
         return 1
     name = "height" if method == "agg_tree" else "depth"
-    return check_count(name, options[name])
+    return None if options[name] is None else check_count(name, options[name])
 
 
 def gaussian_squared(

@@ -7,15 +7,18 @@ A node is (level, index): the root is (0, 0), the children of (l, i) are (l + 1,
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq, nnls
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_flag, check_leaves, check_tree
+from dpq_fast._checks import check_flag, check_leaves, public_length
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.lattice import Lattice
@@ -114,7 +117,9 @@ class AggTree:
         self.height = max(level for level, _ in nodes)
         self.branching = b = sum(level == 1 for level, _ in nodes)
         self.grid = Leaves(bounds, lattice, b**self.height)
-        if check_flag("aggregate", aggregate):
+        self.nodes = nodes
+        self.aggregate = check_flag("aggregate", aggregate)
+        if self.aggregate:
             self.counts, self.variances = self._least_squares(nodes, total)
         else:
             below = self.children((0, 0))
@@ -177,7 +182,22 @@ class AggTree:
         return sum(self.between(first, last, child) for child in self.children(node))
 
     def masses(self) -> list[float]:
-        """Non-negative masses of the leaves that hold a point, from the root down."""
+        """Non-negative masses of the leaves that hold a point."""
+        return self.fitted()[0] if self.aggregate else self.descended()
+
+    def fitted(self) -> tuple[list[float], float]:
+        """Those that are nearest to all noisy counts together, and their sum."""
+        held = len(self.grid.starts) - 1
+        inside = [
+            ([float(leaf in leaves) for leaf in range(held)], count)
+            for leaves, count in ((self.leaves(node), count) for node, count in self.nodes.items())
+            if leaves.start < held
+        ]
+        sums, counts = zip(*inside, strict=True)
+        return nearest_masses(sums, counts, self.counts[0, 0])
+
+    def descended(self) -> list[float]:
+        """Those from the root down."""
         held = len(self.grid.starts) - 1
         mass = {(0, 0): self.counts[0, 0] if self.counts[0, 0] > 0.0 else 1.0}
         for level in range(self.height):
@@ -193,36 +213,94 @@ class AggTree:
                 mass |= zip(children, project(estimates, mass[level, index]), strict=True)
         return [mass[self.height, i] for i in range(held)]
 
+    def curve(self) -> list[tuple[float, float]]:
+        """Where the distribution function is known, in units of `grid.starts`, and its values."""
+        return spread(self.grid.starts, self.masses(), self.lattice is not None)
+
     def cdf(self, x: float, monotone: bool = True) -> float:
         """Share of the records that are at most x."""
-        place = self.grid.place(x, through=True)
         if not monotone:
+            place = self.grid.place(x, through=True)
             return self.between(0, place) / max(self.counts[0, 0], 1.0)
-        masses = self.masses()
-        if place == self.grid.most:
-            return 1.0
-        leaf = int(place)
-        return (sum(masses[:leaf]) + masses[leaf] * (place - leaf)) / sum(masses)
+        at, values = zip(*self.curve(), strict=True)
+        place = x if self.lattice is None else self.lattice.below(x, True)
+        return float(np.interp(place, at, values))
 
     def quantile(self, q: Any) -> Any:
         """The smallest x with cdf(x) >= q; where it begins to rise, for q = 0."""
         levels = Levels(q)
-        masses = self.masses()
+        at, values = zip(*self.curve(), strict=True)
         answers = []
         for level in levels.values.tolist():
-            rest = level * sum(masses)
-            occupied = [leaf for leaf, mass in enumerate(masses) if mass > 0.0]
-            for leaf in occupied:
-                if rest <= masses[leaf] or leaf == occupied[-1]:
-                    break
-                rest -= masses[leaf]
-            left, right = self.grid.starts[leaf], self.grid.starts[leaf + 1]
-            share = min(rest / masses[leaf], 1.0) * (right - left)
+            least = max(level, 5e-324)
+            i = max(bisect_left(values, min(least, values[-1])), 1)
             if self.lattice is None:
-                answers.append(left + share)
-            else:  # with this many points of the leaf, at least one
-                answers.append(self.lattice.value(left + max(math.ceil(share), 1) - 1))
+                share = (least - values[i - 1]) / (values[i] - values[i - 1])
+                answers.append(at[i - 1] + min(share, 1.0) * (at[i] - at[i - 1]))
+            else:  # at least so many points
+
+                def reached(points: int) -> float:
+                    return float(np.interp(points, at, values))
+
+                points = bisect_left(range(int(at[-1])), least, key=reached)
+                answers.append(self.lattice.value(points - 1))
         return levels.restore(np.array(answers))
+
+
+def spread(
+    starts: Sequence[float], masses: Sequence[float], on_points: bool
+) -> list[tuple[float, float]]:
+    """Knots of a distribution function, inside leaves by the monotone cubic of their neighbors."""
+    total = math.fsum(masses)
+    p = [math.fsum(masses[:k]) / total for k in range(len(masses) + 1)]
+    width = [right - left for left, right in pairwise(starts)]
+
+    def slope(k: int) -> float:
+        """At edge k; beyond the bounds the density goes on."""
+        left, right = max(k - 1, 0), min(k, len(masses) - 1)
+        weights = 2 * width[right] + width[left], width[right] + 2 * width[left]
+        densities = [(p[leaf + 1] - p[leaf]) / width[leaf] for leaf in (left, right)]
+        if 0.0 in densities:
+            return 0.0
+        return sum(weights) / sum(w / d for w, d in zip(weights, densities, strict=True))
+
+    knots = [(starts[0], 0.0)]
+    for k, wide in enumerate(width):
+        low, high = p[k], p[k + 1]
+        parts = 16 if high - low >= 2.0**-10 and (wide > 1 or not on_points) else 1
+        for j in range(1, parts):
+            t = (j * int(wide) // parts) / wide if on_points else j / parts
+            value = (
+                low * (1 + 2 * t) * (1 - t) ** 2
+                + high * t * t * (3 - 2 * t)
+                + wide * slope(k) * t * (1 - t) ** 2
+                - wide * slope(k + 1) * t * t * (1 - t)
+            )
+            knots.append((starts[k] + t * wide, min(max(value, knots[-1][1]), high)))
+        knots.append((starts[k + 1], high))
+    return knots
+
+
+def nearest_masses(
+    inside: Sequence[Sequence[float]], counts: Sequence[float], total: float
+) -> tuple[list[float], float]:
+    """Masses that are not negative, add up to a total and explain counts of some of them best.
+
+    By one more count of all masses: the larger it is, the more they add up to. Where the total is
+    not positive, it is 0, and the masses are those of sum 1.
+    """
+    total = max(float(total), 0.0)
+    asked = total or 1.0
+    design = np.vstack((np.array(inside), np.ones(len(inside[0]))))
+    target = np.array(counts, dtype=np.float64)
+
+    def masses_of(price: float) -> np.ndarray:
+        found: np.ndarray = nnls(design, np.append(target, asked + price))[0]
+        return found
+
+    reach = 1.0 + len(target) * (abs(target).max() + asked)
+    price = brentq(lambda price: masses_of(price).sum() - asked, -reach, reach, xtol=1e-13)
+    return masses_of(price).tolist(), total
 
 
 def project(estimates: list[float], total: float) -> list[float]:
@@ -250,6 +328,7 @@ def agg_tree(
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
@@ -282,6 +361,8 @@ def agg_tree(
         How many records have each value.
     nan_policy : {"omit", "raise"}
         What to do with NaN.
+    expected_n : int, optional
+        About how many records there are, where that is not public.
     max_contributions : int
         Most records that one person has in `x`.
     accountant : Accountant, optional
@@ -296,17 +377,23 @@ def agg_tree(
     """
     Levels(q)
     bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
-    height, branching = check_tree(height, branching, None if lattice is None else lattice.points)
-    if lattice is None:
-        check_leaves(bounds, branching**height)
+    if expected_n is None:
+        n_is_public = relation_of(neighbors).n_is_public
+        expected_n = public_length(x, counts, nan_policy, n_is_public)
     calibration = privacy.agg_tree.calibrate(
         epsilon=epsilon,
         rho=rho,
         height=height,
+        branching=branching,
+        points=None if lattice is None else lattice.points,
+        expected_n=expected_n,
         noise=noise,
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
+    height, branching = calibration.height, calibration.branching
+    if lattice is None:
+        check_leaves(bounds, branching**height)
     check_flag("aggregate", aggregate)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)

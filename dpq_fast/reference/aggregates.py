@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast.privacy.aggregates import Calibration
+from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.ind_exp import IndExpLaw
@@ -25,6 +25,8 @@ from dpq_fast.reference.unbounded_quantile import Search, UnboundedQuantileLaw
 
 # The ends of a clip are multiples of its spacing, within so many of zero.
 REACH_BITS = 31
+# Ratio of a clip's candidates.
+BETA = 1.15
 # Integers beyond are decoded as this one.
 LARGEST = 2**1023
 
@@ -39,7 +41,8 @@ class Clip(NamedTuple):
     step : float
         The spacing.
     first, last : int
-        Of a range, rounded outwards; first < last, so that there is always noise.
+        Of a range, rounded outwards; first < last, so that there is always noise, and farther
+        apart on a lattice that nobody gave.
     """
 
     scale: float
@@ -60,8 +63,9 @@ class Clip(NamedTuple):
         while step < finest:
             step *= 2.0
         scale = float(points_per_unit(step)) or 1.0 / step
-        first = math.floor(low * scale)
-        return cls(scale, step, first, max(math.ceil(high * scale), first + 1))
+        least = LEAST_WIDTH if resolution is None else 1
+        first = min(math.floor(low * scale), 2**REACH_BITS - least)
+        return cls(scale, step, first, max(math.ceil(high * scale), first + least))
 
     def point(self, record: float) -> int:
         """The nearest integer, the even one at a tie."""
@@ -103,7 +107,7 @@ class Clipping(NamedTuple):
         cls,
         options: dict[str, Any],
         *,
-        q: float | None,
+        q: float | str | None,
         lower: float | None,
         upper: float | None,
         method: str,
@@ -111,35 +115,41 @@ class Clipping(NamedTuple):
         **budget: Any,
     ) -> Clipping:
         """By the arguments of `sum`, once they are checked; `options` are those of the method."""
-        if q is not None:
-            q = float(Levels(_checks._real("q", q)).values[0])
+        level, offset = privacy.aggregates.aim_of(q, method)
         if resolution is not None and not _checks.check_nonnegative("resolution", resolution):
             raise ValueError(f"resolution must be positive, got {resolution}")
         searched = method == "unbounded"
         given = ("split", "noise") if searched else ()
         halting = {name: options[name] for name in given if name in options}
         calibration = privacy.aggregates.calibrate(
-            q=q, lower=lower, upper=upper, method=method, **budget, **halting
+            q=q,
+            lower=lower,
+            upper=upper,
+            method=method,
+            resolution=resolution,
+            **budget,
+            **halting,
         )
         spent = calibration.clip
-        if q is not None and isinstance(spent, privacy.unbounded_quantile.Calibration):
-            candidates = {name: options[name] for name in options.keys() - halting.keys()}
+        if level is not None and isinstance(spent, privacy.unbounded_quantile.Calibration):
+            candidates: dict[str, Any] = {"beta": BETA, "offset": offset}
+            candidates |= {name: options[name] for name in options.keys() - halting.keys()}
             # without an end, either side of zero is searched from there
             ends = (0.0, None) if lower is None and upper is None else (lower, upper)
-            level = Levels(1.0 - q if ends[0] is None else q)
-            search = Search.of(level, spent, lower=ends[0], upper=ends[1], **candidates)
+            levels = Levels(1.0 - level if ends[0] is None else level)
+            search = Search.of(levels, spent, lower=ends[0], upper=ends[1], **candidates)
             return cls(calibration, lower, upper, resolution, search=search)
-        what = "q=None" if q is None else f"method={method!r}"
+        what = "q=None" if level is None else f"method={method!r}"
         if lower is None or upper is None:
             raise ValueError(f"lower and upper must be given for {what}")
         lower, upper = bounds = _checks.check_bounds((lower, upper))
         for name in options:
             raise TypeError(f"{name} must be left out for {what}")
-        if q is None:
+        if level is None:
             return cls(calibration, lower, upper, resolution)
         # `ind_exp` takes ties as they are
         lattice = Lattice.of(bounds, resolution, False if method == "ind_exp" else None)
-        return cls(calibration, lower, upper, resolution, Levels(q), lattice)
+        return cls(calibration, lower, upper, resolution, Levels(level), lattice)
 
     def clip(self, records: NDArray[np.float64], rng: np.random.Generator) -> Clip:
         """The clip: public, or released."""
@@ -218,11 +228,12 @@ def sum(
     x: Any,
     *,
     epsilon: float,
-    q: float | None = 0.99,
+    q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
     method: str = "unbounded",
-    share: float = 0.5,
+    share: float | None = None,
+    expected_n: int | None = None,
     resolution: float | None = None,
     neighbors: str = "swap",
     counts: Any = None,
@@ -242,14 +253,16 @@ def sum(
         Private values in any order.
     epsilon : float
         Budget of the call. Public.
-    q : float or None
-        The level of the clip; None for a public one.
+    q : float, "auto" or None
+        The level of the clip, None for a public one.
     lower, upper : float or None
         The known ends of the clip.
     method : {"unbounded", "joint_exp", "ind_exp"}
         How the clip is found.
-    share : float
+    share : float, optional
         Of the clip in `epsilon`.
+    expected_n : int, optional
+        A public guess at the number of records.
     resolution : float, optional
         Spacing of the lattice that records are rounded to.
     neighbors : {"swap", "add-remove"}
@@ -279,6 +292,7 @@ def sum(
         upper=upper,
         method=method,
         share=share,
+        expected_n=expected_n,
         resolution=resolution,
         neighbors=neighbors,
         max_contributions=max_contributions,
@@ -301,11 +315,12 @@ def mean(
     x: Any,
     *,
     epsilon: float,
-    q: float | None = 0.99,
+    q: float | str | None = AUTO,
     lower: float | None = 0.0,
     upper: float | None = None,
     method: str = "unbounded",
-    share: float = 0.5,
+    share: float | None = None,
+    expected_n: int | None = None,
     resolution: float | None = None,
     neighbors: str = "swap",
     counts: Any = None,
@@ -337,6 +352,7 @@ max_contributions, accountant, rng, **method_options
         upper=upper,
         method=method,
         share=share,
+        expected_n=expected_n,
         resolution=resolution,
         neighbors=neighbors,
         max_contributions=max_contributions,

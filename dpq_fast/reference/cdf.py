@@ -8,16 +8,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_leaves
+from dpq_fast._checks import check_leaves, public_length
 from dpq_fast.privacy.cdf import Calibration
+from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts
+from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts, spread
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
@@ -83,23 +85,26 @@ def smoothed(v: Sequence[float]) -> list[float]:
 
 
 def of_counts(
-    x: Sequence[float], below: Sequence[float], public: bool, lattice: Lattice | None
+    starts: Sequence[float], below: Sequence[float], public: bool, lattice: Lattice | None
 ) -> CDF:
-    """From noisy numbers of records below x; the last one is kept where it is public."""
+    """From noisy numbers of records below leaves that begin at these points, or at these edges.
+
+    The last number is kept where it is public.
+    """
     inner = below[1:-1] if public else below[1:]
     rising = [0.0, *smoothed(inner), *([below[-1]] if public else [])]
     total = max(rising[-1], 0.0)
-    if total > 0.0:
-        p = [min(max(number / total, 0.0), 1.0) for number in rising]
-    else:
-        p = [(point - x[0]) / (x[-1] - x[0]) for point in x]
+    numbers = [min(max(number, 0.0), total) for number in rising] if total > 0.0 else starts
+    masses = [right - left for left, right in pairwise(numbers)]
+    at, p = zip(*spread(starts, masses, lattice is not None), strict=True)
+    x = at if lattice is None else [lattice.value(int(points) - 1) for points in at]
     return CDF(x, p, total, lattice)
 
 
 def of_tree(tree: AggTree, public: bool) -> CDF:
     """From the estimated numbers of records below all edges."""
     below = [tree.between(0, place) for place in tree.grid.places]
-    return of_counts(tree.grid.ends, below, public, tree.lattice)
+    return of_counts(tree.grid.starts, below, public, tree.lattice)
 
 
 def halved(
@@ -166,11 +171,12 @@ def cdf(
     delta: float = 0.0,
     rho: float | None = None,
     bounds: tuple[float, float] | None = None,
-    method: str = "binary_tree",
+    method: str = "auto",
     neighbors: str = "swap",
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    expected_n: int | None = None,
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
@@ -198,6 +204,8 @@ def cdf(
         How many records have each value.
     nan_policy : {"omit", "raise"}
         What to do with NaN.
+    expected_n : int, optional
+        About how many records there are, where that is not public.
     max_contributions : int
         Most records that one person has in `x`.
     accountant : Accountant, optional
@@ -212,6 +220,9 @@ def cdf(
     CDF
     """
     bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
+    if expected_n is None:
+        n_is_public = relation_of(neighbors).n_is_public
+        expected_n = public_length(x, counts, nan_policy, n_is_public)
     calibration = privacy.cdf.calibrate(
         method=method,
         epsilon=epsilon,
@@ -220,9 +231,10 @@ def cdf(
         neighbors=neighbors,
         max_contributions=max_contributions,
         points=None if lattice is None else lattice.points,
+        expected_n=expected_n,
         **method_options,
     )
-    options = calibration.options
+    method, options = calibration.method, calibration.options
     by_level = "levels" in options and options.get("bins") is None
     if by_level:
         lattice = Lattice.of(bounds, resolution, None)
@@ -253,8 +265,8 @@ def cdf(
         runs, noisy_counts = halved([0, *np.cumsum(exact).tolist()], draws)
         total = records.size if public else None
         below = [0.0, *np.cumsum(nearest(runs, noisy_counts, total)).tolist()]
-        ends = [leaves.ends[i] for i in (0, *(stop for _, stop in runs))]
-        return of_counts(ends, below, public, lattice)
+        starts = [leaves.starts[i] for i in (0, *(stop for _, stop in runs))]
+        return of_counts(starts, below, public, lattice)
     nodes = exact_counts(exact, height, branching)
     tree = AggTree(
         {node: count + draw() for node, count in nodes.items()},

@@ -138,7 +138,7 @@ def test_few_leaves_are_kept_for_the_next_call(monkeypatch):
 @pytest.mark.parametrize("resolution", [0, 1])
 def test_leaves_are_read_only(resolution):
     leaves = Leaves((0.0, 9.0), Lattice.of((0.0, 9.0), resolution, False), 4)
-    for kept in (leaves.places, leaves.edges, leaves.ends):
+    for kept in (leaves.starts, leaves.places, leaves.edges, leaves.ends):
         with pytest.raises(ValueError, match="read-only"):
             kept[0] = 1.0
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -528,7 +529,9 @@ def test_sample_stands_for_its_column(options):
     x = np.array([1.5, 3.5, 3.5, 8.0])
     sample = Sample.of(x, BOUNDS, **options)
     q = [0.25, 0.5]
-    for release in (dpq.joint_exp, dpq.quantile, dpq.ind_exp):
+    # of a sample "auto" knows no number of rows
+    auto = partial(dpq.quantile, expected_n=10_000)
+    for release in (dpq.joint_exp, auto, dpq.ind_exp):
         out = release(sample, q, epsilon=1.0, rng=5)
         again = release(sample, q, epsilon=1.0, bounds=[0, 10], rng=5)
         if release is dpq.ind_exp:  # a dither of a sample is not used, and not to be asked for

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast._kernels import halting, intervals, lattice, path, race, sums, uniform
+from dpq_fast._kernels import fit, halting, intervals, lattice, path, race, sums, uniform
 from dpq_fast._kernels.scan import Scan
 
 SMALLEST_P = 1e-6
@@ -833,3 +833,86 @@ def test_halting_rejects_lengths_that_do_not_fit():
         halting.Halting("laplace", 1.0, 1.0, rng).advance(np.zeros(2), np.ones(1, dtype=np.int64))
     with pytest.raises(ValueError, match="there must be one length for each value"):
         halting.draw("laplace", 1.0, 1.0, np.zeros(2), np.ones(3, dtype=np.int64), 1, rng)
+
+
+# --- fit
+
+
+def tree_of_splits(rng, leaves, levels):
+    """Ends of the nodes of a tree without a regular form, from the lowest level to the root."""
+    ends = np.arange(1, leaves + 1)
+    for level in range(levels):
+        kept = rng.random(ends.size) < (0.0 if level == levels - 1 else 0.6)
+        kept[-1] = True
+        ends = ends[kept]
+        yield ends
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 40),
+    st.integers(1, 5),
+    st.floats(1e-6, 1e9),
+    st.booleans(),
+)
+def test_fit_meets_the_conditions_of_the_least_distance(seed, leaves, levels, total, whole):
+    """Counts above a leaf pull it equally hard wherever there is mass, and no harder elsewhere."""
+    rng = np.random.default_rng(seed)
+    stops = list(tree_of_splits(rng, leaves, levels))
+    counts = [rng.normal(0.0, 10.0 ** rng.integers(-2, 6), ends.size) for ends in stops]
+    own = rng.normal(0.0, 10.0 ** rng.integers(-2, 6), leaves)
+    if whole:  # ties
+        own, counts = np.rint(own / 3.0), [np.rint(level / 3.0) for level in counts]
+    counts = [np.where(rng.random(level.size) < 0.3, math.nan, level) for level in counts]
+    first = np.cumsum([0, *map(len, stops)]).astype(np.uintp)
+    masses = fit.masses(
+        own, np.concatenate(counts), first, np.concatenate(stops).astype(np.uintp), total
+    )
+    pulls = own - masses
+    for level, ends in zip(counts, stops, strict=True):
+        sums = np.diff(np.concatenate(([0.0], np.cumsum(masses)))[[0, *ends]])
+        pulls += np.repeat(np.nan_to_num(level - sums), np.diff([0, *ends]))
+    accuracy = (
+        1e-12 * leaves * max(total, *np.abs(own), *(np.nanmax(np.abs([0.0, *c])) for c in counts))
+    )
+    assert (masses >= 0.0).all() and masses.sum() == pytest.approx(total, abs=accuracy)
+    np.testing.assert_allclose(pulls[masses > accuracy], pulls.max(), atol=accuracy)
+
+
+@pytest.mark.parametrize(
+    "first, stop, leaves, total",
+    [
+        ([0, 1], [4], 4, 0.0),
+        ([0, 1], [4], 4, math.nan),
+        ([0, 1], [4], 0, 1.0),
+        ([0], [], 4, 1.0),
+        ([0, 2], [4], 4, 1.0),
+        ([1, 2], [4, 4], 4, 1.0),
+        ([0, 1], [3], 4, 1.0),
+        ([0, 2], [2, 4], 4, 1.0),  # two roots
+        ([0, 2, 3], [3, 2, 4], 4, 1.0),
+        ([0, 2, 4, 5], [1, 4, 2, 4, 4], 4, 1.0),  # a node that cuts another
+        ([0, 2, 1, 3], [2, 4, 4], 4, 1.0),
+        ([0, 1], [2**60], 4, 1.0),
+    ],
+)
+def test_fit_rejects_what_is_no_tree(first, stop, leaves, total):
+    with pytest.raises(ValueError, match=r"^(a tree must have|nodes of a level must divide)"):
+        fit.masses(
+            np.zeros(leaves),
+            np.zeros(len(stop)),
+            np.array(first, dtype=np.uintp),
+            np.array(stop, dtype=np.uintp),
+            total,
+        )
+
+
+def test_fit_of_numbers_that_are_none_is_safe():
+    nodes = np.array([2, 4, 4], dtype=np.uintp)
+    first = np.array([0, 2, 3], dtype=np.uintp)
+    for bad in (math.nan, math.inf, -math.inf, 1.7e308):
+        for place in range(4):
+            own, counts = np.ones(4), np.array([2.0, 2.0, math.nan])
+            own[place] = bad
+            counts[place % 2] = bad
+            assert fit.masses(own, counts, first, nodes, 4.0).shape == (4,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -18,8 +19,9 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import noise, privacy, reference
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
-from dpq_fast.mechanisms.agg_tree import _projected
+from dpq_fast.mechanisms.agg_tree import _projected, nearest_masses
 from dpq_fast.noise.counts import COUNT_NOISES, Geometric
 from dpq_fast.reference.agg_tree import AggTree as ReferenceTree
 from dpq_fast.reference.agg_tree import exact_counts, project
@@ -308,6 +310,164 @@ def test_projection_keeps_what_needs_no_correction():
     np.testing.assert_array_equal(_projected(np.array([[1e18, 0.0]]), np.ones(1)), [[1.0, 0.0]])
 
 
+# Masses
+
+
+@st.composite
+def noisy_trees(draw):
+    """Shape, leaves that hold a point, noisy counts of all levels, and a total."""
+    height, branching = draw(st.sampled_from([*SHAPES, (2, 6), (6, 2)]))
+    held = draw(st.integers(1, branching**height))
+    count = draw(
+        st.sampled_from(
+            [
+                st.integers(-2, 3),  # ties
+                st.integers(-30, 60),
+                st.integers(-60, -1),  # no mass at all
+                st.integers(-(2**53), 2**53),
+                st.floats(-1e3, 1e3),
+            ]
+        )
+    )
+    levels = [
+        np.array(draw(st.lists(count, min_size=size, max_size=size)), dtype=np.float64)
+        for size in (branching**depth for depth in range(1, height + 1))
+    ]
+    return levels, branching, held, draw(st.sampled_from([-3.0, 0.0, 1e-3, 1.0, 40.0, 1e15]))
+
+
+def held_nodes(levels, branching, held):
+    """Of each level, from the lowest one: counts and ends of the nodes that hold a leaf."""
+    for depth in range(len(levels), 0, -1):
+        width = branching ** (len(levels) - depth)
+        stops = np.minimum(np.arange(width, held + width, width), held)
+        yield levels[depth - 1][: stops.size], stops
+
+
+@given(noisy_trees())
+def test_masses_are_the_nearest_that_are_not_negative(tree):
+    """The conditions of Kuhn and Tucker: residuals along the path of a leaf add up to the price of
+    the total where it has mass, and to no more elsewhere."""
+    levels, branching, held, total = tree
+    (leaf_counts, _), *inner = held_nodes(levels, branching, held)
+    root = np.array([math.nan]), np.array([held])
+    masses, found = nearest_masses(leaf_counts, *zip(*inner, root, strict=True), total)
+    scale = max(1.0, total, *(abs(level).max() for level in levels)) * held
+    assert found == max(total, 0.0)
+    assert masses.shape == (held,) and (masses >= 0.0).all()
+    assert masses.sum() == pytest.approx(found or 1.0, abs=1e-13 * scale)
+    pulls = leaf_counts - masses
+    for counts, stops in inner:
+        sums = np.diff(np.concatenate(([0.0], np.cumsum(masses)))[[0, *stops]])
+        pulls += np.repeat(counts - sums, np.diff([0, *stops]))
+    accuracy = 1e-13 * scale * held
+    np.testing.assert_allclose(pulls[masses > accuracy], pulls.max(), atol=accuracy)
+
+
+@pytest.mark.parametrize("total", [None, 25])
+@pytest.mark.parametrize("height, branching", SHAPES)
+def test_masses_equal_those_of_a_dense_solver(height, branching, total):
+    rng = np.random.default_rng(21)
+    for spread in (1, 5, 50):
+        levels = noisy_levels(rng, height, branching, spread)
+        tree = dpq.AggTree(levels, (0.0, 1.0), UNIT, total=total)
+        expected = ReferenceTree(nodes_of(levels), (0.0, 1.0), total=total).fitted()
+        found = tree._fitted()
+        np.testing.assert_allclose(found[0], expected[0], atol=1e-7)
+        assert found[1] == pytest.approx(expected[1], abs=1e-7)
+
+
+def test_masses_known_values():
+    def masses(levels, total=None):
+        tree = dpq.AggTree([np.array(level) for level in levels], (0.0, 1.0), UNIT, total=total)
+        return tree._fitted()
+
+    # plain bins: less an equal share of what is too much, or more, and cut off at 0
+    found, total = masses([[4, -3, 0, 2]], total=4)
+    np.testing.assert_allclose(found, [3.0, 0.0, 0.0, 1.0])
+    assert total == 4.0
+    found, total = masses([[4, -3, 0, 2]])  # 3 by the counts
+    np.testing.assert_allclose(found, [2.5, 0.0, 0.0, 0.5])
+    assert total == 3.0
+    # no records: what is nearest of sum 1
+    found, total = masses([[-4, -3]])
+    np.testing.assert_allclose(found, [0.0, 1.0])
+    assert total == 0.0
+    # two levels by hand: all at one leaf of the first node, where the other leaf and the other
+    # node are pushed below 0
+    found, total = masses([[3, -6], [2, -2, 1, 1]], total=2)
+    np.testing.assert_allclose(found, [2.0, 0.0, 0.0, 0.0])
+    # masses x and 6 - x of two nodes, at one leaf each:
+    # (x - 3)^2 + (x - 2)^2 + (2 - x)^2 + (6 - x)^2
+    found, total = masses([[3, 4], [2, -9, -9, 0]], total=6)
+    np.testing.assert_allclose(found, [13.0 / 4.0, 0.0, 0.0, 11.0 / 4.0])
+
+
+def test_leaves_without_points_have_no_mass():
+    lattice = Lattice.of((0.0, 4.0), 1.0, False)  # 5 points, of 8 leaves
+    levels = [np.array([1, 30]), np.array([1, 0, 5, 40]), np.array([0, 1, 0, 0, 5, 50, 50, 50])]
+    tree = dpq.AggTree(levels, (0.0, 4.0), UNIT, lattice=lattice, total=9)
+    masses, total = tree._fitted()
+    assert masses.shape == (5,) and total == 9.0
+    assert masses[4] == pytest.approx(9.0)  # 1 in the others is not worth its while
+
+
+@pytest.mark.parametrize("height, branching", [(1, 2**20), (20, 2), (5, 16)])
+def test_masses_of_large_trees(height, branching):
+    """Without noise they are the counts."""
+    leaves = np.random.default_rng(22).poisson(0.3, branching**height)
+    levels = [leaves.reshape(branching**d, -1).sum(axis=1) for d in range(1, height + 1)]
+    tree = dpq.AggTree(levels, (0.0, 1.0), UNIT)
+    np.testing.assert_allclose(tree._fitted()[0], leaves, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "epsilon, bounds, resolution, draw, most",
+    [
+        (1.0, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 9.2),
+        (0.1, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 50.0),
+        (0.1, (0, 100), 1, lambda rng: rng.normal(39.0, 13.0, 1_000).clip(17.0), 25.0),
+    ],
+)
+def test_default_shapes_have_small_errors(epsilon, bounds, resolution, draw, most):
+    """Of nine levels, without tuning."""
+    rng, errors, q = np.random.default_rng(23), [], np.arange(1, 10) / 10
+    for _ in range(200):
+        x = draw(rng)
+        out = dpq.agg_tree(
+            x, q, epsilon=epsilon, bounds=bounds, resolution=resolution, nan_policy="raise", rng=rng
+        )
+        errors.append(dpq.metrics.rank_error(x, q, out))
+    assert np.mean(errors) < most
+
+
+def test_default_shape_follows_a_number_of_records_that_is_public():
+    x = np.zeros(1_000)
+
+    def shape(x=x, **options):
+        tree = dpq.AggTree.of(x, epsilon=1.0, bounds=(-100, 100), **options)
+        return tree.height, tree.branching
+
+    of = partial(privacy.agg_tree.shape_of, None, None, None)
+    public, unknown = of(1_000), of(10_000)
+    assert shape(nan_policy="raise") == public != unknown
+    for options in (
+        {},
+        dict(nan_policy="raise", counts=np.ones(1_000, dtype=int)),
+        dict(x=dpq.Sample.of(x, (-100, 100), nan_policy="raise")),
+    ):
+        assert shape(**options) == unknown
+        assert shape(**options, expected_n=1_000) == public
+    # of twice the epsilon, as far as noise goes
+    options = dict(nan_policy="raise", neighbors="add-remove")
+    assert shape(**options) == of(20_000) and shape(**options, expected_n=500) == public
+    assert shape(nan_policy="raise", expected_n=10_000) == unknown
+    tree = dpq.PartialTree.of(x, bounds=(-100, 100), nan_policy="raise")
+    assert (tree.height, tree.branching) == unknown
+    tree = dpq.PartialTree.of(x, bounds=(-100, 100), expected_n=1_000)
+    assert (tree.height, tree.branching) == public
+
+
 # Noise and the promise
 
 
@@ -326,7 +486,7 @@ def test_projection_keeps_what_needs_no_correction():
     ids=str,
 )
 def test_agg_tree_noise_has_the_scale_of_the_promise(options, scale):
-    tree = dpq.AggTree.of([0.1, 0.2], bounds=(0, 1), branching=2, **options)
+    tree = dpq.AggTree.of([0.1, 0.2], bounds=(0, 1), branching=2, **{"height": 3} | options)
     assert tree.noise == COUNT_NOISES[options.get("noise", "geometric")](scale)
 
 
@@ -470,7 +630,7 @@ def test_agg_tree_guarantee(neighbors):
     touched = 6 if neighbors == "swap" else 3
     for k in (1, 3):
         made = privacy.guarantee(
-            "agg_tree", epsilon=2.0, neighbors=neighbors, max_contributions=k, q=0.5
+            "agg_tree", epsilon=2.0, height=3, neighbors=neighbors, max_contributions=k, q=0.5
         )
         assert made == privacy.Guarantee(2.0, rho=made.rho, neighbors=neighbors)
         one = pure_rho(2.0 / (k * touched))
@@ -602,9 +762,11 @@ def test_agg_tree_rounds_to_the_lattice(implementation):
 def test_agg_tree_finds_ties_and_no_records(implementation):
     options = {"bounds": (0.0, 8.0), "height": 3, "branching": 2, "resolution": 0}
     out = implementation.agg_tree([3.0] * 50, [0.1, 0.5, 1.0], epsilon=NOISELESS, **options)
-    np.testing.assert_allclose(out, [3.1, 3.5, 4.0])
+    # t^2 (3 - 2 t) between leaves without mass
+    np.testing.assert_allclose(out, [3.1958, 3.5, 4.0], atol=2e-3)
     out = implementation.agg_tree([8.0] * 50, [0.1, 1.0], epsilon=NOISELESS, **options)
-    np.testing.assert_allclose(out, [7.1, 8.0])
+    # t^2 (2 - t): beyond the bounds the density goes on
+    np.testing.assert_allclose(out, [7.2383, 8.0], atol=2e-3)
     # without records, the uniform distribution
     for x in ([], [math.nan, None]):
         out = implementation.agg_tree(x, [0.25, 0.5], epsilon=NOISELESS, **options)
@@ -690,23 +852,63 @@ def test_agg_tree_tune_looks_at_generated_data_only():
 
 
 def test_agg_tree_tune_tries_what_the_docstring_says(monkeypatch):
-    """Every pair of at most 2^16 leaves, on 20 samples, the same for all."""
+    """Of every pair of at most 2^16 leaves the best four, on 20 samples, the same for all."""
     tried, tree = [], dpq.AggTree([np.arange(2)], (0.0, 1.0), UNIT)
+    expected = {}
+    formula = privacy.agg_tree.expected_error
+
+    def kept(height, branching, *rest):
+        expected[height, branching] = formula(height, branching, *rest)
+        return expected[height, branching]
 
     def of(x, *, height, branching, **options):
         tried.append((height, branching, float(x.sum())))
         return tree
 
+    monkeypatch.setattr(privacy.agg_tree, "expected_error", kept)
     monkeypatch.setattr(dpq.AggTree, "of", of)
     dpq.AggTree.tune(5, 0.5, epsilon=1.0, bounds=(0.0, 1.0), rng=0)
+    assert expected.keys() == {(h, b) for h in range(1, 7) for b in range(2, 16) if b**h <= 2**16}
     shapes = {(height, branching) for height, branching, _ in tried}
-    assert shapes == {(h, b) for h in range(1, 7) for b in range(2, 16) if b**h <= 2**16}
+    assert shapes == set(sorted(expected, key=expected.__getitem__)[:4])
     samples = {sample for *_, sample in tried}
     assert len(samples) == 20 and len(tried) == 20 * len(shapes)
     shape = dpq.AggTree.tune(
         5, 0.5, epsilon=1.0, bounds=(0.0, 1.0), heights=[4], branchings=[16], draws=1
     )
     assert shape == (4, 16)  # 2^16 leaves
+
+
+def test_first_passage_is_where_unbiased_numbers_reach_their_level():
+    tree = dpq.AggTree([np.array([5, -2, 3, 9])], (0.0, 8.0), UNIT)  # of 15: 5, 3, 6, 15
+    assert tree.first_passage([0.0, 1 / 3, 0.34, 0.4, 0.41, 1.0]).tolist() == [
+        2.0,
+        2.0,
+        6.0,
+        6.0,
+        8.0,
+        8.0,
+    ]
+    assert tree.first_passage(0.2) == 2.0
+    empty = dpq.AggTree([np.array([-5, -2, -3, -9])], (0.0, 8.0), UNIT)
+    assert empty.first_passage([0.1, 0.9]).tolist() == [8.0, 8.0]
+    on_points = exact_tree([3] * 50 + [6] * 50, bounds=(0, 8), resolution=1)
+    assert on_points.first_passage([0.25, 0.5, 0.75]).tolist() == [3.0, 3.0, 6.0]
+
+
+def test_first_passage_loses_little_of_a_sum():
+    """Less than the quantile of the same tree, on ages: what a clip is for."""
+    ages = np.clip(np.random.default_rng(14).gamma(8.0, 5.0, 1_000).round(), 0, 100)
+    rng, lost = np.random.default_rng(15), {"first_passage": [], "quantile": []}
+    for _ in range(200):
+        tree = dpq.AggTree.of(
+            ages, epsilon=0.1, bounds=(0, 1000), resolution=1, nan_policy="raise", rng=rng
+        )
+        for name, errors in lost.items():
+            clip = getattr(tree, name)(0.99)
+            # the noise of a sum at the same epsilon, and what is cut off
+            errors.append(clip / 0.1 + (ages - np.minimum(ages, clip)).sum())
+    assert np.mean(lost["first_passage"]) < np.mean(lost["quantile"])
 
 
 def test_agg_tree_unbiased_cdf_may_fall():
@@ -775,9 +977,13 @@ BAD = [
     ({"height": 2.0}, TypeError, "height must be an integer"),
     ({"branching": 1}, ValueError, "branching must be at least 2, got 1"),
     ({"branching": True}, TypeError, "branching must be an integer"),
-    ({"height": 8}, ValueError, r"at most 2\^26 = 67108864 leaves, got 10\^8 = 100000000"),
+    (
+        {"height": 8, "branching": 10},
+        ValueError,
+        r"at most 2\^26 = 67108864 leaves, got 10\^8 = 100000000",
+    ),
     ({"branching": 2, "height": 27}, ValueError, r"leaves, got 2\^27"),
-    ({"height": 10**9}, ValueError, r"leaves, got 10\^1000000000"),
+    ({"height": 10**9}, ValueError, r"leaves, got 2\^1000000000"),
     (
         {"bounds": (1.0, 1.0 + 2.0**-49), "resolution": 0},
         ValueError,

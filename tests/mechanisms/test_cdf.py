@@ -6,6 +6,7 @@ import math
 import sys
 import warnings
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,6 +21,7 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast import noise, privacy
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.leaves import Leaves
 from dpq_fast.data.records import Records
 from dpq_fast.mechanisms.cdf import (
     CDF,
@@ -30,6 +32,8 @@ from dpq_fast.mechanisms.cdf import (
     _least_squares,
     _of_counts,
     _of_tree,
+    _ranges_of_halves,
+    _ranges_of_tree,
     _units_above,
     standard_normal,
 )
@@ -89,7 +93,8 @@ def test_cdf_known_values():
 def test_smoothing_is_the_nearest_that_ascends(v):
     """The poster's formula, and the conditions of the least-squares projection on a cone."""
     below = np.array([0.0, *v], dtype=float)
-    found = _of_counts(np.arange(below.size, dtype=float), below, False, None, None)
+    leaves = Leaves((0.0, len(v)), None, len(v))
+    found = _of_counts(leaves, np.arange(below.size), below, False, None)
     fit = np.array(smoothed(v))
     assert (np.diff(fit) >= -1e-12).all()
     residual = np.subtract(v, fit)
@@ -99,9 +104,13 @@ def test_smoothing_is_the_nearest_that_ascends(v):
     total = max(fit[-1], 0.0)
     assert found.total == pytest.approx(total, abs=1e-9)
     if total > 1e-9:
-        np.testing.assert_allclose(found.p * total, [0.0, *np.clip(fit, 0.0, total)], atol=1e-9)
+        np.testing.assert_allclose(
+            found.cdf(found.edges) * total, [0.0, *np.clip(fit, 0.0, total)], atol=1e-9
+        )
     else:
-        np.testing.assert_allclose(found.p, np.linspace(0.0, 1.0, below.size), atol=1e-9)
+        np.testing.assert_allclose(
+            found.cdf(found.edges), np.linspace(0.0, 1.0, below.size), atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("total", [None, 40])
@@ -118,6 +127,7 @@ def test_cdf_of_noisy_nodes_equals_reference(height, branching, aggregate, total
         tree = dpq.AggTree(levels_of(nodes, height), (0.0, 1.0), unit, **arguments)
         fast = _of_tree(tree)
         np.testing.assert_allclose(fast.p, slow.p, atol=1e-9)
+        np.testing.assert_array_equal(fast.edges, tree.edges)
         assert fast.total == pytest.approx(slow.total, abs=1e-9)
         np.testing.assert_allclose(_below(tree), tree.count(0.0, tree.edges), atol=1e-9)
         # the weights of all draws in the numbers below the edges
@@ -147,10 +157,13 @@ def test_cdf_without_noise_is_that_of_the_records(implementation, name, nan_poli
         **NOISELESS,
         **COUNTED[name],
     )
-    np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 17))
-    below = [(x < edge).mean() for edge in found.x]
-    np.testing.assert_allclose(found.p, below, atol=1e-9)
+    edges = np.linspace(0.0, 1.0, 17)
+    assert np.isin(edges, found.x).all()
+    below = [(x < edge).mean() for edge in edges]
+    np.testing.assert_allclose([found.cdf(edge) for edge in edges], below, atol=1e-7)
     assert found.total == pytest.approx(x.size)
+    if hasattr(found, "edges"):
+        np.testing.assert_array_equal(found.edges, edges)
     assert found.cdf(0.5) == pytest.approx(below[8])
 
 
@@ -185,7 +198,8 @@ def test_cdf_rises_from_zero_to_one(implementation, name):
 
 def test_cdf_without_records_rises_evenly_over_the_points(implementation):
     found = implementation.cdf([], bounds=(0, 3), resolution=1, **NOISELESS)
-    assert [found.cdf(x) for x in (-1, 0, 1, 2, 3)] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    shares = [found.cdf(x) for x in (-1, 0, 1, 2, 3)]
+    assert shares == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0], abs=1e-12)
 
 
 def test_cdf_histogram_corrects_all_bins_by_a_public_total(monkeypatch):
@@ -195,7 +209,7 @@ def test_cdf_histogram_corrects_all_bins_by_a_public_total(monkeypatch):
         np.arange(4), epsilon=1.0, bounds=(0, 3), method="histogram", bins=4, nan_policy="raise"
     )
     # 1, 1, 1 and 5 of four records: one less in each
-    np.testing.assert_allclose(found.p, [0.0, 0.0, 0.0, 0.0, 1.0], atol=1e-12)
+    np.testing.assert_allclose(found.cdf(found.edges), [0.0, 0.0, 0.0, 0.0, 1.0], atol=1e-12)
 
 
 def test_cdf_adaptive_halves_the_largest_run():
@@ -204,13 +218,13 @@ def test_cdf_adaptive_halves_the_largest_run():
     options = dict(bounds=(0.0, 1.0), method="adaptive", resolution=0, **NOISELESS)
     found = dpq.cdf(x, bins=64, steps=7, **options)
     expected = [0.0, 0.25, 0.28125, 0.296875, 0.3125, 0.375, 0.5, 1.0]
-    assert set(expected) <= set(found.x.tolist()) and found.x.size == 9
+    assert set(expected) <= set(found.edges.tolist()) and found.edges.size == 9
     # all records in one leaf, which is not split any further
     found = dpq.cdf([0.3] * 9, bins=16, steps=15, **options)
-    np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 17))
+    np.testing.assert_array_equal(found.edges, np.linspace(0.0, 1.0, 17))
     # nor is a run at the depth
     found = dpq.cdf([0.3] * 9, bins=16, steps=7, depth=3, **options)
-    np.testing.assert_array_equal(found.x, np.linspace(0.0, 1.0, 9))
+    np.testing.assert_array_equal(found.edges, np.linspace(0.0, 1.0, 9))
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -232,6 +246,7 @@ def test_cdf_adaptive_equals_reference_draw_by_draw(monkeypatch, public, depth):
         below = [0.0, *np.cumsum(nearest(runs, noisy_counts, total)).tolist()]
         edges = [0.0, *(stop / bins for _, stop in runs)]
         expected = of_counts(edges, below, public, None)
+        np.testing.assert_array_equal(found.edges, edges)
         np.testing.assert_array_equal(found.x, expected.x)
         np.testing.assert_allclose(found.p, expected.p, atol=1e-9)
         assert found.total == pytest.approx(expected.total, abs=1e-9)
@@ -465,8 +480,10 @@ def test_gaussian_noise_has_the_law_of_the_promise():
 GUARANTEES = [
     ({"bins": 64, "epsilon": 1.2}, (1.2, 0.0, 12 * pure_rho(0.1))),
     ({"bins": 64, "epsilon": 1.2, "neighbors": "add-remove"}, (1.2, 0.0, 6 * pure_rho(0.2))),
-    ({"epsilon": 1.0}, (1.0, 0.0, 20 * pure_rho(1 / 20))),
-    ({"method": "agg_tree", "epsilon": 1.0}, (1.0, 0.0, 6 * pure_rho(1 / 6))),
+    ({"method": "binary_tree", "epsilon": 1.0}, (1.0, 0.0, 20 * pure_rho(1 / 20))),
+    ({"epsilon": 1.0}, (1.0, 0.0, 6 * pure_rho(1 / 6))),
+    ({"epsilon": 1.0, "expected_n": 1_000}, (1.0, 0.0, 4 * pure_rho(1 / 4))),
+    ({"epsilon": 1.0, "height": 4}, (1.0, 0.0, 8 * pure_rho(1 / 8))),
     (
         {"method": "histogram", "epsilon": 1.0, "max_contributions": 3},
         (1.0, 0.0, 18 * pure_rho(1 / 6)),
@@ -563,25 +580,59 @@ def test_tail_of_sums_of_draws():
     assert wide.tail(20, int(deviation * 1e15)) == pytest.approx(2 * stats.norm.sf(1), rel=0.02)
 
 
-@pytest.mark.parametrize("plain", [True, False])
-def test_margin_of_numbers_that_are_apart_is_so_much_larger(plain):
+def test_span_is_twice_the_margin_or_the_quantile_of_simulated_ranges():
     noise, units = Geometric(Fraction(3)), lambda: np.array([1.0, 2.0])
-    near, apart = (CumulativeNoise(noise, units, plain, apart).margin(0.1) for apart in (0.0, 7.0))
-    assert apart == near + 7.0
+    of = partial(CumulativeNoise, noise, units, False)
+    twice = 2.0 * of().margin(0.1)
+    assert of().span(0.1) == twice and of(7.0).span(0.1) == twice + 7.0
+    # of 100 ranges, more than the 99th are below the quantile with a probability of 3e-5; of 1,000
+    # at most as many as that the tail is above 10^-6
+    ranges = np.arange(1000) * twice / 2000.0
+    assert of(0.0, lambda: ranges[:100]).span(0.1) == twice
+    k = int(np.flatnonzero(stats.binom.sf(np.arange(1000), 1000, 0.9) <= 1e-6)[0])
+    assert of(7.0, lambda: ranges).span(0.1) == pytest.approx(ranges[k] + 7.0)
+    assert 930 < k < 960
+    assert of(0.0, lambda: 9.0 * twice + ranges).span(0.1) == twice
 
 
-def test_cdf_adaptive_accuracy_counts_what_its_numbers_are_apart(monkeypatch):
+@pytest.mark.parametrize("public", [True, False])
+def test_simulated_ranges_are_those_of_the_noise(public):
+    """Against releases of no records: their counts before smoothing are the noise."""
+    noise, rng = Geometric(Fraction(8)), np.random.default_rng(1)
+    ranges = _ranges_of_tree(noise, 2, 3, 9, public, True)
+    assert ranges is _ranges_of_tree(noise, 2, 3, 9, public, True) and ranges.size == 1000
+    found = []
+    for _ in range(1000):
+        nodes = [noise.draw(3, rng), noise.draw(9, rng)]
+        tree = dpq.AggTree(nodes, (0.0, 9.0), noise, total=0 if public else None)
+        found.append(np.ptp(tree.count(0.0, tree.edges)))
+    assert stats.ks_2samp(ranges, found).pvalue > SMALLEST_P
+    halves = _ranges_of_halves(noise, 3, public)
+    found = []
+    for _ in range(1000):
+        split = [0, 1, 2, 3, 4, 5, 6]  # all, level after level
+        draws = [0, *noise.draw(14, rng).tolist()]
+        counts = _from_above(draws, [1.0] * 15, split, 0 if public else None)
+        found.append(np.ptp(np.cumsum([0.0, *counts[7:]])))
+    assert stats.ks_2samp(halves, found).pvalue > SMALLEST_P
+    assert _ranges_of_tree(noise, 20, 2, 2**20, public, True).size == 8  # not 1,000 of them
+
+
+def test_cdf_accuracy_counts_what_its_numbers_are_apart(monkeypatch):
     """By hand: halves of 6 and 0, and 1 and 2 in those of the first."""
     draws = np.array([6, 0, 1, 2])
+    options = dict(epsilon=1.0, bounds=(0, 1), bins=4, steps=2, depth=2, resolution=0)
+    ranges = dpq.cdf([], **options)._noise.ranges()
     monkeypatch.setattr(Geometric, "draw", lambda self, size, rng: draws[:size])
-    found = dpq.cdf(
-        [], epsilon=1.0, bounds=(0, 1), method="adaptive", bins=4, steps=2, depth=2, resolution=0
+    found = dpq.cdf([], **options)
+    # nearest: the first half is (2 * 6 + (1 + 2)) / 3 = 5; from above, it is 6
+    np.testing.assert_allclose(found.cdf(found.edges) * found.total, [0.0, 2.0, 5.0, 5.0])
+    fixed = CumulativeNoise(
+        found._noise.noise, lambda: _units_above(2, False), False, 0.0, lambda: ranges
     )
-    # least squares: the first half is (2 * 6 + (1 + 2)) / 3 = 5; from above, it is 6
-    np.testing.assert_allclose(found.p * found.total, [0.0, 2.0, 5.0, 5.0], atol=1e-12)
-    fixed = CumulativeNoise(found._noise.noise, lambda: _units_above(2, False), plain=False)
+    # from above, numbers are 0, 2.5, 6 and 6: below them by up to 1, and never beyond
     for beta in (0.05, 0.5):
-        assert found.accuracy(beta) == pytest.approx(2.0 * (fixed.margin(beta) + 1.0))
+        assert found.accuracy(beta) == pytest.approx(fixed.span(beta) + 1.0)
 
 
 @pytest.mark.parametrize("nan_policy", ["omit", "raise"])
@@ -592,30 +643,53 @@ def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
     draws, beta = 300, 0.1
     for budget in ({"epsilon": 1.0}, {"rho": 0.05}):
         options = dict(bounds=(-3.0, 3.0), nan_policy=nan_policy, **budget, **COUNTED[name])
-        failures = halves = 0
-        known = None if name == "adaptive" else dpq.cdf([], **options).accuracy(beta)
+        failures = idle = 0
         for _ in range(draws):
             found = dpq.cdf(x, rng=rng, **options)
-            alpha = found.accuracy(beta) if known is None else known
-            below = np.searchsorted(np.sort(x.clip(-3.0, np.nextafter(3.0, 0.0))), found.x)
-            error = found.total * found.p - below
+            alpha = found.accuracy(beta)
+            below = np.searchsorted(np.sort(x.clip(-3.0, np.nextafter(3.0, 0.0))), found.edges)
+            below = below if found.lattice is None else np.array(
+                [(np.rint(x.clip(-3.0, 3.0) / found.lattice.step) * found.lattice.step
+                  <= edge + found.lattice.step / 2.0).sum() for edge in found.edges]
+            )  # fmt: skip
+            error = found.total * found.cdf(found.edges) - below
             failures += np.ptp(error) > alpha  # over all intervals
-            halves += np.abs(error).max() > alpha / 2.0
-        for missed in (failures, halves):
-            assert stats.binomtest(int(missed), draws, beta, "greater").pvalue >= SMALLEST_P
-        assert alpha < 12.0 * np.ptp(error)  # not idle
-        assert found.accuracy(beta) == alpha  # of the others known beforehand
+            idle += alpha > 12.0 * np.ptp(error)
+        assert stats.binomtest(int(failures), draws, beta, "greater").pvalue >= SMALLEST_P
+        assert idle < draws / 2
 
 
 def test_cdf_accuracy_falls_with_beta_and_the_budget():
-    found = [
-        dpq.cdf([0.5], bounds=(0, 1), epsilon=epsilon).accuracy(beta)
-        for epsilon, beta in ((1.0, 0.1), (1.0, 0.01), (0.1, 0.1), (1e9, 0.1))
-    ]
-    assert found[0] < found[1] and found[2] == pytest.approx(10 * found[0], rel=0.01)
-    assert found[3] < 1e-3
+    for options in ({}, dict(bins=16, aggregate=False)):
+        found = [
+            dpq.cdf([0.5], bounds=(0, 1), epsilon=epsilon, rng=1, **options).accuracy(beta)
+            for epsilon, beta in ((1.0, 0.1), (1.0, 0.01), (0.1, 0.1), (1e9, 0.1))
+        ]
+        assert found[0] < found[1] and 4.0 * found[0] < found[2]
+        assert found[3] < 1e-3
+    assert found[2] == pytest.approx(10.0 * found[0], rel=0.1)  # of the same bins
     few = dpq.cdf([0.5], bounds=(0, 1), epsilon=1e-9, method="histogram", bins=2)
     assert 1e9 < few.accuracy() == few.accuracy(0.05) < 1e11
+
+
+def test_cdf_accuracy_is_less_than_twice_the_union_bound():
+    """By the law of the range."""
+    x = np.random.default_rng(2).lognormal(0.0, 1.0, 10_000)
+    for options in (dict(bins=1024, aggregate=False), dict(height=3, branching=12)):
+        found = dpq.cdf(x, epsilon=1.0, bounds=(-100, 100), rng=3, nan_policy="raise", **options)
+        assert found.accuracy() < 0.9 * 2.0 * found._noise.margin(0.05)
+
+
+def test_cdf_default_is_near_the_records():
+    """Lognormal ones in bounds that are far wider: the distance of Kolmogorov and Smirnov."""
+    for n, draws, most in ((1_000, 100, 0.034), (10_000, 30, 0.0065)):
+        distances = []
+        for seed in range(draws):
+            rng = np.random.default_rng([seed, 5])
+            x = rng.lognormal(0.0, 1.0, n)
+            found = dpq.cdf(x, epsilon=1.0, bounds=(-100, 100), nan_policy="raise", rng=rng)
+            distances.append(found.ks(x))
+        assert np.mean(distances) < most
 
 
 # Distances
@@ -785,9 +859,14 @@ BAD = [
         ValueError,
         "delta must be 0 with rho",
     ),
-    ({"method": "ecdf"}, ValueError, "method must be one of 'binary_tree', 'agg_tree'"),
+    ({"method": "ecdf"}, ValueError, "method must be one of 'auto', 'binary_tree'"),
     ({"method": None}, TypeError, "method must be one of"),
-    ({"steps": 3}, TypeError, "method 'binary_tree' must have no options but bins, aggregate, got"),
+    (
+        {"steps": 3, "method": "binary_tree"},
+        TypeError,
+        "method 'binary_tree' must have no options but bins, aggregate, got",
+    ),
+    ({"steps": 3, "height": 2}, TypeError, "method 'agg_tree' must have no options but height"),
     ({"method": "agg_tree"}, TypeError, "method 'agg_tree' must have no options but height"),
     ({"bins": 100}, ValueError, "bins must be a power of two, got 100"),
     ({"bins": 1}, ValueError, "bins must be at least 2, got 1"),

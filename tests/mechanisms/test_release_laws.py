@@ -322,8 +322,8 @@ def form_cases() -> Iterator[tuple[str, Case]]:
         yield (
             f"{name}, auto",
             Case(
-                repeated(release, FLOATS, epsilon=4.0, **level, **GRID),
-                lambda factor: MECHANISMS["joint_exp"][1](RECORDS, [0.5], factor * 4.0, "swap"),
+                repeated(release, FLOATS, epsilon=1.0, **level, **GRID),
+                lambda factor: MECHANISMS["ind_exp"][1](RECORDS, [0.5], factor, "swap"),
             ),
         )
 
@@ -818,7 +818,7 @@ def aggregate_cases() -> Iterator[tuple[str, Case]]:
             )
         yield f"mean, {neighbors}", mean_case(neighbors)
     yield "mean, swap, nothing missing", mean_case("swap", nan_policy="raise")
-    yield "sum, private clip", clipped_sum_case()
+    yield from clipped_sum_cases()
 
 
 def mean_case(neighbors: str, **said: str) -> Case:
@@ -851,21 +851,35 @@ def mean_case(neighbors: str, **said: str) -> Case:
     return Case(lambda rng, size: [round(o, 9) for o in release(rng, size)], law)
 
 
-def clipped_sum_case() -> Case:
-    """Half of epsilon finds the clip, the other half hides the sum below it."""
-    amounts, epsilon, q = np.array([0, 2, 2, 5]), 4.0, 0.5
+def clipped_sum_cases() -> Iterator[tuple[str, Case]]:
+    """0.36 of epsilon finds the clip, 7/9 of that by the threshold; the rest hides the sum."""
+    amounts, epsilon = np.array([0, 2, 2, 5]), 4.0
+    below = [sum(x < candidate for x in amounts.tolist()) for candidate in (1.0, 3.0, 6.0)]
+    options = dict(upper=6.0, beta=2.0, epsilon=epsilon, resolution=1)
+    # a level's number of records, or all; and half of 1 / (0.36 epsilon) less, or one
+    for way, more, target, offset, share in (
+        ("level", dict(q=0.5), 2.0, -0.5, 0.36),
+        ("clip", {}, 4.0, -1.0, 0.36),
+        ("clip for few", dict(expected_n=4), 4.0, -1.0, 0.6),
+    ):
 
-    def law(factor: float) -> Law:
-        clips = one_way(q, factor * epsilon / 2.0, "swap", amounts.tolist())
-        found: dict[Hashable, float] = defaultdict(float)
-        for (clip,), log_p in clips.items():
-            noise = discrete_laplace(clip / (factor * epsilon / 2.0))
-            for k, p in noise.items():
-                found[int(np.minimum(amounts, clip).sum()) + k] += math.exp(log_p) * p
-        return log_of(found)
+        def law(
+            factor: float,
+            target: float = target,
+            offset: float = offset,
+            share: float = share,
+        ) -> Law:
+            of_clip = factor * share * epsilon
+            aim = target + offset / of_clip
+            clips = searched(below, aim, (7 / 9 * of_clip, 2 / 9 * of_clip))
+            found: dict[Hashable, float] = defaultdict(float)
+            for clip, p in zip(CANDIDATES, clips, strict=True):
+                noise = discrete_laplace(clip / (factor * (1.0 - share) * epsilon))
+                for k, p_noise in noise.items():
+                    found[int(np.minimum(amounts, clip).sum()) + k] += p * p_noise
+            return log_of(found)
 
-    options = dict(q=q, upper=6.0, beta=2.0, epsilon=epsilon, resolution=1)
-    return Case(scalar(dpq.sum, amounts, **options), law)
+        yield f"sum, private {way}", Case(scalar(dpq.sum, amounts, **options, **more), law)
 
 
 # --- Trees and distribution functions

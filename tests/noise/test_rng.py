@@ -188,6 +188,7 @@ ALLOWED = {
     ("_calls.py", "default_rng"): "that of the references",
     ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
+    ("cdf.py", "_simulated"): "a law of noise that is public; none that is released",
     ("cli.py", "generated_payroll"): "the made-up payroll, not noise",
 }
 # Names of types, which draw nothing.

@@ -32,9 +32,20 @@ def test_guarantee_of_trees_worked_by_hand(k):
     two = of(epsilon=3.0, height=2, branching=4, neighbors="add-remove")
     assert two == Guarantee(3.0, 0.0, two.rho, None, "add-remove", "")
     assert two.rho == rho(3.0, 2)
-    assert of(epsilon=3.0).rho == rho(3.0, 6)  # a height of 3 by default
     laplace = 6 * k * k * privacy.laplace_rho(3.0 / (6 * k))
-    assert of(epsilon=3.0, noise="laplace").rho == pytest.approx(laplace, rel=1e-14)
+    of_laplace = of(epsilon=3.0, height=3, noise="laplace")
+    assert of_laplace.rho == pytest.approx(laplace, rel=1e-14)
+    for height in (1, 2, 3, 4):  # whatever is chosen is what is charged
+        for expected_n in (100, 10**4, 10**6, 10**9):
+            made = privacy.agg_tree.calibrate(
+                epsilon=3.0, expected_n=expected_n, height=height, max_contributions=k
+            )
+            assert made.height == height
+            assert made.guarantee.rho == rho(3.0, 2 * height)
+        made = privacy.agg_tree.calibrate(epsilon=3.0, expected_n=10**height, max_contributions=k)
+        assert made.noise.scale == Fraction(2 * k * made.height, 3)
+        assert made.guarantee == of(epsilon=3.0, expected_n=10**height)
+        assert made.guarantee.rho == rho(3.0, 2 * made.height)
     gaussian = of(rho=0.5, noise="gaussian", neighbors="add-remove")
     assert gaussian == Guarantee(None, 0.0, 0.5, None, "add-remove", "")
 
@@ -64,3 +75,64 @@ def test_agg_tree_sigma_is_rounded_up_and_no_further(height, k, rho):
     sigma = privacy.agg_tree.calibrate(rho=rho, **form).noise.scale
     variance = Fraction(2 * height * k * k) / (2 * Fraction(rho))
     assert variance <= sigma**2 <= variance * (1 + Fraction(1, 2**50))
+
+
+def test_default_shapes_known_values():
+    """By hand from the formula, at its corners: bins, the least tree, a leaf for each point."""
+    of = privacy.agg_tree.shape_of
+    assert [of(None, None, None, n) for n in (30, 100, 1_000, 10_000, 10**5)] == [
+        (1, 28),
+        (1, 46),
+        (2, 14),
+        (2, 24),
+        (3, 14),
+    ]
+    assert of(None, None, None) == of(None, None, 10**6) == of(None, None, None, 10_000)
+    # ages: few bins where there is much noise, else a leaf for each point
+    assert [of(None, None, 101, n) for n in (30, 100, 300, 1_000, 10**9)] == [
+        (1, 4),
+        (1, 8),
+        (1, 12),
+        (2, 11),
+        (2, 11),
+    ]
+    assert of(None, None, 2) == (1, 2)
+    # what is given stays, but for levels and children that no point needs
+    assert of(4, 9, None) == (4, 9) and of(5, 10, 121) == (3, 5)
+    assert of(3, None, None)[0] == 3 and of(None, 2, None)[1] == 2
+    assert of(26, None, None) == (26, 2) and of(1, None, None, 10**30 // 10**15)[0] == 1
+    assert of(None, 2**26, None) == (1, 2**26)
+
+
+@given(
+    st.integers(1, 10**12),
+    st.sampled_from([None, 2, 3, 10, 101, 2048, 10**4, 10**6, 2**52]),
+    st.floats(1e-300, 1e300),
+    st.sampled_from([0.5, 1.0]),
+    st.sampled_from([1 / 40, 1 / 80]),
+)
+def test_default_shapes_have_the_smallest_expected_error(n, points, deviation, power, spread):
+    """Against the formula, for every shape of a grid."""
+    height, branching = privacy.agg_tree.shape_of(None, None, points, n, deviation, power, spread)
+    assert branching**height <= 2**26
+    if points is not None:
+        spread = max(spread, min(30.0 / points, 12.0**-0.5))
+
+    def error(h, b):
+        noise = deviation / n * h ** (power + 0.87) / 7.0 * b**0.65
+        if points is not None and b**h >= points:
+            return noise
+        return noise + (9.0 * spread * b**h) ** -1.7 + (0.0 if points is None else 1.0 / points)
+
+    for h in range(1, 9):
+        for b in (2, 4, 6, 8, 12, 16, 24, 46, 100, 1_000, 10**6, 2**26):
+            if b**h <= 2**26 and (points is None or b**h < points or b == 2):
+                assert error(height, branching) <= error(h, b) * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("bad", [0, -1])
+def test_expected_n_is_at_least_one(bad):
+    with pytest.raises(ValueError, match="expected_n must be at least 1"):
+        privacy.agg_tree.calibrate(epsilon=1.0, expected_n=bad)
+    with pytest.raises(TypeError, match="expected_n must be an integer"):
+        privacy.agg_tree.calibrate(epsilon=1.0, expected_n=1.5)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from conftest import pure_rho, range_rho
+from conftest import discrete_rho, pure_rho, range_rho
 
 from dpq_fast import privacy
 from dpq_fast.privacy import (
@@ -31,9 +32,87 @@ def test_guarantee_of_sums_worked_by_hand(name, options, neighbors, clip):
     made = guarantee(name, epsilon=1.0, share=0.2, neighbors=neighbors, **options)
     assert (made.epsilon, made.delta, made.bounded_range) == (1.0, 0.0, None)
     assert (made.neighbors, made.composition) == (neighbors, "basic")
-    assert made.rho == pytest.approx(pure_rho(0.8) + clip, rel=1e-9)
+    # a lattice that nobody gave has 2^10 points between the ends
+    units = 1024 if neighbors == "swap" else 512
+    assert made.rho == pytest.approx(discrete_rho(0.8, units) + clip, rel=1e-9)
     public = guarantee(name, epsilon=1.0, q=None, share=0.2, neighbors=neighbors)
-    assert public == Guarantee(1.0, neighbors=neighbors)
+    assert public.rho == pytest.approx(discrete_rho(1.0, units))
+    assert public == Guarantee(1.0, rho=public.rho, neighbors=neighbors)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+@pytest.mark.parametrize(
+    ("options", "units"),
+    [
+        (dict(lower=0.0, upper=120.0, resolution=1.0), 120),
+        (dict(lower=0.0, upper=120.0, resolution=1.0, neighbors="add-remove"), 60),
+        (dict(lower=0.0, upper=9.5, resolution=1), 10),
+        (dict(lower=0.0, upper=9.5, resolution=1, neighbors="add-remove"), 5),
+        (dict(lower=0.0, upper=9.5, resolution=1, max_contributions=3), 30),
+        (dict(lower=-0.25, upper=0.25, resolution=1.0), 1),
+        # spacings of less than 8, and of 2^20
+        (dict(lower=2.0**33 - 80.0, upper=2.0**33 - 16.0, resolution=1e-9), 8),
+        (dict(lower=0.0, upper=2.0**33 - 1.0, resolution=2.0**20), 2**13),
+        (dict(lower=0.0, resolution=1.0), 1),
+        (dict(resolution=1.0, q=0.9), 1),
+        (dict(lower=0.0, upper=120.0, resolution=1.0, q=0.9), 1),
+        (dict(lower=0.0, upper=120.0), 1024),
+        (dict(lower=-0.3, upper=0.3, resolution=0.1), 6),
+        (dict(max_contributions=2), 2048),
+    ],
+    ids=str,
+)
+def test_rho_of_noise_knows_the_width_of_a_clip(name, options, units):
+    made = privacy.aggregates.calibrate(epsilon=2.0, **{"q": None, "share": 0.25, **options})
+    spent = 2.0 if made.clip is None else 1.5
+    assert made.noise_rho == pytest.approx(discrete_rho(spent, units), rel=1e-9)
+
+
+def test_guarantee_of_counts_worked_by_hand():
+    assert guarantee("count", epsilon=1.0) == Guarantee(1.0)
+    three = guarantee("count", epsilon=1.0, max_contributions=3)
+    assert three.rho == pytest.approx(discrete_rho(1.0, 3))
+    assert three == Guarantee(1.0, rho=three.rho)
+
+
+def test_split_of_a_sum_is_as_derived():
+    made = privacy.aggregates.calibrate(epsilon=10.0)
+    assert made.noise_epsilon == pytest.approx(6.4)
+    assert made.clip.step_epsilons == [pytest.approx((2.8, 0.8))]  # 7/9 for the threshold
+    gumbel = privacy.aggregates.calibrate(epsilon=10.0, noise="gumbel")
+    assert gumbel.clip.step_epsilons == [pytest.approx((1.8, 1.8))]
+    few = privacy.aggregates.calibrate(epsilon=9.0, expected_n=10)  # 45 of 90
+    assert few.noise_epsilon == 4.5
+    assert few.clip.step_epsilons == [pytest.approx((3.5, 1.0))]
+    given = privacy.aggregates.calibrate(epsilon=9.0, expected_n=10, share=0.2, split=0.4)
+    assert given.noise_epsilon == pytest.approx(7.2)
+    assert given.clip.step_epsilons == [pytest.approx((0.72, 1.08))]
+
+
+def test_share_of_the_clip_follows_the_expected_number():
+    for n, share in ((0, 0.6), (8, 0.6), (9, 5 / 9), (13, 5 / 13), (14, 0.36), (10**9, 0.36)):
+        assert privacy.aggregates.share_of(9.0, n) == pytest.approx(share, rel=1e-12)
+    assert privacy.aggregates.share_of(9.0) == privacy.aggregates.share_of(1e300, 10) == 0.36
+    assert privacy.aggregates.share_of(5e-324, 1) == privacy.aggregates.share_of(9.0, 0, 3) == 0.6
+    assert privacy.aggregates.share_of(9.0, 30, 3) == 0.5
+    person = dict(epsilon=9.0, expected_n=30, max_contributions=3)
+    assert privacy.aggregates.calibrate(**person).noise_epsilon == 4.5
+
+
+def test_aims_known_values():
+    assert privacy.aggregates.aim_of("auto", "unbounded") == (1.0, -1.0)
+    for method in ("joint_exp", "ind_exp"):
+        assert privacy.aggregates.aim_of("auto", method)[0] == 0.99
+    for method in privacy.aggregates.METHODS:
+        assert privacy.aggregates.aim_of(0.25, method) == (0.25, -0.5)
+        assert privacy.aggregates.aim_of(None, method)[0] is None
+
+
+@pytest.mark.parametrize("need", np.geomspace(0.1, 1.0, 9))
+def test_share_of_the_clip_is_near_the_least_error_of_its_model(need):
+    """1/(1 - s) + need / s, at its least and at the default."""
+    share = privacy.aggregates.SHARE
+    assert 1.0 / (1.0 - share) + need / share <= 1.09 * (1.0 + math.sqrt(need)) ** 2
 
 
 def test_clip_epsilons_known_values():
@@ -43,7 +122,8 @@ def test_clip_epsilons_known_values():
         lower = None if two_sided else 0.0
         person = dict(neighbors=neighbors, max_contributions=k)
         # half of it is for the clip
-        made = privacy.aggregates.calibrate(epsilon=2.0, q=0.9, lower=lower, split=split, **person)
+        budget = dict(epsilon=2.0, share=0.5, split=split)
+        made = privacy.aggregates.calibrate(q=0.9, lower=lower, **budget, **person)
         (epsilons,) = made.clip.step_epsilons
         return epsilons
 
@@ -52,7 +132,7 @@ def test_clip_epsilons_known_values():
     for two_sided in (False, True):
         assert of("add-remove", two_sided) == pytest.approx((0.5 / 0.95,) * 2, rel=1e-14)
     # "gumbel" has equal epsilons
-    made = privacy.aggregates.calibrate(epsilon=2.0, q=0.9, lower=None, noise="gumbel")
+    made = privacy.aggregates.calibrate(epsilon=2.0, q=0.9, lower=None, share=0.5, noise="gumbel")
     assert made.clip.noise.name == "gumbel"
     assert made.clip.step_epsilons == [pytest.approx((0.5 / 1.4,) * 2, rel=1e-14)]
     three = of("swap", True, 0.25, 3)

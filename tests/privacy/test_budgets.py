@@ -48,7 +48,7 @@ TINY = [
 
 
 MIN_RELEASES = {
-    "median": lambda x, **budget: dpq.median(x, bounds=(0, 1000), **budget),
+    "quantile": lambda x, **budget: dpq.quantile(x, 0.9, bounds=(0, 1000), **budget),
     "joint_exp": lambda x, **budget: dpq.joint_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
     "ind_exp": lambda x, **budget: dpq.ind_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
     "quantile_by": lambda x, **budget: dpq.quantile_by(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -31,7 +32,13 @@ def test_guarantee_of_counts_worked_by_hand(k):
     sixteen = cdf(bins=16)
     assert sixteen == Guarantee(3.0, 0.0, sixteen.rho)
     assert sixteen.rho == rho(8)
-    assert cdf().rho == rho(20)  # 2^10 bins by default
+    assert cdf(method="binary_tree").rho == rho(20)  # 2^10 bins by default
+    for expected_n in (10**3, 10**8):
+        made = privacy.cdf.calibrate(epsilon=3.0, expected_n=expected_n, max_contributions=k)
+        height = made.options["height"]
+        assert made.method == "agg_tree" and made.noise.scale == Fraction(2 * k * height, 3)
+        assert made.guarantee == cdf(expected_n=expected_n)
+        assert made.guarantee.rho == rho(2 * height)
     assert cdf(method="histogram", neighbors="add-remove").rho == rho(1)
     assert cdf(method="agg_tree", height=2, branching=4).rho == rho(4)
     assert cdf(method="adaptive", steps=9, bins=32).rho == rho(10)
@@ -72,7 +79,7 @@ def test_cdf_options_that_are_left_out():
     assert of("binary_tree", {}) == dict(bins=2**10, aggregate=True)
     assert of("binary_tree", {}, 10) == dict(bins=16, aggregate=True)
     assert of("binary_tree", {}, 10**6) == dict(bins=2**10, aggregate=True)
-    assert of("agg_tree", {}) == dict(height=3, branching=10, aggregate=True)
+    assert of("agg_tree", {}) == dict(height=None, branching=None, aggregate=True)
     assert of("histogram", {}) == dict(bins=100)
     assert of("histogram", {}, 10) == dict(bins=10)
     assert of("gaussian", {}) == dict(levels=9, bins=None)
@@ -92,7 +99,6 @@ def test_options_take_their_ends_and_nothing_beyond():
         for points in (2, 16, few):
             assert privacy.cdf.options_of(method, {}, points)["bins"] == points
     assert privacy.cdf.options_of("histogram", {}, few + 1) == dict(bins=100)
-    assert privacy.cdf.options_of("agg_tree", {}, 2)["height"] == 1
     assert privacy.cdf._check_levels(2**20) == 2**20
     # nothing is left of delta where e^epsilon is beyond all that matters
     assert privacy.cdf.budget_of_level(1, 800.0, 1e-6, 400) == (2.0, 0.0)
@@ -178,3 +184,19 @@ def test_gaussian_noise_keeps_its_promise(epsilon, delta):
 def test_smooth_gaussian_rejects(epsilon, delta, error, message):
     with pytest.raises(error, match=message):
         privacy.cdf.smooth_gaussian_scale(epsilon, delta)
+
+
+def test_auto_goes_by_the_options_that_are_given():
+    def used(**options):
+        made = privacy.cdf.calibrate(epsilon=1.0, **options)
+        return made.method, made.options
+
+    assert used() == ("agg_tree", dict(height=3, branching=12, aggregate=True))
+    assert used(expected_n=1_000)[1] == dict(height=2, branching=18, aggregate=True)
+    assert used(points=101)[1] == dict(height=2, branching=11, aggregate=True)
+    assert used(branching=4)[0] == used(aggregate=False)[0] == "agg_tree"
+    assert used(bins=16)[0] == used(bins=16, aggregate=False)[0] == "binary_tree"
+    assert used(steps=5)[0] == used(depth=5, bins=64)[0] == "adaptive"
+    assert used(method="histogram")[0] == "histogram"
+    with pytest.raises(TypeError, match=r"^method 'agg_tree' must have no options but height"):
+        used(levels=9)

@@ -43,14 +43,15 @@ def test_pure_rho_is_the_supremum_of_renyi_divergence(epsilon):
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 400])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 12.0])
-def test_laplace_rho_bounds_the_renyi_divergence_of_discrete_noise_from_below(epsilon, steps):
-    """Discrete noise on integers that differ by `steps` tends to it, and one step is pure."""
+def test_discrete_laplace_rho_is_the_supremum_of_renyi_divergence(epsilon, steps):
+    """One step is pure, and many tend to continuous noise."""
     rate = epsilon / steps
     k = np.arange(-math.ceil(60.0 / rate), math.ceil(60.0 / rate) + steps + 1)
     p, q = (np.exp(-rate * np.abs(k - center)) * math.tanh(rate / 2.0) for center in (0, steps))
     ratios = [renyi(p, q, alpha) / alpha for alpha in ORDERS if alpha < 5.0]
-    assert max(ratios) == ratios[0] <= privacy.pure_rho(epsilon)
-    assert max(ratios) >= 0.999 * privacy.laplace_rho(epsilon)
+    rho = privacy.discrete_laplace_rho(epsilon, steps)
+    assert 0.999 * rho < ratios[0] == max(ratios) <= rho
+    assert privacy.laplace_rho(epsilon) <= rho <= privacy.pure_rho(epsilon)
     if steps == 400:
         assert max(ratios) < 1.001 * privacy.laplace_rho(epsilon)
 
@@ -64,6 +65,13 @@ def test_exact_rhos_are_rounded_up_and_barely(x):
             (privacy.bounded_range_rho(x), r - 1 - mpmath.log(r)),
             (privacy.pure_rho(x), exact * mpmath.tanh(exact / 2)),
             (privacy.laplace_rho(x), exact + mpmath.exp(-exact) - 1),
+            *(
+                (
+                    privacy.discrete_laplace_rho(x, units),
+                    exact + mpmath.expm1(-exact) * (exact / units) / mpmath.sinh(exact / units),
+                )
+                for units in (1, 2, 3, 7, 60, 10**9)
+            ),
         ):
             assert value <= found * (1 + mpmath.mpf(2) ** -52) <= value * (1 + mpmath.mpf(2e-13))
 
@@ -74,6 +82,7 @@ def test_exact_rhos_of_next_to_nothing_are_something(x):
         (privacy.bounded_range_rho, 8),
         (privacy.pure_rho, 2),
         (privacy.laplace_rho, 2),
+        (lambda x: privacy.discrete_laplace_rho(x, 5), 2),
     ):
         assert rho_of(x) > 0.0 and Fraction(rho_of(x)) >= Fraction(x) ** 2 / share * (
             1 - Fraction(x)
@@ -89,6 +98,7 @@ def test_the_largest_rhos_have_a_range():
 def test_exact_rhos_of_nothing_are_nothing():
     for rho_of in (privacy.bounded_range_rho, privacy.pure_rho, privacy.laplace_rho):
         assert rho_of(0.0) == 0.0
+    assert privacy.discrete_laplace_rho(0.0, 3) == 0.0
 
 
 @given(st.floats(math.log(1e-280), math.log(1e9)))
