@@ -28,9 +28,8 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 import dpq_fast as dpq
-from dpq_fast.mechanisms.quantile import choose_method
+from dpq_fast.mechanisms.quantile import choose_method, expected_rows
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
-from dpq_fast.privacy import levels
 from dpq_fast.privacy.relations import RELATIONS
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
@@ -447,8 +446,17 @@ def _released(
     Complaints about public arguments become usage errors.
     """
     try:
-        m = levels.Levels(q).m
-        method = choose_method(method, m, neighbors, bounds is not None, epsilon, len(x))
+        public = ("resolution", "dither", "max_contributions")
+        chosen = choose_method(
+            x,
+            q,
+            epsilon=epsilon,
+            bounds=bounds,
+            method=method,
+            neighbors=neighbors,
+            expected_n=expected_rows(x, method, None, None, neighbors),
+            **{name: arguments[name] for name in public if name in arguments},
+        )
         accountant = dpq.privacy.Accountant(epsilon, delta, neighbors)
         values = dpq.quantile(
             x,
@@ -463,7 +471,7 @@ def _released(
         )
     except (TypeError, ValueError) as error:
         raise click.UsageError(str(error)) from None
-    return values, method, accountant.history[0]
+    return values, chosen, accountant.history[0]
 
 
 def _console() -> Console:

@@ -1,13 +1,13 @@
-"""Which mechanism is the most accurate for m levels: what ``quantile(method="auto")`` goes by.
+"""How far `quantile(method="auto")` is from the best of our mechanisms, over a grid.
 
-Of no paper: ours, over relations, budgets and columns.
+Of no paper: ours. What "auto" goes by is in `dpq_fast.mechanisms.choice`.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,143 +15,199 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpq_fast as dpq
-from bench.case import Release
-from bench.columns import BOUNDS, DELTA, REAL, gaussian, levels
-from bench.errors import N, mean_error, real_sample
-from bench.measure import alternately, duration
-from dpq_fast import privacy
+from bench.columns import BOUNDS, REAL, gaussian, levels
+from dpq_fast.mechanisms.quantile import choose_method
 from papers.pictures import picture
 from papers.report import Report, digits
 
-COUNTS = (1, 2, 3, 5, 9, 15, 20, 30, 50, 100)
+SIZES = (1_000, 10_000, 100_000)
+EPSILONS = (0.03, 0.1, 0.3, 1.0, 3.0)
+COUNTS = (1, 3, 9, 29, 100, 300)
 RELATIONS = ("swap", "add-remove")
-BUDGETS = {"ε = 1": {"epsilon": 1.0}, "ε = 0.1": {"epsilon": 0.1}, "ρ = 0.5": {"rho": 0.5}}
-# Releases of one budget and one sample: they share a forward pass, except for recursive quantiles.
-DRAWS = 20
-# Added to rank errors before their ratio is taken: a column that is mostly one tie has none.
-NO_ERROR = 0.01
-METHODS = (dpq.joint_exp, dpq.approx_quantiles, dpq.ind_exp)
-
-
-def laws(budget: dict[str, float]) -> dict[str, Callable[..., Any]]:
-    """The mechanisms, each with all of the budget."""
-    rho = budget.get("rho")
-    epsilon = budget["epsilon"] if rho is None else privacy.rho_bounded_range(rho)
-    found = {
-        "joint_exp": partial(dpq.joint_exp_law, epsilon=epsilon),
-        "approx_quantiles": partial(dpq.approx_quantiles_law, **budget),
-        "ind_exp": partial(dpq.ind_exp_law, **budget),
-    }
-    if "epsilon" in budget:
-        found[f"ind_exp, δ = {DELTA:g}"] = partial(dpq.ind_exp_law, delta=DELTA, **budget)
-    return found
+# Releases of one sample: those of a law share what it takes to make it.
+DRAWS = 5
+# Added to rank errors before their ratio is taken: ranks differ by one.
+HALF_A_RECORD = 0.5
+# Regret that is no more than this counts as none.
+NEAR = 1.15
+# Where it is left out: JointExp with fewer records times epsilon for each level than this, or with
+# so many levels over epsilon among many records (it is slow there, and far off); one release per
+# level beyond so many.
+FEW_FOR_JOINT, SLOW_FOR_JOINT, MANY_FOR_IND = 1.0, 3_000.0, 29
 
 
 class Data(NamedTuple):
-    """How to draw records, and how they are released."""
+    """How to draw n records, and how they are released."""
 
-    draw: Callable[[np.random.Generator], NDArray]
+    draw: Callable[[int, np.random.Generator], NDArray]
     bounds: tuple[float, float]
-    resolution: float | None
+    resolution: float | None = None
 
 
-def datasets() -> dict[str, Data]:
-    """The paper's N(0, 5) and the real columns."""
-    normal = {f"N(0, 5), n = {n:,}": Data(partial(gaussian, n), BOUNDS, None) for n in (N, 10 * N)}
-    return normal | {
-        name: Data(real_sample(name), column.bounds, column.resolution)
-        for name, column in REAL.items()
-    }
+class Cell(NamedTuple):
+    """A point of the grid."""
+
+    relation: str
+    n: int
+    epsilon: float
+    m: int
+    column: str
 
 
 def auto_rule(report: Report, out: Path) -> None:
-    """Rank errors of all mechanisms by m, where they cross, and what they take."""
-    counts = COUNTS[::3] if report.quick else COUNTS
-    samples = 2 if report.quick else 10
+    """Mean rank errors of all mechanisms, which of them "auto" takes, and what that costs."""
     records = datasets()
-    settings = [(relation, budget) for relation in RELATIONS for budget in BUDGETS]
-    crossings = report.table(
-        "From which m on approx_quantiles has the smaller mean rank error than joint_exp",
-        "relation, budget",
-        *records,
-        "geometric mean",
-    )
-    ratios = report.table(
-        "Mean rank error of approx_quantiles over that of joint_exp, geometric mean of all data",
-        "relation, budget",
-        *(f"m = {m}" for m in counts),
-    )
+    samples = 3 if report.quick else 20
+    sizes, budgets = (SIZES[:1], EPSILONS[1::2]) if report.quick else (SIZES, EPSILONS)
+    regrets: dict[Cell, float] = {}
     with picture(
         out / "auto_rule.png",
-        "Mean rank error per level over m",
-        len(settings),
-        len(records),
-        (20.0, 20.0),
+        "Mean rank error times epsilon over n epsilon, swap; circles: auto",
+        2,
+        3,
+        (15.0, 9.0),
     ) as axes:
-        for row, (relation, budget) in zip(axes, settings, strict=True):
-            setting = f"{relation}, {budget}"
+        for relation, n, epsilon in product(RELATIONS, sizes, budgets):
             table = report.table(
-                f"Mean rank error, {setting}, {samples} samples, {DRAWS} draws each",
+                f"Mean rank error, {relation}, n = {n:,}, ε = {epsilon:g}; × for auto's choice",
                 "data",
-                "",
-                *(f"{m}" for m in counts),
+                *(f"m = {m}" for m in COUNTS),
             )
-            over_joint = []
-            for each, (name, data) in zip(row, records.items(), strict=True):
-                errors = {}
-                for label, law in laws(BUDGETS[budget]).items():
-                    release = _release(law, data, relation)
-                    errors[label] = np.array(
-                        [mean_error(data.draw, release, m, samples)[0] for m in counts]
+            for name, data in records.items():
+                row = []
+                for m in COUNTS:
+                    cell = Cell(relation, n, epsilon, m, name)
+                    errors = dict(_errors(cell, data, samples))
+                    chosen = _chosen(cell, data)
+                    best = min(errors.values()) + HALF_A_RECORD
+                    regrets[cell] = (errors[chosen] + HALF_A_RECORD) / best
+                    row.append(
+                        " ".join(
+                            f"{SHORT[each]} {digits(error)}{'×' if each == chosen else ''}"
+                            for each, error in errors.items()
+                        )
                     )
-                    table.add_row(name, label, *map(digits, errors[label]))
-                    each.plot(counts, errors[label], "o-", markersize=3, label=label)
-                table.add_section()
-                over_joint.append(
-                    (errors["approx_quantiles"] + NO_ERROR) / (errors["joint_exp"] + NO_ERROR)
-                )
-                each.set(xscale="log", yscale="log", title=f"{name}\n{setting}", xlabel="levels m")
+                    if relation == "swap" and name == next(iter(records)):
+                        _draw(axes.ravel()[COUNTS.index(m)], cell, errors, chosen)
+                table.add_row(name, *row)
             report.print(table)
-            together = np.exp(np.log(over_joint).mean(axis=0))
-            crossings.add_row(
-                setting, *(_crossing(counts, ratio) for ratio in (*over_joint, together))
-            )
-            ratios.add_row(setting, *(f"{ratio:.2f}" for ratio in together))
-        axes[0, 0].legend()
-    report.print(crossings)
-    report.print(ratios)
-    _times(report, counts)
+        for m, each in zip(COUNTS, axes.ravel(), strict=True):
+            each.set(xscale="log", yscale="log", title=f"N(0, 5), m = {m}", xlabel="n ε")
+    summary = report.table(
+        f"Regret of auto: its error over that of the best mechanism, {HALF_A_RECORD} added to both",
+        "relation",
+        "n",
+        "geometric mean",
+        f"within {NEAR}",
+        "worst",
+        "where",
+    )
+    for relation, n in product(RELATIONS, sizes):
+        cells = {
+            cell: each for cell, each in regrets.items() if (cell.relation, cell.n) == (relation, n)
+        }
+        values = np.array(list(cells.values()))
+        worst = max(cells, key=cells.__getitem__)
+        summary.add_row(
+            relation,
+            f"{n:,}",
+            f"{np.exp(np.log(values).mean()):.3f}",
+            f"{(values <= NEAR).mean():.0%}",
+            f"{cells[worst]:.2f}",
+            f"{worst.column}, ε = {worst.epsilon:g}, m = {worst.m}",
+        )
+    report.print(summary)
 
 
-def _release(law: Callable[..., Any], data: Data, relation: str) -> Release:
-    """Several releases of one sample, shape (DRAWS, m)."""
-    form = dict(bounds=data.bounds, resolution=data.resolution, neighbors=relation)
-    dithers = "dither_rng" in inspect.signature(law).parameters
-    return lambda x, q, rng: law(x, q, **form, **(dict(dither_rng=rng) if dithers else {})).sample(
-        rng, size=DRAWS
+def datasets() -> dict[str, Data]:
+    """Generated columns and the real ones."""
+    generated = {
+        "N(0, 5)": Data(gaussian_of, BOUNDS),
+        "lognormal": Data(lambda n, rng: rng.lognormal(0.0, 1.0, n), (0.0, 100.0)),
+        "Cauchy": Data(lambda n, rng: rng.standard_cauchy(n), (-1_000.0, 1_000.0)),
+    }
+    return generated | {
+        name: Data(partial(_some_of, column.load()), column.bounds, column.resolution)
+        for name, column in REAL.items()
+        if column.path.exists()
+    }
+
+
+def gaussian_of(n: int, rng: np.random.Generator) -> NDArray:
+    """The paper's column."""
+    return gaussian(n, rng)
+
+
+def _some_of(column: NDArray, n: int, rng: np.random.Generator) -> NDArray:
+    """Records without replacement, as long as there are enough."""
+    return rng.choice(column, n, replace=n > column.size)
+
+
+def _chosen(cell: Cell, data: Data) -> str:
+    return choose_method(
+        None,
+        levels(cell.m),
+        epsilon=cell.epsilon,
+        bounds=data.bounds,
+        neighbors=cell.relation,
+        resolution=data.resolution,
+        expected_n=cell.n,
     )
 
 
-def _crossing(counts: tuple[int, ...], ratio: NDArray[np.float64]) -> str:
-    """The smallest m from which on all ratios are below 1."""
-    worse = np.flatnonzero(ratio >= 1.0)
-    first = worse[-1] + 1 if worse.size else 0
-    return f"{counts[first]}" if first < len(counts) else "never"
+def _errors(cell: Cell, data: Data, samples: int) -> Iterator[tuple[str, float]]:
+    """The mean rank error of each mechanism that is not left out."""
+    weight = cell.n * cell.epsilon / cell.m
+    slow = cell.n >= SIZES[-1] and cell.m / cell.epsilon > SLOW_FOR_JOINT
+    for name, draw in RELEASES.items():
+        if name == "joint_exp" and (weight < FEW_FOR_JOINT or slow):
+            continue
+        if name == "ind_exp" and cell.m > MANY_FOR_IND:
+            continue
+        q, missed = levels(cell.m), []
+        for seed in range(samples):
+            x = np.sort(data.draw(cell.n, np.random.default_rng([seed, cell.n])))
+            outputs = draw(
+                x,
+                q,
+                np.random.default_rng([seed, 1]),
+                epsilon=cell.epsilon,
+                bounds=data.bounds,
+                neighbors=cell.relation,
+                resolution=data.resolution,
+            )
+            missed.append(dpq.metrics.rank_error(x, q, outputs).mean())
+        yield name, float(np.mean(missed))
 
 
-def _times(report: Report, counts: tuple[int, ...]) -> None:
-    for n in (N, 10 * N):
-        table = report.table(
-            f"Time per call: N(0, 5), n = {n:,}, unsorted, swap, ε = 1",
-            "m",
-            *(method.__name__ for method in METHODS),
-        )
-        x = gaussian(n)
-        for m in counts:
-            sides = {
-                method.__name__: partial(method, x, levels(m), epsilon=1.0, bounds=BOUNDS)
-                for method in METHODS
-            }
-            timings = alternately(sides, report.seconds / 4)
-            table.add_row(f"{m}", *(duration(timing.median) for timing in timings.values()))
-        report.print(table)
+def _by_law(law: Callable[..., Any], dithered: bool) -> Callable[..., NDArray]:
+    """Several draws of one law."""
+
+    def draw(x: NDArray, q: NDArray, rng: np.random.Generator, **options: Any) -> NDArray:
+        dither = {"dither_rng": rng} if dithered else {}
+        return law(x, q, assume_sorted=True, **dither, **options).sample(rng, size=DRAWS)
+
+    return draw
+
+
+def _trees(x: NDArray, q: NDArray, rng: np.random.Generator, **options: Any) -> NDArray:
+    """Several trees, of the shape that "auto" gives them."""
+    made = (dpq.agg_tree(x, q, expected_n=x.size, rng=rng, **options) for _ in range(DRAWS))
+    return np.array(list(made))
+
+
+RELEASES = {
+    "joint_exp": _by_law(dpq.joint_exp_law, True),
+    "ind_exp": _by_law(dpq.ind_exp_law, False),
+    "approx_quantiles": _by_law(dpq.approx_quantiles_law, True),
+    "agg_tree": _trees,
+}
+SHORT = {"joint_exp": "J", "ind_exp": "I", "approx_quantiles": "A", "agg_tree": "T"}
+
+
+def _draw(axes: Any, cell: Cell, errors: dict[str, float], chosen: str) -> None:
+    weight = cell.n * cell.epsilon
+    for color, name in enumerate(RELEASES):
+        if name in errors:
+            axes.plot(weight, errors[name] * cell.epsilon, f"C{color}.", label=name)
+    axes.plot(weight, errors[chosen] * cell.epsilon, "ko", markersize=10, fillstyle="none")

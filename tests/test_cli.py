@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import cli
+from dpq_fast.mechanisms.quantile import choose_method
 
 BOUNDS = (0.0, 100.0)
 ARGUMENTS = ["--column", "age", "--epsilon", "1", "--bounds", "0", "100"]
@@ -334,14 +335,19 @@ def test_quantile_of_csv_with_one_column_keeps_rows_at_the_ends_of_blocks(tmp_pa
 
 
 def test_quantile_chooses_the_method_whatever_is_missing(tmp_path):
-    """By the number of rows, where 520 are just enough for JointExp; it is public under swap."""
-    file = tmp_path / "one.csv"
-    levels = ",".join(str(j / 26) for j in range(1, 26))
-    methods = set()
-    for gone in ([], [7], [519], range(520)):
-        ages = ["" if j in gone else "50" for j in range(520)]
+    """By the number of rows, just enough for JointExp; it is public under swap."""
+    levels = [j / 10 for j in range(1, 10)]
+    public = dict(epsilon=1.0, bounds=(0.0, 100.0))
+    rows = next(
+        n
+        for n in range(100, 1_000)
+        if choose_method(None, levels, expected_n=n, **public) == "joint_exp"
+    )
+    file, methods = tmp_path / "one.csv", set()
+    for gone in ([], [7], [rows - 1], range(rows)):
+        ages = ["" if j in gone else "50" for j in range(rows)]
         file.write_text("\n".join(["age", *ages]))
-        methods.add(released(file, *ARGUMENTS, "--q", levels)["method"])
+        methods.add(released(file, *ARGUMENTS, "--q", ",".join(map(str, levels)))["method"])
     assert methods == {"joint_exp"}
 
 

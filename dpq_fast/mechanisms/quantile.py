@@ -7,48 +7,35 @@ from typing import Any
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 
-# From how many levels on recursive splits miss fewer ranks than one joint draw: by how many parts
-# of the data a change reaches (two under "swap"), and kind of budget. See the notes of `quantile`.
-MANY_LEVELS = {
-    (2, "epsilon"): 25,
-    (1, "epsilon"): 15,
-    (2, "rho"): 5,
-    (1, "rho"): 3,
-}
-# Under swap, and with an epsilon, only if so few records times epsilon lie between two levels.
-FEW_RECORDS = 20.0
-
 
 def choose_method(
-    method: str,
-    m: int,
-    neighbors: str,
-    bounded: bool,
+    x: Any,
+    q: Any,
+    *,
     epsilon: float | None = None,
-    rows: int | None = None,
+    bounds: tuple[float, float] | None = None,
+    method: str = "auto",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    max_contributions: int = 1,
+    expected_n: int | None = None,
 ) -> str:
     """The mechanism behind a `method` of `quantile`, by public facts only.
 
     Parameters
     ----------
-    method : str
-        One of `METHODS`.
-    m : int
-        Number of distinct levels.
-    neighbors : {"swap", "add-remove"}
-        The neighboring relation.
-    bounded : bool
-        Whether bounds are given.
-    epsilon : float, optional
-        None for a budget in rho.
-    rows : int, optional
-        Number of records, missing ones included; used under "swap" alone, where it is public.
+    x, q, epsilon, bounds, method, neighbors, resolution, dither, max_contributions, expected_n
+        As in `quantile`, but for `expected_n`, which is the caller's to work out; of `x` only the
+        lattice of a `Sample` is used.
 
     Returns
     -------
@@ -57,14 +44,32 @@ def choose_method(
     """
     if _checks.check_choice("method", method, METHODS) != "auto":
         return method
-    if not bounded:
+    if isinstance(x, Sample):
+        lattice = x.lattice
+    elif bounds is None:
         return "unbounded_quantile"
-    budget = "rho" if epsilon is None else "epsilon"
-    relation = relation_of(neighbors)
-    many = m >= MANY_LEVELS[relation.parts, budget]
-    if many and relation.n_is_public and epsilon is not None:
-        many = rows is not None and rows * _checks.check_epsilon(epsilon) < FEW_RECORDS * (m + 1)
-    return "approx_quantiles" if many else "joint_exp"
+    else:
+        lattice = Lattice.of(_checks.check_bounds(bounds), resolution, dither)
+    k = _checks.check_max_contributions(max_contributions)
+    return most_accurate(
+        Levels(q).m,
+        relation_of(neighbors),
+        epsilon=None if epsilon is None else _checks.check_epsilon(epsilon) / k,
+        n=expected_n,
+        points=None if lattice is None else lattice.points,
+        dithered=dither is True,
+    )
+
+
+def expected_rows(
+    x: Any, method: str, expected_n: int | None, counts: Any, neighbors: str
+) -> int | None:
+    """About how many records there are, as far as it is public and of use: see `quantile`."""
+    if expected_n is not None:
+        return _checks.check_count("expected_n", expected_n)
+    if method not in ("auto", "agg_tree") or counts is not None:
+        return None
+    return _checks.rows_of(x) if relation_of(neighbors).n_is_public else None
 
 
 def quantile(
@@ -83,6 +88,7 @@ def quantile(
     assume_sorted: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,
+    expected_n: int | None = None,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
@@ -118,6 +124,10 @@ def quantile(
         latter has a lattice only where a `resolution` is given.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
+    expected_n : int, optional
+        About how many records there are, chosen without looking at `x`: for "auto" and "agg_tree".
+        Default: under "swap" the number of rows, missing ones included, which is public there; else
+        10,000. Public.
     accountant : Accountant, optional
         Charged with the release; refuses before `x` is touched.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -149,26 +159,26 @@ def quantile(
     -----
     **Choice of "auto"**, by public facts alone, never by the data:
 
-    ======  ==========  =======  ====================================  ====================
-    bounds  neighbors   budget   levels                                method
-    ======  ==========  =======  ====================================  ====================
-    none    any         any      any                                   "unbounded_quantile"
-    given   swap        epsilon  m < 25, or n epsilon >= 20 (m + 1)    "joint_exp"
-    given   swap        epsilon  others                                "approx_quantiles"
-    given   swap        rho      m < 5                                 "joint_exp"
-    given   swap        rho      m >= 5                                "approx_quantiles"
-    given   add-remove  epsilon  m < 15                                "joint_exp"
-    given   add-remove  epsilon  m >= 15                               "approx_quantiles"
-    given   add-remove  rho      m < 3                                 "joint_exp"
-    given   add-remove  rho      m >= 3                                "approx_quantiles"
-    ======  ==========  =======  ====================================  ====================
+    ======  =======  =========  =====================================================
+    bounds  budget   levels     method
+    ======  =======  =========  =====================================================
+    none    any      any        "unbounded_quantile"
+    given   any      one        "ind_exp"
+    given   rho      several    "approx_quantiles"
+    given   epsilon  several    "joint_exp", "approx_quantiles" or "agg_tree": the one
+                                of the smallest expected error
+    ======  =======  =========  =====================================================
 
-    n is the number of rows, missing ones included, which "swap" takes as public; a `Sample`, or a
-    column with `counts`, is taken as large. One joint draw misses fewer ranks as long as there are
-    enough records between two levels for its budget. Recursive splits gain where budgets add up by
-    depth (rho), and where a record is in one part of each depth ("add-remove"), which costs half of
-    what a replacement does, while the joint draw's sensitivity is nearly the same under both.
-    ``papers/run.py --only auto_rule`` has the errors.
+    The expected errors (`dpq_fast.mechanisms.choice.expected_errors`) are formulas in the number m
+    of levels, n, epsilon, the relation, and the number of lattice points between the bounds. Under
+    "swap" and on a fine lattice "joint_exp" is chosen up to about 25 levels where there are
+    n epsilon / m > 30 records for each, "agg_tree" beyond; under "add-remove" "approx_quantiles"
+    lies between them. Where each lattice point can have a leaf, the tree comes sooner. No public
+    fact says how much of the bounds the records fill: where that is a small part, as for a Cauchy
+    column in a thousand times its quartiles, a tree is a bad choice, and "joint_exp" or
+    "approx_quantiles" a better one. With ``dither=True`` only those two are considered. `delta` is
+    not used. One level is drawn by the exponential mechanism, whose releases add up to less, if
+    `accountant` composes by "zcdp".
 
     Examples
     --------
@@ -179,12 +189,27 @@ def quantile(
     (3,)
     """
     delta = _checks.check_delta(delta)
-    bounded = bounds is not None or isinstance(x, Sample)
-    m = Levels(q).m
-    sized = method == "auto" and m >= MANY_LEVELS[2, "epsilon"] and counts is None
-    rows = len(x) if sized and hasattr(x, "__len__") else None
-    chosen = choose_method(method, m, neighbors, bounded, epsilon, rows)
+    _checks.check_choice("method", method, METHODS)
+    Levels(q)
+    expected_n = expected_rows(x, method, expected_n, counts, neighbors)
+    chosen = choose_method(
+        x,
+        q,
+        epsilon=epsilon,
+        bounds=bounds,
+        method=method,
+        neighbors=neighbors,
+        resolution=resolution,
+        dither=dither,
+        max_contributions=max_contributions,
+        expected_n=expected_n,
+    )
     row = MECHANISMS[chosen]
+    if method == "auto":
+        delta = 0.0
+        composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
+        if chosen == "ind_exp" and composed:
+            method_options.setdefault("selection", privacy.ind_exp.EXPONENTIAL)
     options = dict(
         neighbors=neighbors,
         counts=counts,
@@ -204,7 +229,7 @@ def quantile(
         _checks.check_flag("assume_sorted", assume_sorted)
         if dither is not None and _checks.check_flag("dither", dither):
             raise ValueError(f"dither must be left out for method {chosen!r}, got True")
-        return row.release(x, q, **options)
+        return row.release(x, q, expected_n=expected_n, **options)
     return row.release(x, q, dither=dither, assume_sorted=assume_sorted, **options)
 
 

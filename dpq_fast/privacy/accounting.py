@@ -218,6 +218,11 @@ class Accountant:
         """The relation of the budget."""
         return self._neighbors
 
+    @property
+    def composition(self) -> str:
+        """How releases add up: "basic" or "zcdp"."""
+        return self._composition
+
     def charge(self, guarantee: Guarantee) -> None:
         """Record the cost of a release, before the release looks at the first record.
 

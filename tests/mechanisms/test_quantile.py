@@ -10,7 +10,17 @@ from conftest import Untouchable
 
 import dpq_fast as dpq
 from dpq_fast import privacy
-from dpq_fast.mechanisms.quantile import MANY_LEVELS, METHODS, choose_method
+from dpq_fast.mechanisms.choice import expected_errors
+from dpq_fast.mechanisms.quantile import METHODS, choose_method
+from dpq_fast.privacy.relations import relation_of
+
+
+class Rows(Untouchable):
+    """Only how many rows there are may be asked, which "swap" takes as public."""
+
+    def __len__(self) -> int:
+        return 400
+
 
 X = np.random.default_rng(0).normal(size=400)
 Q = [[0.9, 0.1], [0.5, 0.9]]
@@ -57,7 +67,8 @@ def test_quantile_hands_assume_sorted_on():
 def test_quantile_takes_rho():
     arguments = {"bounds": BOUNDS, "rng": 7}
     np.testing.assert_array_equal(
-        dpq.quantile(X, Q, rho=0.125, **arguments), dpq.joint_exp(X, Q, epsilon=1.0, **arguments)
+        dpq.quantile(X, Q, rho=0.125, method="joint_exp", **arguments),
+        dpq.joint_exp(X, Q, epsilon=privacy.rho_bounded_range(0.125), **arguments),
     )
     np.testing.assert_array_equal(
         dpq.quantile(X, Q, rho=0.125, method="ind_exp", **arguments),
@@ -123,69 +134,128 @@ def test_choose_method_knows_the_mechanisms():
         "agg_tree",
         "csmooth",
     )
-    for bounded in (True, False):
+    for bounds in (None, BOUNDS):
         for neighbors in ("swap", "add-remove"):
-            named = [choose_method(method, 100, neighbors, bounded) for method in METHODS[1:]]
+            given = dict(epsilon=1.0, bounds=bounds, neighbors=neighbors)
+            named = [choose_method(X, Q, method=method, **given) for method in METHODS[1:]]
             assert named == list(METHODS[1:])
 
 
-def test_auto_chooses_by_public_facts():
-    """The table of `quantile`."""
-    assert choose_method("auto", 1, "swap", False, 1.0, 10) == "unbounded_quantile"
-    assert choose_method("auto", 100, "add-remove", False) == "unbounded_quantile"
-    for (parts, kind), many in MANY_LEVELS.items():
-        neighbors = {1: "add-remove", 2: "swap"}[parts]
-        epsilon = 1.0 if kind == "epsilon" else None
-        few_rows = choose_method("auto", many, neighbors, True, epsilon, 20 * (many + 1) - 1)
-        assert few_rows == "approx_quantiles"
-        assert choose_method("auto", many - 1, neighbors, True, epsilon, 1) == "joint_exp"
-    for rows in (20 * 101, None):
-        assert choose_method("auto", 100, "swap", True, 1.0, rows) == "joint_exp"
-    assert choose_method("auto", 100, "swap", True, 0.1, 20 * 101) == "approx_quantiles"
-    assert choose_method("auto", 100, "add-remove", True, 1.0, 10**9) == "approx_quantiles"
+def evenly(m: int) -> np.ndarray:
+    return np.arange(1, m + 1) / (m + 1)
 
 
 @pytest.mark.parametrize(
-    "neighbors, epsilon, most",
+    "m, options, expected",
     [
-        ("swap", 1.0, 24),
-        ("add-remove", 1.0, 14),
-        ("swap", None, 4),
-        ("add-remove", None, 2),
+        (1, {}, "ind_exp"),
+        (1, {"dither": True}, "joint_exp"),
+        (1, {"epsilon": None}, "ind_exp"),
+        (2, {"epsilon": None}, "approx_quantiles"),
+        (2, {}, "joint_exp"),
+        (100, {"bounds": None}, "unbounded_quantile"),
+        # the levels share the budget until there are too few records for each
+        (9, {"expected_n": 1_000}, "joint_exp"),
+        (29, {"expected_n": 1_000}, "agg_tree"),
+        (29, {"expected_n": 100_000}, "joint_exp"),
+        (300, {"expected_n": 100_000}, "agg_tree"),
+        (9, {"expected_n": 1_000, "epsilon": 0.1}, "agg_tree"),
+        (9, {"expected_n": 10_000, "epsilon": 0.1}, "joint_exp"),
+        # each of few points is a leaf: then trees come sooner
+        (3, {"expected_n": 1_000, "epsilon": 0.1}, "joint_exp"),
+        (3, {"expected_n": 1_000, "epsilon": 0.1, "resolution": 0.1}, "agg_tree"),
+        # a record is in one part of each depth
+        (29, {"neighbors": "add-remove"}, "approx_quantiles"),
+        (29, {"neighbors": "add-remove", "expected_n": 1_000}, "agg_tree"),
+        (300, {"neighbors": "add-remove"}, "agg_tree"),
+        # trees have no dither
+        (300, {"dither": True, "expected_n": 100_000}, "approx_quantiles"),
+        (29, {"resolution": 0, "expected_n": 1_000}, "agg_tree"),
     ],
 )
-def test_auto_splits_from_so_many_levels_on(neighbors, epsilon, most):
-    """The table of `quantile`, in its numbers; by rows only under swap with an epsilon."""
-    assert choose_method("auto", most, neighbors, True, epsilon, 1) == "joint_exp"
-    assert choose_method("auto", most + 1, neighbors, True, epsilon, 1) == "approx_quantiles"
-    enough = choose_method("auto", most + 1, neighbors, True, epsilon, 20 * (most + 2))
-    by_rows = (neighbors, epsilon) == ("swap", 1.0)
-    assert enough == ("joint_exp" if by_rows else "approx_quantiles")
+def test_auto_chooses_by_public_facts(m, options, expected):
+    given = dict(epsilon=1.0, bounds=BOUNDS) | options
+    assert choose_method(None, evenly(m), **given) == expected
+    if "expected_n" in given and given["epsilon"] is not None:
+        # three records of a person are as good as a third of epsilon
+        given["epsilon"] *= 3
+        assert choose_method(None, evenly(m), max_contributions=3, **given) == expected
 
 
-def test_auto_is_the_mechanism_it_chooses():
-    many = np.arange(1, 20) / 20
+def test_expected_errors_by_hand():
+    """n epsilon = 1,000, nine levels; a tree of 10 points has the points as leaves."""
+    swap = expected_errors(9, relation_of("swap"), 0.5, 2_000, 10)
+    assert swap["joint_exp"] == pytest.approx(2.0 * 3.0 * (1.0 + 0.18**2) / 0.5)
+    assert swap["approx_quantiles"] == pytest.approx(5.2 * math.log(10.0) * 1.05 / 0.5)
+    other = expected_errors(9, relation_of("add-remove"), 0.5, 2_000, 10)
+    assert other["joint_exp"] == swap["joint_exp"]
+    assert other["approx_quantiles"] == pytest.approx(swap["approx_quantiles"] / 2.0)
+    assert other["agg_tree"] == pytest.approx(swap["agg_tree"] / 2.0)
+    fine = expected_errors(9, relation_of("swap"), 0.5, 2_000, 10**6)
+    error, exact = privacy.agg_tree.least_error(10**6, 2_000, 2.0 * math.sqrt(2.0) / 0.5)
+    assert not exact
+    assert fine["agg_tree"] == pytest.approx(1.3 * 2_000 * error)
+
+
+@pytest.mark.parametrize(
+    "m, options, method, more",
+    [
+        (1, {"epsilon": 1.0}, "ind_exp", {}),
+        (1, {"epsilon": 1.0, "delta": 1e-6}, "ind_exp", {}),
+        (1, {"epsilon": 1.0, "dither": True}, "joint_exp", {"dither": True}),
+        (3, {"epsilon": 5.0}, "joint_exp", {}),
+        (3, {"rho": 0.5}, "approx_quantiles", {}),
+        (60, {"epsilon": 1.0}, "agg_tree", {"expected_n": X.size}),
+        (60, {"epsilon": 1.0, "expected_n": 30}, "agg_tree", {"expected_n": 30}),
+        (60, {"epsilon": 1.0, "neighbors": "add-remove"}, "agg_tree", {}),
+        (60, {"epsilon": 1.0, "counts": np.ones(400, dtype=int)}, "joint_exp", {}),
+        (20, {"epsilon": 9.0, "neighbors": "add-remove"}, "approx_quantiles", {}),
+    ],
+    ids=str,
+)
+def test_auto_is_the_mechanism_it_chooses(m, options, method, more):
+    q = evenly(m)
+    own = {name: value for name, value in options.items() if name not in ("delta", "expected_n")}
+    expected = getattr(dpq, method)(X, q, bounds=BOUNDS, rng=3, **(own | more))
+    np.testing.assert_array_equal(dpq.quantile(X, q, bounds=BOUNDS, rng=3, **options), expected)
+
+
+def test_auto_takes_samples_and_no_bounds():
     arguments = {"epsilon": 5.0, "rng": 3}
     np.testing.assert_array_equal(
-        dpq.quantile(X, many, bounds=BOUNDS, neighbors="add-remove", **arguments),
-        dpq.approx_quantiles(X, many, bounds=BOUNDS, neighbors="add-remove", **arguments),
+        dpq.quantile(X, evenly(60), lower=-10.0, **arguments),
+        dpq.unbounded_quantile(X, evenly(60), lower=-10.0, **arguments),
     )
-    np.testing.assert_array_equal(
-        dpq.quantile(X, many, lower=-10.0, **arguments),
-        dpq.unbounded_quantile(X, many, lower=-10.0, **arguments),
-    )
-    few = np.arange(1, 26) / 26
-    arguments = {"epsilon": 1.0, "bounds": BOUNDS, "rng": 3}
-    np.testing.assert_array_equal(  # 400 records are fewer than 20 for each of 26 gaps
-        dpq.quantile(X, few, **arguments), dpq.approx_quantiles(X, few, **arguments)
-    )
-    arguments["counts"] = np.ones(400, dtype=int)
-    np.testing.assert_array_equal(
-        dpq.quantile(X, few, **arguments), dpq.joint_exp(X, few, **arguments)
-    )
-    arguments = {"epsilon": 5.0, "rng": 3}
     sample = dpq.Sample.of(X, BOUNDS)
-    assert dpq.quantile(sample, 0.5, **arguments) == dpq.joint_exp(sample, 0.5, **arguments)
+    assert dpq.quantile(sample, 0.5, **arguments) == dpq.ind_exp(sample, 0.5, **arguments)
+    coarse = dpq.Sample.of(X, BOUNDS, resolution=1)
+    arguments["epsilon"] = 0.01
+    np.testing.assert_array_equal(
+        dpq.quantile(coarse, [0.2, 0.7], **arguments),
+        dpq.agg_tree(coarse, [0.2, 0.7], **arguments),
+    )
+
+
+def test_auto_draws_one_level_for_composition_by_the_exponential_mechanism():
+    arguments = {"bounds": BOUNDS, "epsilon": 1.0, "rng": 3}
+    by_rho = privacy.Accountant(10.0, 1e-6, composition="zcdp")
+    by_epsilon = privacy.Accountant(10.0, 1e-6)
+    for accountant, selection in ((by_rho, "exponential"), (by_epsilon, "permute-and-flip")):
+        out = dpq.median(X, accountant=accountant, **arguments)
+        assert out == dpq.ind_exp(X, 0.5, selection=selection, **arguments)
+        expected = privacy.guarantee("ind_exp", q=0.5, epsilon=1.0, selection=selection)
+        assert accountant.history == (expected,)
+    out = dpq.median(X, accountant=by_rho, selection="permute-and-flip", **arguments)
+    assert out == dpq.ind_exp(X, 0.5, **arguments)
+
+
+@pytest.mark.parametrize("expected_n, error", [(0, ValueError), (-1, ValueError), (2.5, TypeError)])
+def test_quantile_rejects_expected_n(expected_n, error):
+    for method in ("auto", "agg_tree", "joint_exp"):
+        with pytest.raises(error, match="expected_n must be"):
+            dpq.quantile(
+                Untouchable(), Q, epsilon=1.0, bounds=BOUNDS, method=method, expected_n=expected_n
+            )
 
 
 @pytest.mark.parametrize(
@@ -224,7 +294,7 @@ def test_quantile_charges_before_the_data_is_touched(method):
     assert accountant.spent.rho == pytest.approx(promised.implied_rho)
     arguments |= {key: 9.0 for key in ("epsilon", "rho") if key in arguments}
     with pytest.raises(privacy.BudgetExceeded):
-        dpq.quantile(Untouchable(), Q, **arguments)
+        dpq.quantile(Rows() if method in ("auto", "agg_tree") else Untouchable(), Q, **arguments)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -237,7 +307,7 @@ def test_quantile_hands_nan_policy_on(method):
 def test_quantile_is_not_run_on_bad_arguments():
     with pytest.raises(TypeError, match="assume_sorted must be True or False, got 'yes'"):
         dpq.quantile(
-            Untouchable(), 0.5, epsilon=1.0, bounds=BOUNDS, method="agg_tree", assume_sorted="yes"
+            Rows(), 0.5, epsilon=1.0, bounds=BOUNDS, method="agg_tree", assume_sorted="yes"
         )
     with pytest.raises(ValueError, match="method must be one of"):
         dpq.quantile(Untouchable(), 0.5, epsilon=1.0, bounds=BOUNDS, method="best")
