@@ -142,7 +142,7 @@ USUAL: dict[str, Any] = dict(
     height=2, branching=4, aggregate=True, bins=16, steps=5, levels=3,
     n=20, sample=None, heights=[1, 2], branchings=[2, 3], draws=1,
     lo=-1.0, hi=[2.0, 3.0], level=0.9, monotone=True, other=COLUMN, o=[-1.0, 2.0],
-    nodes=[np.arange(4), np.arange(16)], p=[0.0, 0.5, 1.0], total=30, lattice=None,
+    nodes=[np.arange(4), np.arange(16)], p=[0.0, 0.5, 1.0], total=30, most=40, lattice=None,
     source=lambda: iter([[1.0, 2.0], [3.0]]), column=None, progress=Checked(False),
     points=Checked(np.arange(3)), outputs=LEVELS,
     gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,

@@ -27,6 +27,8 @@ from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
 
+# A total is told from a greater number that is public if it is so many standard deviations below.
+TOLD_APART = 2.0
 # Most records that `AggTree.tune` generates, and most shapes that it tries on them.
 MAX_GENERATED, MOST_TRIED = 2**28, 4
 
@@ -218,6 +220,7 @@ def noised(
     relation: Relation,
     aggregate: bool,
     rng: np.random.Generator,
+    most: int | None = None,
 ) -> AggTree:
     """A tree with noise on every count below the root. The caller has charged for it."""
     exact = tree._leaves
@@ -230,6 +233,7 @@ def noised(
         tree.bounds,
         noise,
         total=int(exact[0]) if tree.n_is_public(relation) else None,
+        most=most,
         aggregate=aggregate,
         lattice=tree.lattice,
     )
@@ -266,6 +270,10 @@ class AggTree:
         The noise that each node has, independently.
     total : int, optional
         Number of records where it is public; the root. Default: the sum of its children.
+    most : int, optional
+        A public number that there are no more records than, such as that of rows, of which some
+        may be missing. The distribution function is that of so many records, unless the estimated
+        total is two standard deviations less.
     aggregate : bool, default True
         Whether to combine the counts of all levels.
     lattice : Lattice, optional
@@ -314,6 +322,7 @@ class AggTree:
         noise: CountNoise,
         *,
         total: int | None = None,
+        most: int | None = None,
         aggregate: bool = True,
         lattice: Lattice | None = None,
     ) -> None:
@@ -353,6 +362,7 @@ class AggTree:
             self.counts.append(own)
             units.append(variance)
         self.variances = noise.variance * np.array(units)
+        self._most = None if most is None else _checks.check_count("most", most, 0)
 
     @classmethod
     def of(
@@ -417,7 +427,9 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         )
         generator = default_rng(rng)
         privacy.charge(accountant, calibration)
-        return noised(read(), calibration.noise, calibration.relation, aggregate, generator)
+        relation = calibration.relation
+        most = _checks.rows_of(x) if relation.n_is_public and counts is None else None
+        return noised(read(), calibration.noise, relation, aggregate, generator, most)
 
     @staticmethod
     def tune(
@@ -788,7 +800,14 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             width = self.counts[-1].size // own.size
             stops.append(np.minimum(np.arange(width, held + width, width), held))
             counts.append(own[: stops[-1].size])
-        return nearest_masses(self.nodes[-1][:held], counts, stops, self.total)
+        return nearest_masses(self.nodes[-1][:held], counts, stops, self._likely_total())
+
+    def _likely_total(self) -> float:
+        """The total, or what it is at most where noise can not tell the two apart."""
+        if self.total_known or self._most is None:
+            return self.total
+        least = self._most - TOLD_APART * math.sqrt(float(self.variances[0]))
+        return float(self._most) if self.total >= least else self.total
 
     def _descended(self) -> NDArray[np.float64]:
         """Masses from the root down: nearest to the siblings' counts, with their parent's sum.
@@ -796,7 +815,8 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         Nodes without a point have no mass.
         """
         # Some mass there must be to have quantiles.
-        masses = np.array([self.total if self.total > 0.0 else 1.0])
+        total = self._likely_total()
+        masses = np.array([total if total > 0.0 else 1.0])
         for depth, level in enumerate(self.counts[1:], start=1):
             leaves = self.branching ** (self.height - depth)
             siblings = level.reshape(-1, self.branching)[: masses.size].copy()
@@ -999,9 +1019,11 @@ def agg_tree(
     put over them. Where there are no more points than leaves, leaves are points, and the tree has
     no more levels and children than that takes: less noise. Each node below the root gets the
     number of records that round to its points and independent noise [1]_. The root is n where that
-    is public, else the sum of its children. Estimates are combined by least squares (`AggTree`),
-    those of the distribution function with the constraint that no mass is negative; inside leaves
-    it is a monotone cubic. A quantile is the smallest point at which it reaches its level.
+    is public, else the sum of its children; under "swap" the number of rows is public, and taken
+    for n unless the noisy counts say that many are missing. Estimates are combined by least squares
+    (`AggTree`), those of the distribution function with the constraint that no mass is negative;
+    inside leaves it is a monotone cubic. A quantile is the smallest point at which it reaches its
+    level.
 
     **Shape.** Where it is not given, the height and branching of the smallest expected error, by
     the formula of `privacy.agg_tree.shape_of`: more leaves for more records and for a larger

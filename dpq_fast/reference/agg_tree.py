@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq, nnls
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_flag, check_leaves, public_length
+from dpq_fast._checks import check_flag, check_leaves, public_length, rows_of
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
@@ -92,8 +92,10 @@ class AggTree:
     ----------
     nodes : dict
         Noisy count of each node below the root; the noise of all has the same variance.
-    bounds, total, aggregate, lattice
+    bounds, total, most, aggregate, lattice
         As for `dpq_fast.AggTree`.
+    deviation : float
+        Standard deviation of the noise of a node; of use with `most`.
 
     Attributes
     ----------
@@ -109,9 +111,13 @@ class AggTree:
         bounds: tuple[float, float],
         *,
         total: int | None = None,
+        most: int | None = None,
+        deviation: float = 0.0,
         aggregate: bool = True,
         lattice: Lattice | None = None,
     ) -> None:
+        self.most = most if total is None else None
+        self.deviation = deviation
         self.bounds = bounds
         self.lattice = lattice
         self.height = max(level for level, _ in nodes)
@@ -194,12 +200,21 @@ class AggTree:
             if leaves.start < held
         ]
         sums, counts = zip(*inside, strict=True)
-        return nearest_masses(sums, counts, self.counts[0, 0])
+        return nearest_masses(sums, counts, self.likely_total())
+
+    def likely_total(self) -> float:
+        """The estimated total, or `most` if that is no more than two standard deviations away."""
+        total = self.counts[0, 0]
+        if self.most is None:
+            return total
+        apart = 2.0 * self.deviation * math.sqrt(self.variances[0, 0])
+        return float(self.most) if self.most - total <= apart else total
 
     def descended(self) -> list[float]:
         """Those from the root down."""
         held = len(self.grid.starts) - 1
-        mass = {(0, 0): self.counts[0, 0] if self.counts[0, 0] > 0.0 else 1.0}
+        total = self.likely_total()
+        mass = {(0, 0): total if total > 0.0 else 1.0}
         for level in range(self.height):
             for index in range(self.branching**level):
                 children = [
@@ -405,8 +420,16 @@ def agg_tree(
         for node, count in exact.items()
     }
     public = calibration.relation.n_is_public and nan_policy == "raise"
-    total = records.size if public else None
-    return AggTree(nodes, bounds, total=total, aggregate=aggregate, lattice=lattice).quantile(q)
+    tree = AggTree(
+        nodes,
+        bounds,
+        total=records.size if public else None,
+        most=rows_of(x) if calibration.relation.n_is_public and counts is None else None,
+        deviation=math.sqrt(calibration.noise.variance),
+        aggregate=aggregate,
+        lattice=lattice,
+    )
+    return tree.quantile(q)
 
 
 def _draw(noise: str, scale: Any, rng: np.random.Generator) -> float:

@@ -1110,3 +1110,45 @@ def test_partial_tree_release_refuses_a_wrong_flag_before_the_charge():
     assert accountant.history == (
         privacy.guarantee("agg_tree", epsilon=1.0, height=1, branching=3),
     )
+
+
+# A public number that the total is at most
+
+
+@pytest.mark.parametrize("aggregate", [True, False])
+def test_tree_is_of_most_records_unless_the_counts_say_less(aggregate):
+    """The total of 4 nodes has the variance of 4: two deviations are 4 of the noise's."""
+    levels, q = [np.array([10, 2, 5, 13])], [0.1, 0.35, 0.8]
+    apart = 4.0 * math.sqrt(UNIT.variance)
+    free = dpq.AggTree(levels, (0.0, 8.0), UNIT, aggregate=aggregate)
+    assert free.total == 30.0
+    for most, told_apart in (
+        (25, False),
+        (30 + math.floor(apart), False),
+        (30 + math.ceil(apart), True),
+        (1_000, True),
+    ):
+        tree = dpq.AggTree(levels, (0.0, 8.0), UNIT, most=most, aggregate=aggregate)
+        expected = free
+        if not told_apart:
+            expected = dpq.AggTree(levels, (0.0, 8.0), UNIT, total=most, aggregate=aggregate)
+        np.testing.assert_array_equal(tree.quantile(q), expected.quantile(q))
+        assert tree.total == 30.0 and not tree.total_known
+    known = dpq.AggTree(levels, (0.0, 8.0), UNIT, total=28, most=35, aggregate=aggregate)
+    without = dpq.AggTree(levels, (0.0, 8.0), UNIT, total=28, aggregate=aggregate)
+    np.testing.assert_array_equal(known.quantile(q), without.quantile(q))
+
+
+def test_rows_are_what_a_tree_has_at_most_under_swap_alone():
+    """Without a missing record the answer is that of a public total, under the same noise."""
+    x = np.random.default_rng(0).normal(size=500)
+    form = dict(epsilon=1.0, bounds=(-5, 5), height=2, branching=5, rng=4)
+    q = [0.2, 0.5, 0.9]
+    public = dpq.agg_tree(x, q, nan_policy="raise", **form)
+    np.testing.assert_array_equal(dpq.agg_tree(x, q, **form), public)
+    half = np.where(np.arange(500) % 2, np.nan, x)
+    assert np.abs(dpq.agg_tree(half, q, **form) - np.quantile(half[::2], q)).max() < 0.5
+    assert (dpq.agg_tree(x, q, counts=np.ones(500, dtype=int), **form) != public).any()
+    assert (dpq.agg_tree(x, q, neighbors="add-remove", **form) != public).any()
+    with pytest.raises(ValueError, match="most must be at least 0, got -1"):
+        dpq.AggTree([np.arange(4)], (0.0, 1.0), UNIT, most=-1)
