@@ -4,6 +4,7 @@
 
 #include "uniform.h"
 
+#define LOG_HALF -0.69314718055994531
 #define SMALL -37.0 /* ln V: 1 - (1 - V)^(1/w) is V/w to the last digit */
 
 /* A cell of points with so many records below them, and up to them. */
@@ -65,7 +66,8 @@ dpq_depth_flip(size_t cells, const double *points, const double *log_points, con
         }
         value = log_points[k] - log_v - lost;
         if (log_v > SMALL) {
-            double log_rest = log(-expm1(log_v)); /* ln(1 - V) */
+            /* ln(1 - V), by what keeps its digits */
+            double log_rest = log_v > LOG_HALF ? log(-expm1(log_v)) : log1p(-exp(log_v));
 
             value = -log(-expm1(log_rest / points[k])) - lost;
         }

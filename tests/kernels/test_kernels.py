@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast._kernels import fit, halting, intervals, lattice, path, race, sums, uniform
+from dpq_fast._kernels import depth, fit, halting, intervals, lattice, path, race, sums, uniform
 from dpq_fast._kernels.scan import Scan
 
 SMALLEST_P = 1e-6
@@ -916,3 +916,28 @@ def test_fit_of_numbers_that_are_none_is_safe():
             own[place] = bad
             counts[place % 2] = bad
             assert fit.masses(own, counts, first, nodes, 4.0).shape == (4,)
+
+
+# --- depth
+
+
+@pytest.mark.parametrize("zeros", [0, 3, 20, 30, 35, 40, 43, 64, 104, 200])
+@pytest.mark.parametrize("points", [1.0, 7.0, 2.0**40])
+def test_flip_keeps_the_digits_of_its_variates(zeros, points):
+    """A variate of w points and V = 1.101...1 2^-(zeros + 1), met by one of 1 point just below it.
+
+    -ln(1 - (1 - V)^(1/w)), to 60 digits; the other one, of V = 1/2, is ln 2 less what it loses.
+    """
+    with mpmath.workdps(60):
+        v = mpmath.mpf(0b110100000000000000001) / mpmath.mpf(2) ** (21 + zeros)
+        variate = -mpmath.log(-mpmath.expm1(mpmath.log1p(-v) / points))
+        gap = float(variate - mpmath.log(2))
+    words = [0] * (zeros // 64) + [0b110100000000000000001 << (43 - zeros % 64)]
+    if zeros % 64 > 11:
+        words.append(0)
+    words.append(1 << 63)
+    sizes = np.array([points, 1.0])
+    for more, winner in ((-1e-13, 1), (1e-13, 0)):
+        loss = np.array([0.0, -gap + more * max(1.0, abs(gap))])
+        drawn = depth.flip(sizes, np.log(sizes), loss, 1.0, 0, 1, scripted(words))
+        assert drawn[0] == winner
