@@ -8,8 +8,9 @@ from dpq_fast import privacy
 from dpq_fast.privacy.relations import Relation
 
 # Of a tree whose leaves are wider than points: how much worse records may fit its shape than the
-# ones that the shape is made for.
-MISFIT = 1.3
+# ones that the shape is made for; for more than so many records times epsilon, by their sixth root
+# more, since what is lost inside leaves grows with n, and noise does not.
+MISFIT, WEIGHT = 1.3, 1_000.0
 
 
 def most_accurate(
@@ -77,9 +78,9 @@ def expected_errors(
       enough records between two levels for it to be told from others; then it falls apart.
     - "approx_quantiles": :math:`2.6\,p \ln(m + 1) (1 + 50 / n \epsilon) / \epsilon`, since the
       budget is shared by depths.
-    - "agg_tree": what its shape is chosen by (`privacy.agg_tree.shape_of`), whatever m is; and
-      1.3 times that where its leaves are wider than points, for records may lie closer together
-      than the shape is made for.
+    - "agg_tree": what its shape is chosen by (`privacy.agg_tree.shape_of`), whatever m is; where
+      its leaves are wider than points :math:`1.3 \max(1, n \epsilon / 1000)^{1/6}` times that, for
+      records may lie closer together than the shape is made for.
 
     The constants were fitted to simulations: ``papers/run.py --only auto_rule``.
     """
@@ -90,5 +91,7 @@ def expected_errors(
         "approx_quantiles": (
             2.6 * relation.parts * math.log1p(m) * (1.0 + 50.0 / weight) / epsilon
         ),
-        "agg_tree": tree * n * (1.0 if exact else MISFIT),
+        "agg_tree": tree
+        * n
+        * (1.0 if exact else MISFIT * max(1.0, weight / WEIGHT) ** (1.0 / 6.0)),
     }

@@ -171,14 +171,14 @@ def quantile(
 
     The expected errors (`dpq_fast.mechanisms.choice.expected_errors`) are formulas in the number m
     of levels, n, epsilon, the relation, and the number of lattice points between the bounds. Under
-    "swap" and on a fine lattice "joint_exp" is chosen up to about 25 levels where there are
-    n epsilon / m > 30 records for each, "agg_tree" beyond; under "add-remove" "approx_quantiles"
-    lies between them. Where each lattice point can have a leaf, the tree comes sooner. No public
-    fact says how much of the bounds the records fill: where that is a small part, as for a Cauchy
-    column in a thousand times its quartiles, a tree is a bad choice, and "joint_exp" or
-    "approx_quantiles" a better one. With ``dither=True`` only those two are considered. `delta` is
-    not used. One level is drawn by the exponential mechanism, whose releases add up to less, if
-    `accountant` composes by "zcdp".
+    "swap" and on a fine lattice "joint_exp" is chosen up to 25 levels for n epsilon = 1,000, up to
+    144 for 10,000 and up to 183 for 100,000; beyond, "agg_tree", where there are many records
+    "approx_quantiles". Under "add-remove" "approx_quantiles" comes in from 10 levels on. Where each
+    lattice point can have a leaf, the tree comes sooner. No public fact says how much of the bounds
+    the records fill: where that is a small part, as for a Cauchy column in a thousand times its
+    quartiles, a tree is a bad choice, and "joint_exp" or "approx_quantiles" a better one. With
+    ``dither=True`` only those two are considered. `delta` is not used. One level is drawn by the
+    exponential mechanism, whose releases add up to less, if `accountant` composes by "zcdp".
 
     Examples
     --------

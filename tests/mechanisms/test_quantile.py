@@ -158,7 +158,10 @@ def evenly(m: int) -> np.ndarray:
         (9, {"expected_n": 1_000}, "joint_exp"),
         (29, {"expected_n": 1_000}, "agg_tree"),
         (29, {"expected_n": 100_000}, "joint_exp"),
-        (300, {"expected_n": 100_000}, "agg_tree"),
+        (100, {"expected_n": 10_000}, "joint_exp"),
+        (300, {"expected_n": 10_000}, "agg_tree"),
+        # a tree's guess at the shape weighs more the more records there are
+        (300, {"expected_n": 100_000}, "approx_quantiles"),
         (9, {"expected_n": 1_000, "epsilon": 0.1}, "agg_tree"),
         (9, {"expected_n": 10_000, "epsilon": 0.1}, "joint_exp"),
         # each of few points is a leaf: then trees come sooner
@@ -167,7 +170,7 @@ def evenly(m: int) -> np.ndarray:
         # a record is in one part of each depth
         (29, {"neighbors": "add-remove"}, "approx_quantiles"),
         (29, {"neighbors": "add-remove", "expected_n": 1_000}, "agg_tree"),
-        (300, {"neighbors": "add-remove"}, "agg_tree"),
+        (300, {"neighbors": "add-remove"}, "approx_quantiles"),
         # trees have no dither
         (300, {"dither": True, "expected_n": 100_000}, "approx_quantiles"),
         (29, {"resolution": 0, "expected_n": 1_000}, "agg_tree"),
@@ -195,6 +198,9 @@ def test_expected_errors_by_hand():
     error, exact = privacy.agg_tree.least_error(10**6, 2_000, 2.0 * math.sqrt(2.0) / 0.5)
     assert not exact
     assert fine["agg_tree"] == pytest.approx(1.3 * 2_000 * error)
+    more = expected_errors(9, relation_of("swap"), 0.5, 32_000, 10**6)
+    error, _ = privacy.agg_tree.least_error(10**6, 32_000, 2.0 * math.sqrt(2.0) / 0.5)
+    assert more["agg_tree"] == pytest.approx(1.3 * 16.0 ** (1 / 6) * 32_000 * error)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +213,8 @@ def test_expected_errors_by_hand():
         (3, {"rho": 0.5}, "approx_quantiles", {}),
         (60, {"epsilon": 1.0}, "agg_tree", {"expected_n": X.size}),
         (60, {"epsilon": 1.0, "expected_n": 30}, "agg_tree", {"expected_n": 30}),
-        (60, {"epsilon": 1.0, "neighbors": "add-remove"}, "agg_tree", {}),
+        (60, {"epsilon": 1.0, "neighbors": "add-remove"}, "approx_quantiles", {}),
+        (60, {"epsilon": 0.1, "neighbors": "add-remove"}, "agg_tree", {}),
         (60, {"epsilon": 1.0, "counts": np.ones(400, dtype=int)}, "joint_exp", {}),
         (20, {"epsilon": 9.0, "neighbors": "add-remove"}, "approx_quantiles", {}),
     ],
