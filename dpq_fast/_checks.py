@@ -224,13 +224,13 @@ def children_of(points: int, height: int) -> int:
 
 def public_length(x: Any, counts: Any, nan_policy: Any, n_is_public: bool) -> int | None:
     """Number of records before they are read, where it is public and `x` says it."""
-    if not n_is_public or nan_policy != "raise" or counts is not None:
+    return public_rows(x, counts, n_is_public) if nan_policy == "raise" else None
+
+
+def public_rows(x: Any, counts: Any, n_is_public: bool) -> int | None:
+    """Number of rows of a column, missing ones included, at least 1: as `public_length`."""
+    if not n_is_public or counts is not None:
         return None
-    return rows_of(x)
-
-
-def rows_of(x: Any) -> int | None:
-    """Number of rows of a column, at least 1, if it says so."""
     try:
         return max(len(x), 1)
     except TypeError:  # a sample, or a wrong argument: refused later

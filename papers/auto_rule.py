@@ -122,7 +122,7 @@ def auto_rule(report: Report, out: Path) -> None:
 def datasets() -> dict[str, Data]:
     """Generated columns and the real ones."""
     generated = {
-        "N(0, 5)": Data(gaussian_of, BOUNDS),
+        "N(0, 5)": Data(gaussian, BOUNDS),
         "lognormal": Data(lambda n, rng: rng.lognormal(0.0, 1.0, n), (0.0, 100.0)),
         "Cauchy": Data(lambda n, rng: rng.standard_cauchy(n), (-1_000.0, 1_000.0)),
     }
@@ -131,11 +131,6 @@ def datasets() -> dict[str, Data]:
         for name, column in REAL.items()
         if column.path.exists()
     }
-
-
-def gaussian_of(n: int, rng: np.random.Generator) -> NDArray:
-    """The paper's column."""
-    return gaussian(n, rng)
 
 
 def _some_of(column: NDArray, n: int, rng: np.random.Generator) -> NDArray:

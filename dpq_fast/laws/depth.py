@@ -86,19 +86,25 @@ class DepthLaw:
         self._rate = rate
         self._flip = flip
         self._target = kernel.target(q, order.n)
-        self._certified = window is None
-        window = window_of(order, rate) if window is None else window
-        self._cells, complete = self._cells_within(q, window)
+        reach = window_of(order, rate) if window is None else window
+        self._cells, complete = self._cells_within(q, reach)
+        self._certified = complete or window is None
         self._best = int(self._cells.loss.argmin())
-        self._log_bound = order.log_volume(1) - rate * window
-        if complete:
-            self._certified, self._log_escape = True, -math.inf
-        elif flip:
+        self._log_bound = order.log_volume(1) - rate * reach
+        self._log_escape = -math.inf if complete else self._log_escape_beyond(reach)
+
+    def _log_escape_beyond(self, window: int) -> float:
+        """ln of the probability that all points have to decide."""
+        if self._flip:
             least = float(self._cells.loss[self._best])
-            self._log_escape = _log_reached(order.extent, rate * (window - least))
-        else:
-            log_inside = float(np.logaddexp.reduce(self._cells.log_weights(rate)))
-            self._log_escape = self._log_bound - np.logaddexp(self._log_bound, log_inside)
+            return _log_reached(self._order.extent, self._rate * (window - least))
+        log_inside = np.logaddexp.reduce(self._log_weight)
+        return float(self._log_bound - np.logaddexp(self._log_bound, log_inside))
+
+    @cached_property
+    def _log_weight(self) -> NDArray[np.float64]:
+        """Of the cells, under the exponential mechanism."""
+        return self._cells.log_weights(self._rate)
 
     # Cells
 
@@ -164,8 +170,7 @@ class DepthLaw:
             return kernel.flip(
                 cells.points, cells.log_points, cells.loss, self._rate, self._best, size, rng
             )
-        log_weight = cells.log_weights(self._rate)
-        log_weight -= log_weight.max()
+        log_weight = self._log_weight - self._log_weight.max()
         if log_weight.min() > -PLAIN_SPREAD:
             weight = np.exp(log_weight)
             drawn = [race.draw_plain(weight, rng) for _ in range(size)]
@@ -264,5 +269,5 @@ def _log_reached(count: float, height: float) -> float:
 
 def _point_of(cells: Cells, cell: int, rng: np.random.Generator) -> int:
     """A point of a cell, each equally likely."""
-    (offset,) = uniform.integers_below(int(cells.points[cell]), 1, rng)
-    return int(cells.start[cell]) + 1 + int(offset)
+    drawn = np.array([[cell]], dtype=np.uintp)
+    return int(path.points_lattice(drawn, cells.start, cells.points, rng)[0, 0])

@@ -6,7 +6,6 @@ is computed from it and from public facts, so it costs no privacy and hides noth
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -251,7 +250,7 @@ def public_lattice(
         return bounds, Lattice.of(bounds, resolution, False)
     # refuses what belongs to the sample
     Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
-    return x.bounds, None if x.lattice is None else dataclasses.replace(x.lattice, bits=0)
+    return x.bounds, x.undithered().lattice
 
 
 class AggTree:
@@ -428,7 +427,7 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         generator = default_rng(rng)
         privacy.charge(accountant, calibration)
         relation = calibration.relation
-        most = _checks.rows_of(x) if relation.n_is_public and counts is None else None
+        most = _checks.public_rows(x, counts, relation.n_is_public)
         return noised(read(), calibration.noise, relation, aggregate, generator, most)
 
     @staticmethod

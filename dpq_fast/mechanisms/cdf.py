@@ -22,13 +22,7 @@ from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, Side, points_below
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.agg_tree import (
-    AggTree,
-    PartialTree,
-    _real,
-    noised,
-    public_lattice,
-)
+from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, noised, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.rng import default_rng

@@ -52,7 +52,7 @@ def choose_method(
         lattice = Lattice.of(_checks.check_bounds(bounds), resolution, dither)
     k = _checks.check_max_contributions(max_contributions)
     return most_accurate(
-        Levels(q).m,
+        Levels.of(q).m,
         relation_of(neighbors),
         epsilon=None if epsilon is None else _checks.check_epsilon(epsilon) / k,
         n=expected_n,
@@ -67,9 +67,9 @@ def expected_rows(
     """About how many records there are, as far as it is public and of use: see `quantile`."""
     if expected_n is not None:
         return _checks.check_count("expected_n", expected_n)
-    if method not in ("auto", "agg_tree") or counts is not None:
+    if method not in ("auto", "agg_tree"):
         return None
-    return _checks.rows_of(x) if relation_of(neighbors).n_is_public else None
+    return _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
 
 
 def quantile(
@@ -190,11 +190,11 @@ def quantile(
     """
     delta = _checks.check_delta(delta)
     _checks.check_choice("method", method, METHODS)
-    Levels(q)
+    levels = Levels(q)
     expected_n = expected_rows(x, method, expected_n, counts, neighbors)
     chosen = choose_method(
         x,
-        q,
+        levels,
         epsilon=epsilon,
         bounds=bounds,
         method=method,

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import brentq, nnls
 
 from dpq_fast import privacy
-from dpq_fast._checks import check_flag, check_leaves, public_length, rows_of
+from dpq_fast._checks import check_flag, check_leaves, public_length, public_rows
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
@@ -424,7 +424,7 @@ def agg_tree(
         nodes,
         bounds,
         total=records.size if public else None,
-        most=rows_of(x) if calibration.relation.n_is_public and counts is None else None,
+        most=public_rows(x, counts, calibration.relation.n_is_public),
         deviation=math.sqrt(calibration.noise.variance),
         aggregate=aggregate,
         lattice=lattice,
