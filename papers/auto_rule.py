@@ -117,6 +117,42 @@ def auto_rule(report: Report, out: Path) -> None:
             f"{worst.column}, ε = {worst.epsilon:g}, m = {worst.m}",
         )
     report.print(summary)
+    regret_map(regrets, out / "auto_regret.png")
+
+
+def regret_map(regrets: dict[Cell, float], path: Path) -> None:
+    """Where "auto" loses: the geometric mean of its regret over columns, and the largest."""
+    points = sorted({(cell.n, cell.epsilon) for cell in regrets})
+    places = {(m, *point): [i, j] for i, m in enumerate(COUNTS) for j, point in enumerate(points)}
+    title = 'Error of "auto" over that of the best mechanism, for each n, ε and number m of levels'
+    with picture(path, title, 2, 2, (15.0, 6.5)) as axes:
+        for (relation, (what, mean)), each in zip(
+            product(RELATIONS, (("geometric mean", _geometric), ("largest", max))),
+            axes.flat,
+            strict=True,
+        ):
+            shown = np.full((len(COUNTS), len(points)), np.nan)
+            found: dict[tuple[int, int, float], list[float]] = {}
+            for cell, regret in regrets.items():
+                if cell.relation == relation:
+                    found.setdefault((cell.m, cell.n, cell.epsilon), []).append(regret)
+            for place, values in found.items():
+                i, j = places[place]
+                shown[i, j] = mean(values)
+                each.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=7)
+            each.imshow(np.log(shown), aspect="auto", cmap="Reds", vmin=0.0, vmax=np.log(4.0))
+            each.grid(False)
+            each.set(
+                title=f"{relation}, {what} over columns",
+                yticks=range(len(COUNTS)),
+                yticklabels=[f"m = {m}" for m in COUNTS],
+                xticks=range(len(points)),
+                xticklabels=[f"{n:,}\n{epsilon:g}" for n, epsilon in points],
+            )
+
+
+def _geometric(values: list[float]) -> float:
+    return float(np.exp(np.log(values).mean()))
 
 
 def datasets() -> dict[str, Data]:
