@@ -20,11 +20,12 @@ def log_density(z, sigma):
     """ln p by the trapezoidal rule over Y, with four times as many nodes as it takes."""
     y = np.arange(-14.0, 14.0 + math.log1p(np.abs(z).max()) / sigma, 0.06 / max(sigma, 1.0))
     log_weight = -0.5 * y * y - sigma * y + math.log((y[1] - y[0]) / math.sqrt(8.0 * math.pi))
-    parts = [
-        logsumexp(log_weight - np.abs(part)[:, None] * np.exp(-sigma * y), axis=1)
-        for part in np.array_split(z, 1 + z.size // 2_000)
-    ]
-    return np.concatenate(parts)
+    rate, found = np.exp(-sigma * y), []
+    for part in np.array_split(np.abs(z), 1 + z.size // 200):  # a block stays in cache
+        terms = log_weight - np.outer(part, rate)
+        highest = terms.max(axis=1)
+        found.append(highest + np.log(np.exp(terms - highest[:, None]).sum(axis=1)))
+    return np.concatenate(found)
 
 
 def divergences(tau, shift, sigma, orders):
