@@ -31,7 +31,8 @@ from dpq_fast.laws.path import CERTIFICATE
 # Log-weights that are so far apart at most are drawn as plain weights.
 PLAIN_SPREAD = 600.0
 # The integral of permute-and-flip: panels over so many nats, each with so many nodes.
-PANELS, REACH, NODES = 16, 80.0, 24
+PANELS, REACH = 16, 80.0
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 # ln of a probability p for which ln(1 - p) is -p to the last digit.
 SMALL = -37.0
 
@@ -92,6 +93,8 @@ class DepthLaw:
         self._best = int(self._cells.loss.argmin())
         self._log_bound = order.log_volume(1) - rate * reach
         self._log_escape = -math.inf if complete else self._log_escape_beyond(reach)
+        # log-probabilities of permute-and-flip by loss: each is an integral
+        self._flipped: dict[float, float] = {}
 
     def _log_escape_beyond(self, window: int) -> float:
         """ln of the probability that all points have to decide."""
@@ -219,11 +222,12 @@ class DepthLaw:
         """ln of the probability of a lattice point, in an array of one."""
         below, through = self._order.ranks_of(np.append(outputs, outputs + 1)).tolist()
         loss = self._loss(below, through)
-        if self._flip:
-            least = float(self._cells.loss[self._best])
-            log_reduced = -self._rate * (loss - least)
-            return log_reduced + self._log_integral(math.exp(log_reduced))
-        return -self._rate * loss - self._log_normalizer
+        if not self._flip:
+            return -self._rate * loss - self._log_normalizer
+        if loss not in self._flipped:
+            log_reduced = -self._rate * (loss - float(self._cells.loss[self._best]))
+            self._flipped[loss] = log_reduced + self._log_integral(math.exp(log_reduced))
+        return self._flipped[loss]
 
     @cached_property
     def _counted(self) -> Cells:
@@ -242,15 +246,14 @@ class DepthLaw:
         A panel is so short that the integrand falls by a factor of some e^5 in it.
         """
         cells = self._counted
-        reduced = np.exp(-self._rate * (cells.loss - cells.loss.min()))
-        fall = float(cells.points @ reduced) - own
+        points, reduced = cells.points, np.exp(-self._rate * (cells.loss - cells.loss.min()))
+        fall = float(points @ reduced) - own
         end = min(1.0, REACH / fall) if fall > REACH else 1.0
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
         total = 0.0
         for panel in range(PANELS):
-            v = end * (panel + (nodes + 1.0) / 2.0) / PANELS
-            logs = np.log1p(-v[:, None] * reduced) @ cells.points - np.log1p(-v * own)
-            total += float(weights @ np.exp(logs))
+            v = end * (panel + (NODES + 1.0) / 2.0) / PANELS
+            logs = np.log1p(-v[:, None] * reduced) @ points - np.log1p(-v * own)
+            total += float(WEIGHTS @ np.exp(logs))
         return math.log(total * end / (2.0 * PANELS))
 
 

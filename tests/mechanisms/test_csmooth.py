@@ -13,6 +13,8 @@ from conftest import (
     Untouchable,
     assert_draws_follow,
     lattice_of,
+    legendre,
+    log_mixture,
     neighbors_of,
     order_of,
 )
@@ -242,7 +244,7 @@ def log_density(z: np.ndarray, sigma: float) -> np.ndarray:
     """ln of the density of X exp(sigma Y), by the trapezoidal rule over Y."""
     y = np.arange(-14.0, 14.0 + math.log1p(np.abs(z).max()) / sigma, 0.05)
     log_weight = stats.norm.logpdf(y) + math.log(y[1] - y[0]) - math.log(2.0) - sigma * y
-    return logsumexp(log_weight - np.abs(z)[:, None] * np.exp(-sigma * y), axis=1)
+    return log_mixture(log_weight, np.exp(-sigma * y), np.abs(z))
 
 
 def cdf(z: np.ndarray, sigma: float) -> np.ndarray:
@@ -263,7 +265,7 @@ def test_laplace_log_normal_noise_is_zcdp(epsilon, ratio):
     most = 33.0 * t + 12.0 * sigma + 3.0 - math.log(1e-3)  # where Z^33 has its mass, and beyond
     u = np.linspace(-most, most, 6_001)
     far, log_step = 1e-3 * np.sinh(u), math.log(1e-3 * (u[1] - u[0])) + np.log(np.cosh(u))
-    x, weight = np.polynomial.legendre.leggauss(600)
+    x, weight = legendre(600)
     shares = []
     for log_ratio, shift in ((-t, 0.0), (-t, 1.0), (0.0, 1.0), (t, 0.0), (t, 1.0)):
         # both S(x) and S(x') cover the shift; nodes crowd at both centers

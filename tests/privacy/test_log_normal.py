@@ -7,6 +7,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from conftest import legendre, log_mixture
 from scipy.special import logsumexp
 
 from dpq_fast import privacy
@@ -20,11 +21,7 @@ def log_density(z, sigma):
     """ln p by the trapezoidal rule over Y, with four times as many nodes as it takes."""
     y = np.arange(-14.0, 14.0 + math.log1p(np.abs(z).max()) / sigma, 0.06 / max(sigma, 1.0))
     log_weight = -0.5 * y * y - sigma * y + math.log((y[1] - y[0]) / math.sqrt(8.0 * math.pi))
-    parts = [
-        logsumexp(log_weight - np.abs(part)[:, None] * np.exp(-sigma * y), axis=1)
-        for part in np.array_split(z, 1 + z.size // 2_000)
-    ]
-    return np.concatenate(parts)
+    return log_mixture(log_weight, np.exp(-sigma * y), np.abs(z))
 
 
 def divergences(tau, shift, sigma, orders):
@@ -32,7 +29,7 @@ def divergences(tau, shift, sigma, orders):
     most = max(orders) * abs(tau) + 12.0 * sigma + 4.0
     log_distance = np.linspace(-30.0, most, 1_200)
     far, weight = np.exp(log_distance), log_distance + math.log(np.diff(log_distance)[0])
-    x, g = np.polynomial.legendre.leggauss(800)
+    x, g = legendre(800)
     z = np.concatenate([shift + far, -far, (x + 1.0) * shift / 2.0])
     log_weight = np.concatenate([weight, weight, np.log(g * shift / 2.0)])
     q = log_density(z, sigma)

@@ -542,9 +542,13 @@ def test_privacy_ratio_of_two_contributions(mechanism, neighbors):
 
     assert_same_law(law_of(x), law_of(x, epsilon=0.5, max_contributions=1))
     base = law_of(x)
-    for y in neighbors_of(x, range(points), neighbors):
-        for z in neighbors_of(y, range(points), neighbors):
-            assert enumeration.max_log_ratio(base, law_of(z)) <= 1.0 + 1e-9
+    further = {
+        tuple(sorted(z))
+        for y in neighbors_of(x, range(points), neighbors)
+        for z in neighbors_of(y, range(points), neighbors)
+    }
+    for z in further:
+        assert enumeration.max_log_ratio(base, law_of(z)) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
