@@ -31,7 +31,6 @@
  *   through      records up to the last interval's right end; not used where rank[T - 1] = n
  *   start        OUT, the point before each cell; room for 2 T + 1
  *   points       OUT, number of points of each cell, at least 1
- *   log_points   OUT, its natural logarithm
  *   loss         OUT
  *
  * Returns   the number of cells written, ascending.
@@ -41,19 +40,20 @@
 size_t
 dpq_depth_cells(size_t intervals, const int64_t *rank, const double *width, const int64_t *left,
                 int64_t n, int64_t whole, double part, int64_t below, int64_t through,
-                int64_t *start, double *points, double *log_points, double *loss);
+                int64_t *start, double *points, double *loss);
 
 /* Draw a cell by permute-and-flip: the one that holds the largest of all E_o - rate loss(o), where
  * each point o has an exponential variate of its own [DKS+21].
  *
  *   cells        number of cells >= 1
- *   points, log_points, loss  IN, as above
+ *   points, loss IN, as above; points below 2^1023
  *   rate         >= 0, finite
  *   best         a cell of the smallest loss
  *   rng          IN OUT, the caller holds its lock
  *
  * The largest variate of w points is -ln(1 - (1 - V)^(1/w)), one uniform V. It is at most ln(w / V),
- * and what does not reach the largest value so far by that bound is not computed.
+ * and what does not reach the largest value so far by that bound, with w rounded up to a power of
+ * two, is not computed.
  *
  * Draws     dpq_uniform_log_below, once for each cell: `best` first, the others in order.
  * Returns   the cell.
@@ -61,7 +61,7 @@ dpq_depth_cells(size_t intervals, const int64_t *rank, const double *width, cons
  * Accuracy  values are right to some units of the last digit; events down to 2^-65536 happen.
  */
 size_t
-dpq_depth_flip(size_t cells, const double *points, const double *log_points, const double *loss,
-               double rate, size_t best, bitgen_t *rng);
+dpq_depth_flip(size_t cells, const double *points, const double *loss, double rate, size_t best,
+               bitgen_t *rng);
 
 #endif

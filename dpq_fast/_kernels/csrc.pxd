@@ -27,9 +27,9 @@ cdef extern from "depth.h" nogil:
     size_t dpq_depth_cells(size_t intervals, const int64_t *rank, const double *width,
                            const int64_t *left, int64_t n, int64_t whole, double part,
                            int64_t below, int64_t through, int64_t *start, double *points,
-                           double *log_points, double *loss)
-    size_t dpq_depth_flip(size_t cells, const double *points, const double *log_points,
-                          const double *loss, double rate, size_t best, bitgen_t *rng)
+                           double *loss)
+    size_t dpq_depth_flip(size_t cells, const double *points, const double *loss, double rate,
+                          size_t best, bitgen_t *rng)
 
 cdef extern from "noise.h" nogil:
     int DPQ_NOISE_BITS
