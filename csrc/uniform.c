@@ -14,6 +14,9 @@ next_word(bitgen_t *rng)
 static int
 leading_zeros(uint64_t word)
 {
+#if defined(__GNUC__)
+    return __builtin_clzll(word);
+#else
     int zeros = 0;
 
     while (!(word >> 63)) {
@@ -21,6 +24,7 @@ leading_zeros(uint64_t word)
         zeros++;
     }
     return zeros;
+#endif
 }
 
 /* V = mantissa * 2^-exponent, mantissa in [0.5, 1). */

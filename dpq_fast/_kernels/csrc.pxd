@@ -27,9 +27,9 @@ cdef extern from "depth.h" nogil:
     size_t dpq_depth_cells(size_t intervals, const int64_t *rank, const double *width,
                            const int64_t *left, int64_t n, int64_t whole, double part,
                            int64_t below, int64_t through, int64_t *start, double *points,
-                           double *log_points, double *loss)
-    size_t dpq_depth_flip(size_t cells, const double *points, const double *log_points,
-                          const double *loss, double rate, size_t best, bitgen_t *rng)
+                           double *loss)
+    size_t dpq_depth_flip(size_t cells, const double *points, const double *loss, double rate,
+                          size_t best, bitgen_t *rng)
 
 cdef extern from "noise.h" nogil:
     int DPQ_NOISE_BITS
@@ -273,6 +273,9 @@ cdef extern from "groups.h" nogil:
     dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
                                   const double *value, const dpq_groups_work *work,
                                   bitgen_t *rng, size_t *next, int64_t *point, double *number)
+    void dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups,
+                         const int64_t *start, const double *value, const dpq_groups_work *work,
+                         bitgen_t *rng, int64_t *point)
 
 cdef extern from "halting.h" nogil:
     ctypedef enum dpq_halting_noise:

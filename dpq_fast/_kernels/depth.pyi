@@ -11,10 +11,9 @@ def cells(
     part: float,
     below: int,
     through: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]: ...
 def flip(
     points: NDArray[np.float64],
-    log_points: NDArray[np.float64],
     loss: NDArray[np.float64],
     rate: float,
     best: int,

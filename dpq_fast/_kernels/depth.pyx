@@ -36,42 +36,40 @@ def target(double q, int64_t n):
 
 def cells(ndarray rank not None, ndarray width not None, ndarray left not None, int64_t n,
           int64_t whole, double part, int64_t below, int64_t through):
-    """Start, points, their logarithm and loss of each cell of T >= 1 intervals."""
+    """Start, points and loss of each cell of T >= 1 intervals."""
     cdef:
         Py_ssize_t intervals = rank.shape[0], kept
         const int64_t *ranks = given_integers(rank)
         const double *widths = given_doubles(width)
         const int64_t *lefts = given_integers(left)
-        ndarray start, points, log_points, loss
+        ndarray start, points, loss
 
     if intervals < 1 or width.shape[0] != intervals or left.shape[0] != intervals:
         raise ValueError("cells need a rank, a width and a left end of each of some intervals")
     start = new_integers(2 * intervals + 1)
     points = new_doubles(2 * intervals + 1)
-    log_points = new_doubles(2 * intervals + 1)
     loss = new_doubles(2 * intervals + 1)
     kept = dpq_depth_cells(intervals, ranks, widths, lefts, n, whole, part, below, through,
-                           integers(start), doubles(points), doubles(log_points), doubles(loss))
-    return start[:kept], points[:kept], log_points[:kept], loss[:kept]
+                           integers(start), doubles(points), doubles(loss))
+    return start[:kept], points[:kept], loss[:kept]
 
 
-def flip(ndarray points not None, ndarray log_points not None, ndarray loss not None, double rate,
-         size_t best, size_t size, rng not None):
+def flip(ndarray points not None, ndarray loss not None, double rate, size_t best, size_t size,
+         rng not None):
     """`size` cells drawn by permute-and-flip, uintp; at least one cell, `best` of the least loss."""
     cdef:
         Py_ssize_t count = points.shape[0]
         size_t i
         const double *sizes = given_doubles(points)
-        const double *logs = given_doubles(log_points)
         const double *losses = given_doubles(loss)
         ndarray drawn = new_places(size)
         size_t *cell = places(drawn)
         object bit_generator = rng.bit_generator
         bitgen_t *bits = bitgen_of(bit_generator)
 
-    if log_points.shape[0] != count or loss.shape[0] != count or best >= <size_t>count:
-        raise ValueError("cells need points, their logarithm and a loss each")
+    if loss.shape[0] != count or best >= <size_t>count:
+        raise ValueError("cells need points and a loss each")
     with bit_generator.lock, nogil:
         for i in range(size):
-            cell[i] = dpq_depth_flip(count, sizes, logs, losses, rate, best, bits)
+            cell[i] = dpq_depth_flip(count, sizes, losses, rate, best, bits)
     return drawn

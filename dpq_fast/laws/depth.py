@@ -44,23 +44,22 @@ class Cells(NamedTuple):
     ----------
     start : ndarray of int64, shape (C,)
         The point before each cell.
-    points, log_points : ndarray of float64, shape (C,)
-        Number of points, and its logarithm.
+    points : ndarray of float64, shape (C,)
+        Number of points.
     loss : ndarray of float64, shape (C,)
     """
 
     start: NDArray[np.int64]
     points: NDArray[np.float64]
-    log_points: NDArray[np.float64]
     loss: NDArray[np.float64]
 
     def log_weights(self, rate: float) -> NDArray[np.float64]:
         """Of the exponential mechanism."""
-        return self.log_points - rate * self.loss
+        return np.log(self.points) - rate * self.loss
 
     def where(self, kept: NDArray[np.bool_]) -> Cells:
         """Some of the cells."""
-        return Cells(self.start[kept], self.points[kept], self.log_points[kept], self.loss[kept])
+        return Cells(self.start[kept], self.points[kept], self.loss[kept])
 
 
 class DepthLaw:
@@ -136,7 +135,7 @@ class DepthLaw:
         place = min(self._target[0], order.n - 1)
         (point,) = order._points([(place, place + 1)]).tolist()
         loss = self._loss(*order.ranks_of(np.array([point, point + 1])).tolist())
-        return Cells(np.array([point - 1]), np.ones(1), np.zeros(1), np.array([loss]))
+        return Cells(np.array([point - 1]), np.ones(1), np.array([loss]))
 
     def _loss(self, below: int, through: int) -> float:
         """Of a point with so many records below it, and up to it."""
@@ -170,9 +169,7 @@ class DepthLaw:
         """Cells drawn as if there were no others."""
         cells = self._cells
         if self._flip:
-            return kernel.flip(
-                cells.points, cells.log_points, cells.loss, self._rate, self._best, size, rng
-            )
+            return kernel.flip(cells.points, cells.loss, self._rate, self._best, size, rng)
         log_weight = self._log_weight - self._log_weight.max()
         if log_weight.min() > -PLAIN_SPREAD:
             weight = np.exp(log_weight)

@@ -51,18 +51,17 @@ is_loss(double loss, int64_t below, int64_t through, int64_t whole, double part)
 }
 
 static size_t
-check_cells(fuzz_input *in, intervals x, int64_t *start, double *points, double *log_points,
-            double *loss)
+check_cells(fuzz_input *in, intervals x, int64_t *start, double *points, double *loss)
 {
     int64_t whole = fuzz_bit(in) ? fuzz_between(in, 0, x.n)
                                  : x.rank[fuzz_between(in, 0, (int64_t)x.size - 1)];
     double part = whole < x.n && fuzz_bit(in) ? fmin(fuzz_share(in), 1.0 - 0x1p-53) : 0.0;
     size_t cells = dpq_depth_cells(x.size, x.rank, x.width, x.left, x.n, whole, part, x.below,
-                                   x.through, start, points, log_points, loss);
+                                   x.through, start, points, loss);
     size_t at = 0;
 
     if (x.rank[0] > 0) {
-        CHECK(start[0] == x.left[0] - 1 && points[0] == 1.0 && log_points[0] == 0.0);
+        CHECK(start[0] == x.left[0] - 1 && points[0] == 1.0);
         CHECK(is_loss(loss[0], x.below, x.rank[0], whole, part));
         at++;
     }
@@ -73,13 +72,11 @@ check_cells(fuzz_input *in, intervals x, int64_t *start, double *points, double 
 
         if (inner > 0.0) {
             CHECK(at < cells && start[at] == x.left[t] && points[at] == inner);
-            CHECK(fabs(log_points[at] - log(inner)) <= 1e-15 * log(inner));
             CHECK(is_loss(loss[at], rank, rank, whole, part));
             at++;
         }
         if (rank < x.n) {
             CHECK(at < cells && start[at] == right - 1 && points[at] == 1.0);
-            CHECK(log_points[at] == 0.0);
             CHECK(is_loss(loss[at], rank, next, whole, part));
             at++;
         }
@@ -123,8 +120,7 @@ expected_flip(size_t cells, const double *points, const double *loss, double rat
 }
 
 static void
-check_flip(fuzz_input *in, size_t cells, const double *points, const double *log_points,
-           const double *loss)
+check_flip(fuzz_input *in, size_t cells, const double *points, const double *loss)
 {
     double rate = fuzz_bit(in) ? ldexp(1.0, (int)fuzz_between(in, -60, 16)) : fuzz_share(in);
     size_t best = 0, drawn, expected;
@@ -135,10 +131,107 @@ check_flip(fuzz_input *in, size_t cells, const double *points, const double *log
         best = loss[k] < loss[best] ? k : best;
     }
     same = *in;
-    drawn = dpq_depth_flip(cells, points, log_points, loss, rate, best, &rng);
+    drawn = dpq_depth_flip(cells, points, loss, rate, best, &rng);
     expected = expected_flip(cells, points, loss, rate, best, &again);
     CHECK(drawn < cells && (expected == SIZE_MAX || drawn == expected));
     CHECK(same.left == in->left && same.state == in->state);
+}
+
+/* -ln(1 - (1 - V)^(1/points)) */
+static long double
+largest_of(double points, long double log_v)
+{
+    long double rest = log_v > -0.5L ? logl(-expm1l(log_v)) : log1pl(-expl(log_v));
+
+    return log_v > -300.0L ? -logl(-expm1l(rest / points)) : logl(points) - log_v;
+}
+
+/* The draw with every variate computed, in long double; -2 where rounding decides. */
+static int64_t
+expected_point(intervals x, int64_t whole, double part, double rate, bitgen_t *rng)
+{
+    size_t blocks = (x.size + DPQ_DEPTH_BLOCK - 1) / DPQ_DEPTH_BLOCK, nearest = 0;
+    int64_t start[2 * DPQ_DEPTH_BLOCK + 1], before = -1;
+    double points[2 * DPQ_DEPTH_BLOCK + 1], loss[2 * DPQ_DEPTH_BLOCK + 1], drawn = 1.0;
+    long double best = -INFINITY;
+
+    for (size_t t = 0; t < x.size; t++) {
+        nearest = x.rank[t] <= whole ? t / DPQ_DEPTH_BLOCK : nearest;
+    }
+    for (size_t i = 0; i < blocks; i++) {
+        size_t b = i == 0 ? nearest : i <= nearest ? i - 1 : i, from = b * DPQ_DEPTH_BLOCK;
+        size_t to = from + DPQ_DEPTH_BLOCK < x.size ? from + DPQ_DEPTH_BLOCK : x.size;
+        int64_t through = to < x.size ? x.rank[to] : x.n, owner;
+        int64_t all = x.left[to - 1] + (int64_t)x.width[to - 1] - x.left[from];
+        long double above = (long double)(x.rank[from] - whole) - part;
+        long double under = part - (long double)(through - whole);
+        long double top = largest_of((double)all, dpq_uniform_log(rng));
+        long double ahead = top - rate * fmaxl(above, under) - best;
+
+        if (fabsl(ahead) < ACCURACY * (1.0L + fabsl(top) + fabsl(best))) {
+            return -2;
+        }
+        if (ahead < 0.0L) {
+            continue;
+        }
+        size_t cells = dpq_depth_cells(to - from, x.rank + from, x.width + from, x.left + from,
+                                       x.n, whole, part, 0, through, start, points, loss);
+
+        owner = x.left[from] + 1 + (int64_t)dpq_uniform_below((uint64_t)all, rng);
+        for (size_t j = from > 0, own = j; j <= cells; j++) { /* the owner's cell, and the others */
+            size_t k = j - 1;
+            long double value = top;
+
+            if (j == (from > 0)) {
+                while (owner > start[own] + (int64_t)points[own]) {
+                    own++;
+                }
+                k = own;
+            }
+            else if (k == own) {
+                continue;
+            }
+            else {
+                long double beyond = expl(-largest_of(points[k], dpq_uniform_log(rng)));
+
+                value = fminl(top, -logl(beyond + expl(-top) * (1.0L - beyond)));
+            }
+            value -= (long double)rate * loss[k];
+            if (fabsl(value - best) < ACCURACY * (1.0L + fabsl(value) + fabsl(top))) {
+                return -2;
+            }
+            if (value > best) {
+                best = value;
+                before = start[k];
+                drawn = points[k];
+            }
+        }
+    }
+    return before + 1 + (int64_t)dpq_uniform_below((uint64_t)drawn, rng);
+}
+
+/* All intervals: the first one has no records below it. */
+static void
+check_point(fuzz_input *in, intervals x)
+{
+    int64_t first = x.rank[0], whole, expected, point;
+    double part, rate = fuzz_bit(in) ? ldexp(1.0, (int)fuzz_between(in, -60, 16)) : fuzz_share(in);
+    fuzz_input same;
+    bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
+
+    for (size_t t = 0; t < x.size; t++) {
+        x.rank[t] -= first;
+    }
+    x.n -= first;
+    whole = fuzz_between(in, 0, x.n);
+    part = whole < x.n && fuzz_bit(in) ? fmin(fuzz_share(in), 1.0 - 0x1p-53) : 0.0;
+    same = *in;
+    point = dpq_depth_point(x.size, x.rank, x.width, x.left, x.n, whole, part, rate, &rng);
+    expected = expected_point(x, whole, part, rate, &again);
+    CHECK(expected == -2 || point == expected);
+    CHECK(point > x.left[0] &&
+          point <= x.left[x.size - 1] + (int64_t)x.width[x.size - 1]);
+    CHECK(expected == -2 || (same.left == in->left && same.state == in->state));
 }
 
 int
@@ -149,13 +242,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t room = 2 * x.size + 1, cells;
     int64_t *start = fuzz_room(room, sizeof *start);
     double *points = fuzz_room(room, sizeof *points);
-    double *log_points = fuzz_room(room, sizeof *log_points);
     double *loss = fuzz_room(room, sizeof *loss);
 
-    cells = check_cells(&in, x, start, points, log_points, loss);
-    check_flip(&in, cells, points, log_points, loss);
+    cells = check_cells(&in, x, start, points, loss);
+    check_flip(&in, cells, points, loss);
+    check_point(&in, x);
     free(loss);
-    free(log_points);
     free(points);
     free(start);
     free(x.width);

@@ -939,5 +939,5 @@ def test_flip_keeps_the_digits_of_its_variates(zeros, points):
     sizes = np.array([points, 1.0])
     for more, winner in ((-1e-13, 1), (1e-13, 0)):
         loss = np.array([0.0, -gap + more * max(1.0, abs(gap))])
-        drawn = depth.flip(sizes, np.log(sizes), loss, 1.0, 0, 1, scripted(words))
+        drawn = depth.flip(sizes, loss, 1.0, 0, 1, scripted(words))
         assert drawn[0] == winner
