@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dpq_fast._checks import check_epsilon, check_flag, check_max_contributions
+from dpq_fast._checks import check_count, check_epsilon, check_flag, check_max_contributions
 from dpq_fast.privacy.budgets import MAX_RATE, check_step
 from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, split
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
-from dpq_fast.privacy.zcdp import bounded_range_rho
+from dpq_fast.privacy.zcdp import bounded_range_rho, pure_rho
 
 
 class Calibration(NamedTuple):
@@ -25,16 +26,24 @@ class Calibration(NamedTuple):
     rho : float
         Of the whole call.
     relation : Relation
+    searches : tuple of intervals.Search
+        Of intervals around the quantiles of each group.
     """
 
     rate: float
     epsilon: float
     rho: float
     relation: Relation
+    searches: tuple[Search, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
-        """Independent exponential mechanisms, of which one record changes one or two."""
+        """Independent exponential mechanisms, of which one record changes one or two.
+
+        With intervals the searches come on top.
+        """
+        if self.searches:
+            return Guarantee(self.epsilon, 0.0, self.rho, None, self.relation.name, "parallel")
         return Guarantee(self.epsilon, 0.0, self.rho, self.epsilon, self.relation.name, "parallel")
 
 
@@ -45,6 +54,10 @@ def calibrate(
     neighbors: str = "swap",
     max_contributions: int = 1,
     public_by: bool = False,
+    confidence: float | None = None,
+    covers: str = SAMPLE,
+    interval_share: float | None = None,
+    expected_n: int | None = None,
 ) -> Calibration:
     r"""The rate of JointExp in each group, for `epsilon` in total.
 
@@ -60,6 +73,8 @@ def calibrate(
         Up to k records per person, in any groups.
     public_by : bool, default False
         Whether the keys are public, so that no change of a record changes its group.
+    confidence, covers, interval_share, expected_n
+        As in `quantile_by`. Intervals need `q`.
 
     Returns
     -------
@@ -90,6 +105,31 @@ def calibrate(
     public_by = check_flag("public_by", public_by)
     relation = relation_of(neighbors)
     levels = None if q is None else Levels.of(q)
+    request = Request.of(confidence, covers, interval_share)
+    if request is not None:
+        if levels is None:
+            raise ValueError("q must be given with a confidence, got None")
+        own, ends = split(request, epsilon, 0.0, None)
+        value = calibrate(
+            levels,
+            epsilon=own["epsilon"],
+            neighbors=neighbors,
+            max_contributions=k,
+            public_by=public_by,
+        )
+        searches = calibrate_groups(
+            levels,
+            request,
+            epsilon=ends,
+            neighbors=neighbors,
+            max_contributions=k,
+            public_by=public_by,
+            expected_n=None if expected_n is None else check_count("expected_n", expected_n),
+        )
+        rho = value.rho + pure_rho(ends)
+        return Calibration(value.rate, epsilon, rho, relation, searches)
+    if expected_n is not None:
+        raise ValueError("expected_n must be left out without a confidence, got one")
     one = sensitivity_to_one(levels)
     moved = None if public_by else 2.0 * one
     whole = relation.worst(one=one, same=2.0, moved=moved)
