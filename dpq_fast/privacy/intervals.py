@@ -95,7 +95,7 @@ SEARCHED_LEVELS = 2
 # expected widths on evenly spread records.
 FRACTION = {2: 0.45, 1: 0.55}
 # An end is searched for where there are so many margins of records beyond it.
-TOLD_APART = 1.5
+TOLD_APART = 3.0
 # Candidates of the share of sampling in what an interval may miss.
 _SHARES = tuple(share / 32.0 for share in range(1, 32))
 # Of a rate, for what thresholds are rounded by: less than 1e-6 records, for up to 2^53 of them.
