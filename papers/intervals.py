@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import dpq_fast as dpq
 from bench.columns import BOUNDS, gaussian
-from dpq_fast.mechanisms.intervals import half_widths
+from dpq_fast.mechanisms.intervals import RATIO
 from dpq_fast.privacy.intervals import SHARE
 from papers.auto_rule import Data, datasets
 from papers.report import Report, digits
@@ -185,8 +185,11 @@ def _second(x: NDArray, q: float, epsilon: float, data: Data, rng: np.random.Gen
     sample = dpq.Sample.of(x, data.bounds, resolution=data.resolution, assume_sorted=True)
     lattice, rate = sample.lattice, SHARE * epsilon / 2.0
     assert lattice is not None
-    widths, point = half_widths(lattice.points), lattice.locate(value)
+    point = lattice.locate(value)
     assert point is not None
+    steps = math.ceil(math.log(lattice.points) / math.log(RATIO))
+    widths = np.unique(np.append(0, np.ceil(RATIO ** np.arange(steps + 1.0))).astype(np.int64))
+    widths = widths[::-1]
     low, high = np.maximum(point - widths, 0), np.minimum(point + widths, lattice.points - 1)
     order = sample.coarse()
     beside = np.minimum(

@@ -66,7 +66,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
         "approx_quantiles": {"intervals", "unbounded_quantile"},
         "cdf": {"agg_tree", "csmooth"},
         "ind_exp": {"intervals"},
-        "intervals": {"agg_tree", "estimate"},
+        "intervals": {"estimate"},
         "joint_exp": {"intervals"},
         "quantile": {"choice", "registry", "unbounded_quantile"},
         "quantile_by": {"estimate", "intervals"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -18,24 +17,27 @@ from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.mechanisms._calls import release
-from dpq_fast.mechanisms.agg_tree import PartialTree, noised, public_lattice
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy.accounting import Calibrated
-from dpq_fast.privacy.intervals import Calibration, Request
-from dpq_fast.privacy.intervals import Search as Spent
+from dpq_fast.privacy.intervals import Request, Search
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 
 # Each half-width is so many times the next one. Measured on evenly spread records (`papers/run.py
 # --only intervals`): 1.2 to 1.6 are within 4%.
 RATIO = 1.35
-# Without a lattice, half-widths go down to this part of the bounds' width.
+# Factors of half-widths above 1 are few, since each candidate that is far too wide costs width:
+# powers of RATIO.
+_FAR = (7.0, 3.0)
+# Without a lattice, half-widths go down to this part of their scale.
 _FINEST = 2.0**-52
-# Without bounds, they are powers of RATIO times the value: all from the -90th (10^-12) to the 8th,
-# and few beyond.
-_NEAR, _NEARER = 8, 90
+# Without bounds, nothing is known of the scale either: factors are RATIO to these powers, those
+# beyond each so many times the one before.
+_NEAR, _NEARER, _GROWTH = 8, 90, 1.5
+# A level's half-widths have at least this part of the mean scale.
+LEAST_SCALE = 1.0 / 8.0
 
 
 class Counted(Protocol):
@@ -45,79 +47,6 @@ class Counted(Protocol):
 
     def sample(self, rng: Any = None, size: int | None = None) -> Any:
         """Draw outputs."""
-
-
-class Nested(NamedTuple):
-    """Candidates of an interval around a value, from the widest to the narrowest.
-
-    Attributes
-    ----------
-    low, high : ndarray of float64, shape (J,)
-        The ends, in the unit of the records.
-    before, upto : ndarray of int64, shape (J,)
-        Records below the lower end, and up to the upper one. Private.
-    open_low, open_high : ndarray of bool, shape (J,)
-        Which ends are not at their bounds, so that a record may lie beyond.
-    """
-
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    before: NDArray[np.int64]
-    upto: NDArray[np.int64]
-    open_low: NDArray[np.bool_]
-    open_high: NDArray[np.bool_]
-
-
-class Ends:
-    """What gives the ends of a call: all that is public about them, before a record is read.
-
-    Parameters
-    ----------
-    calibration : privacy.intervals.Calibration
-    levels : Levels
-    request : Request
-    read_tree : callable, optional
-        Reads the records by leaf, where a tree gives the ends.
-    most : int, optional
-        As for `AggTree`.
-    limits : (float, float)
-        What outputs may be; infinite without bounds.
-    """
-
-    def __init__(
-        self,
-        calibration: Calibration,
-        levels: Levels,
-        request: Request,
-        read_tree: Callable[[], PartialTree] | None,
-        most: int | None,
-        limits: tuple[float, float],
-    ) -> None:
-        self.calibration = calibration
-        self._levels = levels
-        self._request = request
-        self._read_tree = read_tree
-        self._most = most
-        self._limits = limits
-
-    def around(self, value: Any, law: Counted, rng: np.random.Generator) -> Estimate:
-        """The estimate of a value that was drawn from `law`."""
-        request, levels = self._request, self._levels
-        if self._read_tree is None:
-            outputs = levels.distinct(value)
-            assert outputs is not None
-            ends = [
-                _searched(law.column, output, spent, self._limits, rng)
-                for output, spent in zip(outputs.tolist(), self.calibration.searches, strict=True)
-            ]
-            low, high = (levels.restore(each) for each in np.array(ends).T)
-        else:
-            spent = self.calibration.tree
-            assert spent is not None
-            tree = noised(self._read_tree(), spent.noise, spent.relation, True, rng, self._most)
-            asked = levels.restore(levels.values)
-            low, high = tree.quantile_confint(asked, request.confidence, request.covers)
-        return Estimate.around(value, low, high, request)
 
 
 def released(
@@ -133,15 +62,10 @@ def released(
     max_contributions: int,
     accountant: privacy.Accountant | None,
     rng: Any,
-    bounds: tuple[float, float] | None = None,
-    resolution: float | None = None,
     counts: Any = None,
-    nan_policy: str = "omit",
-    workers: int = 1,
-    dither: bool | None = None,
-    assume_sorted: bool = False,
     expected_n: int | None = None,
-    limits: tuple[float, float] | None = None,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+    **_others: Any,
 ) -> Any:
     """A value, or an estimate where one is asked for: one charge, one budget.
 
@@ -152,18 +76,22 @@ def released(
         records and gives their law.
     levels : Levels
     request : Request or None
-    x, bounds, resolution, counts, nan_policy, workers, dither, assume_sorted
-        The column, as the value reads it; ends need no dither and no order.
+    x, counts
+        The column, for how many rows it has.
     epsilon, delta, rho, neighbors, max_contributions, accountant, rng
         Of the call.
     expected_n : int, optional
         About how many records there are.
-    limits : (float, float), optional
-        What outputs may be, where there are no bounds: then each level has a search.
+    limits : (float, float)
+        What outputs may be, where there are no bounds.
 
     Returns
     -------
     float, ndarray of float64 or Estimate
+
+    Notes
+    -----
+    What else is given about the column is for the value alone.
     """
     if request is None:
         calibration, law_of = value_of(epsilon=epsilon, delta=delta, rho=rho)
@@ -174,12 +102,6 @@ def released(
     rows = _checks.public_rows(x, counts, relation.n_is_public)
     if expected_n is not None:
         expected_n = _checks.check_count("expected_n", expected_n)
-    read_tree, lattice = None, None
-    if limits is None:
-        limits, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
-        bounded = True
-    else:
-        bounded = False
     calibration = privacy.intervals.calibrate(
         value,
         levels,
@@ -189,124 +111,177 @@ def released(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        points=None if lattice is None else lattice.points,
-        bounded=bounded,
         expected_n=expected_n or rows,
     )
-    if calibration.tree is not None:
-        read_tree = PartialTree.reader(
-            x,
-            bounds=limits,
-            height=calibration.tree.height,
-            branching=calibration.tree.branching,
-            resolution=resolution,
-            counts=counts,
-            nan_policy=nan_policy,
-            workers=workers,
-        )
-    ends = Ends(calibration, levels, request, read_tree, rows, limits)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
     law = law_of(generator)
-    return ends.around(law.sample(generator), law, generator)
+    answer = law.sample(generator)
+    values = levels.distinct(answer)
+    assert values is not None
+    low, high = searched(law.column, values, calibration.search, limits, generator)
+    return Estimate(
+        answer, levels.restore(low), levels.restore(high), request.confidence, request.covers
+    )
 
 
-def _searched(
+def searched(
     records: Sample | Records,
-    value: float,
-    spent: Spent,
+    values: NDArray[np.float64],
+    spent: Search,
     limits: tuple[float, float],
     rng: np.random.Generator,
-) -> tuple[float, float]:
-    """The interval of one search around a value."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The ends of one search around the values of all levels."""
     if isinstance(records, Records):
-        return halted(*_nested_of_records(records, value, spent, limits), spent, rng)
-    return halted(*nested(records.coarse(), value, spent), spent, rng)
+        return halted(nested_among(records, values, spent, limits), spent, rng)
+    return halted(nested(records.coarse(), values, spent), spent, rng)
 
 
-def halted(n: int, around: Nested, spent: Spent, rng: np.random.Generator) -> tuple[float, float]:
+class Nested(NamedTuple):
+    """Candidates of intervals around m values, from the widest to the narrowest.
+
+    Attributes
+    ----------
+    n : int
+        Number of records. Private.
+    low, high : ndarray of float64, shape (m, J)
+        The ends, in the unit of the records.
+    before, upto : ndarray of int64, shape (m, J)
+        Records below the lower end, and up to the upper one. Private.
+    open_low, open_high : ndarray of bool, shape (m, J)
+        Which ends are not at their bounds, so that a record may lie beyond.
+    """
+
+    n: int
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    before: NDArray[np.int64]
+    upto: NDArray[np.int64]
+    open_low: NDArray[np.bool_]
+    open_high: NDArray[np.bool_]
+
+
+def halted(
+    around: Nested, spent: Search, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The last candidate before the search halts; see `privacy.intervals`."""
-    enough, needed = spent.thresholds(n)
+    last = halting_law(around, spent).draw(rng) - 1  # not the first: no record lies beyond it
+    # never to halt is -1: the last of all
+    return around.low[:, max(last, -1)], around.high[:, max(last, -1)]
+
+
+def halting_law(around: Nested, spent: Search) -> HaltingLaw:
+    """Where the search halts: it releases the candidate before."""
+    enough, needed = spent.thresholds(around.n)
     queries = np.maximum(
-        np.where(around.open_low, around.before - enough, -np.inf),
-        np.where(around.open_high, needed - around.upto, -np.inf),
-    )
+        np.where(around.open_low, around.before - enough[:, None], -np.inf),
+        np.where(around.open_high, needed[:, None] - around.upto, -np.inf),
+    ).max(axis=0)
     lengths = np.ones(queries.size, dtype=np.int64)
-    law = HaltingLaw(queries + spent.margin, lengths, *spent.rates, NOISES["exponential"])
-    halt = law.draw(rng)  # not at the first one, where no record may lie beyond
-    last = halt - 1 if halt >= 0 else queries.size - 1
-    return float(around.low[last]), float(around.high[last])
+    return HaltingLaw(queries + spent.margin, lengths, *spent.rates, NOISES["exponential"])
+
+
+def nested(order: CoarseOrder, values: NDArray[np.float64], spent: Search) -> Nested:
+    """Candidates around values, by order statistics."""
+    lattice = order.lattice
+    if lattice is None:
+        first, last = order.bounds
+        scales = scales_of(values, spent, last - first)
+        factors = _factors(_FINEST)
+        lower, upper = _around(values, scales, factors, (first, last), spent)
+        behind = np.nextafter(upper, np.inf)
+    else:
+        first, last = 0, lattice.points - 1
+        points = np.array([lattice.locate(value) for value in values.tolist()], dtype=np.int64)
+        scales = scales_of(points, spent, lattice.points)
+        factors = _factors(1.0 / max(scale.max() for scale in scales))
+        lower, upper = (
+            ends.astype(np.int64)
+            for ends in _around(points, scales, factors, (first, last), spent, np.floor)
+        )
+        behind = upper + 1
+    before, upto = np.split(order.ranks_of(np.concatenate((lower, behind), axis=None)), 2)
+    counts = before.reshape(lower.shape), upto.reshape(lower.shape)
+    is_open = lower > first, upper < last
+    if lattice is not None:
+        lower, upper = lattice.decode(lower), lattice.decode(upper)
+    return Nested(order.n, lower, upper, *counts, *is_open)
+
+
+def nested_among(
+    records: Records, values: NDArray[np.float64], spent: Search, limits: tuple[float, float]
+) -> Nested:
+    """Candidates around values, by counting records: they may be anywhere on the line."""
+    scales = scales_of(values, spent, max(float(np.abs(values).max()), np.finfo(float).tiny))
+    lower, upper = _around(values, scales, _all_factors(), limits, spent)
+    behind = np.nextafter(upper, np.inf)
+    edges = np.unique(np.concatenate((lower, behind), axis=None))
+    counts = np.cumsum(records.count(Bins.of(np.concatenate(([-np.inf], edges, [np.inf])))))
+    before, upto = (counts[np.searchsorted(edges, ends)] for ends in (lower, behind))
+    n = int(counts[-1])
+    return Nested(n, lower, upper, before, upto, lower > limits[0], upper < limits[1])
+
+
+def scales_of(
+    values: NDArray[Any], spent: Search, extent: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How far apart values are per unit of level, below each of them and above.
+
+    Read off the released values themselves, those of levels that are so far apart that noise does
+    not matter; where there are none on a side, off the other side. Of one level, the extent.
+    """
+    q = spent.q
+    whole = float(values[-1] - values[0])
+    if whole == 0.0:
+        return np.full(q.size, extent), np.full(q.size, extent)
+    least = LEAST_SCALE * whole / (q[-1] - q[0])
+    i = np.arange(q.size)
+    beside = []
+    for far in (
+        np.maximum(np.searchsorted(q, q - spent.apart, side="right") - 1, 0),
+        np.minimum(np.searchsorted(q, q + spent.apart), q.size - 1),
+    ):
+        gaps = np.abs(q - q[far])
+        with np.errstate(invalid="ignore"):
+            beside.append(np.where(far == i, np.nan, np.abs(values - values[far]) / gaps))
+    below, above = beside
+    below, above = np.where(below >= 0.0, below, above), np.where(above >= 0.0, above, below)
+    return np.fmax(below, least), np.fmax(above, least)
+
+
+def _around(
+    values: NDArray[Any],
+    scales: tuple[NDArray[np.float64], NDArray[np.float64]],
+    factors: NDArray[np.float64],
+    limits: tuple[float, float],
+    spent: Search,
+    rounded: Callable[[Any], Any] = np.asarray,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ends inside limits, shape (m, J); those that are not searched for are the limits."""
+    below, above = (rounded(scale[:, None] * factors) for scale in scales)
+    with np.errstate(over="ignore"):
+        lower = np.maximum(values[:, None] - below, limits[0])
+        upper = np.minimum(values[:, None] + above, limits[1])
+    lower[~spent.below] = limits[0]
+    upper[~spent.above] = limits[1]
+    return lower, upper
 
 
 @lru_cache(maxsize=64)
-def half_widths(points: int) -> NDArray[np.int64]:
-    """Half-widths in lattice points, descending to 0."""
-    steps = math.ceil(math.log(points) / math.log(RATIO)) + 1
-    widths = np.unique([0, *(math.ceil(RATIO**step) for step in range(steps))])[::-1]
-    widths = widths[widths < points]
-    return np.concatenate(([points], widths)).astype(np.int64)
-
-
-def nested(order: CoarseOrder, value: float, spent: Spent) -> tuple[int, Nested]:
-    """Number of records, and candidates around a value, by order statistics."""
-    low, high = order.bounds
-    widths: NDArray[Any]
-    if order.lattice is None:
-        widths = np.concatenate(([np.inf], (high - low) * _parts(), [0.0]))
-        lower, upper = np.maximum(value - widths, low), np.minimum(value + widths, high)
-        first, last, behind = low, high, np.nextafter(upper, np.inf)
-    else:
-        point = order.lattice.locate(value)
-        assert point is not None  # values are decoded from points
-        first, last = 0, order.lattice.points - 1
-        widths = half_widths(order.lattice.points)
-        lower, upper = np.maximum(point - widths, first), np.minimum(point + widths, last)
-        behind = upper + 1
-    if not spent.below:
-        lower = np.full_like(lower, first)
-    if not spent.above:
-        upper, behind = np.full_like(upper, last), np.full_like(behind, behind[0])
-    ranks = order.ranks_of(np.concatenate((lower, behind)))
-    before, upto = np.split(ranks, 2)
-    open_low, open_high = lower > first, upper < last
-    if order.lattice is not None:
-        lower, upper = order.lattice.decode(lower), order.lattice.decode(upper)
-    return order.n, Nested(lower, upper, before, upto, open_low, open_high)
+def _factors(least: float) -> NDArray[np.float64]:
+    """Of half-widths, descending: from infinity down to `least`, and 0."""
+    steps = max(math.ceil(-math.log(least) / math.log(RATIO)), 0) + 1
+    powers = np.concatenate((_FAR, -np.arange(float(steps))))
+    return np.concatenate(([np.inf], RATIO**powers, [0.0]))
 
 
 @lru_cache(maxsize=1)
-def _parts() -> NDArray[np.float64]:
-    """Half-widths as parts of a width."""
-    steps = math.ceil(-math.log(_FINEST) / math.log(RATIO))
-    return RATIO ** -np.arange(float(steps))
-
-
-@lru_cache(maxsize=1)
-def _exponents() -> NDArray[np.float64]:
-    """Of RATIO, descending: steps of 1 around 0, and then of ever more, over all of float64.
-
-    Where nothing is known of the scale, each candidate that is far too wide costs width.
-    """
+def _all_factors() -> NDArray[np.float64]:
+    """The same over all of float64."""
     most = math.log(np.finfo(float).max) / math.log(RATIO)
     far = [float(_NEAR)]
-    while far[-1] * 1.5 < most:
-        far.append(far[-1] * 1.5)
-    return np.array([*reversed(far[1:]), *range(_NEAR, -_NEARER, -1)])
-
-
-def _nested_of_records(
-    records: Records, value: float, spent: Spent, limits: tuple[float, float]
-) -> tuple[int, Nested]:
-    """Candidates around a value, by counting records: they may be anywhere on the line."""
-    low, high = limits
-    # The scale is that of the value: public.
-    scale = max(abs(value), sys.float_info.min)
-    with np.errstate(over="ignore"):
-        widths = np.concatenate(([np.inf], scale * RATIO ** _exponents(), [0.0]))
-        lower = np.maximum(value - widths, low) if spent.below else np.full(widths.size, low)
-        upper = np.minimum(value + widths, high) if spent.above else np.full(widths.size, high)
-    edges = np.unique(np.concatenate((lower, np.nextafter(upper, np.inf))))
-    counts = np.cumsum(records.count(Bins.of(np.concatenate(([-np.inf], edges, [np.inf])))))
-    before = counts[np.searchsorted(edges, lower)]
-    upto = counts[np.searchsorted(edges, np.nextafter(upper, np.inf))]
-    return int(counts[-1]), Nested(lower, upper, before, upto, lower > low, upper < high)
+    while far[-1] * _GROWTH < most:
+        far.append(far[-1] * _GROWTH)
+    powers = np.array([*reversed(far[1:]), *range(_NEAR, -_NEARER, -1)])
+    return np.concatenate(([np.inf], RATIO**powers, [0.0]))

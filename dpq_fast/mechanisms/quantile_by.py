@@ -620,7 +620,7 @@ class _Release:
     ) -> None:
         self._q = q
         self._rate = rate = spent.rate
-        self._searches = spent.searches
+        self._search = spent.search
         self._bounds = bounds
         self._lattice = lattice
         self._kernel = kernel.Releases(q, rate, bounds, lattice)
@@ -655,7 +655,7 @@ class _Release:
         """
         dtype = np.float64 if self._lattice is None else np.int64
         answers = np.empty((keys.groups, self._q.size), dtype=dtype)
-        low, high = np.empty((2, keys.groups if self._searches else 0, self._q.size))
+        low, high = np.empty((2, keys.groups if self._search is not None else 0, self._q.size))
         seeds = None if rng is None else rng.bytes(32 * keys.chunks)
 
         def chunk(number: int) -> None:
@@ -697,14 +697,14 @@ class _Release:
                 at = stop + 1
         values = self.decode(answers)
         for group in range(len(low)):
+            assert self._search is not None
             records: CoarseOrder = SortedOrder(
                 ordered[start[group] : start[group + 1]], self._lattice, self._bounds
             )
             if group in big:
                 records = self._sample(*big[group]).coarse()
-            for level, spent in enumerate(self._searches):
-                around = nested(records, float(values[group, level]), spent)
-                low[group, level], high[group, level] = halted(*around, spent, rng)
+            around = nested(records, values[group], self._search)
+            low[group], high[group] = halted(around, self._search, rng)
 
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:
         drawn: NDArray[Any] = PathLaw(order, self._q, self._rate).draw(rng, 1)[0]

@@ -171,9 +171,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
         a public clip.
 
-        With a `confidence`, of all that take one, the interval is included: no range is stated
-        then where it has a budget of its own (`interval_share`), and more than two levels take
-        `points` and `expected_n` as "agg_tree" does.
+        With a `confidence`, of all that take one, the interval is included; where it has a budget
+        of its own (`interval_share`), no range is stated.
 
     Raises
     ------

@@ -1,64 +1,65 @@
-r"""Intervals around released quantiles: a search for a width, or a tree; what each of them spends.
+r"""Intervals around released quantiles: one search for all of them, what it covers and spends.
 
-**Search.** A value V was released, and counts as public. Candidates of intervals
-:math:`[L_j, H_j]` with :math:`L_j \le V \le H_j` shrink towards V; the first is as wide as the
-bounds. With n records and thresholds :math:`\ell(n) \le h(n)` for the numbers of records before
-and up to an end,
+**Search.** Values :math:`V_1 \le \dots \le V_m` of the levels :math:`q_1 < \dots < q_m` were
+released, and count as public. Candidates :math:`([L_{1j}, H_{1j}], \dots, [L_{mj}, H_{mj}])` with
+:math:`L_{ij} \le V_i \le H_{ij}` shrink towards the values; those of the first candidate are as
+wide as the bounds. With n records and thresholds :math:`\ell_i(n) \le h_i(n)` for the numbers of
+records before and up to an end,
 
-.. math:: f_j = \max(\#\{x < L_j\} - \ell(n),\; h(n) - \#\{x \le H_j\}),
+.. math:: f_j = \max_i \max(\#\{x < L_{ij}\} - \ell_i(n),\; h_i(n) - \#\{x \le H_{ij}\}),
 
-without the side that has reached its bound, where nothing is left to be shown. AboveThreshold
-[Dur23] with exponential noise halts at the first j with :math:`f_j + c + \nu_j \ge \nu`; the
-candidate before is released.
+without the sides that have reached their bound, where nothing is left to be shown, or never leave
+it. AboveThreshold [Dur23] with exponential noise halts at the first j with
+:math:`f_j + c + \nu_j \ge \nu`; the candidate before is released. How many levels there are costs
+nothing: a record moves the largest of their numbers as far as one of them.
 
-**Coverage.** Let :math:`\ell(n) = h(n) = q n`, and x* the record of rank :math:`\lceil q n \rceil`.
-A candidate without x* has :math:`f_j \ge 0`: if x* < L_j, at least q n records are below L_j, and
-if x* > H_j, fewer than q n are up to H_j. The candidates are nested, so the ones without x* are
-the last ones; let j* be the first of them. The interval released lacks x* only if the search goes
-past j*, which has probability at most
+**Coverage.** Let :math:`\ell_i(n) = h_i(n) = q_i n`, and :math:`x^*_i` the record of rank
+:math:`\lceil q_i n \rceil` (the first for 0). A candidate without it has :math:`f_j \ge 0`: if it
+lies below :math:`L_{ij}`, at least :math:`q_i n` records do, and if above :math:`H_{ij}`, at most
+:math:`q_i n` are up to there. Candidates are nested, so those that lack one of the records are the
+last ones; let j* be the first of them. An interval that is released lacks its record only if the
+search goes past j*, which has probability at most
 
-.. math:: P(\nu - \nu_{j*} > c) = \frac{B}{A + B} e^{-A c}
+.. math:: P(\nu - \nu_{j^*} > c) = \frac{B}{A + B} e^{-A c}
 
-for rates A of the threshold's noise and B of a query's, whatever the records are, whatever V is,
-and however many candidates there are: their number costs width, not coverage.
+for rates A of the threshold's noise and B of a query's, whatever the records are, whatever the
+values are, and however many candidates there are: their number costs width, not coverage. All
+levels are covered at once.
 
 *Of a population.* Records drawn independently from one law with the q-quantile Q. Then
 :math:`\#\{x < Q\}` is stochastically at most, and :math:`\#\{x \le Q\}` at least, binomial of n and
 q. With :math:`h(n)` so that the binomial is larger with probability at most b, and :math:`\ell(n)`
-so that it is smaller with probability at most b, the interval lies beside Q on one given side with
-probability at most b plus that of the noise; on two sides with at most twice that. Both are bounds
-of Zubkov and Serov [ZS12]: for an integer k > q n
+so that it is smaller with probability at most b, the interval lies beside Q on a given side with
+probability at most b plus that of the noise; on either side with at most twice that, for each level
+by itself. Both are bounds of Zubkov and Serov [ZS12]: for an integer k > q n
 
 .. math:: P(\mathrm{Bin}(n, q) > k) \le \Phi\bigl(-\sqrt{2 n\,\mathrm{KL}(k/n, q)}\bigr).
 
 The right hand side falls with k. So :math:`h(n) = \min(k + 1, n)` will do for the real number k
 where it is b (n if there is none), and :math:`\ell` is the mirror image.
 
-**Sensitivity.** Let a replaced record keep n. Each count moves by at most one, all in one
-direction: with one side only the queries are monotonic; with two, one side may rise while the
-other falls, each by at most one. One record more moves :math:`\#\{x < L\} - \ell(n)` and
-:math:`h(n) - \#\{x \le H\}` by at most :math:`\kappa = \max(q, 1 - q)` in either direction, or by
-:math:`\kappa = 1` for a population: there :math:`dk/dn` on a curve
-:math:`n\,\mathrm{KL}(k/n, q)` = const is
+**Sensitivity.** Where neighbors move every number that f_j is the largest of by at least -v and at
+most u, they move f_j by no less and no more, and by [Dur23] Definition A.1 (`one_sided_loss`) the
+search costs at most :math:`u A + (u + v) B`, since no query rises by more than u, and none falls by
+more than v. The reverse change costs the same with u and v exchanged (`costs`).
 
-.. math:: \frac{\ln\frac{1-q}{1-p}}{\ln\frac{p}{q} + \ln\frac{1-q}{1-p}} \in [0, 1],\quad p = k/n,
+- A replaced record that keeps n moves each count by at most one, all in one direction. With ends
+  on one side only, u is 1 and v is 0, or the other way round: A + B. With both sides u = v = 1.
+- One record more moves :math:`h_i(n) - \#\{x \le H\}` by :math:`q_i` or :math:`q_i - 1`, and
+  :math:`\#\{x < L\} - \ell_i(n)` by the negatives. With upper ends only
+  :math:`u = \max q_i` and :math:`v = 1 - \min q_i`; with lower ones exchanged; with both
+  :math:`u = v = \max_i \max(q_i, 1 - q_i)`.
+- For a population the thresholds move by 0 to 1 in place of :math:`q_i`: on a curve
+  :math:`n\,\mathrm{KL}(k/n, q)` = const with p = k/n > q
 
-(with all signs turned for p < q), so that thresholds move by 0 to 1. By [Dur23] Definition A.1
-(`one_sided_loss`) a search costs, with D the largest rise so far:
+  .. math:: \frac{dk}{dn} = \frac{\ln\frac{1-q}{1-p}}{\ln\frac{p}{q} + \ln\frac{1-q}{1-p}}
 
-- two sides, same n: :math:`A + 2B`, since :math:`D \le 1` and a query falls by at most 1;
-- two sides, one record more or less: :math:`\kappa (A + 2B)`, by the same;
-- one side, same n: :math:`A + B`;
-- one side, one record more or less, with the threshold moving by :math:`\tau \in [0, 1]`: as H
-  shrinks past the record, :math:`h - \#\{x \le H\}` moves by :math:`\tau - 1` first, then by
-  :math:`\tau`, which costs :math:`\max(\tau A, (1 - \tau) B)`; the other way round it moves by
-  :math:`1 - \tau`, then by :math:`-\tau`, which costs :math:`(1 - \tau) A + B`. The lower end is
-  the mirror image. With :math:`\tau = q`, or any :math:`\tau` for a population: at most
-  :math:`A + B`.
+  lies in [0, 1], and likewise below. So u = v = 1; for one level and one side, where u and v are
+  :math:`\tau` and :math:`1 - \tau` for one number :math:`\tau` in [0, 1], at most A + B.
 
-**Composition.** Value and search, or value and tree, are released one after the other: epsilons,
-deltas and rhos add up [BS16]. Which sides are searched, the candidates, and the shape of the tree
-depend on public arguments and on V.
+**Composition.** Values and search are released one after the other: epsilons, deltas and rhos add
+up [BS16]. Which sides are searched, and the candidates, depend on public arguments and on the
+values.
 
 References
 ----------
@@ -74,12 +75,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from dpq_fast._checks import check_choice, check_max_contributions
-from dpq_fast.privacy import agg_tree
 from dpq_fast.privacy.above_threshold import check_fraction
 from dpq_fast.privacy.accounting import Calibrated
+from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.budgets import check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
@@ -89,8 +92,6 @@ from dpq_fast.privacy.zcdp import largest_for_rho, pure_rho
 SAMPLE, POPULATION = KINDS = ("sample", "population")
 # Of the budget, for the interval: a value's error grows by 1 / (1 - share).
 SHARE = 0.3
-# A search of so many levels is shorter than a tree's intervals.
-SEARCHED_LEVELS = 2
 # Share of the threshold's noise in the epsilon of a search of two sides, and of one: the least
 # expected widths on evenly spread records.
 FRACTION = {2: 0.45, 1: 0.55}
@@ -146,54 +147,56 @@ class Request:
 
 
 class Search(NamedTuple):
-    """The search around one level.
+    """One search around the values of all levels.
 
     Attributes
     ----------
-    q : float
-    below, above : bool
-        Whether the lower and the upper end are searched; else they are the bounds.
+    q : ndarray of float64, shape (m,)
+        The levels, ascending.
+    below, above : ndarray of bool, shape (m,)
+        Whether the lower and the upper end of a level is searched; else it is the bound.
     rates : (float, float)
         A and B.
     margin : float
         c.
     sampling : float
         b of the binomial bounds; 0 for the sample's quantile.
+    apart : float
+        Levels so far apart are about as many records apart as the margin.
     """
 
-    q: float
-    below: bool
-    above: bool
+    q: NDArray[np.float64]
+    below: NDArray[np.bool_]
+    above: NDArray[np.bool_]
     rates: tuple[float, float]
     margin: float
     sampling: float
+    apart: float
 
-    def thresholds(self, n: int) -> tuple[float, float]:
-        r""":math:`\ell(n)` and :math:`h(n)`."""
-        return binomial_range(n, self.q, self.sampling)
+    def thresholds(self, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        r""":math:`\ell(n)` and :math:`h(n)` of each level."""
+        low, high = np.array([binomial_range(n, q, self.sampling) for q in self.q.tolist()]).T
+        return low, high
 
 
 class Calibration(NamedTuple):
-    """What a value and the intervals around it spend, and guarantee.
+    """What values and the intervals around them spend, and guarantee.
 
     Attributes
     ----------
     value : Calibrated
-        Of the mechanism of the value.
-    searches : tuple of Search
-        Of each level; none where a tree gives the ends.
-    tree : agg_tree.Calibration or None
-    each : float
-        Epsilon of each search.
+        Of the mechanism of the values.
+    search : Search
+    ends : float
+        Epsilon of the search.
     epsilon, delta, rho
         The budget of the call, as it was given.
     relation : Relation
     """
 
     value: Calibrated
-    searches: tuple[Search, ...]
-    tree: agg_tree.Calibration | None
-    each: float
+    search: Search
+    ends: float
     epsilon: float | None
     delta: float
     rho: float | None
@@ -201,14 +204,11 @@ class Calibration(NamedTuple):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The value, and then the ends."""
+        """The values, and then the ends."""
         if self.epsilon is None:
             return Guarantee(None, 0.0, self.rho, None, self.relation.name, "zcdp")
-        ends = [Guarantee(self.each, neighbors=self.relation.name)] * len(self.searches)
-        if self.tree is not None:
-            ends = [self.tree.guarantee]
-        rhos = [part.implied_rho for part in (self.value.guarantee, *ends)]
-        rho = math.fsum(rho for rho in rhos if rho is not None) if None not in rhos else None
+        own = self.value.guarantee.implied_rho
+        rho = None if own is None else own + pure_rho(self.ends)
         return Guarantee(self.epsilon, self.delta, rho, None, self.relation.name, "basic")
 
 
@@ -239,56 +239,37 @@ def calibrate(
     rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
-    points: int | None = None,
-    bounded: bool = True,
     expected_n: int | None = None,
 ) -> Calibration:
-    """What the ends spend beside a value.
+    """What the ends spend beside values.
 
     Parameters
     ----------
     value : Calibrated
-        Of the mechanism of the value, with its part of the budget (`split`).
+        Of the mechanism of the values, with its part of the budget (`split`).
     levels : Levels
     request : Request
     epsilon, delta, rho
         Budget of the call.
     neighbors, max_contributions
-        As for the value.
-    points : int or None
-        Number of lattice points between the bounds, for the shape of a tree.
-    bounded : bool, default True
-        Whether there are bounds: without, there is no tree.
+        As for the values.
     expected_n : int, optional
         About how many records there are, by what is public. Default: 10,000.
 
     Returns
     -------
     Calibration
-        Of up to two levels, and without bounds, searches; else of a tree.
     """
     relation = relation_of(neighbors)
-    ends = split(request, epsilon, delta, rho)[1]
-    n = expected_n or agg_tree.DEFAULT_N
-    searches: tuple[Search, ...] = ()
-    tree, each = None, 0.0
-    if bounded and levels.m > SEARCHED_LEVELS:
-        tree = agg_tree.calibrate(
-            epsilon=ends if rho is None else None,
-            rho=None if rho is None else ends,
-            points=points,
-            expected_n=n,
-            noise="geometric" if rho is None else "gaussian",
-            neighbors=neighbors,
-            max_contributions=max_contributions,
-        )
-    else:
-        each = ends / levels.m if rho is None else _pure(ends / levels.m)
-        unit = each * (1.0 - ROUNDING) / check_max_contributions(max_contributions)
-        searches = _searches(
-            levels, unit, n, request, lambda one: relation.worst(one=one, same=1.0)
-        )
-    return Calibration(value, searches, tree, each, epsilon, delta, rho, relation)
+    _, part = split(request, epsilon, delta, rho)
+    ends = part if rho is None else _pure(part)
+
+    def cost_of(one: float, same: float) -> float:
+        return float(relation.worst(one=one, same=same))
+
+    unit = ends * (1.0 - ROUNDING) / check_max_contributions(max_contributions)
+    search = _search(levels.values, unit, expected_n or DEFAULT_N, request, cost_of)
+    return Calibration(value, search, ends, epsilon, delta, rho, relation)
 
 
 def calibrate_call(
@@ -301,11 +282,10 @@ def calibrate_call(
     rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
-    points: int | None = None,
     expected_n: int | None = None,
     **parameters: Any,
 ) -> Calibration:
-    """What a call of a mechanism with a confidence spends: its value, and the ends.
+    """What a call of a mechanism with a confidence spends: its values, and the ends.
 
     Parameters
     ----------
@@ -314,23 +294,26 @@ def calibrate_call(
     request : Request
     q, epsilon, delta, rho, neighbors, max_contributions, **parameters
         As for `value_of`; `q` has to be given.
-    points, expected_n
+    expected_n
         As in `calibrate`.
+
+    Returns
+    -------
+    Calibration
     """
     if q is None:
         raise ValueError("q must be given with a confidence, got None")
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     own, _ = split(request, epsilon, delta, rho)
     budget = {name: given for name, given in own.items() if given}
+    value = value_of(q, **budget, **person, **parameters)
     return calibrate(
-        value_of(q, **budget, **person, **parameters),
+        value,
         Levels.of(q),
         request,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
-        points=points,
-        bounded=not {"lower", "upper"} & parameters.keys(),
         expected_n=expected_n,
         **person,
     )
@@ -350,8 +333,8 @@ def calibrate_groups(
     max_contributions: int,
     public_by: bool,
     expected_n: int | None = None,
-) -> tuple[Search, ...]:
-    """The searches of each of some groups, for a part `epsilon` of the budget of all of them.
+) -> Search:
+    """The search in each of some groups, for a part `epsilon` of the budget of all of them.
 
     Parameters
     ----------
@@ -362,81 +345,106 @@ def calibrate_groups(
         into another, which costs one record less and one more.
     expected_n : int, optional
         About how many records a group has.
+
+    Returns
+    -------
+    Search
     """
     relation = relation_of(neighbors)
 
-    def cost_of(one: float) -> float:
+    def cost_of(one: float, same: float) -> float:
         moved = None if public_by else 2.0 * one
-        return float(relation.worst(one=one, same=1.0, moved=moved))
+        return float(relation.worst(one=one, same=same, moved=moved))
 
-    unit = epsilon / levels.m * (1.0 - ROUNDING) / max_contributions
-    return _searches(levels, unit, expected_n or agg_tree.DEFAULT_N, request, cost_of)
-
-
-def _searches(
-    levels: Levels, unit: float, n: int, request: Request, cost_of: Callable[[float], float]
-) -> tuple[Search, ...]:
-    """Of each level, for `unit` per record and n records."""
-    return tuple(_search(q, unit, n, request, cost_of) for q in levels.values.tolist())
+    unit = epsilon * (1.0 - ROUNDING) / max_contributions
+    return _search(levels.values, unit, expected_n or DEFAULT_N, request, cost_of)
 
 
 def _search(
-    q: float, unit: float, n: int, request: Request, cost_of: Callable[[float], float]
-) -> Search:
-    """Of one level: with both ends, unless one of them is hard to tell from its bound.
-
-    That is where there are hardly more records beyond it than the margin, and looking for it would
-    make the other end as far.
-    """
-    both = _one_search(q, True, True, unit, n, request, cost_of)
-    low, high = both.thresholds(n)
-    least = TOLD_APART * both.margin
-    below, above = low > least, n - high > least
-    if below and above:
-        return both
-    return _one_search(q, below, above, unit, n, request, cost_of)
-
-
-def _one_search(
-    q: float,
-    below: bool,
-    above: bool,
+    q: NDArray[np.float64],
     unit: float,
     n: int,
     request: Request,
-    cost_of: Callable[[float], float],
+    cost_of: Callable[[float, float], float],
 ) -> Search:
-    """With the sides given.
+    """For `unit` per record, and about n of them.
 
-    `cost_of` is the largest of what a change of a record costs, from that of one record more or
-    less, relative to that of a replacement in place.
+    An end is left at its bound where there are hardly more records beyond it than the margin: it
+    would be hard to tell from the bound, and make all other ends as far.
     """
-    sides = below + above
-    fraction = FRACTION[max(sides, 1)]
-    sampled = request.covers == POPULATION
-    if sides == 2:
-        first, second = fraction, (1.0 - fraction) / 2.0
-        one = max(q, 1.0 - q)
-    else:
-        first, second = fraction, 1.0 - fraction
-        tau = 1.0 - q if below else q
-        one = max(tau * first, (1.0 - tau) * second, (1.0 - tau) * first + second)
-    cost = cost_of(1.0 if sampled else one)
+    everywhere = np.ones(q.size, dtype=np.bool_)
+    both = _one_search(q, everywhere, everywhere, unit, n, request, cost_of)
+    low, high = both.thresholds(n)
+    least = TOLD_APART * both.margin
+    return _one_search(q, low > least, n - high > least, unit, n, request, cost_of)
+
+
+def _one_search(
+    q: NDArray[np.float64],
+    below: NDArray[np.bool_],
+    above: NDArray[np.bool_],
+    unit: float,
+    n: int,
+    request: Request,
+    cost_of: Callable[[float, float], float],
+) -> Search:
+    """With the sides given."""
+    sides = 2 if below.any() and above.any() else 1
+    first, second = FRACTION[sides], (1.0 - FRACTION[sides]) / sides
+    cost = cost_of(*costs(q, below, above, (first, second), request.covers == POPULATION))
     rates = check_steps((first * unit / cost, second * unit / cost))
 
     def margin(miss: float) -> float:
         return float(max(0.0, math.log(rates[1] / (rates[0] + rates[1]) / miss) / rates[0]))
 
-    if not sampled:
-        return Search(q, below, above, rates, margin(request.miss), 0.0)
-    miss = request.miss / max(sides, 1)
-    level = q if above else 1.0 - q
+    share, miss = 0.0, request.miss
+    if request.covers == POPULATION:
+        miss = request.miss / 2.0
+        middle = float(q[np.argmin(np.abs(q - 0.5))])  # the widest binomial law
 
-    def width(share: float) -> float:
-        return margin((1.0 - share) * miss) + binomial_above(n, level, share * miss)
+        def width(share: float) -> float:
+            return margin((1.0 - share) * miss) + binomial_above(n, middle, share * miss)
 
-    share = min(_SHARES, key=width)
-    return Search(q, below, above, rates, margin((1.0 - share) * miss), share * miss)
+        share = min(_SHARES, key=width)
+    beside = margin((1.0 - share) * miss)
+    return Search(q, below, above, rates, beside, share * miss, beside / n)
+
+
+def costs(
+    q: NDArray[np.float64],
+    below: NDArray[np.bool_],
+    above: NDArray[np.bool_],
+    rates: tuple[float, float],
+    sampled: bool,
+) -> tuple[float, float]:
+    r"""Losses of a search to one record more or less, and to a replacement that keeps n.
+
+    Parameters
+    ----------
+    q, below, above
+        As of `Search`.
+    rates : (float, float)
+        A and B.
+    sampled : bool
+        Whether thresholds are those of a population.
+
+    Returns
+    -------
+    (float, float)
+        :math:`u A + (u + v) B`, where u is how far a query can rise and v how far another one can
+        fall at the same time, or what is larger with u and v exchanged.
+    """
+    first, second = rates
+    lower, upper = bool(below.any()), bool(above.any())
+    same = first + (2.0 if lower and upper else 1.0) * second
+    if sampled:
+        alone = q.size == 1 and not (lower and upper)
+        return first + (1.0 if alone else 2.0) * second, same
+    if lower and upper:
+        largest = float(np.maximum(q, 1.0 - q).max())
+        return largest * (first + 2.0 * second), same
+    most, least = (float(q.max()), float(q.min())) if upper else (1 - q.min(), 1 - q.max())
+    return max(most, 1.0 - least) * first + (1.0 + most - least) * second, same
 
 
 def binomial_range(n: float, q: float, miss: float) -> tuple[float, float]:

@@ -26,7 +26,7 @@ class Calibration(NamedTuple):
     rho : float
         Of the whole call.
     relation : Relation
-    searches : tuple of intervals.Search
+    search : intervals.Search or None
         Of intervals around the quantiles of each group.
     """
 
@@ -34,15 +34,15 @@ class Calibration(NamedTuple):
     epsilon: float
     rho: float
     relation: Relation
-    searches: tuple[Search, ...] = ()
+    search: Search | None = None
 
     @property
     def guarantee(self) -> Guarantee:
         """Independent exponential mechanisms, of which one record changes one or two.
 
-        With intervals the searches come on top.
+        With intervals a search in each group comes on top.
         """
-        if self.searches:
+        if self.search is not None:
             return Guarantee(self.epsilon, 0.0, self.rho, None, self.relation.name, "parallel")
         return Guarantee(self.epsilon, 0.0, self.rho, self.epsilon, self.relation.name, "parallel")
 
@@ -117,7 +117,7 @@ def calibrate(
             max_contributions=k,
             public_by=public_by,
         )
-        searches = calibrate_groups(
+        search = calibrate_groups(
             levels,
             request,
             epsilon=ends,
@@ -127,7 +127,7 @@ def calibrate(
             expected_n=None if expected_n is None else check_count("expected_n", expected_n),
         )
         rho = value.rho + pure_rho(ends)
-        return Calibration(value.rate, epsilon, rho, relation, searches)
+        return Calibration(value.rate, epsilon, rho, relation, search)
     if expected_n is not None:
         raise ValueError("expected_n must be left out without a confidence, got one")
     one = sensitivity_to_one(levels)

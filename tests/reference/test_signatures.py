@@ -17,8 +17,8 @@ from dpq_fast.privacy.relations import RELATIONS, Relation
 
 # The reference has one way to compute and one thread: it leaves out what steers speed alone.
 SPEED = {"workers", "kernel"}
-# A law is no release: it has no accountant and no interval, is the same under all relations where nothing is
-# calibrated to them, and draws nothing but a dither.
+# A law is no release: it has no accountant and no interval, is the same under all relations where
+# nothing is calibrated to them, and draws nothing but a dither.
 RELEASE_ONLY = {"accountant", "rng", "confidence", "covers", "interval_share", "expected_n"}
 LAW_ONLY = {"dither_rng"}
 PROMISES = {"above_threshold_law": {"monotonic", "neighbors"}}
