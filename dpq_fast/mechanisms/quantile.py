@@ -195,17 +195,17 @@ def quantile(
     ``dither=True`` only those two are considered. `delta` is not used. One level is drawn by the
     exponential mechanism, whose releases add up to less, if `accountant` composes by "zcdp".
 
-    **Intervals** of one or two levels (and without bounds, of any) are found by a search: of
-    candidates around the value, each 1.35 times as wide as the next, AboveThreshold takes the last
-    that surely has the quantile inside. Of more levels they are those of a tree
-    (`AggTree.quantile_confint`); "agg_tree" reads both off one tree. The quantile of n records is
-    the one of rank q n, rounded up (the first for q = 0), of the records as they are
-    clamped to the bounds and rounded to the lattice. The search covers it *for every data set*, and
-    so does a search for a population, for every distribution; proofs: `privacy.intervals`. A tree
-    knows the variance of its counts exactly, and their law approximately. Where hardly any record
-    can lie beyond an end, by what is public about n, the end is the bound. On evenly spread records
-    an interval reaches about 10 ranks to either side, divided by the epsilon that it has, 5 for
-    medians under "add-remove".
+    **Intervals** are found by one search for all levels: of candidates around the values, each 1.35
+    times as wide as the next, AboveThreshold takes the last that surely has all quantiles inside.
+    Half-widths follow the released values: they are wide where those are far apart. The quantile of
+    n records is the one of rank q n, rounded up (the first for q = 0), of the records as they are
+    clamped to the bounds and rounded to the lattice. The intervals of a call cover those of all its
+    levels at once *for every data set*; for a population, each level by itself, for every
+    distribution. Proofs: `privacy.intervals`. Where hardly any record can lie beyond an end, by what
+    is public about n, the end is the bound. On evenly spread records an interval reaches about
+    10 ranks to either side, divided by the epsilon that it has (a median's under "add-remove" 5),
+    and a few more with more levels. "agg_tree" reads values and ends off one tree
+    (`AggTree.quantile_confint`).
 
     Examples
     --------
