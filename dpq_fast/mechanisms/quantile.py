@@ -201,8 +201,8 @@ def quantile(
     n records is the one of rank q n, rounded up (the first for q = 0), of the records as they are
     clamped to the bounds and rounded to the lattice. The intervals of a call cover those of all its
     levels at once *for every data set*; for a population, each level by itself, for every
-    distribution. Proofs: `privacy.intervals`. Where hardly any record can lie beyond an end, by what
-    is public about n, the end is the bound. On evenly spread records an interval reaches about
+    distribution. Proofs: `privacy.intervals`. Where hardly any record can lie beyond an end, by
+    what is public about n, the end is the bound. On evenly spread records an interval reaches about
     10 ranks to either side, divided by the epsilon that it has (a median's under "add-remove" 5),
     and a few more with more levels. "agg_tree" reads values and ends off one tree
     (`AggTree.quantile_confint`).
