@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 # Sums over the second draw are taken term by term up to this scale.
 TERMS_SCALE = 2**12
+# Of a distance: more than it is rounded by, so that what is as far is counted.
+_TIED = 1.0 - 1e-9
 # Scales that a draw is farther from zero than with probability e^-40.
 _REACH = 40.0
 
@@ -57,8 +59,15 @@ def pair_tail(
 
     Notes
     -----
-    Where Y has few likely values, the sum over them. Else by continuous Laplace variables: X can be
-    drawn together with one of its scale that is at most 1 away, since
+    Where Y has few likely values, the sum over them, with X spread evenly over the unit around it:
+    that is beyond a distance less w/2 whenever X is beyond the distance, and it has one mode. So
+    there are no ties for rounding to break, and the bound falls where, with
+    :math:`w = 1 - p, v = p` or :math:`w = 1, v = |p|`, a distance of :math:`|A - p N|` grows, as
+    it has to for an interval that is found by halving: with y and 2N - y (or 2(N - A) - y) taken
+    together, the terms of its derivative have one sign.
+
+    Else by continuous Laplace variables: X can be drawn together with one of its scale that is at
+    most 1 away, since
     :math:`P(|X| > t) \le e^{-(t - 1)/s}`. With :math:`a > b` for w and v times the scales, their
     sum is beyond t with probability
 
@@ -70,15 +79,14 @@ def pair_tail(
     if distance <= 0.0:
         return 1.0
     if v == 0.0 or second == 0:
-        return tail(first, distance / w) if w > 0.0 else 0.0
+        return tail(first, distance / w * _TIED) if w > 0.0 else 0.0
     if w == 0.0 or first == 0:
-        return tail(second, distance / v)
+        return tail(second, distance / v * _TIED)
     if second <= TERMS_SCALE:
         rate = 1.0 / float(second)
         y = np.arange(-math.ceil(_REACH / rate), math.ceil(_REACH / rate) + 1.0)
         chance = np.exp(-rate * np.abs(y)) * math.tanh(rate / 2.0)
-        above, below = np.ceil((distance - v * y) / w), np.ceil((distance + v * y) / w)
-        beyond = _at_least(first, above) + _at_least(first, below)
+        beyond = _at_least(first, (distance - v * y) / w) + _at_least(first, (distance + v * y) / w)
         return float(min(1.0, chance @ np.minimum(beyond, 1.0) + 2.0 * math.exp(-_REACH)))
     t = max(0.0, distance - w - v)
     a, b = sorted((w * float(first), v * float(second)), reverse=True)
@@ -90,9 +98,13 @@ def pair_tail(
     return min(1.0, uneven, even)
 
 
-def _at_least(scale: Fraction, k: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(X >= k) for integers k."""
+def _at_least(scale: Fraction, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(X >= x) for integers x, and what lies on a line between; P(X + U >= x - 1/2)."""
     rate = 1.0 / float(scale)
+    k = np.floor(x)
+    chance = math.tanh(rate / 2.0) * np.exp(-rate * np.abs(k))  # P(X = k)
     upper = np.exp(-rate * np.abs(k)) / (1.0 + math.exp(-rate))
     # P(X >= -k) = 1 - P(X >= k + 1)
-    return np.where(k > 0, upper, 1.0 - upper * math.exp(-rate))
+    at_least = np.where(k > 0, upper, 1.0 - upper * math.exp(-rate))
+    between: NDArray[np.float64] = at_least - (x - k) * chance
+    return between

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -94,14 +95,14 @@ def released(
     What else is given about the column is for the value alone.
     """
     if request is None:
+        if expected_n is not None:
+            raise ValueError("confidence must be given with expected_n, got None")
         calibration, law_of = value_of(epsilon=epsilon, delta=delta, rho=rho)
         return release(law_of, calibration, accountant, rng)
     own, _ = privacy.intervals.split(request, epsilon, delta, rho)
     value, law_of = value_of(**own)
     relation = relation_of(neighbors)
     rows = _checks.public_rows(x, counts, relation.n_is_public)
-    if expected_n is not None:
-        expected_n = _checks.check_count("expected_n", expected_n)
     calibration = privacy.intervals.calibrate(
         value,
         levels,
@@ -111,7 +112,7 @@ def released(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        expected_n=expected_n or rows,
+        expected_n=rows if expected_n is None else expected_n,
     )
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -173,13 +174,21 @@ def halted(
 
 def halting_law(around: Nested, spent: Search) -> HaltingLaw:
     """Where the search halts: it releases the candidate before."""
-    enough, needed = spent.thresholds(around.n)
+    enough, needed = zip(*spent.thresholds(around.n), strict=True)
     queries = np.maximum(
-        np.where(around.open_low, around.before - enough[:, None], -np.inf),
-        np.where(around.open_high, needed[:, None] - around.upto, -np.inf),
+        np.where(around.open_low, _beyond(around.before, enough), -np.inf),
+        np.where(around.open_high, -_beyond(around.upto, needed), -np.inf),
     ).max(axis=0)
     lengths = np.ones(queries.size, dtype=np.int64)
     return HaltingLaw(queries + spent.margin, lengths, *spent.rates, NOISES["exponential"])
+
+
+def _beyond(counts: NDArray[np.int64], thresholds: tuple[Fraction, ...]) -> NDArray[np.float64]:
+    """Counts of each level minus its threshold: differences of integers are exact."""
+    whole = [math.floor(threshold) for threshold in thresholds]
+    parts = [float(threshold - floor) for threshold, floor in zip(thresholds, whole, strict=True)]
+    beyond: NDArray[np.float64] = (counts - np.array(whole)[:, None]) - np.array(parts)[:, None]
+    return beyond
 
 
 def nested(order: CoarseOrder, values: NDArray[np.float64], spent: Search) -> Nested:
@@ -213,7 +222,7 @@ def nested_among(
     records: Records, values: NDArray[np.float64], spent: Search, limits: tuple[float, float]
 ) -> Nested:
     """Candidates around values, by counting records: they may be anywhere on the line."""
-    scales = scales_of(values, spent, max(float(np.abs(values).max()), np.finfo(float).tiny))
+    scales = scales_of(values, spent, float(np.abs(values).max()) or 1.0)
     lower, upper = _around(values, scales, _all_factors(), limits, spent)
     behind = np.nextafter(upper, np.inf)
     edges = np.unique(np.concatenate((lower, behind), axis=None))
@@ -223,19 +232,20 @@ def nested_among(
     return Nested(n, lower, upper, before, upto, lower > limits[0], upper < limits[1])
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # of values all over float64
 def scales_of(
     values: NDArray[Any], spent: Search, extent: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How far apart values are per unit of level, below each of them and above.
 
     Read off the released values themselves, those of levels that are so far apart that noise does
-    not matter; where there are none on a side, off the other side. Of one level, the extent.
+    not matter; where there are none on a side, off the other side. Of one level, the extent. Normal
+    numbers, since 0 and infinity have no multiples.
     """
     q = spent.q
-    whole = float(values[-1] - values[0])
-    if whole == 0.0:
-        return np.full(q.size, extent), np.full(q.size, extent)
-    least = LEAST_SCALE * whole / (q[-1] - q[0])
+    least = extent
+    if values[0] < values[-1]:
+        least = LEAST_SCALE * float(values[-1] - values[0]) / (q[-1] - q[0])
     i = np.arange(q.size)
     beside = []
     for far in (
@@ -243,13 +253,15 @@ def scales_of(
         np.minimum(np.searchsorted(q, q + spent.apart), q.size - 1),
     ):
         gaps = np.abs(q - q[far])
-        with np.errstate(invalid="ignore"):
-            beside.append(np.where(far == i, np.nan, np.abs(values - values[far]) / gaps))
+        beside.append(np.where(far == i, np.nan, np.abs(values - values[far]) / gaps))
     below, above = beside
     below, above = np.where(below >= 0.0, below, above), np.where(above >= 0.0, above, below)
-    return np.fmax(below, least), np.fmax(above, least)
+    form = np.finfo(np.float64)
+    below, above = (np.clip(np.fmax(each, least), form.tiny, form.max) for each in (below, above))
+    return below, above
 
 
+@np.errstate(over="ignore", under="ignore")
 def _around(
     values: NDArray[Any],
     scales: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -260,9 +272,8 @@ def _around(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Ends inside limits, shape (m, J); those that are not searched for are the limits."""
     below, above = (rounded(scale[:, None] * factors) for scale in scales)
-    with np.errstate(over="ignore"):
-        lower = np.maximum(values[:, None] - below, limits[0])
-        upper = np.minimum(values[:, None] + above, limits[1])
+    lower = np.maximum(values[:, None] - below, limits[0])
+    upper = np.minimum(values[:, None] + above, limits[1])
     lower[~spent.below] = limits[0]
     upper[~spent.above] = limits[1]
     return lower, upper

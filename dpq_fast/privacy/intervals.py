@@ -36,7 +36,8 @@ by itself. Both are bounds of Zubkov and Serov [ZS12]: for an integer k > q n
 .. math:: P(\mathrm{Bin}(n, q) > k) \le \Phi\bigl(-\sqrt{2 n\,\mathrm{KL}(k/n, q)}\bigr).
 
 The right hand side falls with k. So :math:`h(n) = \min(k + 1, n)` will do for the real number k
-where it is b (n if there is none), and :math:`\ell` is the mirror image.
+where it is b (n if there is none), and :math:`\ell` is the mirror image. What is rounded is their
+distance from q n alone, which grows like the root of n; q n is exact.
 
 **Sensitivity.** Where neighbors move every number that f_j is the largest of by at least -v and at
 most u, they move f_j by no less and no more, and by [Dur23] Definition A.1 (`one_sided_loss`) the
@@ -73,13 +74,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpq_fast._checks import check_choice, check_max_contributions
+from dpq_fast._checks import check_choice, check_count, check_max_contributions
 from dpq_fast.privacy.above_threshold import check_fraction
 from dpq_fast.privacy.accounting import Calibrated
 from dpq_fast.privacy.agg_tree import DEFAULT_N
@@ -99,8 +101,11 @@ FRACTION = {2: 0.45, 1: 0.55}
 TOLD_APART = 3.0
 # Candidates of the share of sampling in what an interval may miss.
 _SHARES = tuple(share / 32.0 for share in range(1, 32))
-# Of a rate, for what thresholds are rounded by: less than 1e-6 records, for up to 2^53 of them.
+# Of a rate, for what the steps of thresholds are rounded by: less than 1e-6 records, for up to 2^53
+# of them.
 ROUNDING = 1e-6
+# Up to here a power series has fewer rounding errors than a logarithm; and its last power.
+_SMALL, _POWERS = 0.01, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +178,12 @@ class Search(NamedTuple):
     sampling: float
     apart: float
 
-    def thresholds(self, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        r""":math:`\ell(n)` and :math:`h(n)` of each level."""
-        low, high = np.array([binomial_range(n, q, self.sampling) for q in self.q.tolist()]).T
-        return low, high
+    def thresholds(self, n: int) -> list[tuple[Fraction, Fraction]]:
+        r""":math:`\ell(n)` and :math:`h(n)` of each level.
+
+        Fractions: float64 numbers of n near 2^53 would move by 0 or 1 where they have to move by q.
+        """
+        return [_binomial_range(n, q, self.sampling) for q in self.q.tolist()]
 
 
 class Calibration(NamedTuple):
@@ -224,9 +231,14 @@ def split(
     if rho is None:
         assert epsilon is not None
         ends = request.share * epsilon
-        return dict(epsilon=epsilon - ends, delta=delta, rho=None), ends
+        return dict(epsilon=_rest_of(epsilon, ends), delta=delta, rho=None), ends
     own = request.rest**2 * rho
-    return dict(epsilon=None, delta=delta, rho=own), rho - own
+    return dict(epsilon=None, delta=delta, rho=own), _rest_of(rho, own)
+
+
+def _rest_of(budget: float, part: float) -> float:
+    """What is left of a budget, from below: with the part it is never more."""
+    return math.nextafter(budget - part, 0.0)
 
 
 def calibrate(
@@ -268,7 +280,7 @@ def calibrate(
         return float(relation.worst(one=one, same=same))
 
     unit = ends * (1.0 - ROUNDING) / check_max_contributions(max_contributions)
-    search = _search(levels.values, unit, expected_n or DEFAULT_N, request, cost_of)
+    search = _search(levels.values, unit, expected_n, request, cost_of)
     return Calibration(value, search, ends, epsilon, delta, rho, relation)
 
 
@@ -357,24 +369,25 @@ def calibrate_groups(
         return float(relation.worst(one=one, same=same, moved=moved))
 
     unit = epsilon * (1.0 - ROUNDING) / max_contributions
-    return _search(levels.values, unit, expected_n or DEFAULT_N, request, cost_of)
+    return _search(levels.values, unit, expected_n, request, cost_of)
 
 
 def _search(
     q: NDArray[np.float64],
     unit: float,
-    n: int,
+    expected_n: int | None,
     request: Request,
     cost_of: Callable[[float, float], float],
 ) -> Search:
-    """For `unit` per record, and about n of them.
+    """For `unit` per record.
 
     An end is left at its bound where there are hardly more records beyond it than the margin: it
     would be hard to tell from the bound, and make all other ends as far.
     """
+    n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
     everywhere = np.ones(q.size, dtype=np.bool_)
     both = _one_search(q, everywhere, everywhere, unit, n, request, cost_of)
-    low, high = both.thresholds(n)
+    low, high = np.array(both.thresholds(n), dtype=np.float64).T
     least = TOLD_APART * both.margin
     return _one_search(q, low > least, n - high > least, unit, n, request, cost_of)
 
@@ -449,25 +462,59 @@ def costs(
 
 def binomial_range(n: float, q: float, miss: float) -> tuple[float, float]:
     """What a binomial variable stays between, but for `miss` at either end; q n for no miss."""
-    if miss == 0.0:
-        return q * n, q * n
-    return n - binomial_above(n, 1.0 - q, miss), binomial_above(n, q, miss)
+    low, high = _binomial_range(n, q, miss)
+    return float(low), float(high)
 
 
 def binomial_above(n: float, q: float, miss: float) -> float:
     """A number that a binomial variable of n and q exceeds with probability at most `miss`."""
-    if n <= 0.0 or q <= 0.0:
+    return binomial_range(n, q, miss)[1]
+
+
+def _binomial_range(n: float, q: float, miss: float) -> tuple[Fraction, Fraction]:
+    """`binomial_range`, where only the distances from q n are rounded."""
+    most = Fraction(n)
+    mean = Fraction(q) * most
+    if miss == 0.0:
+        return mean, mean
+    low = mean - Fraction(_excess(n, 1.0 - q, miss))
+    return max(low, Fraction(0)), min(mean + Fraction(_excess(n, q, miss)), most)
+
+
+def _excess(n: float, q: float, miss: float) -> float:
+    """k + 1 - q n of the module's notes; n or more where there is no k.
+
+    By Newton's method for KL(q + d, q), which is convex in d and at least
+    d^2 / 2 (q (1 - q) + d/3) (Bernstein's inequality): so from above, down to the last bit.
+    """
+    if n <= 0.0 or not 0.0 < q < 1.0:
         return 0.0
-    if q >= 1.0:
-        return float(n)
     needed = float(special.ndtri(miss)) ** 2 / (2.0 * n)
     if needed >= -math.log(q):  # KL(1, q)
         return float(n)
+    rest, third = 1.0 - q, needed / 3.0
+    d = min(third + math.sqrt(third**2 + 2.0 * needed * q * rest), math.nextafter(rest, 0.0))
+    while True:
+        excess = _entropy(d, q) + _entropy(-d, rest) - needed
+        slope = _log_ratio(d, q) - _log_ratio(-d, rest)
+        nearer = d - excess / slope
+        if not 0.0 < nearer < d:
+            return n * d + 1.0
+        d = nearer
 
-    def missing(p: float) -> float:
-        return float(special.rel_entr(p, q) + special.rel_entr(1.0 - p, 1.0 - q)) - needed
 
-    from scipy import optimize  # which is slow to load
+def _entropy(d: float, q: float) -> float:
+    r""":math:`(q + d) \ln((q + d)/q) - d`, right to a few bits near 0, too."""
+    x = d / q
+    if abs(x) > _SMALL:
+        return (q + d) * _log_ratio(d, q) - d
+    # x^2/2 - x^3/6 + ... for (1 + x) ln(1 + x) - x
+    series = 0.0
+    for k in range(_POWERS, 1, -1):
+        series = 1.0 / (k * (k - 1)) - x * series
+    return q * x * x * series
 
-    share = optimize.brentq(missing, q, 1.0, xtol=1e-15, rtol=8.9e-16)
-    return min(n * float(share) + 1.0, float(n))
+
+def _log_ratio(d: float, q: float) -> float:
+    """ln((q + d)/q), for a tiny q, too."""
+    return math.log1p(d / q) if d < q else math.log(q + d) - math.log(q)
