@@ -61,10 +61,16 @@ def test_imports_point_down():
 
 def test_mechanisms_import_only_what_they_are_built_on():
     built_on = {
-        "aggregates": {"joint_exp", "ind_exp", "unbounded_quantile"},
-        "approx_quantiles": {"unbounded_quantile"},
+        "agg_tree": {"estimate"},
+        "aggregates": {"estimate", "joint_exp", "ind_exp", "unbounded_quantile"},
+        "approx_quantiles": {"intervals", "unbounded_quantile"},
         "cdf": {"agg_tree", "csmooth"},
+        "ind_exp": {"intervals"},
+        "intervals": {"estimate"},
+        "joint_exp": {"intervals"},
         "quantile": {"choice", "registry", "unbounded_quantile"},
+        "quantile_by": {"estimate", "intervals"},
+        "unbounded_quantile": {"intervals"},
     }
     for path in sorted((PACKAGE / "mechanisms").glob("*.py")):
         if path.stem in ("registry", "__init__", "_calls"):

@@ -269,10 +269,14 @@ class Sample:
 
     def order(self, dither_rng: Any = None) -> WholeOrder:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
-        coarse = self._coarse(self.lattice)
+        coarse = self.coarse()
         if self.lattice is None or not self.lattice.bits:
             return coarse
         return dithered(coarse, default_rng(dither_rng))
+
+    def coarse(self) -> CoarseOrder:
+        """The order statistics without a dither, for counts below lattice points."""
+        return self._coarse(self.lattice)
 
     def undithered(self) -> Sample:
         """The same records without a dither, for mechanisms that know what to do with ties."""

@@ -21,8 +21,10 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.intervals import KINDS, POPULATION, Request, binomial_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
 
@@ -735,8 +737,10 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         at = np.searchsorted(reached, levels.values * max(self.total, 0.0))
         return levels.restore(self._leaves.ends[1:][np.minimum(at, last.size - 1)])
 
-    def quantile_confint(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """Confidence interval of the quantiles of the records.
+    def quantile_confint(
+        self, q: Any, level: float = 0.95, covers: str = "sample"
+    ) -> tuple[Any, Any]:
+        """Confidence interval of the quantiles of the records, or of what they were drawn from.
 
         Parameters
         ----------
@@ -744,6 +748,9 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             As in `quantile`.
         level : float, default 0.95
             Confidence level of each interval, strictly between 0 and 1.
+        covers : {"sample", "population"}, default "sample"
+            The quantiles of the records, or those of the law that they were drawn from
+            independently.
 
         Returns
         -------
@@ -756,11 +763,15 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         -----
         From the first leaf whose end may have at least q n records before it to the last one
         whose beginning may have at most so many, by intervals as in `count_confint`: one noisy
-        edge far off can make it long. Noise is all that it covers: that the records are a sample
-        of something is another matter.
+        edge far off can make it long. For a population q n is replaced by what a binomial variable
+        stays between (`privacy.intervals.binomial_above`), and half of what may be missed is for
+        that.
         """
         levels = Levels(q)
-        margin = self.noise.margin(_check_level(level))
+        miss, sampling = 1.0 - _check_level(level), 0.0
+        if _checks.check_choice("covers", covers, KINDS) == POPULATION:
+            sampling = miss / 2.0  # as much as noise, of which either end has half
+        margin = self.noise.margin(1.0 - (miss - sampling))
         last = self._leaves.places
         first = np.zeros(last.size)
         below, units = self._count(first, last), self._units(first, last)
@@ -770,12 +781,13 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         top = self.branching if not self._aggregate else most
         common = self._root * np.floor(last * top / most) / top
         ends = []
+        n = max(self.total, 0.0)
         for target in levels.values.tolist():
-            excess = below - target * max(self.total, 0.0)
+            low, high = binomial_range(n, target, sampling / 2.0)
             variance = units - 2.0 * target * common + target**2 * self._root
             width = margin * np.sqrt(np.maximum(variance, 0.0))
-            begin = int(np.argmax(excess[1:] + width[1:] >= 0.0))
-            end = last.size - 1 - int(np.argmax((excess - width)[-2::-1] <= 0.0))
+            begin = int(np.argmax(below[1:] + width[1:] >= low))
+            end = last.size - 1 - int(np.argmax((below - width)[-2::-1] <= high))
             upper = self.edges if self.lattice is None else self._leaves.ends
             ends.append((self.edges[begin], upper[end]))
         lower, upper = np.array(ends).T
@@ -939,6 +951,9 @@ def agg_tree(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
 ) -> Any:
     r"""Release a tree of noisy counts, and read quantiles off it.
 
@@ -989,10 +1004,14 @@ def agg_tree(
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
         Threads for passes over a long `x`; the answer does not depend on it.
+    confidence, covers : optional
+        Give an `Estimate`, with the ends of `AggTree.quantile_confint`. Public.
+    interval_share : float, optional
+        Left out: value and ends are read off one tree.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In the shape of `q`, non-decreasing in `q`, on the lattice inside `bounds`, in the unit of
         `x`.
 
@@ -1057,6 +1076,12 @@ def agg_tree(
     True
     """
     Levels(q)  # refused before x is touched
+    request = Request.of(confidence, covers, interval_share)
+    if interval_share is not None:
+        raise ValueError(
+            "interval_share must be left out for a tree, which gives values and intervals of one "
+            f"budget, got {interval_share}"
+        )
     tree = AggTree.of(
         x,
         epsilon=epsilon,
@@ -1076,4 +1101,8 @@ def agg_tree(
         rng=rng,
         workers=workers,
     )
-    return tree.quantile(q)
+    value = tree.quantile(q)
+    if request is None:
+        return value
+    ends = tree.quantile_confint(q, request.confidence, request.covers)
+    return Estimate.around(value, *ends, request)

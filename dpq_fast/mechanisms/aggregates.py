@@ -10,16 +10,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.sums import REACH
 from dpq_fast.data.lattice import points_per_unit
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
 from dpq_fast.mechanisms.joint_exp import KERNELS, JointExpLaw
@@ -28,6 +32,7 @@ from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_se
 from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH
+from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
 
 if TYPE_CHECKING:
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 
 # Integers beyond are decoded as this one: noise for an epsilon below 1e-290 is larger.
 LARGEST = 2**1023
+# Beyond, noise has drowned all: for intervals of means as good as any number.
+FAR = 2**500
 
 # Ratio of a clip's candidates: a step too far costs a seventh more noise, and each step is a chance
 # to halt too early.
@@ -224,6 +231,94 @@ class Clipping:
         )
         return clip.decode(float(min(max(point, clip.first), clip.last)))
 
+    def mean_interval(
+        self,
+        first: int,
+        second: int,
+        scales: tuple[Fraction, Fraction],
+        clip: Clip,
+        request: Request,
+    ) -> tuple[float, float]:
+        r"""Means that the noise does not rule out, from the two noisy integers; post-processing.
+
+        Notes
+        -----
+        If p is where the mean lies between the ends of the clip, 0 to 1, then
+        :math:`(1 - p) A - p B = 0` under "add-remove", and
+        :math:`C - (2p - 1) W n = 0` under "swap". So the same numbers with noise are noise, of a
+        known law, and the interval holds all p under which as much of it has a probability of more
+        than what may be missed: the inversion of an exact test [3]_.
+
+        For a population: the mean m of n independent draws from a law in the clip has, by
+        Hoeffding's inequality, :math:`P(m \ge t) \le e^{-n\,\mathrm{KL}(t, p)}` for t > p, and
+        the mirror image. What may be missed is shared by the noise (half), the two sides, and the
+        number of records where that is noisy (an eighth).
+        """
+        sampled = request.covers == POPULATION
+        miss = request.miss / 2.0 if sampled else request.miss
+        swapped = self.calibration.relation.n_is_public
+
+        one, other = (float(min(max(each, -FAR), FAR)) for each in (first, second))
+
+        def ruled_out(p: float) -> bool:
+            if swapped:
+                weights = 1.0, abs(2.0 * p - 1.0) * clip.width
+                distance = abs(one - (2.0 * p - 1.0) * clip.width * other)
+            else:
+                weights = 1.0 - p, p
+                distance = abs((1.0 - p) * one - p * other)
+            return laplace_sums.pair_tail(weights, scales, distance) <= miss
+
+        if swapped:
+            number = other
+            at = 0.5 + one / (2.0 * clip.width * number) if number > 0.0 else 0.5
+            noise, unit = scales[1], 1.0
+        else:
+            number = (one + other) / clip.width
+            at = one / (one + other) if number > 0.0 else 0.5
+            noise, unit = scales[0], 2.0 / clip.width
+        at = min(max(at, 0.0), 1.0)
+        low, high = (_boundary(ruled_out, at, end) for end in (0.0, 1.0))
+        if sampled:
+            known = swapped and noise == 0
+            beside = 0.0 if known else unit * laplace_sums.margin(noise, request.miss / 16.0)
+            sides = request.miss / 2.0 if known else request.miss * 3.0 / 8.0
+            least = max(number - beside, 1e-300)
+            longest = math.log(2.0 / sides)
+            low = _boundary(partial(_far, low, longest / least), low, 0.0)
+            high = _boundary(partial(_far, high, longest / least), high, 1.0)
+        low, high = (clip.decode(clip.first + p * clip.width) for p in (low, high))
+        return low, high
+
+
+def _boundary(ruled_out: Callable[[float], bool], start: float, end: float) -> float:
+    """The last point on the way from one that is not ruled out to `end` that is not, either."""
+    if not ruled_out(end):
+        return end
+    inside, outside = start, end
+    for _ in range(60):
+        middle = (inside + outside) / 2.0
+        if ruled_out(middle):
+            outside = middle
+        else:
+            inside = middle
+    return outside
+
+
+def _far(t: float, most: float, p: float) -> bool:
+    """Whether the divergence of coins of probabilities t and p is more than `most`."""
+    return bool(special.rel_entr(t, p) + special.rel_entr(1.0 - t, 1.0 - p) > most)
+
+
+def _of_sample(request: Request | None) -> Request | None:
+    """Refuse what a number or a sum has no population for."""
+    if request is not None and request.covers == POPULATION:
+        raise ValueError(
+            f"covers must be {SAMPLE!r} for a count or a sum, which no law of single records has, "
+            f"got {POPULATION!r}"
+        )
+    return request
+
 
 def _reader(
     clipping: Clipping, x: Any, **form: Any
@@ -273,8 +368,10 @@ def count(
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
     **column: Unpack[RecordOptions],
-) -> int:
+) -> int | Estimate:
     r"""Release how many records there are, without the missing ones.
 
     Parameters
@@ -297,11 +394,16 @@ def count(
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
         Threads for passes over a long `x`; the answer does not depend on it.
+    confidence : float, optional
+        Give an `Estimate` with an interval that covers the number of records with at least this
+        probability: the law of the noise is known, so that it costs nothing. Public.
+    covers : {"sample"}, default "sample"
+        Here always the records at hand. Public.
 
     Returns
     -------
-    int
-        Unbiased, and therefore not clamped: it may be negative.
+    int or Estimate
+        Unbiased, and therefore not clamped: it may be negative. The ends of an interval are not.
 
     Raises
     ------
@@ -335,11 +437,16 @@ def count(
     calibration = privacy.aggregates.calibrate_count(
         epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
+    request = _of_sample(Request.of(confidence, covers))
     read = Records.reader(x, **column)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
     (number,) = _noisy(count_terms(read(), calibration.scale), generator)
-    return number
+    if request is None:
+        return number
+    beside = laplace_sums.margin(calibration.scale, request.miss)
+    low, high = max(number - beside, 0), max(number + beside, 0)
+    return Estimate(number, low, high, request.confidence, request.covers)
 
 
 def sum(
@@ -360,8 +467,10 @@ def sum(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
+    confidence: float | None = None,
+    covers: str = "sample",
     **method_options: Any,
-) -> float:
+) -> float | Estimate:
     r"""Release the sum of the records, clipped at a private quantile or at public bounds.
 
     Parameters
@@ -409,6 +518,8 @@ def sum(
         None, for real releases: a cryptographic generator keyed by the operating system.
     workers : int, default 1
         Threads for passes over a long `x`; the answer does not depend on it.
+    confidence, covers
+        As in `count`: the interval covers the sum of the records as they are clipped.
     **method_options
         For "unbounded", with defaults of their own: `beta` (1.15), `noise`, `offset` (-1 from
         level 1 for "auto", else -0.5), `split` (7/9, or 1/2 for noise "gumbel"), `uniform`. For
@@ -416,7 +527,7 @@ def sum(
 
     Returns
     -------
-    float
+    float or Estimate
         A multiple of the spacing.
 
     Raises
@@ -487,11 +598,17 @@ def sum(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
+    request = _of_sample(Request.of(confidence, covers))
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)
-    (total,) = _noisy(clipping.sum_terms(records, clip), generator)
-    return clip.decode(total)
+    ((_, scale),) = terms = clipping.sum_terms(records, clip)
+    (total,) = _noisy(terms, generator)
+    if request is None:
+        return clip.decode(total)
+    beside = laplace_sums.margin(scale, request.miss)
+    value, low, high = (clip.decode(point) for point in (total, total - beside, total + beside))
+    return Estimate(value, low, high, request.confidence, request.covers)
 
 
 def mean(
@@ -512,8 +629,10 @@ def mean(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
+    confidence: float | None = None,
+    covers: str = "sample",
     **method_options: Any,
-) -> float:
+) -> float | Estimate:
     r"""Release the mean of the records, clipped at a private quantile or at public bounds.
 
     Parameters
@@ -522,10 +641,17 @@ def mean(
         As in `sum`.
     counts, nan_policy, max_contributions, accountant, rng, workers, **method_options
         As in `sum`.
+    confidence : float, optional
+        Give an `Estimate` with an interval that covers with at least this probability, at no cost.
+        Public.
+    covers : {"sample", "population"}, default "sample"
+        The mean of the records as they are clipped, or that of the law that they were drawn from
+        independently, clipped; for a clip that is private as if it had been chosen beforehand.
+        Public.
 
     Returns
     -------
-    float
+    float or Estimate
         Inside the clip; for an empty `x`, most likely near its middle or one of its ends.
 
     Raises
@@ -576,8 +702,15 @@ def mean(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
+    request = Request.of(confidence, covers)
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)
-    first, second = _noisy(clipping.mean_terms(records, clip), generator)
-    return clipping.mean_of(first, second, clip)
+    terms = clipping.mean_terms(records, clip)
+    first, second = _noisy(terms, generator)
+    value = clipping.mean_of(first, second, clip)
+    if request is None:
+        return value
+    scales = terms[0][1], terms[1][1]
+    low, high = clipping.mean_interval(first, second, scales, clip, request)
+    return Estimate.around(value, low, high, request)

@@ -14,7 +14,7 @@ from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
-from dpq_fast.mechanisms._calls import release
+from dpq_fast.mechanisms.intervals import released
 from dpq_fast.mechanisms.unbounded_quantile import (
     UnboundedQuantileLaw,
     unbounded_ends,
@@ -23,6 +23,7 @@ from dpq_fast.mechanisms.unbounded_quantile import (
 )
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.approx_quantiles import BASES, Calibration
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, splits
 
 # How far the target of a part may drift from that of the whole sample, by the errors of the
@@ -41,7 +42,7 @@ class ApproxQuantilesLaw:
         rates: NDArray[np.float64],
         window: int | None = None,
     ) -> None:
-        self._sample = sample
+        self.column = sample
         self._levels = levels
         self._steps = splits(levels.values)
         self._order = order
@@ -93,12 +94,12 @@ class ApproxQuantilesLaw:
         An output that is more than 700 nats less likely than the likeliest one loses digits where
         there are 2^40 records or more.
         """
-        if self._levels.m > 1 and self._sample.lattice is not None and self._sample.lattice.bits:
+        if self._levels.m > 1 and self.column.lattice is not None and self.column.lattice.bits:
             raise ValueError(
                 "log_prob of several levels needs a sample without dither: pass dither=False"
             )
         outputs = self._levels.distinct(o)
-        points = None if outputs is None else self._sample.locate(outputs)
+        points = None if outputs is None else self.column.locate(outputs)
         if points is None or (points[1:] < points[:-1]).any():
             return -math.inf
         order = self._order
@@ -129,17 +130,17 @@ class ApproxQuantilesLaw:
         """
         generator = default_rng(rng)
         if size is None:
-            return self._levels.restore(self._sample.decode(self._draw(generator)))
+            return self._levels.restore(self.column.decode(self._draw(generator)))
         points = [self._draw(generator) for _ in range(_checks.check_size(size))]
-        kind = np.float64 if self._sample.lattice is None else np.int64
+        kind = np.float64 if self.column.lattice is None else np.int64
         outputs = np.array(points, dtype=kind).reshape(size, self._levels.m)
-        return self._levels.restore(self._sample.decode(outputs))
+        return self._levels.restore(self.column.decode(outputs))
 
     def _draw(self, rng: np.random.Generator) -> NDArray[Any]:
         """One ascending tuple of (fine) points."""
 
         def release(k: int, below: Boundary, above: Boundary) -> Boundary:
-            if self._sample.lattice is None and below.point == above.point:
+            if self.column.lattice is None and below.point == above.point:
                 return above  # no number lies between them
             points, ranks = self._step(k, below, above).draw_ranked(rng, 1)
             return Boundary(points.item(), below.rank + ranks.item())
@@ -171,6 +172,10 @@ def approx_quantiles(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
     **base_options: Any,
 ) -> Any:
     r"""Release quantiles one after the other: the middle one, then those of the parts it makes.
@@ -200,13 +205,15 @@ def approx_quantiles(
         Charged with ``guarantee("approx_quantiles", q=q, ...)``; refuses before `x` is touched.
     rng, workers
         As in `joint_exp`.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `quantile`. Public.
     **base_options
         For "unbounded": `lower`, `upper`, `beta`, `noise`, `split` and what else
         `unbounded_quantile` takes; `bounds` stands for `lower` and `upper`.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In the shape of `q`, non-decreasing in `q`, on the lattice inside `bounds`, in the unit of
         `x`; one of the candidates of `unbounded_quantile` with that base.
 
@@ -265,8 +272,9 @@ def approx_quantiles(
     True
     """
     levels = Levels(q)
-    budget = dict[str, Any](
-        epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
+    estimate = dict[str, Any](
+        confidence=confidence, covers=covers, interval_share=interval_share, expected_n=expected_n
     )
     records = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
     place = dict[str, Any](
@@ -275,11 +283,38 @@ def approx_quantiles(
     if _checks.check_choice("base", base, BASES) == "unbounded":
         limits = unbounded_ends(**place)
         return unbounded_quantile(
-            x, levels, accountant=accountant, rng=rng, **budget, **records, **limits, **base_options
+            x,
+            levels,
+            epsilon=epsilon,
+            rho=rho,
+            accountant=accountant,
+            rng=rng,
+            **person,
+            **records,
+            **limits,
+            **estimate,
+            **base_options,
         )
     _refuse(base_options)
-    calibration, law_of = _reader(x, levels, budget, records | place)
-    return release(law_of, calibration, accountant, rng)
+
+    def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
+        budget = dict[str, Any](epsilon=epsilon, rho=rho, **person)
+        return _reader(x, levels, budget, records | place)
+
+    return released(
+        value_of,
+        levels,
+        Request.of(confidence, covers, interval_share),
+        x=x,
+        epsilon=epsilon,
+        rho=rho,
+        accountant=accountant,
+        rng=rng,
+        expected_n=expected_n,
+        **person,
+        **records,
+        **place,
+    )
 
 
 def approx_quantiles_law(

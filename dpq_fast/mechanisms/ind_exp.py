@@ -13,8 +13,10 @@ from dpq_fast import _checks, privacy
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
-from dpq_fast.mechanisms._calls import release, with_options
+from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class IndExpLaw:
     def __init__(
         self, sample: Sample, levels: Levels, laws: list[PathLaw] | list[DepthLaw]
     ) -> None:
-        self._sample = sample
+        self.column = sample
         self._levels = levels
         self._laws = laws
 
@@ -64,14 +66,14 @@ class IndExpLaw:
         if m > MAX_LEVELS:
             raise ValueError(f"log_prob takes at most {MAX_LEVELS} distinct levels, got {m}")
         outputs = self._levels.distinct(o)
-        points = None if outputs is None else self._sample.locate(outputs)
+        points = None if outputs is None else self.column.locate(outputs)
         if points is None or (points[1:] < points[:-1]).any():
             return -math.inf
         single = np.array(
             [[law.log_prob(points[i : i + 1]) for law in self._laws] for i in range(m)]
         )
         log_total = _log_permanent(single)
-        if self._sample.lattice is not None:
+        if self.column.lattice is not None:
             # Exchanging equal outputs is no other event. (For a density it is: where two values
             # meet, the density of the sorted pair is the limit from both sides.)
             repeats = np.unique(points, return_counts=True)[1]
@@ -97,7 +99,7 @@ class IndExpLaw:
         rows = _checks.check_size(size)
         draws = [law.draw(generator, rows) for law in self._laws]
         outputs = np.sort(np.concatenate(draws, axis=1), axis=1)
-        return self._levels.restore(self._sample.decode(outputs[0] if size is None else outputs))
+        return self._levels.restore(self.column.decode(outputs[0] if size is None else outputs))
 
 
 @np.errstate(under="ignore")  # of terms far below others
@@ -127,6 +129,10 @@ def ind_exp(
     neighbors: str = "swap",
     max_contributions: int = 1,
     selection: str | None = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     **column: Unpack[ColumnOptions],
@@ -161,10 +167,12 @@ def ind_exp(
         Charged with ``guarantee("ind_exp", q=q, ...)``; refuses before `x` is touched.
     rng, workers
         As in `joint_exp`.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `quantile`. Public.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In the shape of `q`, non-decreasing in `q`, on the lattice inside `bounds`, in the unit of
         `x`.
 
@@ -224,17 +232,27 @@ def ind_exp(
     True
     """
     levels = Levels(q)
-    calibration = privacy.ind_exp.calibrate(
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
+    read = _reader(x, column)
+
+    def value_of(**budget: Any) -> Any:
+        calibration = privacy.ind_exp.calibrate(levels, selection=selection, **budget, **person)
+        return calibration, lambda _: law_of(read(), levels, calibration)
+
+    return released(
+        value_of,
         levels,
+        Request.of(confidence, covers, interval_share),
+        x=x,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-        selection=selection,
+        accountant=accountant,
+        rng=rng,
+        expected_n=expected_n,
+        **person,
+        **column,
     )
-    read = _reader(x, column)
-    return release(lambda _: law_of(read(), levels, calibration), calibration, accountant, rng)
 
 
 @with_options(Sample.reader)

@@ -10,8 +10,10 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms._calls import release, with_options
+from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class JointExpLaw:
     """The exact output law of `joint_exp` on one sample. Not a release: see `joint_exp_law`."""
 
     def __init__(self, sample: Sample, levels: Levels, paths: PathLaw) -> None:
-        self._sample = sample
+        self.column = sample
         self._levels = levels
         self._paths = paths
 
@@ -51,7 +53,7 @@ class JointExpLaw:
         outputs = self._levels.distinct(o)
         if outputs is None:
             return -math.inf
-        points = self._sample.locate(outputs)
+        points = self.column.locate(outputs)
         return -math.inf if points is None else self._paths.log_prob(points)
 
     def sample(self, rng: Any = None, size: int | None = None) -> Any:
@@ -70,7 +72,7 @@ class JointExpLaw:
             One output of q's shape; with `size`, an array of shape (size,) + q's.
         """
         draws = self._paths.draw(default_rng(rng), _checks.check_size(size))
-        return self._levels.restore(self._sample.decode(draws[0] if size is None else draws))
+        return self._levels.restore(self.column.decode(draws[0] if size is None else draws))
 
 
 @with_options(Sample.reader)
@@ -84,6 +86,10 @@ def joint_exp(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     kernel: str = "scan",
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
     **column: Unpack[ColumnOptions],
 ) -> Any:
     r"""Release m quantiles at once with JointExp.
@@ -130,10 +136,12 @@ def joint_exp(
         Threads for passes over a long `x`, as in `scipy.fft`; the answer does not depend on it.
     kernel : {"scan", "fft"}, default "scan"
         How the forward pass is computed; the law is the same. "fft" is the paper's way, slower.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `quantile`. Public.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In the shape of `q`, non-decreasing in `q`, on the lattice inside `bounds`, in the unit of
         `x`.
 
@@ -182,14 +190,25 @@ def joint_exp(
     True
     """
     levels = Levels(q)
-    calibration = privacy.joint_exp.calibrate(
+    epsilon = _checks.check_epsilon(epsilon)  # there is no `rho` to give in its place
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
+
+    def value_of(*, epsilon: float, **_: Any) -> Any:
+        calibration = privacy.joint_exp.calibrate(levels, epsilon=epsilon, **person)
+        return calibration, _reader(x, levels, calibration.rate, kernel, column)
+
+    return released(
+        value_of,
         levels,
-        epsilon=_checks.check_epsilon(epsilon),  # there is no `rho` to give in its place
-        neighbors=neighbors,
-        max_contributions=max_contributions,
+        Request.of(confidence, covers, interval_share),
+        x=x,
+        epsilon=epsilon,
+        accountant=accountant,
+        rng=rng,
+        expected_n=expected_n,
+        **person,
+        **column,
     )
-    law_of = _reader(x, levels, calibration.rate, kernel, column)
-    return release(law_of, calibration, accountant, rng)
 
 
 @with_options(Sample.reader)

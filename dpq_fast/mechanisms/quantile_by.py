@@ -22,14 +22,16 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
 from dpq_fast.data.columns import as_column, as_float64, check_counts, declared_kind
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.ind_exp import no_dither
+from dpq_fast.mechanisms.intervals import halted, nested
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
+from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration
 
 # Rows of the column handled in one call.
 BLOCK = 2**20
@@ -56,11 +58,20 @@ class GroupQuantiles:
         The levels as they were asked for.
     values : ndarray of float64, shape (G,) + q's
         The answer of each group.
+    low, high : ndarray of float64, or None
+        Ends of the intervals around `values`, of the same shape, where a `confidence` was asked
+        for.
+    confidence, covers
+        As in `Estimate`; None without intervals.
     """
 
     groups: NDArray[Any]
     q: Any
     values: NDArray[np.float64]
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    confidence: float | None = None
+    covers: str | None = None
 
     def __len__(self) -> int:
         """Number of groups."""
@@ -75,8 +86,12 @@ class GroupQuantiles:
 
     def __getitem__(self, key: Any) -> Any:
         """The answer of one group: a float for a scalar `q`, else an array of q's shape."""
-        answer = self.values[self._place[key]]
-        return float(answer) if np.ndim(answer) == 0 else answer
+        place = self._place[key]
+        if self.low is None or self.high is None:
+            return _plain(self.values[place])
+        value, low, high = (_plain(each[place]) for each in (self.values, self.low, self.high))
+        assert self.confidence is not None and self.covers is not None
+        return Estimate(value, low, high, self.confidence, self.covers)
 
     @cached_property
     def _place(self) -> dict[Any, int]:
@@ -84,6 +99,8 @@ class GroupQuantiles:
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with a row for each group and a column for each level.
+
+        With intervals, three columns for each level: value, low and high.
 
         Raises
         ------
@@ -96,11 +113,23 @@ class GroupQuantiles:
             raise ImportError(
                 "to_pandas must have pandas: pip install 'dpq_fast[pandas]'"
             ) from error
-        return pandas.DataFrame(
-            self.values.reshape(len(self), np.size(self.q)),
-            index=pandas.Index(self.groups, name="group"),
-            columns=pandas.Index(np.ravel(self.q), name="q"),
+        shape = len(self), np.size(self.q)
+        index = pandas.Index(self.groups, name="group")
+        columns = pandas.Index(np.ravel(self.q), name="q")
+        if self.low is None or self.high is None:
+            return pandas.DataFrame(self.values.reshape(shape), index=index, columns=columns)
+        parts = np.stack(
+            [each.reshape(shape) for each in (self.values, self.low, self.high)], axis=-1
         )
+        names = pandas.MultiIndex.from_product(
+            [columns, ["value", "low", "high"]], names=["q", "part"]
+        )
+        return pandas.DataFrame(parts.reshape(len(self), -1), index=index, columns=names)
+
+
+def _plain(answer: Any) -> Any:
+    """A float for one level."""
+    return float(answer) if np.ndim(answer) == 0 else answer
 
 
 def quantile_by(
@@ -122,6 +151,10 @@ def quantile_by(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     workers: int = 1,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
 ) -> GroupQuantiles:
     r"""Release the quantiles of each public group of a column, by one release per group.
 
@@ -179,12 +212,17 @@ def quantile_by(
     workers : int, default 1
         Number of threads; negative ones count from ``os.cpu_count() + 1`` down, as in
         `scipy.fft`. Does not change the law, nor the answer to a seed.
+    confidence, covers, interval_share : optional
+        For intervals, as in `quantile`; each covers by itself. Public.
+    expected_n : int, optional
+        About how many records a group has, for intervals. Default: 10,000. Public.
 
     Returns
     -------
     GroupQuantiles
         ``groups``, ``q`` and ``values``, of shape (G,) + q's, in the order of `groups`;
-        ``out[key]`` is one group's answer, ``out.to_pandas()`` a table.
+        ``out[key]`` is one group's answer, ``out.to_pandas()`` a table. With a `confidence` also
+        ``low`` and ``high``, and ``out[key]`` is an `Estimate`.
 
     Raises
     ------
@@ -258,13 +296,17 @@ def quantile_by(
         max_contributions=max_contributions,
         public_by=public_by,
         method=method_of(method, dither, accountant),
+        confidence=confidence,
+        covers=covers,
+        interval_share=interval_share,
+        expected_n=expected_n,
     )
     bounds = _checks.check_bounds(bounds)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
     _checks.check_column(x)
     by_depth = calibration.method == IND_EXP
     lattice = Lattice.of(bounds, resolution, no_dither(dither) if by_depth else dither)
-    release = _Release(levels.values, calibration.rate, bounds, lattice, by_depth)
+    release = _Release(levels.values, calibration, bounds, lattice)
     names.check_kind(declares_strings(by))
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -273,9 +315,13 @@ def quantile_by(
     weights = None if counts is None else check_counts(counts, column.size)
     with _Pool(threads) as pool:
         rows, ends = _by_chunk(column, weights, keys, keys_of, nan_policy, pool)
-        answers = release.all(rows, ends, keys, generator, pool)
+        answers, low, high = release.all(rows, ends, keys, generator, pool)
     levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    return GroupQuantiles(names.keys.copy(), levels_asked, levels.restore(release.decode(answers)))
+    values = levels.restore(release.decode(answers))
+    if confidence is None:
+        return GroupQuantiles(names.keys.copy(), levels_asked, values)
+    low, high = levels.restore(low), levels.restore(high)
+    return GroupQuantiles(names.keys.copy(), levels_asked, values, low, high, confidence, covers)
 
 
 def method_of(method: str | None, dither: bool | None, accountant: Any = None) -> str | None:
@@ -586,15 +632,16 @@ class _Release:
     def __init__(
         self,
         q: NDArray[np.float64],
-        rate: float,
+        spent: Calibration,
         bounds: tuple[float, float],
         lattice: Lattice | None,
-        by_depth: bool = False,
     ) -> None:
         self._q = q
+        by_depth = spent.method == IND_EXP
         self._flips = by_depth and lattice is not None
         # a path of one level counts its rank twice, to it and from it
-        self._rate = rate / 2.0 if by_depth and lattice is None else rate
+        self._rate = spent.rate / 2.0 if by_depth and lattice is None else spent.rate
+        self._search = spent.search
         self._bounds = bounds
         self._lattice = lattice
         self._kernel = kernel.Releases(q, self._rate, bounds, lattice)
@@ -622,23 +669,33 @@ class _Release:
         keys: kernel.Keys,
         rng: np.random.Generator | None,
         pool: _Pool,
-    ) -> NDArray[Any]:
-        """Points or numbers of all groups, shape (G, m)."""
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+        """Points or numbers of all groups, and the ends of their intervals, shape (G, m).
+
+        Without intervals, the ends have no groups.
+        """
         dtype = np.float64 if self._lattice is None else np.int64
         answers = np.empty((keys.groups, self._q.size), dtype=dtype)
+        low, high = np.empty((2, keys.groups if self._search is not None else 0, self._q.size))
         seeds = None if rng is None else rng.bytes(32 * keys.chunks)
 
         def chunk(number: int) -> None:
             first = number * kernel.CHUNK
             part = slice(int(ends[number - 1]) if number else 0, int(ends[number]))
-            self._chunk(
-                rows.pick(part), answers[first : first + kernel.CHUNK], _child(seeds, number)
-            )
+            own = slice(first, first + kernel.CHUNK)
+            self._chunk(rows.pick(part), answers[own], low[own], high[own], _child(seeds, number))
 
         pool.map(chunk, range(keys.chunks))
-        return answers
+        return answers, low, high
 
-    def _chunk(self, rows: _Rows, answers: NDArray[Any], rng: np.random.Generator) -> None:
+    def _chunk(
+        self,
+        rows: _Rows,
+        answers: NDArray[Any],
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> None:
         big: dict[int, tuple[NDArray[Any], ...]]
         if rows.weights is None:
             start, ordered = kernel.order(rows.values, rows.members, len(answers))
@@ -662,6 +719,16 @@ class _Release:
             if stop in big:
                 answers[stop] = self._draw(self._sample(*big[stop]).order(rng), rng)
                 at = stop + 1
+        values = self.decode(answers)
+        for group in range(len(low)):
+            assert self._search is not None
+            records: CoarseOrder = SortedOrder(
+                ordered[start[group] : start[group + 1]], self._lattice, self._bounds
+            )
+            if group in big:
+                records = self._sample(*big[group]).coarse()
+            around = nested(records, values[group], self._search)
+            low[group], high[group] = halted(around, self._search, rng)
 
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:
         law: DepthLaw | PathLaw

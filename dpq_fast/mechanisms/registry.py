@@ -44,6 +44,9 @@ class Mechanism:
         The exact output law on a column.
     takes_levels : bool, default False
         Whether `quantile` can choose it.
+    intervals : {"ends", "own", None}
+        Whether it takes a `confidence`: for a value and, from a share of the budget, the ends of an
+        interval, or because the law of its noise is known.
     """
 
     release: Callable[..., Any]
@@ -52,6 +55,7 @@ class Mechanism:
     reads: Literal["order", "records", "leaves", "groups", "queries"]
     law: Callable[..., Any] | None = None
     takes_levels: bool = False
+    intervals: Literal["ends", "own"] | None = None
 
     @property
     def name(self) -> str:
@@ -85,6 +89,7 @@ _ROWS = (
         "order",
         law=joint_exp_law,
         takes_levels=True,
+        intervals="ends",
     ),
     Mechanism(
         ind_exp,
@@ -93,6 +98,7 @@ _ROWS = (
         "order",
         law=ind_exp_law,
         takes_levels=True,
+        intervals="ends",
     ),
     Mechanism(
         approx_quantiles,
@@ -101,6 +107,7 @@ _ROWS = (
         "order",
         law=approx_quantiles_law,
         takes_levels=True,
+        intervals="ends",
     ),
     Mechanism(
         unbounded_quantile,
@@ -109,16 +116,22 @@ _ROWS = (
         "records",
         law=unbounded_quantile_law,
         takes_levels=True,
+        intervals="ends",
     ),
     Mechanism(
-        agg_tree, privacy.agg_tree.calibrate, ("epsilon", "rho"), "leaves", takes_levels=True
+        agg_tree,
+        privacy.agg_tree.calibrate,
+        ("epsilon", "rho"),
+        "leaves",
+        takes_levels=True,
+        intervals="own",
     ),
     Mechanism(csmooth, privacy.csmooth.calibrate, ("rho",), "order", takes_levels=True),
     Mechanism(quantile_by, privacy.quantile_by.calibrate, ("epsilon",), "groups"),
     Mechanism(cdf, privacy.cdf.calibrate, ("epsilon", "delta", "rho"), "leaves"),
-    Mechanism(count, privacy.aggregates.calibrate_count, ("epsilon",), "records"),
-    Mechanism(sum, privacy.aggregates.calibrate, ("epsilon",), "records"),
-    Mechanism(mean, privacy.aggregates.calibrate, ("epsilon",), "records"),
+    Mechanism(count, privacy.aggregates.calibrate_count, ("epsilon",), "records", intervals="own"),
+    Mechanism(sum, privacy.aggregates.calibrate, ("epsilon",), "records", intervals="own"),
+    Mechanism(mean, privacy.aggregates.calibrate, ("epsilon",), "records", intervals="own"),
     Mechanism(
         above_threshold,
         privacy.above_threshold.calibrate,

@@ -26,8 +26,10 @@ from dpq_fast.data.records import Records
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.laws.splits import Boundary, recurse
 from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.noise.threshold import ThresholdNoise
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, Split, splits
 from dpq_fast.privacy.unbounded_quantile import Calibration
 
@@ -110,7 +112,7 @@ class CandidateCounts:
         self.skipped = 0
         self._mirrored = sign < 0
         self.last = candidates.last
-        self._records = records
+        self.records = records
         self._candidates = candidates
         counts = records.count(candidates.bins, self._mirrored)
         self.total = int(counts.sum())
@@ -231,7 +233,7 @@ class CandidateCounts:
             for start, end in zip(before.tolist(), ends.tolist(), strict=True)
         ]
         few = np.array([(block[0], block[-1]) for block in blocks[:FEW_BLOCKS]]).T
-        counts = self._records.count(
+        counts = self.records.count(
             Bins.of(np.concatenate([[-math.inf], *blocks, [math.inf]])),
             self._mirrored,
             within=(few[0], few[1]) if len(blocks) <= FEW_BLOCKS else None,
@@ -523,6 +525,11 @@ class UnboundedQuantileLaw:
         self._search = search
         self._counted = all_counted
 
+    @property
+    def column(self) -> Records:
+        """The records."""
+        return self._counted[0].records
+
     def _cuts(self, counted: CandidateCounts) -> tuple[Boundary, Boundary]:
         """Around all records. Both ways, candidate 0 is tested, too [Dur23, Algorithm 4]."""
         return counted.whole(-1 if len(self._counted) == 2 else 0)
@@ -752,6 +759,10 @@ def unbounded_quantile(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
     resolution: float | None = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
     **column: Unpack[RecordOptions],
 ) -> Any:
     r"""Release quantiles of data that are bounded on one side only, or not at all.
@@ -812,10 +823,12 @@ def unbounded_quantile(
         the multiples of `resolution` inside `lower` and `upper`, and a record counts as the point
         that it rounds to. Not with `uniform`. Public. Default: none, as 0. With the step of your
         data (1 for whole numbers), a value that many records have is found exactly.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `quantile`. Public.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In the shape of `q`, non-decreasing in `q`, one of the public candidates (or a number drawn
         between two), inside `lower` and `upper` where given.
 
@@ -892,23 +905,40 @@ def unbounded_quantile(
     >>> bool(0 < out)
     True
     """
-    search = _search(
-        q,
-        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
-        lower=lower,
-        upper=upper,
-        beta=beta,
-        noise=noise,
-        invert=invert,
-        uniform=uniform,
-        offset=offset,
-        split=split,
-        resolution=resolution,
-    )
+    levels = Levels.of(q)
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     read = Records.reader(x, **column)
-    generator = default_rng(rng)
-    privacy.charge(accountant, search.calibration)
-    return UnboundedQuantileLaw(search, search.count(read())).sample(generator)
+
+    def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
+        search = _search(
+            levels,
+            dict(epsilon=epsilon, rho=rho, **person),
+            lower=lower,
+            upper=upper,
+            beta=beta,
+            noise=noise,
+            invert=invert,
+            uniform=uniform,
+            offset=offset,
+            split=split,
+            resolution=resolution,
+        )
+        return search.calibration, lambda _: UnboundedQuantileLaw(search, search.count(read()))
+
+    return released(
+        value_of,
+        levels,
+        Request.of(confidence, covers, interval_share),
+        x=x,
+        epsilon=epsilon,
+        rho=rho,
+        accountant=accountant,
+        rng=rng,
+        expected_n=expected_n,
+        limits=(-math.inf if lower is None else lower, math.inf if upper is None else upper),
+        **person,
+        **column,
+    )
 
 
 @with_options(Records.reader)

@@ -63,6 +63,7 @@ from dpq_fast.privacy import (
     cdf,
     csmooth,
     ind_exp,
+    intervals,
     joint_exp,
     quantile_by,
     unbounded_quantile,
@@ -86,6 +87,9 @@ from dpq_fast.privacy.zcdp import (
     zcdp_rho,
 )
 
+# What an interval around an answer is asked for by.
+INTERVAL_OPTIONS = ("confidence", "covers", "interval_share")
+
 __all__ = [
     "Accountant",
     "BudgetExceeded",
@@ -107,6 +111,7 @@ __all__ = [
     "gaussian_sigma",
     "guarantee",
     "ind_exp",
+    "intervals",
     "joint_exp",
     "laplace_rho",
     "one_sided_loss",
@@ -167,6 +172,9 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
         a public clip.
 
+        With a `confidence`, of all that take one, the interval is included; where it has a budget
+        of its own (`interval_share`), no range is stated.
+
     Raises
     ------
     TypeError, ValueError
@@ -180,6 +188,11 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     from dpq_fast.mechanisms.registry import MECHANISMS  # which is built on this package
 
     row = MECHANISMS[check_choice("method", method, tuple(MECHANISMS))]
+    if row.intervals is not None:
+        asked = {name: parameters.pop(name) for name in INTERVAL_OPTIONS if name in parameters}
+        request = intervals.Request.of(**asked)
+        if row.intervals == "ends" and request is not None:
+            return intervals.calibrate_call(row.calibrate, request, **parameters).guarantee
     return row.calibrate(**parameters).guarantee
 
 

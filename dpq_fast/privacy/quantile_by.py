@@ -5,10 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from dpq_fast._checks import check_choice, check_epsilon, check_flag, check_max_contributions
+from dpq_fast._checks import (
+    check_choice,
+    check_count,
+    check_epsilon,
+    check_flag,
+    check_max_contributions,
+)
 from dpq_fast.privacy.budgets import MAX_RATE, check_step
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.ind_exp import FLIP
+from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, split
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
@@ -31,6 +38,8 @@ class Calibration(NamedTuple):
     method : {"ind_exp", "joint_exp"}
         The mechanism: permute-and-flip by depth, or JointExp.
     relation : Relation
+    search : intervals.Search or None
+        Of intervals around the quantiles of each group.
     """
 
     rate: float
@@ -38,13 +47,19 @@ class Calibration(NamedTuple):
     rho: float
     method: str
     relation: Relation
+    search: Search | None = None
 
     @property
     def guarantee(self) -> Guarantee:
-        """Independent selections, of which one record changes one or two."""
+        """Independent selections, of which one record changes one or two.
+
+        With intervals a search in each group comes on top.
+        """
         if self.method == IND_EXP:
             composition = f"{FLIP} + parallel"
             return Guarantee(self.epsilon, 0.0, self.rho, None, self.relation.name, composition)
+        if self.search is not None:
+            return Guarantee(self.epsilon, 0.0, self.rho, None, self.relation.name, "parallel")
         return Guarantee(self.epsilon, 0.0, self.rho, self.epsilon, self.relation.name, "parallel")
 
 
@@ -56,6 +71,10 @@ def calibrate(
     max_contributions: int = 1,
     public_by: bool = False,
     method: str | None = None,
+    confidence: float | None = None,
+    covers: str = SAMPLE,
+    interval_share: float | None = None,
+    expected_n: int | None = None,
 ) -> Calibration:
     r"""The rate of the mechanism in each group, for `epsilon` in total.
 
@@ -74,6 +93,8 @@ def calibrate(
         Whether the keys are public, so that no change of a record changes its group.
     method : {"ind_exp", "joint_exp"}, optional
         The mechanism in each group; the former is for one level. Default: by the number of levels.
+    confidence, covers, interval_share, expected_n
+        As in `quantile_by`. Intervals need `q`.
 
     Returns
     -------
@@ -112,6 +133,31 @@ def calibrate(
     public_by = check_flag("public_by", public_by)
     relation = relation_of(neighbors)
     levels = None if q is None else Levels.of(q)
+    request = Request.of(confidence, covers, interval_share)
+    if request is not None:
+        if levels is None:
+            raise ValueError("q must be given with a confidence, got None")
+        own, ends = split(request, epsilon, 0.0, None)
+        value = calibrate(
+            levels,
+            epsilon=own["epsilon"],
+            neighbors=neighbors,
+            max_contributions=k,
+            public_by=public_by,
+            method=method,
+        )
+        search = calibrate_groups(
+            levels,
+            request,
+            epsilon=ends,
+            neighbors=neighbors,
+            max_contributions=k,
+            public_by=public_by,
+            expected_n=None if expected_n is None else check_count("expected_n", expected_n),
+        )
+        return value._replace(epsilon=epsilon, rho=value.rho + pure_rho(ends), search=search)
+    if expected_n is not None:
+        raise ValueError("expected_n must be left out without a confidence, got one")
     single = levels is None or levels.m == 1
     if method is None:
         method = IND_EXP if single else JOINT_EXP

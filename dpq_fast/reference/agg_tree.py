@@ -10,6 +10,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ from scipy.optimize import brentq, nnls
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_flag, check_leaves, public_length, public_rows
+from dpq_fast.privacy.intervals import POPULATION, Request, binomial_range
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.histogram import uniform_counts, uniform_edges
+from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
 from dpq_fast.reference.sample import check_form, kept_records, nearest_points
@@ -103,6 +106,8 @@ class AggTree:
         Estimated count of each node and the root.
     variances : dict
         Their variances in units of the noise's.
+    leaf_covariance : ndarray, shape (leaves, leaves)
+        That of the leaves' estimated counts, if aggregated.
     """
 
     def __init__(
@@ -162,6 +167,7 @@ class AggTree:
             normal = np.block([[normal, ones], [ones.T, np.zeros((1, 1))]])
             right = np.append(right, float(total))
         inverse = np.linalg.inv(normal)
+        self.leaf_covariance = inverse[:size, :size]
         estimates = sums @ (inverse @ right)[:size]
         covariance = sums @ inverse[:size, :size] @ sums.T
         if total is not None:
@@ -186,6 +192,47 @@ class AggTree:
         if node[0] == self.height:
             return self.counts[node] * covered
         return sum(self.between(first, last, child) for child in self.children(node))
+
+    def covering(self, last: int, node: Node = (0, 0)) -> list[Node]:
+        """The fewest nodes that the leaves before `last` are made of."""
+        leaves = self.leaves(node)
+        if leaves.start >= last:
+            return []
+        if leaves.stop <= last:
+            return [node]
+        return [part for child in self.children(node) for part in self.covering(last, child)]
+
+    def variance(self, last: int, q: float) -> float:
+        """That of the leaves before `last` minus q times the total, in units of the noise's."""
+        if self.aggregate:
+            of_leaves = np.array([float(k < last) - q for k in range(len(self.leaf_covariance))])
+            return float(of_leaves @ self.leaf_covariance @ of_leaves)
+        weights = dict.fromkeys(self.nodes, 0.0)
+        below = self.children((0, 0))
+        if self.variances[0, 0] == 0.0:  # the total is known
+            return float(len([node for node in self.covering(last) if node != (0, 0)]))
+        for node in self.covering(last):
+            for part in below if node == (0, 0) else [node]:
+                weights[part] += 1.0
+        for node in below:
+            weights[node] -= q
+        return math.fsum(weight**2 for weight in weights.values())
+
+    def confint(self, q: float, margin: float, sampling: float) -> tuple[float, float]:
+        """From the first leaf that may end behind the quantile to the last that may begin before.
+
+        A leaf may if the count up to there may be so many records, with the noise on both.
+        """
+        low, high = binomial_range(max(self.counts[0, 0], 0.0), q, sampling)
+        starts, places = self.grid.starts, self.grid.places
+        counts = [self.between(0, place) for place in places]
+        widths = [margin * math.sqrt(max(self.variance(place, q), 0.0)) for place in places]
+        behind = [k for k in range(1, len(places)) if counts[k] + widths[k] >= low]
+        before = [k for k in range(len(places) - 1) if counts[k] - widths[k] <= high]
+        first = behind[0] - 1 if behind else 0
+        last = before[-1] + 1 if before else len(places) - 1
+        begin = starts[first] if self.lattice is None else self.lattice.value(int(starts[first]))
+        return begin, self.grid.ends[last]
 
     def masses(self) -> list[float]:
         """Non-negative masses of the leaves that hold a point."""
@@ -347,6 +394,9 @@ def agg_tree(
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
 ) -> Any:
     """Release a tree of noisy counts, and read quantiles off it.
 
@@ -384,13 +434,21 @@ def agg_tree(
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         See `default_rng`.
+    confidence, covers, interval_share : optional
+        For an interval, as in `dpq_fast.agg_tree`.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
-    Levels(q)
+    levels = Levels(q)
+    request = Request.of(confidence, covers, interval_share)
+    if interval_share is not None:
+        raise ValueError(
+            "interval_share must be left out for a tree, which gives values and intervals of one "
+            f"budget, got {interval_share}"
+        )
     bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
     if expected_n is None:
         n_is_public = relation_of(neighbors).n_is_public
@@ -429,7 +487,25 @@ def agg_tree(
         aggregate=aggregate,
         lattice=lattice,
     )
-    return tree.quantile(q)
+    value = tree.quantile(q)
+    if request is None:
+        return value
+    # of what may be missed, for a population, half is for the noise and half for sampling
+    sampling = request.miss / 2.0 if request.covers == POPULATION else 0.0
+    margin = margin_of(noise, float(calibration.noise.scale), request.miss - sampling)
+    ends = [tree.confint(level, margin, sampling / 2.0) for level in levels.values.tolist()]
+    low, high = (levels.restore(np.array(each)) for each in zip(*ends, strict=True))
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    return Estimate(value, low, high, request.confidence, request.covers)
+
+
+def margin_of(noise: str, scale: float, miss: float) -> float:
+    """What a noisy count is farther off with probability `miss`, and so is a normal variable."""
+    normal = NormalDist().inv_cdf(1.0 - miss / 2.0)
+    if noise == "gaussian":
+        return scale * (normal if scale >= 1.0 else math.sqrt(2.0 * math.log(2.0 / miss)))
+    factor = 1.0 if noise == "laplace" else 2.0 / (1.0 + math.exp(-1.0 / scale))
+    return scale * max(math.log(factor / miss), math.sqrt(2.0) * normal)
 
 
 def _draw(noise: str, scale: Any, rng: np.random.Generator) -> float:

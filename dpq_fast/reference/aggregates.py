@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration
+from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.ind_exp import IndExpLaw
+from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.joint_exp import JointExpLaw
 from dpq_fast.reference.lattice import Lattice, points_per_unit
 from dpq_fast.reference.noise import discrete_laplace
@@ -203,25 +205,34 @@ def count(
     rng: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
-) -> int:
+    confidence: float | None = None,
+    covers: str = "sample",
+) -> int | Estimate:
     """Release how many records there are.
 
     Parameters
     ----------
-    x, epsilon, neighbors, max_contributions, accountant, rng, counts, nan_policy
+    x, epsilon, neighbors, max_contributions, accountant, rng, counts, nan_policy, confidence, \
+covers
         As in `dpq_fast.count`.
 
     Returns
     -------
-    int
+    int or Estimate
     """
     calibration = privacy.aggregates.calibrate_count(
         epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
+    request = of_sample(Request.of(confidence, covers))
     check_records(x, nan_policy)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
-    return len(kept_records(x, counts, nan_policy)) + _noise(calibration.scale, generator)
+    number = len(kept_records(x, counts, nan_policy)) + _noise(calibration.scale, generator)
+    if request is None:
+        return number
+    beside = margin(calibration.scale, request.miss)
+    low, high = (max(end, 0) for end in (number - beside, number + beside))
+    return Estimate(number, low, high, request.confidence, request.covers)
 
 
 def sum(
@@ -241,8 +252,10 @@ def sum(
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
     **method_options: Any,
-) -> float:
+) -> float | Estimate:
     """Release the sum of the records, clipped.
 
     The law is that of `dpq_fast.sum`, whose docstring has every rule in full.
@@ -277,12 +290,14 @@ def sum(
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         See `default_rng`.
+    confidence, covers : optional
+        For an interval, as in `dpq_fast.sum`.
     **method_options
         For "unbounded": `beta`, `noise`, `offset`, `split`, `uniform`.
 
     Returns
     -------
-    float
+    float or Estimate
     """
     clipping = Clipping.of(
         method_options,
@@ -297,6 +312,7 @@ def sum(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
+    request = of_sample(Request.of(confidence, covers))
     check_records(x, nan_policy)
     generator = default_rng(rng)
     calibration = clipping.calibration
@@ -308,7 +324,12 @@ def sum(
     for record in records.tolist():
         total += clip.point(record)
     scale = calibration.sum_scale(clip.first, clip.last, may_have_missing)
-    return clip.decode(total + _noise(scale, generator))
+    total += _noise(scale, generator)
+    if request is None:
+        return clip.decode(total)
+    beside = margin(scale, request.miss)
+    value, low, high = (clip.decode(point) for point in (total, total - beside, total + beside))
+    return Estimate(value, low, high, request.confidence, request.covers)
 
 
 def mean(
@@ -328,8 +349,10 @@ def mean(
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
     **method_options: Any,
-) -> float:
+) -> float | Estimate:
     """Release the mean of the records, clipped.
 
     The law is that of `dpq_fast.mean`, whose docstring has every rule in full.
@@ -339,10 +362,12 @@ def mean(
     x, epsilon, q, lower, upper, method, share, resolution, neighbors, counts, nan_policy, \
 max_contributions, accountant, rng, **method_options
         As in `sum`.
+    confidence, covers : optional
+        For an interval, as in `dpq_fast.mean`.
 
     Returns
     -------
-    float
+    float or Estimate
     """
     clipping = Clipping.of(
         method_options,
@@ -357,6 +382,7 @@ max_contributions, accountant, rng, **method_options
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
+    request = Request.of(confidence, covers)
     check_records(x, nan_policy)
     generator = default_rng(rng)
     calibration = clipping.calibration
@@ -373,7 +399,137 @@ max_contributions, accountant, rng, **method_options
     scales = calibration.mean_scales(high - low, may_have_missing)
     first += _noise(scales[0], generator)
     second += _noise(scales[1], generator)
-    return clipping.mean_of(first, second, clip)
+    value = clipping.mean_of(first, second, clip)
+    if request is None:
+        return value
+    ends = mean_interval(first, second, scales, high - low, n_is_public, request)
+    least, most = (clip.decode(low + part * (high - low)) for part in ends)
+    return Estimate(value, min(value, least), max(value, most), request.confidence, request.covers)
+
+
+def of_sample(request: Request | None) -> Request | None:
+    """Refuse a population, which a count and a sum have none of."""
+    if request is not None and request.covers == POPULATION:
+        raise ValueError(
+            f"covers must be {SAMPLE!r} for a count or a sum, which no law of single records has, "
+            f"got {POPULATION!r}"
+        )
+    return request
+
+
+# Intervals
+
+
+def chance(scale: Fraction, k: int) -> float:
+    """P(X >= k) for discrete Laplace noise."""
+    if scale == 0:
+        return float(k <= 0)
+    r = math.exp(-1.0 / float(scale))
+    return r**k / (1.0 + r) if k > 0 else 1.0 - r ** (1 - k) / (1.0 + r)
+
+
+def margin(scale: Fraction, miss: float) -> int:
+    """The least k >= 0 with P(abs(X) > k) <= miss."""
+    if scale == 0:
+        return 0
+    r = math.exp(-1.0 / float(scale))
+    k = max(math.floor(math.log(miss * (1.0 + r) / 2.0) / math.log(r)) - 2, 0)  # about
+    while 2.0 * chance(scale, k + 1) > miss:
+        k += 1
+    return k
+
+
+def beyond(w: float, v: float, scales: tuple[Fraction, Fraction], distance: float) -> float:
+    """P(abs(w X + v Y) >= distance), from above: see `laws.laplace_sums.pair_tail`."""
+    first, second = scales
+    if distance <= 0.0:
+        return 1.0
+    if 0.0 in (w, v) or second == 0:
+        scale, weight = (second, v) if w == 0.0 else (first, w)
+        return 2.0 * chance(scale, math.ceil(distance / weight * (1.0 - 1e-9)))
+    if second > 2**12:
+        t = max(distance - w - v, 0.0)
+        a, b = max(w * first, v * second), min(w * first, v * second)
+        a, b = float(a), float(b)
+        equal = (1.0 + t / 2.0 / a) * math.exp(-t / a)
+        if b > 0.999 * a:
+            return min(equal, 1.0)
+        return min((a * a * math.exp(-t / a) - b * b * math.exp(-t / b)) / (a * a - b * b), 1.0)
+    reach = math.ceil(40.0 * second)
+    r = math.exp(-1.0 / float(second))
+    total = 0.0
+    for y in range(-reach, reach + 1):
+        inside = 0.0
+        for edge in ((distance - v * y) / w, (distance + v * y) / w):
+            k = math.floor(edge)  # X is spread evenly over the unit around it
+            inside += (k + 1 - edge) * chance(first, k) + (edge - k) * chance(first, k + 1)
+        total += (1.0 - r) / (1.0 + r) * r ** abs(y) * min(inside, 1.0)
+    return min(total, 1.0)
+
+
+def mean_interval(
+    first: int,
+    second: int,
+    scales: tuple[Fraction, Fraction],
+    width: int,
+    n_is_public: bool,
+    request: Request,
+) -> tuple[float, float]:
+    """Where between the ends of the clip the mean may be, 0 to 1; see `dpq_fast.mean`.
+
+    For a population half of what may be missed is for the noise, 3/8 for sampling, and 1/8 for the
+    number of records, or with a public number, all of the rest for sampling.
+    """
+    population = request.covers == POPULATION
+    miss = request.miss / 2.0 if population else request.miss
+
+    def is_out(p: float) -> bool:
+        if n_is_public:
+            u = (2.0 * p - 1.0) * width
+            return beyond(1.0, abs(u), scales, abs(first - u * second)) <= miss
+        return beyond(1.0 - p, p, scales, abs((1.0 - p) * first - p * second)) <= miss
+
+    number = float(second) if n_is_public else (first + second) / width
+    at = 0.5
+    if number > 0.0:
+        share = first / width / number
+        at = min(max((share + 1.0) / 2.0 if n_is_public else share, 0.0), 1.0)
+    low, high = edge(is_out, at, 0.0), edge(is_out, at, 1.0)
+    if not population:
+        return low, high
+    known = n_is_public and scales[1] == 0
+    apart = 0.0 if known else float(margin(scales[1], request.miss / 16.0))
+    if not n_is_public:
+        apart *= 2.0 / width
+    for_sides = request.miss * (0.5 if known else 0.375)
+    most = math.log(2.0 / for_sides) / max(number - apart, 1e-300)
+
+    def is_far(end: float) -> Any:
+        return lambda p: divergence(end, p) > most
+
+    return edge(is_far(low), low, 0.0), edge(is_far(high), high, 1.0)
+
+
+def divergence(t: float, p: float) -> float:
+    """KL of coins of probabilities t and p."""
+    if (t > 0.0 and p == 0.0) or (t < 1.0 and p == 1.0):
+        return math.inf
+    heads = t * math.log(t / p) if t > 0.0 else 0.0
+    return heads + ((1.0 - t) * math.log((1.0 - t) / (1.0 - p)) if t < 1.0 else 0.0)
+
+
+def edge(is_out: Any, inside: float, end: float) -> float:
+    """Where, on the way to `end`, points begin to be out, by halving."""
+    if not is_out(end):
+        return end
+    outside = end
+    for _ in range(60):
+        middle = (inside + outside) / 2.0
+        if is_out(middle):
+            outside = middle
+        else:
+            inside = middle
+    return outside
 
 
 def _noise(scale: Fraction, rng: np.random.Generator) -> int:

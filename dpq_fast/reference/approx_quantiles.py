@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from dpq_fast import privacy
 from dpq_fast._checks import check_choice, check_size
 from dpq_fast.privacy.approx_quantiles import BASES
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, Split, splits
-from dpq_fast.reference._calls import default_rng, release
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.intervals import released, undithered
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.race import race
 from dpq_fast.reference.sample import Intervals, decoded, distances, reader
@@ -228,6 +230,10 @@ def approx_quantiles(
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
     **base_options: Any,
 ) -> Any:
     """Release the middle quantile, then those of the records below and above it, and so on.
@@ -266,12 +272,14 @@ def approx_quantiles(
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         See `default_rng`.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `dpq_fast.quantile`.
     **base_options
         For "unbounded", what `unbounded_quantile` takes besides.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     levels = Levels(q)
@@ -287,19 +295,37 @@ def approx_quantiles(
             max_contributions=max_contributions,
             accountant=accountant,
             rng=rng,
+            confidence=confidence,
+            covers=covers,
+            interval_share=interval_share,
+            expected_n=expected_n,
             **unbounded_ends(bounds, resolution, dither, assume_sorted),
             **base_options,
         )
     refuse(base_options)
-    calibration = privacy.approx_quantiles.calibrate(
-        levels, epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
-    )
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
 
-    def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
-        return ApproxQuantilesLaw(*read(dither_rng), levels, calibration.steps)
+    def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
+        calibration = privacy.approx_quantiles.calibrate(levels, epsilon=epsilon, rho=rho, **person)
+        return calibration, lambda dither_rng: ApproxQuantilesLaw(
+            *read(dither_rng), levels, calibration.steps
+        )
 
-    return release(law_of, calibration, accountant, rng)
+    return released(
+        value_of,
+        levels,
+        Request.of(confidence, covers, interval_share),
+        lambda: undithered(x, bounds, resolution, counts, nan_policy),
+        x=x,
+        counts=counts,
+        epsilon=epsilon,
+        rho=rho,
+        expected_n=expected_n,
+        accountant=accountant,
+        rng=rng,
+        **person,
+    )
 
 
 def refuse(base_options: dict[str, Any]) -> None:

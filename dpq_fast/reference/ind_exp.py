@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from dpq_fast import privacy
 from dpq_fast._checks import check_flag, check_size
 from dpq_fast.privacy.ind_exp import FLIP
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference._calls import default_rng, release
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.intervals import released, undithered
 from dpq_fast.reference.race import exponential, race
 from dpq_fast.reference.sample import Intervals, decoded, reader
 
@@ -332,6 +334,10 @@ def ind_exp(
     selection: str | None = None,
     accountant: Any = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
 ) -> Any:
     """Release m quantiles, each selected by its own mechanism, and sort them.
 
@@ -370,29 +376,42 @@ def ind_exp(
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         See `default_rng`.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `dpq_fast.quantile`.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     levels = Levels(q)
-    calibration = privacy.ind_exp.calibrate(
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
+    read = reader(x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy)
+
+    def value_of(**budget: Any) -> Any:
+        calibration = privacy.ind_exp.calibrate(levels, selection=selection, **budget, **person)
+
+        def law_of(rng: Any) -> IndExpLaw:
+            data = read(rng).intervals()  # nothing is drawn
+            return IndExpLaw(data, levels, calibration.rates, calibration.selection)
+
+        return calibration, law_of
+
+    return released(
+        value_of,
         levels,
+        Request.of(confidence, covers, interval_share),
+        lambda: undithered(x, bounds, resolution, counts, nan_policy),
+        x=x,
+        counts=counts,
         epsilon=epsilon,
         delta=delta,
         rho=rho,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-        selection=selection,
+        expected_n=expected_n,
+        accountant=accountant,
+        rng=rng,
+        **person,
     )
-    read = reader(x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy)
-
-    def law_of(rng: Any) -> IndExpLaw:
-        data = read(rng).intervals()  # nothing is drawn
-        return IndExpLaw(data, levels, calibration.rates, calibration.selection)
-
-    return release(law_of, calibration, accountant, rng)
 
 
 def no_dither(dither: bool | None) -> bool:

@@ -20,8 +20,10 @@ from numpy.typing import NDArray
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_epsilon, check_size
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.reference._calls import default_rng, release
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.intervals import released, undithered
 from dpq_fast.reference.race import race
 from dpq_fast.reference.sample import Intervals, distances, reader
 
@@ -260,6 +262,10 @@ def joint_exp(
     max_contributions: int = 1,
     accountant: Any = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
 ) -> Any:
     """Release m quantiles at once with JointExp, in O(m^2 T^2) time.
 
@@ -293,22 +299,35 @@ def joint_exp(
         Charged with the release.
     rng : None, int, SeedSequence, BitGenerator or Generator, optional
         See `default_rng`.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `dpq_fast.quantile`.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In q's shape and the unit of `x`, inside `bounds`, non-decreasing in `q`.
     """
     levels = Levels(q)
-    calibration = privacy.joint_exp.calibrate(
-        levels,
-        epsilon=check_epsilon(epsilon),  # there is no `rho` to give in its place
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-    )
+    epsilon = check_epsilon(epsilon)  # there is no `rho` to give in its place
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
 
-    def law_of(dither_rng: Any) -> JointExpLaw:
-        return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)
+    def value_of(*, epsilon: float, **_: Any) -> Any:
+        calibration = privacy.joint_exp.calibrate(levels, epsilon=epsilon, **person)
+        return calibration, lambda dither_rng: JointExpLaw(
+            read(dither_rng).intervals(), levels, calibration.rate
+        )
 
-    return release(law_of, calibration, accountant, rng)
+    return released(
+        value_of,
+        levels,
+        Request.of(confidence, covers, interval_share),
+        lambda: undithered(x, bounds, resolution, counts, nan_policy),
+        x=x,
+        counts=counts,
+        epsilon=epsilon,
+        expected_n=expected_n,
+        accountant=accountant,
+        rng=rng,
+        **person,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import declared_type, numbers, repeats
 from dpq_fast.reference.ind_exp import IndExpLaw, no_dither
+from dpq_fast.reference.intervals import Column, Estimate, searched
 from dpq_fast.reference.joint_exp import JointExpLaw
 from dpq_fast.reference.sample import check_form, kept_records, placed
 
@@ -31,11 +32,18 @@ class GroupQuantiles:
     groups : ndarray, shape (G,)
     q : float or ndarray of float64
     values : ndarray of float64, shape (G,) + q's
+    low, high : ndarray like `values`, or None
+    confidence, covers
+        None without intervals.
     """
 
     groups: NDArray[Any]
     q: Any
     values: NDArray[np.float64]
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    confidence: float | None = None
+    covers: str | None = None
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -47,19 +55,31 @@ class GroupQuantiles:
         return key in self.groups.tolist()
 
     def __getitem__(self, key: Any) -> Any:
-        answers = dict(zip(self.groups.tolist(), self.values, strict=True))
-        answer = answers[key]
-        return float(answer) if np.ndim(answer) == 0 else answer
+        def of_group(part: NDArray[np.float64]) -> Any:
+            answer = dict(zip(self.groups.tolist(), part, strict=True))[key]
+            return float(answer) if np.ndim(answer) == 0 else answer
+
+        value = of_group(self.values)
+        if self.low is None or self.high is None:
+            return value
+        assert self.confidence is not None and self.covers is not None
+        low, high = of_group(self.low), of_group(self.high)
+        return Estimate(value, low, high, self.confidence, self.covers)
 
     def to_pandas(self) -> Any:
-        """A row for each group, and a column for each level."""
+        """A row for each group, and a column for each level; three of them with intervals."""
         import pandas
 
-        return pandas.DataFrame(
-            self.values.reshape(len(self), np.size(self.q)),
-            index=pandas.Index(self.groups, name="group"),
-            columns=pandas.Index(np.ravel(self.q), name="q"),
-        )
+        table = {}
+        for j, level in enumerate(np.ravel(self.q).tolist()):
+            for part in ("value", "low", "high"):
+                numbers = self.values if part == "value" else getattr(self, part)
+                if numbers is not None:
+                    key = level if self.low is None else (level, part)
+                    table[key] = numbers.reshape(len(self), -1)[:, j]
+        names = ["q"] if self.low is None else ["q", "part"]
+        frame = pandas.DataFrame(table, index=pandas.Index(self.groups, name="group"))
+        return frame.rename_axis(columns=names)
 
 
 def names_of(groups: Any) -> list[int] | list[str]:
@@ -133,6 +153,10 @@ def quantile_by(
     max_contributions: int = 1,
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
 ) -> GroupQuantiles:
     """Release the quantiles of each public group by one release per group.
 
@@ -147,7 +171,7 @@ def quantile_by(
     groups : sequence of int or of str
         The keys to answer. Public.
     epsilon, bounds, neighbors, public_by, method, resolution, dither, counts, nan_policy, \
-max_contributions, accountant, rng
+max_contributions, accountant, rng, confidence, covers, interval_share, expected_n
         As in `dpq_fast.quantile_by`.
 
     Returns
@@ -167,6 +191,10 @@ max_contributions, accountant, rng
         max_contributions=max_contributions,
         public_by=public_by,
         method=method,
+        confidence=confidence,
+        covers=covers,
+        interval_share=interval_share,
+        expected_n=expected_n,
     )
     rate, by_depth = calibration.rate, calibration.method == IND_EXP
     if by_depth:
@@ -181,17 +209,27 @@ max_contributions, accountant, rng
         raise ValueError("by must have one key for each row of x")
     weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
     distinct = Levels(levels.values)
-    answers = np.empty((len(names), levels.m))
-    for answer, name in zip(answers, names, strict=True):
+    coarse = None if lattice is None else replace(lattice, bits=0)
+    answers, low, high = np.empty((3, len(names), levels.m))
+    for group, name in enumerate(names):
         inside = [i for i, key in enumerate(keys) if key == name]
         records = kept_records(values[inside], weights[inside], nan_policy)
         data = placed(records, bounds, lattice, rng).intervals()
         law = (
             IndExpLaw(data, distinct, rate, FLIP) if by_depth else JointExpLaw(data, distinct, rate)
         )
-        answer[:] = law.sample(rng)
+        answers[group] = law.sample(rng)
+        if calibration.search is not None:
+            column = Column.of(placed(records, bounds, coarse, None))
+            low[group], high[group] = searched(
+                answers[group].tolist(), calibration.search, column, rng
+            )
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    return GroupQuantiles(array_of(names), asked, levels.restore(answers))
+    found = GroupQuantiles(array_of(names), asked, levels.restore(answers))
+    if calibration.search is None:
+        return found
+    ends = dict(low=levels.restore(low), high=levels.restore(high))
+    return replace(found, **ends, confidence=confidence, covers=covers)
 
 
 def array_of(names: list[int] | list[str]) -> NDArray[Any]:

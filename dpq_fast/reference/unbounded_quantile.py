@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels, Split, splits
 from dpq_fast.privacy.unbounded_quantile import Calibration
-from dpq_fast.reference._calls import default_rng, release
+from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.above_threshold import AboveThresholdLaw, halts_of
 from dpq_fast.reference.histogram import geometric_thresholds, powers
+from dpq_fast.reference.intervals import Column, released
 from dpq_fast.reference.lattice import (
     first_multiple,
     last_multiple,
@@ -450,6 +452,10 @@ def unbounded_quantile(
     resolution: float | None = None,
     counts: Any = None,
     nan_policy: str = "omit",
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    expected_n: int | None = None,
 ) -> Any:
     """Release quantiles of data that are bounded on one side only, or not at all.
 
@@ -489,30 +495,50 @@ def unbounded_quantile(
         How many records have each value.
     nan_policy : {"omit", "raise"}
         What to do with NaN.
+    confidence, covers, interval_share, expected_n : optional
+        For an interval, as in `dpq_fast.quantile`.
 
     Returns
     -------
-    float or ndarray of float64
+    float, ndarray of float64 or Estimate
         In q's shape and the unit of `x`.
     """
-    search = _search(
-        q,
-        dict(epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions),
-        dict(noise=noise, split=split),
-        lower=lower,
-        upper=upper,
-        beta=beta,
-        invert=invert,
-        uniform=uniform,
-        offset=offset,
-        resolution=resolution,
-    )
+    levels = Levels.of(q)
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     check_records(x, nan_policy)
 
-    def law_of(_: np.random.Generator) -> UnboundedQuantileLaw:
-        return UnboundedQuantileLaw(search, kept_records(x, counts, nan_policy).tolist())
+    def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
+        search = _search(
+            levels,
+            dict(epsilon=epsilon, rho=rho, **person),
+            dict(noise=noise, split=split),
+            lower=lower,
+            upper=upper,
+            beta=beta,
+            invert=invert,
+            uniform=uniform,
+            offset=offset,
+            resolution=resolution,
+        )
+        return search.calibration, lambda _: UnboundedQuantileLaw(
+            search, kept_records(x, counts, nan_policy).tolist()
+        )
 
-    return release(law_of, search.calibration, accountant, rng)
+    limits = -math.inf if lower is None else lower, math.inf if upper is None else upper
+    return released(
+        value_of,
+        levels,
+        Request.of(confidence, covers, interval_share),
+        lambda: Column(kept_records(x, counts, nan_policy).tolist(), limits, None, False),
+        x=x,
+        counts=counts,
+        epsilon=epsilon,
+        rho=rho,
+        expected_n=expected_n,
+        accountant=accountant,
+        rng=rng,
+        **person,
+    )
 
 
 def _search(q: Any, budget: dict[str, Any], halting: dict[str, Any], **search: Any) -> Search:

@@ -17,9 +17,9 @@ from dpq_fast.privacy.relations import RELATIONS, Relation
 
 # The reference has one way to compute and one thread: it leaves out what steers speed alone.
 SPEED = {"workers", "kernel"}
-# A law is no release: it has no accountant, is the same under all relations where nothing is
-# calibrated to them, and draws nothing but a dither.
-RELEASE_ONLY = {"accountant", "rng"}
+# A law is no release: it has no accountant and no interval, is the same under all relations where
+# nothing is calibrated to them, and draws nothing but a dither.
+RELEASE_ONLY = {"accountant", "rng", "confidence", "covers", "interval_share", "expected_n"}
 LAW_ONLY = {"dither_rng"}
 PROMISES = {"above_threshold_law": {"monotonic", "neighbors"}}
 # What is released in many steps, or as an object of many answers, has no law on either side.

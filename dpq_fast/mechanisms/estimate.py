@@ -1,0 +1,80 @@
+"""What a release with a confidence gives: a value and an interval around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast.privacy.intervals import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A private answer and an interval around it.
+
+    ``np.asarray(estimate)`` has value, low and high along a last axis of 3, and so does unpacking:
+    ``value, low, high = estimate``.
+
+    Attributes
+    ----------
+    value : float or ndarray of float64
+        What the function gives without a `confidence`, with a part of the budget.
+    low, high : float or ndarray of float64
+        The ends, of the same shape; ``low <= value <= high``. -inf and inf where there is no
+        bound.
+    confidence : float
+        The least probability with which each interval by itself covers what it is for.
+    covers : {"sample", "population"}
+        What that is: the answer for the records at hand, or for the distribution that they were
+        drawn from.
+    """
+
+    value: Any
+    low: Any
+    high: Any
+    confidence: float
+    covers: str
+
+    @classmethod
+    def around(cls, value: Any, low: Any, high: Any, request: Request) -> Estimate:
+        """An interval, and a value that it is made to hold."""
+        low, high = np.minimum(low, value), np.maximum(high, value)
+        if np.ndim(value) == 0:
+            low, high = float(low), float(high)
+        return cls(value, low, high, request.confidence, request.covers)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.value, self.low, self.high))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.stack([np.asarray(part, dtype=dtype) for part in self], axis=-1)
+
+    def __str__(self) -> str:
+        about = f"{100 * self.confidence:g}% interval for the {self.covers}"
+        rows = np.asarray(self).reshape(-1, 3).tolist()
+        return "\n".join(f"{value:g} [{low:g}, {high:g}]" for value, low, high in rows) + (
+            f"  ({about})"
+        )
+
+    def to_frame(self) -> Any:
+        """A row for each answer.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns value, low and high.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise ImportError("to_frame needs pandas: pip install 'dpq_fast[pandas]'") from None
+        return pd.DataFrame(np.asarray(self).reshape(-1, 3), columns=["value", "low", "high"])

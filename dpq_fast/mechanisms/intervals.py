@@ -1,0 +1,298 @@
+"""Intervals around released quantiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks, privacy
+from dpq_fast.data.histogram import Bins
+from dpq_fast.data.order import CoarseOrder
+from dpq_fast.data.records import Records
+from dpq_fast.data.sample import Sample
+from dpq_fast.laws.halting import HaltingLaw
+from dpq_fast.mechanisms._calls import release
+from dpq_fast.mechanisms.estimate import Estimate
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.noise.threshold import NOISES
+from dpq_fast.privacy.accounting import Calibrated
+from dpq_fast.privacy.intervals import Request, Search
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
+
+# Each half-width is so many times the next one. Measured on evenly spread records (`papers/run.py
+# --only intervals`): 1.2 to 1.6 are within 4%.
+RATIO = 1.35
+# Factors of half-widths above 1 are few, since each candidate that is far too wide costs width:
+# powers of RATIO.
+_FAR = (7.0, 3.0)
+# Without a lattice, half-widths go down to this part of their scale.
+_FINEST = 2.0**-52
+# Without bounds, nothing is known of the scale either: factors are RATIO to these powers, those
+# beyond each so many times the one before.
+_NEAR, _NEARER, _GROWTH = 8, 90, 1.5
+# A level's half-widths have at least this part of the mean scale.
+LEAST_SCALE = 1.0 / 8.0
+
+
+class Counted(Protocol):
+    """An output law that knows the records that it is of."""
+
+    column: Sample | Records
+
+    def sample(self, rng: Any = None, size: int | None = None) -> Any:
+        """Draw outputs."""
+
+
+def released(
+    value_of: Callable[..., tuple[Calibrated, Callable[[np.random.Generator], Any]]],
+    levels: Levels,
+    request: Request | None,
+    *,
+    x: Any,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str,
+    max_contributions: int,
+    accountant: privacy.Accountant | None,
+    rng: Any,
+    counts: Any = None,
+    expected_n: int | None = None,
+    limits: tuple[float, float] = (-math.inf, math.inf),
+    **_others: Any,
+) -> Any:
+    """A value, or an estimate where one is asked for: one charge, one budget.
+
+    Parameters
+    ----------
+    value_of : callable
+        Takes `epsilon`, `delta` and `rho` of the value; gives its calibration, and what reads the
+        records and gives their law.
+    levels : Levels
+    request : Request or None
+    x, counts
+        The column, for how many rows it has.
+    epsilon, delta, rho, neighbors, max_contributions, accountant, rng
+        Of the call.
+    expected_n : int, optional
+        About how many records there are.
+    limits : (float, float)
+        What outputs may be, where there are no bounds.
+
+    Returns
+    -------
+    float, ndarray of float64 or Estimate
+
+    Notes
+    -----
+    What else is given about the column is for the value alone.
+    """
+    if request is None:
+        if expected_n is not None:
+            raise ValueError("confidence must be given with expected_n, got None")
+        calibration, law_of = value_of(epsilon=epsilon, delta=delta, rho=rho)
+        return release(law_of, calibration, accountant, rng)
+    own, _ = privacy.intervals.split(request, epsilon, delta, rho)
+    value, law_of = value_of(**own)
+    relation = relation_of(neighbors)
+    rows = _checks.public_rows(x, counts, relation.n_is_public)
+    calibration = privacy.intervals.calibrate(
+        value,
+        levels,
+        request,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+        expected_n=rows if expected_n is None else expected_n,
+    )
+    generator = default_rng(rng)
+    privacy.charge(accountant, calibration)
+    law = law_of(generator)
+    answer = law.sample(generator)
+    values = levels.distinct(answer)
+    assert values is not None
+    low, high = searched(law.column, values, calibration.search, limits, generator)
+    return Estimate(
+        answer, levels.restore(low), levels.restore(high), request.confidence, request.covers
+    )
+
+
+def searched(
+    records: Sample | Records,
+    values: NDArray[np.float64],
+    spent: Search,
+    limits: tuple[float, float],
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The ends of one search around the values of all levels."""
+    if isinstance(records, Records):
+        return halted(nested_among(records, values, spent, limits), spent, rng)
+    return halted(nested(records.coarse(), values, spent), spent, rng)
+
+
+class Nested(NamedTuple):
+    """Candidates of intervals around m values, from the widest to the narrowest.
+
+    Attributes
+    ----------
+    n : int
+        Number of records. Private.
+    low, high : ndarray of float64, shape (m, J)
+        The ends, in the unit of the records.
+    before, upto : ndarray of int64, shape (m, J)
+        Records below the lower end, and up to the upper one. Private.
+    open_low, open_high : ndarray of bool, shape (m, J)
+        Which ends are not at their bounds, so that a record may lie beyond.
+    """
+
+    n: int
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    before: NDArray[np.int64]
+    upto: NDArray[np.int64]
+    open_low: NDArray[np.bool_]
+    open_high: NDArray[np.bool_]
+
+
+def halted(
+    around: Nested, spent: Search, rng: np.random.Generator
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The last candidate before the search halts; see `privacy.intervals`."""
+    last = halting_law(around, spent).draw(rng) - 1  # not the first: no record lies beyond it
+    # never to halt is -1: the last of all
+    return around.low[:, max(last, -1)], around.high[:, max(last, -1)]
+
+
+def halting_law(around: Nested, spent: Search) -> HaltingLaw:
+    """Where the search halts: it releases the candidate before."""
+    enough, needed = zip(*spent.thresholds(around.n), strict=True)
+    queries = np.maximum(
+        np.where(around.open_low, _beyond(around.before, enough), -np.inf),
+        np.where(around.open_high, -_beyond(around.upto, needed), -np.inf),
+    ).max(axis=0)
+    lengths = np.ones(queries.size, dtype=np.int64)
+    return HaltingLaw(queries + spent.margin, lengths, *spent.rates, NOISES["exponential"])
+
+
+def _beyond(counts: NDArray[np.int64], thresholds: tuple[Fraction, ...]) -> NDArray[np.float64]:
+    """Counts of each level minus its threshold: differences of integers are exact."""
+    whole = [math.floor(threshold) for threshold in thresholds]
+    parts = [float(threshold - floor) for threshold, floor in zip(thresholds, whole, strict=True)]
+    beyond: NDArray[np.float64] = (counts - np.array(whole)[:, None]) - np.array(parts)[:, None]
+    return beyond
+
+
+def nested(order: CoarseOrder, values: NDArray[np.float64], spent: Search) -> Nested:
+    """Candidates around values, by order statistics."""
+    lattice = order.lattice
+    if lattice is None:
+        first, last = order.bounds
+        scales = scales_of(values, spent, last - first)
+        factors = _factors(_FINEST)
+        lower, upper = _around(values, scales, factors, (first, last), spent)
+        behind = np.nextafter(upper, np.inf)
+    else:
+        first, last = 0, lattice.points - 1
+        points = np.array([lattice.locate(value) for value in values.tolist()], dtype=np.int64)
+        scales = scales_of(points, spent, lattice.points)
+        factors = _factors(1.0 / max(scale.max() for scale in scales))
+        lower, upper = (
+            ends.astype(np.int64)
+            for ends in _around(points, scales, factors, (first, last), spent, np.floor)
+        )
+        behind = upper + 1
+    before, upto = np.split(order.ranks_of(np.concatenate((lower, behind), axis=None)), 2)
+    counts = before.reshape(lower.shape), upto.reshape(lower.shape)
+    is_open = lower > first, upper < last
+    if lattice is not None:
+        lower, upper = lattice.decode(lower), lattice.decode(upper)
+    return Nested(order.n, lower, upper, *counts, *is_open)
+
+
+def nested_among(
+    records: Records, values: NDArray[np.float64], spent: Search, limits: tuple[float, float]
+) -> Nested:
+    """Candidates around values, by counting records: they may be anywhere on the line."""
+    scales = scales_of(values, spent, float(np.abs(values).max()) or 1.0)
+    lower, upper = _around(values, scales, _all_factors(), limits, spent)
+    behind = np.nextafter(upper, np.inf)
+    edges = np.unique(np.concatenate((lower, behind), axis=None))
+    counts = np.cumsum(records.count(Bins.of(np.concatenate(([-np.inf], edges, [np.inf])))))
+    before, upto = (counts[np.searchsorted(edges, ends)] for ends in (lower, behind))
+    n = int(counts[-1])
+    return Nested(n, lower, upper, before, upto, lower > limits[0], upper < limits[1])
+
+
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # of values all over float64
+def scales_of(
+    values: NDArray[Any], spent: Search, extent: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How far apart values are per unit of level, below each of them and above.
+
+    Read off the released values themselves, those of levels that are so far apart that noise does
+    not matter; where there are none on a side, off the other side. Of one level, the extent. Normal
+    numbers, since 0 and infinity have no multiples.
+    """
+    q = spent.q
+    least = extent
+    if values[0] < values[-1]:
+        least = LEAST_SCALE * float(values[-1] - values[0]) / (q[-1] - q[0])
+    i = np.arange(q.size)
+    beside = []
+    for far in (
+        np.maximum(np.searchsorted(q, q - spent.apart, side="right") - 1, 0),
+        np.minimum(np.searchsorted(q, q + spent.apart), q.size - 1),
+    ):
+        gaps = np.abs(q - q[far])
+        beside.append(np.where(far == i, np.nan, np.abs(values - values[far]) / gaps))
+    below, above = beside
+    below, above = np.where(below >= 0.0, below, above), np.where(above >= 0.0, above, below)
+    form = np.finfo(np.float64)
+    below, above = (np.clip(np.fmax(each, least), form.tiny, form.max) for each in (below, above))
+    return below, above
+
+
+@np.errstate(over="ignore", under="ignore")
+def _around(
+    values: NDArray[Any],
+    scales: tuple[NDArray[np.float64], NDArray[np.float64]],
+    factors: NDArray[np.float64],
+    limits: tuple[float, float],
+    spent: Search,
+    rounded: Callable[[Any], Any] = np.asarray,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ends inside limits, shape (m, J); those that are not searched for are the limits."""
+    below, above = (rounded(scale[:, None] * factors) for scale in scales)
+    lower = np.maximum(values[:, None] - below, limits[0])
+    upper = np.minimum(values[:, None] + above, limits[1])
+    lower[~spent.below] = limits[0]
+    upper[~spent.above] = limits[1]
+    return lower, upper
+
+
+@lru_cache(maxsize=64)
+def _factors(least: float) -> NDArray[np.float64]:
+    """Of half-widths, descending: from infinity down to `least`, and 0."""
+    steps = max(math.ceil(-math.log(least) / math.log(RATIO)), 0) + 1
+    powers = np.concatenate((_FAR, -np.arange(float(steps))))
+    return np.concatenate(([np.inf], RATIO**powers, [0.0]))
+
+
+@lru_cache(maxsize=1)
+def _all_factors() -> NDArray[np.float64]:
+    """The same over all of float64."""
+    most = math.log(np.finfo(float).max) / math.log(RATIO)
+    far = [float(_NEAR)]
+    while far[-1] * _GROWTH < most:
+        far.append(far[-1] * _GROWTH)
+    powers = np.array([*reversed(far[1:]), *range(_NEAR, -_NEARER, -1)])
+    return np.concatenate(([np.inf], RATIO**powers, [0.0]))

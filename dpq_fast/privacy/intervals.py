@@ -1,0 +1,520 @@
+r"""Intervals around released quantiles: one search for all of them, what it covers and spends.
+
+**Search.** Values :math:`V_1 \le \dots \le V_m` of the levels :math:`q_1 < \dots < q_m` were
+released, and count as public. Candidates :math:`([L_{1j}, H_{1j}], \dots, [L_{mj}, H_{mj}])` with
+:math:`L_{ij} \le V_i \le H_{ij}` shrink towards the values; those of the first candidate are as
+wide as the bounds. With n records and thresholds :math:`\ell_i(n) \le h_i(n)` for the numbers of
+records before and up to an end,
+
+.. math:: f_j = \max_i \max(\#\{x < L_{ij}\} - \ell_i(n),\; h_i(n) - \#\{x \le H_{ij}\}),
+
+without the sides that have reached their bound, where nothing is left to be shown, or never leave
+it. AboveThreshold [Dur23] with exponential noise halts at the first j with
+:math:`f_j + c + \nu_j \ge \nu`; the candidate before is released. How many levels there are costs
+nothing: a record moves the largest of their numbers as far as one of them.
+
+**Coverage.** Let :math:`\ell_i(n) = h_i(n) = q_i n`, and :math:`x^*_i` the record of rank
+:math:`\lceil q_i n \rceil` (the first for 0). A candidate without it has :math:`f_j \ge 0`: if it
+lies below :math:`L_{ij}`, at least :math:`q_i n` records do, and if above :math:`H_{ij}`, at most
+:math:`q_i n` are up to there. Candidates are nested, so those that lack one of the records are the
+last ones; let j* be the first of them. An interval that is released lacks its record only if the
+search goes past j*, which has probability at most
+
+.. math:: P(\nu - \nu_{j^*} > c) = \frac{B}{A + B} e^{-A c}
+
+for rates A of the threshold's noise and B of a query's, whatever the records are, whatever the
+values are, and however many candidates there are: their number costs width, not coverage. All
+levels are covered at once.
+
+*Of a population.* Records drawn independently from one law with the q-quantile Q. Then
+:math:`\#\{x < Q\}` is stochastically at most, and :math:`\#\{x \le Q\}` at least, binomial of n and
+q. With :math:`h(n)` so that the binomial is larger with probability at most b, and :math:`\ell(n)`
+so that it is smaller with probability at most b, the interval lies beside Q on a given side with
+probability at most b plus that of the noise; on either side with at most twice that, for each level
+by itself. Both are bounds of Zubkov and Serov [ZS12]: for an integer k > q n
+
+.. math:: P(\mathrm{Bin}(n, q) > k) \le \Phi\bigl(-\sqrt{2 n\,\mathrm{KL}(k/n, q)}\bigr).
+
+The right hand side falls with k. So :math:`h(n) = \min(k + 1, n)` will do for the real number k
+where it is b (n if there is none), and :math:`\ell` is the mirror image. What is rounded is their
+distance from q n alone, which grows like the root of n; q n is exact.
+
+**Sensitivity.** Where neighbors move every number that f_j is the largest of by at least -v and at
+most u, they move f_j by no less and no more, and by [Dur23] Definition A.1 (`one_sided_loss`) the
+search costs at most :math:`u A + (u + v) B`, since no query rises by more than u, and none falls by
+more than v. The reverse change costs the same with u and v exchanged (`costs`).
+
+- A replaced record that keeps n moves each count by at most one, all in one direction. With ends
+  on one side only, u is 1 and v is 0, or the other way round: A + B. With both sides u = v = 1.
+- One record more moves :math:`h_i(n) - \#\{x \le H\}` by :math:`q_i` or :math:`q_i - 1`, and
+  :math:`\#\{x < L\} - \ell_i(n)` by the negatives. With upper ends only
+  :math:`u = \max q_i` and :math:`v = 1 - \min q_i`; with lower ones exchanged; with both
+  :math:`u = v = \max_i \max(q_i, 1 - q_i)`.
+- For a population the thresholds move by 0 to 1 in place of :math:`q_i`: on a curve
+  :math:`n\,\mathrm{KL}(k/n, q)` = const with p = k/n > q
+
+  .. math:: \frac{dk}{dn} = \frac{\ln\frac{1-q}{1-p}}{\ln\frac{p}{q} + \ln\frac{1-q}{1-p}}
+
+  lies in [0, 1], and likewise below. So u = v = 1; for one level and one side, where u and v are
+  :math:`\tau` and :math:`1 - \tau` for one number :math:`\tau` in [0, 1], at most A + B.
+
+**Composition.** Values and search are released one after the other: epsilons, deltas and rhos add
+up [BS16]. Which sides are searched, and the candidates, depend on public arguments and on the
+values.
+
+References
+----------
+- [ZS12] A. M. Zubkov, A. A. Serov, "A complete proof of universal inequalities for the
+  distribution function of the binomial law", Theory Probab. Appl. 57(3), 2013.
+- [Dur23], [BS16]: README, "Papers".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpq_fast._checks import check_choice, check_count, check_max_contributions
+from dpq_fast.privacy.above_threshold import check_fraction
+from dpq_fast.privacy.accounting import Calibrated
+from dpq_fast.privacy.agg_tree import DEFAULT_N
+from dpq_fast.privacy.budgets import check_steps, resolve_epsilon
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import Relation, relation_of
+from dpq_fast.privacy.zcdp import largest_for_rho, pure_rho
+
+SAMPLE, POPULATION = KINDS = ("sample", "population")
+# Of the budget, for the interval: a value's error grows by 1 / (1 - share).
+SHARE = 0.3
+# Share of the threshold's noise in the epsilon of a search of two sides, and of one: the least
+# expected widths on evenly spread records.
+FRACTION = {2: 0.45, 1: 0.55}
+# An end is searched for where there are so many margins of records beyond it.
+TOLD_APART = 3.0
+# Candidates of the share of sampling in what an interval may miss.
+_SHARES = tuple(share / 32.0 for share in range(1, 32))
+# Of a rate, for what the steps of thresholds are rounded by: less than 1e-6 records, for up to 2^53
+# of them.
+ROUNDING = 1e-6
+# Up to here a power series has fewer rounding errors than a logarithm; and its last power.
+_SMALL, _POWERS = 0.01, 9
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an interval is to cover, and what it may cost.
+
+    Attributes
+    ----------
+    confidence : float
+        Probability to cover, of each interval by itself.
+    covers : {"sample", "population"}
+    share : float
+        Of the budget, so that a value is as accurate as with 1 - share of it.
+    """
+
+    confidence: float
+    covers: str
+    share: float
+
+    @classmethod
+    def of(
+        cls, confidence: Any = None, covers: Any = SAMPLE, interval_share: Any = None
+    ) -> Request | None:
+        """Checked; None without a `confidence`, and then there is nothing to be said about it."""
+        covers = check_choice("covers", covers, KINDS)
+        if interval_share is not None:
+            interval_share = check_fraction(interval_share, "interval_share")
+        if confidence is None:
+            if covers != SAMPLE or interval_share is not None:
+                raise ValueError("confidence must be given with covers or interval_share, got None")
+            return None
+        share = SHARE if interval_share is None else interval_share
+        return cls(check_fraction(confidence, "confidence"), covers, share)
+
+    @property
+    def miss(self) -> float:
+        """Probability not to cover."""
+        return 1.0 - self.confidence
+
+    @property
+    def rest(self) -> float:
+        """Share of the budget for the value."""
+        return 1.0 - self.share
+
+
+class Search(NamedTuple):
+    """One search around the values of all levels.
+
+    Attributes
+    ----------
+    q : ndarray of float64, shape (m,)
+        The levels, ascending.
+    below, above : ndarray of bool, shape (m,)
+        Whether the lower and the upper end of a level is searched; else it is the bound.
+    rates : (float, float)
+        A and B.
+    margin : float
+        c.
+    sampling : float
+        b of the binomial bounds; 0 for the sample's quantile.
+    apart : float
+        Levels so far apart are about as many records apart as the margin.
+    """
+
+    q: NDArray[np.float64]
+    below: NDArray[np.bool_]
+    above: NDArray[np.bool_]
+    rates: tuple[float, float]
+    margin: float
+    sampling: float
+    apart: float
+
+    def thresholds(self, n: int) -> list[tuple[Fraction, Fraction]]:
+        r""":math:`\ell(n)` and :math:`h(n)` of each level.
+
+        Fractions: float64 numbers of n near 2^53 would move by 0 or 1 where they have to move by q.
+        """
+        return [_binomial_range(n, q, self.sampling) for q in self.q.tolist()]
+
+
+class Calibration(NamedTuple):
+    """What values and the intervals around them spend, and guarantee.
+
+    Attributes
+    ----------
+    value : Calibrated
+        Of the mechanism of the values.
+    search : Search
+    ends : float
+        Epsilon of the search.
+    epsilon, delta, rho
+        The budget of the call, as it was given.
+    relation : Relation
+    """
+
+    value: Calibrated
+    search: Search
+    ends: float
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The values, and then the ends."""
+        if self.epsilon is None:
+            return Guarantee(None, 0.0, self.rho, None, self.relation.name, "zcdp")
+        own = self.value.guarantee.implied_rho
+        rho = None if own is None else own + pure_rho(self.ends)
+        return Guarantee(self.epsilon, self.delta, rho, None, self.relation.name, "basic")
+
+
+def split(
+    request: Request, epsilon: float | None, delta: float, rho: float | None
+) -> tuple[dict[str, Any], float]:
+    """The budget of the value, and that of the ends: epsilon or rho, whichever is given.
+
+    The error of a value grows like 1 / sqrt(rho), so that it keeps the square of the rest. All of
+    delta is the value's.
+    """
+    resolve_epsilon(epsilon, rho)  # refuses two of them, and none
+    if rho is None:
+        assert epsilon is not None
+        ends = request.share * epsilon
+        return dict(epsilon=_rest_of(epsilon, ends), delta=delta, rho=None), ends
+    own = request.rest**2 * rho
+    return dict(epsilon=None, delta=delta, rho=own), _rest_of(rho, own)
+
+
+def _rest_of(budget: float, part: float) -> float:
+    """What is left of a budget, from below: with the part it is never more."""
+    return math.nextafter(budget - part, 0.0)
+
+
+def calibrate(
+    value: Calibrated,
+    levels: Levels,
+    request: Request,
+    *,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    expected_n: int | None = None,
+) -> Calibration:
+    """What the ends spend beside values.
+
+    Parameters
+    ----------
+    value : Calibrated
+        Of the mechanism of the values, with its part of the budget (`split`).
+    levels : Levels
+    request : Request
+    epsilon, delta, rho
+        Budget of the call.
+    neighbors, max_contributions
+        As for the values.
+    expected_n : int, optional
+        About how many records there are, by what is public. Default: 10,000.
+
+    Returns
+    -------
+    Calibration
+    """
+    relation = relation_of(neighbors)
+    _, part = split(request, epsilon, delta, rho)
+    ends = part if rho is None else _pure(part)
+
+    def cost_of(one: float, same: float) -> float:
+        return float(relation.worst(one=one, same=same))
+
+    unit = ends * (1.0 - ROUNDING) / check_max_contributions(max_contributions)
+    search = _search(levels.values, unit, expected_n, request, cost_of)
+    return Calibration(value, search, ends, epsilon, delta, rho, relation)
+
+
+def calibrate_call(
+    value_of: Callable[..., Calibrated],
+    request: Request,
+    *,
+    q: Any = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    expected_n: int | None = None,
+    **parameters: Any,
+) -> Calibration:
+    """What a call of a mechanism with a confidence spends: its values, and the ends.
+
+    Parameters
+    ----------
+    value_of : callable
+        The mechanism's own `calibrate`.
+    request : Request
+    q, epsilon, delta, rho, neighbors, max_contributions, **parameters
+        As for `value_of`; `q` has to be given.
+    expected_n
+        As in `calibrate`.
+
+    Returns
+    -------
+    Calibration
+    """
+    if q is None:
+        raise ValueError("q must be given with a confidence, got None")
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
+    own, _ = split(request, epsilon, delta, rho)
+    budget = {name: given for name, given in own.items() if given}
+    value = value_of(q, **budget, **person, **parameters)
+    return calibrate(
+        value,
+        Levels.of(q),
+        request,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        expected_n=expected_n,
+        **person,
+    )
+
+
+def _pure(rho: float) -> float:
+    """The pure epsilon that a rho buys."""
+    return largest_for_rho(pure_rho, rho, math.sqrt(2.0 * rho) * (1.0 - ROUNDING))
+
+
+def calibrate_groups(
+    levels: Levels,
+    request: Request,
+    *,
+    epsilon: float,
+    neighbors: str,
+    max_contributions: int,
+    public_by: bool,
+    expected_n: int | None = None,
+) -> Search:
+    """The search in each of some groups, for a part `epsilon` of the budget of all of them.
+
+    Parameters
+    ----------
+    levels, request, epsilon, neighbors, max_contributions
+        As in `calibrate`.
+    public_by : bool
+        As in `privacy.quantile_by.calibrate`: else a replaced record may leave one group and come
+        into another, which costs one record less and one more.
+    expected_n : int, optional
+        About how many records a group has.
+
+    Returns
+    -------
+    Search
+    """
+    relation = relation_of(neighbors)
+
+    def cost_of(one: float, same: float) -> float:
+        moved = None if public_by else 2.0 * one
+        return float(relation.worst(one=one, same=same, moved=moved))
+
+    unit = epsilon * (1.0 - ROUNDING) / max_contributions
+    return _search(levels.values, unit, expected_n, request, cost_of)
+
+
+def _search(
+    q: NDArray[np.float64],
+    unit: float,
+    expected_n: int | None,
+    request: Request,
+    cost_of: Callable[[float, float], float],
+) -> Search:
+    """For `unit` per record.
+
+    An end is left at its bound where there are hardly more records beyond it than the margin: it
+    would be hard to tell from the bound, and make all other ends as far.
+    """
+    n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
+    everywhere = np.ones(q.size, dtype=np.bool_)
+    both = _one_search(q, everywhere, everywhere, unit, n, request, cost_of)
+    low, high = np.array(both.thresholds(n), dtype=np.float64).T
+    least = TOLD_APART * both.margin
+    return _one_search(q, low > least, n - high > least, unit, n, request, cost_of)
+
+
+def _one_search(
+    q: NDArray[np.float64],
+    below: NDArray[np.bool_],
+    above: NDArray[np.bool_],
+    unit: float,
+    n: int,
+    request: Request,
+    cost_of: Callable[[float, float], float],
+) -> Search:
+    """With the sides given."""
+    sides = 2 if below.any() and above.any() else 1
+    first, second = FRACTION[sides], (1.0 - FRACTION[sides]) / sides
+    cost = cost_of(*costs(q, below, above, (first, second), request.covers == POPULATION))
+    rates = check_steps((first * unit / cost, second * unit / cost))
+
+    def margin(miss: float) -> float:
+        return float(max(0.0, math.log(rates[1] / (rates[0] + rates[1]) / miss) / rates[0]))
+
+    share, miss = 0.0, request.miss
+    if request.covers == POPULATION:
+        miss = request.miss / 2.0
+        middle = float(q[np.argmin(np.abs(q - 0.5))])  # the widest binomial law
+
+        def width(share: float) -> float:
+            return margin((1.0 - share) * miss) + binomial_above(n, middle, share * miss)
+
+        share = min(_SHARES, key=width)
+    beside = margin((1.0 - share) * miss)
+    return Search(q, below, above, rates, beside, share * miss, beside / n)
+
+
+def costs(
+    q: NDArray[np.float64],
+    below: NDArray[np.bool_],
+    above: NDArray[np.bool_],
+    rates: tuple[float, float],
+    sampled: bool,
+) -> tuple[float, float]:
+    r"""Losses of a search to one record more or less, and to a replacement that keeps n.
+
+    Parameters
+    ----------
+    q, below, above
+        As of `Search`.
+    rates : (float, float)
+        A and B.
+    sampled : bool
+        Whether thresholds are those of a population.
+
+    Returns
+    -------
+    (float, float)
+        :math:`u A + (u + v) B`, where u is how far a query can rise and v how far another one can
+        fall at the same time, or what is larger with u and v exchanged.
+    """
+    first, second = rates
+    lower, upper = bool(below.any()), bool(above.any())
+    same = first + (2.0 if lower and upper else 1.0) * second
+    if sampled:
+        alone = q.size == 1 and not (lower and upper)
+        return first + (1.0 if alone else 2.0) * second, same
+    if lower and upper:
+        largest = float(np.maximum(q, 1.0 - q).max())
+        return largest * (first + 2.0 * second), same
+    most, least = (float(q.max()), float(q.min())) if upper else (1 - q.min(), 1 - q.max())
+    return max(most, 1.0 - least) * first + (1.0 + most - least) * second, same
+
+
+def binomial_range(n: float, q: float, miss: float) -> tuple[float, float]:
+    """What a binomial variable stays between, but for `miss` at either end; q n for no miss."""
+    low, high = _binomial_range(n, q, miss)
+    return float(low), float(high)
+
+
+def binomial_above(n: float, q: float, miss: float) -> float:
+    """A number that a binomial variable of n and q exceeds with probability at most `miss`."""
+    return binomial_range(n, q, miss)[1]
+
+
+def _binomial_range(n: float, q: float, miss: float) -> tuple[Fraction, Fraction]:
+    """`binomial_range`, where only the distances from q n are rounded."""
+    most = Fraction(n)
+    mean = Fraction(q) * most
+    if miss == 0.0:
+        return mean, mean
+    low = mean - Fraction(_excess(n, 1.0 - q, miss))
+    return max(low, Fraction(0)), min(mean + Fraction(_excess(n, q, miss)), most)
+
+
+def _excess(n: float, q: float, miss: float) -> float:
+    """k + 1 - q n of the module's notes; n or more where there is no k.
+
+    By Newton's method for KL(q + d, q), which is convex in d and at least
+    d^2 / 2 (q (1 - q) + d/3) (Bernstein's inequality): so from above, down to the last bit.
+    """
+    if n <= 0.0 or not 0.0 < q < 1.0:
+        return 0.0
+    needed = float(special.ndtri(miss)) ** 2 / (2.0 * n)
+    if needed >= -math.log(q):  # KL(1, q)
+        return float(n)
+    rest, third = 1.0 - q, needed / 3.0
+    d = min(third + math.sqrt(third**2 + 2.0 * needed * q * rest), math.nextafter(rest, 0.0))
+    while True:
+        excess = _entropy(d, q) + _entropy(-d, rest) - needed
+        slope = _log_ratio(d, q) - _log_ratio(-d, rest)
+        nearer = d - excess / slope
+        if not 0.0 < nearer < d:
+            return n * d + 1.0
+        d = nearer
+
+
+def _entropy(d: float, q: float) -> float:
+    r""":math:`(q + d) \ln((q + d)/q) - d`, right to a few bits near 0, too."""
+    x = d / q
+    if abs(x) > _SMALL:
+        return (q + d) * _log_ratio(d, q) - d
+    # x^2/2 - x^3/6 + ... for (1 + x) ln(1 + x) - x
+    series = 0.0
+    for k in range(_POWERS, 1, -1):
+        series = 1.0 / (k * (k - 1)) - x * series
+    return q * x * x * series
+
+
+def _log_ratio(d: float, q: float) -> float:
+    """ln((q + d)/q), for a tiny q, too."""
+    return math.log1p(d / q) if d < q else math.log(q + d) - math.log(q)
