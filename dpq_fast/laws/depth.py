@@ -16,6 +16,7 @@ of the largest of V variates, a draw is decided by all points, so outputs follow
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -225,6 +226,35 @@ class DepthLaw:
             return log_reduced + self._log_integral(math.exp(log_reduced))
         return -self._rate * loss - self._log_normalizer
 
+    def cell_probabilities(self, crowd: float = math.inf) -> tuple[Cells, NDArray[np.float64]]:
+        """Cells, and how likely a point of each is drawn.
+
+        Parameters
+        ----------
+        crowd : float
+            Where points compete that weigh so much together, in units of the best one,
+            permute-and-flip is taken to draw like the exponential mechanism: right to a relative
+            error of one over it.
+
+        Returns
+        -------
+        cells : Cells
+            All but for those of a probability below 2^-64 together.
+        probability : ndarray of float64, shape (C,)
+            Their sum is 1.
+        """
+        cells = self._counted
+        reduced = np.exp(-self._rate * (cells.loss - cells.loss.min()))
+        likely = cells.points * reduced
+        total = float(likely.sum())
+        if self._flip and total < crowd:
+            drawn = np.zeros_like(likely)
+            for v, weights in _panels(total - 1.0):
+                others = weights * np.exp(np.log1p(-v[:, None] * reduced) @ cells.points)
+                drawn += others @ (1.0 / (1.0 - v[:, None] * reduced))
+            likely = likely * drawn
+        return cells, likely / likely.sum()
+
     @cached_property
     def _counted(self) -> Cells:
         """The cells that make a difference."""
@@ -243,15 +273,19 @@ class DepthLaw:
         """
         cells = self._counted
         reduced = np.exp(-self._rate * (cells.loss - cells.loss.min()))
-        fall = float(cells.points @ reduced) - own
-        end = min(1.0, REACH / fall) if fall > REACH else 1.0
-        nodes, weights = np.polynomial.legendre.leggauss(NODES)
         total = 0.0
-        for panel in range(PANELS):
-            v = end * (panel + (nodes + 1.0) / 2.0) / PANELS
+        for v, weights in _panels(float(cells.points @ reduced) - own):
             logs = np.log1p(-v[:, None] * reduced) @ cells.points - np.log1p(-v * own)
             total += float(weights @ np.exp(logs))
-        return math.log(total * end / (2.0 * PANELS))
+        return math.log(total)
+
+
+def _panels(fall: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Nodes and weights of an integral from 0 to 1 of what is at most exp(-v fall)."""
+    end = min(1.0, REACH / fall) if fall > REACH else 1.0
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    for panel in range(PANELS):
+        yield end * (panel + (nodes + 1.0) / 2.0) / PANELS, weights * (end / (2.0 * PANELS))
 
 
 def window_of(order: WholeOrder, rate: float) -> int:
