@@ -44,13 +44,15 @@ SAMPLES, RELEASES = 50, 1_000
 NEAR, COARSE = 64, 1.0 / 32.0
 # Groups of more sizes than this are taken for ones of the nearest power of this ratio.
 MANY_SIZES, SIZE_RATIO = 32, 10.0 ** (1.0 / 16.0)
+# Trees, sums and means, which take longer, are released so many times less often.
+SLOW = 2.5
 # An exact law counts so many points of a cell for its error in the unit of the data.
-PARTS = 8
+PARTS = 4
 # Permute-and-flip draws like the exponential mechanism where points that weigh so much together
 # compete: to a relative error of one over it.
 CROWD = 10_000.0
 # Probabilities of cells that are left out.
-NEGLIGIBLE = 1e-12
+NEGLIGIBLE = 1e-8
 # The standard error of a quantile is found from so many parts of the samples.
 BATCHES = 10
 METHODS = ("auto", "all", "joint_exp", "ind_exp", "approx_quantiles", "agg_tree")
@@ -216,37 +218,41 @@ class Plan:
 
     def __str__(self) -> str:
         share = f"{self.level:.3g}"
-        table = [["epsilon", *map(_digits, self.epsilon)], ["method", *self.method]]
-        marks = ["*" if c and not self.chosen.all() else "" for c in self.chosen]
-        table[1] = [name + mark for name, mark in zip(table[1], ["", *marks], strict=True)]
+        marks = ["*" if each and not self.chosen.all() else "" for each in self.chosen]
+        table = [["", "epsilon", *map(_digits, self.epsilon)]]
+        table.append(["", "method", *map("".join, zip(self.method, marks, strict=True))])
         if self.group is not None:
-            table.append(["group", *map(str, self.group)])
-            table.append(["n", *(f"{n:,}" for n in self.n)])
-        for unit, errors in (("ranks", self.ranks), ("value", self.values)):
-            for name, each in () if errors is None else errors._asdict().items():
-                if name == "worst" and np.array_equal(each, errors.quantile):
-                    continue
-                head = {"expected": f"mean {unit}", "quantile": share, "worst": f"{share} worst"}
-                table.append([head[name], *map(_digits, each)])
-        left = {1, 2} if self.group is not None else {1}
-        lines = []
+            table.append(["", "group", *map(str, self.group)])
+            table.append(["", "n", *(f"{n:,}" for n in self.n)])
+        words = len(table) - (self.group is not None)
+        worst = False
+        for unit, errors in (("ranks", self.ranks), ("unit", self.values)):
+            if errors is None:
+                continue
+            table.append([unit, "mean", *map(_digits, errors.expected)])
+            table.append(["", share, *map(_digits, errors.quantile)])
+            if not np.array_equal(errors.worst, errors.quantile):
+                table.append(["", "worst", *map(_digits, errors.worst)])
+                worst = True
         widths = [max(map(len, column)) for column in table]
-        for row in zip(*table, strict=True):
-            cells = [
-                cell.ljust(width) if i in left else cell.rjust(width)
+        lines = [
+            "  ".join(
+                cell.ljust(width) if 1 <= i < words else cell.rjust(width)
                 for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  ".join(cells).rstrip())
-        lines.insert(1, "  ".join("-" * width for width in widths))
-        notes = [self.title]
-        if self.needed is not None:
-            notes.append(f"smallest epsilon for the target: {_digits(self.needed)}")
-        keys = f"{share}: in this share of releases the error, a mean over levels, is not larger"
-        if any(cell.endswith("worst") for cell in (column[0] for column in table)):
-            keys += "; worst: that of the worst level"
+            ).rstrip()
+            for row in zip(*table, strict=True)
+        ]
+        lines.insert(2, "  ".join("-" * width for width in widths))
+        keys = [f"{share}: in this share of releases the error (mean over levels) is not larger."]
+        if worst:
+            keys.append(f"worst: in a share of {share} of releases no level has a larger error.")
+        if self.values is not None:
+            keys.append("unit: errors in the unit of the data, if the guess is right.")
         if any(marks):
-            keys += "; *: the method that auto takes"
-        return "\n".join([*notes, "", *lines, "", keys])
+            keys.append("*: the method that auto takes.")
+        if self.needed is not None:
+            keys.append(f"Smallest epsilon for the target: {_digits(self.needed)}")
+        return "\n".join([self.title, "", *lines, "", *keys])
 
 
 def plan(
@@ -374,6 +380,7 @@ def plan(
         neighbors,
         _checks.check_max_contributions(max_contributions),
         _Guess.of(guess, bounds),
+        guess is not None,
         request.releases,
     )
     relation_of(neighbors)
@@ -884,9 +891,10 @@ class _Outcomes(NamedTuple):
         """Of releases that are as likely as each other."""
         ranks, values = errors
         values = step * values
+        mean = np.stack((ranks.mean(axis=1), values.mean(axis=1)), axis=1)
         return cls(
-            np.stack((ranks.mean(axis=1), values.mean(axis=1)), axis=1),
-            np.stack((ranks.max(axis=1), values.max(axis=1)), axis=1),
+            mean,
+            mean if ranks.shape[1] == 1 else np.stack((ranks.max(axis=1), values.max(axis=1)), 1),
             np.full(len(ranks), 1.0 / len(ranks)),
         )
 
@@ -895,10 +903,12 @@ def _summary(outcomes: list[_Outcomes], level: float) -> tuple[Errors, Errors, f
     """Errors in ranks and in the unit of the data, and the standard error of the former."""
     mean, worst, weight = (np.concatenate(each) for each in zip(*outcomes, strict=True))
     weight = weight / len(outcomes)
+    single = all(each.mean is each.worst for each in outcomes)
     made = []
     for kind in (0, 1):
         expected = float(weight @ mean[:, kind])
-        own, largest = (_quantile(each[:, kind], weight, level) for each in (mean, worst))
+        own = _quantile(mean[:, kind], weight, level)
+        largest = own if single else _quantile(worst[:, kind], weight, level)
         made.append(Errors(expected, own, largest))  # type: ignore[arg-type]  # of one row
     return made[0], made[1], _uncertainty(outcomes, level)
 
@@ -936,6 +946,7 @@ class _Settings(NamedTuple):
     neighbors: str
     max_contributions: int
     guess: _Guess
+    has_values: bool
     releases: int
 
 
@@ -1082,7 +1093,7 @@ class _Quantiles:
             tree = PartialTree(counts, settings.bounds, *shape, grid, False)
             released = (
                 noised(tree, calibration.noise, calibration.relation, True, rng, rows)
-                for _ in range(self._draws)
+                for _ in range(_fewer(self._draws))
             )
             return np.array([grid.encode(one.quantile(settings.levels.values)) for one in released])
 
@@ -1107,8 +1118,9 @@ class _Quantiles:
 
             return self._outcomes(draw)
         laws = [DepthLaw(order, q[0], rates[0], flip) for order in orders]
+        parts = PARTS if settings.has_values else 1
         return [
-            _exactly(law, runs, self._targets, grid.step)
+            _exactly(law, runs, self._targets, grid.step, parts)
             for law, runs in zip(laws, self._runs, strict=True)
         ]
 
@@ -1132,17 +1144,18 @@ class _Quantiles:
         return made
 
 
-def _exactly(law: DepthLaw, runs: _Runs, targets: NDArray[np.float64], step: float) -> _Outcomes:
+def _exactly(
+    law: DepthLaw, runs: _Runs, targets: NDArray[np.float64], step: float, parts: int
+) -> _Outcomes:
     """The errors of all outputs of one level, with their probabilities."""
     cells, probability = law.cell_probabilities(CROWD)
     kept = probability > NEGLIGIBLE
-    cells, probability = cells.where(kept), probability[kept]
-    share = (np.arange(PARTS) + 0.5) / PARTS
+    cells, probability = cells.where(kept), probability[kept] / probability[kept].sum()
+    share = (np.arange(parts) + 0.5) / parts
     points = np.floor(cells.start[:, None] + 1.0 + cells.points[:, None] * share)
-    _, values = runs.errors(points.reshape(-1, 1), targets)
-    ranks = np.repeat(np.maximum(cells.loss, 0.0), PARTS)
-    both = np.stack((ranks, step * values[:, 0]), axis=1)
-    return _Outcomes(both, both, np.repeat(probability / (PARTS * probability.sum()), PARTS))
+    ranks, values = runs.errors(points.reshape(-1, 1), targets)
+    both = np.concatenate((ranks, step * values), axis=1)
+    return _Outcomes(both, both, np.repeat(probability / parts, parts))
 
 
 # Sums and means
@@ -1173,7 +1186,7 @@ class _Totals:
         self._release = release
         self._n = n
         self._options = options
-        self._draws = -(-releases // SAMPLES)
+        self._draws = _fewer(-(-releases // SAMPLES))
         places = _places(n, np.array([0.0, float(n)]))
         self._samples = [_PublicSample(guess, n, places, _public_rng(0, i)) for i in range(SAMPLES)]
 
@@ -1196,6 +1209,11 @@ class _Totals:
         public = "q" in self._options and self._options["q"] is None
         method = "none" if public else self._options.get("method", "unbounded")
         return _Row(epsilon, method, True, None, self._n, None, values, uncertainty)
+
+
+def _fewer(draws: int) -> int:
+    """Draws of what takes longer."""
+    return math.ceil(draws / SLOW)
 
 
 # Words

@@ -12,7 +12,7 @@ from pathlib import Path
 # Behind what is installed, as for `bench/run.py`.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from papers import auto_rule, default_lattice, distributions, quantiles, unbounded
+from papers import auto_rule, default_lattice, distributions, plan_errors, quantiles, unbounded
 from papers.report import Report
 
 FIGURES = {
@@ -25,6 +25,7 @@ FIGURES = {
     "cdf_methods": distributions.cdf_methods,
     "cdf_poster": distributions.cdf_poster,
     "auto_rule": auto_rule.auto_rule,
+    "plan": plan_errors.plan_errors,
     "lattice": default_lattice.default_lattice,
 }
 

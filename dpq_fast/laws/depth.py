@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +35,8 @@ PLAIN_SPREAD = 600.0
 PANELS, REACH, NODES = 16, 80.0, 24
 # ln of a probability p for which ln(1 - p) is -p to the last digit.
 SMALL = -37.0
+# A share of all weight that makes no difference to others.
+LIGHT = 2.0**-80
 
 
 class Cells(NamedTuple):
@@ -248,11 +250,15 @@ class DepthLaw:
         likely = cells.points * reduced
         total = float(likely.sum())
         if self._flip and total < crowd:
-            drawn = np.zeros_like(likely)
+            near = likely > LIGHT * total
+            points, best = cells.points[near], reduced[near]
+            drawn, rest = np.zeros_like(best), 0.0
             for v, weights in _panels(total - 1.0):
-                others = weights * np.exp(np.log1p(-v[:, None] * reduced) @ cells.points)
-                drawn += others @ (1.0 / (1.0 - v[:, None] * reduced))
-            likely = likely * drawn
+                others = weights * np.exp(np.log1p(-v[:, None] * best) @ points)
+                drawn += others @ (1.0 / (1.0 - v[:, None] * best))
+                rest += float(others.sum())
+            likely[near] *= drawn
+            likely[~near] *= rest
         return cells, likely / likely.sum()
 
     @cached_property
@@ -283,9 +289,16 @@ class DepthLaw:
 def _panels(fall: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Nodes and weights of an integral from 0 to 1 of what is at most exp(-v fall)."""
     end = min(1.0, REACH / fall) if fall > REACH else 1.0
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = _rule()
     for panel in range(PANELS):
         yield end * (panel + (nodes + 1.0) / 2.0) / PANELS, weights * (end / (2.0 * PANELS))
+
+
+@cache
+def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights from -1 to 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return nodes, weights
 
 
 def window_of(order: WholeOrder, rate: float) -> int:
