@@ -8,9 +8,10 @@ it has in one place. So it is small for any number of records.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ class Errors(NamedTuple):
     worst: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """Predicted errors of releases: a row for each epsilon, method and group. See `plan`.
 
@@ -300,9 +301,10 @@ def plan(
     guess : frozen distribution or array_like of float, optional
         How the records may be distributed: an object with ``ppf`` and ``cdf``, as the frozen
         distributions of `scipy.stats` have, or public records such as last year's published
-        figures. Never the private records, nor anything fitted to them. Default: normal records in
-        the middle of `bounds`, with a standard deviation of 1/40 of their range; then no error in
-        the unit of the data is predicted.
+        figures. Never the private records, nor anything fitted to them. With a `resolution`, those
+        of a distribution are taken to be its multiples. Default: normal records in the middle of
+        `bounds`, with a standard deviation of 1/40 of their range; then no error in the unit of the
+        data is predicted.
     method : str, default "auto"
         "auto": the method that `quantile` takes at each epsilon, given ``expected_n=n``. "all":
         those that it chooses from, to compare them. Or one of them: "joint_exp", "ind_exp",
@@ -372,6 +374,11 @@ def plan(
         raise ValueError(f"bounds must be given for method={method!r}")
     if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
         raise ValueError("resolution must be positive for a plan, got 0.0")
+    made = _Guess.of(guess, bounds)
+    if bounds is not None and resolution is not None and not made.is_column:
+        lattice = Lattice.of(_checks.check_bounds(bounds), resolution, False)
+        assert lattice is not None  # the resolution is not 0
+        made = made.rounded(lattice)
     settings = _Settings(
         levels,
         None if bounds is None else _checks.check_bounds(bounds),
@@ -379,7 +386,7 @@ def plan(
         None if dither is None else _checks.check_flag("dither", dither),
         neighbors,
         _checks.check_max_contributions(max_contributions),
-        _Guess.of(guess, bounds),
+        made,
         guess is not None,
         request.releases,
     )
@@ -702,6 +709,11 @@ class _Guess:
         Of arrays.
     text : str
         What it is, in words.
+
+    Attributes
+    ----------
+    is_column : bool
+        Whether it is one of public records.
     """
 
     def __init__(
@@ -712,7 +724,15 @@ class _Guess:
     ) -> None:
         self._ppf = ppf
         self._cdf = cdf
+        self._rounded: Lattice | None = None
+        self.is_column = False
         self.text = f"guess: {text}"
+
+    def rounded(self, lattice: Lattice) -> _Guess:
+        """The same records, rounded to a lattice; those beyond the bounds stay."""
+        other = copy.copy(self)
+        other._rounded = lattice
+        return other
 
     @classmethod
     def of(cls, guess: Any, bounds: Any) -> _Guess:
@@ -735,6 +755,7 @@ class _Guess:
                     f"got {type(guess).__name__}"
                 )
             made = cls._of_records(_checks.real_array("guess", guess))
+            made.is_column = True
         if bounds is not None:
             made._check_mass(*_checks.check_bounds(bounds))
         return made
@@ -764,6 +785,10 @@ class _Guess:
         values = np.asarray(self._ppf(u), dtype=np.float64)
         if np.isnan(values).any():
             raise ValueError("guess must have a ppf that is not NaN between 0 and 1")
+        if self._rounded is not None:
+            lattice = self._rounded
+            inside = (values >= lattice.low) & (values <= lattice.high)
+            values = np.where(inside, lattice.decode(lattice.encode(values)), values)
         return values
 
     def below(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -823,7 +848,8 @@ def _places(n: int, targets: NDArray[np.float64]) -> NDArray[np.int64]:
     far = NEAR * np.exp(growth * np.arange(1.0, 2.0 + math.log(max(n / NEAR, 1.0)) / growth))
     away = np.concatenate((np.arange(NEAR), np.minimum(np.ceil(far), n))).astype(np.int64)
     around = np.rint(targets).astype(np.int64)[:, None] + np.concatenate((-away[:0:-1], away))
-    return np.unique(np.clip(around, 1, n))
+    places: NDArray[np.int64] = np.unique(np.clip(around, 1, n))
+    return places
 
 
 def _public_rng(*seed: int) -> np.random.Generator:
@@ -837,7 +863,7 @@ class _Runs(NamedTuple):
     Attributes
     ----------
     values : ndarray
-        Lattice points, or numbers.
+        Numbers, or (fine) lattice points.
     ends : ndarray of int64
         Records up to and with each.
     """
@@ -857,7 +883,7 @@ class _Runs(NamedTuple):
         return np.diff(self.ends, prepend=0)
 
     def errors(
-        self, outputs: NDArray[Any], targets: NDArray[np.float64]
+        self, outputs: NDArray[np.float64], targets: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Rank errors of outputs, and how far they are from what has none; shape (D, m)."""
         counts = np.concatenate(([0], self.ends))
@@ -887,10 +913,9 @@ class _Outcomes(NamedTuple):
     weight: NDArray[np.float64]
 
     @classmethod
-    def of(cls, errors: tuple[NDArray[np.float64], NDArray[np.float64]], step: float) -> _Outcomes:
+    def of(cls, errors: tuple[NDArray[np.float64], NDArray[np.float64]]) -> _Outcomes:
         """Of releases that are as likely as each other."""
         ranks, values = errors
-        values = step * values
         mean = np.stack((ranks.mean(axis=1), values.mean(axis=1)), axis=1)
         return cls(
             mean,
@@ -929,7 +954,7 @@ def _uncertainty(outcomes: list[_Outcomes], level: float) -> float:
 def _quantile(errors: NDArray[np.float64], weight: NDArray[np.float64], level: float) -> float:
     """The least error that errors up to it have so large a share of the weight."""
     order = np.argsort(errors)
-    at = np.searchsorted(np.cumsum(weight[order]), level * (1.0 - 1e-12))
+    at = int(np.searchsorted(np.cumsum(weight[order]), level * (1.0 - 1e-12)))
     return float(errors[order[min(at, order.size - 1)]])
 
 
@@ -967,7 +992,7 @@ class _Quantiles:
         if settings.bounds is not None:
             self._lattice = Lattice.of(settings.bounds, settings.resolution, settings.dither)
         self._draws = -(-settings.releases // SAMPLES)
-        self._person = {
+        self._person: dict[str, Any] = {
             "neighbors": settings.neighbors,
             "max_contributions": settings.max_contributions,
         }
@@ -1021,38 +1046,49 @@ class _Quantiles:
         return self._lattice
 
     @cached_property
-    def _runs(self) -> list[_Runs]:
-        """Of the samples, on the lattice."""
-        return [_Runs.of(self._grid.encode(each.values), each.weights) for each in self._samples]
+    def _records(self) -> list[_Runs]:
+        """The samples as they are."""
+        return [_Runs.of(each.values, each.weights) for each in self._samples]
+
+    @cached_property
+    def _ordered(self) -> list[CountedOrder]:
+        """The samples in order, on the lattice."""
+        grid = dataclasses.replace(self._grid, bits=0)
+        runs = [_Runs.of(grid.encode(each.values), each.weights) for each in self._samples]
+        return [CountedOrder(each.values, each.weights, grid, self._bounds) for each in runs]
 
     @cached_property
     def _dithered(self) -> list[CountedOrder]:
-        """The samples in order, with a dither each: records in one place stay there."""
-        bits = self._grid.bits
-        made = []
+        """The same with a dither each: records in one place stay there."""
+        grid, made = self._grid, []
         for i, sample in enumerate(self._samples):
-            fine = self._grid.encode(sample.values) << bits
-            fine = fine + _public_rng(1, i).integers(0, 1 << bits, fine.size)
+            fine = grid.encode(sample.values) << grid.bits
+            fine = fine + _public_rng(1, i).integers(0, 1 << grid.bits, fine.size)
             order = np.argsort(fine, kind="stable")
             runs = _Runs.of(fine[order], sample.weights[order])
-            assert self._settings.bounds is not None
-            made.append(CountedOrder(runs.values, runs.weights, self._grid, self._settings.bounds))
+            made.append(CountedOrder(runs.values, runs.weights, grid, self._bounds))
         return made
 
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        return self._grid.low, self._grid.high
+
     def _outcomes(
-        self, draw: Callable[[int, np.random.Generator], NDArray[np.int64]]
+        self, draw: Callable[[int, np.random.Generator], NDArray[np.float64]]
     ) -> list[_Outcomes]:
-        """Errors of lattice points that ``draw(i, rng)`` releases of sample i."""
+        """Errors of what ``draw(i, rng)`` releases of sample i."""
         return [
-            _Outcomes.of(runs.errors(draw(i, _public_rng(2, i)), self._targets), self._grid.step)
-            for i, runs in enumerate(self._runs)
+            _Outcomes.of(records.errors(draw(i, _public_rng(2, i)), self._targets))
+            for i, records in enumerate(self._records)
         ]
 
     def _of_paths(self, rate: float) -> list[_Outcomes]:
         """JointExp."""
-        q, bits = self._settings.levels.values, self._grid.bits
+        q, grid = self._settings.levels.values, self._grid
         return self._outcomes(
-            lambda i, rng: PathLaw(self._dithered[i], q, rate).draw(rng, self._draws) >> bits
+            lambda i, rng: grid.decode(
+                PathLaw(self._dithered[i], q, rate).draw(rng, self._draws) >> grid.bits
+            )
         )
 
     def _by_joint_exp(self, epsilon: float) -> list[_Outcomes]:
@@ -1063,14 +1099,15 @@ class _Quantiles:
     def _by_approx_quantiles(self, epsilon: float) -> list[_Outcomes]:
         settings, levels = self._settings, Levels(self._settings.levels.values)
         calibration = privacy.approx_quantiles.calibrate(levels, epsilon=epsilon, **self._person)
-        lattice = Sample.of(
+        # It knows the lattice; the records are in the order.
+        empty = Sample.of(
             [], settings.bounds, resolution=settings.resolution, dither=settings.dither
         )
 
-        def draw(i: int, rng: np.random.Generator) -> NDArray[np.int64]:
-            law = ApproxQuantilesLaw(lattice, levels, self._dithered[i], calibration.steps)
-            drawn = self._grid.encode(law.sample(rng, self._draws).ravel())
-            return drawn.reshape(self._draws, levels.m)
+        def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
+            law = ApproxQuantilesLaw(empty, levels, self._dithered[i], calibration.steps)
+            drawn: NDArray[np.float64] = law.sample(rng, self._draws)
+            return drawn
 
         return self._outcomes(draw)
 
@@ -1079,57 +1116,51 @@ class _Quantiles:
         calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon, points=grid.points, expected_n=self._n, **self._person
         )
-        assert settings.bounds is not None
         shape = calibration.height, calibration.branching
         most = shape[1] ** shape[0]
-        leaves = Leaves.of(settings.bounds, grid, most)
+        leaves = Leaves.of(self._bounds, grid, most)
         shares = settings.guess.below(grid.least(leaves.starts[1:-1]))
         rows = self._n if calibration.relation.n_is_public else None
 
-        def draw(i: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
             counts = np.zeros(most, dtype=np.int64)
             below = self._samples[i].counts_below(shares)
             counts[: leaves.size] = np.diff(below, prepend=0, append=self._n)
-            tree = PartialTree(counts, settings.bounds, *shape, grid, False)
+            tree = PartialTree(counts, self._bounds, *shape, grid, False)
             released = (
                 noised(tree, calibration.noise, calibration.relation, True, rng, rows)
                 for _ in range(_fewer(self._draws))
             )
-            return np.array([grid.encode(one.quantile(settings.levels.values)) for one in released])
+            return np.array([one.quantile(settings.levels.values) for one in released])
 
         return self._outcomes(draw)
 
     def _by_ind_exp(self, epsilon: float) -> list[_Outcomes]:
-        settings, grid = self._settings, self._grid
-        assert settings.bounds is not None
-        spent = privacy.ind_exp.calibrate(settings.levels, epsilon=epsilon, **self._person)
+        levels, grid = self._settings.levels, self._grid
+        spent = privacy.ind_exp.calibrate(levels, epsilon=epsilon, **self._person)
         flip = spent.selection == privacy.ind_exp.FLIP
-        coarse = Lattice.of(settings.bounds, settings.resolution, False)
-        orders = [
-            CountedOrder(runs.values, runs.weights, coarse, settings.bounds) for runs in self._runs
-        ]
-        q, rates = settings.levels.values.tolist(), spent.rates.tolist()
-        if len(q) > 1:
+        singles = list(zip(levels.values.tolist(), spent.rates.tolist(), strict=True))
+        if levels.m == 1:
+            parts = PARTS if self._settings.has_values else 1
+            return [
+                _exactly(DepthLaw(order, *singles[0], flip), grid, records, self._targets, parts)
+                for order, records in zip(self._ordered, self._records, strict=True)
+            ]
 
-            def draw(i: int, rng: np.random.Generator) -> NDArray[np.int64]:
-                laws = (DepthLaw(orders[i], *one, flip) for one in zip(q, rates, strict=True))
-                drawn = [law.draw(rng, self._draws) for law in laws]
-                return np.sort(np.concatenate(drawn, axis=1), axis=1)
+        def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
+            laws = (DepthLaw(self._ordered[i], *one, flip) for one in singles)
+            drawn = [law.draw(rng, self._draws) for law in laws]
+            return grid.decode(np.sort(np.concatenate(drawn, axis=1), axis=1))
 
-            return self._outcomes(draw)
-        laws = [DepthLaw(order, q[0], rates[0], flip) for order in orders]
-        parts = PARTS if settings.has_values else 1
-        return [
-            _exactly(law, runs, self._targets, grid.step, parts)
-            for law, runs in zip(laws, self._runs, strict=True)
-        ]
+        return self._outcomes(draw)
 
     def _by_unbounded_quantile(self, epsilon: float) -> list[_Outcomes]:
         settings = self._settings
         levels = Levels(settings.levels.values)
         ends = unbounded_ends(settings.bounds, settings.resolution, settings.dither, False)
-        made = []
-        for i, sample in enumerate(self._samples):
+
+        def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
+            sample = self._samples[i]
             law = unbounded_quantile_law(
                 sample.values,
                 levels,
@@ -1138,14 +1169,14 @@ class _Quantiles:
                 **ends,
                 **self._person,
             )
-            outputs = law.sample(_public_rng(2, i), self._draws)
-            runs = _Runs.of(sample.values, sample.weights)
-            made.append(_Outcomes.of(runs.errors(outputs, self._targets), 1.0))
-        return made
+            drawn: NDArray[np.float64] = law.sample(rng, self._draws)
+            return drawn
+
+        return self._outcomes(draw)
 
 
 def _exactly(
-    law: DepthLaw, runs: _Runs, targets: NDArray[np.float64], step: float, parts: int
+    law: DepthLaw, lattice: Lattice, records: _Runs, targets: NDArray[np.float64], parts: int
 ) -> _Outcomes:
     """The errors of all outputs of one level, with their probabilities."""
     cells, probability = law.cell_probabilities(CROWD)
@@ -1153,8 +1184,8 @@ def _exactly(
     cells, probability = cells.where(kept), probability[kept] / probability[kept].sum()
     share = (np.arange(parts) + 0.5) / parts
     points = np.floor(cells.start[:, None] + 1.0 + cells.points[:, None] * share)
-    ranks, values = runs.errors(points.reshape(-1, 1), targets)
-    both = np.concatenate((ranks, step * values), axis=1)
+    outputs = lattice.decode(points.astype(np.int64).reshape(-1, 1))
+    both = np.concatenate(records.errors(outputs, targets), axis=1)
     return _Outcomes(both, both, np.repeat(probability / parts, parts))
 
 
@@ -1204,7 +1235,7 @@ class _Totals:
                 for _ in range(self._draws)
             ]
             errors = np.abs(np.array(released) - true)[:, None]
-            outcomes.append(_Outcomes.of((np.zeros_like(errors), errors), 1.0))
+            outcomes.append(_Outcomes.of((np.zeros_like(errors), errors)))
         _, values, uncertainty = _summary(outcomes, level)
         public = "q" in self._options and self._options["q"] is None
         method = "none" if public else self._options.get("method", "unbounded")
