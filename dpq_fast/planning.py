@@ -295,7 +295,7 @@ def plan(
         Of `target`: records, a share of them, or the unit of the data (with a `guess`).
     over : {"mean", "worst"}, default "mean"
         Whether the mean over levels is to reach the target in a share `level` of all releases, or
-        all levels are. Of several groups, all are to reach it.
+        all levels are. All of several groups are to reach it, and one of several methods.
     level : float, default 0.95
         That share, strictly between 0 and 1.
     guess : frozen distribution or array_like of float, optional
@@ -372,6 +372,9 @@ def plan(
         raise ValueError("guess must be given for unit='value'")
     if bounds is None and method not in ("auto", "unbounded_quantile"):
         raise ValueError(f"bounds must be given for method={method!r}")
+    if dither is not None and _checks.check_flag("dither", dither):
+        if method in ("ind_exp", "agg_tree", "unbounded_quantile"):
+            raise ValueError(f"dither must be left out for method {method!r}, got True")
     if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
         raise ValueError("resolution must be positive for a plan, got 0.0")
     made = _Guess.of(guess, bounds)
@@ -383,7 +386,7 @@ def plan(
         levels,
         None if bounds is None else _checks.check_bounds(bounds),
         resolution,
-        None if dither is None else _checks.check_flag("dither", dither),
+        dither,
         neighbors,
         _checks.check_max_contributions(max_contributions),
         made,
@@ -839,7 +842,10 @@ class _PublicSample:
         lower = np.concatenate(([0.0], self._u))[at]
         lump = np.append(self._places, self.n + 1)[at] - 1 - below
         inside = (share - lower) / np.maximum(upper - lower, 1e-300)
-        return below + np.rint(np.clip(inside, 0.0, 1.0) * lump).astype(np.int64)
+        found: NDArray[np.int64] = below + np.rint(np.clip(inside, 0.0, 1.0) * lump).astype(
+            np.int64
+        )
+        return found
 
 
 def _places(n: int, targets: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -1000,8 +1006,10 @@ class _Quantiles:
     def methods(self, method: str, epsilon: float) -> list[str]:
         """Those that are predicted at an epsilon."""
         if method == "all":
-            one = ["ind_exp"] if self._settings.levels.m == 1 else []
-            return [*one, "joint_exp", "approx_quantiles", "agg_tree"]
+            others = [] if self._settings.dither else ["agg_tree"]
+            if self._settings.levels.m == 1 and not self._settings.dither:
+                others.append("ind_exp")
+            return ["joint_exp", "approx_quantiles", *others]
         return [self._chosen(epsilon) if method == "auto" else method]
 
     def _chosen(self, epsilon: float) -> str:
