@@ -39,10 +39,10 @@ EPSILONS = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # Where the smallest epsilon for a target is looked for, and how close it is: a ratio.
 LEAST_EPSILON, MOST_EPSILON, CLOSE = 1e-4, 100.0, 1.01
 # Public samples of the guess, and releases of all of them together.
-SAMPLES, RELEASES, MOST_RELEASES = 50, 1_000, 1_000_000
+SAMPLES, RELEASES, MOST_RELEASES = 100, 1_000, 1_000_000
 # A sample has each record within so many ranks of a level. Beyond, those in one place are at most
 # this share of their distance from it.
-NEAR, COARSE = 64, 1.0 / 32.0
+NEAR, COARSE = 32, 1.0 / 32.0
 # Groups of more sizes than this are taken for ones of the nearest power of this ratio.
 MANY_SIZES, SIZE_RATIO = 32, 10.0 ** (1.0 / 16.0)
 # Trees, sums and means, which take longer, are released so many times less often.
@@ -51,7 +51,7 @@ SLOW = 2.5
 PARTS = 4
 # Permute-and-flip draws like the exponential mechanism where points that weigh so much together
 # compete: to a relative error of one over it.
-CROWD = 10_000.0
+CROWD = 100.0
 # Probabilities of cells that are left out.
 NEGLIGIBLE = 1e-8
 # The standard error of a quantile is found from so many parts of the samples.
@@ -317,7 +317,7 @@ def plan(
     public_by : bool, default False
         As it will be given to `quantile_by`.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 50 to a million; of trees, sums and means two
+        How many are simulated at each epsilon, from 100 to a million; of trees, sums and means two
         fifths.
 
     Returns
@@ -345,7 +345,7 @@ def plan(
     number whose rank error is 0, a quantile of the records. What a sample of a population is off
     comes on top.
 
-    **Prediction.** From 50 public samples of n records that are drawn from the guess, with a fixed
+    **Prediction.** From 100 public samples of n records that are drawn from the guess, with a fixed
     seed. One level by "ind_exp": its exact law on each sample. Else releases are drawn from the law
     on each sample, or for trees from the law of the noise. `Plan.uncertainty` is the standard error
     that remains: at 1,000 releases some 3% of the quantile.
@@ -449,7 +449,7 @@ def plan_sum(
     target : float, optional
         As in `plan`: an error in the unit of the data.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 50 to a million; of trees, sums and means two
+        How many are simulated at each epsilon, from 100 to a million; of trees, sums and means two
         fifths.
     **options
         As they will be given to `sum`: `q`, `lower`, `upper`, `method`, `share`, `expected_n`,
@@ -903,7 +903,8 @@ class _Runs(NamedTuple):
             self.values[np.minimum(np.searchsorted(self.ends, targets, side), self.ends.size - 1)]
             for side in ("left", "right")
         )
-        return missed, np.maximum(np.maximum(first - outputs, outputs - last), 0.0)
+        away = np.maximum(np.maximum(first - outputs, outputs - last), 0.0)
+        return missed, np.where(missed > 0.0, away, 0.0)
 
 
 class _Outcomes(NamedTuple):

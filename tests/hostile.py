@@ -225,12 +225,12 @@ OWN: dict[str, dict[str, Any]] = {
     "mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "reference.sum": dict(method="unbounded", q=0.9),
     "reference.mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
-    "plan": dict(groups=None, dither=None, target=None, unit="ranks", over="mean", releases=50),
+    "plan": dict(groups=None, dither=None, target=None, unit="ranks", over="mean", releases=100),
     "plan, groups": dict(
         groups=[30, 40], n=None, guess=None, target=None, unit="ranks", over="mean", releases=50
     ),
-    "plan_sum": dict(q=0.9, lower=0.0, guess=RECORDS, target=None, releases=50),
-    "plan_mean": dict(q=None, lower=-4.0, upper=8.0, guess=None, target=None, releases=50),
+    "plan_sum": dict(q=0.9, lower=0.0, guess=RECORDS, target=None, releases=100),
+    "plan_mean": dict(q=None, lower=-4.0, upper=8.0, guess=None, target=None, releases=100),
     "Sample.from_batches": dict(column=None),
     "metrics.rank_error": dict(x=[1.0, 2.0]),
     "metrics.missed_points": dict(x=[1.0, 2.0]),

@@ -36,7 +36,7 @@ PANELS, REACH, NODES = 16, 80.0, 24
 # ln of a probability p for which ln(1 - p) is -p to the last digit.
 SMALL = -37.0
 # A share of all weight that makes no difference to others.
-LIGHT = 2.0**-80
+LIGHT = 2.0**-60
 
 
 class Cells(NamedTuple):
