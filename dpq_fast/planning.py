@@ -45,7 +45,7 @@ SAMPLES, RELEASES, MOST_RELEASES = 100, 1_000, 1_000_000
 NEAR, COARSE = 32, 1.0 / 32.0
 # Groups of more sizes than this are taken for ones of the nearest power of this ratio.
 MANY_SIZES, SIZE_RATIO = 32, 10.0 ** (1.0 / 16.0)
-# Trees, sums and means, which take longer, are released so many times less often.
+# Recursions, trees, sums and means take longer, and are released so many times less often.
 SLOW = 2.5
 # An exact law counts so many points of a cell for its error in the unit of the data.
 PARTS = 4
@@ -317,8 +317,8 @@ def plan(
     public_by : bool, default False
         As it will be given to `quantile_by`.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 100 to a million; of trees, sums and means two
-        fifths.
+        How many are simulated at each epsilon, from 100 to a million; of "approx_quantiles",
+        trees, sums and means, which take longer, two fifths.
 
     Returns
     -------
@@ -449,8 +449,8 @@ def plan_sum(
     target : float, optional
         As in `plan`: an error in the unit of the data.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 100 to a million; of trees, sums and means two
-        fifths.
+        How many are simulated at each epsilon, from 100 to a million; of "approx_quantiles",
+        trees, sums and means, which take longer, two fifths.
     **options
         As they will be given to `sum`: `q`, `lower`, `upper`, `method`, `share`, `expected_n`,
         `resolution`, `neighbors`, `max_contributions` and those of the method.
@@ -1118,7 +1118,7 @@ class _Quantiles:
 
         def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
             law = ApproxQuantilesLaw(empty, levels, self._dithered[i], calibration.steps)
-            drawn: NDArray[np.float64] = law.sample(rng, self._draws)
+            drawn: NDArray[np.float64] = law.sample(rng, _fewer(self._draws))
             return drawn
 
         return self._outcomes(draw)
