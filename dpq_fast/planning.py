@@ -45,8 +45,9 @@ SAMPLES, RELEASES, MOST_RELEASES = 100, 1_000, 1_000_000
 NEAR, COARSE = 32, 1.0 / 32.0
 # Groups of more sizes than this are taken for ones of the nearest power of this ratio.
 MANY_SIZES, SIZE_RATIO = 32, 10.0 ** (1.0 / 16.0)
-# Recursions, trees, sums and means take longer, and are released so many times less often.
-SLOW = 2.5
+# Sums and means, and quantiles per so many levels, are released less often: they take longer, and
+# a mean over many levels hardly varies.
+SLOW, FEW_LEVELS = 2.5, 30
 # An exact law counts so many points of a cell for its error in the unit of the data.
 PARTS = 4
 # Permute-and-flip draws like the exponential mechanism where points that weigh so much together
@@ -317,8 +318,8 @@ def plan(
     public_by : bool, default False
         As it will be given to `quantile_by`.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 100 to a million; of "approx_quantiles",
-        trees, sums and means, which take longer, two fifths.
+        How many are simulated at each epsilon, from 100 to a million; fewer of more than 30
+        levels.
 
     Returns
     -------
@@ -449,8 +450,8 @@ def plan_sum(
     target : float, optional
         As in `plan`: an error in the unit of the data.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 100 to a million; of "approx_quantiles",
-        trees, sums and means, which take longer, two fifths.
+        How many are simulated at each epsilon, from 100 to a million; fewer of more than 30
+        levels.
     **options
         As they will be given to `sum`: `q`, `lower`, `upper`, `method`, `share`, `expected_n`,
         `resolution`, `neighbors`, `max_contributions` and those of the method.
@@ -1001,7 +1002,9 @@ class _Quantiles:
         self._lattice = None
         if settings.bounds is not None:
             self._lattice = Lattice.of(settings.bounds, settings.resolution, settings.dither)
+        # Of each sample: trees, and laws.
         self._draws = -(-settings.releases // SAMPLES)
+        self._drawn = math.ceil(self._draws * min(1.0, FEW_LEVELS / settings.levels.m))
         self._person: dict[str, Any] = {
             "neighbors": settings.neighbors,
             "max_contributions": settings.max_contributions,
@@ -1099,7 +1102,7 @@ class _Quantiles:
         q, grid = self._settings.levels.values, self._grid
         return self._outcomes(
             lambda i, rng: grid.decode(
-                PathLaw(self._dithered[i], q, rate).draw(rng, self._draws) >> grid.bits
+                PathLaw(self._dithered[i], q, rate).draw(rng, self._drawn) >> grid.bits
             )
         )
 
@@ -1118,7 +1121,7 @@ class _Quantiles:
 
         def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
             law = ApproxQuantilesLaw(empty, levels, self._dithered[i], calibration.steps)
-            drawn: NDArray[np.float64] = law.sample(rng, _fewer(self._draws))
+            drawn: NDArray[np.float64] = law.sample(rng, self._drawn)
             return drawn
 
         return self._outcomes(draw)
@@ -1141,7 +1144,7 @@ class _Quantiles:
             tree = PartialTree(counts, self._bounds, *shape, grid, False)
             released = (
                 noised(tree, calibration.noise, calibration.relation, True, rng, rows)
-                for _ in range(_fewer(self._draws))
+                for _ in range(self._draws)
             )
             return np.array([one.quantile(settings.levels.values) for one in released])
 
@@ -1161,7 +1164,7 @@ class _Quantiles:
 
         def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
             laws = (DepthLaw(self._ordered[i], *one, flip) for one in singles)
-            drawn = [law.draw(rng, self._draws) for law in laws]
+            drawn = [law.draw(rng, self._drawn) for law in laws]
             return grid.decode(np.sort(np.concatenate(drawn, axis=1), axis=1))
 
         return self._outcomes(draw)
@@ -1181,7 +1184,7 @@ class _Quantiles:
                 **ends,
                 **self._person,
             )
-            drawn: NDArray[np.float64] = law.sample(rng, self._draws)
+            drawn: NDArray[np.float64] = law.sample(rng, self._drawn)
             return drawn
 
         return self._outcomes(draw)
@@ -1229,7 +1232,7 @@ class _Totals:
         self._release = release
         self._n = n
         self._options = options
-        self._draws = _fewer(-(-releases // SAMPLES))
+        self._draws = math.ceil(releases / (SAMPLES * SLOW))
         places = _places(n, np.array([0.0, float(n)]))
         self._samples = [_PublicSample(guess, n, places, _public_rng(0, i)) for i in range(SAMPLES)]
 
@@ -1252,11 +1255,6 @@ class _Totals:
         public = "q" in self._options and self._options["q"] is None
         method = "none" if public else self._options.get("method", "unbounded")
         return _Row(epsilon, method, True, None, self._n, None, values, uncertainty)
-
-
-def _fewer(draws: int) -> int:
-    """Draws of what takes longer."""
-    return math.ceil(draws / SLOW)
 
 
 # Words
