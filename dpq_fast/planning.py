@@ -47,7 +47,7 @@ NEAR, COARSE = 32, 1.0 / 32.0
 MANY_SIZES, SIZE_RATIO = 32, 10.0 ** (1.0 / 16.0)
 # Sums and means, and quantiles per so many levels, are released less often: they take longer, and
 # a mean over many levels hardly varies.
-SLOW, FEW_LEVELS = 2.5, 30
+SLOW, FEW_LEVELS = 2.5, 100
 # An exact law counts so many points of a cell for its error in the unit of the data.
 PARTS = 4
 # Permute-and-flip draws like the exponential mechanism where points that weigh so much together
@@ -57,6 +57,8 @@ CROWD = 100.0
 NEGLIGIBLE = 1e-8
 # The standard error of a quantile is found from so many parts of the samples.
 BATCHES = 10
+# Rows of a table that is printed.
+MOST_PRINTED = 60
 METHODS = ("auto", "all", "joint_exp", "ind_exp", "approx_quantiles", "agg_tree")
 UNITS, SUMMARIES = ("ranks", "share", "value"), ("mean", "worst")
 
@@ -131,14 +133,14 @@ class Plan:
 
     @property
     def best(self) -> NDArray[np.bool_]:
-        """Whether no other method has a smaller `quantile` at the row's epsilon, in its group."""
+        """Whether no other method has a smaller `quantile` at the row's epsilon."""
+        if self.group is not None:
+            return np.ones(len(self), dtype=bool)  # of one method
         quantile = _first(self).quantile
-        groups = np.zeros(len(self)) if self.group is None else self.group
-        found = np.zeros(len(self), dtype=bool)
-        for i in range(len(self)):
-            same = (self.epsilon == self.epsilon[i]) & (groups == groups[i])
-            found[i] = quantile[i] <= quantile[same].min()
-        return found
+        least = {
+            budget: quantile[self.epsilon == budget].min() for budget in set(self.epsilon.tolist())
+        }
+        return quantile <= np.array([least[budget] for budget in self.epsilon.tolist()])
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The table, by name of its columns."""
@@ -220,21 +222,23 @@ class Plan:
 
     def __str__(self) -> str:
         share = f"{self.level:.3g}"
-        marks = ["*" if each and not self.chosen.all() else "" for each in self.chosen]
-        table = [["", "epsilon", *map(_digits, self.epsilon)]]
-        table.append(["", "method", *map("".join, zip(self.method, marks, strict=True))])
+        shown = min(len(self), MOST_PRINTED)
+        rows = slice(shown)
+        marks = ["*" if each and not self.chosen.all() else "" for each in self.chosen[rows]]
+        table = [["", "epsilon", *map(_digits, self.epsilon[rows])]]
+        table.append(["", "method", *map("".join, zip(self.method[rows], marks, strict=True))])
         if self.group is not None:
-            table.append(["", "group", *map(str, self.group)])
-            table.append(["", "n", *(f"{n:,}" for n in self.n)])
+            table.append(["", "group", *map(str, self.group[rows])])
+            table.append(["", "n", *(f"{n:,}" for n in self.n[rows])])
         words = len(table) - (self.group is not None)
         worst = False
         for unit, errors in (("ranks", self.ranks), ("unit", self.values)):
             if errors is None:
                 continue
-            table.append([unit, "mean", *map(_digits, errors.expected)])
-            table.append(["", share, *map(_digits, errors.quantile)])
+            table.append([unit, "mean", *map(_digits, errors.expected[rows])])
+            table.append(["", share, *map(_digits, errors.quantile[rows])])
             if not np.array_equal(errors.worst, errors.quantile):
-                table.append(["", "worst", *map(_digits, errors.worst)])
+                table.append(["", "worst", *map(_digits, errors.worst[rows])])
                 worst = True
         widths = [max(map(len, column)) for column in table]
         lines = [
@@ -245,6 +249,8 @@ class Plan:
             for row in zip(*table, strict=True)
         ]
         lines.insert(2, "  ".join("-" * width for width in widths))
+        if len(self) > shown:
+            lines.append(f"... {len(self) - shown:,} more rows")
         keys = [f"{share}: in this share of releases the error (mean over levels) is not larger."]
         if worst:
             keys.append(f"worst: in a share of {share} of releases no level has a larger error.")
@@ -318,7 +324,7 @@ def plan(
     public_by : bool, default False
         As it will be given to `quantile_by`.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 100 to a million; fewer of more than 30
+        How many are simulated at each epsilon, from 100 to a million; fewer of more than 100
         levels.
 
     Returns
@@ -368,6 +374,8 @@ def plan(
     levels = Levels(q)
     _checks.check_choice("method", method, (*METHODS, "unbounded_quantile"))
     request = _Request.of(epsilon, target, unit, over, level, releases)
+    bounds = None if bounds is None else _checks.check_bounds(bounds)
+    relation_of(neighbors)
     if bounds is None and guess is None:
         raise ValueError("guess must be given without bounds")
     if request.unit == "value" and guess is None:
@@ -381,12 +389,12 @@ def plan(
         raise ValueError("resolution must be positive for a plan, got 0.0")
     made = _Guess.of(guess, bounds)
     if bounds is not None and resolution is not None and not made.is_column:
-        lattice = Lattice.of(_checks.check_bounds(bounds), resolution, False)
+        lattice = Lattice.of(bounds, resolution, False)
         assert lattice is not None  # the resolution is not 0
         made = made.rounded(lattice)
     settings = _Settings(
         levels,
-        None if bounds is None else _checks.check_bounds(bounds),
+        bounds,
         resolution,
         dither,
         neighbors,
@@ -395,7 +403,6 @@ def plan(
         guess is not None,
         request.releases,
     )
-    relation_of(neighbors)
     names, sizes = (None, [_checks.check_count("n", n)]) if groups is None else _sizes(groups, n)
     if groups is not None:
         if method not in ("auto", "joint_exp"):
@@ -403,8 +410,8 @@ def plan(
         if bounds is None:
             raise ValueError("bounds must be given for groups")
     public_by = _checks.check_flag("public_by", public_by)
-    predictors = {size: _Quantiles(settings, size) for size in set(_grid_of(sizes))}
     rounded = _grid_of(sizes)
+    predictors = {size: _Quantiles(settings, size) for size in set(rounded)}
 
     def rows_at(budget: float) -> list[_Row]:
         if names is None:
@@ -450,7 +457,7 @@ def plan_sum(
     target : float, optional
         As in `plan`: an error in the unit of the data.
     releases : int, default 1,000
-        How many are simulated at each epsilon, from 100 to a million; fewer of more than 30
+        How many are simulated at each epsilon, from 100 to a million; fewer of more than 100
         levels.
     **options
         As they will be given to `sum`: `q`, `lower`, `upper`, `method`, `share`, `expected_n`,

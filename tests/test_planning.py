@@ -115,7 +115,7 @@ def test_plan_predicts_simulated_releases(name):
     call = dict(options)
     n = call.pop("n")
     rng, ranks, values, worst = np.random.default_rng(7), [], [], []
-    for _ in range(1_500):
+    for _ in range(1_000):
         x = records_of(guess, n, rng)
         if call.get("resolution") and not isinstance(guess, np.ndarray):
             x = np.round(x)
@@ -185,7 +185,7 @@ def test_plans_of_totals_predict_simulated_releases(name, options):
     plan = getattr(dpq, f"plan_{name}")(n=n, guess=guess, releases=2_500, **options)
     assert plan.ranks is None and plan.shares is None
     rng, errors = np.random.default_rng(11), []
-    for _ in range(1_500):
+    for _ in range(1_000):
         x = guess.rvs(n, random_state=rng)
         out = getattr(dpq, name)(x, rng=rng, **options)
         errors.append(abs(out - getattr(np, name)(x)))
@@ -287,7 +287,7 @@ def test_rank_errors_hardly_depend_on_many_records(q, method):
         ([0.1, 0.5, 0.9], dict(n=1_000, target=0.03, unit="share", level=0.5)),
         ([0.1, 0.5, 0.9], dict(n=1_000, target=1.0, unit="value", guess=NORMAL)),
         (0.5, dict(groups=[100, 1_000], target=0.05, unit="share")),
-        ([0.1, 0.5, 0.9], dict(n=1_000, target=12.0, method="all", releases=200)),
+        ([0.1, 0.5, 0.9], dict(n=1_000, target=12.0, method="all", releases=100)),
     ],
 )
 def test_target_is_reached_by_the_smallest_epsilon(q, options):
@@ -320,10 +320,10 @@ def test_target_of_totals():
 def test_smaller_targets_need_more():
     needed = [
         dpq.plan([0.25, 0.5], n=2_000, bounds=(0, 120), target=target).needed
-        for target in (5.0, 10.0, 20.0, 40.0, 80.0)
+        for target in (5.0, 20.0, 80.0)
     ]
     assert needed == sorted(needed, reverse=True)
-    assert len(set(needed)) == 5
+    assert len(set(needed)) == 3
 
 
 def test_target_that_any_epsilon_reaches_has_the_least_one():
@@ -413,9 +413,10 @@ def test_discrete_distributions_are_guesses():
         resolution=1,
         guess=scipy.stats.poisson(9),
         method="all",
+        epsilon=2.0,
+        releases=100,
     )
-    big = plan.epsilon >= 2.0
-    assert (plan.ranks.expected[big] < 2.0).all()
+    assert (plan.ranks.expected < 2.0).all()
 
 
 def test_plan_prints_a_table():
@@ -435,6 +436,14 @@ def test_plan_of_groups_prints_their_names():
     text = str(dpq.plan([0.25, 0.75], groups={"north": 1_000, "south": 50}, bounds=(0, 120)))
     assert "quantile_by: 2 levels, n = 1,050 in 2 groups" in text
     assert re.search(r"0\.01 +joint_exp +south +50 ", text)
+
+
+def test_long_tables_are_cut():
+    plan = dpq.plan(0.5, groups=range(10, 110), bounds=(0, 1), epsilon=1.0, releases=100)
+    text = str(plan)
+    assert "... 40 more rows" in text
+    assert text.count("joint_exp") == planning.MOST_PRINTED
+    assert plan.best.all()
 
 
 def test_plan_goes_to_a_frame():
