@@ -57,6 +57,8 @@ CROWD = 100.0
 NEGLIGIBLE = 1e-8
 # The standard error of a quantile is found from so many parts of the samples.
 BATCHES = 10
+# Records beyond are taken for it: so many can be added up.
+LARGEST = 1e150
 # Rows of a table that is printed.
 MOST_PRINTED = 60
 METHODS = ("auto", "all", "joint_exp", "ind_exp", "approx_quantiles", "agg_tree")
@@ -803,7 +805,7 @@ class _Guess:
             lattice = self._rounded
             inside = (values >= lattice.low) & (values <= lattice.high)
             values = np.where(inside, lattice.decode(lattice.encode(values)), values)
-        return values
+        return np.clip(values, -LARGEST, LARGEST)
 
     def below(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """The share of the records below x."""

@@ -227,7 +227,7 @@ OWN: dict[str, dict[str, Any]] = {
     "reference.mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "plan": dict(groups=None, dither=None, target=None, unit="ranks", over="mean", releases=100),
     "plan, groups": dict(
-        groups=[30, 40], n=None, guess=None, target=None, unit="ranks", over="mean", releases=50
+        groups=[30, 40], n=None, guess=None, target=None, unit="ranks", over="mean", releases=100
     ),
     "plan_sum": dict(q=0.9, lower=0.0, guess=RECORDS, target=None, releases=100),
     "plan_mean": dict(q=None, lower=-4.0, upper=8.0, guess=None, target=None, releases=100),
