@@ -234,7 +234,7 @@ class Plan:
             table.append(["", "n", *(f"{n:,}" for n in self.n[rows])])
         words = len(table) - (self.group is not None)
         worst = False
-        for unit, errors in (("ranks", self.ranks), ("unit", self.values)):
+        for unit, errors in (("ranks", self.ranks), ("value", self.values)):
             if errors is None:
                 continue
             table.append([unit, "mean", *map(_digits, errors.expected[rows])])
@@ -257,7 +257,7 @@ class Plan:
         if worst:
             keys.append(f"worst: in a share of {share} of releases no level has a larger error.")
         if self.values is not None:
-            keys.append("unit: errors in the unit of the data, if the guess is right.")
+            keys.append("value: errors in the unit of the data, if the guess is right.")
         if any(marks):
             keys.append("*: the method that auto takes.")
         if self.needed is not None:
@@ -419,12 +419,12 @@ def plan(
         if names is None:
             one = predictors[rounded[0]]
             return [one.row(budget, name, request.level) for name in one.methods(method, budget)]
-        made = {
+        found = {
             size: one.group_row(budget, public_by, request.level)
             for size, one in predictors.items()
         }
         return [
-            made[size]._replace(group=name, n=own)
+            found[size]._replace(group=name, n=own)
             for name, size, own in zip(names, rounded, sizes, strict=True)
         ]
 
@@ -432,7 +432,7 @@ def plan(
     what = "quantile" if names is None else "quantile_by"
     title = (
         f"Predicted errors of {what}: {_counted(levels.m, 'level')}, {records}, neighbors "
-        f"{neighbors},\n{_between(settings.bounds)}, {settings.guess.text}"
+        f"{neighbors},\n{_between(bounds)}, {made.text}"
     )
     return request.answer(title, rows_at, guess is not None)
 
