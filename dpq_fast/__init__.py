@@ -17,6 +17,7 @@ from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
+from dpq_fast.planning import Plan, plan, plan_mean, plan_sum
 
 if TYPE_CHECKING:
     from dpq_fast import audit, reference
@@ -26,6 +27,7 @@ __all__ = [
     "AggTree",
     "Estimate",
     "PartialTree",
+    "Plan",
     "Sample",
     "above_threshold",
     "above_threshold_law",
@@ -45,6 +47,9 @@ __all__ = [
     "metrics",
     "noise",
     "percentile",
+    "plan",
+    "plan_mean",
+    "plan_sum",
     "privacy",
     "quantile",
     "quantile_by",

@@ -1,7 +1,8 @@
 """The command `dpq-fast`: files and options in, a private answer out.
 
-A thin coat over `dpq_fast.quantile`. Nothing printed depends on the data except the values of
-the release; the one exception is `demo`, whose column is generated and holds nobody's record.
+A thin coat over `dpq_fast.quantile` and `dpq_fast.plan`. Nothing printed depends on the data except
+the values of the release; the one exception is `demo`, whose column is generated and holds nobody's
+record.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ except ModuleNotFoundError as missing:
 import dpq_fast as dpq
 from dpq_fast.mechanisms.quantile import choose_method, expected_rows
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
+from dpq_fast.planning import METHODS as PLANNED
+from dpq_fast.planning import SUMMARIES, UNITS
 from dpq_fast.privacy.relations import RELATIONS
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
@@ -46,19 +49,63 @@ CSV_BLOCK = 1 << 20
 NUMBER = r"(?i)\A[ \t]*[-+]?(\d+\.?\d*(e[-+]?\d+)?|\.\d+(e[-+]?\d+)?|inf(inity)?)[ \t]*\z"
 
 
-class Levels(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
+class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic only since click 8.5
     """Numbers separated by commas."""
 
-    name = "levels"
+    name = "numbers"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
 
     def get_metavar(self, *_: Any, **__: Any) -> str:
-        return "Q[,Q...]"
+        letter = self._what[0].upper()
+        return f"{letter}[,{letter}...]"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> list[float]:
         try:
-            return [float(level) for level in value.split(",")]
+            return [float(number) for number in value.split(",")]
         except ValueError:
-            self.fail(f"q must be numbers separated by commas, got {value!r}", param, ctx)
+            self.fail(
+                f"{self._what} must be numbers separated by commas, got {value!r}", param, ctx
+            )
+
+
+class Guess(click.ParamType):  # type: ignore[type-arg]
+    """A distribution: its name, and two numbers."""
+
+    name = "guess"
+
+    def get_metavar(self, *_: Any, **__: Any) -> str:
+        return "NAME:A,B"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        name, _, given = value.partition(":")
+        try:
+            first, second = map(float, given.split(","))
+            return _distribution(name, first, second)
+        except ValueError:
+            self.fail(
+                "guess must be normal:MEAN,SD, lognormal:MU,SIGMA or uniform:LOW,HIGH with a "
+                f"positive SD or SIGMA, and LOW below HIGH, got {value!r}",
+                param,
+                ctx,
+            )
+
+
+def _distribution(name: str, first: float, second: float) -> Any:
+    """A frozen distribution of `scipy.stats`, which is slow to load."""
+    from scipy import stats
+
+    scale = second - first if name == "uniform" else second
+    if not (np.isfinite(first) and 0.0 < scale < np.inf):
+        raise ValueError
+    if name == "normal":
+        return stats.norm(first, second)
+    if name == "uniform":
+        return stats.uniform(first, scale)
+    if name == "lognormal":
+        return stats.lognorm(second, scale=np.exp(first))
+    raise ValueError
 
 
 class End(click.ParamType):  # type: ignore[type-arg]
@@ -137,7 +184,7 @@ def demo(epsilon: float, seed: int | None) -> None:
 @click.option(
     "--q",
     "levels",
-    type=Levels(),
+    type=Numbers("q"),
     multiple=True,
     required=True,
     help="Levels in [0, 1]; commas, repetition, or both.",
@@ -285,6 +332,85 @@ def quantile(
         f"epsilon {_number(guarantee.epsilon)}, delta {_number(guarantee.delta)}, "
         f"neighbors {neighbors} ({unit}), method {method}, " + ", ".join(known)
     )
+
+
+@main.command()
+@click.option(
+    "--q",
+    "levels",
+    type=Numbers("q"),
+    multiple=True,
+    required=True,
+    help="Levels in [0, 1]; commas, repetition, or both.",
+)
+@click.option("--n", type=int, required=True, help="About how many records there are.")
+@click.option(
+    "--bounds",
+    type=float,
+    nargs=2,
+    metavar="LO HI",
+    required=True,
+    help="Range of the answers, as for the release.",
+)
+@click.option(
+    "--epsilon", type=Numbers("epsilon"), help="Budgets.  [default: nine from 0.01 to 10]"
+)
+@click.option(
+    "--target",
+    type=float,
+    metavar="ERROR",
+    help="Instead of --epsilon: the error that the smallest epsilon is looked for.",
+)
+@click.option(
+    "--unit",
+    type=click.Choice(UNITS),
+    default="ranks",
+    show_default=True,
+    help="Of the target: records, a share of them, or the unit of the data.",
+)
+@click.option(
+    "--over",
+    type=click.Choice(SUMMARIES),
+    default="mean",
+    show_default=True,
+    help="Whether the mean over levels or the worst of them is to reach the target.",
+)
+@click.option(
+    "--level",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="The share of releases whose error is predicted.",
+)
+@click.option(
+    "--guess",
+    type=Guess(),
+    help="A public guess at the data: normal:MEAN,SD, lognormal:MU,SIGMA or uniform:LOW,HIGH.",
+)
+@click.option("--method", type=click.Choice(PLANNED), default="auto", show_default=True)
+@click.option("--neighbors", type=click.Choice(list(RELATIONS)), default="swap", show_default=True)
+@click.option("--resolution", type=float, metavar="G", help="As for the release.")
+@click.option("--max-contributions", type=int, default=1, show_default=True, metavar="K")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def plan(
+    levels: tuple[list[float], ...], epsilon: list[float] | None, as_json: bool, **arguments: Any
+) -> None:
+    """How far off private quantiles will be, before any file is read.
+
+    The errors are predicted from public facts: the number of records, the bounds, and a guess at
+    the data, if there is one.
+    """
+    q = [level for group in levels for level in group]
+    try:
+        made = dpq.plan(q, epsilon=epsilon, **arguments)
+    except (TypeError, ValueError) as error:
+        raise click.UsageError(str(error)) from None
+    if not as_json:
+        click.echo(str(made))
+        return
+    columns = {name: column.tolist() for name, column in made.columns().items()}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    click.echo(json.dumps({"q": q, "level": made.level, "needed": made.needed, "rows": rows}))
 
 
 def generated_payroll() -> NDArray[np.float64]:

@@ -12,7 +12,15 @@ from pathlib import Path
 # Behind what is installed, as for `bench/run.py`.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from papers import auto_rule, default_lattice, distributions, intervals, quantiles, unbounded
+from papers import (
+    auto_rule,
+    default_lattice,
+    distributions,
+    intervals,
+    plan_errors,
+    quantiles,
+    unbounded,
+)
 from papers.report import Report
 
 FIGURES = {
@@ -26,6 +34,7 @@ FIGURES = {
     "cdf_poster": distributions.cdf_poster,
     "auto_rule": auto_rule.auto_rule,
     "intervals": intervals.intervals,
+    "plan": plan_errors.plan_errors,
     "lattice": default_lattice.default_lattice,
 }
 

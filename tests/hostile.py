@@ -121,6 +121,10 @@ LEFT_OUT = {
     "Sample": "made by its class methods",
     "PartialTree": "made by its class methods",
     "privacy.BudgetExceeded": "an error",
+    "Plan": "an answer",
+    "Plan.columns": "no arguments",
+    "Plan.plot": "its arguments are Matplotlib's",
+    "Plan.to_frame": "no arguments",
     "audit.Witness": "an answer",
     "audit.ExactAudit": "an answer",
     "audit.EstimatedAudit": "an answer",
@@ -155,7 +159,7 @@ USUAL: dict[str, Any] = dict(
     convert=True, name="split", others=PARTIAL,
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     deviation=Checked(2.0), power=Checked(1.0), spread=Checked(0.025),
-    x_neighbor=[1.0], events=None, trials=4, confidence=0.9,
+    x_neighbor=[1.0], events=None, trials=4, confidence=0.9, guess=RECORDS,
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
 # Of what is passed on by ``**options``.
@@ -173,6 +177,8 @@ MORE: dict[str, tuple[str, ...]] = {
     "audit.exact": ("epsilon", "max_contributions"),
     "audit.estimate": ("epsilon", "max_contributions"),
     "AggTree.tune": ("noise", "aggregate", "neighbors"),
+    "plan_sum": ("q", "lower", "upper", "neighbors"),
+    "plan_mean": ("q", "lower", "upper", "neighbors", "resolution"),
     "privacy.above_threshold.calibrate_halts": (
         *("epsilon1", "epsilon2", "sensitivity", "monotonic", "noise", "neighbors"),
     ),
@@ -219,6 +225,12 @@ OWN: dict[str, dict[str, Any]] = {
     "mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "reference.sum": dict(method="unbounded", q=0.9),
     "reference.mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
+    "plan": dict(groups=None, dither=None, target=None, unit="ranks", over="mean", releases=100),
+    "plan, groups": dict(
+        groups=[30, 40], n=None, guess=None, target=None, unit="ranks", over="mean", releases=100
+    ),
+    "plan_sum": dict(q=0.9, lower=0.0, guess=RECORDS, target=None, releases=100),
+    "plan_mean": dict(q=None, lower=-4.0, upper=8.0, guess=None, target=None, releases=100),
     "Sample.from_batches": dict(column=None),
     "metrics.rank_error": dict(x=[1.0, 2.0]),
     "metrics.missed_points": dict(x=[1.0, 2.0]),
@@ -282,6 +294,9 @@ WEIGHTS = {
     "Sample.from_batches": 0.5,
     "audit.exact": 0.2,
     "audit.estimate": 0.2,
+    "plan": 0.2,
+    "plan_sum": 0.2,
+    "plan_mean": 0.2,
     "reference.agg_tree": 0.2,
     "reference.cdf": 0.2,
     "reference.csmooth": 0.2,

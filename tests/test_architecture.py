@@ -14,7 +14,7 @@ PACKAGE = Path(dpq_fast.__file__).parent
 # From top to bottom; what shares a line may import each other.
 WINGS = (
     {"cli"},
-    {"audit", "reference"},
+    {"audit", "reference", "planning"},
     {"mechanisms", "metrics"},
     {"laws"},
     {"privacy"},

@@ -40,6 +40,7 @@ def fresh(code: str) -> str:
         "dpq.quantile_by(x, [1, 2], q, epsilon=1, bounds=(0, 9), groups=[1])",
         "dpq.agg_tree(x, q, epsilon=1, bounds=(0, 9))",
         "dpq.mean(x, epsilon=1)",
+        "dpq.plan",
         "dpq.privacy.Accountant(1.0)",
         "dir(dpq)",
     ],

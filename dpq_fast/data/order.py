@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -239,6 +240,14 @@ class SortedOrder(CoarseOrder):
         return at
 
 
+class _Borders(NamedTuple):
+    """Between two runs of records, and at both ends: ranks, and the points around them."""
+
+    rank: NDArray[np.int64]
+    left: NDArray[Any]
+    right: NDArray[Any]
+
+
 class CountedOrder(CoarseOrder):
     """Order over distinct values and their counts.
 
@@ -263,6 +272,16 @@ class CountedOrder(CoarseOrder):
         self._counts = counts
         self._ends = ends  # records up to and with each run
 
+    @cached_property
+    def _borders(self) -> _Borders:
+        # Only the border between two runs has width: rank ends[run - 1], from value to value.
+        kind = self._values.dtype
+        return _Borders(
+            np.concatenate(([0], self._ends)),
+            np.concatenate(([self.before], self._values)).astype(kind),
+            np.concatenate((self._values, [self.last])).astype(kind),
+        )
+
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
@@ -278,10 +297,10 @@ class CountedOrder(CoarseOrder):
     def intervals_of(
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
     ) -> Intervals:
-        # Only the border between two runs has width: rank ends[run - 1], from value to value.
-        rank = np.concatenate(([0], self._ends)) - part.skipped
-        left = np.concatenate(([self.before], self._values)).astype(self._values.dtype)
-        right = np.concatenate((self._values, [self.last])).astype(self._values.dtype)
+        reached = part.skipped + first[0], part.skipped + first[-1] + count[-1]
+        places = slice(*np.searchsorted(self._borders.rank, reached))
+        rank, left, right = (each[places] for each in self._borders)
+        rank = rank - part.skipped
         # those that hold the ends of a part belong to it as far as the ends
         left, right = np.maximum(left, part.before), np.minimum(right, part.last)
         segment = np.searchsorted(first, rank, side="right") - 1

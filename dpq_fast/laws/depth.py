@@ -16,6 +16,7 @@ of the largest of V variates, a draw is decided by all points, so outputs follow
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -35,6 +36,8 @@ PANELS, REACH = 16, 80.0
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 # ln of a probability p for which ln(1 - p) is -p to the last digit.
 SMALL = -37.0
+# A share of all weight that makes no difference to others.
+LIGHT = 2.0**-60
 
 
 class Cells(NamedTuple):
@@ -226,6 +229,39 @@ class DepthLaw:
             self._flipped[loss] = log_reduced + self._log_integral(math.exp(log_reduced))
         return self._flipped[loss]
 
+    def cell_probabilities(self, crowd: float = math.inf) -> tuple[Cells, NDArray[np.float64]]:
+        """Cells, and how likely a point of each is drawn.
+
+        Parameters
+        ----------
+        crowd : float
+            Where points compete that weigh so much together, in units of the best one,
+            permute-and-flip is taken to draw like the exponential mechanism: right to a relative
+            error of one over it.
+
+        Returns
+        -------
+        cells : Cells
+            All but for those of a probability below 2^-64 together.
+        probability : ndarray of float64, shape (C,)
+            Their sum is 1.
+        """
+        cells = self._counted
+        reduced = np.exp(-self._rate * (cells.loss - cells.loss.min()))
+        likely = cells.points * reduced
+        total = float(likely.sum())
+        if self._flip and total < crowd:
+            near = likely > LIGHT * total
+            points, best = cells.points[near], reduced[near]
+            drawn, rest = np.zeros_like(best), 0.0
+            for v, weights in _panels(total - 1.0):
+                others = weights * np.exp(np.log1p(-v[:, None] * best) @ points)
+                drawn += others @ (1.0 / (1.0 - v[:, None] * best))
+                rest += float(others.sum())
+            likely[near] *= drawn
+            likely[~near] *= rest
+        return cells, likely / likely.sum()
+
     @cached_property
     def _counted(self) -> Cells:
         """The cells that make a difference."""
@@ -243,15 +279,19 @@ class DepthLaw:
         A panel is so short that the integrand falls by a factor of some e^5 in it.
         """
         cells = self._counted
-        points, reduced = cells.points, np.exp(-self._rate * (cells.loss - cells.loss.min()))
-        fall = float(points @ reduced) - own
-        end = min(1.0, REACH / fall) if fall > REACH else 1.0
+        reduced = np.exp(-self._rate * (cells.loss - cells.loss.min()))
         total = 0.0
-        for panel in range(PANELS):
-            v = end * (panel + (NODES + 1.0) / 2.0) / PANELS
-            logs = np.log1p(-v[:, None] * reduced) @ points - np.log1p(-v * own)
-            total += float(WEIGHTS @ np.exp(logs))
-        return math.log(total * end / (2.0 * PANELS))
+        for v, weights in _panels(float(cells.points @ reduced) - own):
+            logs = np.log1p(-v[:, None] * reduced) @ cells.points - np.log1p(-v * own)
+            total += float(weights @ np.exp(logs))
+        return math.log(total)
+
+
+def _panels(fall: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Nodes and weights of an integral from 0 to 1 of what is at most exp(-v fall)."""
+    end = min(1.0, REACH / fall) if fall > REACH else 1.0
+    for panel in range(PANELS):
+        yield end * (panel + (NODES + 1.0) / 2.0) / PANELS, WEIGHTS * (end / (2.0 * PANELS))
 
 
 def window_of(order: WholeOrder, rate: float) -> int:

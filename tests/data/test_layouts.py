@@ -28,6 +28,11 @@ def asked(law: Any) -> np.ndarray:
     return law.sample(rng=3, size=5)
 
 
+def planned(plan: Callable[..., dpq.Plan], x: np.ndarray, **options: Any) -> dpq.Plan:
+    """The plan of a guess that has mass between the bounds."""
+    return plan(n=9, guess=np.append(x, 1.0), epsilon=1.0, releases=100, **options)
+
+
 # What takes a column, or several numbers, and is no release: private answers, laws, metrics.
 ANSWERS: dict[str, Callable[[Any], Any]] = {
     "joint_exp_law": lambda x: asked(dpq.joint_exp_law(x, dither_rng=1, **LEVELS)),
@@ -63,6 +68,10 @@ READINGS: dict[str, Callable[[np.ndarray], Any]] = {
     "AggTree.count": lambda x: hostile.TREE.count(-10.0, np.abs(x)),
     "CDF.count": lambda x: hostile.CURVE.count(-math.inf, x),
     "CDF.ks": lambda x: hostile.CURVE.ks(np.append(x, 0.0)),
+    "plan": lambda x: planned(dpq.plan, x, q=0.5, bounds=(LOW, HIGH)).ranks.worst,
+    "Plan": lambda x: planned(dpq.plan, x, q=0.5).values.expected,
+    "plan_sum": lambda x: planned(dpq.plan_sum, x).values.expected,
+    "plan_mean": lambda x: planned(dpq.plan_mean, x, q=None, upper=HIGH).values.expected,
     "metrics.rank_error": lambda x: dpq.metrics.rank_error(x, 0.5, x),
     "metrics.distance_error": lambda x: dpq.metrics.distance_error(np.append(x, 1.0), 0.5, 0.0),
 }

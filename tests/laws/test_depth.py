@@ -210,6 +210,29 @@ def cells_of(draws: np.ndarray, runs: Runs, points: int) -> list[int]:
     return (np.searchsorted(cell_edges(runs, points), draws, side="left") - 1).tolist()
 
 
+@pytest.mark.parametrize("flip", [True, False])
+@given(sample=many_runs(), where=WHERE, rate=st.floats(1e-3, 20.0))
+def test_cells_have_the_probability_of_their_points(sample, where, rate, flip):
+    runs, points = sample
+    law = DepthLaw(order_of(runs, points), where, rate, flip)
+    cells, probability = law.cell_probabilities()
+    assert probability.sum() == pytest.approx(1.0, rel=1e-12)
+    for start, size, chance in zip(cells.start, cells.points, probability, strict=True):
+        exact = math.exp(log_prob(law, int(start) + 1)) * size
+        assert chance == pytest.approx(exact, rel=1e-6, abs=1e-15)
+
+
+@given(sample=many_runs(), where=WHERE, rate=st.floats(1e-3, 20.0))
+def test_crowds_are_drawn_from_like_by_the_exponential_mechanism(sample, where, rate):
+    runs, points = sample
+    flip, weighed = (DepthLaw(order_of(runs, points), where, rate, each) for each in (True, False))
+    cells, exact = flip.cell_probabilities()
+    crowd = float(np.exp(-rate * (cells.loss - cells.loss.min())) @ cells.points)
+    taken = flip.cell_probabilities(0.999 * crowd)[1]
+    np.testing.assert_array_equal(taken, weighed.cell_probabilities()[1])
+    assert (np.abs(taken - exact) <= 2.0 / crowd * exact + 1e-15).all()
+
+
 @pytest.mark.parametrize("window", [None, 0, 1, 3])
 @pytest.mark.parametrize("flip", [True, False])
 @pytest.mark.parametrize("name", CASES)
