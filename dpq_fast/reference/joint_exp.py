@@ -214,6 +214,7 @@ def joint_exp_law(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -224,8 +225,8 @@ def joint_exp_law(
 
     Parameters
     ----------
-    x, q, epsilon, bounds, neighbors, resolution, dither, counts, assume_sorted, nan_policy, \
-max_contributions
+    x, q, epsilon, bounds, neighbors, resolution, dither, prior, counts, assume_sorted, \
+nan_policy, max_contributions
         As in `joint_exp`.
     dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
         Where the one dither that the law is conditional on comes from.
@@ -241,7 +242,7 @@ max_contributions
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
     return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)
 
 
@@ -254,6 +255,7 @@ def joint_exp(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -281,6 +283,8 @@ def joint_exp(
         Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
     dither : bool, optional
         Whether records on the lattice are spread at random over their cells.
+    prior : optional
+        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     assume_sorted : bool
@@ -306,7 +310,7 @@ def joint_exp(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
 
     def law_of(dither_rng: Any) -> JointExpLaw:
         return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)

@@ -123,6 +123,7 @@ def quantile_by(
     public_by: bool = False,
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
@@ -141,7 +142,7 @@ def quantile_by(
         Levels in [0, 1]. Public.
     groups : sequence of int or of str
         The keys to answer. Public.
-    epsilon, bounds, neighbors, public_by, resolution, dither, counts, nan_policy, \
+    epsilon, bounds, neighbors, public_by, resolution, dither, prior, counts, nan_policy, \
 max_contributions, accountant, rng
         As in `dpq_fast.quantile_by`.
 
@@ -158,7 +159,7 @@ max_contributions, accountant, rng
         max_contributions=max_contributions,
         public_by=public_by,
     )
-    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy)
+    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
     check_keys(by, names)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
