@@ -75,8 +75,6 @@ class Lattice:
         if prior is None:
             bounds = check_bounds(bounds)
             return bounds, cls.of(bounds, resolution, dither)
-        if isinstance(prior, Prior):  # of before
-            return prior.bounds, cls.of(prior.bounds, resolution, dither, prior)
         bounds, parts = check_prior(prior, bounds)
         return bounds, cls.of(bounds, resolution, dither, Prior(parts, bounds) if parts else None)
 

@@ -30,7 +30,8 @@ from dpq_fast.privacy.levels import Levels
 
 # Rows of the column handled in one call.
 BLOCK = 2**20
-# Groups of more row entries, (n + 1) m, are released one by one: there, windows pay.
+# Groups of more row entries, (n + 1) m, are released one by one: there, windows pay. So are all
+# groups where there is a prior, which the kernel does not know.
 SMALL_ENTRIES = 20_000
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
 # table, others by bisection.
@@ -112,6 +113,7 @@ def quantile_by(
     public_by: bool = False,
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
@@ -153,6 +155,9 @@ def quantile_by(
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
         ties do no harm. Default: wherever there is a lattice. Public.
+    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+        A guess at the distribution of the records of each group, made without looking at `x`, as in
+        `joint_exp`. Groups are then released one by one. Public.
     counts : array_like of int, shape (n,), optional
         How many records each row of `x` and `by` stands for; 1 each by default. Non-negative, sum
         at most 2^53; a row of count 0 is as good as absent. Neighbors differ in records, not in
@@ -247,11 +252,10 @@ def quantile_by(
         max_contributions=max_contributions,
         public_by=public_by,
     )
-    bounds = _checks.check_bounds(bounds)
+    bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
     _checks.check_column(x)
-    lattice = Lattice.of(bounds, resolution, dither)
-    release = _Release(levels.values, calibration.rate, bounds, lattice)
+    release = _Release(levels.values, calibration.rate, bounds, lattice, prior)
     names.check_kind(declares_strings(by))
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -570,13 +574,16 @@ class _Release:
         rate: float,
         bounds: tuple[float, float],
         lattice: Lattice | None,
+        prior: Any,
     ) -> None:
         self._q = q
         self._rate = rate
         self._bounds = bounds
         self._lattice = lattice
+        self._prior = prior
         self._kernel = kernel.Releases(q, rate, bounds, lattice)
-        self._largest = max(SMALL_ENTRIES // q.size - 1, 0)
+        weighed = lattice is not None and lattice.masses is not None
+        self._largest = -1 if weighed else max(SMALL_ENTRIES // q.size - 1, 0)
 
     def _sample(self, values: Any, weights: Any = None) -> Sample:
         """A sample on the column's lattice, whatever the type of `values`."""
@@ -586,6 +593,7 @@ class _Release:
             self._bounds,
             resolution=0.0 if lattice is None else lattice.step,
             dither=lattice is not None and lattice.bits > 0,
+            prior=self._prior,
             counts=weights,
         )
 

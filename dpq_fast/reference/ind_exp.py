@@ -105,12 +105,17 @@ class ExponentialLevel:
     Parameters
     ----------
     of : list of Cell
-    log_p : ndarray of float64, one for each cell
-        c (u - max u); with a prior, plus ln of the mass of a point, and no maximum of 0.
+    loss : ndarray of float64, one for each cell
+    rate : float
+        c.
+    log_mass : float or ndarray of float64
+        By a prior, of a point of each cell: what is added to c u.
     """
 
-    def __init__(self, of: list[Cell], log_p: NDArray[np.float64]) -> None:
-        self.log_p = log_p
+    def __init__(
+        self, of: list[Cell], loss: NDArray[np.float64], rate: float, log_mass: Any = 0.0
+    ) -> None:
+        self.log_p = log_mass - rate * loss
         self.log_weight = self.log_p + np.log([cell.width for cell in of])
         self.log_normalizer = float(np.logaddexp.reduce(self.log_weight))
 
@@ -126,8 +131,11 @@ class ExponentialLevel:
 class FlipLevel:
     """One level's permute-and-flip; the parameters are those of `ExponentialLevel`."""
 
-    def __init__(self, of: list[Cell], log_p: NDArray[np.float64]) -> None:
-        self.log_p = log_p - log_p.max()
+    def __init__(
+        self, of: list[Cell], loss: NDArray[np.float64], rate: float, log_mass: Any = 0.0
+    ) -> None:
+        self.log_p = log_mass - rate * loss
+        self.log_p -= self.log_p.max()
         self.p, self.rejects = np.exp(self.log_p), -np.expm1(self.log_p)  # p, 1 - p
         self.width = np.array([cell.width for cell in of], dtype=np.float64)
         self.known: dict[int, float] = {}
@@ -229,7 +237,7 @@ class IndExpLaw:
         single = FlipLevel if flips else ExponentialLevel
         rates = np.broadcast_to(np.asarray(rates, dtype=np.float64), (levels.m,)).tolist()
         self.singles = [
-            single(self.cells, log_mass - rate * losses(self.cells, Fraction(q) * data.n))
+            single(self.cells, losses(self.cells, Fraction(q) * data.n), rate, log_mass)
             for q, rate in zip(levels.values.tolist(), rates, strict=True)
         ]
 

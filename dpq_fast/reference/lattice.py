@@ -198,6 +198,14 @@ class Lattice:
         """Fine points below a point."""
         return point << self.bits if self.masses is None else self.masses.below(point)
 
+    def on_line(self, points: int) -> int:
+        """A number of points as the mass that a prior gives them; without one, as it is."""
+        return points if self.masses is None else self.masses.below(points)
+
+    def from_line(self, line: int) -> int:
+        """The point with that part of the mass."""
+        return line if self.masses is None else self.masses.point_of(line)
+
     def fine(self, point: int, u: int) -> int:
         """The fine point of a record at a point with dither u."""
         if self.masses is None:
