@@ -240,11 +240,10 @@ def _prior_parts(prior: Any, share: float) -> list[PriorPart]:
     if callable(getattr(prior, "cdf", None)):
         ppf = getattr(prior, "ppf", None)
         return [PriorPart(share, "cdf", prior, prior.cdf, ppf if callable(ppf) else None)]
-    if isinstance(prior, Sequence) and len(prior) == 2 and callable(prior[0]):
-        cdf, ppf = prior
-        if ppf is None or callable(ppf):
-            return [PriorPart(share, "cdf", cdf, cdf, ppf)]
-    if not isinstance(prior, Sequence) or isinstance(prior, bytes):
+    pair = isinstance(prior, Sequence) and len(prior) == 2 and callable(prior[0])
+    if pair and (prior[1] is None or callable(prior[1])):
+        return [PriorPart(share, "cdf", prior[0], *prior)]
+    if pair or not isinstance(prior, Sequence) or isinstance(prior, bytes):
         raise TypeError(
             "prior must be None, 'uniform', 'log', a frozen distribution, functions (cdf, ppf), "
             f"or (weight, prior) pairs, got {_shown(prior)}"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpq_fast._checks import check_bounds, check_flag, check_nonnegative, check_prior
 from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.columns import as_float64
-from dpq_fast.data.prior import MOST_POINTS, Masses, Prior
+from dpq_fast.data.prior import DEFAULT_POINTS, MOST_POINTS, Masses, Prior
 
 # Interval widths are point counts held in float64 by the kernels: exact up to here.
 MAX_POINTS = 2**53
@@ -123,7 +123,7 @@ class Lattice:
         finest = math.ulp(max(abs(low), abs(high)))
         if resolution is None and prior is not None:
             step = default_step(prior.spread())
-            least = max(finest, 2.0 * (high - low) / MOST_POINTS)
+            least = max(finest, 2.0 * (high - low) / DEFAULT_POINTS)
             if step < least:
                 step = float(f"1e{math.ceil(math.log10(least))}")
         elif resolution is None:

@@ -36,8 +36,9 @@ from dpq_fast._checks import PRIOR_MASS, PriorPart
 
 # Fine points of all points together: exact in float64.
 TOTAL = 2**53
-# Each point has one fine point for itself, whatever the prior: that many are 1/8 of all at most.
-MOST_POINTS = 2**50
+# Each point has one fine point for itself, whatever the prior. On so many points that makes 1/8 of
+# all uniform; on so many as there are by default, 1/128.
+MOST_POINTS, DEFAULT_POINTS = 2**50, 2**46
 # On lattices of so many points each has a mass of its own. On others mass is even between knots: so
 # many quantiles of the prior, at even steps of ln(p / (1 - p)) up to LOGIT on both sides, and so
 # many points spread evenly.
@@ -88,9 +89,9 @@ class Prior:
         return np.maximum.accumulate(np.clip(total, 0.0, 1.0))
 
     def spread(self) -> float:
-        """Twice the width of the shortest interval that holds half of the mass; some mass apart.
+        """Twice the width of the shortest interval that holds half of the mass.
 
-        That of a uniform prior is the range.
+        That of a uniform prior is the range. So it is where half of the mass is at one number.
         """
         low, high = self.bounds
         levels = np.arange(2 * HALVES + 1) / (2.0 * HALVES)

@@ -23,7 +23,7 @@ from dpq_fast._checks import (
     check_nonnegative,
     check_prior,
 )
-from dpq_fast.reference.prior import MOST_POINTS, Masses, masses, spread
+from dpq_fast.reference.prior import DEFAULT_POINTS, MOST_POINTS, Masses, masses, spread
 
 MAX_POINTS = 2**53
 # The default step is the power of ten nearest to 10^-DIGITS of the range.
@@ -143,7 +143,7 @@ class Lattice:
         finest = math.ulp(max(abs(low), abs(high)))  # finer multiples are not distinct numbers
         if resolution is None and parts:
             step = float(f"1e{round(math.log10(spread(parts, bounds))) - DIGITS}")
-            least = max(finest, 2.0 * (high - low) / MOST_POINTS)
+            least = max(finest, 2.0 * (high - low) / DEFAULT_POINTS)
             if step < least:
                 step = float(f"1e{math.ceil(math.log10(least))}")
         elif resolution is None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpq_fast._checks import PRIOR_MASS, PriorPart
 
-TOTAL, MOST_POINTS = 2**53, 2**50
+TOTAL, MOST_POINTS, DEFAULT_POINTS = 2**53, 2**50, 2**46
 # Each point has a number of its own up to so many points; else points between knots share one.
 FEW_POINTS, KNOTS, LOGIT = 2**12, 2**11, 36.0
 HALVES, HALVINGS = 16, 64

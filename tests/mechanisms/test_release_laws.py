@@ -183,8 +183,8 @@ def halves() -> dpq.Sample:
 WINDOWS = (
     (path_law, "first_window", lambda order, q, rate: 1),
     (ind_exp, "first_windows", lambda order, q, rates: np.ones(q.size, dtype=int)),
-    (ind_exp, "window_of", lambda order, rate: 1),
-    (depth_law, "window_of", lambda order, rate: 1),
+    (ind_exp, "window_of", lambda order, rate, masses: 1),
+    (depth_law, "window_of", lambda order, rate, masses: 1),
     (path_law, "CERTIFICATE", 0.0),  # no window is widened: the rest is drawn from
 )
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
