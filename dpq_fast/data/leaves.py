@@ -163,6 +163,7 @@ class Curve:
                 for h0, h1, d0, d1 in ((h.T[i], h.T[i + 1], d.T[i], d.T[i + 1]) for i in (0, 1))
             ]
         parts = np.arange(1, SPREAD)
+        inside: NDArray[Any]
         if lattice is None:
             inside = at[large, None] + parts / SPREAD * width[large, None]
             t = np.broadcast_to(parts / SPREAD, inside.shape)
@@ -186,8 +187,8 @@ class Curve:
     def values(self, x: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
         """Values at x ("right"), or limits from the left."""
         if self.lattice is not None:
-            below = on_line(self.lattice, points_below(self.lattice, x, side))
-            x, side = np.subtract(below, 1.0), "right"
+            line = on_line(self.lattice, points_below(self.lattice, x, side))
+            x, side = np.subtract(line, 1.0), "right"
         i = np.searchsorted(self.knots, x, side=side)
         inner = np.clip(i, 1, self.knots.size - 1)
         values = self._between(x, inner)

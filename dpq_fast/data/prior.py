@@ -158,9 +158,9 @@ class Masses:
     def __init__(self, knots: NDArray[np.int64], each: NDArray[np.int64]) -> None:
         below = np.concatenate(([0], np.cumsum(each * np.diff(knots))))
         kept = np.append(True, each[1:] != each[:-1])
-        self.firsts = knots[:-1][kept]
-        self.each = each[kept]
-        self.starts = below[:-1][kept]
+        self.firsts: NDArray[np.int64] = knots[:-1][kept]
+        self.each: NDArray[np.int64] = each[kept]
+        self.starts: NDArray[np.int64] = below[:-1][kept]
         self.points, self.total = int(knots[-1]), int(below[-1])
         self._key = self.points, self.firsts.tobytes(), self.each.tobytes()
 
@@ -172,18 +172,20 @@ class Masses:
 
     def of(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Fine points of each point."""
-        return self.each[self._segment(points)]
+        found: NDArray[np.int64] = self.each[self._segment(points)]
+        return found
 
     def below(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """Fine points below each point, and all of them for the one past the last."""
         segment = self._segment(points)
-        return self.starts[segment] + (points - self.firsts[segment]) * self.each[segment]
+        found: NDArray[np.int64] = self.starts[segment]
+        return found + (points - self.firsts[segment]) * self.each[segment]
 
     def points_of(self, fine: NDArray[np.int64]) -> NDArray[np.int64]:
         """The point of each fine point; -1 of -1."""
-        segment = np.searchsorted(self.starts, fine, side="right") - 1
-        segment = np.maximum(segment, 0)
-        return self.firsts[segment] + (fine - self.starts[segment]) // self.each[segment]
+        segment = np.maximum(np.searchsorted(self.starts, fine, side="right") - 1, 0)
+        found: NDArray[np.int64] = self.firsts[segment]
+        return found + (fine - self.starts[segment]) // self.each[segment]
 
     def spread(self, dithered: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
         """The fine point of each of some dithered points k 2^bits + u, u uniform below 2^bits.

@@ -106,7 +106,7 @@ def of_counts(
         numbers = starts if lattice is None else [lattice.on_line(int(at)) for at in starts]
     masses = [right - left for left, right in pairwise(numbers)]
     at, p = zip(*spread(starts, masses, lattice), strict=True)
-    x = at
+    x: Sequence[float] = at
     if lattice is not None:
         x = [lattice.value(lattice.from_line(int(line) - 1)) for line in at]
     return CDF(x, p, total, lattice)

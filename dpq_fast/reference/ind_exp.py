@@ -229,7 +229,7 @@ class IndExpLaw:
         self.data = data
         self.levels = levels
         self.cells = cells(data)
-        log_mass = 0.0
+        log_mass: Any = 0.0
         if masses is not None:
             self.cells = cut(self.cells, masses)
             log_mass = np.log([masses.of(int(cell.right)) for cell in self.cells])
