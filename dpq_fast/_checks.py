@@ -11,9 +11,9 @@ import itertools
 import math
 import operator
 import os
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Rational, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,10 @@ FEW_POINTS = 2**11
 MAX_COUNT = 2**53
 # Most draws in one array: 32 GB of integers.
 MAX_DRAWS = 2**32
+# With a prior, an infinite bound stands for the prior's quantile of this level, or of 1 less it.
+PRIOR_TAIL = 1e-9
+# A prior has at least so much of its mass between the bounds, and a cdf errs by no more.
+PRIOR_MASS = 1e-9
 
 
 def _shown(value: Any) -> str:
@@ -130,6 +134,17 @@ def check_delta(delta: Any) -> float:
 
 def check_bounds(bounds: Any) -> tuple[float, float]:
     """Public `bounds`: finite low < high whose difference is finite too."""
+    low, high = _check_ends(bounds)
+    # A finite difference of low < high implies that both are finite; NaN fails.
+    if 0.0 < high - low < math.inf:
+        return low, high
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"bounds must be finite with low < high, got ({low}, {high})")
+    raise ValueError(f"bounds must have a finite difference, got ({low}, {high})")
+
+
+def _check_ends(bounds: Any) -> tuple[float, float]:
+    """Two real numbers."""
     try:
         first, second = bounds
     except TypeError:
@@ -141,14 +156,113 @@ def check_bounds(bounds: Any) -> tuple[float, float]:
             "bounds must be two real numbers (low, high), "
             f"got {type(bounds).__name__} of length {len(bounds)}"
         ) from None
-    low = _real("bounds[0]", first)
-    high = _real("bounds[1]", second)
-    # A finite difference of low < high implies that both are finite; NaN fails.
-    if 0.0 < high - low < math.inf:
-        return low, high
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"bounds must be finite with low < high, got ({low}, {high})")
-    raise ValueError(f"bounds must have a finite difference, got ({low}, {high})")
+    return _real("bounds[0]", first), _real("bounds[1]", second)
+
+
+class PriorPart(NamedTuple):
+    """One of the distributions that a prior is a mixture of.
+
+    Attributes
+    ----------
+    weight : float
+        Its share, positive; those of all parts add up to 1.
+    kind : {"uniform", "log", "cdf"}
+        Uniform or log-uniform between the bounds, or given by a function.
+    source : object
+        What the functions belong to; parts of one source are the same.
+    cdf, ppf : callable or None
+        The distribution function, of arrays, and its inverse, of numbers.
+    """
+
+    weight: float
+    kind: str
+    source: Any = None
+    cdf: Callable[..., Any] | None = None
+    ppf: Callable[..., Any] | None = None
+
+    def values(self, x: NDArray[np.float64], bounds: tuple[float, float]) -> NDArray[np.float64]:
+        """The distribution function at ascending numbers: in [0, 1], and it does not fall."""
+        low, high = bounds
+        if self.kind == "uniform":
+            return x
+        if self.kind == "log":
+            return np.log(np.clip(x, low, high) / low)
+        assert self.cdf is not None
+        with np.errstate(all="ignore"):
+            found = np.asarray(self.cdf(x))
+        if found.dtype.kind not in "iuf":
+            raise TypeError(f"prior must have a cdf of real numbers, got dtype {found.dtype}")
+        if found.shape != x.shape:
+            raise ValueError(
+                "prior must have a cdf that takes an array and gives one of its shape, "
+                f"got shape {found.shape} for {x.shape}"
+            )
+        with np.errstate(all="ignore"):
+            found = found.astype(np.float64)
+            inside = ((found >= -PRIOR_MASS) & (found <= 1.0 + PRIOR_MASS)).all()  # no NaN
+            if not (inside and (found[1:] - found[:-1] >= -PRIOR_MASS).all()):
+                raise ValueError("prior must have a cdf that ascends within [0, 1]")
+            return np.maximum.accumulate(np.clip(found, 0.0, 1.0))
+
+
+def check_prior(prior: Any, bounds: Any) -> tuple[tuple[float, float], tuple[PriorPart, ...]]:
+    """Public `bounds` and `prior`: finite bounds, and what the prior is a mixture of.
+
+    There are no parts where the prior is uniform. With a prior that has quantiles an infinite bound
+    stands for one of them; of several, for the one farthest out.
+    """
+    parts = tuple(_prior_parts(prior, 1.0))
+    if all(part.kind == "uniform" for part in parts):
+        return check_bounds(bounds), ()
+    low, high = _check_ends(bounds)
+    if low < high and (low == -math.inf or high == math.inf):
+        if any(part.ppf is None for part in parts):
+            raise ValueError(
+                "bounds must be finite unless each part of the prior has quantiles, "
+                f"got ({low}, {high})"
+            )
+        if low == -math.inf:
+            low = min(_quantile(part, PRIOR_TAIL) for part in parts)
+        if high == math.inf:
+            high = max(_quantile(part, 1.0 - PRIOR_TAIL) for part in parts)
+    low, high = check_bounds((low, high))
+    if low <= 0.0 and any(part.kind == "log" for part in parts):
+        raise ValueError(f"bounds must be positive with prior 'log', got ({low}, {high})")
+    return (low, high), parts
+
+
+def _prior_parts(prior: Any, share: float) -> list[PriorPart]:
+    """What a prior is a mixture of; the weights add up to `share`."""
+    if prior is None or isinstance(prior, str):
+        if prior in (None, "uniform", "log"):
+            return [PriorPart(share, prior or "uniform")]
+        raise ValueError(f"prior must be 'uniform' or 'log' where it is a string, got {prior!r}")
+    if callable(getattr(prior, "cdf", None)):
+        ppf = getattr(prior, "ppf", None)
+        return [PriorPart(share, "cdf", prior, prior.cdf, ppf if callable(ppf) else None)]
+    pair = isinstance(prior, Sequence) and len(prior) == 2 and callable(prior[0])
+    if pair and (prior[1] is None or callable(prior[1])):
+        return [PriorPart(share, "cdf", prior[0], *prior)]
+    if pair or not isinstance(prior, Sequence) or isinstance(prior, bytes):
+        raise TypeError(
+            "prior must be None, 'uniform', 'log', a frozen distribution, functions (cdf, ppf), "
+            f"or (weight, prior) pairs, got {_shown(prior)}"
+        )
+    if not prior or not all(isinstance(pair, Sequence) and len(pair) == 2 for pair in prior):
+        raise ValueError("prior must be one or more (weight, prior) pairs where it is a sequence")
+    weights = [_positive("a weight of the prior", pair[0]) for pair in prior]
+    most = max(weights)
+    total = math.fsum(weight / most for weight in weights)
+    found = []
+    for weight, (_, part) in zip(weights, prior, strict=True):
+        found += _prior_parts(part, share * (weight / most / total))
+    return found
+
+
+def _quantile(part: PriorPart, level: float) -> float:
+    assert part.ppf is not None
+    with np.errstate(all="ignore"):
+        return _real("a quantile of the prior", part.ppf(level))
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:

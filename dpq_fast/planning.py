@@ -530,7 +530,7 @@ def plan_mean(
 
 
 def _plan_total(
-    release: Callable[..., float],
+    release: Callable[..., Any],
     n: int,
     guess: Any,
     epsilon: Any,
@@ -541,7 +541,7 @@ def _plan_total(
 ) -> Plan:
     n = _checks.check_count("n", n)
     request = _Request.of(epsilon, target, "value", "mean", level, releases)
-    for name in ("x", "counts", "accountant", "rng", "workers"):
+    for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
         if name in options:
             raise TypeError(f"{name} must be left out for a plan")
     public = "q" in options and options["q"] is None
@@ -1181,7 +1181,7 @@ class _Quantiles:
     def _by_unbounded_quantile(self, epsilon: float) -> list[_Outcomes]:
         settings = self._settings
         levels = Levels(settings.levels.values)
-        ends = unbounded_ends(settings.bounds, settings.resolution, settings.dither, False)
+        ends = unbounded_ends(settings.bounds, settings.resolution, settings.dither, None, False)
 
         def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
             sample = self._samples[i]
@@ -1232,7 +1232,7 @@ class _Totals:
 
     def __init__(
         self,
-        release: Callable[..., float],
+        release: Callable[..., Any],
         n: int,
         guess: _Guess,
         options: dict[str, Any],

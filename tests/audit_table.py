@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -20,6 +21,7 @@ from unittest import mock
 import numpy as np
 from scipy.special import ndtr
 
+import dpq_fast as dpq
 import enumeration
 from dpq_fast import _checks, audit, privacy
 from dpq_fast.data.records import Records
@@ -192,6 +194,8 @@ def estimate(mechanism: str, x: Any, other: Any, **options: Any) -> Run:
 
 POINTS = 3
 Q = [0.25, 0.5, 0.75]
+SHARES = [0.6, 0.3, 0.1]
+PRIOR = (lambda x: np.interp(x, [-0.5, 0.5, 1.5, 2.5], np.cumsum([0.0, *SHARES])), None)
 
 
 def lattice(neighbors: str) -> dict[str, Any]:
@@ -202,6 +206,23 @@ def lattice(neighbors: str) -> dict[str, Any]:
         dither=False,
         domain=range(POINTS),
     )
+
+
+def fitted(law_of: Callable[..., Any], q: list[float], **options: Any) -> Run:
+    """A mutant whose prior is the histogram of the records, and a little everywhere."""
+    domain = range(POINTS)
+    form = {name: value for name, value in options.items() if name != "domain"}
+
+    def law(column: Any) -> enumeration.Law:
+        records = [value for value in column if value == value]
+        weights = [1.0 + 9.0 * records.count(point) for point in domain]
+        shares = np.cumsum([0.0, *weights]) / sum(weights)
+        prior = (lambda x: np.interp(x, np.arange(POINTS + 1) - 0.5, shares), None)
+        made = law_of(column, q, prior=prior, **form)
+        outputs = combinations_with_replacement(map(float, domain), len(q))
+        return {o: made.log_prob(list(o)) for o in outputs}
+
+    return exact(law, 4, domain=domain, neighbors=options["neighbors"])
 
 
 def half_the_range(run: Run) -> Run:
@@ -224,6 +245,12 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
                 "half the sensitivity": broken(run, privacy.joint_exp, "sensitivity", times(0.5)),
             },
         )
+    run = exact("joint_exp", 4, prior=PRIOR, **options, **form)
+    mutants = {
+        "twice the rate": broken(run, *spends("joint_exp", "rate", 2.0)),
+        "a prior fitted to the records": fitted(dpq.joint_exp_law, **options, **form),
+    }
+    yield Case("joint_exp", neighbors, "prior", run, mutants)
     run = exact("joint_exp", 3, **options, **form | {"dither": True})
     mutants = {"twice the rate": broken(run, *spends("joint_exp", "rate", 2.0))}
     yield Case("joint_exp", neighbors, "one bit of dither", run, mutants)
@@ -301,6 +328,13 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
             run, *spends_as("ind_exp", selection="permute-and-flip")
         )
     yield Case("ind_exp", neighbors, "exponential", run, mutants)
+    run = exact("ind_exp", 4, q=q, epsilon=4.0, prior=PRIOR, **form)
+    no_dither = {name: value for name, value in form.items() if name != "dither"}
+    mutants = {
+        "twice the rate": broken(run, *spends("ind_exp", "rates", 2.0)),
+        "a prior fitted to the records": fitted(dpq.ind_exp_law, q=q, epsilon=4.0, **no_dither),
+    }
+    yield Case("ind_exp", neighbors, "prior", run, mutants)
     run = exact("ind_exp", 4, q=q, epsilon=1.0, delta=0.01, **form)
     mutants = {
         "twice the rate": broken(run, *spends("ind_exp", "rates", 2.0)),
@@ -337,6 +371,14 @@ def approx_quantiles_cases(neighbors: str) -> Iterator[Case]:
         mutants["fixed targets"] = recursive_mutant(10.0, neighbors, fixed=True)
         mutants["ties on both sides"] = recursive_mutant(10.0, neighbors, twice=True)
     yield Case("approx_quantiles", neighbors, "pure", run, mutants)
+    run = exact("approx_quantiles", 4, q=[0.3], epsilon=10.0, prior=PRIOR, **form)
+    mutants = {
+        "twice the rate": broken(run, *spends("approx_quantiles", "steps", 2.0)),
+        "a prior fitted to the records": fitted(
+            dpq.approx_quantiles_law, q=[0.3], epsilon=10.0, **form
+        ),
+    }
+    yield Case("approx_quantiles", neighbors, "prior", run, mutants)
     run = exact("approx_quantiles", 3, q=Q, rho=0.5, **form)
     mutants = {"twice the rate": broken(run, *spends("approx_quantiles", "steps", 2.0))}
     yield Case("approx_quantiles", neighbors, "rho 0.5", run, mutants)

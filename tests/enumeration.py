@@ -58,11 +58,13 @@ def ind_exp(
     q: Sequence[float],
     rates: Sequence[float],
     selection: str = "permute-and-flip",
+    masses: Sequence[float] | None = None,
 ) -> Law:
-    """The sorted tuple of independent selections by depth on a lattice."""
+    """The sorted tuple of independent selections by depth on a lattice; with masses, by ln too."""
     select = {"permute-and-flip": permute_and_flip, "exponential": exponential}[selection]
+    bonus = [0.0] * points if masses is None else [math.log(mass) for mass in masses]
     singles = [
-        select([rate * float(depth(records, level, o)) for o in range(points)])
+        select([rate * float(depth(records, level, o)) + bonus[o] for o in range(points)])
         for level, rate in zip(q, rates, strict=True)
     ]
     return sorted_tuples(singles)
@@ -185,6 +187,38 @@ def joint_exp_dithered(
     """JointExp with dithering, whatever the dither turns out to be."""
     return mixture(
         floored(joint_exp(fine, points << bits, q, rate), bits) for fine in dithers(records, bits)
+    )
+
+
+def on_line(records: Sequence[int], masses: Sequence[int], dither: Sequence[Fraction]) -> list[int]:
+    """Records on the line on which each point has its mass; a dither of 1 is the end of a cell."""
+    return [
+        sum(masses[:x]) + math.ceil(u * masses[x]) - 1 for x, u in zip(records, dither, strict=True)
+    ]
+
+
+def off_line(law: Law, masses: Sequence[int]) -> Law:
+    """The law of the points that outputs on the line belong to."""
+    owner = [point for point, mass in enumerate(masses) for _ in range(mass)]
+    terms = defaultdict(list)
+    for o, log_p in law.items():
+        terms[tuple(owner[place] for place in o)].append(log_p)
+    return {o: log_sum(t) for o, t in terms.items()}
+
+
+def weighed(
+    law: Callable[..., Law],
+    records: Sequence[int],
+    masses: Sequence[int],
+    q: Sequence[float],
+    rate: float,
+    bits: int = 0,
+) -> Law:
+    """The law of a mechanism on points with masses, over all dithers of so many bits."""
+    steps = [Fraction(u + 1, 1 << bits) for u in range(1 << bits)]
+    return mixture(
+        off_line(law(on_line(records, masses, dither), sum(masses), q, rate), masses)
+        for dither in product(steps, repeat=len(records))
     )
 
 

@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import privacy
@@ -139,6 +140,7 @@ USUAL: dict[str, Any] = dict(
     q=[0.2, 0.5], epsilon=1.0, rho=None, delta=0.0, neighbors="swap", max_contributions=1,
     accountant=None, nan_policy="omit", workers=1,
     bounds=BOUNDS, resolution=0.5, dither=True, assume_sorted=False, kernel="scan",
+    prior=[(1.0, stats.norm(0.0, 5.0)), (1, "uniform")],
     lower=0.0, upper=50.0, beta=1.5, noise="exponential", split=None, offset=0.0, invert=False,
     uniform=False, base="ind_exp", method="auto", share=0.5, expected_n=60, units=4,
     queries=COLUMN, halts=2, sensitivity=1.0, monotonic=True, **QUERIES,
@@ -193,12 +195,12 @@ OWN: dict[str, dict[str, Any]] = {
     "csmooth": dict(rho=0.5, t=None),
     "reference.csmooth": dict(rho=0.5, t=None),
     "quantile, unbounded": dict(
-        method="unbounded_quantile", bounds=None, resolution=None, dither=None
+        method="unbounded_quantile", bounds=None, resolution=None, dither=None, prior=None
     ),
     "quantile, agg_tree": dict(method="agg_tree", dither=None),
-    "approx_quantiles, unbounded": dict(base="unbounded", resolution=None, dither=None),
+    "approx_quantiles, unbounded": dict(base="unbounded", resolution=None, dither=None, prior=None),
     "approx_quantiles_law, unbounded": dict(
-        base="unbounded", resolution=None, dither=None, dither_rng=Checked(None)
+        base="unbounded", resolution=None, dither=None, prior=None, dither_rng=Checked(None)
     ),
     "unbounded_quantile, both": dict(lower=None, upper=None, beta=1.1, q=0.5),
     "unbounded_quantile, inverted": dict(invert=True, upper=None),

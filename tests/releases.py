@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 import dpq_fast as dpq
 
@@ -16,6 +17,7 @@ Q = [0.25, 0.5, 0.9]
 BOUNDS = dict(bounds=(-10.0, 10.0))
 LEVELS = dict(q=Q, epsilon=1.0) | BOUNDS
 GRID = dict(resolution=0.25)
+PRIOR = dict(prior=[(0.9, stats.norm(1.0, 2.0)), (0.1, "uniform")])
 
 
 def grouped(x: Any, rng: Any, **more: Any) -> Any:
@@ -56,6 +58,20 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "csmooth": of_column(dpq.csmooth, q=Q, rho=0.5, **BOUNDS),
     "csmooth, dither": of_column(dpq.csmooth, q=Q, rho=0.5, **BOUNDS, **GRID),
+    "joint_exp, prior": of_column(dpq.joint_exp, **LEVELS, **PRIOR),
+    "joint_exp, prior, no dither": of_column(
+        dpq.joint_exp, dither=False, **LEVELS, **GRID, **PRIOR
+    ),
+    "ind_exp, prior": of_column(dpq.ind_exp, **LEVELS, **PRIOR),
+    "approx_quantiles, prior": of_column(dpq.approx_quantiles, **LEVELS, **GRID, **PRIOR),
+    "csmooth, prior": of_column(dpq.csmooth, q=Q, rho=0.5, **BOUNDS, **PRIOR),
+    "quantile, prior": of_column(dpq.quantile, **LEVELS, **PRIOR),
+    "quantile_by, prior": lambda x, rng, **more: grouped(x, rng, **PRIOR | more),
+    "agg_tree, prior": of_column(dpq.agg_tree, height=2, branching=4, **LEVELS, **PRIOR),
+    "cdf, prior": of_column(curve, epsilon=1.0, bins=16, **BOUNDS, **PRIOR),
+    "cdf, adaptive, prior": of_column(
+        curve, epsilon=1.0, method="adaptive", steps=5, bins=32, **BOUNDS, **PRIOR
+    ),
     "quantile": of_column(dpq.quantile, **LEVELS),
     "median": of_column(dpq.median, epsilon=1.0, **BOUNDS),
     "percentile": of_column(dpq.percentile, q=50.0, epsilon=1.0, **BOUNDS),

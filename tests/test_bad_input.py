@@ -85,6 +85,13 @@ BAD: dict[str, tuple[tuple[Any, type[Exception], str], ...]] = {
         (np.inf, ValueError, "resolution must be finite and not negative, got inf"),
         ("1", TypeError, "resolution must be a real number, got '1'"),
     ),
+    "prior": (
+        (7, TypeError, "prior must be None, 'uniform', 'log', a frozen distribution, functions"),
+        ("normal", ValueError, "prior must be 'uniform' or 'log' where it is a string, got 'norm"),
+        ("log", ValueError, "bounds must be positive with prior 'log', got (0.0, 9.0)"),
+        ([], ValueError, "prior must be one or more (weight, prior) pairs where it is a sequence"),
+        ([(0, None)], ValueError, "a weight of the prior must be positive and finite, got 0.0"),
+    ),
     "selection": (
         ("gumbel", ValueError, "selection must be one of 'permute-and-flip', 'exponential', got "),
         (1, TypeError, "selection must be one of 'permute-and-flip', 'exponential', got 1"),

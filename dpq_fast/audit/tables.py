@@ -100,11 +100,8 @@ def _tuples(points: Sequence[Any], m: int) -> Iterator[tuple[Any, ...]]:
 
 
 def _lattice_of(parameters: Mapping[str, Any]) -> Lattice | None:
-    return Lattice.of(
-        _checks.check_bounds(parameters.get("bounds")),
-        parameters.get("resolution"),
-        parameters.get("dither"),
-    )
+    names = ("bounds", "resolution", "dither", "prior")
+    return Lattice.between(*(parameters.get(name) for name in names))[1]
 
 
 def _given(lattice: Lattice | None) -> Lattice:
@@ -127,6 +124,8 @@ def on_lattice(
     levels = Levels(parameters["q"])
     lattice = _lattice_of(parameters)
     if dithers and lattice is not None and lattice.bits:
+        if lattice.masses is not None:
+            raise ValueError("dither must be False with a prior, whose masses are too many to sum")
         given: dict[DataSet, Table] = {}
         return [
             _without_dither(law_of, column, lattice, levels, parameters, outputs, given)
@@ -241,7 +240,7 @@ def by_group(
     if lattice is not None and lattice.bits:
         raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
     form: dict[str, Any] = {
-        name: parameters.get(name) for name in ("bounds", "resolution", "dither")
+        name: parameters.get(name) for name in ("bounds", "resolution", "dither", "prior")
     }
     lattice = _given(lattice)
     singles = [

@@ -25,8 +25,9 @@ COUNTED_BITS = 2**20
 class DitheredOrder(WholeOrder):
     """An order of dithered records: one fixed random object, drawn only as far as it is needed.
 
-    Each record's point k becomes ``k * 2^s + U{0, ..., 2^s - 1}``, independently: a randomization
-    of single records before the mechanism, which keeps neighbors neighbors.
+    Each record's point k becomes ``k * 2^s + U{0, ..., 2^s - 1}``, independently, and with a prior
+    a fine point of its mass: a randomization of single records before the mechanism, which keeps
+    neighbors neighbors.
 
     Parameters
     ----------
@@ -41,6 +42,7 @@ class DitheredOrder(WholeOrder):
         self.scans = coarse.scans
         self._coarse = coarse
         assert coarse.lattice is not None  # there is no dither without one
+        self._lattice = coarse.lattice
         self._dither = Dither(coarse.lattice.bits, rng)
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
@@ -72,18 +74,20 @@ class DitheredOrder(WholeOrder):
             if not _has_large(extended):
                 fine = self._dither.of_small(extended, places)
                 shift = np.cumsum(size) - high
-                return fine[_ranges(start + shift, stop + shift)]
-        return np.concatenate(
-            [
-                self._dither.of_window(points[f : f + b - a], a, b, lo, hi)
-                for f, a, b, lo, hi in np.array([first, start, stop, low, high]).T.tolist()
-            ]
-        )
+                return self._lattice.spread(fine[_ranges(start + shift, stop + shift)])
+        dithered = [
+            self._dither.of_window(points[f : f + b - a], a, b, lo, hi)
+            for f, a, b, lo, hi in np.array([first, start, stop, low, high]).T.tolist()
+        ]
+        return self._lattice.spread(np.concatenate(dithered))
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        masses = self._lattice.masses
+        if masses is not None:
+            return kernel.log_spans(self._coarse.weighed(places, masses), -math.inf, math.inf, 1.0)
         at = self._coarse.spread(places)
         return kernel.log_spans(at, -math.inf, math.inf, 2.0**-self._dither.bits)
 
@@ -100,7 +104,7 @@ def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
     points = coarse._points([(0, coarse.n)]) << lattice.bits
     points += uniform.integers_of_bits(lattice.bits, coarse.n, rng)
     points.sort(kind="stable")  # the faster one where only records of one cell change places
-    return SortedOrder(points, lattice, coarse.bounds, fine=True)
+    return SortedOrder(lattice.spread(points), lattice, coarse.bounds, fine=True)
 
 
 class Dither:

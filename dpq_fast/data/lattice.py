@@ -1,13 +1,14 @@
 """The public lattice of outputs: choose it, round records to it, read points back.
 
-Everything here is a function of bounds, resolution and dither, and of nothing about the column:
-readers infer its type from the records, so that one record can change it. Points are numbered
-0, 1, ..., points - 1 from the lowest lattice point in the bounds, so that they and their dithered
-refinements are exact integers below 2^53.
+Everything here is a function of bounds, resolution, dither and prior, and of nothing about the
+column: readers infer its type from the records, so that one record can change it. Points are
+numbered 0, 1, ..., points - 1 from the lowest lattice point in the bounds, so that they and the
+fine points that they stand for are exact integers below 2^53.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import check_flag, check_nonnegative
+from dpq_fast._checks import check_bounds, check_flag, check_nonnegative, check_prior
 from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.columns import as_float64
+from dpq_fast.data.prior import DEFAULT_POINTS, MOST_POINTS, Masses, Prior
 
 # Interval widths are point counts held in float64 by the kernels: exact up to here.
 MAX_POINTS = 2**53
@@ -51,7 +53,9 @@ class Lattice:
     points : int
         Number of lattice points, 2 <= points <= 2^53.
     bits : int
-        Dither bits s; 0 without dithering. ``points << bits`` is at most 2^53.
+        Dither bits s; 0 without dithering. ``points << bits`` is at most 2^53, with a prior 2^62.
+    masses : Masses, optional
+        Fine points of each point, by a prior. Default: 2^bits each.
     """
 
     low: float
@@ -61,6 +65,18 @@ class Lattice:
     first: int
     points: int
     bits: int
+    masses: Masses | None = None
+
+    @classmethod
+    def between(
+        cls, bounds: Any, resolution: float | None, dither: bool | None, prior: Any
+    ) -> tuple[tuple[float, float], Lattice | None]:
+        """Bounds as they are to be used, and the lattice: of arguments that nobody checked."""
+        if prior is None:
+            bounds = check_bounds(bounds)
+            return bounds, cls.of(bounds, resolution, dither)
+        bounds, parts = check_prior(prior, bounds)
+        return bounds, cls.of(bounds, resolution, dither, Prior(parts, bounds) if parts else None)
 
     @classmethod
     def of(
@@ -68,6 +84,7 @@ class Lattice:
         bounds: tuple[float, float],
         resolution: float | None,
         dither: bool | None,
+        prior: Prior | None = None,
     ) -> Lattice | None:
         """The lattice for checked `bounds`; None for ``resolution=0``, the continuous mechanism.
 
@@ -76,15 +93,18 @@ class Lattice:
         bounds : (float, float)
             Finite low < high.
         resolution : float or None
-            Spacing; 0 for no lattice; None for a power of ten, about 10^-6 of the range.
+            Spacing; 0 for no lattice; None for a power of ten, about 10^-6 of the range, or of
+            `Prior.spread`.
         dither : bool or None
             None: on wherever there is a lattice.
+        prior : Prior, optional
+            Of these bounds. Default: uniform.
         """
         if resolution is not None:
             resolution = check_nonnegative("resolution", resolution)
         if dither is not None:
             dither = check_flag("dither", dither)
-        return cls._of(bounds, resolution, dither)
+        return cls._of(bounds, resolution, dither, prior)
 
     @classmethod
     @lru_cache(maxsize=256)  # public facts only; a program asks for few lattices, again and again
@@ -93,6 +113,7 @@ class Lattice:
         bounds: tuple[float, float],
         resolution: float | None,
         dither: bool | None,
+        prior: Prior | None = None,
     ) -> Lattice | None:
         """`of` with checked arguments."""
         low, high = bounds
@@ -100,9 +121,16 @@ class Lattice:
             dither = resolution != 0.0
         # Spacing of float64 at the larger bound: finer points would not be distinct numbers.
         finest = math.ulp(max(abs(low), abs(high)))
-        if resolution is None:
+        if resolution is None and prior is not None:
+            step = default_step(prior.spread())
+            least = max(finest, 2.0 * (high - low) / DEFAULT_POINTS)
+            if step < least:
+                step = float(f"1e{math.ceil(math.log10(least))}")
+        elif resolution is None:
             step = max(default_step(high - low), finest)
         elif resolution == 0.0:
+            if prior is not None:
+                raise ValueError("prior needs a lattice, got a prior with resolution=0")
             if dither:
                 raise ValueError("dither needs a lattice, got dither=True with resolution=0")
             return None
@@ -131,12 +159,18 @@ class Lattice:
                 "resolution must leave at least two of its multiples inside bounds, "
                 f"got resolution {step} with bounds ({low}, {high})"
             )
-        if points > MAX_POINTS:
+        most = MAX_POINTS if prior is None else MOST_POINTS
+        if points > most:
             raise ValueError(
-                f"resolution must make at most 2^53 points inside bounds, got {points}"
+                f"resolution must make at most 2^{most.bit_length() - 1} points inside bounds"
+                f"{'' if prior is None else ' with a prior'}, got {points}"
             )
-        bits = min(DITHER_BITS, 53 - (points - 1).bit_length()) if dither else 0
-        return cls(low, high, step, per_unit, first, points, bits)
+        held = 53 if prior is None else 62
+        bits = min(DITHER_BITS, held - (points - 1).bit_length()) if dither else 0
+        lattice = cls(low, high, step, per_unit, first, points, bits)
+        if prior is None:
+            return lattice
+        return dataclasses.replace(lattice, masses=prior.masses(points, lattice._borders))
 
     def _position(self, value: float) -> float:
         """`value` in units of the lattice, not rounded."""
@@ -146,10 +180,40 @@ class Lattice:
         """The number ``index * step``."""
         return index / self.per_unit if self.per_unit else index * self.step
 
+    def _borders(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What is halfway between each point and the one before."""
+        index = (points + self.first).astype(np.float64) - 0.5
+        with np.errstate(over="ignore"):  # half a step beyond the bounds
+            return index / self.per_unit if self.per_unit else index * self.step
+
     @property
     def fine_points(self) -> int:
-        """Number of points of the dithered lattice."""
-        return self.points << self.bits
+        """How many fine points all points stand for."""
+        return self.points << self.bits if self.masses is None else self.masses.total
+
+    @property
+    def refined(self) -> bool:
+        """Whether points stand for several fine points."""
+        return self.bits > 0 or self.masses is not None
+
+    @property
+    def even(self) -> Lattice:
+        """The same points without masses."""
+        return self if self.masses is None else dataclasses.replace(self, masses=None)
+
+    def starts(self, points: Any) -> Any:
+        """Number of fine points below each point."""
+        return points << self.bits if self.masses is None else self.masses.below(points)
+
+    def points_of(self, fine: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The point that each fine point belongs to."""
+        if self.masses is not None:
+            return self.masses.points_of(fine)
+        return fine >> self.bits if self.bits else fine
+
+    def spread(self, dithered: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The fine points of points k that are dithered to k 2^bits + u; ascending in both."""
+        return dithered if self.masses is None else self.masses.spread(dithered, self.bits)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Number of the lattice point nearest to each value; monotone, clamped; NaN is not allowed.

@@ -2,8 +2,8 @@
 
 Mass sits on lattice points: a record is counted at the point that it rounds to, as
 `Lattice.encode` does, and a distribution function steps there and nowhere else. All of it is
-computed in numbers of points, which are exact. Without a lattice leaves are intervals, and
-functions are linear inside them.
+computed in numbers of points, which are exact; with a prior in its masses of points, which are
+integers, too. Without a lattice leaves are intervals, and functions are linear inside them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Leaves:
 
     On a lattice of P points leaf k of L holds the points p with floor(p L / P) = k. Where P < L,
     each of the first P leaves is one point and the others hold nothing: for whoever sums over
-    leaves, they are part of the last point.
+    leaves, they are part of the last point. With a prior leaves have equal masses, as far as there
+    are points for it.
 
     Parameters
     ----------
@@ -56,6 +57,8 @@ class Leaves:
         point; else the edges.
     starts : ndarray, shape (size + 1,)
         `edges` as numbers of points on a lattice.
+    line : ndarray, shape (size + 1,)
+        `starts` in masses of a prior.
     places : ndarray of float64, shape (size + 1,)
         `edges` in units of leaves, those that hold nothing among them: 0, 1, ..., size - 1, L.
     """
@@ -63,17 +66,19 @@ class Leaves:
     def __init__(self, bounds: tuple[float, float], lattice: Lattice | None, most: int) -> None:
         self.lattice = lattice
         self._bounds = bounds
+        self._most = most
         self.size = most if lattice is None else min(most, lattice.points)
         self.starts: NDArray[Any]
         self.places = np.append(np.arange(self.size, dtype=np.float64), most)
         if lattice is None:
             self.starts = self.edges = self.ends = Bins.uniform(*bounds, most).edges
         else:
-            self.starts = _starts(lattice.points, self.size)
+            self.starts = _starts_on(lattice, most)
             with np.errstate(over="ignore"):  # a step beyond the bounds may be beyond float64
                 self.edges = lattice.decode(self.starts)
                 self.ends = lattice.decode(self.starts - 1)
-        for kept in (self.starts, self.places, self.edges, self.ends):
+        self.line = on_line(lattice, self.starts)
+        for kept in (self.starts, self.line, self.places, self.edges, self.ends):
             kept.flags.writeable = False
 
     @classmethod
@@ -85,19 +90,17 @@ class Leaves:
         """What counts records by leaf, in one pass."""
         if self.lattice is None:
             return Bins.uniform(*self._bounds, self.size)
-        return (_kept_bins if self.size <= KEPT_BINS else _bins)(self.lattice, self.size)
+        return (_kept_bins if self.size <= KEPT_BINS else _bins)(self.lattice, self._most)
 
     def place(self, x: NDArray[np.float64], side: Side = "left") -> NDArray[np.float64]:
         """What lies below x ("left"), or not above it ("right"), in units of leaves.
 
-        Of a leaf that is cut, the share of its points, or of its width.
+        Of a leaf that is cut, the share of its points or mass, or of its width.
         """
-        at: NDArray[Any]
-        starts: NDArray[Any]
-        if self.lattice is None:
-            at, starts = x, self.starts
-        else:
-            at, starts = points_below(self.lattice, x, side), self.starts
+        at: NDArray[Any] = x
+        starts = self.line
+        if self.lattice is not None:
+            at = on_line(self.lattice, points_below(self.lattice, x, side))
         leaf = np.searchsorted(starts[1:-1], at, side="right")
         left, right = starts[leaf], starts[leaf + 1]
         share = np.clip((at - left) / (right - left), 0.0, 1.0)
@@ -109,7 +112,8 @@ class Curve:
 
     Without a lattice it is linear between knots, with a jump where they are tied. On a lattice it
     is constant but for steps at the points, and between two knots steps by the same at each
-    point: its value is that of the linear function at the greatest point that is not above.
+    point, or by what is proportional to its mass: its value is that of the linear function at the
+    greatest point that is not above.
 
     Parameters
     ----------
@@ -126,10 +130,10 @@ class Curve:
         self.lattice = lattice
         self.x = x
         self.p = p
-        # on a lattice, numbers of points: -1 is a step below the lowest one
+        # on a lattice, numbers of points or their last masses: -1 is a step below the lowest one
         self.knots = x
         if lattice is not None:
-            self.knots = np.subtract(points_below(lattice, x, "right"), 1.0)
+            self.knots = np.subtract(on_line(lattice, points_below(lattice, x, "right")), 1.0)
 
     @classmethod
     def of_masses(
@@ -147,8 +151,9 @@ class Curve:
         """
         sums = np.concatenate(([0.0], np.cumsum(masses)))
         p = sums / sums[-1]
-        rise, width = np.diff(p), np.diff(at)
-        (large,) = np.nonzero((rise >= SMALL) & (lattice is None or width > 1))
+        line = on_line(lattice, at)
+        rise, width = np.diff(p), np.diff(line)
+        (large,) = np.nonzero((rise >= SMALL) & (lattice is None or np.diff(at) > 1))
         here = np.clip(large[:, None] + np.arange(-1, 2), 0, rise.size - 1)
         h = width[here] / width[large, None]
         d = rise[here] / h
@@ -158,12 +163,14 @@ class Curve:
                 for h0, h1, d0, d1 in ((h.T[i], h.T[i + 1], d.T[i], d.T[i + 1]) for i in (0, 1))
             ]
         parts = np.arange(1, SPREAD)
+        inside: NDArray[Any]
         if lattice is None:
             inside = at[large, None] + parts / SPREAD * width[large, None]
             t = np.broadcast_to(parts / SPREAD, inside.shape)
         else:
             shift = parts * width[large, None] // SPREAD
-            inside, t = at[large, None] + shift, shift / width[large, None]
+            inside = points_on(lattice, line[large, None] + shift)
+            t = (on_line(lattice, inside) - line[large, None]) / width[large, None]
         left, right = slopes[0][:, None], slopes[1][:, None]
         step = rise[large, None]
         bend = left + right - 2.0 * step
@@ -180,7 +187,8 @@ class Curve:
     def values(self, x: NDArray[np.float64], side: Side) -> NDArray[np.float64]:
         """Values at x ("right"), or limits from the left."""
         if self.lattice is not None:
-            x, side = np.subtract(points_below(self.lattice, x, side), 1.0), "right"
+            line = on_line(self.lattice, points_below(self.lattice, x, side))
+            x, side = np.subtract(line, 1.0), "right"
         i = np.searchsorted(self.knots, x, side=side)
         inner = np.clip(i, 1, self.knots.size - 1)
         values = self._between(x, inner)
@@ -204,7 +212,7 @@ class Curve:
             middle = np.floor((left + right) / 2.0)
             reached = self._between(middle, i) >= target
             left, right = np.where(reached, left, middle), np.where(reached, middle, right)
-        return self.lattice.decode(right.astype(np.int64))
+        return self.lattice.decode(points_on(self.lattice, right.astype(np.int64)))
 
     def _between(self, x: NDArray[np.float64], i: NDArray[np.intp]) -> NDArray[np.float64]:
         """Values at x between the knots i - 1 and i; they do not fall, whatever is rounded."""
@@ -215,6 +223,17 @@ class Curve:
             # Where it does not rise, an end may be infinite.
             values = self.p[i - 1] + np.where(rise > 0.0, share * rise, 0.0)
             return np.minimum(values, self.p[i])
+
+
+def on_line(lattice: Lattice | None, points: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of points as masses that a prior gives them; without one, as they are."""
+    masses = None if lattice is None else lattice.masses
+    return points if masses is None else masses.below(points)
+
+
+def points_on(lattice: Lattice, line: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Back from `on_line`: the point that has that part of the mass."""
+    return line if lattice.masses is None else lattice.masses.points_of(line)
 
 
 def points_below(
@@ -258,12 +277,30 @@ def _starts(points: int, leaves: int) -> NDArray[np.int64]:
     return k * whole - (-k * rest // leaves)
 
 
-def _bins(lattice: Lattice, leaves: int) -> Bins:
-    starts = _starts(lattice.points, leaves)
+def _starts_on(lattice: Lattice, most: int) -> NDArray[np.int64]:
+    """`_starts` of at most so many leaves: each begins at the point next to its share of mass."""
+    leaves = min(most, lattice.points)
+    masses = lattice.masses
+    if masses is None or leaves == lattice.points:
+        return _starts(lattice.points, leaves)
+    shares = _starts(masses.total, leaves)[1:-1]
+    starts = masses.points_of(shares)
+    starts += shares - masses.below(starts) > masses.below(starts + 1) - shares
+    # A point for each leaf, where a point's mass is that of several.
+    k = np.arange(leaves + 1)
+    starts = np.maximum.accumulate(np.concatenate(([0], starts, [lattice.points])) - k) + k
+    return np.minimum(starts, lattice.points - leaves + k)
+
+
+def _bins(lattice: Lattice, most: int) -> Bins:
+    starts = _starts_on(lattice, most)
+    leaves = starts.size - 1
     edges = np.empty(leaves + 1)
     edges[0], edges[-1] = lattice.low, lattice.high
     inner = (starts[1:-1] + lattice.first).astype(np.float64)
     edges[1:-1] = rounding_edges(inner, lattice.step, lattice.per_unit)
+    if lattice.masses is not None:
+        return Bins.of(edges)
     # Half a point below the first one of each leaf is, in the mean, so far from k points / leaves.
     shift = math.gcd(lattice.points, leaves) / (2.0 * leaves)
     low = max((lattice.first - shift) * lattice.step, -LARGEST)

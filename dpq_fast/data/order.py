@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.prior import Masses
 
 # Among at most this many sorted records, ranks are found by looking at all of them.
 FEW_RECORDS = 2**9
@@ -159,7 +160,15 @@ class WholeOrder(Order):
 
 
 class CoarseOrder(WholeOrder):
-    """An order of records that may be dithered on top."""
+    """An order of records that may be dithered on top.
+
+    Attributes
+    ----------
+    origin : float
+        What `spread` gives for the border of the first point.
+    """
+
+    origin = 0.0
 
     @abstractmethod
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -167,6 +176,10 @@ class CoarseOrder(WholeOrder):
 
         `places` as for `log_spans`.
         """
+
+    def weighed(self, places: NDArray[np.int64], masses: Masses) -> NDArray[np.float64]:
+        """`spread` in fine points of a prior."""
+        return masses.at(self.spread(places) - self.origin)
 
 
 class SortedOrder(CoarseOrder):
@@ -216,7 +229,7 @@ class SortedOrder(CoarseOrder):
         points = outputs
         if self._fine:
             assert self.lattice is not None
-            points = outputs << self.lattice.bits
+            points = self.lattice.starts(outputs)
         if self.n <= FEW_RECORDS:
             return np.searchsorted(self._encode(self._values), points)
         lo = np.zeros(points.size, dtype=np.int64)
@@ -315,3 +328,51 @@ class CountedOrder(CoarseOrder):
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         run = np.searchsorted(self._ends, places, side="right")
         return self._values[run] + 1.0 + (places + 0.5 - self._ends[run]) / self._counts[run]
+
+
+class WeighedOrder(WholeOrder):
+    """An order without dither on a lattice with a prior: records lie at the ends of their cells.
+
+    Parameters
+    ----------
+    coarse : CoarseOrder
+        The records on the same lattice without a prior.
+    lattice : Lattice
+        Without dither bits.
+    """
+
+    def __init__(self, coarse: CoarseOrder, lattice: Lattice) -> None:
+        super().__init__(coarse.n, lattice, coarse.bounds)
+        assert lattice.masses is not None
+        self.scans = coarse.scans
+        self._coarse = coarse
+        self._masses = lattice.masses
+
+    def intervals_of(
+        self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
+    ) -> Intervals:
+        # the intervals of the whole, as far as they are inside of the part
+        rank, width, left = self._coarse.intervals(first + part.skipped, count)
+        right = self._masses.below(left + width.astype(np.int64) + 1) - 1
+        left = np.maximum(self._masses.below(left + 1) - 1, part.before).astype(np.int64)
+        right = np.minimum(right, part.last).astype(np.int64)
+        inside = right > left
+        return Intervals(
+            rank[inside] - part.skipped, (right - left)[inside].astype(np.float64), left[inside]
+        )
+
+    def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
+        return self._masses.spread(self._coarse._points(windows), 0)
+
+    def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
+        return self._coarse.ranks_of(outputs)
+
+    def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
+        return self._coarse.rank_of(point), np.empty(0, dtype=np.int64)  # none inside
+
+    def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        at = self._coarse.weighed(places, self._masses)
+        return kernel.log_spans(at, -math.inf, math.inf, 1.0)
+
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        self._coarse.prepare(first, count)

@@ -25,7 +25,7 @@ from dpq_fast.data.columns import (
 from dpq_fast.data.dither import dithered
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WholeOrder
+from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedOrder, WholeOrder
 from dpq_fast.data.passes import CONVERTED, Chunks, chunks_of
 from dpq_fast.data.records import Records
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
@@ -78,6 +78,7 @@ class Sample:
         *,
         resolution: float | None = None,
         dither: bool | None = None,
+        prior: Any = None,
         counts: Any = None,
         assume_sorted: bool = False,
         nan_policy: str = "omit",
@@ -92,13 +93,22 @@ class Sample:
             `counts`, the distinct values. A `Sample` is returned as it is (then the other
             arguments must be left at their defaults, or `bounds` equal to the sample's).
         bounds : (float, float)
-            Finite low < high, chosen without looking at `x`. Public.
+            Finite low < high, chosen without looking at `x`. With a `prior` that has quantiles an
+            end may be infinite: it stands for the quantile of 10^-9, or of 1 less that. Public.
         resolution : float, optional
             Spacing of the public lattice of outputs, in the unit of `x`; 0 for none. Default: a
-            power of ten, about 10^-6 of the range, whatever the type of `x`. Public.
+            power of ten, about 10^-6 of the range, whatever the type of `x`; with a `prior`, about
+            10^-6 of twice the shortest interval that holds half of it. Public.
         dither : bool, optional
             Whether records are spread within their lattice cell before the mechanism. Default:
             wherever there is a lattice. Public.
+        prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+            A guess at the distribution of the records, made without looking at `x`, for bounds that
+            are wide. "log": log-uniform between positive bounds. A frozen distribution of
+            `scipy.stats`, or whatever else has a `cdf` of arrays (and a `ppf`), or the two
+            functions (cdf, ppf), ppf None where there is none. Or a mixture: (weight, prior) pairs.
+            Each is cut off at the bounds. It costs no privacy and hides no value: see Notes.
+            Default: uniform. Public.
         counts : array_like of int, shape (n,), optional
             How often each value occurs; non-negative, sum at most 2^53. Private.
         assume_sorted : bool, default False
@@ -125,6 +135,12 @@ class Sample:
 
         Notes
         -----
+        **Prior.** Lattice points stand for integer masses of the prior, each at least 1; records
+        are spread over the mass of their point, mechanisms count mass where they would count
+        points, and leaves of trees have equal mass. So few records, or little budget, leave an
+        answer where the prior has its mass; many records outweigh it. The proof that this is as
+        private as without is in `dpq_fast.data.prior`.
+
         **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
         but the windows of a release if `x` is sorted. `x` must not change while the sample is in
         use.
@@ -138,6 +154,7 @@ class Sample:
             bounds,
             resolution=resolution,
             dither=dither,
+            prior=prior,
             counts=counts,
             assume_sorted=assume_sorted,
             nan_policy=nan_policy,
@@ -152,6 +169,7 @@ class Sample:
         *,
         resolution: float | None = None,
         dither: bool | None = None,
+        prior: Any = None,
         counts: Any = None,
         assume_sorted: bool = False,
         nan_policy: str = "omit",
@@ -169,16 +187,15 @@ class Sample:
                 raise ValueError(
                     f"bounds must be left out or equal to the sample's {x.bounds}, got {bounds}"
                 )
-            given = [option is not None for option in (resolution, dither, counts)]
+            given = [option is not None for option in (resolution, dither, prior, counts)]
             if any(given) or assume_sorted or nan_policy != "omit":
                 raise ValueError(
-                    "resolution, dither, counts, assume_sorted and nan_policy belong to "
+                    "resolution, dither, prior, counts, assume_sorted and nan_policy belong to "
                     "Sample.of, and must be left out for a Sample"
                 )
             return lambda: x
-        bounds = _checks.check_bounds(bounds)
+        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
         _checks.check_column(x)
-        lattice = Lattice.of(bounds, resolution, dither)
         n_is_public = nan_policy == "raise"
 
         def read() -> Sample:
@@ -208,6 +225,7 @@ class Sample:
         column: str | None = None,
         resolution: float | None = None,
         dither: bool | None = None,
+        prior: Any = None,
         nan_policy: str = "omit",
         workers: int = 1,
         progress: bool = False,
@@ -221,7 +239,7 @@ class Sample:
             as for `Sample.of`, always the same records. Or an object with ``to_batches`` or
             ``iter_batches``, as `pyarrow.dataset.Dataset`, `pyarrow.Table` and
             `pyarrow.parquet.ParquetFile` have, with `column`.
-        bounds, resolution, dither, nan_policy, workers
+        bounds, resolution, dither, prior, nan_policy, workers
             As in `Sample.of`.
         column : str, optional
             Name of the column of an Arrow source.
@@ -257,8 +275,7 @@ class Sample:
         of them read ahead.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        bounds = _checks.check_bounds(bounds)
-        lattice = Lattice.of(bounds, resolution, dither)
+        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
         chunks = chunks_of(source, column, workers, progress)
         if lattice is not None and lattice.bits and lattice.points <= MANY_POINTS:
             coarse = _of_points(chunks, lattice, bounds, nan_policy)
@@ -269,22 +286,31 @@ class Sample:
 
     def order(self, dither_rng: Any = None) -> WholeOrder:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
-        coarse = self.coarse()
-        if self.lattice is None or not self.lattice.bits:
-            return coarse
-        return dithered(coarse, default_rng(dither_rng))
+        lattice = self.lattice
+        if lattice is not None and lattice.bits:
+            return dithered(self._coarse(lattice), default_rng(dither_rng))
+        if lattice is None or lattice.masses is None:
+            return self._coarse(lattice)
+        return WeighedOrder(self.coarse(), lattice)
 
     def coarse(self) -> CoarseOrder:
-        """The order statistics without a dither, for counts below lattice points."""
-        return self._coarse(self.lattice)
+        """The order statistics without dither and prior, for counts below lattice points."""
+        return self._coarse(None if self.lattice is None else self.lattice.even)
 
     def undithered(self) -> Sample:
         """The same records without a dither, for mechanisms that know what to do with ties."""
         if self.lattice is None or not self.lattice.bits:
             return self
-        return Sample(
-            self._coarse, self.records, dataclasses.replace(self.lattice, bits=0), self.bounds
-        )
+        return self._on(dataclasses.replace(self.lattice, bits=0))
+
+    def even(self) -> Sample:
+        """The same records without a prior, for mechanisms that weigh points themselves."""
+        if self.lattice is None or self.lattice.masses is None:
+            return self
+        return self._on(self.lattice.even)
+
+    def _on(self, lattice: Lattice) -> Sample:
+        return Sample(self._coarse, self.records, lattice, self.bounds)
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:
         """Exact counts by bin, by one pass. Private: a part of mechanisms, not a release.
@@ -332,7 +358,7 @@ class Sample:
         if self.lattice is None:
             clamped: NDArray[np.float64] = np.clip(points, *self.bounds)
             return clamped
-        return self.lattice.decode(points >> self.lattice.bits if self.lattice.bits else points)
+        return self.lattice.decode(self.lattice.points_of(points))
 
     def locate(self, outputs: NDArray[np.float64]) -> NDArray[Any] | None:
         """Lattice points of outputs, or the numbers themselves; None if one cannot be released."""

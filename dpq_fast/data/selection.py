@@ -360,6 +360,8 @@ class SelectedOrder(CoarseOrder):
         bounds: tuple[float, float],
     ) -> None:
         super().__init__(int(buckets.ends[-1]), lattice, bounds)
+        if lattice is not None:
+            self.origin = lattice.first - 0.5
         self._chunks = chunks
         self._buckets = buckets
         self._held: _CollectedWindows | None = None  # windows collected ahead

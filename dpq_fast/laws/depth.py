@@ -5,12 +5,17 @@ where t lies inside the run of records at o. The exponential mechanism [MT07] dr
 probability proportional to exp(-c loss); permute-and-flip [MS20] the argmax of E_o - c loss, E_o
 independent standard exponentials. Points between two records lose the same: a cell, drawn as one.
 
+With a prior that gives a point the mass w, its log-weight -c loss gets ln w in both mechanisms: it
+loses ln(w) / c less, a public number. Cells end where the mass changes.
+
 **Windows.** Only ranks within W of t are looked at. The point that the target's record lies on
 loses nothing or less, and every point outside the windows more than W. So of V points those
 outside weigh at most B = V exp(-c W), where those inside weigh at least 1, and the probability that
 an exponential variate of theirs reaches the best point inside is at most B. Windows are so wide
 that B is below 2^-64. What lies outside is not lost: with probability B / (Z_inside + B), or that
 of the largest of V variates, a draw is decided by all points, so outputs follow the law exactly.
+With a prior, points outside have the largest of all masses at most, and the best one inside has at
+least 1: its logarithm adds to ln V in B, and ln of the largest mass is less to reach for a variate.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from dpq_fast._kernels import depth as kernel
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path, race, uniform
 from dpq_fast.data.order import WholeOrder
+from dpq_fast.data.prior import Masses
 from dpq_fast.laws.path import CERTIFICATE
 
 # Log-weights that are so far apart at most are drawn as plain weights.
@@ -64,6 +70,20 @@ class Cells(NamedTuple):
         """Some of the cells."""
         return Cells(self.start[kept], self.points[kept], self.loss[kept])
 
+    def weighed(self, masses: Masses, rate: float) -> Cells:
+        """Parts in which all points have one mass; they lose the less, the more it is."""
+        first = self.start + 1
+        stop = first + self.points.astype(np.int64)
+        knots = masses.firsts[slice(*masses.firsts.searchsorted([first[0], stop[-1]]))]
+        whole = first.searchsorted(knots, side="right") - 1
+        inner = (first[whole] < knots) & (knots < stop[whole])
+        whole = np.sort(np.concatenate((np.arange(first.size), whole[inner])))
+        first = np.sort(np.concatenate((first, knots[inner])))
+        stop = np.minimum(np.append(first[1:], stop[-1]), stop[whole])
+        points = (stop - first).astype(np.float64)
+        loss = self.loss[whole] - np.log(masses.of(first)) / rate
+        return Cells(first - 1, points, loss)
+
 
 class DepthLaw:
     """The law of one output on a lattice without dither.
@@ -80,20 +100,30 @@ class DepthLaw:
         Whether permute-and-flip draws, or the exponential mechanism.
     window : int, optional
         W, for tests; by default as wide as the certificate asks.
+    masses : Masses, optional
+        Of the points, by a prior.
     """
 
     def __init__(
-        self, order: WholeOrder, q: float, rate: float, flip: bool, window: int | None = None
+        self,
+        order: WholeOrder,
+        q: float,
+        rate: float,
+        flip: bool,
+        window: int | None = None,
+        masses: Masses | None = None,
     ) -> None:
         self._order = order
         self._rate = rate
         self._flip = flip
+        self._masses = masses
         self._target = kernel.target(q, order.n)
-        reach = window_of(order, rate) if window is None else window
+        self._log_largest = _log_largest(masses)
+        reach = window_of(order, rate, masses) if window is None else window
         self._cells, complete = self._cells_within(q, reach)
         self._certified = complete or window is None
         self._best = int(self._cells.loss.argmin())
-        self._log_bound = order.log_volume(1) - rate * reach
+        self._log_bound = order.log_volume(1) + self._log_largest - rate * reach
         self._log_escape = -math.inf if complete else self._log_escape_beyond(reach)
         # log-probabilities of permute-and-flip by loss: each is an integral
         self._flipped: dict[float, float] = {}
@@ -102,7 +132,8 @@ class DepthLaw:
         """ln of the probability that all points have to decide."""
         if self._flip:
             least = float(self._cells.loss[self._best])
-            return _log_reached(self._order.extent, self._rate * (window - least))
+            height = self._rate * (window - least) - self._log_largest
+            return _log_reached(self._order.extent, height)
         log_inside = np.logaddexp.reduce(self._log_weight)
         return float(self._log_bound - np.logaddexp(self._log_bound, log_inside))
 
@@ -130,7 +161,10 @@ class DepthLaw:
         if rank[-1] < n and (whole - rank[-1]) + part > (through - whole) - part:
             through = order.rank_of(int(left[-1] + width[-1]) + 1)
         cells = Cells(*kernel.cells(rank, width, left, n, whole, part, below, through))
-        return cells, first == 0 and last == n
+        return self._weighed(cells), first == 0 and last == n
+
+    def _weighed(self, cells: Cells) -> Cells:
+        return cells if self._masses is None else cells.weighed(self._masses, self._rate)
 
     def _single(self) -> Cells:
         """The one point that all records within the window lie on."""
@@ -138,7 +172,7 @@ class DepthLaw:
         place = min(self._target[0], order.n - 1)
         (point,) = order._points([(place, place + 1)]).tolist()
         loss = self._loss(*order.ranks_of(np.array([point, point + 1])).tolist())
-        return Cells(np.array([point - 1]), np.ones(1), np.array([loss]))
+        return self._weighed(Cells(np.array([point - 1]), np.ones(1), np.array([loss])))
 
     def _loss(self, below: int, through: int) -> float:
         """Of a point with so many records below it, and up to it."""
@@ -150,7 +184,7 @@ class DepthLaw:
         """All cells, and which of them are outside."""
         n = self._order.n
         intervals = self._order.intervals(np.array([0]), np.array([n + 1]))
-        cells = Cells(*kernel.cells(*intervals, n, *self._target, 0, n))
+        cells = self._weighed(Cells(*kernel.cells(*intervals, n, *self._target, 0, n)))
         first, last = self._cells.start[[0, -1]]
         return cells, (cells.start < first) | (cells.start > last)
 
@@ -222,10 +256,12 @@ class DepthLaw:
         """ln of the probability of a lattice point, in an array of one."""
         below, through = self._order.ranks_of(np.append(outputs, outputs + 1)).tolist()
         loss = self._loss(below, through)
+        if self._masses is not None:
+            loss -= math.log(self._masses.of(outputs)[0]) / self._rate
         if not self._flip:
             return -self._rate * loss - self._log_normalizer
         if loss not in self._flipped:
-            log_reduced = -self._rate * (loss - float(self._cells.loss[self._best]))
+            log_reduced = -self._rate * (loss - float(self._counted.loss.min()))
             self._flipped[loss] = log_reduced + self._log_integral(math.exp(log_reduced))
         return self._flipped[loss]
 
@@ -294,9 +330,15 @@ def _panels(fall: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float
         yield end * (panel + (NODES + 1.0) / 2.0) / PANELS, WEIGHTS * (end / (2.0 * PANELS))
 
 
-def window_of(order: WholeOrder, rate: float) -> int:
+def window_of(order: WholeOrder, rate: float, masses: Masses | None = None) -> int:
     """The least W whose certificate holds, whatever the records are."""
-    return math.ceil(min((CERTIFICATE + order.log_volume(1)) / rate, order.n + 1.0))
+    log_volume = order.log_volume(1) + _log_largest(masses)
+    return math.ceil(min((CERTIFICATE + log_volume) / rate, order.n + 1.0))
+
+
+def _log_largest(masses: Masses | None) -> float:
+    """ln of the largest mass of a point."""
+    return 0.0 if masses is None else math.log(masses.each.max())
 
 
 def _log_reached(count: float, height: float) -> float:

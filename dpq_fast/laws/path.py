@@ -220,7 +220,7 @@ class PathLaw:
         if (outputs[1:] < outputs[:-1]).any():
             return -math.inf
         lattice = self._order.lattice
-        if lattice is not None and lattice.bits:
+        if lattice is not None and lattice.refined:
             return self._log_prob_of_cells(outputs)
         scan = self._scan or self._outside()[1][0]
         whole, part = scan.whole, scan.part
@@ -239,13 +239,11 @@ class PathLaw:
         """
         cells = np.unique(outputs)
         assert self._order.lattice is not None
-        bits = self._order.lattice.bits
+        starts, stops = (self._order.lattice.starts(cells + shift).tolist() for shift in (0, 1))
         rank, width, ends = [], [], []
-        for cell in cells.tolist():
+        for cell, start, stop in zip(cells.tolist(), starts, stops, strict=True):
             below, points = self._order.cell(cell)
-            edges = np.concatenate(
-                ([(cell << bits) - 1], points, [((cell + 1) << bits) - 1]), dtype=np.int64
-            )
+            edges = np.concatenate(([start - 1], points, [stop - 1]), dtype=np.int64)
             kept = np.diff(edges) > 0
             rank.append((below + np.arange(edges.size - 1))[kept])
             width.append(np.diff(edges)[kept].astype(np.float64))

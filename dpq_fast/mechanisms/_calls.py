@@ -31,6 +31,7 @@ class ColumnOptions(RecordOptions, total=False):
     bounds: tuple[float, float] | None
     resolution: float | None
     dither: bool | None
+    prior: Any
     assume_sorted: bool
 
 

@@ -18,7 +18,7 @@ from dpq_fast import _checks, metrics, privacy
 from dpq_fast._checks import real_array
 from dpq_fast._kernels import fit
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.leaves import Curve, Leaves
+from dpq_fast.data.leaves import Curve, Leaves, on_line
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms.estimate import Estimate
@@ -73,6 +73,7 @@ class PartialTree:
         height: int | None = None,
         branching: int | None = None,
         resolution: float | None = None,
+        prior: Any = None,
         counts: Any = None,
         nan_policy: str = "omit",
         expected_n: int | None = None,
@@ -82,7 +83,7 @@ class PartialTree:
 
         Parameters
         ----------
-        x, bounds, resolution, counts, nan_policy, workers
+        x, bounds, resolution, prior, counts, nan_policy, workers
             As in `agg_tree`. `x` may be `Records`, too.
         height, branching : int, optional
             As in `agg_tree`. Default: for `expected_n` records and an epsilon of 1. Trees of parts
@@ -99,7 +100,7 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
-        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        bounds, lattice = public_lattice(x, bounds, resolution, prior, counts, nan_policy)
         points = None if lattice is None else lattice.points
         height, branching = privacy.agg_tree.shape_of(height, branching, points, expected_n)
         return cls.reader(
@@ -108,6 +109,7 @@ class PartialTree:
             height=height,
             branching=branching,
             resolution=resolution,
+            prior=prior,
             counts=counts,
             nan_policy=nan_policy,
             workers=workers,
@@ -122,12 +124,13 @@ class PartialTree:
         height: int,
         branching: int,
         resolution: float | None,
+        prior: Any,
         counts: Any,
         nan_policy: str,
         workers: int,
     ) -> Callable[[], PartialTree]:
         """`of` in two steps, as `Sample.reader`."""
-        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        bounds, lattice = public_lattice(x, bounds, resolution, prior, counts, nan_policy)
         points = None if lattice is None else lattice.points
         height, branching = _checks.check_tree(height, branching, points)
         if lattice is None:
@@ -241,17 +244,16 @@ def noised(
 
 
 def public_lattice(
-    x: Any, bounds: Any, resolution: Any, counts: Any, nan_policy: str
+    x: Any, bounds: Any, resolution: Any, prior: Any, counts: Any, nan_policy: str
 ) -> tuple[tuple[float, float], Lattice | None]:
     """Bounds and lattice for a tree of `x`, of which only a `Sample` is asked.
 
     There is no dither: a record is counted at the point that it rounds to.
     """
     if not isinstance(x, Sample):
-        bounds = _checks.check_bounds(bounds)
-        return bounds, Lattice.of(bounds, resolution, False)
+        return Lattice.between(bounds, resolution, False, prior)
     # refuses what belongs to the sample
-    Sample.of(x, bounds, resolution=resolution, counts=counts, nan_policy=nan_policy)
+    Sample.of(x, bounds, resolution=resolution, prior=prior, counts=counts, nan_policy=nan_policy)
     return x.bounds, x.undithered().lattice
 
 
@@ -279,8 +281,9 @@ class AggTree:
         Whether to combine the counts of all levels.
     lattice : Lattice, optional
         The points that mass sits on, numbered from 0 to P - 1: leaf k holds the points p with
-        floor(p b^h / P) = k, or, where there are fewer points than leaves, the point k. Default:
-        leaves are equal intervals, and mass is spread evenly inside them.
+        floor(p b^h / P) = k, or, where there are fewer points than leaves, the point k; with a
+        prior, runs of points of equal masses. Default: leaves are equal intervals, and mass is
+        spread evenly inside them.
 
     Attributes
     ----------
@@ -379,6 +382,7 @@ class AggTree:
         aggregate: bool = True,
         neighbors: str = "swap",
         resolution: float | None = None,
+        prior: Any = None,
         counts: Any = None,
         nan_policy: str = "omit",
         expected_n: int | None = None,
@@ -392,7 +396,7 @@ class AggTree:
         Parameters
         ----------
         x, epsilon, rho, bounds, height, branching, noise, aggregate, neighbors, resolution, \
-counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
+prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             As in `agg_tree`.
 
         Returns
@@ -400,7 +404,7 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
         AggTree
         """
         # Public arguments are refused before x is touched.
-        bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+        bounds, lattice = public_lattice(x, bounds, resolution, prior, counts, nan_policy)
         if expected_n is None:
             n_is_public = relation_of(neighbors).n_is_public
             expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
@@ -422,6 +426,7 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             height=calibration.height,
             branching=calibration.branching,
             resolution=resolution,
+            prior=prior,
             counts=counts,
             nan_policy=nan_policy,
             workers=workers,
@@ -505,11 +510,16 @@ counts, nan_policy, expected_n, max_contributions, accountant, rng, workers
             branching=2,
             **{name: options[name] for name in shared},
         )
-        low, high = _checks.check_bounds(bounds)
+        place = options.get("resolution"), options.get("prior")
+        (low, high), lattice = public_lattice([], bounds, *place, None, "omit")
         first = np.asarray(samples[0], dtype=np.float64).clip(low, high)
         # half of a normal sample is within 0.674 standard deviations
         quartiles = np.quantile(first, (0.25, 0.75)) if first.size else np.array([low, high])
-        spread = max(float(np.diff(quartiles)[0]) / 1.349 / (high - low), 1e-9)
+        extent = high - low
+        if lattice is not None and lattice.masses is not None:  # in its masses
+            quartiles = on_line(lattice, lattice.encode(quartiles))
+            extent = lattice.masses.total
+        spread = max(float(np.diff(quartiles)[0]) / 1.349 / extent, 1e-9)
         noise = math.sqrt(one.noise.variance) / n, 1.0 if rho is None else 0.5
         branchings = list(branchings)
         expected = {
@@ -944,6 +954,7 @@ def agg_tree(
     aggregate: bool = True,
     neighbors: str = "swap",
     resolution: float | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     expected_n: int | None = None,
@@ -986,6 +997,9 @@ def agg_tree(
     resolution : float, optional
         Spacing of the lattice, in the unit of `x`: records are rounded to it one by one, and
         answers lie on it; 0 for none. Default as in `joint_exp`: about 10^-6 of the range. Public.
+    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+        A guess at the distribution of the records, made without looking at `x`, as in `joint_exp`:
+        leaves have equal masses, and what is inside a leaf is spread in proportion to it. Public.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
@@ -1093,6 +1107,7 @@ def agg_tree(
         aggregate=aggregate,
         neighbors=neighbors,
         resolution=resolution,
+        prior=prior,
         counts=counts,
         nan_policy=nan_policy,
         expected_n=expected_n,

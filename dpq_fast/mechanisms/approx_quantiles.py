@@ -86,17 +86,19 @@ class ApproxQuantilesLaw:
         Raises
         ------
         ValueError
-            For several levels of a dithered sample: which part a record is in depends on more than
-            `o` then.
+            For several levels of a sample with dither or a prior: which part a record is in, and
+            how much of it is left for outputs, depends on more than `o` then.
 
         Notes
         -----
         An output that is more than 700 nats less likely than the likeliest one loses digits where
         there are 2^40 records or more.
         """
-        if self._levels.m > 1 and self.column.lattice is not None and self.column.lattice.bits:
+        lattice = self.column.lattice
+        if self._levels.m > 1 and lattice is not None and lattice.refined:
             raise ValueError(
-                "log_prob of several levels needs a sample without dither: pass dither=False"
+                "log_prob of several levels needs a sample without dither and prior: "
+                "pass dither=False"
             )
         outputs = self._levels.distinct(o)
         points = None if outputs is None else self.column.locate(outputs)
@@ -165,6 +167,7 @@ def approx_quantiles(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -196,9 +199,9 @@ def approx_quantiles(
     base : {"ind_exp", "unbounded"}, default "ind_exp"
         What releases the middle level of a part: the exponential mechanism, or the search of
         `unbounded_quantile`, which does without `bounds`. Public.
-    neighbors, resolution, dither, counts, assume_sorted, nan_policy
-        As in `joint_exp`. "unbounded" has no dither, needs no order, and has a lattice only where
-        a `resolution` is given.
+    neighbors, resolution, dither, prior, counts, assume_sorted, nan_policy
+        As in `joint_exp`. "unbounded" has no dither and no prior, needs no order, and has a lattice
+        only where a `resolution` is given.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -278,7 +281,11 @@ def approx_quantiles(
     )
     records = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
     place = dict[str, Any](
-        bounds=bounds, resolution=resolution, dither=dither, assume_sorted=assume_sorted
+        bounds=bounds,
+        resolution=resolution,
+        dither=dither,
+        prior=prior,
+        assume_sorted=assume_sorted,
     )
     if _checks.check_choice("base", base, BASES) == "unbounded":
         limits = unbounded_ends(**place)
@@ -328,6 +335,7 @@ def approx_quantiles_law(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -356,7 +364,11 @@ def approx_quantiles_law(
     )
     records = dict[str, Any](counts=counts, nan_policy=nan_policy, workers=workers)
     place = dict[str, Any](
-        bounds=bounds, resolution=resolution, dither=dither, assume_sorted=assume_sorted
+        bounds=bounds,
+        resolution=resolution,
+        dither=dither,
+        prior=prior,
+        assume_sorted=assume_sorted,
     )
     if _checks.check_choice("base", base, BASES) == "unbounded":
         limits = unbounded_ends(**place)

@@ -20,7 +20,7 @@ from dpq_fast import _checks, metrics, privacy
 from dpq_fast._kernels import uniform
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.leaves import Curve, Leaves, Side, points_below
+from dpq_fast.data.leaves import Curve, Leaves, Side, points_below, points_on
 from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, noised, public_lattice
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
@@ -139,8 +139,8 @@ class CDF:
 
     On a lattice it is a step function, as that of records on lattice points is: continuous from
     the right, and constant but for steps at the points. The points above ``x[k - 1]`` and up to
-    ``x[k]`` all have the same step. Without a lattice it is linear between ``x[k - 1]`` and
-    ``x[k]``.
+    ``x[k]`` all have the same step; with a prior, steps in proportion to their masses. Without a
+    lattice it is linear between ``x[k - 1]`` and ``x[k]``.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class CDF:
         else:
             knots = self._curve.knots
             with np.errstate(over="ignore"):  # a step below the lowest point
-                off = lattice.decode(knots.astype(np.int64)) != self.x
+                off = lattice.decode(points_on(lattice, knots.astype(np.int64))) != self.x
             if (off | ((knots < 0.0) & (self.p > 0.0))).any():
                 raise ValueError(
                     "x must be points of the lattice or, where p is 0, a step below the lowest one"
@@ -389,6 +389,9 @@ class CDF:
         if len(lattices) == 1 and not pair[0]._only_jumps:
             return pair[0]._pieces(pair[1]._jumps())
         cuts = [curve.x for curve in pair]
+        for lattice in lattices:  # steps are even where masses of a prior are
+            if lattice.masses is not None:
+                cuts.append(lattice.decode(lattice.masses.firsts - 1))
         if len(lattices) == 1:  # a jump cuts the cell of the lattice that it is in
             below = points_below(lattices[0], pair[0].x)
             ends = np.clip(np.concatenate((below - 1, below)), -1, lattices[0].points - 1)
@@ -456,7 +459,8 @@ class CDF:
         """Ends of the lines that are drawn."""
         if self.lattice is None:
             return self.x, self.p
-        (single,) = np.nonzero(np.diff(self._curve.knots) == 1.0)
+        points = points_on(self.lattice, self._curve.knots.astype(np.int64))
+        (single,) = np.nonzero(np.diff(points) == 1)
         corners = self.x[single + 1], self.p[single]
         return np.insert(self.x, single + 1, corners[0]), np.insert(self.p, single + 1, corners[1])
 
@@ -509,8 +513,8 @@ def _of_counts(
     total = max(float(below[-1] if public else smooth[-1]), 0.0)
     numbers = np.clip(np.concatenate(([0.0], smooth, below[-1:] if public else [])), 0.0, total)
     starts, lattice = leaves.starts[at], leaves.lattice
-    # without records nothing is known, but where the bounds are
-    curve = Curve.of_masses(starts, np.diff(numbers if total > 0.0 else starts), lattice)
+    # without records nothing is known, but where the bounds are, and the prior
+    curve = Curve.of_masses(starts, np.diff(numbers if total > 0.0 else leaves.line[at]), lattice)
     if noise is not None and unbiased is not None:
         highest = np.maximum.accumulate(unbiased)
         lowest = np.minimum.accumulate(unbiased[::-1])[::-1]
@@ -787,6 +791,7 @@ def cdf(
     method: str = "auto",
     neighbors: str = "swap",
     resolution: float | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     expected_n: int | None = None,
@@ -822,6 +827,9 @@ def cdf(
         function steps at its points, and quantiles are points; 0 for none. Default as in
         `joint_exp`: about 10^-6 of the range. Public. With the step of your data (1 for whole
         numbers), ties stay where they are.
+    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+        A guess at the distribution of the records, made without looking at `x`, as in `joint_exp`:
+        bins have equal masses, and what is inside a bin is spread in proportion to it. Public.
     counts : array_like of int, shape (n,), optional
         How many records each entry of `x` stands for. Private.
     nan_policy : {"omit", "raise"}, default "omit"
@@ -930,7 +938,7 @@ def cdf(
     >>> bool(-10 <= released.quantile(0.1) <= released.quantile(0.9) <= 10)
     True
     """
-    bounds, lattice = public_lattice(x, bounds, resolution, counts, nan_policy)
+    bounds, lattice = public_lattice(x, bounds, resolution, prior, counts, nan_policy)
     # Public arguments are refused before x is touched.
     if expected_n is None:
         n_is_public = relation_of(neighbors).n_is_public
@@ -950,6 +958,7 @@ def cdf(
         x=x,
         bounds=bounds,
         resolution=resolution,
+        prior=prior,
         counts=counts,
         nan_policy=nan_policy,
         workers=workers,

@@ -153,7 +153,7 @@ def ind_exp(
         composition of non-adaptive exponential mechanisms [2]_, solved exactly. Public.
     rho : float, optional
         Total zCDP budget instead of `epsilon`: each level gets the range that rho / m buys. Public.
-    bounds, neighbors, resolution, counts, assume_sorted, nan_policy
+    bounds, neighbors, resolution, prior, counts, assume_sorted, nan_policy
         As in `joint_exp`.
     dither : bool, optional
         Left out, or False: ties need no dither here. That of a `Sample` is not used.
@@ -202,8 +202,9 @@ def ind_exp(
     probability proportional to :math:`\exp(c_j u(o))`;
     :math:`c_j = \epsilon_j / 2 \Delta_j` with :math:`\Delta_j = 1` for "swap",
     :math:`\max(q_j, 1 - q_j)` for "add-remove". Without a lattice (``resolution=0``) both are the
-    exponential mechanism of :math:`-|r(o) - t|`, where r counts the records below o [3]_. Sorting
-    the draws is post-processing.
+    exponential mechanism of :math:`-|r(o) - t|`, where r counts the records below o [3]_. With a
+    `prior` that gives o the mass w, :math:`c_j u(o) + \ln w` takes the place of :math:`c_j u(o)`.
+    Sorting the draws is post-processing.
 
     **Privacy.** (`epsilon`, `delta`)-DP under `neighbors`, or `rho`-zCDP; proofs:
     `privacy.ind_exp`. Weights are right to 1e-10 relative, none is rounded to zero. Not covered:
@@ -274,7 +275,7 @@ def ind_exp_law(
     ----------
     x, q, epsilon, delta, rho, neighbors, max_contributions, selection
         As in `ind_exp`.
-    bounds, resolution, dither, counts, assume_sorted, nan_policy, workers
+    bounds, resolution, dither, prior, counts, assume_sorted, nan_policy, workers
         As in `ind_exp`.
 
     Returns
@@ -310,7 +311,8 @@ def no_dither(dither: bool | None) -> bool:
 
 def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -> IndExpLaw:
     """The law of a sample; a dither of its is not used."""
-    sample = sample.undithered()
+    masses = None if sample.lattice is None else sample.lattice.masses
+    sample = sample.undithered().even()
     order = sample.order()
     q, rates = levels.values, spent.rates
     laws: list[PathLaw] | list[DepthLaw]
@@ -325,10 +327,11 @@ def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -
         ]
     else:
         if levels.m > 1:
-            prepare(order, q, np.array([window_of(order, rate) for rate in rates.tolist()]))
+            windows = np.array([window_of(order, rate, masses) for rate in rates.tolist()])
+            prepare(order, q, windows)
         flip = spent.selection == privacy.ind_exp.FLIP
         laws = [
-            DepthLaw(order, level, rate, flip)
+            DepthLaw(order, level, rate, flip, masses=masses)
             for level, rate in zip(q.tolist(), rates.tolist(), strict=True)
         ]
     return IndExpLaw(sample, levels, laws)

@@ -109,16 +109,23 @@ def joint_exp(
         Budget for the whole tuple, positive and finite. Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
+        With a `prior` that has quantiles an end may be infinite (`Sample.of`).
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
         mechanism, which is not hardened against attacks on low-order bits. Default: a power of
-        ten, about 10^-6 of the range of `bounds`. Give 1 where values are whole: ties then cost
-        nothing. Public.
+        ten, about 10^-6 of the range of `bounds`, with a `prior` of where most of it is
+        (`Sample.of`). Give 1 where values are whole: ties then cost nothing. Public.
     dither : bool, optional
         Spread the records of a lattice point evenly over its cell before the mechanism, so that
         ties do no harm. Default: wherever there is a lattice. Public.
+    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+        A guess at the distribution of the records, made without looking at `x`, for wide bounds
+        and few records: "log" (log-uniform, for positive bounds), a frozen `scipy.stats`
+        distribution, functions (cdf, ppf), or a mixture of (weight, prior) pairs. Answers are drawn
+        towards it only as far as records are too few to say better. Default: uniform; see
+        `Sample.of`. Public.
     counts : array_like of int, shape (n,), optional
         How often each value of `x` occurs. Private, as `x` is.
     assume_sorted : bool, default False
@@ -165,7 +172,8 @@ def joint_exp(
     \Delta)` with :math:`u = -\sum_{j=1}^{m+1} |n(o_{j-1}, o_j) - (q_j - q_{j-1}) n|`, where
     :math:`n(a, b)` counts records :math:`a \le x_i < b`, :math:`q_0 = 0`, :math:`q_{m+1} = 1`;
     :math:`\Delta = 2` for "swap" and :math:`2 (1 - \min_j (q_j - q_{j-1}))` for "add-remove"
-    [1]_.
+    [1]_. With a `prior` tuples have its mass for a base measure: each lattice point stands for as
+    many as its mass says.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`; given the dither of range `epsilon`, hence
     zCDP of its `privacy.bounded_range_rho`. Weights are right to 1e-10 relative, none is rounded to

@@ -27,6 +27,7 @@ def choose_method(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     max_contributions: int = 1,
     expected_n: int | None = None,
 ) -> str:
@@ -34,7 +35,8 @@ def choose_method(
 
     Parameters
     ----------
-    x, q, epsilon, bounds, method, neighbors, resolution, dither, max_contributions, expected_n
+    x, q, epsilon, bounds, method, neighbors, resolution, dither, prior, max_contributions, \
+expected_n
         As in `quantile`, but for `expected_n`, which is the caller's to work out; of `x` only the
         lattice of a `Sample` is used.
 
@@ -50,7 +52,7 @@ def choose_method(
     elif bounds is None:
         return "unbounded_quantile"
     else:
-        lattice = Lattice.of(_checks.check_bounds(bounds), resolution, dither)
+        _, lattice = Lattice.between(bounds, resolution, dither, prior)
     k = _checks.check_max_contributions(max_contributions)
     return most_accurate(
         Levels.of(q).m,
@@ -85,6 +87,7 @@ def quantile(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -117,15 +120,16 @@ def quantile(
         with ``noise="gaussian"``. Public.
     bounds : (float, float), optional
         Finite low < high, chosen without looking at `x`. Public. Left out for a `Sample`, which
-        has its own, and for "unbounded_quantile", which can do without.
+        has its own, and for "unbounded_quantile", which can do without. With a `prior` that has
+        quantiles an end may be infinite (`Sample.of`).
     method : str, default "auto"
         The mechanism: "joint_exp", "ind_exp", "approx_quantiles", "unbounded_quantile",
         "agg_tree", "csmooth", or "auto", which chooses by what is public (see Notes).
     neighbors : {"swap", "add-remove"}, default "swap"
         What the budget protects: one record replaced (n is public), or one added or deleted.
-    resolution, dither, counts, assume_sorted, nan_policy
+    resolution, dither, prior, counts, assume_sorted, nan_policy
         As in `joint_exp`. "agg_tree" and "unbounded_quantile" have no dither and need no order; the
-        latter has a lattice only where a `resolution` is given.
+        latter has a lattice only where a `resolution` is given, and takes no `prior`.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     expected_n : int, optional
@@ -229,6 +233,7 @@ def quantile(
         neighbors=neighbors,
         resolution=resolution,
         dither=dither,
+        prior=prior,
         max_contributions=max_contributions,
         expected_n=expected_n,
     )
@@ -256,9 +261,9 @@ def quantile(
         if row.intervals == "ends":
             options.update(expected_n=given_n)
     if row.reads == "records":
-        options.update(unbounded_ends(bounds, resolution, dither, assume_sorted))
+        options.update(unbounded_ends(bounds, resolution, dither, prior, assume_sorted))
         return row.release(x, q, **options)
-    options.update(bounds=bounds, resolution=resolution)
+    options.update(bounds=bounds, resolution=resolution, prior=prior)
     if row.reads == "leaves":
         _checks.check_flag("assume_sorted", assume_sorted)
         if dither is not None and _checks.check_flag("dither", dither):

@@ -35,7 +35,8 @@ from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration
 
 # Rows of the column handled in one call.
 BLOCK = 2**20
-# Groups of more row entries, (n + 1) m, are released one by one: there, windows pay.
+# Groups of more row entries, (n + 1) m, are released one by one: there, windows pay. So are all
+# groups where there is a prior, which the kernel does not know.
 SMALL_ENTRIES = 20_000
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
 # table, others by bisection.
@@ -145,6 +146,7 @@ def quantile_by(
     method: str | None = None,
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
@@ -195,6 +197,9 @@ def quantile_by(
         Spread the records of a lattice point evenly over its cell before "joint_exp", so that
         ties do no harm. Default: wherever there is a lattice. "ind_exp" needs and takes none.
         Public.
+    prior : "uniform", "log", distribution, pair of functions or sequence of pairs, optional
+        A guess at the distribution of the records of each group, made without looking at `x`, as in
+        `joint_exp`. Groups are then released one by one. Public.
     counts : array_like of int, shape (n,), optional
         How many records each row of `x` and `by` stands for; 1 each by default. Non-negative, sum
         at most 2^53; a row of count 0 is as good as absent. Neighbors differ in records, not in
@@ -301,12 +306,12 @@ def quantile_by(
         interval_share=interval_share,
         expected_n=expected_n,
     )
-    bounds = _checks.check_bounds(bounds)
+    if calibration.method == IND_EXP:
+        dither = no_dither(dither)
+    bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
     _checks.check_column(x)
-    by_depth = calibration.method == IND_EXP
-    lattice = Lattice.of(bounds, resolution, no_dither(dither) if by_depth else dither)
-    release = _Release(levels.values, calibration, bounds, lattice)
+    release = _Release(levels.values, calibration, bounds, lattice, prior)
     names.check_kind(declares_strings(by))
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -635,6 +640,7 @@ class _Release:
         spent: Calibration,
         bounds: tuple[float, float],
         lattice: Lattice | None,
+        prior: Any,
     ) -> None:
         self._q = q
         by_depth = spent.method == IND_EXP
@@ -642,10 +648,15 @@ class _Release:
         # a path of one level counts its rank twice, to it and from it
         self._rate = spent.rate / 2.0 if by_depth and lattice is None else spent.rate
         self._search = spent.search
+        self._masses = None
+        if self._flips and lattice is not None:  # which weighs points itself
+            self._masses, lattice, prior = lattice.masses, lattice.even, None
         self._bounds = bounds
         self._lattice = lattice
+        self._prior = prior
         self._kernel = kernel.Releases(q, self._rate, bounds, lattice)
-        self._largest = max(SMALL_ENTRIES // q.size - 1, 0)
+        weighed = self._masses is not None or (lattice is not None and lattice.masses is not None)
+        self._largest = -1 if weighed else max(SMALL_ENTRIES // q.size - 1, 0)
 
     def _sample(self, values: Any, weights: Any = None) -> Sample:
         """A sample on the column's lattice, whatever the type of `values`."""
@@ -655,6 +666,7 @@ class _Release:
             self._bounds,
             resolution=0.0 if lattice is None else lattice.step,
             dither=lattice is not None and lattice.bits > 0,
+            prior=self._prior,
             counts=weights,
         )
 
@@ -722,8 +734,9 @@ class _Release:
         values = self.decode(answers)
         for group in range(len(low)):
             assert self._search is not None
+            lattice = None if self._lattice is None else self._lattice.even
             records: CoarseOrder = SortedOrder(
-                ordered[start[group] : start[group + 1]], self._lattice, self._bounds
+                ordered[start[group] : start[group + 1]], lattice, self._bounds
             )
             if group in big:
                 records = self._sample(*big[group]).coarse()
@@ -733,7 +746,8 @@ class _Release:
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:
         law: DepthLaw | PathLaw
         if self._flips:
-            law = DepthLaw(order, float(self._q[0]), self._rate, flip=True)
+            level = float(self._q[0])
+            law = DepthLaw(order, level, self._rate, flip=True, masses=self._masses)
         else:
             law = PathLaw(order, self._q, self._rate)
         drawn: NDArray[Any] = law.draw(rng, 1)[0]

@@ -493,9 +493,12 @@ def unbounded_ends(
     bounds: tuple[float, float] | None,
     resolution: float | None,
     dither: bool | None,
+    prior: Any,
     assume_sorted: bool,
 ) -> dict[str, Any]:
     """`lower`, `upper` and `resolution` for methods that are given `bounds`, if any."""
+    if prior is not None:
+        raise ValueError("prior must be left out for an unbounded search, which has no lattice")
     if dither is not None or assume_sorted:
         raise ValueError("dither and assume_sorted must be left out for an unbounded search")
     ends: dict[str, Any] = {} if resolution is None else {"resolution": resolution}

@@ -52,6 +52,14 @@ rhos are composed, that is with a `delta` or a `rho`, the exponential mechanism 
 epsilon permute-and-flip is: its expected utility is never less [MS20]. Without a lattice, where no
 single output has any weight, both are the exponential mechanism.
 
+**Prior.** A public :math:`b(o)` that is added to :math:`c\,u(o)` in either mechanism, such as the
+logarithm of a mass, changes none of this: what is used of :math:`c\,u(o)` is that it moves by at
+most e/2 between neighbors, and :math:`c\,u(o) + b(o)` moves as much. The exponential mechanism then
+draws o in proportion to :math:`e^{b(o)} e^{c\,u(o)}`. Permute-and-flip, with scores
+:math:`c\,u(o) + b(o)`, is no worse than that in their mean, as it is without b. To give o as many
+candidates as its mass says would be private, too, but many candidates of one score make an
+exponential mechanism of permute-and-flip.
+
 **Composition.** Given the records the levels are drawn independently, and to sort them is
 post-processing. m releases, each e-DP, are (m e)-DP by basic composition, and their rhos add up
 [BS16]. Exponential mechanisms with a `delta` compose by their ranges [DDR20].

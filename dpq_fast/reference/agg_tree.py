@@ -26,6 +26,7 @@ from dpq_fast.reference.histogram import uniform_counts, uniform_edges
 from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
+from dpq_fast.reference.prior import Masses
 from dpq_fast.reference.sample import check_form, kept_records, nearest_points
 
 Node = tuple[int, int]
@@ -38,6 +39,8 @@ class Leaves:
     ----------
     starts : list of int or of float
         Where the leaves begin and the last one ends: numbers of points, or edges.
+    line : list of int or of float
+        The same in masses of a prior.
     places : list of int
         The same in units of leaves: the last point has all leaves that hold nothing.
     ends : list of float
@@ -50,12 +53,15 @@ class Leaves:
         self.bounds = bounds
         self.starts: Sequence[float]
         if lattice is None:
-            self.starts = self.ends = uniform_edges(*bounds, most)
+            self.starts = self.line = self.ends = uniform_edges(*bounds, most)
             self.places = list(range(most + 1))
         else:
             size = min(most, lattice.points)
             points = [-(-k * lattice.points // size) for k in range(size + 1)]
+            if size < lattice.points and lattice.masses is not None:
+                points = starts_by_mass(lattice.masses, lattice.points, size)
             self.starts = points
+            self.line = [lattice.on_line(point) for point in points]
             self.places = [*range(size), most]
             self.ends = [lattice.value(point - 1) for point in points]
 
@@ -70,12 +76,25 @@ class Leaves:
 
     def place(self, x: float, through: bool = False) -> float:
         """What lies below x, or with `through` not above it, in units of leaves."""
-        at = min(max(x, self.starts[0]), self.starts[-1])
+        at = min(max(x, self.line[0]), self.line[-1])
         if self.lattice is not None:
-            at = self.lattice.below(x, through)
-        leaf = min(bisect_right(self.starts, at), len(self.starts) - 1) - 1
-        left, right = self.starts[leaf], self.starts[leaf + 1]
-        return self.places[-1] if at == self.starts[-1] else leaf + (at - left) / (right - left)
+            at = self.lattice.on_line(self.lattice.below(x, through))
+        leaf = min(bisect_right(self.line, at), len(self.line) - 1) - 1
+        left, right = self.line[leaf], self.line[leaf + 1]
+        return self.places[-1] if at == self.line[-1] else leaf + (at - left) / (right - left)
+
+
+def starts_by_mass(masses: Masses, points: int, leaves: int) -> list[int]:
+    """First points of leaves, each next to its share of the mass; no leaf is without a point."""
+    starts = [0]
+    for k in range(1, leaves):
+        share = -(-k * masses.total // leaves)
+        point = masses.point_of(share)
+        if share - masses.below(point) > masses.below(point + 1) - share:
+            point += 1
+        starts.append(max(point, starts[-1] + 1))
+    starts.append(points)
+    return [min(start, points - leaves + k) for k, start in enumerate(starts)]
 
 
 def exact_counts(leaves: Sequence[int], height: int, branching: int) -> dict[Node, int]:
@@ -276,8 +295,8 @@ class AggTree:
         return [mass[self.height, i] for i in range(held)]
 
     def curve(self) -> list[tuple[float, float]]:
-        """Where the distribution function is known, in units of `grid.starts`, and its values."""
-        return spread(self.grid.starts, self.masses(), self.lattice is not None)
+        """Where the distribution function is known, in units of `grid.line`, and its values."""
+        return spread(self.grid.starts, self.masses(), self.lattice)
 
     def cdf(self, x: float, monotone: bool = True) -> float:
         """Share of the records that are at most x."""
@@ -285,7 +304,9 @@ class AggTree:
             place = self.grid.place(x, through=True)
             return self.between(0, place) / max(self.counts[0, 0], 1.0)
         at, values = zip(*self.curve(), strict=True)
-        place = x if self.lattice is None else self.lattice.below(x, True)
+        place = x
+        if self.lattice is not None:
+            place = self.lattice.on_line(self.lattice.below(x, True))
         return float(np.interp(place, at, values))
 
     def quantile(self, q: Any) -> Any:
@@ -299,20 +320,32 @@ class AggTree:
             if self.lattice is None:
                 share = (least - values[i - 1]) / (values[i] - values[i - 1])
                 answers.append(at[i - 1] + min(share, 1.0) * (at[i] - at[i - 1]))
-            else:  # at least so many points
-
-                def reached(points: int) -> float:
-                    return float(np.interp(points, at, values))
-
-                points = bisect_left(range(int(at[-1])), least, key=reached)
-                answers.append(self.lattice.value(points - 1))
+            else:
+                answers.append(self._least(least))
         return levels.restore(np.array(answers))
+
+    def _least(self, least: float) -> float:
+        """The lowest lattice point at which the function has at least this value."""
+        lattice = self.lattice
+        assert lattice is not None
+        at, values = zip(*self.curve(), strict=True)
+
+        def reached(points: int) -> float:
+            return float(np.interp(lattice.on_line(points), at, values))
+
+        return lattice.value(bisect_left(range(lattice.points), least, key=reached) - 1)
 
 
 def spread(
-    starts: Sequence[float], masses: Sequence[float], on_points: bool
+    starts: Sequence[float], masses: Sequence[float], lattice: Lattice | None
 ) -> list[tuple[float, float]]:
-    """Knots of a distribution function, inside leaves by the monotone cubic of their neighbors."""
+    """Knots of a distribution function, inside leaves by the monotone cubic of their neighbors.
+
+    Leaves begin at some points, and knots are in masses of a prior.
+    """
+    if lattice is not None:
+        numbers = [right - left for left, right in pairwise(starts)]
+        starts = [lattice.on_line(int(point)) for point in starts]
     total = math.fsum(masses)
     p = [math.fsum(masses[:k]) / total for k in range(len(masses) + 1)]
     width = [right - left for left, right in pairwise(starts)]
@@ -329,9 +362,12 @@ def spread(
     knots = [(starts[0], 0.0)]
     for k, wide in enumerate(width):
         low, high = p[k], p[k + 1]
-        parts = 16 if high - low >= 2.0**-10 and (wide > 1 or not on_points) else 1
+        parts = 16 if high - low >= 2.0**-10 and (lattice is None or numbers[k] > 1) else 1
         for j in range(1, parts):
-            t = (j * int(wide) // parts) / wide if on_points else j / parts
+            t = j / parts
+            if lattice is not None:  # where a point begins
+                point = lattice.from_line(int(starts[k]) + j * int(wide) // parts)
+                t = (lattice.on_line(point) - starts[k]) / wide
             value = (
                 low * (1 + 2 * t) * (1 - t) ** 2
                 + high * t * t * (3 - 2 * t)
@@ -388,6 +424,7 @@ def agg_tree(
     aggregate: bool = True,
     neighbors: str = "swap",
     resolution: float | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     expected_n: int | None = None,
@@ -422,6 +459,8 @@ def agg_tree(
         What the budget protects: one value replaced, or one added or deleted.
     resolution : float, optional
         Spacing of the lattice that records and answers are on; 0 for none.
+    prior : optional
+        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     nan_policy : {"omit", "raise"}
@@ -449,7 +488,7 @@ def agg_tree(
             "interval_share must be left out for a tree, which gives values and intervals of one "
             f"budget, got {interval_share}"
         )
-    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
+    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy, prior)
     if expected_n is None:
         n_is_public = relation_of(neighbors).n_is_public
         expected_n = public_length(x, counts, nan_policy, n_is_public)

@@ -81,11 +81,13 @@ class ApproxQuantilesLaw:
         """Log density (continuous) or log-probability (lattice) of one output of q's shape.
 
         -inf for outputs that can not occur: outside the bounds, off the lattice, or decreasing.
-        The density is inf where two outputs meet. Several levels need a sample without dither.
+        The density is inf where two outputs meet. Several levels need a sample without
+        dither and prior.
         """
-        if self.lattice is not None and self.lattice.bits and self.levels.m > 1:
+        if self.lattice is not None and self.lattice.refined and self.levels.m > 1:
             raise ValueError(
-                "log_prob of several levels needs a sample without dither: pass dither=False"
+                "log_prob of several levels needs a sample without dither and prior: "
+                "pass dither=False"
             )
         outputs = self.levels.distinct(o)
         if outputs is None or not (outputs[1:] >= outputs[:-1]).all():
@@ -170,6 +172,7 @@ def approx_quantiles_law(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -181,7 +184,7 @@ def approx_quantiles_law(
 
     Parameters
     ----------
-    x, q, epsilon, rho, bounds, base, neighbors, resolution, dither, counts, assume_sorted, \
+    x, q, epsilon, rho, bounds, base, neighbors, resolution, dither, prior, counts, assume_sorted, \
 nan_policy, max_contributions, **base_options
         As in `approx_quantiles`.
     dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
@@ -202,14 +205,14 @@ nan_policy, max_contributions, **base_options
             counts=counts,
             nan_policy=nan_policy,
             max_contributions=max_contributions,
-            **unbounded_ends(bounds, resolution, dither, assume_sorted),
+            **unbounded_ends(bounds, resolution, dither, prior, assume_sorted),
             **base_options,
         )
     refuse(base_options)
     calibration = privacy.approx_quantiles.calibrate(
         levels, epsilon=epsilon, rho=rho, neighbors=neighbors, max_contributions=max_contributions
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
     return ApproxQuantilesLaw(*read(dither_rng), levels, calibration.steps)
 
 
@@ -224,6 +227,7 @@ def approx_quantiles(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -260,6 +264,8 @@ def approx_quantiles(
         Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
     dither : bool, optional
         Whether records on the lattice are spread at random over their cells, once for all levels.
+    prior : optional
+        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     assume_sorted : bool
@@ -299,12 +305,12 @@ def approx_quantiles(
             covers=covers,
             interval_share=interval_share,
             expected_n=expected_n,
-            **unbounded_ends(bounds, resolution, dither, assume_sorted),
+            **unbounded_ends(bounds, resolution, dither, prior, assume_sorted),
             **base_options,
         )
     refuse(base_options)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
 
     def value_of(*, epsilon: float | None, rho: float | None, **_: Any) -> Any:
         calibration = privacy.approx_quantiles.calibrate(levels, epsilon=epsilon, rho=rho, **person)
@@ -316,7 +322,7 @@ def approx_quantiles(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
-        lambda: undithered(x, bounds, resolution, counts, nan_policy),
+        lambda: undithered(x, bounds, resolution, counts, nan_policy, prior),
         x=x,
         counts=counts,
         epsilon=epsilon,

@@ -23,7 +23,7 @@ from dpq_fast.reference.agg_tree import AggTree, Leaves, exact_counts, spread
 from dpq_fast.reference.csmooth import log_smooth_sensitivity
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.noise import discrete_gaussian, discrete_laplace
-from dpq_fast.reference.sample import check_form, kept_records, placed
+from dpq_fast.reference.sample import check_form, decoded, kept_records, placed
 
 
 class CDF:
@@ -51,6 +51,12 @@ class CDF:
             x = self.lattice.value(self.lattice.below(x, True) - 1)
         return self.linear(x)
 
+    def place(self, x: float) -> float:
+        """A number, or with a prior the mass up to it: what the function is linear in."""
+        if self.lattice is None or self.lattice.masses is None:
+            return x
+        return self.lattice.on_line(self.lattice.below(x, True))
+
     def linear(self, x: float) -> float:
         """What is linear between the points."""
         if x < self.x[0]:
@@ -58,7 +64,8 @@ class CDF:
         i = max(i for i, point in enumerate(self.x) if point <= x)
         if i + 1 == len(self.x):
             return 1.0
-        share = (x - self.x[i]) / (self.x[i + 1] - self.x[i])
+        left, right = self.place(self.x[i]), self.place(self.x[i + 1])
+        share = (self.place(x) - left) / (right - left)
         return self.p[i] + share * (self.p[i + 1] - self.p[i])
 
     def quantile(self, q: float) -> float:
@@ -94,10 +101,14 @@ def of_counts(
     inner = below[1:-1] if public else below[1:]
     rising = [0.0, *smoothed(inner), *([below[-1]] if public else [])]
     total = max(rising[-1], 0.0)
-    numbers = [min(max(number, 0.0), total) for number in rising] if total > 0.0 else starts
+    numbers: Sequence[float] = [min(max(number, 0.0), total) for number in rising]
+    if total == 0.0:
+        numbers = starts if lattice is None else [lattice.on_line(int(at)) for at in starts]
     masses = [right - left for left, right in pairwise(numbers)]
-    at, p = zip(*spread(starts, masses, lattice is not None), strict=True)
-    x = at if lattice is None else [lattice.value(int(points) - 1) for points in at]
+    at, p = zip(*spread(starts, masses, lattice), strict=True)
+    x: Sequence[float] = at
+    if lattice is not None:
+        x = [lattice.value(lattice.from_line(int(line) - 1)) for line in at]
     return CDF(x, p, total, lattice)
 
 
@@ -174,6 +185,7 @@ def cdf(
     method: str = "auto",
     neighbors: str = "swap",
     resolution: float | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     expected_n: int | None = None,
@@ -200,6 +212,8 @@ def cdf(
         What the budget protects: one value replaced, or one added or deleted.
     resolution : float, optional
         Spacing of the lattice that quantiles are rounded to; 0 for none.
+    prior : optional
+        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     nan_policy : {"omit", "raise"}
@@ -219,7 +233,7 @@ def cdf(
     -------
     CDF
     """
-    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy)
+    bounds, lattice = check_form(x, bounds, resolution, False, nan_policy, prior)
     if expected_n is None:
         n_is_public = relation_of(neighbors).n_is_public
         expected_n = public_length(x, counts, nan_policy, n_is_public)
@@ -237,7 +251,7 @@ def cdf(
     method, options = calibration.method, calibration.options
     by_level = "levels" in options and options.get("bins") is None
     if by_level:
-        lattice = Lattice.of(bounds, resolution, None)
+        _, lattice = Lattice.between(bounds, resolution, None, prior)
     else:
         height, branching = shape_of(method, options, lattice)
         if lattice is None:
@@ -305,7 +319,7 @@ def of_levels(
     outputs.sort()
     low, high = bounds
     if lattice is not None:
-        points = np.rint(outputs).astype(np.int64) >> lattice.bits
-        outputs = lattice.decode(points).tolist()
+        points = np.array([round(output) for output in outputs], dtype=np.int64)
+        outputs = decoded(points, lattice).tolist()
         low, high = lattice.value(-1), lattice.value(lattice.points - 1)
     return CDF([low, *outputs, high], [0.0, *levels, 1.0], None, lattice)

@@ -14,7 +14,7 @@ import numpy as np
 from dpq_fast import privacy
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.sample import reader
+from dpq_fast.reference.sample import decoded, reader
 
 
 def log_smooth_sensitivity(x: Sequence[float], j: int, t: float, low: float, high: float) -> float:
@@ -45,6 +45,7 @@ def csmooth(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -74,6 +75,8 @@ def csmooth(
         Spacing of the lattice of outputs, in the unit of `x`; 0 for none.
     dither : bool, optional
         Whether records on the lattice are spread at random over their cells, once for all levels.
+    prior : optional
+        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     assume_sorted : bool
@@ -96,7 +99,7 @@ def csmooth(
     calibration = privacy.csmooth.calibrate(
         levels, rho=rho, t=t, neighbors=neighbors, max_contributions=max_contributions
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
     data = read(rng).intervals()
@@ -116,5 +119,5 @@ def csmooth(
     outputs.sort()
     if data.lattice is None:
         return levels.restore(np.array(outputs))
-    points = np.rint(outputs).astype(np.int64) >> data.lattice.bits
-    return levels.restore(data.lattice.decode(points))
+    points = np.array([round(output) for output in outputs], dtype=np.int64)
+    return levels.restore(decoded(points, data.lattice))

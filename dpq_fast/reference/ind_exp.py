@@ -8,6 +8,7 @@ Joseph, Kulesza, "Differentially Private Quantiles", PMLR 139.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise, permutations
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.intervals import released, undithered
+from dpq_fast.reference.prior import Masses
 from dpq_fast.reference.race import exponential, race
 from dpq_fast.reference.sample import Intervals, decoded, reader
 
@@ -75,6 +77,21 @@ def cells(data: Intervals) -> list[Cell]:
     return found
 
 
+def cut(of: list[Cell], masses: Masses) -> list[Cell]:
+    """Parts of cells in which all points have one mass."""
+    return [
+        Cell(left, right, cell.below, cell.upto)
+        for cell in of
+        for left, right in pairwise(
+            [
+                cell.left,
+                *(knot - 1 for knot in masses.knots if cell.left < knot - 1 < cell.right),
+                cell.right,
+            ]
+        )
+    ]
+
+
 def losses(of: list[Cell], target: Fraction) -> NDArray[np.float64]:
     """max u - u for each cell, exact until it is rounded once."""
     top, denominator = target.as_integer_ratio()
@@ -92,10 +109,14 @@ class ExponentialLevel:
     loss : ndarray of float64, one for each cell
     rate : float
         c.
+    log_mass : float or ndarray of float64
+        By a prior, of a point of each cell: what is added to c u.
     """
 
-    def __init__(self, of: list[Cell], loss: NDArray[np.float64], rate: float) -> None:
-        self.log_p = -rate * loss
+    def __init__(
+        self, of: list[Cell], loss: NDArray[np.float64], rate: float, log_mass: Any = 0.0
+    ) -> None:
+        self.log_p = log_mass - rate * loss
         self.log_weight = self.log_p + np.log([cell.width for cell in of])
         self.log_normalizer = float(np.logaddexp.reduce(self.log_weight))
 
@@ -111,8 +132,11 @@ class ExponentialLevel:
 class FlipLevel:
     """One level's permute-and-flip; the parameters are those of `ExponentialLevel`."""
 
-    def __init__(self, of: list[Cell], loss: NDArray[np.float64], rate: float) -> None:
-        self.log_p = -rate * loss
+    def __init__(
+        self, of: list[Cell], loss: NDArray[np.float64], rate: float, log_mass: Any = 0.0
+    ) -> None:
+        self.log_p = log_mass - rate * loss
+        self.log_p -= self.log_p.max()
         self.p, self.rejects = np.exp(self.log_p), -np.expm1(self.log_p)  # p, 1 - p
         self.width = np.array([cell.width for cell in of], dtype=np.float64)
         self.known: dict[int, float] = {}
@@ -182,6 +206,8 @@ class IndExpLaw:
         epsilon_j / (2 sensitivity_j).
     selection : {"permute-and-flip", "exponential"}
         Without a lattice both are the exponential mechanism.
+    masses : Masses, optional
+        Of the points of a lattice, by a prior: ln of them adds to c u.
 
     Attributes
     ----------
@@ -193,15 +219,26 @@ class IndExpLaw:
     # Differs from [GJK21] 5.1, score(X, I_j) = exp(-ε |j - qn| / 2) |I_j|: the utility, which is
     # that without ties, and Δ, which is lower under add-remove; both as in `privacy.ind_exp`.
 
-    def __init__(self, data: Intervals, levels: Levels, rates: Any, selection: str) -> None:
+    def __init__(
+        self,
+        data: Intervals,
+        levels: Levels,
+        rates: Any,
+        selection: str,
+        masses: Masses | None = None,
+    ) -> None:
         self.data = data
         self.levels = levels
         self.cells = cells(data)
+        log_mass: Any = 0.0
+        if masses is not None:
+            self.cells = cut(self.cells, masses)
+            log_mass = np.log([masses.of(int(cell.right)) for cell in self.cells])
         flips = selection == FLIP and data.lattice is not None
         single = FlipLevel if flips else ExponentialLevel
         rates = np.broadcast_to(np.asarray(rates, dtype=np.float64), (levels.m,)).tolist()
         self.singles = [
-            single(self.cells, losses(self.cells, Fraction(q) * data.n), rate)
+            single(self.cells, losses(self.cells, Fraction(q) * data.n), rate, log_mass)
             for q, rate in zip(levels.values.tolist(), rates, strict=True)
         ]
 
@@ -284,6 +321,7 @@ def ind_exp_law(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -294,8 +332,8 @@ def ind_exp_law(
 
     Parameters
     ----------
-    x, q, epsilon, delta, rho, bounds, neighbors, resolution, dither, counts, assume_sorted, \
-nan_policy, max_contributions, selection
+    x, q, epsilon, delta, rho, bounds, neighbors, resolution, dither, prior, counts, \
+assume_sorted, nan_policy, max_contributions, selection
         As in `ind_exp`.
 
     Returns
@@ -312,8 +350,11 @@ nan_policy, max_contributions, selection
         max_contributions=max_contributions,
         selection=selection,
     )
-    read = reader(x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy)
-    return IndExpLaw(read(None).intervals(), levels, calibration.rates, calibration.selection)
+    read = even_reader(
+        x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy, prior
+    )
+    data, masses = read()
+    return IndExpLaw(data, levels, calibration.rates, calibration.selection, masses)
 
 
 def ind_exp(
@@ -327,6 +368,7 @@ def ind_exp(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -361,6 +403,8 @@ def ind_exp(
         Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
     dither : bool, optional
         False or left out: ties need none here.
+    prior : optional
+        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     assume_sorted : bool
@@ -386,14 +430,16 @@ def ind_exp(
     """
     levels = Levels(q)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    read = reader(x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy)
+    read = even_reader(
+        x, bounds, resolution, no_dither(dither), counts, assume_sorted, nan_policy, prior
+    )
 
     def value_of(**budget: Any) -> Any:
         calibration = privacy.ind_exp.calibrate(levels, selection=selection, **budget, **person)
 
-        def law_of(rng: Any) -> IndExpLaw:
-            data = read(rng).intervals()  # nothing is drawn
-            return IndExpLaw(data, levels, calibration.rates, calibration.selection)
+        def law_of(_: Any) -> IndExpLaw:
+            data, masses = read()
+            return IndExpLaw(data, levels, calibration.rates, calibration.selection, masses)
 
         return calibration, law_of
 
@@ -401,7 +447,7 @@ def ind_exp(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
-        lambda: undithered(x, bounds, resolution, counts, nan_policy),
+        lambda: undithered(x, bounds, resolution, counts, nan_policy, prior),
         x=x,
         counts=counts,
         epsilon=epsilon,
@@ -412,6 +458,18 @@ def ind_exp(
         rng=rng,
         **person,
     )
+
+
+def even_reader(*column: Any) -> Callable[[], tuple[Intervals, Masses | None]]:
+    """What reads a sample as it is without a prior, and the prior's masses; as `reader`."""
+    read = reader(*column)
+
+    def read_even() -> tuple[Intervals, Masses | None]:
+        placed = read(None)  # nothing is drawn
+        masses = None if placed.lattice is None else placed.lattice.masses
+        return placed.even().intervals(), masses
+
+    return read_even
 
 
 def no_dither(dither: bool | None) -> bool:

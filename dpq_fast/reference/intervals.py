@@ -256,8 +256,8 @@ def released(
 
 
 def undithered(
-    x: Any, bounds: Any, resolution: float | None, counts: Any, nan_policy: str
+    x: Any, bounds: Any, resolution: float | None, counts: Any, nan_policy: str, prior: Any = None
 ) -> Column:
     """The records of a column with bounds; arguments as of `sample.reader`."""
-    read = reader(x, bounds, resolution, False, counts, nan_policy=nan_policy)
-    return Column.of(read(None))
+    read = reader(x, bounds, resolution, False, counts, nan_policy=nan_policy, prior=prior)
+    return Column.of(read(None).even())

@@ -216,6 +216,7 @@ def joint_exp_law(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -226,8 +227,8 @@ def joint_exp_law(
 
     Parameters
     ----------
-    x, q, epsilon, bounds, neighbors, resolution, dither, counts, assume_sorted, nan_policy, \
-max_contributions
+    x, q, epsilon, bounds, neighbors, resolution, dither, prior, counts, assume_sorted, \
+nan_policy, max_contributions
         As in `joint_exp`.
     dither_rng : None, int, SeedSequence, BitGenerator or Generator, optional
         Where the one dither that the law is conditional on comes from.
@@ -243,7 +244,7 @@ max_contributions
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
     return JointExpLaw(read(dither_rng).intervals(), levels, calibration.rate)
 
 
@@ -256,6 +257,7 @@ def joint_exp(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
@@ -287,6 +289,8 @@ def joint_exp(
         Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
     dither : bool, optional
         Whether records on the lattice are spread at random over their cells.
+    prior : optional
+        A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional
         How many records have each value.
     assume_sorted : bool
@@ -310,7 +314,7 @@ def joint_exp(
     levels = Levels(q)
     epsilon = check_epsilon(epsilon)  # there is no `rho` to give in its place
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy)
+    read = reader(x, bounds, resolution, dither, counts, assume_sorted, nan_policy, prior)
 
     def value_of(*, epsilon: float, **_: Any) -> Any:
         calibration = privacy.joint_exp.calibrate(levels, epsilon=epsilon, **person)
@@ -322,7 +326,7 @@ def joint_exp(
         value_of,
         levels,
         Request.of(confidence, covers, interval_share),
-        lambda: undithered(x, bounds, resolution, counts, nan_policy),
+        lambda: undithered(x, bounds, resolution, counts, nan_policy, prior),
         x=x,
         counts=counts,
         epsilon=epsilon,

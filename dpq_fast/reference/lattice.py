@@ -11,11 +11,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import check_flag, check_nonnegative
+from dpq_fast._checks import (
+    PriorPart,
+    check_bounds,
+    check_flag,
+    check_nonnegative,
+    check_prior,
+)
+from dpq_fast.reference.prior import DEFAULT_POINTS, MOST_POINTS, Masses, masses, spread
 
 MAX_POINTS = 2**53
 # The default step is the power of ten nearest to 10^-DIGITS of the range.
@@ -75,7 +83,7 @@ def _placed(search: Callable[..., int], end: float, step: float) -> int:
 
 @dataclass(frozen=True)
 class Lattice:
-    """The multiples first, first + 1, ... of a step; each has 2^bits fine points when dithered.
+    """The multiples first, first + 1, ... of a step; each has 2^bits fine points, or its mass.
 
     Attributes
     ----------
@@ -89,6 +97,8 @@ class Lattice:
         How many there are; numbered from 0.
     bits : int
         Dither bits; 0 without dithering.
+    masses : Masses or None
+        Fine points of each point by a prior.
     """
 
     low: float
@@ -97,23 +107,46 @@ class Lattice:
     first: int
     points: int
     bits: int
+    masses: Masses | None = None
+
+    @classmethod
+    def between(
+        cls, bounds: Any, resolution: float | None, dither: bool | None, prior: Any
+    ) -> tuple[tuple[float, float], Lattice | None]:
+        """The bounds that are used, and their lattice; nothing is checked yet."""
+        if prior is None:
+            bounds = check_bounds(bounds)
+            return bounds, cls.of(bounds, resolution, dither)
+        bounds, parts = check_prior(prior, bounds)
+        return bounds, cls.of(bounds, resolution, dither, parts)
 
     @classmethod
     def of(
-        cls, bounds: tuple[float, float], resolution: float | None, dither: bool | None
+        cls,
+        bounds: tuple[float, float],
+        resolution: float | None,
+        dither: bool | None,
+        parts: tuple[PriorPart, ...] = (),
     ) -> Lattice | None:
-        """The lattice for checked bounds; None for ``resolution=0``."""
+        """The lattice for checked bounds; None for ``resolution=0``. A prior has parts."""
         low, high = bounds
         if resolution is not None:
             resolution = check_nonnegative("resolution", resolution)
         if dither is not None:
             dither = check_flag("dither", dither)
         if resolution == 0.0:
+            if parts:
+                raise ValueError("prior needs a lattice, got a prior with resolution=0")
             if dither:
                 raise ValueError("dither needs a lattice, got dither=True with resolution=0")
             return None
         finest = math.ulp(max(abs(low), abs(high)))  # finer multiples are not distinct numbers
-        if resolution is None:
+        if resolution is None and parts:
+            step = float(f"1e{round(math.log10(spread(parts, bounds))) - DIGITS}")
+            least = max(finest, 2.0 * (high - low) / DEFAULT_POINTS)
+            if step < least:
+                step = float(f"1e{math.ceil(math.log10(least))}")
+        elif resolution is None:
             step = max(float(f"1e{round(math.log10(high - low)) - DIGITS}"), finest)
         elif resolution >= finest:
             step = resolution
@@ -129,17 +162,62 @@ class Lattice:
                 "resolution must leave at least two of its multiples inside bounds, "
                 f"got resolution {step} with bounds ({low}, {high})"
             )
-        if points > MAX_POINTS:
+        if points > (MOST_POINTS if parts else MAX_POINTS):
             raise ValueError(
-                f"resolution must make at most 2^53 points inside bounds, got {points}"
+                f"resolution must make at most 2^50 points inside bounds with a prior, got {points}"
+                if parts
+                else f"resolution must make at most 2^53 points inside bounds, got {points}"
             )
-        bits = 0 if dither is False else min(BITS, 53 - (points - 1).bit_length())
-        return cls(low, high, step, first, points, bits)
+        held = 62 if parts else 53
+        bits = 0 if dither is False else min(BITS, held - (points - 1).bit_length())
+        if not parts:
+            return cls(low, high, step, first, points, bits)
+
+        def border(point: int) -> float:
+            """Half a step below a point, in float64, rounded twice."""
+            multiple, per_unit = float(first + point) - 0.5, points_per_unit(step)
+            return multiple / per_unit if per_unit else multiple * step
+
+        return cls(low, high, step, first, points, bits, masses(parts, bounds, points, border))
 
     @property
     def fine_points(self) -> int:
         """Number of fine points."""
-        return self.points << self.bits
+        return self.points << self.bits if self.masses is None else self.masses.total
+
+    @property
+    def refined(self) -> bool:
+        """Whether a point stands for several fine points."""
+        return self.bits > 0 or self.masses is not None
+
+    def weight(self, point: int) -> int:
+        """Fine points of a point by the prior; 1 without one."""
+        return 1 if self.masses is None else self.masses.of(point)
+
+    def start(self, point: int) -> int:
+        """Fine points below a point."""
+        return point << self.bits if self.masses is None else self.masses.below(point)
+
+    def on_line(self, points: int) -> int:
+        """A number of points as the mass that a prior gives them; without one, as it is."""
+        return points if self.masses is None else self.masses.below(points)
+
+    def from_line(self, line: int) -> int:
+        """The point with that part of the mass."""
+        return line if self.masses is None else self.masses.point_of(line)
+
+    def fine(self, point: int, u: int) -> int:
+        """The fine point of a record at a point with dither u."""
+        if self.masses is None:
+            return (point << self.bits) + u
+        return self.masses.spread(point, u, self.bits)
+
+    def points_of(self, fine: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The points that fine points belong to."""
+        if self.masses is None:
+            return fine >> self.bits
+        found = [self.masses.point_of(one) for one in fine.ravel().tolist()]
+        return np.array(found, dtype=np.int64).reshape(fine.shape)
 
     def value(self, point: int) -> float:
         """The number of one point, or of a multiple beside the bounds."""

@@ -148,6 +148,7 @@ def quantile_by(
     method: str | None = None,
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     counts: Any = None,
     nan_policy: str = "omit",
     max_contributions: int = 1,
@@ -170,7 +171,7 @@ def quantile_by(
         Levels in [0, 1]. Public.
     groups : sequence of int or of str
         The keys to answer. Public.
-    epsilon, bounds, neighbors, public_by, method, resolution, dither, counts, nan_policy, \
+    epsilon, bounds, neighbors, public_by, method, resolution, dither, prior, counts, nan_policy, \
 max_contributions, accountant, rng, confidence, covers, interval_share, expected_n
         As in `dpq_fast.quantile_by`.
 
@@ -199,7 +200,7 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
     rate, by_depth = calibration.rate, calibration.method == IND_EXP
     if by_depth:
         dither = no_dither(dither)
-    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy)
+    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
     check_keys(by, names)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -214,13 +215,14 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
     for group, name in enumerate(names):
         inside = [i for i, key in enumerate(keys) if key == name]
         records = kept_records(values[inside], weights[inside], nan_policy)
-        data = placed(records, bounds, lattice, rng).intervals()
-        law = (
-            IndExpLaw(data, distinct, rate, FLIP) if by_depth else JointExpLaw(data, distinct, rate)
-        )
+        data = placed(records, bounds, lattice, rng)
+        law: IndExpLaw | JointExpLaw = JointExpLaw(data.intervals(), distinct, rate)
+        if by_depth:
+            masses = None if lattice is None else lattice.masses
+            law = IndExpLaw(data.even().intervals(), distinct, rate, FLIP, masses)
         answers[group] = law.sample(rng)
         if calibration.search is not None:
-            column = Column.of(placed(records, bounds, coarse, None))
+            column = Column.of(placed(records, bounds, coarse, None).even())
             low[group], high[group] = searched(
                 answers[group].tolist(), calibration.search, column, rng
             )

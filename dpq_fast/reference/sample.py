@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import check_bounds, check_choice, check_column, check_flag
+from dpq_fast._checks import check_choice, check_column, check_flag
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import numbers, repeats
 from dpq_fast.reference.lattice import Lattice
@@ -103,8 +103,7 @@ class Intervals:
         point = self.lattice.locate(value)
         if point is None:
             return []
-        bits = self.lattice.bits
-        lowest, highest = point << bits, ((point + 1) << bits) - 1
+        lowest, highest = self.lattice.start(point), self.lattice.start(point + 1) - 1
         pieces = []
         for rank, left, right in zip(self.rank, self.left, self.right, strict=True):
             count = min(int(right), highest) - max(int(left) + 1, lowest) + 1
@@ -163,6 +162,13 @@ class Placed(NamedTuple):
     bounds: tuple[float, float]
     lattice: Lattice | None
 
+    def even(self) -> Placed:
+        """The same without a prior: records that were placed without a dither are points."""
+        if self.lattice is None or self.lattice.masses is None:
+            return self
+        points = self.lattice.points_of(self.records)
+        return self._replace(records=points, lattice=replace(self.lattice, masses=None))
+
     def intervals(self) -> Intervals:
         """The intervals between them."""
         if self.lattice is None:
@@ -178,6 +184,7 @@ def reader(
     counts: Any = None,
     assume_sorted: bool = False,
     nan_policy: str = "omit",
+    prior: Any = None,
 ) -> Callable[[Any], Placed]:
     """What reads a sample, and dithers it; all that is public is checked here.
 
@@ -195,6 +202,8 @@ def reader(
         A promise about `x` that only the fast side makes use of.
     nan_policy : {"omit", "raise"}
         Whether records that are NaN are dropped, or an error.
+    prior : optional
+        See `dpq_fast.Sample.of`. Public.
 
     Returns
     -------
@@ -208,19 +217,23 @@ def reader(
         or there is a NaN under ``nan_policy="raise"``.
     """
     check_flag("assume_sorted", assume_sorted)  # sorted here in any case
-    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy)
+    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
     return lambda dither_rng: placed(
         kept_records(x, counts, nan_policy), bounds, lattice, dither_rng
     )
 
 
 def check_form(
-    x: Any, bounds: Any, resolution: float | None, dither: bool | None, nan_policy: str
+    x: Any,
+    bounds: Any,
+    resolution: float | None,
+    dither: bool | None,
+    nan_policy: str,
+    prior: Any,
 ) -> tuple[tuple[float, float], Lattice | None]:
     """Bounds and lattice, once all that is public is checked; reads no record."""
     check_records(x, nan_policy)
-    bounds = check_bounds(bounds)
-    return bounds, Lattice.of(bounds, resolution, dither)
+    return Lattice.between(bounds, resolution, dither, prior)
 
 
 def check_records(x: Any, nan_policy: str) -> None:
@@ -239,8 +252,12 @@ def placed(
     if lattice is None:
         return Placed(np.clip(records, *bounds), bounds, None)
     points = np.sort(nearest_points(records, lattice))
-    if lattice.bits:
-        points = (points << lattice.bits) + offsets(lattice.bits, points.size, dither_rng)
+    if lattice.refined:
+        drawn = [0] * points.size
+        if lattice.bits:
+            drawn = offsets(lattice.bits, points.size, dither_rng).tolist()
+        fine = [lattice.fine(k, u) for k, u in zip(points.tolist(), drawn, strict=True)]
+        points = np.array(fine, dtype=np.int64)
     return Placed(points, bounds, lattice)
 
 
@@ -253,7 +270,7 @@ def offsets(bits: int, size: int, rng: Any) -> NDArray[np.int64]:
 
 def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64]:
     """The outputs that fine points stand for; numbers, without a lattice, for themselves."""
-    return points if lattice is None else lattice.decode(points >> lattice.bits)
+    return points if lattice is None else lattice.decode(lattice.points_of(points))
 
 
 def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:

@@ -144,9 +144,11 @@ class Ends(TypedDict, total=False):
 
 
 def unbounded_ends(
-    bounds: Any, resolution: float | None, dither: bool | None, assume_sorted: bool
+    bounds: Any, resolution: float | None, dither: bool | None, prior: Any, assume_sorted: bool
 ) -> Ends:
     """`lower`, `upper` and `resolution` for methods that are given `bounds`, if any."""
+    if prior is not None:
+        raise ValueError("prior must be left out for an unbounded search, which has no lattice")
     if dither is not None or assume_sorted:
         raise ValueError("dither and assume_sorted must be left out for an unbounded search")
     ends: Ends = {} if resolution is None else {"resolution": resolution}

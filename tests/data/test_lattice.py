@@ -174,7 +174,7 @@ def test_of_resolution_zero_is_no_lattice(resolution):
 
 def test_of_sees_public_facts_only():
     parameters = set(inspect.signature(Lattice.of).parameters)
-    assert parameters == {"bounds", "resolution", "dither"}
+    assert parameters == {"bounds", "resolution", "dither", "prior"}
     arguments = ((0.0, 10.0), 0.01, None)
     assert Lattice.of(*arguments) == Lattice.of(*arguments)
 

@@ -13,6 +13,7 @@ import importlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 from unittest import mock
@@ -25,7 +26,7 @@ from scipy.special import ndtr
 
 import dpq_fast as dpq
 import enumeration
-from dpq_fast.data import dither, lattice, order, sample
+from dpq_fast.data import dither, lattice, order, prior, sample
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
 from dpq_fast.laws import depth as depth_law
@@ -183,8 +184,8 @@ def halves() -> dpq.Sample:
 WINDOWS = (
     (path_law, "first_window", lambda order, q, rate: 1),
     (ind_exp, "first_windows", lambda order, q, rates: np.ones(q.size, dtype=int)),
-    (ind_exp, "window_of", lambda order, rate: 1),
-    (depth_law, "window_of", lambda order, rate: 1),
+    (ind_exp, "window_of", lambda order, rate, masses: 1),
+    (depth_law, "window_of", lambda order, rate, masses: 1),
     (path_law, "CERTIFICATE", 0.0),  # no window is widened: the rest is drawn from
 )
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
@@ -326,6 +327,93 @@ def form_cases() -> Iterator[tuple[str, Case]]:
                 lambda factor: MECHANISMS["ind_exp"][1](RECORDS, [0.5], factor, "swap"),
             ),
         )
+
+
+# --- Priors
+
+MASSES = [1, 2, 1, 3]
+# On a line of 8 places: one for each point, and what is left, rounded down.
+SHARES = np.array([0.0, 0.3, 0.0, 0.7])
+PRIOR = (lambda x: np.interp(x, np.arange(POINTS + 1) - 0.5, np.append(0.0, SHARES.cumsum())), None)
+EIGHT = ((prior, "TOTAL", 8),)
+EAGER = ((dither, "EAGER_RECORDS", 0),)
+
+
+def prior_cases() -> Iterator[tuple[str, Case]]:
+    """Each mechanism on points with masses, and each way to its law; not that without a prior."""
+    epsilon = 4.0
+    for name, m in (("joint_exp", 2), ("ind_exp", 2), ("approx_quantiles", 3)):
+        release, plain = MECHANISMS[name]
+        q = LEVELS[m]
+
+        def of(factor: float, name: str = name, q: list[float] = q, bits: int = 0) -> Law:
+            spent = factor * epsilon
+            if name == "ind_exp":
+                rates = ind_rates(q, spent / len(q), "swap")
+                return enumeration.ind_exp(RECORDS, POINTS, q, rates, masses=MASSES)
+            if name == "joint_exp":
+                law, rate = enumeration.joint_exp, joint_rate(q, spent, "swap")
+            else:
+                law, rate = enumeration.approx_quantiles, approx_rates(q, spent, "swap")
+            return enumeration.weighed(law, RECORDS, MASSES, q, rate, bits)
+
+        even = plain(RECORDS, q, epsilon, "swap")
+        options = dict(q=q, epsilon=epsilon, prior=PRIOR)
+        for way in ("sorted", "counts", "batches", "windows", "windows of a selection"):
+            x, form, forced = WAYS[way]
+            if way == "batches":
+                continue
+            yield (
+                f"{name}, prior, {way}",
+                Case(repeated(release, x, **options | form), of, (*EIGHT, *forced), (even,)),
+            )
+        sample = partial(dpq.Sample.of, FLOATS, prior=PRIOR, **GRID)
+        given = dict(q=q, epsilon=epsilon)
+        yield (
+            f"{name}, prior, sample",
+            Case(repeated(release, sample, **given), of, EIGHT, (even,)),
+        )
+        if name == "joint_exp":
+            for drawn, forced in (("at once", ()), ("asked for", EAGER)):
+                yield (
+                    f"{name}, prior, dither, {drawn}",
+                    Case(
+                        repeated(release, FLOATS, **options | GRID | dict(dither=True)),
+                        partial(of, bits=1),
+                        (*EIGHT, (lattice, "DITHER_BITS", 1), *forced),
+                        (of(1.0), even),
+                    ),
+                )
+    yield (
+        "quantile_by, prior",
+        Case(
+            lambda rng, size: tuples(
+                [
+                    dpq.quantile_by(
+                        FLOATS,
+                        [1] * len(RECORDS),
+                        LEVELS[2],
+                        groups=[1],
+                        epsilon=4.0,
+                        public_by=True,
+                        prior=PRIOR,
+                        rng=rng,
+                        **GRID,
+                    ).values[0]
+                    for _ in range(size)
+                ]
+            ),
+            lambda factor: enumeration.weighed(
+                enumeration.joint_exp,
+                RECORDS,
+                MASSES,
+                LEVELS[2],
+                joint_rate(LEVELS[2], factor * 4.0, "swap"),
+            ),
+            EIGHT,
+            (MECHANISMS["joint_exp"][1](RECORDS, LEVELS[2], 4.0, "swap"),),
+        ),
+    )
 
 
 # --- Dither
@@ -1068,6 +1156,7 @@ CASES: dict[str, Case] = dict(
     for family in (
         way_cases,
         form_cases,
+        prior_cases,
         dither_cases,
         many_cases,
         group_cases,
