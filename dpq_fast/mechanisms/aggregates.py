@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
+import scipy
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.sums import REACH
@@ -307,7 +307,7 @@ def _boundary(ruled_out: Callable[[float], bool], start: float, end: float) -> f
 
 def _far(t: float, most: float, p: float) -> bool:
     """Whether the divergence of coins of probabilities t and p is more than `most`."""
-    return bool(special.rel_entr(t, p) + special.rel_entr(1.0 - t, 1.0 - p) > most)
+    return bool(scipy.special.rel_entr(t, p) + scipy.special.rel_entr(1.0 - t, 1.0 - p) > most)
 
 
 def _of_sample(request: Request | None) -> Request | None:

@@ -78,8 +78,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from dpq_fast._checks import check_choice, check_count, check_max_contributions
 from dpq_fast.privacy.above_threshold import check_fraction
@@ -489,7 +489,7 @@ def _excess(n: float, q: float, miss: float) -> float:
     """
     if n <= 0.0 or not 0.0 < q < 1.0:
         return 0.0
-    needed = float(special.ndtri(miss)) ** 2 / (2.0 * n)
+    needed = float(scipy.special.ndtri(miss)) ** 2 / (2.0 * n)
     if needed >= -math.log(q):  # KL(1, q)
         return float(n)
     rest, third = 1.0 - q, needed / 3.0
