@@ -315,7 +315,7 @@ def csmooth(
         without looking at `x`. Default: `default_smoothness`. Public.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, "add-remove" adds or deletes one; the noise is the same.
-    resolution, dither, counts, assume_sorted, nan_policy
+    resolution, dither, prior, counts, assume_sorted, nan_policy
         As in `joint_exp`.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
