@@ -215,7 +215,7 @@ def fitted(law_of: Callable[..., Any], q: list[float], **options: Any) -> Run:
 
     def law(column: Any) -> enumeration.Law:
         records = [value for value in column if value == value]
-        weights = [1.0 + 9.0 * records.count(point) for point in domain]
+        weights = [1.0 + 99.0 * records.count(point) for point in domain]
         shares = np.cumsum([0.0, *weights]) / sum(weights)
         prior = (lambda x: np.interp(x, np.arange(POINTS + 1) - 0.5, shares), None)
         made = law_of(column, q, prior=prior, **form)
@@ -371,11 +371,11 @@ def approx_quantiles_cases(neighbors: str) -> Iterator[Case]:
         mutants["fixed targets"] = recursive_mutant(10.0, neighbors, fixed=True)
         mutants["ties on both sides"] = recursive_mutant(10.0, neighbors, twice=True)
     yield Case("approx_quantiles", neighbors, "pure", run, mutants)
-    run = exact("approx_quantiles", 4, q=[0.3], epsilon=10.0, prior=PRIOR, **form)
+    run = exact("approx_quantiles", 4, q=[0.3], epsilon=2.0, prior=PRIOR, **form)
     mutants = {
         "twice the rate": broken(run, *spends("approx_quantiles", "steps", 2.0)),
         "a prior fitted to the records": fitted(
-            dpq.approx_quantiles_law, q=[0.3], epsilon=10.0, **form
+            dpq.approx_quantiles_law, q=[0.3], epsilon=2.0, **form
         ),
     }
     yield Case("approx_quantiles", neighbors, "prior", run, mutants)

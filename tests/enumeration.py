@@ -211,7 +211,7 @@ def weighed(
     records: Sequence[int],
     masses: Sequence[int],
     q: Sequence[float],
-    rate: float,
+    rate: float | Sequence[float],
     bits: int = 0,
 ) -> Law:
     """The law of a mechanism on points with masses, over all dithers of so many bits."""

@@ -157,10 +157,12 @@ class Masses:
 
     def __init__(self, knots: NDArray[np.int64], each: NDArray[np.int64]) -> None:
         below = np.concatenate(([0], np.cumsum(each * np.diff(knots))))
-        kept = np.append(True, each[1:] != each[:-1])
-        self.firsts: NDArray[np.int64] = knots[:-1][kept]
-        self.each: NDArray[np.int64] = each[kept]
-        self.starts: NDArray[np.int64] = below[:-1][kept]
+        first = np.append(True, each[1:] != each[:-1])
+        self.firsts: NDArray[np.int64] = knots[:-1][first]
+        self.each: NDArray[np.int64] = each[first]
+        self.starts: NDArray[np.int64] = below[:-1][first]
+        for kept in (self.firsts, self.each, self.starts):
+            kept.flags.writeable = False
         self.points, self.total = int(knots[-1]), int(below[-1])
         self._key = self.points, self.firsts.tobytes(), self.each.tobytes()
 

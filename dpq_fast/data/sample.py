@@ -107,8 +107,9 @@ class Sample:
             are wide. "log": log-uniform between positive bounds. A frozen distribution of
             `scipy.stats`, or whatever else has a `cdf` of arrays (and a `ppf`), or the two
             functions (cdf, ppf), ppf None where there is none. Or a mixture: (weight, prior) pairs.
-            Each is cut off at the bounds. It costs no privacy and hides no value: see Notes.
-            Default: uniform. Public.
+            Each is cut off at the bounds, where it has to have a mass of at least 10^-9. Functions
+            are called with ascending arrays, before a record is read. It costs no privacy: see
+            Notes. Default: uniform. Public.
         counts : array_like of int, shape (n,), optional
             How often each value occurs; non-negative, sum at most 2^53. Private.
         assume_sorted : bool, default False

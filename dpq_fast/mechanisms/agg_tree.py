@@ -981,6 +981,7 @@ def agg_tree(
         zCDP budget instead of `epsilon`, for ``noise="gaussian"``. Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
+        With a `prior` that has quantiles an end may be infinite (`Sample.of`).
     height : int, optional
         Levels h below the root, at least 1: with 1, plain bins. Public. Default: chosen by public
         arguments alone (see Notes).

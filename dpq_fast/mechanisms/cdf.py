@@ -816,6 +816,7 @@ def cdf(
         zCDP budget instead of `epsilon`: Gaussian noise. Not for "smooth_gaussian". Public.
     bounds : (float, float)
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
+        With a `prior` that has quantiles an end may be infinite (`Sample.of`).
     method : str, default "auto"
         "agg_tree", "binary_tree", "histogram", "adaptive", "gaussian" or "smooth_gaussian": see
         Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with `steps` or `depth`

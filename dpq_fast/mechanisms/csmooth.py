@@ -315,7 +315,7 @@ def csmooth(
         without looking at `x`. Default: `default_smoothness`. Public.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, "add-remove" adds or deletes one; the noise is the same.
-    resolution, dither, counts, assume_sorted, nan_policy
+    resolution, dither, prior, counts, assume_sorted, nan_policy
         As in `joint_exp`.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
@@ -354,7 +354,8 @@ def csmooth(
     with :math:`x_{(i)}` the low bound for i < 1 and the high one for i > n [2]_. Each of m levels
     has :math:`\epsilon = \sqrt{2\rho/m}`, a sigma a little more than :math:`t/\epsilon`, and the
     largest s whose Rényi divergences of all orders are certified (`privacy.log_normal`): 2 to 5
-    times less noise than that of [3]_. All levels see one dither. Clamping, rounding to the lattice
+    times less noise than that of [3]_. With a `prior` all distances are in its mass. All levels see
+    one dither. Clamping, rounding to the lattice
     and sorting are post-processing.
 
     **Privacy.** `rho`-zCDP under either relation, with records left out or not

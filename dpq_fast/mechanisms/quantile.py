@@ -218,6 +218,10 @@ def quantile(
     >>> out = quantile(ages, [0.25, 0.5, 0.75], epsilon=1.0, bounds=(0, 120))
     >>> out.shape
     (3,)
+    >>> incomes = np.random.default_rng(0).lognormal(10.5, 0.8, size=200)
+    >>> middle = quantile(incomes, 0.5, epsilon=1.0, bounds=(1, 1e9), prior="log")
+    >>> bool(1_000 < middle < 1_000_000)
+    True
     """
     delta = _checks.check_delta(delta)
     _checks.check_choice("method", method, METHODS)

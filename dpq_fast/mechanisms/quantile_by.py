@@ -179,7 +179,8 @@ def quantile_by(
         Budget of the whole call under `neighbors`, positive and finite; see Notes for what each
         group is released with. Public.
     bounds : (float, float)
-        Finite low < high, the same for all groups, chosen without looking at `x`. Public.
+        Finite low < high, the same for all groups, chosen without looking at `x`. Public. With a
+        `prior` that has quantiles an end may be infinite (`Sample.of`).
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, their number is public; "add-remove" adds or deletes one.
     public_by : bool, default False
