@@ -487,10 +487,10 @@ def _excess(n: float, q: float, miss: float) -> float:
     By Newton's method for KL(q + d, q), which is convex in d and at least
     d^2 / 2 (q (1 - q) + d/3) (Bernstein's inequality): so from above, down to the last bit.
     """
-    if n <= 0.0 or not 0.0 < q < 1.0:
+    if n <= 0.0 or q <= 0.0:
         return 0.0
     needed = float(scipy.special.ndtri(miss)) ** 2 / (2.0 * n)
-    if needed >= -math.log(q):  # KL(1, q)
+    if needed >= -math.log(q):  # KL(1, q); also for 1 - q that is rounded to 1
         return float(n)
     rest, third = 1.0 - q, needed / 3.0
     d = min(third + math.sqrt(third**2 + 2.0 * needed * q * rest), math.nextafter(rest, 0.0))
