@@ -60,6 +60,20 @@ log_above(double points)
     return (double)((int64_t)(bits >> 52) - 1022) * LN2;
 }
 
+/* The largest of so many exponential variates, by one uniform V: -ln(1 - (1 - V)^(1/points)). */
+static double
+largest_of(double points, double log_v)
+{
+    double log_rest;
+
+    if (log_v <= SMALL) {
+        return log(points) - log_v;
+    }
+    /* ln(1 - V), by what keeps its digits */
+    log_rest = log_v > LOG_HALF ? log(-expm1(log_v)) : log1p(-exp(log_v));
+    return -log(-expm1(log_rest / points));
+}
+
 size_t
 dpq_depth_flip(size_t cells, const double *points, const double *loss, double rate, size_t best,
                bitgen_t *rng)
@@ -75,19 +89,74 @@ dpq_depth_flip(size_t cells, const double *points, const double *loss, double ra
         if (log_v >= limit) {
             continue;
         }
-        if (log_v > SMALL) {
-            /* ln(1 - V), by what keeps its digits */
-            double log_rest = log_v > LOG_HALF ? log(-expm1(log_v)) : log1p(-exp(log_v));
-
-            value = -log(-expm1(log_rest / points[k])) - lost;
-        }
-        else {
-            value = log(points[k]) - log_v - lost;
-        }
+        value = largest_of(points[k], log_v) - lost;
         if (value > largest) {
             largest = value;
             drawn = k;
         }
     }
     return drawn;
+}
+
+/* The block of intervals that covers the target, or the last one before it. */
+static size_t
+block_of(size_t intervals, const int64_t *rank, int64_t whole)
+{
+    size_t low = 0, high = intervals;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        *(rank[middle] <= whole ? &low : &high) = middle;
+    }
+    return low / DPQ_DEPTH_BLOCK;
+}
+
+int64_t
+dpq_depth_point(size_t intervals, const int64_t *rank, const double *width, const int64_t *left,
+                int64_t n, int64_t whole, double part, double rate, bitgen_t *rng)
+{
+    size_t blocks = (intervals + DPQ_DEPTH_BLOCK - 1) / DPQ_DEPTH_BLOCK;
+    size_t nearest = block_of(intervals, rank, whole);
+    int64_t start[2 * DPQ_DEPTH_BLOCK + 1], before = left[0];
+    double points[2 * DPQ_DEPTH_BLOCK + 1], loss[2 * DPQ_DEPTH_BLOCK + 1];
+    double drawn_points = 1.0, best = -INFINITY;
+
+    for (size_t i = 0; i < blocks; i++) {
+        size_t block = i == 0 ? nearest : i <= nearest ? i - 1 : i;
+        size_t from = block * DPQ_DEPTH_BLOCK, cells;
+        size_t size = intervals - from < DPQ_DEPTH_BLOCK ? intervals - from : DPQ_DEPTH_BLOCK;
+        size_t last = from + size - 1;
+        int64_t through = last + 1 < intervals ? rank[last + 1] : n, owner;
+        double above = (double)(rank[from] - whole) - part;
+        double under = part - (double)(through - whole);
+        double all = (double)(left[last] - left[from]) + width[last];
+        double least = rate * (above > under ? above : under); /* no point loses less */
+        double limit = log_above(all) - least - best, log_v = dpq_uniform_log_below(limit, rng);
+        double top, rest;
+
+        if (log_v >= limit || (top = largest_of(all, log_v)) - least <= best) {
+            continue;
+        }
+        cells = dpq_depth_cells(size, rank + from, width + from, left + from, n, whole, part, 0,
+                                through, start, points, loss);
+        owner = left[from] + 1 + (int64_t)dpq_uniform_below((uint64_t)all, rng);
+        rest = exp(-top);
+        for (size_t k = rank[from] > 0; k < cells; k++) { /* without the block before */
+            double variate = top, value;
+
+            if (owner <= start[k] || (double)(owner - start[k]) > points[k]) {
+                double beyond = exp(-largest_of(points[k], dpq_uniform_log(rng)));
+
+                variate = fmin(top, -log(beyond + rest * (1.0 - beyond))); /* given that E < top */
+            }
+            value = variate - rate * loss[k];
+            if (value > best) {
+                best = value;
+                before = start[k];
+                drawn_points = points[k];
+            }
+        }
+    }
+    return before + 1 + (int64_t)dpq_uniform_below((uint64_t)drawn_points, rng);
 }

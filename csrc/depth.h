@@ -64,4 +64,30 @@ size_t
 dpq_depth_flip(size_t cells, const double *points, const double *loss, double rate, size_t best,
                bitgen_t *rng);
 
+/* Intervals that dpq_depth_point looks at together. */
+#define DPQ_DEPTH_BLOCK 8
+
+/* Draw a point by permute-and-flip, of all points.
+ *
+ *   intervals, rank, width, left, n, whole, part  IN, as for dpq_depth_cells: all intervals, of
+ *                points that are numbered from left[0] + 1 on, so that rank[0] is 0
+ *   rate         >= 0, finite
+ *   rng          IN OUT, the caller holds its lock
+ *
+ * The law is that of dpq_depth_cells and dpq_depth_flip. Intervals are taken in blocks, the one of the
+ * target first. The largest variate M of a block's points comes first, too, by one uniform, and a
+ * block that can not win with it is left alone. In others each point is as likely as any other to be
+ * the one that has it; a cell without that point has the largest of its variates, given that all are
+ * below M: exp(-E) is b + (1 - b) exp(-M), where b is that of variates that may be any.
+ *
+ * Draws     for each block dpq_uniform_log_below, and if it is opened dpq_uniform_below and
+ *           dpq_uniform_log for each cell but one; dpq_uniform_below for the point.
+ * Returns   the point.
+ * Cost      O(intervals), no allocation, reentrant.
+ * Accuracy  as dpq_depth_flip.
+ */
+int64_t
+dpq_depth_point(size_t intervals, const int64_t *rank, const double *width, const int64_t *left,
+                int64_t n, int64_t whole, double part, double rate, bitgen_t *rng);
+
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "depth.h"
 #include "intervals.h"
 #include "key.h"
 #include "lattice.h"
@@ -303,4 +304,18 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
         }
     }
     return DPQ_OK;
+}
+
+void
+dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups, const int64_t *start,
+                const double *value, const dpq_groups_work *work, bitgen_t *rng, int64_t *point)
+{
+    for (size_t g = first; g < groups; g++) {
+        size_t n = (size_t)(start[g + 1] - start[g]);
+        size_t intervals = intervals_of(law, n, value + start[g], work, rng);
+
+        dpq_scan_targets(1, law->q, (int64_t)n, work->whole, work->part);
+        point[g] = dpq_depth_point(intervals, work->rank, work->width, work->left, (int64_t)n,
+                                   *work->whole, *work->part, law->rate, rng);
+    }
 }

@@ -1,4 +1,4 @@
-/* One JointExp release for each of many small groups of one column. */
+/* One release for each of many small groups of one column: JointExp, or one level by depth. */
 #ifndef DPQ_GROUPS_H
 #define DPQ_GROUPS_H
 
@@ -126,5 +126,22 @@ dpq_status
 dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
                    const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
                    int64_t *point, double *number);
+
+/* Release one level of each of the groups first, ..., groups - 1 by depth and permute-and-flip.
+ *
+ *   law          on a lattice without dither, of one level; its rate is the loss of log-weight per
+ *                record
+ *   start, value IN, as from dpq_groups_order; no group larger than `work` has room for
+ *   work         point, spare, rank, left, width, whole and part are used
+ *   rng          IN OUT, the caller holds its lock
+ *   point        OUT, one for each group
+ *
+ * For each group: every record on the lattice, sorted, compressed; one draw.
+ * Draws     for each group: dpq_depth_point.
+ * Cost      O(n log n) per group, no allocation, reentrant.
+ */
+void
+dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups, const int64_t *start,
+                const double *value, const dpq_groups_work *work, bitgen_t *rng, int64_t *point);
 
 #endif

@@ -875,15 +875,17 @@ def quantile_by_cases(neighbors: str) -> Iterator[Case]:
     form = lattice(neighbors) | dict(
         bounds=(0, 1), domain=[(value, key) for value in (0, 1) for key in (0, 1)]
     )
-    for public_by in (False, True):
-        options = dict(q=0.5, epsilon=4.0, groups=[0, 1], public_by=public_by)
+    cases = [(False, "joint_exp"), (False, "ind_exp"), (True, "joint_exp"), (True, "ind_exp")]
+    for public_by, method in cases:
+        options = dict(q=0.5, epsilon=4.0, groups=[0, 1], public_by=public_by, method=method)
         run = exact("quantile_by", 4, **options, **form)
         mutants = {"thrice the rate": broken(run, *spends("quantile_by", "rate", 3.0))}
         if neighbors == "swap" and not public_by:
             mutants["one group charged"] = broken(run, *spends("quantile_by", "rate", 2.0))
-        yield Case(
-            "quantile_by", neighbors, "public keys" if public_by else "private keys", run, mutants
-        )
+        setting = "public keys" if public_by else "private keys"
+        if method == "ind_exp":
+            setting += ", permute-and-flip"
+        yield Case("quantile_by", neighbors, setting, run, mutants)
 
 
 # --- Runs of the code that draws
@@ -913,9 +915,11 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     mutants = {"a tenth of the noise": broken(run, *spends("agg_tree", "noise", Fraction(1, 10)))}
     yield Case("quantile", neighbors, "auto", run, mutants, True)
     rows = pair([(0.0, 0), (2.0, 0), (4.0, 0)], (0.0, 0), (4.0, 1))
-    run = estimate("quantile_by", *rows, q=0.5, epsilon=2.0, groups=[0, 1], **places)
-    mutants = {"a tenth of the noise": broken(run, *spends("quantile_by", "rate", 10.0))}
-    yield Case("quantile_by", neighbors, "dither", run, mutants, True)
+    for method, setting in (("joint_exp", "dither"), ("ind_exp", "permute-and-flip")):
+        options = dict(q=0.5, epsilon=2.0, groups=[0, 1], method=method)
+        run = estimate("quantile_by", *rows, **options, **places)
+        mutants = {"a tenth of the noise": broken(run, *spends("quantile_by", "rate", 10.0))}
+        yield Case("quantile_by", neighbors, setting, run, mutants, True)
     options = dict(q=0.6, epsilon=2.0, upper=20.0, beta=1.2)
     run = estimate("unbounded_quantile", *pair([1.0, 9.0], 1.0, 9.0), **options, **relation)
     mutants = {

@@ -273,6 +273,9 @@ cdef extern from "groups.h" nogil:
     dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
                                   const double *value, const dpq_groups_work *work,
                                   bitgen_t *rng, size_t *next, int64_t *point, double *number)
+    void dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups,
+                         const int64_t *start, const double *value, const dpq_groups_work *work,
+                         bitgen_t *rng, int64_t *point)
 
 cdef extern from "halting.h" nogil:
     ctypedef enum dpq_halting_noise:

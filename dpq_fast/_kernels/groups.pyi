@@ -46,3 +46,12 @@ class Releases:
         answers: NDArray[Any],
         rng: np.random.Generator,
     ) -> tuple[int, NDArray[Any] | None]: ...
+    def flip(
+        self,
+        start: NDArray[np.int64],
+        value: NDArray[np.float64],
+        next: int,
+        stop: int,
+        answers: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> None: ...

@@ -11,6 +11,7 @@ from dpq_fast._kernels.csrc cimport (
     DPQ_PATH_BLOCK,
     dpq_decay,
     dpq_groups_count,
+    dpq_groups_flip,
     dpq_groups_keys,
     dpq_groups_law,
     dpq_groups_order,
@@ -219,3 +220,36 @@ cdef class Releases:
             return next, (counted if lattice else weighed)[g:g + n].copy()
         check(status)
         return next, None
+
+    def flip(self, const int64_t[::1] start not None, const double[::1] value not None,
+             size_t next, size_t stop, ndarray answers not None, rng not None):
+        """Release the groups next, ..., stop - 1 into rows of `answers`, int64 of shape (groups, 1).
+
+        By permute-and-flip, for one level and a lattice without dither; `start` and `value` are as
+        from `order`.
+        """
+        cdef:
+            size_t n = 0, g, room
+            int64_t *point = integers(answers)
+            dpq_groups_work work
+            ndarray counted, weighed
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        if not self.law.lattice or self.law.bits > 0 or self.law.levels != 1:
+            raise ValueError("flips are for one level and a lattice without dither")
+        for g in range(next, stop):
+            n = max(n, <size_t>(start[g + 1] - start[g]))
+        room = dpq_groups_room(n) + 1
+        counted = np.empty(2 * room + 2 * (n + 1) + 1, dtype=np.int64)
+        weighed = np.empty(n + 2)
+        work.point = integers(counted)
+        work.spare = work.point + room
+        work.rank = work.spare + room
+        work.left = work.rank + n + 1
+        work.whole = work.left + n + 1
+        work.width = doubles(weighed)
+        work.part = work.width + n + 1
+        with bit_generator.lock, nogil:
+            dpq_groups_flip(&self.law, next, stop, &start[0], &value[0] if value.shape[0] else NULL,
+                            &work, bits, point)

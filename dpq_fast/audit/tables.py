@@ -17,16 +17,19 @@ from dpq_fast.audit.neighbors import DataSet
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
+from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
-from dpq_fast.mechanisms.quantile_by import GroupQuantiles
+from dpq_fast.mechanisms.quantile_by import GroupQuantiles, method_of
 from dpq_fast.mechanisms.unbounded_quantile import (
     UnboundedQuantileLaw,
 )
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.quantile_by import IND_EXP
 
 # Tables of more outputs, or of more dithers, are refused.
 MAX_OUTPUTS = 2**18
@@ -221,15 +224,19 @@ def by_candidates(
 def by_group(
     columns: list[Any], parameters: dict[str, Any], outputs: list[Any] | None
 ) -> list[Table]:
-    """Laws of `quantile_by`: one of `joint_exp` for each group, independent."""
+    """Laws of `quantile_by`: one of its mechanism for each group, independent."""
     levels, groups = Levels(parameters["q"]), list(parameters["groups"])
-    rate = privacy.quantile_by.calibrate(
+    spent = privacy.quantile_by.calibrate(
         levels,
         epsilon=parameters["epsilon"],
         neighbors=parameters["neighbors"],
         max_contributions=parameters.get("max_contributions", 1),
         public_by=parameters.get("public_by", False),
-    ).rate
+        method=method_of(parameters.get("method"), parameters.get("dither")),
+    )
+    by_depth = spent.method == IND_EXP
+    if by_depth:
+        parameters = parameters | {"dither": False}
     lattice = _lattice_of(parameters)
     if lattice is not None and lattice.bits:
         raise ValueError("dither must be False for quantile_by, whose groups are too many to sum")
@@ -248,7 +255,12 @@ def by_group(
         key = tuple(values.tolist())
         if key not in known:
             sample = Sample.of(values, **form)
-            law = JointExpLaw(sample, levels, PathLaw(sample.order(), levels.values, rate))
+            order, q = sample.order(), levels.values
+            law = (
+                IndExpLaw(sample, levels, [DepthLaw(order, float(q[0]), spent.rate, flip=True)])
+                if by_depth
+                else JointExpLaw(sample, levels, PathLaw(order, q, spent.rate))
+            )
             known[key] = np.array([law.log_prob(output) for output in singles])
         return known[key]
 

@@ -279,10 +279,15 @@ def ind_exp_law(
 
 def _reader(x: Any, column: ColumnOptions) -> Callable[[], Sample]:
     """What reads the records; all that is public about them is checked here."""
-    dither = column.get("dither")
+    no_dither(column.get("dither"))
+    return Sample.reader(x, **column)
+
+
+def no_dither(dither: bool | None) -> bool:
+    """False, which is all that `dither` may say."""
     if dither is not None and _checks.check_flag("dither", dither):
         raise ValueError("dither must be left out for ind_exp, got True")
-    return Sample.reader(x, **column)
+    return False
 
 
 def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -> IndExpLaw:

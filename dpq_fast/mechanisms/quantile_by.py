@@ -1,4 +1,4 @@
-"""Quantiles of many groups at once: one JointExp release for each public group.
+"""Quantiles of many groups at once: one release for each public group.
 
 Rows are put together by group in two steps, as a radix sort would: first by chunk of groups, in
 one pass over the column, then by group inside each chunk, which fits into the cache. Chunks are
@@ -24,9 +24,12 @@ from dpq_fast.data.columns import as_column, as_float64, check_counts, declared_
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
 
 # Rows of the column handled in one call.
 BLOCK = 2**20
@@ -110,6 +113,7 @@ def quantile_by(
     bounds: tuple[float, float],
     neighbors: str = "swap",
     public_by: bool = False,
+    method: str | None = None,
     resolution: float | None = None,
     dither: bool | None = None,
     counts: Any = None,
@@ -119,7 +123,7 @@ def quantile_by(
     rng: Any = None,
     workers: int = 1,
 ) -> GroupQuantiles:
-    r"""Release the quantiles of each public group of a column, by one JointExp per group.
+    r"""Release the quantiles of each public group of a column, by one release per group.
 
     Parameters
     ----------
@@ -146,13 +150,18 @@ def quantile_by(
     public_by : bool, default False
         The promise that the keys of all records are public, so that "swap" replaces a record's
         value and never its key. Under "add-remove" it makes no difference. Public.
+    method : {"ind_exp", "joint_exp"}, optional
+        The mechanism in each group; the former is for one level. Default: "ind_exp" for one level,
+        which is more accurate, "joint_exp" for several, where one is to be dithered, and if
+        `accountant` composes by "zcdp", since its releases add up to less. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
         mechanism, which is not hardened against attacks on low-order bits. Default: a power of
         ten, about 10^-6 of the range of `bounds`. Public.
     dither : bool, optional
-        Spread the records of a lattice point evenly over its cell before the mechanism, so that
-        ties do no harm. Default: wherever there is a lattice. Public.
+        Spread the records of a lattice point evenly over its cell before "joint_exp", so that
+        ties do no harm. Default: wherever there is a lattice. "ind_exp" needs and takes none.
+        Public.
     counts : array_like of int, shape (n,), optional
         How many records each row of `x` and `by` stands for; 1 each by default. Non-negative, sum
         at most 2^53; a row of count 0 is as good as absent. Neighbors differ in records, not in
@@ -190,11 +199,12 @@ def quantile_by(
 
     See Also
     --------
-    joint_exp : The mechanism, on one sample.
+    joint_exp, ind_exp : The mechanisms, on one sample.
 
     Notes
     -----
-    **Mechanism.** `joint_exp` on the records of each group, all on one lattice [1]_.
+    **Mechanism.** For one level permute-and-flip by depth, as `ind_exp` does it, for several
+    `joint_exp` [1]_, on the records of each group, all on one lattice.
 
     **Privacy.** Pure `epsilon`-DP under `neighbors`, always the total of the call.
 
@@ -210,8 +220,8 @@ def quantile_by(
 
     With ``max_contributions=k`` the rate is divided by k: a person's records change one after the
     other, in whatever groups they are, and the ranges of the log ratio add up along the way.
-    `privacy.guarantee` also states rho, and the range given the dither. Not covered: running time
-    and memory.
+    `privacy.guarantee` also states rho, and for "joint_exp" the range given the dither;
+    permute-and-flip has none. Proof: `privacy.quantile_by`. Not covered: running time and memory.
 
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
     more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
@@ -240,18 +250,21 @@ def quantile_by(
     levels = Levels(q)
     names = Groups(groups)
     threads = _checks.check_workers(workers)
+    dither = dither if dither is None else _checks.check_flag("dither", dither)
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
+        method=method_of(method, dither, accountant),
     )
     bounds = _checks.check_bounds(bounds)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
     _checks.check_column(x)
-    lattice = Lattice.of(bounds, resolution, dither)
-    release = _Release(levels.values, calibration.rate, bounds, lattice)
+    by_depth = calibration.method == IND_EXP
+    lattice = Lattice.of(bounds, resolution, no_dither(dither) if by_depth else dither)
+    release = _Release(levels.values, calibration.rate, bounds, lattice, by_depth)
     names.check_kind(declares_strings(by))
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -263,6 +276,12 @@ def quantile_by(
         answers = release.all(rows, ends, keys, generator, pool)
     levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     return GroupQuantiles(names.keys.copy(), levels_asked, levels.restore(release.decode(answers)))
+
+
+def method_of(method: str | None, dither: bool | None, accountant: Any = None) -> str | None:
+    """The mechanism, by public arguments; None if the number of levels decides."""
+    composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
+    return JOINT_EXP if method is None and (dither or composed) else method
 
 
 # Threads
@@ -570,12 +589,15 @@ class _Release:
         rate: float,
         bounds: tuple[float, float],
         lattice: Lattice | None,
+        by_depth: bool = False,
     ) -> None:
         self._q = q
-        self._rate = rate
+        self._flips = by_depth and lattice is not None
+        # a path of one level counts its rank twice, to it and from it
+        self._rate = rate / 2.0 if by_depth and lattice is None else rate
         self._bounds = bounds
         self._lattice = lattice
-        self._kernel = kernel.Releases(q, rate, bounds, lattice)
+        self._kernel = kernel.Releases(q, self._rate, bounds, lattice)
         self._largest = max(SMALL_ENTRIES // q.size - 1, 0)
 
     def _sample(self, values: Any, weights: Any = None) -> Sample:
@@ -628,6 +650,9 @@ class _Release:
             start, ordered, big = _repeated(rows, len(answers), self._largest)
         at = 0
         for stop in [*big, len(answers)]:
+            if self._flips:
+                self._kernel.flip(start, ordered, at, stop, answers, rng)
+                at = stop
             while at < stop:
                 at, points = self._kernel.run(start, ordered, at, stop, answers, rng)
                 if points is not None:  # what float64 rows can not hold; its dither stays
@@ -639,7 +664,12 @@ class _Release:
                 at = stop + 1
 
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:
-        drawn: NDArray[Any] = PathLaw(order, self._q, self._rate).draw(rng, 1)[0]
+        law: DepthLaw | PathLaw
+        if self._flips:
+            law = DepthLaw(order, float(self._q[0]), self._rate, flip=True)
+        else:
+            law = PathLaw(order, self._q, self._rate)
+        drawn: NDArray[Any] = law.draw(rng, 1)[0]
         return drawn
 
 

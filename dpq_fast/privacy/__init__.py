@@ -139,9 +139,10 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         `rho` makes it the range that it buys (`rho_bounded_range`). A `delta` is not used.
         "ind_exp": (`epsilon`, `delta`) for m distinct levels of range e each (`privacy.ind_exp`);
         also m times the rho of e, and range m e, which is `epsilon` where ``delta=0``.
-        "quantile_by": pure `epsilon` for all groups together, which is also the range, and its rho,
-        for "swap" with private keys and `q` given as little as half of it. Takes `public_by`, but
-        no `rho` and no `delta`.
+        "quantile_by": pure `epsilon` for all groups together, and its rho, for "swap" with private
+        keys and `q` given as little as half of it; for method "joint_exp" `epsilon` is also the
+        range, and permute-and-flip ("ind_exp", the default for one level) has none. Takes
+        `public_by` and `method`, but no `rho` and no `delta`.
         "approx_quantiles": pure `epsilon` and the rho that its steps add up to, or the other way
         round (`privacy.approx_quantiles`). Takes `base` and `split`.
         "unbounded_quantile": the same, by one search, two, or a recursion of them

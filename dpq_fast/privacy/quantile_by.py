@@ -1,16 +1,20 @@
-r"""Groups: JointExp in each group of `quantile_by`."""
+r"""Groups: JointExp, or for one level permute-and-flip, in each group of `quantile_by`."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-from dpq_fast._checks import check_epsilon, check_flag, check_max_contributions
+from dpq_fast._checks import check_choice, check_epsilon, check_flag, check_max_contributions
 from dpq_fast.privacy.budgets import MAX_RATE, check_step
 from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
-from dpq_fast.privacy.zcdp import bounded_range_rho
+from dpq_fast.privacy.zcdp import bounded_range_rho, pure_rho
+
+IND_EXP, JOINT_EXP = METHODS = ("ind_exp", "joint_exp")
 
 
 class Calibration(NamedTuple):
@@ -19,22 +23,28 @@ class Calibration(NamedTuple):
     Attributes
     ----------
     rate : float
-        Of JointExp in each group.
+        Of the mechanism in each group.
     epsilon : float
-        Range of the whole call, given the dithers, per person.
+        Of the whole call, per person; of JointExp also its range, given the dithers.
     rho : float
         Of the whole call.
+    method : {"ind_exp", "joint_exp"}
+        The mechanism: permute-and-flip by depth, or JointExp.
     relation : Relation
     """
 
     rate: float
     epsilon: float
     rho: float
+    method: str
     relation: Relation
 
     @property
     def guarantee(self) -> Guarantee:
-        """Independent exponential mechanisms, of which one record changes one or two."""
+        """Independent selections, of which one record changes one or two."""
+        if self.method == IND_EXP:
+            composition = f"{FLIP} + parallel"
+            return Guarantee(self.epsilon, 0.0, self.rho, None, self.relation.name, composition)
         return Guarantee(self.epsilon, 0.0, self.rho, self.epsilon, self.relation.name, "parallel")
 
 
@@ -45,13 +55,15 @@ def calibrate(
     neighbors: str = "swap",
     max_contributions: int = 1,
     public_by: bool = False,
+    method: str | None = None,
 ) -> Calibration:
-    r"""The rate of JointExp in each group, for `epsilon` in total.
+    r"""The rate of the mechanism in each group, for `epsilon` in total.
 
     Parameters
     ----------
     q : float, array_like or Levels, optional
-        Left out, rate and rho are right for any levels.
+        Left out, rate and rho are right for any levels of a given `method`; without that, the
+        guarantee holds for both.
     epsilon : float
         Total budget, per person.
     neighbors : {"swap", "add-remove"}, default "swap"
@@ -60,41 +72,65 @@ def calibrate(
         Up to k records per person, in any groups.
     public_by : bool, default False
         Whether the keys are public, so that no change of a record changes its group.
+    method : {"ind_exp", "joint_exp"}, optional
+        The mechanism in each group; the former is for one level. Default: by the number of levels.
 
     Returns
     -------
     Calibration
-        With :math:`\Delta_{\pm}` JointExp's sensitivity to one record more or less, the rate is
+        With :math:`\Delta_{\pm}` the utility's sensitivity to one record more or less, and
+        :math:`\Delta` to one replaced (1 by depth, 2 of JointExp), the rate is
         :math:`\epsilon / (2 \Delta_{\pm} k)` for "add-remove"; half of that for "swap";
-        :math:`\epsilon / (2 \cdot 2 k)` for "swap" with public keys.
+        :math:`\epsilon / (2 \Delta k)` for "swap" with public keys.
 
     Notes
     -----
     Given the dithers, the groups' draws are independent, so the log ratio of the call is a sum
-    over the groups that differ, and the ranges add up. One record added or removed changes one
-    group: range :math:`2 c \Delta_{\pm}`. One replaced may leave a group and enter another: twice
-    that. If it stays (or the keys are public), the range is :math:`2 c \cdot 2`, which is no more,
-    since :math:`\Delta_{\pm} \ge 1`: of at least two gaps, one is at most 1/2. Records left out
-    (NaN, keys of no group) make an addition or a removal of a replacement. k records are a chain
-    of k such changes.
+    over the groups that differ, and the epsilons of the groups add up, as ranges do. One record
+    added or removed changes one group: :math:`2 c \Delta_{\pm}`, which is JointExp's range there,
+    and of permute-and-flip the epsilon (`privacy.ind_exp`). One replaced may leave a group and
+    enter another: twice that. If it stays (or the keys are public), it is :math:`2 c \Delta`, which
+    is no more, since :math:`\Delta_{\pm} \ge \Delta / 2`: of at least two gaps, one is at most 1/2.
+    Records left out (NaN, keys of no group) make an addition or a removal of a replacement. k
+    records are a chain of k such changes.
 
-    **rho.** A person's records change group g by range r_g, and rho is the sum of the
+    **rho.** For JointExp: a person's records change group g by range r_g, and rho is the sum of the
     :math:`\rho(r_g)`, `bounded_range_rho` [BS16]. A record adds to the vector of the r_g: one entry
     s where it stays in its group, two entries b where it moves. The sum of k such vectors is the
     mean of k times each, and :math:`\rho` is convex, so the worst are k times the same vector:
     :math:`\max(\rho(k s), 2 \rho(k b))`. Where records can move, :math:`k b = \epsilon/2` and
-    :math:`k s = \epsilon/\Delta_{\pm}`; otherwise :math:`k s = \epsilon`.
+    :math:`k s = \epsilon \Delta / 2 \Delta_{\pm}`; otherwise :math:`k s = \epsilon`.
+
+    Permute-and-flip has epsilons in the place of ranges, and `pure_rho` in that of the other.
+    It is not convex, but rho is at most that of the whole call, and :math:`\rho(r) \le r^2 / 2`,
+    which is convex: the lesser of :math:`\rho(\epsilon)` and
+    :math:`\max((k s)^2, 2 (k b)^2) / 2`. For k = 1 there are no others than the worst:
+    :math:`\max(\rho(s), 2 \rho(b))`.
     """
     k = check_max_contributions(max_contributions)
     epsilon = check_epsilon(epsilon)
     public_by = check_flag("public_by", public_by)
     relation = relation_of(neighbors)
     levels = None if q is None else Levels.of(q)
-    one = sensitivity_to_one(levels)
+    single = levels is None or levels.m == 1
+    if method is None:
+        method = IND_EXP if single else JOINT_EXP
+    if check_choice("method", method, METHODS) == IND_EXP and not single:
+        raise ValueError(f"method must be {JOINT_EXP!r} for several levels, got {method!r}")
+    by_depth = method == IND_EXP
+    # a path of one level counts its rank twice, to it and from it
+    one, same = sensitivity_to_one(levels), 2.0
+    if by_depth:
+        one, same = one / 2.0, 1.0
     moved = None if public_by else 2.0 * one
-    whole = relation.worst(one=one, same=2.0, moved=moved)
+    whole = relation.worst(one=one, same=same, moved=moved)
     rate = check_step(min(epsilon / (2.0 * whole * k), MAX_RATE))
-    rho = bounded_range_rho(epsilon)
+    rho_of = pure_rho if by_depth else bounded_range_rho
+    rho = rho_of(epsilon)
     if levels is not None and whole == moved:
-        rho = max(bounded_range_rho(epsilon / one), 2.0 * bounded_range_rho(epsilon / 2.0))
-    return Calibration(rate, epsilon, rho, relation)
+        stays, half = epsilon * same / whole, epsilon / 2.0
+        if by_depth and k > 1:
+            rho = min(rho, math.nextafter(max(stays * stays, epsilon * half), math.inf) / 2.0)
+        else:
+            rho = max(rho_of(stays), 2.0 * rho_of(half))
+    return Calibration(rate, epsilon, rho, method, relation)

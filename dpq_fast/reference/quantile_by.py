@@ -11,9 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
+from dpq_fast._checks import check_flag
+from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import declared_type, numbers, repeats
+from dpq_fast.reference.ind_exp import IndExpLaw, no_dither
 from dpq_fast.reference.joint_exp import JointExpLaw
 from dpq_fast.reference.sample import check_form, kept_records, placed
 
@@ -121,6 +125,7 @@ def quantile_by(
     bounds: tuple[float, float],
     neighbors: str = "swap",
     public_by: bool = False,
+    method: str | None = None,
     resolution: float | None = None,
     dither: bool | None = None,
     counts: Any = None,
@@ -129,7 +134,7 @@ def quantile_by(
     accountant: privacy.Accountant | None = None,
     rng: Any = None,
 ) -> GroupQuantiles:
-    """Release the quantiles of each public group by one JointExp per group.
+    """Release the quantiles of each public group by one release per group.
 
     The law is that of `dpq_fast.quantile_by`, whose docstring has every rule in full.
 
@@ -141,7 +146,7 @@ def quantile_by(
         Levels in [0, 1]. Public.
     groups : sequence of int or of str
         The keys to answer. Public.
-    epsilon, bounds, neighbors, public_by, resolution, dither, counts, nan_policy, \
+    epsilon, bounds, neighbors, public_by, method, resolution, dither, counts, nan_policy, \
 max_contributions, accountant, rng
         As in `dpq_fast.quantile_by`.
 
@@ -151,13 +156,21 @@ max_contributions, accountant, rng
     """
     levels = Levels(q)
     names = names_of(groups)
+    composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
+    dithered = dither is not None and check_flag("dither", dither)
+    if method is None and (dithered or composed):
+        method = JOINT_EXP
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
+        method=method,
     )
+    rate, by_depth = calibration.rate, calibration.method == IND_EXP
+    if by_depth:
+        dither = no_dither(dither)
     bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy)
     check_keys(by, names)
     rng = default_rng(rng)
@@ -173,7 +186,10 @@ max_contributions, accountant, rng
         inside = [i for i, key in enumerate(keys) if key == name]
         records = kept_records(values[inside], weights[inside], nan_policy)
         data = placed(records, bounds, lattice, rng).intervals()
-        answer[:] = JointExpLaw(data, distinct, calibration.rate).sample(rng)
+        law = (
+            IndExpLaw(data, distinct, rate, FLIP) if by_depth else JointExpLaw(data, distinct, rate)
+        )
+        answer[:] = law.sample(rng)
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     return GroupQuantiles(array_of(names), asked, levels.restore(answers))
 

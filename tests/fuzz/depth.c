@@ -137,6 +137,93 @@ check_flip(fuzz_input *in, size_t cells, const double *points, const double *los
     CHECK(same.left == in->left && same.state == in->state);
 }
 
+/* -ln(1 - (1 - V)^(1/points)) */
+static long double
+largest_of(double points, long double log_v)
+{
+    long double rest = log_v > -0.5L ? logl(-expm1l(log_v)) : log1pl(-expl(log_v));
+
+    return log_v > -300.0L ? -logl(-expm1l(rest / points)) : logl(points) - log_v;
+}
+
+/* The draw with every variate computed, in long double; -2 where rounding decides. */
+static int64_t
+expected_point(intervals x, int64_t whole, double part, double rate, bitgen_t *rng)
+{
+    size_t blocks = (x.size + DPQ_DEPTH_BLOCK - 1) / DPQ_DEPTH_BLOCK, nearest = 0;
+    int64_t start[2 * DPQ_DEPTH_BLOCK + 1], before = -1;
+    double points[2 * DPQ_DEPTH_BLOCK + 1], loss[2 * DPQ_DEPTH_BLOCK + 1], drawn = 1.0;
+    long double best = -INFINITY;
+
+    for (size_t t = 0; t < x.size; t++) {
+        nearest = x.rank[t] <= whole ? t / DPQ_DEPTH_BLOCK : nearest;
+    }
+    for (size_t i = 0; i < blocks; i++) {
+        size_t b = i == 0 ? nearest : i <= nearest ? i - 1 : i, from = b * DPQ_DEPTH_BLOCK;
+        size_t to = from + DPQ_DEPTH_BLOCK < x.size ? from + DPQ_DEPTH_BLOCK : x.size;
+        int64_t through = to < x.size ? x.rank[to] : x.n, owner;
+        int64_t all = x.left[to - 1] + (int64_t)x.width[to - 1] - x.left[from];
+        long double above = (long double)(x.rank[from] - whole) - part;
+        long double under = part - (long double)(through - whole);
+        long double top = largest_of((double)all, dpq_uniform_log(rng));
+        long double ahead = top - rate * fmaxl(above, under) - best;
+
+        if (fabsl(ahead) < ACCURACY * (1.0L + fabsl(top) + fabsl(best))) {
+            return -2;
+        }
+        if (ahead < 0.0L) {
+            continue;
+        }
+        size_t cells = dpq_depth_cells(to - from, x.rank + from, x.width + from, x.left + from,
+                                       x.n, whole, part, 0, through, start, points, loss);
+
+        owner = x.left[from] + 1 + (int64_t)dpq_uniform_below((uint64_t)all, rng);
+        for (size_t k = from > 0; k < cells; k++) {
+            long double value = top;
+
+            if (owner <= start[k] || owner > start[k] + (int64_t)points[k]) {
+                long double beyond = expl(-largest_of(points[k], dpq_uniform_log(rng)));
+
+                value = fminl(top, -logl(beyond + expl(-top) * (1.0L - beyond)));
+            }
+            value -= (long double)rate * loss[k];
+            if (fabsl(value - best) < ACCURACY * (1.0L + fabsl(value) + fabsl(top))) {
+                return -2;
+            }
+            if (value > best) {
+                best = value;
+                before = start[k];
+                drawn = points[k];
+            }
+        }
+    }
+    return before + 1 + (int64_t)dpq_uniform_below((uint64_t)drawn, rng);
+}
+
+/* All intervals: the first one has no records below it. */
+static void
+check_point(fuzz_input *in, intervals x)
+{
+    int64_t first = x.rank[0], whole, expected, point;
+    double part, rate = fuzz_bit(in) ? ldexp(1.0, (int)fuzz_between(in, -60, 16)) : fuzz_share(in);
+    fuzz_input same;
+    bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
+
+    for (size_t t = 0; t < x.size; t++) {
+        x.rank[t] -= first;
+    }
+    x.n -= first;
+    whole = fuzz_between(in, 0, x.n);
+    part = whole < x.n && fuzz_bit(in) ? fmin(fuzz_share(in), 1.0 - 0x1p-53) : 0.0;
+    same = *in;
+    point = dpq_depth_point(x.size, x.rank, x.width, x.left, x.n, whole, part, rate, &rng);
+    expected = expected_point(x, whole, part, rate, &again);
+    CHECK(expected == -2 || point == expected);
+    CHECK(point > x.left[0] &&
+          point <= x.left[x.size - 1] + (int64_t)x.width[x.size - 1]);
+    CHECK(expected == -2 || (same.left == in->left && same.state == in->state));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -149,6 +236,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     cells = check_cells(&in, x, start, points, loss);
     check_flip(&in, cells, points, loss);
+    check_point(&in, x);
     free(loss);
     free(points);
     free(start);

@@ -1,5 +1,6 @@
 #include "groups.h"
 
+#include "depth.h"
 #include "fuzz.h"
 #include "lattice.h"
 
@@ -363,6 +364,40 @@ draw_value(const dpq_groups_law *law, fuzz_input *in)
     return value == value ? value : law->low;
 }
 
+/* One level of each group by depth: from intervals as the definition has them. */
+static void
+check_flips(const dpq_groups_law *given, size_t groups, const int64_t *start, const double *value,
+            size_t largest, fuzz_input *in)
+{
+    dpq_groups_law law = *given;
+    dpq_groups_work work = make_work(largest, 1), plain = make_work(largest, 1);
+    int64_t *point = fuzz_room(groups, sizeof *point);
+    fuzz_input same;
+    bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
+
+    law.levels = 1;
+    law.bits = 0;
+    law.rate = fmin(law.rate, 0x1p16);
+    same = *in;
+    dpq_groups_flip(&law, 0, groups, start, value, &work, &rng, point);
+    for (size_t g = 0; g < groups; g++) {
+        size_t n = (size_t)(start[g + 1] - start[g]), intervals;
+
+        dpq_lattice_encode(n, value + start[g], law.low, law.high, law.per_unit, law.step,
+                           law.first, law.points, plain.point);
+        qsort(plain.point, n, sizeof *plain.point, fuzz_compare_integers);
+        intervals = plain_intervals(&law, n, &plain);
+        dpq_scan_targets(1, law.q, (int64_t)n, plain.whole, plain.part);
+        CHECK(point[g] == dpq_depth_point(intervals, plain.rank, plain.width, plain.left,
+                                          (int64_t)n, *plain.whole, *plain.part, law.rate, &again));
+        CHECK(point[g] >= 0 && point[g] < law.points);
+    }
+    CHECK(same.left == in->left && same.state == in->state);
+    free(point);
+    free_work(&plain);
+    free_work(&work);
+}
+
 static void
 check_release(fuzz_input *in)
 {
@@ -406,6 +441,9 @@ check_release(fuzz_input *in)
                           law.lattice ? NULL : number + done * m);
         }
         CHECK(same.left == in->left && same.state == in->state);
+    }
+    if (law.lattice) {
+        check_flips(&law, groups, start, value, largest, in);
     }
     free_work(&work);
     free(value);

@@ -27,6 +27,7 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast._kernels import groups as kernel
+from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 
 module = importlib.import_module("dpq_fast.mechanisms.quantile_by")
@@ -204,16 +205,119 @@ def test_sort_of_runs_by_the_zero_one_principle():
             assert (np.diff(kernel.sort(points)) >= 0).all()
 
 
-def test_quantile_by_reference_follows_the_same_law():
+def law_of_group(sample, points, q, spent):
+    """By brute force."""
+    if spent.method == "ind_exp":
+        return enumeration.ind_exp(sample, points, q, [spent.rate])
+    return enumeration.joint_exp(sample, points, q, spent.rate)
+
+
+@pytest.mark.parametrize("method", [None, "ind_exp", "joint_exp"])
+def test_quantile_by_reference_follows_the_same_law(method):
     x, by, groups = rows_of([[0, 2, 2, 3], [1]], 1_000)
+    spent = privacy.quantile_by.calibrate(0.5, epsilon=2.0, method=method)
+    assert spent.method == (method or "ind_exp")
     for implementation in (dpq, reference):
         out = implementation.quantile_by(
-            x, by, 0.5, groups=groups, resolution=1, dither=False, rng=8, **OPTIONS
+            x,
+            by,
+            0.5,
+            groups=groups,
+            method=method,
+            resolution=1,
+            dither=False,
+            rng=8,
+            **OPTIONS,
         )
         for i, sample in enumerate([[0, 2, 2, 3], [1]]):
-            rate = privacy.quantile_by.calibrate(0.5, epsilon=2.0).rate
-            law = enumeration.joint_exp(sample, 5, [0.5], rate)
+            law = law_of_group(sample, 5, [0.5], spent)
             assert_draws_follow(((int(v),) for v in out.values[i::2]), law)
+
+
+@pytest.mark.parametrize("entries", [0, 3, 20_000])
+@pytest.mark.parametrize("q", [0.0, 0.4, 1.0])
+def test_quantile_by_single_level_follows_the_law_of_depth(q, entries, monkeypatch):
+    monkeypatch.setattr(module, "SMALL_ENTRIES", entries)
+    x, by, groups = rows_of(SAMPLES, 3_000)
+    out = dpq.quantile_by(x, by, q, groups=groups, resolution=1, rng=3, **OPTIONS)
+    for i, sample in enumerate(SAMPLES):
+        law = enumeration.ind_exp(sample, 5, [q], [1.0 / (2.0 * max(q, 1.0 - q))])
+        assert_draws_follow(((int(v),) for v in out.values[i :: len(SAMPLES)]), law)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.6])
+@pytest.mark.parametrize("q", [0.0, 0.3, 0.9])
+def test_flips_follow_the_law_of_many_intervals(q, rate):
+    """Blocks of intervals, those that are opened and those that are not."""
+    rng = np.random.default_rng(0)
+    values = np.rint(rng.normal(50.0, 20.0, size=60)).clip(0.0, 99.0)
+    lattice, copies = lattice_of(100, 0), 20_000
+    releases = kernel.Releases(np.array([q]), rate, (0.0, 99.0), lattice)
+    points = np.empty((copies, 1), dtype=np.int64)
+    start = np.arange(copies + 1) * values.size
+    releases.flip(start, np.tile(values, copies), 0, copies, points, rng)
+    order = dpq.Sample.of(values, (0.0, 99.0), resolution=1, dither=False).order()
+    law = DepthLaw(order, q, rate, flip=True)
+    expected = {(point,): law.log_prob(np.array([point])) for point in range(100)}
+    assert_draws_follow(map(tuple, points.tolist()), expected)
+
+
+def test_flips_are_for_one_level_and_a_lattice_without_dither():
+    answers, rng = np.empty((0, 1), dtype=np.int64), np.random.default_rng(0)
+    for q, lattice in (([0.5], None), ([0.5], lattice_of(3, 1)), ([0.2, 0.5], lattice_of(3, 0))):
+        releases = kernel.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
+        with pytest.raises(ValueError, match="flips are for one level"):
+            releases.flip(np.array([0]), np.empty(0), 0, 0, answers, rng)
+
+
+def test_quantile_by_of_one_level_finds_a_tied_value_without_dither():
+    x, by = np.repeat([37.0, 80.0], [401, 199]), np.arange(600) % 3
+    for q, answer in ((0.5, 37.0), (0.9, 80.0)):
+        for implementation in (dpq, reference):
+            out = implementation.quantile_by(
+                x, by, q, groups=range(3), epsilon=4.0, bounds=(0, 100), resolution=1, rng=1
+            )
+            assert (out.values == answer).all()
+
+
+def test_quantile_by_chooses_the_mechanism_by_public_arguments(implementation, monkeypatch):
+    form = dict(groups=[0, 1], bounds=(0, 4), epsilon=0.5, rng=1)
+    x, by = [1.0, 2.0, 3.0], [0, 0, 1]
+
+    def charged(q, accountant=None, **more):
+        spent = []
+        monkeypatch.setattr(privacy, "charge", lambda _, calibration: spent.append(calibration))
+        implementation.quantile_by(x, by, q, accountant=accountant, **form | more)
+        return spent[0].guarantee.bounded_range
+
+    zcdp = Accountant(9.0, delta=1e-6, composition="zcdp")
+
+    assert charged(0.5) is None
+    assert charged([0.5]) is None
+    assert charged([0.5, 0.5], resolution=0) is None
+    assert charged([0.2, 0.5]) == 0.5
+    assert charged(0.5, dither=True) == 0.5
+    assert charged(0.5, method="joint_exp") == 0.5
+    assert charged(0.5, zcdp) == 0.5
+    assert charged(0.5, zcdp, method="ind_exp") is None
+    with pytest.raises(ValueError, match=r"^dither must be left out for ind_exp, got True$"):
+        charged(0.5, method="ind_exp", dither=True)
+    with pytest.raises(TypeError, match=r"^dither must be True or False"):
+        charged(0.5, dither="no")
+    with pytest.raises(ValueError, match=r"^method must be 'joint_exp' for several levels, got"):
+        charged([0.2, 0.5], method="ind_exp")
+
+
+@pytest.mark.parametrize("entries", [0, 20_000])
+def test_quantile_by_one_level_without_a_lattice_follows_the_density(entries, monkeypatch):
+    monkeypatch.setattr(module, "SMALL_ENTRIES", entries)
+    sample = [0.0, 2.0, 2.0, 3.0]
+    x, by, groups = rows_of([sample], 3_000)
+    form = dict(resolution=0, neighbors="add-remove")
+    out = dpq.quantile_by(x, by, 0.7, groups=groups, rng=6, **form, **OPTIONS)
+    law = reference.ind_exp_law(sample, 0.7, **form, **OPTIONS)
+    expected = {(cell,): law.log_prob(cell + 0.5) for cell in range(4)}
+    assert_draws_follow(((int(v),) for v in np.floor(out.values)), expected)
 
 
 # Keys
@@ -863,8 +967,8 @@ def neighbors_of(rows: tuple, neighbors: str, public_by: bool) -> Iterator[tuple
 class Releases:
     """The exact law of a call: a product over two groups of brute-force laws."""
 
-    def __init__(self, q, rate):
-        self.q, self.rate = q, rate
+    def __init__(self, q, spent):
+        self.q, self.spent = q, spent
         # groups of different data sets have the same records
         self.log_prob, self.ends, self.group_renyi = map(
             cache, (self.log_prob, self.ends, self.group_renyi)
@@ -872,7 +976,7 @@ class Releases:
 
     def log_prob(self, records):
         """Log-probabilities of all outputs for one group."""
-        law = enumeration.joint_exp(records, POINTS, self.q, self.rate)
+        law = law_of_group(records, POINTS, self.q, self.spent)
         return np.array([law[output] for output in sorted(law)])
 
     def ends(self, a, b):
@@ -928,9 +1032,8 @@ def datasets(most: int) -> Iterator[tuple]:
 def test_quantile_by_privacy_ratio_over_all_neighbors(neighbors, public_by, q):
     epsilon = 1.5
     form = dict(epsilon=epsilon, neighbors=neighbors, public_by=public_by)
-    rate = privacy.quantile_by.calibrate(q, **form).rate
     promise = guarantee("quantile_by", q=q, **form)
-    releases = Releases(q, rate)
+    releases = Releases(q, privacy.quantile_by.calibrate(q, **form))
     worst = worst_range = worst_rho = 0.0
     for x in datasets(4 if len(q) < 3 else 3):
         for y in neighbors_of(x, neighbors, public_by):
@@ -939,7 +1042,8 @@ def test_quantile_by_privacy_ratio_over_all_neighbors(neighbors, public_by, q):
             for alpha in (1.01, 3.0, 30.0):
                 worst_rho = max(worst_rho, releases.renyi(x, y, alpha) / alpha)
     assert 0.2 * epsilon < worst <= promise.epsilon + 1e-9
-    assert 0.6 * epsilon < worst_range <= promise.bounded_range + 1e-9
+    # permute-and-flip has no range of its own
+    assert 0.6 * epsilon < worst_range <= (promise.bounded_range or 2.0 * epsilon) + 1e-9
     assert 0.1 * promise.rho < worst_rho <= promise.rho + 1e-9
 
 
@@ -949,9 +1053,8 @@ def test_quantile_by_privacy_ratio_over_all_neighbors(neighbors, public_by, q):
 def test_quantile_by_privacy_ratio_of_two_contributions(neighbors, public_by, q):
     epsilon = 1.5
     form = dict(epsilon=epsilon, neighbors=neighbors, public_by=public_by, max_contributions=2)
-    rate = privacy.quantile_by.calibrate(q, **form).rate
     promise = guarantee("quantile_by", q=q, **form)
-    releases = Releases(q, rate)
+    releases = Releases(q, privacy.quantile_by.calibrate(q, **form))
     worst = worst_range = worst_rho = 0.0
     for x in datasets(3):
         further = {
@@ -964,13 +1067,13 @@ def test_quantile_by_privacy_ratio_of_two_contributions(neighbors, public_by, q)
             worst, worst_range = max(worst, loss), max(worst_range, spread)
             worst_rho = max(worst_rho, releases.renyi(x, y, 2.0) / 2.0)
     assert 0.2 * epsilon < worst <= promise.epsilon + 1e-9
-    assert worst_range <= promise.bounded_range + 1e-9
+    assert worst_range <= (promise.bounded_range or 2.0 * epsilon) + 1e-9
     assert worst_rho <= promise.rho + 1e-9
 
 
 def test_quantile_by_swap_is_half_its_epsilon_under_add_remove():
     q = [0.25, 0.5]
-    releases = Releases(q, privacy.quantile_by.calibrate(q, epsilon=2.0).rate)
+    releases = Releases(q, privacy.quantile_by.calibrate(q, epsilon=2.0))
     worst = max(
         releases.loss(x, y)[1] for x in datasets(3) for y in neighbors_of(x, "add-remove", False)
     )

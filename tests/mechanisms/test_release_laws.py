@@ -523,6 +523,17 @@ def group_cases() -> Iterator[tuple[str, Case]]:
                     (law(4.0),),
                 ),
             )
+
+        def single(factor: float, each: float = each, relation: str = relation) -> Law:
+            rates = ind_rates([0.3], factor * each, relation)
+            return enumeration.ind_exp(RECORDS, POINTS, [0.3], rates)
+
+        for way, forced in (("", ()), (", one by one", ((by_group, "SMALL_ENTRIES", 0),))):
+            options = dict(neighbors=neighbors, public_by=public_by, **GRID)
+            yield (
+                f"quantile_by, one level, {neighbors}, public keys {public_by}{way}",
+                Case(grouped(RECORDS, False, False, [0.3], epsilon, options), single, forced),
+            )
     for size, records in (("odd", ODD), ("even", EVEN)):
         for way, forced in (("", ()), (", one by one", ((by_group, "SMALL_ENTRIES", 0),))):
 
