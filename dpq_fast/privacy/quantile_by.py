@@ -128,7 +128,7 @@ def calibrate(
     rho_of = pure_rho if by_depth else bounded_range_rho
     rho = rho_of(epsilon)
     if levels is not None and whole == moved:
-        stays, half = epsilon * same / whole, epsilon / 2.0
+        stays, half = epsilon / (whole / same), epsilon / 2.0
         if by_depth and k > 1:
             rho = min(rho, math.nextafter(max(stays * stays, epsilon * half), math.inf) / 2.0)
         else:

@@ -52,7 +52,7 @@ MIN_RELEASES = {
     "joint_exp": lambda x, **budget: dpq.joint_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
     "ind_exp": lambda x, **budget: dpq.ind_exp(x, [0.2, 0.5], bounds=(0, 1000), **budget),
     "quantile_by": lambda x, **budget: dpq.quantile_by(
-        x, np.zeros(x.size, dtype=int), 0.5, groups=[0], bounds=(0, 1000), **budget
+        x, np.zeros(x.size, dtype=int), [0.2, 0.5], groups=[0], bounds=(0, 1000), **budget
     ),
     "cdf": lambda x, **budget: dpq.cdf(
         x, bounds=(0, 1000), method="smooth_gaussian", delta=1e-6, **budget
@@ -129,6 +129,11 @@ def test_huge_budgets_release_the_best_whatever_the_records(x, module, neighbors
             out = getattr(module, name)(x, epsilon=epsilon, rng=1, **form)
             assert law.log_prob(out) > -100.0
     law = dpq.joint_exp_law(x, epsilon=1e4, **form)
+    for epsilon in (1e6, 1.79e308):
+        out = module.quantile_by(x, [0] * len(x), groups=[0], epsilon=epsilon, rng=1, **form)
+        assert law.log_prob(out.values[0]) > -100.0
+    form["q"] = 0.3
+    law = dpq.ind_exp_law(x, epsilon=1e4, **form)
     for epsilon in (1e6, 1.79e308):
         out = module.quantile_by(x, [0] * len(x), groups=[0], epsilon=epsilon, rng=1, **form)
         assert law.log_prob(out.values[0]) > -100.0
