@@ -124,7 +124,7 @@ dpq_depth_point(size_t intervals, const int64_t *rank, const double *width, cons
 
     for (size_t i = 0; i < blocks; i++) {
         size_t block = i == 0 ? nearest : i <= nearest ? i - 1 : i;
-        size_t from = block * DPQ_DEPTH_BLOCK, cells;
+        size_t from = block * DPQ_DEPTH_BLOCK, first = rank[from] > 0, cells, own;
         size_t size = intervals - from < DPQ_DEPTH_BLOCK ? intervals - from : DPQ_DEPTH_BLOCK;
         size_t last = from + size - 1;
         int64_t through = last + 1 < intervals ? rank[last + 1] : n, owner;
@@ -142,15 +142,22 @@ dpq_depth_point(size_t intervals, const int64_t *rank, const double *width, cons
                                 through, start, points, loss);
         owner = left[from] + 1 + (int64_t)dpq_uniform_below((uint64_t)all, rng);
         rest = exp(-top);
-        for (size_t k = rank[from] > 0; k < cells; k++) { /* without the block before */
-            double variate = top, value;
+        for (own = first; owner - start[own] > (int64_t)points[own]; own++) {
+        }
+        if (top - rate * loss[own] > best) {
+            best = top - rate * loss[own];
+            before = start[own];
+            drawn_points = points[own];
+        }
+        for (size_t k = first; k < cells; k++) {
+            double lost = rate * loss[k], beyond, value;
 
-            if (owner <= start[k] || (double)(owner - start[k]) > points[k]) {
-                double beyond = exp(-largest_of(points[k], dpq_uniform_log(rng)));
-
-                variate = fmin(top, -log(beyond + rest * (1.0 - beyond))); /* given that E < top */
+            limit = log_above(points[k]) - lost - best;
+            if (k == own || (log_v = dpq_uniform_log_below(limit, rng)) >= limit) {
+                continue;
             }
-            value = variate - rate * loss[k];
+            beyond = exp(-largest_of(points[k], log_v));
+            value = fmin(top, -log(beyond + rest * (1.0 - beyond))) - lost; /* given E < top */
             if (value > best) {
                 best = value;
                 before = start[k];

@@ -178,10 +178,20 @@ expected_point(intervals x, int64_t whole, double part, double rate, bitgen_t *r
                                        x.n, whole, part, 0, through, start, points, loss);
 
         owner = x.left[from] + 1 + (int64_t)dpq_uniform_below((uint64_t)all, rng);
-        for (size_t k = from > 0; k < cells; k++) {
+        for (size_t j = from > 0, own = j; j <= cells; j++) { /* the owner's cell, and the others */
+            size_t k = j - 1;
             long double value = top;
 
-            if (owner <= start[k] || owner > start[k] + (int64_t)points[k]) {
+            if (j == (from > 0)) {
+                while (owner > start[own] + (int64_t)points[own]) {
+                    own++;
+                }
+                k = own;
+            }
+            else if (k == own) {
+                continue;
+            }
+            else {
                 long double beyond = expl(-largest_of(points[k], dpq_uniform_log(rng)));
 
                 value = fminl(top, -logl(beyond + expl(-top) * (1.0L - beyond)));
