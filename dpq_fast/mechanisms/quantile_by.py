@@ -225,9 +225,9 @@ def quantile_by(
 
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
     more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
-    records; groups of more than 20,000 / m records cost what `joint_exp` does, with `counts` what
-    it costs for their rows. String keys take a dictionary lookup each; integers and categoricals
-    do not.
+    records; groups of more than 20,000 / m records cost what the mechanism does on one sample, with
+    `counts` what it costs for their rows. String keys take a dictionary lookup each; integers and
+    categoricals do not.
 
     References
     ----------
