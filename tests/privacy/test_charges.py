@@ -30,7 +30,8 @@ EVERY = RELEASES | {
     for method in ("joint_exp", "ind_exp")
 }
 OF_COLUMNS = [name for name in EVERY if name not in OF_QUERIES]
-OF_SAMPLES = [name for name in OF_COLUMNS if name != "quantile_by"]
+# A sample brings a prior of its own, and groups need keys.
+OF_SAMPLES = [name for name in OF_COLUMNS if "prior" not in name and name != "quantile_by"]
 
 # No release takes all of these; an argument that it does not have is refused, too.
 BAD = [
