@@ -181,10 +181,10 @@ class PriorPart(NamedTuple):
     ppf: Callable[..., Any] | None = None
 
     def values(self, x: NDArray[np.float64], bounds: tuple[float, float]) -> NDArray[np.float64]:
-        """The distribution function at ascending numbers: in [0, 1], and it does not fall."""
+        """The distribution function at ascending numbers, or what is linear in it."""
         low, high = bounds
         if self.kind == "uniform":
-            return x
+            return x / 2.0  # a difference of numbers may be beyond float64
         if self.kind == "log":
             return np.log(np.clip(x, low, high) / low)
         assert self.cdf is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,6 +23,8 @@ from dpq_fast._kernels import lattice as kernel
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.prior import DEFAULT_POINTS, MOST_POINTS, Masses, Prior
 
+# A step beyond the bounds may be beyond float64: it is cut off here.
+LARGEST = sys.float_info.max
 # Interval widths are point counts held in float64 by the kernels: exact up to here.
 MAX_POINTS = 2**53
 # The default spacing is the power of ten nearest to 10^-DEFAULT_DIGITS of the range. Measured at
@@ -183,8 +186,9 @@ class Lattice:
     def _borders(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """What is halfway between each point and the one before."""
         index = (points + self.first).astype(np.float64) - 0.5
-        with np.errstate(over="ignore"):  # half a step beyond the bounds
-            return index / self.per_unit if self.per_unit else index * self.step
+        with np.errstate(over="ignore"):  # half a step beyond the bounds may be beyond float64
+            borders = index / self.per_unit if self.per_unit else index * self.step
+        return np.clip(borders, -LARGEST, LARGEST)
 
     @property
     def fine_points(self) -> int:

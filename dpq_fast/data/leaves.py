@@ -9,7 +9,6 @@ integers, too. Without a lattice leaves are intervals, and functions are linear 
 from __future__ import annotations
 
 import math
-import sys
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -17,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast.data.histogram import KEPT_BINS, Bins
-from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.lattice import LARGEST, Lattice
 
-# A step beyond the bounds may be beyond float64.
-LARGEST = sys.float_info.max
 # Leaves of at least so much of the mass have it spread by a curve, in so many parts.
 SMALL, SPREAD = 2.0**-10, 16
 # Whether records at a point are taken to be beyond it, or not.

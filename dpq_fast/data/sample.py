@@ -144,7 +144,8 @@ class Sample:
 
         **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
         but the windows of a release if `x` is sorted. `x` must not change while the sample is in
-        use.
+        use. Masses of a prior take some tens of milliseconds, once for each object that it is made
+        of: make it once, and give the same one to all calls.
 
         **No release.** A sample is made without an accountant: that a NaN is there against
         ``nan_policy="raise"`` is told without a charge. A release that is given the column itself

@@ -77,8 +77,9 @@ class Cells(NamedTuple):
         knots = masses.firsts[slice(*masses.firsts.searchsorted([first[0], stop[-1]]))]
         whole = first.searchsorted(knots, side="right") - 1
         inner = (first[whole] < knots) & (knots < stop[whole])
-        whole = np.sort(np.concatenate((np.arange(first.size), whole[inner])))
-        first = np.sort(np.concatenate((first, knots[inner])))
+        # two ascending rows each: a stable sort merges them
+        whole = np.sort(np.concatenate((np.arange(first.size), whole[inner])), kind="stable")
+        first = np.sort(np.concatenate((first, knots[inner])), kind="stable")
         stop = np.minimum(np.append(first[1:], stop[-1]), stop[whole])
         points = (stop - first).astype(np.float64)
         loss = self.loss[whole] - np.log(masses.of(first)) / rate

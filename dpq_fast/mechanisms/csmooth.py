@@ -355,8 +355,7 @@ def csmooth(
     has :math:`\epsilon = \sqrt{2\rho/m}`, a sigma a little more than :math:`t/\epsilon`, and the
     largest s whose Rényi divergences of all orders are certified (`privacy.log_normal`): 2 to 5
     times less noise than that of [3]_. With a `prior` all distances are in its mass. All levels see
-    one dither. Clamping, rounding to the lattice
-    and sorting are post-processing.
+    one dither. Clamping, rounding to the lattice and sorting are post-processing.
 
     **Privacy.** `rho`-zCDP under either relation, with records left out or not
     (`privacy.smooth_rank` has the proof), up to rounding: ln S is right to about 1e-14, and the

@@ -7,6 +7,7 @@ an integer n but for rounding, as for 0.01, the step is taken as 1/n: multiples 
 from __future__ import annotations
 
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from dpq_fast._checks import (
 )
 from dpq_fast.reference.prior import DEFAULT_POINTS, MOST_POINTS, Masses, masses, spread
 
-MAX_POINTS = 2**53
+MAX_POINTS, LARGEST = 2**53, sys.float_info.max
 # The default step is the power of ten nearest to 10^-DIGITS of the range.
 DIGITS = 6
 # Most dither bits of a record.
@@ -176,7 +177,8 @@ class Lattice:
         def border(point: int) -> float:
             """Half a step below a point, in float64, rounded twice."""
             multiple, per_unit = float(first + point) - 0.5, points_per_unit(step)
-            return multiple / per_unit if per_unit else multiple * step
+            number = multiple / per_unit if per_unit else multiple * step
+            return min(max(number, -LARGEST), LARGEST)
 
         return cls(low, high, step, first, points, bits, masses(parts, bounds, points, border))
 

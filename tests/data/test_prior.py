@@ -288,6 +288,18 @@ def test_default_resolution_leaves_few_enough_points():
         assert DEFAULT_POINTS / 20 <= lattice.points <= DEFAULT_POINTS
 
 
+@pytest.mark.parametrize("bounds", [(0.0, 1.79e308), (-8.9e307, 8.9e307)])
+@pytest.mark.parametrize("prior", [[(1, None), (1, stats.norm(0.0, 1e307))], FUNCTIONS])
+def test_bounds_at_the_ends_of_float64_have_masses(bounds, prior):
+    with np.errstate(all="raise"):
+        for module in (Lattice, ReferenceLattice):
+            _, lattice = module.between(bounds, bounds[1] / 1_000, None, prior)
+            points = np.arange(lattice.points)
+            np.testing.assert_array_equal(
+                lattice.points_of(np.array([lattice.masses.below(k) for k in points])), points
+            )
+
+
 def test_infinite_bounds_are_quantiles_of_the_prior():
     cauchy, normal = stats.cauchy(0.0, 2.0), stats.norm(0.0, 1.0)
     bounds, _ = Lattice.between((-math.inf, math.inf), None, None, cauchy)
