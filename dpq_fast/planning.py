@@ -38,8 +38,10 @@ from dpq_fast.privacy.relations import relation_of
 EPSILONS = (0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 # Where the smallest epsilon for a target is looked for, and how close it is: a ratio.
 LEAST_EPSILON, MOST_EPSILON, CLOSE = 1e-4, 100.0, 1.01
-# Public samples of the guess, and releases of all of them together.
+# Public samples of the guess, at least, and releases of all of them together.
 SAMPLES, RELEASES, MOST_RELEASES = 100, 1_000, 1_000_000
+# Of each sample at most so many releases, where samples have no more entries than this together.
+DRAWS, MOST_ENTRIES = 10, 3_000_000
 # A sample has each record within so many ranks of a level. Beyond, those in one place are at most
 # this share of their distance from it.
 NEAR, COARSE = 32, 1.0 / 32.0
@@ -354,10 +356,12 @@ def plan(
     number whose rank error is 0, a quantile of the records. What a sample of a population is off
     comes on top.
 
-    **Prediction.** From 100 public samples of n records that are drawn from the guess, with a fixed
-    seed. One level by "ind_exp": its exact law on each sample. Else releases are drawn from the law
-    on each sample, or for trees from the law of the noise. `Plan.uncertainty` is the standard error
-    that remains: at 1,000 releases some 3% of the quantile.
+    **Prediction.** From public samples of n records that are drawn from the guess, with a fixed
+    seed: 100 of them, or a tenth of `releases`. One level by "ind_exp": its exact law on each
+    sample. Else releases are drawn from the law on each sample, or for trees from the law of the
+    noise. `Plan.uncertainty` is the standard error that remains: at 1,000 releases some 3% of the
+    quantile, and more for records with many ties, whose errors depend on where in a run of them a
+    target happens to lie.
 
     Errors in ranks depend little on the guess, unless the records have ties, or fill a small part
     of the bounds.
@@ -871,6 +875,12 @@ def _places(n: int, targets: NDArray[np.float64]) -> NDArray[np.int64]:
     return places
 
 
+def _numbers(releases: int, entries: int) -> tuple[int, int]:
+    """Of samples with so many entries, and of releases of each."""
+    samples = max(SAMPLES, min(releases // DRAWS, MOST_ENTRIES // entries))
+    return samples, -(-releases // samples)
+
+
 def _public_rng(*seed: int) -> np.random.Generator:
     """A generator for public samples and simulated noise, none of which is released."""
     return np.random.Generator(np.random.PCG64([20_261_122, *seed]))
@@ -1011,8 +1021,8 @@ class _Quantiles:
         self._lattice = None
         if settings.bounds is not None:
             self._lattice = Lattice.of(settings.bounds, settings.resolution, settings.dither)
-        # Of each sample: trees, and laws.
-        self._draws = -(-settings.releases // SAMPLES)
+        self._places = _places(n, self._targets)
+        self._count, self._draws = _numbers(settings.releases, self._places.size)
         self._drawn = math.ceil(self._draws * min(1.0, FEW_LEVELS / settings.levels.m))
         self._person: dict[str, Any] = {
             "neighbors": settings.neighbors,
@@ -1058,10 +1068,9 @@ class _Quantiles:
 
     @cached_property
     def _samples(self) -> list[_PublicSample]:
-        places = _places(self._n, self._targets)
         return [
-            _PublicSample(self._settings.guess, self._n, places, _public_rng(0, i))
-            for i in range(SAMPLES)
+            _PublicSample(self._settings.guess, self._n, self._places, _public_rng(0, i))
+            for i in range(self._count)
         ]
 
     @property
@@ -1241,9 +1250,10 @@ class _Totals:
         self._release = release
         self._n = n
         self._options = options
-        self._draws = math.ceil(releases / (SAMPLES * SLOW))
         places = _places(n, np.array([0.0, float(n)]))
-        self._samples = [_PublicSample(guess, n, places, _public_rng(0, i)) for i in range(SAMPLES)]
+        samples, draws = _numbers(releases, places.size)
+        self._draws = math.ceil(draws / SLOW)
+        self._samples = [_PublicSample(guess, n, places, _public_rng(0, i)) for i in range(samples)]
 
     def row(self, epsilon: float, level: float) -> _Row:
         """The errors at an epsilon."""

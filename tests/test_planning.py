@@ -275,6 +275,16 @@ def test_rank_errors_hardly_depend_on_many_records(q, method):
     assert few == pytest.approx(many, rel=0.25)
 
 
+def test_more_releases_leave_less_uncertainty():
+    options = dict(n=400, bounds=(0, 120), resolution=1, guess=AGES, epsilon=0.3)
+    few, many = (dpq.plan([0.25, 0.5, 0.75], releases=each, **options) for each in (1_000, 20_000))
+    assert many.uncertainty[0] < few.uncertainty[0] / 2.0
+    assert planning._numbers(1_000, 500) == (100, 10)
+    assert planning._numbers(20_000, 500) == (2_000, 10)
+    assert planning._numbers(20_000, 10_000) == (300, 67)
+    assert planning._numbers(100, 10**6) == (100, 1)
+
+
 # Targets
 
 
