@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.leaves import Leaves
+from dpq_fast.data.leaves import Leaves, points_below
 from dpq_fast.data.order import CountedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
@@ -30,6 +30,7 @@ from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.agg_tree import PartialTree, noised
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
 from dpq_fast.mechanisms.quantile import choose_method
+from dpq_fast.mechanisms.quantile_by import method_of
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_quantile_law
 from dpq_fast.privacy.agg_tree import SPREAD
 from dpq_fast.privacy.levels import Levels
@@ -282,6 +283,7 @@ def plan(
     neighbors: str = "swap",
     resolution: float | None = None,
     dither: bool | None = None,
+    prior: Any = None,
     max_contributions: int = 1,
     groups: Any = None,
     public_by: bool = False,
@@ -313,14 +315,14 @@ def plan(
         How the records may be distributed: an object with ``ppf`` and ``cdf``, as the frozen
         distributions of `scipy.stats` have, or public records such as last year's published
         figures. Never the private records, nor anything fitted to them. With a `resolution`, those
-        of a distribution are taken to be its multiples. Default: normal records in the middle of
-        `bounds`, with a standard deviation of 1/40 of their range; then no error in the unit of the
-        data is predicted.
+        of a distribution are taken to be its multiples. Default: the `prior`, and without one
+        normal records in the middle of `bounds`, with a standard deviation of 1/40 of their range;
+        then no error in the unit of the data is predicted.
     method : str, default "auto"
         "auto": the method that `quantile` takes at each epsilon, given ``expected_n=n``. "all":
         those that it chooses from, to compare them. Or one of them: "joint_exp", "ind_exp",
         "approx_quantiles", "agg_tree".
-    neighbors, resolution, dither, max_contributions
+    neighbors, resolution, dither, prior, max_contributions
         As they will be given to `quantile`; `resolution` is not 0.
     groups : mapping or sequence of int, optional
         Public guesses at the numbers of records of groups, at least 1, by name or in order: a plan
@@ -380,33 +382,41 @@ def plan(
     levels = Levels(q)
     _checks.check_choice("method", method, (*METHODS, "unbounded_quantile"))
     request = _Request.of(epsilon, target, unit, over, level, releases)
-    bounds = None if bounds is None else _checks.check_bounds(bounds)
+    if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
+        raise ValueError("resolution must be positive for a plan, got 0.0")
+    lattice = None
+    if bounds is not None:
+        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
+    elif prior is not None:
+        raise ValueError("prior must be left out without bounds")
     relation_of(neighbors)
     if bounds is None and guess is None:
         raise ValueError("guess must be given without bounds")
-    if request.unit == "value" and guess is None:
-        raise ValueError("guess must be given for unit='value'")
+    has_values = guess is not None or (lattice is not None and lattice.masses is not None)
+    if request.unit == "value" and not has_values:
+        raise ValueError("guess or prior must be given for unit='value'")
     if bounds is None and method not in ("auto", "unbounded_quantile"):
         raise ValueError(f"bounds must be given for method={method!r}")
     if dither is not None and _checks.check_flag("dither", dither):
         if method in ("ind_exp", "agg_tree", "unbounded_quantile"):
             raise ValueError(f"dither must be left out for method {method!r}, got True")
-    if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
-        raise ValueError("resolution must be positive for a plan, got 0.0")
-    made = _Guess.of(guess, bounds)
-    if bounds is not None and resolution is not None and not made.is_column:
-        lattice = Lattice.of(bounds, resolution, False)
-        assert lattice is not None  # the resolution is not 0
+    if guess is None and has_values and lattice is not None:
+        made = _Guess.of_prior(lattice)
+    else:
+        made = _Guess.of(guess, bounds)
+    if lattice is not None and resolution is not None and not made.is_column:
         made = made.rounded(lattice)
     settings = _Settings(
         levels,
         bounds,
+        lattice,
         resolution,
         dither,
+        prior,
         neighbors,
         _checks.check_max_contributions(max_contributions),
         made,
-        guess is not None,
+        has_values,
         request.releases,
     )
     names, sizes = (None, [_checks.check_count("n", n)]) if groups is None else _sizes(groups, n)
@@ -438,7 +448,7 @@ def plan(
         f"Predicted errors of {what}: {_counted(levels.m, 'level')}, {records}, neighbors "
         f"{neighbors},\n{_between(bounds)}, {made.text}"
     )
-    return request.answer(title, rows_at, guess is not None)
+    return request.answer(title, rows_at, has_values)
 
 
 def plan_sum(
@@ -781,6 +791,23 @@ class _Guess:
         return made
 
     @classmethod
+    def of_prior(cls, lattice: Lattice) -> _Guess:
+        """The points of a lattice, as likely as its prior says."""
+        masses = lattice.masses
+        assert masses is not None
+
+        def ppf(u: NDArray[np.float64]) -> NDArray[np.float64]:
+            fine = np.minimum(np.floor(u * masses.total), masses.total - 1.0)
+            return lattice.decode(masses.points_of(fine.astype(np.int64)))
+
+        def cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
+            reached = points_below(lattice, x, "right")
+            share: NDArray[np.float64] = masses.below(reached) / masses.total
+            return share
+
+        return cls(ppf, cdf, "the prior")
+
+    @classmethod
     def _of_records(cls, records: NDArray[np.float64]) -> _Guess:
         if records.ndim != 1:
             raise ValueError(f"guess must be one-dimensional, got {records.ndim} dimensions")
@@ -996,8 +1023,10 @@ class _Settings(NamedTuple):
 
     levels: Levels
     bounds: tuple[float, float] | None
+    lattice: Lattice | None
     resolution: float | None
     dither: bool | None
+    prior: Any
     neighbors: str
     max_contributions: int
     guess: _Guess
@@ -1018,9 +1047,7 @@ class _Quantiles:
         self._settings = settings
         self._n = n
         self._targets = settings.levels.values * n
-        self._lattice = None
-        if settings.bounds is not None:
-            self._lattice = Lattice.of(settings.bounds, settings.resolution, settings.dither)
+        self._lattice = settings.lattice
         self._places = _places(n, self._targets)
         self._count, self._draws = _numbers(settings.releases, self._places.size)
         self._drawn = math.ceil(self._draws * min(1.0, FEW_LEVELS / settings.levels.m))
@@ -1048,6 +1075,7 @@ class _Quantiles:
             bounds=settings.bounds,
             resolution=settings.resolution,
             dither=settings.dither,
+            prior=settings.prior,
             expected_n=self._n,
             **self._person,
         )
@@ -1061,10 +1089,17 @@ class _Quantiles:
     def group_row(self, epsilon: float, public_by: bool, level: float) -> _Row:
         """The errors in a group of `quantile_by`."""
         calibration = privacy.quantile_by.calibrate(
-            self._settings.levels, epsilon=epsilon, public_by=public_by, **self._person
+            self._settings.levels,
+            epsilon=epsilon,
+            public_by=public_by,
+            method=method_of(None, self._settings.dither),
+            **self._person,
         )
-        summary = _summary(self._of_paths(calibration.rate), level)
-        return _Row(epsilon, "joint_exp", True, None, self._n, *summary)
+        if calibration.method == privacy.quantile_by.IND_EXP:
+            outcomes = self._of_one(calibration.rate, True)
+        else:
+            outcomes = self._of_paths(calibration.rate)
+        return _Row(epsilon, calibration.method, True, None, self._n, *_summary(outcomes, level))
 
     @cached_property
     def _samples(self) -> list[_PublicSample]:
@@ -1085,8 +1120,8 @@ class _Quantiles:
 
     @cached_property
     def _ordered(self) -> list[CountedOrder]:
-        """The samples in order, on the lattice."""
-        grid = dataclasses.replace(self._grid, bits=0)
+        """The samples in order, on the lattice without a prior."""
+        grid = dataclasses.replace(self._grid.even, bits=0)
         runs = [_Runs.of(grid.encode(each.values), each.weights) for each in self._samples]
         return [CountedOrder(each.values, each.weights, grid, self._bounds) for each in runs]
 
@@ -1098,7 +1133,7 @@ class _Quantiles:
             fine = grid.encode(sample.values) << grid.bits
             fine = fine + _public_rng(1, i).integers(0, 1 << grid.bits, fine.size)
             order = np.argsort(fine, kind="stable")
-            runs = _Runs.of(fine[order], sample.weights[order])
+            runs = _Runs.of(grid.spread(fine[order]), sample.weights[order])
             made.append(CountedOrder(runs.values, runs.weights, grid, self._bounds))
         return made
 
@@ -1120,7 +1155,7 @@ class _Quantiles:
         q, grid = self._settings.levels.values, self._grid
         return self._outcomes(
             lambda i, rng: grid.decode(
-                PathLaw(self._dithered[i], q, rate).draw(rng, self._drawn) >> grid.bits
+                grid.points_of(PathLaw(self._dithered[i], q, rate).draw(rng, self._drawn))
             )
         )
 
@@ -1134,7 +1169,11 @@ class _Quantiles:
         calibration = privacy.approx_quantiles.calibrate(levels, epsilon=epsilon, **self._person)
         # It knows the lattice; the records are in the order.
         empty = Sample.of(
-            [], settings.bounds, resolution=settings.resolution, dither=settings.dither
+            [],
+            settings.bounds,
+            resolution=settings.resolution,
+            dither=settings.dither,
+            prior=settings.prior,
         )
 
         def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -1174,18 +1213,26 @@ class _Quantiles:
         flip = spent.selection == privacy.ind_exp.FLIP
         singles = list(zip(levels.values.tolist(), spent.rates.tolist(), strict=True))
         if levels.m == 1:
-            parts = PARTS if self._settings.has_values else 1
-            return [
-                _exactly(DepthLaw(order, *singles[0], flip), grid, records, self._targets, parts)
-                for order, records in zip(self._ordered, self._records, strict=True)
-            ]
+            return self._of_one(spent.rates[0], flip)
 
         def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
-            laws = (DepthLaw(self._ordered[i], *one, flip) for one in singles)
+            laws = (DepthLaw(self._ordered[i], *one, flip, masses=grid.masses) for one in singles)
             drawn = [law.draw(rng, self._drawn) for law in laws]
             return grid.decode(np.sort(np.concatenate(drawn, axis=1), axis=1))
 
         return self._outcomes(draw)
+
+    def _of_one(self, rate: float, flip: bool) -> list[_Outcomes]:
+        """One level, by depth."""
+        level, grid = float(self._settings.levels.values[0]), self._grid
+        parts = PARTS if self._settings.has_values else 1
+        laws = (
+            DepthLaw(order, level, float(rate), flip, masses=grid.masses) for order in self._ordered
+        )
+        return [
+            _exactly(law, grid, records, self._targets, parts)
+            for law, records in zip(laws, self._records, strict=True)
+        ]
 
     def _by_unbounded_quantile(self, epsilon: float) -> list[_Outcomes]:
         settings = self._settings
