@@ -29,6 +29,7 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import csmooth as smooth
+from dpq_fast.mechanisms import intervals as ends
 from dpq_fast.mechanisms.agg_tree import AggTree
 from dpq_fast.mechanisms.unbounded_quantile import CandidateCounts
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
@@ -346,6 +347,90 @@ def ind_exp_cases(neighbors: str) -> Iterator[Case]:
     run = exact("ind_exp", 4, q=q, epsilon=60.0, **form)
     mutants = {"no tail below 2^-53": broken(run, DepthLaw, "log_prob", clamped)}
     yield Case("ind_exp", neighbors, "large epsilon", run, mutants)
+
+
+def interval_law(q: list[float], neighbors: str, **request: Any) -> Callable[[Any], Any]:
+    """The law of values of `ind_exp` and the intervals around them, by the code's own parts."""
+    levels, asked = privacy.levels.Levels(q), privacy.intervals.Request.of(**request)
+    form = dict(bounds=(0, POINTS - 1), resolution=1, dither=False, neighbors=neighbors)
+
+    def law(column: Any) -> enumeration.Law:
+        own, _ = privacy.intervals.split(asked, 4.0, 0.0, None)
+        values = dpq.ind_exp_law(column, q, epsilon=own["epsilon"], **form)
+        made = privacy.ind_exp.calibrate(levels, epsilon=own["epsilon"], neighbors=neighbors)
+        # of many records, so that all ends are searched for
+        search = privacy.intervals.calibrate(
+            made, levels, asked, epsilon=4.0, neighbors=neighbors, expected_n=10**6
+        ).search
+        order = Sample.of(column, form["bounds"], resolution=1, dither=False).coarse()
+        found: dict[Any, list[float]] = {}
+        for pair in combinations_with_replacement(range(POINTS), len(q)):
+            around = ends.nested(order, np.array(pair, dtype=np.float64), search)
+            halt = ends.halting_law(around, search)
+            log_p = [*halt.log_probs(np.arange(1, around.low.shape[1])).tolist(), halt.log_never()]
+            of_value = values.log_prob(np.array(pair, dtype=np.float64))
+            for low, high, log_halt in zip(around.low.T, around.high.T, log_p, strict=True):
+                key = (*pair, *low.tolist(), *high.tolist())
+                found.setdefault(key, []).append(of_value + log_halt)
+        return {key: enumeration.log_sum(terms) for key, terms in found.items()}
+
+    return law
+
+
+def with_search(change: Callable[[Any, Any], Any]) -> Callable[[Callable], Callable]:
+    """Candidates of a search that is changed by the records."""
+    return lambda original: (
+        lambda order, values, spent: original(order, values, change(order, spent))
+    )
+
+
+def margin_by_records(original: Callable) -> Callable:
+    """A margin that grows with the number of records."""
+    return lambda around, spent: original(around, spent._replace(margin=4.0 * around.n))
+
+
+def side_by_records(order: Any, spent: Any) -> Any:
+    """The lower ends are searched for where most records are low."""
+    return spent._replace(below=np.full(spent.q.size, order.rank_of(1) > order.n / 2))
+
+
+def unsplit(original: Callable) -> Callable:
+    """All of the budget for the values, and its part for the ends on top."""
+    return lambda request, epsilon, delta, rho: (
+        dict(epsilon=epsilon, delta=delta, rho=rho),
+        original(request, epsilon, delta, rho)[1],
+    )
+
+
+def interval_cases(neighbors: str) -> Iterator[Case]:
+    for name, q, covers in (
+        ("with an interval", [0.25], "sample"),
+        ("with intervals for a population", [0.25, 0.75], "population"),
+    ):
+        request = dict(confidence=0.8, covers=covers, interval_share=0.8)
+        promise = privacy.guarantee("ind_exp", q=q, epsilon=4.0, neighbors=neighbors, **request)
+        law = interval_law(q, neighbors, **request)
+        audited = exact(law, 3, domain=range(POINTS), neighbors=neighbors)
+
+        def run(
+            guarantee: privacy.Guarantee | None = None,
+            audited: Run = audited,
+            promise: privacy.Guarantee = promise,
+        ) -> Audit:
+            return audited(guarantee or promise)
+
+        mutants = {
+            "a tenth of the noise": broken(run, privacy.intervals, "check_steps", times(10.0)),
+            "margin by the records": broken(run, ends, "halting_law", margin_by_records),
+            "a side chosen by the records": broken(
+                run, ends, "nested", with_search(side_by_records)
+            ),
+        }
+        if covers == "sample":
+            mutants["all of epsilon for the value, too"] = broken(
+                run, privacy.intervals, "split", unsplit
+            )
+        yield Case("ind_exp", neighbors, name, run, mutants)
 
 
 def recursive_mutant(epsilon: float, neighbors: str, **fault: bool) -> Run:
@@ -1063,6 +1148,7 @@ def all_cases() -> list[Case]:
     families = (
         joint_exp_cases,
         ind_exp_cases,
+        interval_cases,
         approx_quantiles_cases,
         unbounded_quantile_cases,
         above_threshold_cases,

@@ -115,26 +115,39 @@ INSTANCES: dict[str, Any] = {
     "above_threshold_law": dpq.above_threshold_law([0.0, 1.0, 4.0], **QUERIES),
 }
 # Not called, and why.
-LEFT_OUT = {
-    "CDF.plot": "its arguments are Matplotlib's",
-    "CDF.to_frame": "no arguments",
-    "privacy.charge": "what releases share: it takes what `calibrate` made",
-    "Sample": "made by its class methods",
-    "PartialTree": "made by its class methods",
-    "privacy.BudgetExceeded": "an error",
-    "Plan": "an answer",
-    "Plan.columns": "no arguments",
-    "Plan.plot": "its arguments are Matplotlib's",
-    "Plan.to_frame": "no arguments",
-    "audit.Witness": "an answer",
-    "audit.ExactAudit": "an answer",
-    "audit.EstimatedAudit": "an answer",
-    "privacy.aggregates.CountCalibration": "an answer",
-} | {
-    f"privacy.{name}.Calibration": "an answer"
-    for name, member in vars(privacy).items()
-    if hasattr(member, "Calibration")
-}
+LEFT_OUT = (
+    {
+        "CDF.plot": "its arguments are Matplotlib's",
+        "CDF.to_frame": "no arguments",
+        "privacy.charge": "what releases share: it takes what `calibrate` made",
+        "Sample": "made by its class methods",
+        "PartialTree": "made by its class methods",
+        "privacy.BudgetExceeded": "an error",
+        "Plan": "an answer",
+        "Plan.columns": "no arguments",
+        "Plan.plot": "its arguments are Matplotlib's",
+        "Plan.to_frame": "no arguments",
+        "Estimate": "an answer",
+        "Estimate.around": "an answer",
+        "Estimate.to_frame": "no arguments",
+        "audit.Witness": "an answer",
+        "audit.ExactAudit": "an answer",
+        "audit.EstimatedAudit": "an answer",
+        "privacy.aggregates.CountCalibration": "an answer",
+    }
+    | {
+        f"privacy.{name}.Calibration": "an answer"
+        for name, member in vars(privacy).items()
+        if hasattr(member, "Calibration")
+    }
+    | {
+        f"privacy.intervals.{name}": "what releases share: it takes what was checked"
+        for name in (
+            *("Request", "Search", "Search.thresholds", "split", "calibrate", "calibrate_call"),
+            *("calibrate_groups", "costs", "binomial_range", "binomial_above"),
+        )
+    }
+)
 USUAL: dict[str, Any] = dict(
     x=COLUMN, by=KEYS, counts=COUNTS, rng=NOISE, dither_rng=NOISE,
     q=[0.2, 0.5], epsilon=1.0, rho=None, delta=0.0, neighbors="swap", max_contributions=1,
@@ -161,7 +174,8 @@ USUAL: dict[str, Any] = dict(
     convert=True, name="split", others=PARTIAL,
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     deviation=Checked(2.0), power=Checked(1.0), spread=Checked(0.025),
-    x_neighbor=[1.0], events=None, trials=4, confidence=0.9, guess=RECORDS,
+    x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
+    guess=RECORDS,
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
 # Of what is passed on by ``**options``.
@@ -186,8 +200,18 @@ MORE: dict[str, tuple[str, ...]] = {
     ),
     "privacy.cdf.calibrate": ("bins", "aggregate"),
 }
+# Without an interval.
+PLAIN = dict(confidence=None, interval_share=None)
 # What a function has otherwise than others.
 OWN: dict[str, dict[str, Any]] = {
+    "quantile, plain": PLAIN,
+    **{
+        f"{name}, plain": PLAIN | dict(expected_n=None)
+        for name in ("joint_exp", "approx_quantiles", "unbounded_quantile", "quantile_by")
+    },
+    "ind_exp, plain": PLAIN | dict(expected_n=None, dither=False),
+    "count, plain": dict(confidence=None),
+    "mean, plain": dict(confidence=None, method="unbounded", q=None, lower=-4.0, upper=8.0),
     "ind_exp": dict(dither=False),
     "ind_exp_law": dict(dither=False),
     "reference.ind_exp": dict(dither=False),
@@ -197,16 +221,16 @@ OWN: dict[str, dict[str, Any]] = {
     "quantile, unbounded": dict(
         method="unbounded_quantile", bounds=None, resolution=None, dither=None, prior=None
     ),
-    "quantile, agg_tree": dict(method="agg_tree", dither=None),
+    "quantile, agg_tree": dict(method="agg_tree", dither=None, interval_share=None),
     "approx_quantiles, unbounded": dict(base="unbounded", resolution=None, dither=None, prior=None),
     "approx_quantiles_law, unbounded": dict(
         base="unbounded", resolution=None, dither=None, prior=None, dither_rng=Checked(None)
     ),
     "unbounded_quantile, both": dict(lower=None, upper=None, beta=1.1, q=0.5),
     "unbounded_quantile, inverted": dict(invert=True, upper=None),
-    "agg_tree": dict(noise="geometric"),
-    "agg_tree, gaussian": dict(noise="gaussian", epsilon=None, rho=0.5),
-    "reference.agg_tree": dict(noise="geometric"),
+    "agg_tree": dict(noise="geometric", interval_share=None),
+    "agg_tree, gaussian": dict(noise="gaussian", epsilon=None, rho=0.5, interval_share=None),
+    "reference.agg_tree": dict(noise="geometric", interval_share=None),
     "AggTree": dict(noise=TREE.noise, nodes=TREE.nodes),
     "AggTree.of": dict(noise="geometric"),
     "AggTree.tune": dict(noise="geometric"),

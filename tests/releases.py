@@ -18,6 +18,7 @@ BOUNDS = dict(bounds=(-10.0, 10.0))
 LEVELS = dict(q=Q, epsilon=1.0) | BOUNDS
 GRID = dict(resolution=0.25)
 PRIOR = dict(prior=[(0.9, stats.norm(1.0, 2.0)), (0.1, "uniform")])
+INTERVAL = dict(confidence=0.9, expected_n=100_000)
 
 
 def grouped(x: Any, rng: Any, **more: Any) -> Any:
@@ -83,6 +84,11 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "unbounded_quantile, invert": of_column(
         dpq.unbounded_quantile, q=0.1, epsilon=1.0, invert=True
     ),
+    "joint_exp, interval": of_column(dpq.joint_exp, **INTERVAL, **LEVELS),
+    "ind_exp, interval": of_column(dpq.ind_exp, covers="population", **INTERVAL, **LEVELS),
+    "unbounded_quantile, interval": of_column(
+        dpq.unbounded_quantile, q=Q, epsilon=1.0, lower=None, **INTERVAL
+    ),
     "agg_tree": of_column(dpq.agg_tree, height=2, branching=4, **LEVELS),
     "agg_tree, rho": of_column(
         dpq.agg_tree, q=Q, rho=0.5, noise="gaussian", height=2, branching=4, **BOUNDS
@@ -106,6 +112,8 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "above_threshold": of_queries(dpq.above_threshold),
     "sparse_vector": of_queries(dpq.sparse_vector, halts=3),
     "count": of_column(dpq.count, epsilon=1.0),
+    "count, interval": of_column(dpq.count, epsilon=1.0, confidence=0.9),
+    "mean, interval": of_column(dpq.mean, epsilon=1.0, confidence=0.9, covers="population"),
     "sum": of_column(dpq.sum, epsilon=1.0, resolution=0.5),
     "sum, two sides": of_column(dpq.sum, epsilon=1.0, lower=None),
     "sum, public": of_column(dpq.sum, epsilon=1.0, q=None, lower=-4, upper=8, resolution=0.5),

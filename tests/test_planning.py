@@ -93,6 +93,21 @@ CASES = {
         dict(n=500, bounds=None, epsilon=0.5, method="unbounded_quantile"),
         scipy.stats.lognorm(1.0),
     ),
+    "ind_exp, prior": (
+        0.5,
+        dict(n=60, bounds=(1, 1e9), epsilon=0.5, prior="log"),
+        scipy.stats.lognorm(0.8, scale=math.exp(10.5)),
+    ),
+    "joint_exp, prior": (
+        [0.25, 0.75],
+        dict(n=300, bounds=(1, 1e9), epsilon=0.5, prior="log", method="joint_exp"),
+        scipy.stats.lognorm(0.8, scale=math.exp(10.5)),
+    ),
+    "agg_tree, prior": (
+        [0.1, 0.3, 0.5, 0.7, 0.9],
+        dict(n=500, bounds=(1, 1e9), epsilon=1.0, prior="log", method="agg_tree"),
+        scipy.stats.lognorm(0.8, scale=math.exp(10.5)),
+    ),
     "several records of a person": (
         0.5,
         dict(n=500, bounds=(-50, 150), epsilon=2.0, max_contributions=3),
@@ -136,10 +151,11 @@ def test_plan_predicts_simulated_releases(name):
     assert plan.values.expected[0] == pytest.approx(np.mean(values), rel=0.15)
 
 
-def test_plan_of_groups_predicts_simulated_releases():
+@pytest.mark.parametrize("q", [0.25, [0.25, 0.75]])
+def test_plan_of_groups_predicts_simulated_releases(q):
     sizes = {"few": 60, "many": 600}
-    options = dict(epsilon=1.0, bounds=(0, 120), resolution=1)
-    plan = dpq.plan([0.25, 0.75], groups=sizes, guess=AGES, **options)
+    options = dict(epsilon=1.0 if np.size(q) == 2 else 0.2, bounds=(0, 120), resolution=1)
+    plan = dpq.plan(q, groups=sizes, guess=AGES, **options)
     assert plan.group.tolist() == ["few", "many"]
     assert plan.n.tolist() == [60, 600]
     rng = np.random.default_rng(9)
@@ -147,8 +163,9 @@ def test_plan_of_groups_predicts_simulated_releases():
     errors = []
     for _ in range(1_000):
         x = rng.choice(AGES, 660)
-        out = dpq.quantile_by(x, by, [0.25, 0.75], groups=[0, 1], rng=rng, **options)
-        errors.append([rank_errors(x[by == g], [0.25, 0.75], out.values[g]).mean() for g in (0, 1)])
+        out = dpq.quantile_by(x, by, q, groups=[0, 1], rng=rng, **options)
+        found = np.atleast_2d(out.values.T).T
+        errors.append([rank_errors(x[by == g], np.atleast_1d(q), found[g]).mean() for g in (0, 1)])
     for row, missed in enumerate(np.array(errors).T):
         predicted = plan.ranks.expected[row], plan.ranks.quantile[row]
         assert_predicted(predicted, max(plan.uncertainty[row], 0.02), missed, slack=0.5)
@@ -159,6 +176,14 @@ def test_groups_get_the_budget_that_their_keys_leave_them():
     moved = dpq.plan([0.1, 0.9], **options)
     public = dpq.plan([0.1, 0.9], public_by=True, **options)
     assert public.ranks.expected[0] < moved.ranks.expected[0]
+
+
+def test_records_are_as_the_prior_says_where_there_is_no_guess():
+    prior = scipy.stats.norm(40.0, 10.0)
+    options = dict(n=500, bounds=(0, 120), resolution=1, epsilon=0.3, prior=prior)
+    own, told = dpq.plan(0.5, **options), dpq.plan(0.5, guess=prior, **options)
+    assert own.values.expected[0] == pytest.approx(told.values.expected[0], rel=0.1)
+    assert own.title.endswith("guess: the prior")
 
 
 def test_many_sizes_of_groups_are_taken_for_near_ones():
@@ -452,7 +477,7 @@ def test_long_tables_are_cut():
     plan = dpq.plan(0.5, groups=range(10, 110), bounds=(0, 1), epsilon=1.0, releases=100)
     text = str(plan)
     assert "... 40 more rows" in text
-    assert text.count("joint_exp") == planning.MOST_PRINTED
+    assert text.count("ind_exp") == planning.MOST_PRINTED
     assert plan.best.all()
 
 
@@ -523,7 +548,7 @@ BAD = [
         "target must be an error that some epsilon up to 100 reaches, got 1e-09 where ",
     ),
     (dict(unit="people"), ValueError, "unit must be one of 'ranks', 'share', 'value'"),
-    (dict(unit="value"), ValueError, "guess must be given for unit='value'"),
+    (dict(unit="value"), ValueError, "guess or prior must be given for unit='value'"),
     (dict(over="median"), ValueError, "over must be one of 'mean', 'worst'"),
     (dict(level=1.0), ValueError, "level must lie strictly between 0 and 1, got 1.0"),
     (dict(level=math.nan), ValueError, "level must lie strictly between 0 and 1, got nan"),

@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 TERMS_SCALE = 2**12
 # Of a distance: more than it is rounded by, so that what is as far is counted.
 _TIED = 1.0 - 1e-9
+# Of wider noise, integers one by one are too close for float64 to tell their tails apart.
+_WIDE = 2**40
+# Wider noise drowns all distances that are asked about.
+_WIDEST = Fraction(2**1000)
+# e^-1000 is 0.
+_LEAST = Fraction(1000)
 # Scales that a draw is farther from zero than with probability e^-40.
 _REACH = 40.0
 
@@ -23,16 +29,22 @@ def tail(scale: Fraction, distance: float) -> float:
         return 1.0
     if scale == 0:
         return 0.0
-    rate = 1.0 / float(scale)
-    return 2.0 * math.exp(-rate * least) / (1.0 + math.exp(-rate))
+    return 2.0 * _falls(least / scale) / (1.0 + _falls(1 / scale))
+
+
+def _falls(exponent: Fraction) -> float:
+    """e to its negative; 0 for what float64 can not hold."""
+    return math.exp(-float(min(exponent, _LEAST)))
 
 
 def margin(scale: Fraction, miss: float) -> int:
-    """The least k >= 0 with P(abs(X) > k) <= miss."""
+    """The least k >= 0 with P(abs(X) > k) <= miss; a little more for scales above 2^40."""
     if scale == 0:
         return 0
-    rate = 1.0 / float(scale)
-    k = max(0, math.ceil(math.log(2.0 / (1.0 + math.exp(-rate)) / miss) / rate) - 1)
+    scales = Fraction(math.log(2.0 / (1.0 + _falls(1 / scale)) / miss))
+    k = max(0, math.ceil(scales * scale) - 1)
+    if scale > _WIDE:
+        return k + math.ceil(scale / _WIDE)
     while k > 0 and tail(scale, k) <= miss:  # one less was enough, but for rounding
         k -= 1
     while tail(scale, k + 1) > miss:
@@ -75,7 +87,7 @@ def pair_tail(
 
     and :math:`(1 + t/2a)\,e^{-t/a}` for a = b, which is more than for any smaller b.
     """
-    (w, v), (first, second) = weights, scales
+    (w, v), (first, second) = weights, (min(scale, _WIDEST) for scale in scales)
     if distance <= 0.0:
         return 1.0
     if v == 0.0 or second == 0:

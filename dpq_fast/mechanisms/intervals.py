@@ -191,6 +191,7 @@ def _beyond(counts: NDArray[np.int64], thresholds: tuple[Fraction, ...]) -> NDAr
     return beyond
 
 
+@np.errstate(under="ignore")  # of numbers next to 0
 def nested(order: CoarseOrder, values: NDArray[np.float64], spent: Search) -> Nested:
     """Candidates around values, by order statistics."""
     lattice = order.lattice
@@ -218,6 +219,7 @@ def nested(order: CoarseOrder, values: NDArray[np.float64], spent: Search) -> Ne
     return Nested(order.n, lower, upper, *counts, *is_open)
 
 
+@np.errstate(under="ignore")  # of numbers next to 0
 def nested_among(
     records: Records, values: NDArray[np.float64], spent: Search, limits: tuple[float, float]
 ) -> Nested:

@@ -50,6 +50,19 @@ def test_margin_where_the_tail_is_just_the_miss():
         assert margin(scale, tail(scale, k + 1)) == k
 
 
+def test_tail_and_margin_of_noise_that_float64_can_not_hold():
+    for scale in (Fraction(2**45), Fraction(10**30), Fraction(10**320)):
+        for miss in (1e-12, 0.05, 0.5):
+            beside = margin(scale, miss)
+            assert tail(scale, beside + 1) <= miss
+            assert beside <= Fraction(-math.log(miss) * (1.0 + 1e-9)) * scale
+        assert tail(scale, 10**20) == pytest.approx(math.exp(-float(10**20 / scale)), rel=1e-9)
+    assert tail(Fraction(1, 10**305), 10**10) == 0.0
+    assert margin(Fraction(1, 10**305), 1e-9) == 0
+    wide = Fraction(10**320), Fraction(10**320)
+    assert pair_tail((1.0, 3.0), wide, 1e200) == 1.0
+
+
 WEIGHTS = [(1.0, 0.0), (0.0, 1.0), (0.3, 0.7), (0.5, 0.5), (1.0, 0.01), (1.0, 6.0)]
 
 
