@@ -271,19 +271,21 @@ class Clipping:
 
         if swapped:
             number = other
-            at = 0.5 + one / (2.0 * clip.width * number) if number > 0.0 else 0.5
+            at = 0.5 + one / (2.0 * clip.width * number) if number else 0.5
             noise, unit = scales[1], 1.0
         else:
             number = (one + other) / clip.width
-            at = one / (one + other) if number > 0.0 else 0.5
+            at = one / (one + other) if number else 0.5
             noise, unit = scales[0], 2.0 / clip.width
         at = min(max(at, 0.0), 1.0)
         low, high = (_boundary(ruled_out, at, end) for end in (0.0, 1.0))
         if sampled:
             known = swapped and noise == 0
-            beside = 0.0 if known else unit * laplace_sums.margin(noise, request.miss / 16.0)
+            beside = 0
+            if not known:
+                beside = min(laplace_sums.margin(noise, request.miss / 16.0), FAR)
             sides = request.miss / 2.0 if known else request.miss * 3.0 / 8.0
-            least = max(number - beside, 1e-300)
+            least = max(number - unit * beside, 1e-300)
             longest = math.log(2.0 / sides)
             low = _boundary(partial(_far, low, longest / least), low, 0.0)
             high = _boundary(partial(_far, high, longest / least), high, 1.0)
@@ -403,7 +405,8 @@ def count(
     Returns
     -------
     int or Estimate
-        Unbiased, and therefore not clamped: it may be negative. The ends of an interval are not.
+        Unbiased, and therefore not clamped: it may be negative. The ends of an interval are not,
+        unless the number is.
 
     Raises
     ------
@@ -445,7 +448,7 @@ def count(
     if request is None:
         return number
     beside = laplace_sums.margin(calibration.scale, request.miss)
-    low, high = max(number - beside, 0), max(number + beside, 0)
+    low, high = min(max(number - beside, 0), number), max(number + beside, 0)
     return Estimate(number, low, high, request.confidence, request.covers)
 
 

@@ -737,7 +737,7 @@ class _Release:
             assert self._search is not None
             lattice = None if self._lattice is None else self._lattice.even
             records: CoarseOrder = SortedOrder(
-                ordered[start[group] : start[group + 1]], lattice, self._bounds
+                np.sort(ordered[start[group] : start[group + 1]]), lattice, self._bounds
             )
             if group in big:
                 records = self._sample(*big[group]).coarse()

@@ -231,7 +231,7 @@ covers
     if request is None:
         return number
     beside = margin(calibration.scale, request.miss)
-    low, high = (max(end, 0) for end in (number - beside, number + beside))
+    low, high = min(max(number - beside, 0), number), max(number + beside, 0)
     return Estimate(number, low, high, request.confidence, request.covers)
 
 
@@ -491,14 +491,14 @@ def mean_interval(
 
     number = float(second) if n_is_public else (first + second) / width
     at = 0.5
-    if number > 0.0:
+    if number:
         share = first / width / number
         at = min(max((share + 1.0) / 2.0 if n_is_public else share, 0.0), 1.0)
     low, high = edge(is_out, at, 0.0), edge(is_out, at, 1.0)
     if not population:
         return low, high
     known = n_is_public and scales[1] == 0
-    apart = 0.0 if known else float(margin(scales[1], request.miss / 16.0))
+    apart = 0.0 if known else float(min(margin(scales[1], request.miss / 16.0), 2**500))
     if not n_is_public:
         apart *= 2.0 / width
     for_sides = request.miss * (0.5 if known else 0.375)
