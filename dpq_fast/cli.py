@@ -33,6 +33,7 @@ from dpq_fast.mechanisms.quantile import choose_method, expected_rows
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.planning import METHODS as PLANNED
 from dpq_fast.planning import SUMMARIES, UNITS
+from dpq_fast.privacy.intervals import KINDS, SAMPLE, Request
 from dpq_fast.privacy.relations import RELATIONS
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
@@ -243,6 +244,24 @@ def demo(epsilon: float, seed: int | None) -> None:
     metavar="K",
     help="Most records that one person has in the file.",
 )
+@click.option(
+    "--prior",
+    type=click.Choice(["uniform", "log"]),
+    help="A public guess at the records between --bounds.  [default: uniform]",
+)
+@click.option(
+    "--confidence",
+    type=float,
+    metavar="P",
+    help="Add intervals that cover with this probability; the budget stays the same.",
+)
+@click.option(
+    "--covers",
+    type=click.Choice(KINDS),
+    default=SAMPLE,
+    show_default=True,
+    help="What intervals are for: these records, or the population they are drawn from.",
+)
 @click.option("--seed", type=int, help="Repeatable noise, for experiments only: not private.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def quantile(
@@ -259,6 +278,9 @@ def quantile(
     resolution: float | None,
     dither: bool | None,
     max_contributions: int,
+    prior: str | None,
+    confidence: float | None,
+    covers: str,
     seed: int | None,
     as_json: bool,
 ) -> None:
@@ -280,7 +302,7 @@ def quantile(
         ends = {"lower": 0.0, "upper": None} | ends
     elif ends:
         raise click.UsageError("--lower and --upper are for unbounded_quantile without --bounds")
-    values, method, guarantee = _released(
+    answer, method, guarantee = _released(
         read_column(file, column),
         q,
         epsilon=epsilon,
@@ -291,6 +313,9 @@ def quantile(
         resolution=resolution,
         dither=dither,
         max_contributions=max_contributions,
+        prior=prior,
+        confidence=confidence,
+        covers=covers,
         rng=seed,
         **ends,
     )
@@ -306,16 +331,25 @@ def quantile(
             "bounds": bounds and list(bounds),
             **ends,
             "resolution": resolution,
+            **({} if prior is None else {"prior": prior}),
             "q": q,
-            "values": values.tolist(),
         }
+        if isinstance(answer, dpq.Estimate):
+            value, low, high = (part.tolist() for part in answer)
+            release |= {"values": value, "low": low, "high": high}
+            release |= {"confidence": answer.confidence, "covers": answer.covers}
+        else:
+            release["values"] = answer.tolist()
         click.echo(json.dumps(release))
         return
     table = Table()
-    table.add_column("level", justify="right")
-    table.add_column("private value", justify="right")
-    for level, value in zip(q, values.tolist(), strict=True):
-        table.add_row(_number(level), _number(value))
+    headings = ["level", "private value"]
+    if isinstance(answer, dpq.Estimate):
+        headings += ["low", "high"]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for level, row in zip(q, np.asarray(answer).reshape(len(q), -1).tolist(), strict=True):
+        table.add_row(_number(level), *map(_number, row))
     console = _console()
     console.print(f"Private quantiles of {column}")
     console.print(table)
@@ -326,6 +360,10 @@ def quantile(
         known = [f"{name} {_number(end)}" for name, end in ends.items()]
     else:
         known = [f"bounds [{_number(bounds[0])}, {_number(bounds[1])}]"]
+    if prior is not None:
+        known.append(f"prior {prior}")
+    if isinstance(answer, dpq.Estimate):
+        known.append(f"{_number(100 * answer.confidence)}% intervals for the {answer.covers}")
     if method != "unbounded_quantile":
         known.append("resolution " + ("default" if resolution is None else _number(resolution)))
     console.print(
@@ -566,17 +604,19 @@ def _released(
     method: str,
     neighbors: str,
     **arguments: Any,
-) -> tuple[NDArray[np.float64], str, dpq.privacy.Guarantee]:
+) -> tuple[Any, str, dpq.privacy.Guarantee]:
     """`dpq_fast.quantile`, the method behind "auto", and what was charged for it.
 
     Complaints about public arguments become usage errors.
     """
     try:
-        public = ("resolution", "dither", "max_contributions")
+        public = ("resolution", "dither", "prior", "max_contributions")
+        asked = {name: arguments[name] for name in ("confidence", "covers") if name in arguments}
+        request = Request.of(**asked)
         chosen = choose_method(
             x,
             q,
-            epsilon=epsilon,
+            epsilon=epsilon if request is None else request.rest * epsilon,
             bounds=bounds,
             method=method,
             neighbors=neighbors,

@@ -402,6 +402,39 @@ def test_quantile_json_holds_public_arguments_and_values_only(csv_file):
     }
 
 
+def test_quantile_with_a_confidence_holds_intervals(csv_file):
+    arguments = [*ARGUMENTS, "--q", "0.5,0.25", "--resolution", 1, "--seed", 4]
+    arguments += ["--confidence", 0.9, "--covers", "population", "--prior", "uniform"]
+    out = released(csv_file, *arguments)
+    expected = dpq.quantile(
+        cli.read_column(csv_file, "age"),
+        [0.5, 0.25],
+        epsilon=1.0,
+        bounds=(0, 100),
+        resolution=1,
+        confidence=0.9,
+        covers="population",
+        rng=4,
+    )
+    assert [out["values"], out["low"], out["high"]] == [part.tolist() for part in expected]
+    assert (out["confidence"], out["covers"], out["prior"]) == (0.9, "population", "uniform")
+    assert out["epsilon"] == 1.0
+    text = run("quantile", csv_file, *arguments).stdout
+    rows = re.findall(r"│ +([\d.]+) │ +([\d.]+) │ +([\d.]+) │ +([\d.]+) │", text)
+    ends = np.asarray(expected).tolist()
+    assert [list(map(float, row)) for row in rows] == [[0.5, *ends[0]], [0.25, *ends[1]]]
+    assert "prior uniform, 90% intervals for the population" in " ".join(text.split())
+
+
+def test_quantile_with_a_prior_is_that_of_the_library(csv_file):
+    arguments = ["--column", "age", "--epsilon", 1, "--q", 0.5, "--bounds", 1, 1e9, "--seed", 4]
+    out = released(csv_file, *arguments, "--prior", "log")
+    column = cli.read_column(csv_file, "age")
+    place = dict(epsilon=1.0, bounds=(1, 1e9), rng=4)
+    assert out["values"] == [dpq.quantile(column, 0.5, prior="log", **place)]
+    assert out["values"] != released(csv_file, *arguments)["values"]
+
+
 def test_quantile_table_holds_values_and_guarantee(csv_file):
     arguments = [*ARGUMENTS, "--q", "0.5,0.25", "--seed", 4, "--resolution", 1, "--delta", "1e-6"]
     values = released(csv_file, *arguments)["values"]
