@@ -1043,9 +1043,9 @@ def agg_tree(
     the formula of `privacy.agg_tree.shape_of`: more leaves for more records and for a larger
     budget, one level of bins where both are small. It knows the budget, the relation, `expected_n`
     and the number of lattice points, and guesses that the standard deviation of the records is
-    about a 40th of the bounds' width (on few points, 20 points; with a `prior`, of its mass). Say the
-    shape where the bounds are far wider than that: for N(0, 5) in ±10,000, ten thousand records and an epsilon of 1, a height
-    of 4 and 10 children.
+    about a 40th of the bounds' width (on few points, 20 points; with a `prior`, of its mass). Say
+    the shape where the bounds are far wider than that: for N(0, 5) in ±10,000, ten thousand records
+    and an epsilon of 1, a height of 4 and 10 children.
 
     **Privacy.** A record touches h noised counts: pure `epsilon`-DP with scale h / epsilon under
     "add-remove", 2h / epsilon under "swap", where two paths change, with h that of the tree that
