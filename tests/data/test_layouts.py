@@ -251,7 +251,7 @@ def test_what_is_no_column_is_refused_by_its_form(name, kind):
     said = set()
     for k in (0, 1):
         given_column = make(k)
-        if given_column.ndim == 0 and name in ("quantile_by", "Sample, counts"):
+        if given_column.ndim == 0 and name.split(", prior")[0] in ("quantile_by", "Sample, counts"):
             return  # the keys and counts have its length
         with pytest.raises((TypeError, ValueError), match=message) as caught:
             answer(name, given_column)
