@@ -5,6 +5,7 @@ Of no paper: ours. What "auto" goes by is in `dpq_fast.mechanisms.choice`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -139,7 +140,9 @@ def regret_map(regrets: dict[Cell, float], path: Path) -> None:
             for place, values in found.items():
                 i, j = places[place]
                 shown[i, j] = mean(values)
-                each.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=7)
+                color = "white" if shown[i, j] > 2.5 else "black"
+                text = f"{shown[i, j]:.2f}"
+                each.text(j, i, text, ha="center", va="center", fontsize=7, color=color)
             each.imshow(np.log(shown), aspect="auto", cmap="Reds", vmin=0.0, vmax=np.log(4.0))
             each.grid(False)
             each.set(
@@ -147,7 +150,8 @@ def regret_map(regrets: dict[Cell, float], path: Path) -> None:
                 yticks=range(len(COUNTS)),
                 yticklabels=[f"m = {m}" for m in COUNTS],
                 xticks=range(len(points)),
-                xticklabels=[f"{n:,}\n{epsilon:g}" for n, epsilon in points],
+                xticklabels=[f"$10^{math.log10(n):.0f}$\n{epsilon:g}" for n, epsilon in points],
+                xlabel="n, ε",
             )
 
 
