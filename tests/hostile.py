@@ -207,8 +207,13 @@ OWN: dict[str, dict[str, Any]] = {
     "quantile, plain": PLAIN,
     **{
         f"{name}, plain": PLAIN | dict(expected_n=None)
-        for name in ("joint_exp", "approx_quantiles", "unbounded_quantile", "quantile_by")
+        for name in ("joint_exp", "approx_quantiles", "unbounded_quantile")
     },
+    "quantile_by": dict(method="joint_exp"),
+    "quantile_by, plain": PLAIN | dict(expected_n=None, method="joint_exp"),
+    "quantile_by, depth": dict(method="ind_exp", q=0.5, dither=None),
+    "reference.quantile_by": dict(method="joint_exp"),
+    "privacy.quantile_by.calibrate": dict(method="joint_exp"),
     "ind_exp, plain": PLAIN | dict(expected_n=None, dither=False),
     "count, plain": dict(confidence=None),
     "mean, plain": dict(confidence=None, method="unbounded", q=None, lower=-4.0, upper=8.0),

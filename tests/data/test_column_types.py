@@ -87,7 +87,7 @@ def columns(of: list) -> list[tuple[str, Any]]:
 
 
 def plain(answer: Any) -> Any:
-    return answer.tolist() if isinstance(answer, np.ndarray) else answer
+    return np.asarray(answer).tolist() if np.ndim(answer) or hasattr(answer, "low") else answer
 
 
 @pytest.mark.parametrize("name", OF_COLUMNS)

@@ -218,6 +218,9 @@ def test_answers_are_finite_and_in_range(name, x):
         assert name == "above_threshold"
         return
     flat = np.ravel(out)
+    if name == "unbounded_quantile, interval":  # values, and ends where there is no bound
+        assert (flat.reshape(-1, 3)[:, 1] <= flat[::3]).all()
+        flat = flat[::3]
     assert np.isfinite(flat).all()
     parameters = inspect.signature(getattr(dpq, name.split(",")[0])).parameters
     if "cdf" in name:
@@ -263,6 +266,7 @@ def test_every_public_function_is_called():
     """Here, and among the hostile calls; modules by each of their functions."""
     modules = {name for name in dpq.__all__ if inspect.ismodule(getattr(dpq, name))}
     called = {name.split(",")[0].split(".")[0] for name in (*RELEASES, *ANSWERS, *READINGS)}
+    called |= {"Estimate"}  # an answer
     assert set(dpq.__all__) - modules <= called
     public = hostile.functions()
     assert set(hostile.LEFT_OUT) <= set(public)

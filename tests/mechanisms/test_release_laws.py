@@ -1181,11 +1181,11 @@ def test_releases_follow_their_law(name):
 def at_twice_the_rate(self: JointExpLaw, *arguments: Any) -> Any:
     """What is drawn has twice the rate of the law that is shown."""
     paths = PathLaw(self._paths._order, self._paths._q, 2.0 * self._paths._rate)
-    return DRAWN(JointExpLaw(self._sample, self._levels, paths), *arguments)
+    return DRAWN(JointExpLaw(self.column, self._levels, paths), *arguments)
 
 
-def at_four_times_the_rate(self: Any, q: Any, rate: float, *arguments: Any) -> None:
-    RELEASED(self, q, 4.0 * rate, *arguments)
+def at_four_times_the_rate(self: Any, q: Any, spent: Any, *arguments: Any) -> None:
+    RELEASED(self, q, spent._replace(rate=4.0 * spent.rate), *arguments)
 
 
 def dithered_if_odd(coarse: order.CoarseOrder, rng: np.random.Generator) -> order.WholeOrder:
