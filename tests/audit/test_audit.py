@@ -440,3 +440,8 @@ def test_estimate_refuses_what_it_cannot_run(arguments, error, message):
     usual = dict(mechanism="count", x=[0.0], x_neighbor=[1.0], trials=4, epsilon=1.0)
     with pytest.raises(error, match=f"^{message}"):
         audit.estimate(**usual | arguments)
+
+
+def test_estimate_refuses_records_that_no_float_can_hold():
+    with pytest.raises(ValueError, match="records must be numbers that float64 can hold"):
+        audit.estimate("count", [10**400], [1.0], trials=4, epsilon=1.0)
