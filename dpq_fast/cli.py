@@ -29,7 +29,7 @@ except ModuleNotFoundError as missing:
     raise SystemExit(2) from None
 
 import dpq_fast as dpq
-from dpq_fast.mechanisms.quantile import choose_method, expected_rows
+from dpq_fast.mechanisms.quantile import choose_method, expected_rows, value_epsilon
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.planning import METHODS as PLANNED
 from dpq_fast.planning import SUMMARIES, UNITS
@@ -616,7 +616,9 @@ def _released(
         chosen = choose_method(
             x,
             q,
-            epsilon=epsilon if request is None else request.rest * epsilon,
+            epsilon=value_epsilon(
+                epsilon, request, neighbors, arguments.get("max_contributions", 1)
+            ),
             bounds=bounds,
             method=method,
             neighbors=neighbors,

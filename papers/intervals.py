@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 import dpq_fast as dpq
 from bench.columns import BOUNDS, gaussian
 from dpq_fast.mechanisms.intervals import RATIO
-from dpq_fast.privacy.intervals import SHARE
 from papers.auto_rule import Data, datasets
 from papers.report import Report, digits
 
 CONFIDENCE = 0.95
+# Of the budget, for the intervals of the other ways.
+SHARE = 0.3
 SIZES = (100, 1_000, 10_000, 100_000)
 EPSILONS = (0.1, 1.0, 3.0)
 LEVELS = (0.05, 0.5, 0.95)

@@ -355,7 +355,7 @@ def interval_law(q: list[float], neighbors: str, **request: Any) -> Callable[[An
     form = dict(bounds=(0, POINTS - 1), resolution=1, dither=False, neighbors=neighbors)
 
     def law(column: Any) -> enumeration.Law:
-        own, _ = privacy.intervals.split(asked, 4.0, 0.0, None)
+        own, _ = privacy.intervals.split(asked, 4.0, 0.0, None, neighbors)
         values = dpq.ind_exp_law(column, q, epsilon=own["epsilon"], **form)
         made = privacy.ind_exp.calibrate(levels, epsilon=own["epsilon"], neighbors=neighbors)
         # of many records, so that all ends are searched for

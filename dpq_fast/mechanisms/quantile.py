@@ -64,6 +64,16 @@ expected_n
     )
 
 
+def value_epsilon(
+    epsilon: float | None, request: Request | None, neighbors: str, max_contributions: int
+) -> float | None:
+    """What is left of an epsilon for the values, beside intervals."""
+    if epsilon is None or request is None:
+        return epsilon
+    share = privacy.intervals.share_of_ends(request, epsilon, None, neighbors, max_contributions)
+    return (1.0 - share) * _checks.check_epsilon(epsilon)
+
+
 def expected_rows(
     x: Any, method: str, expected_n: int | None, counts: Any, neighbors: str
 ) -> int | None:
@@ -151,8 +161,9 @@ def quantile(
         that they were drawn from, independently of each other. Public.
     interval_share : float, optional
         The share of the budget that goes into the interval, strictly between 0 and 1: more makes it
-        narrower, and the value less accurate. Default: 0.3; a value then misses about 1.4 times as
-        many ranks as without an interval. "agg_tree" needs none. Public.
+        narrower, and the value less accurate. Default: 0.3 for a small budget, and as much less for
+        a larger one that values miss about 1.4 times as many ranks as without an interval.
+        "agg_tree" needs none. Public.
     **method_options
         Further arguments of the method, such as ``kernel=`` of "joint_exp", ``lower=`` of
         "unbounded_quantile" or ``height=`` of "agg_tree".
@@ -231,7 +242,7 @@ def quantile(
     chosen = choose_method(
         x,
         levels,
-        epsilon=epsilon if request is None or epsilon is None else request.rest * epsilon,
+        epsilon=value_epsilon(epsilon, request, neighbors, max_contributions),
         bounds=bounds,
         method=method,
         neighbors=neighbors,

@@ -92,8 +92,9 @@ from dpq_fast.privacy.relations import Relation, relation_of
 from dpq_fast.privacy.zcdp import largest_for_rho, pure_rho
 
 SAMPLE, POPULATION = KINDS = ("sample", "population")
-# Of the budget, for the interval: a value's error grows by 1 / (1 - share).
-SHARE = 0.3
+# How much larger the error of a value is by default than without an interval, and the least share
+# of a budget that goes into the interval.
+GROWTH, LEAST_SHARE = 1.43, 0.1
 # Share of the threshold's noise in the epsilon of a search of two sides, and of one: the least
 # expected widths on evenly spread records.
 FRACTION = {2: 0.45, 1: 0.55}
@@ -117,13 +118,14 @@ class Request:
     confidence : float
         Probability to cover, of each interval by itself.
     covers : {"sample", "population"}
-    share : float
-        Of the budget, so that a value is as accurate as with 1 - share of it.
+    share : float or None
+        Of the budget, so that a value is as accurate as with 1 - share of it; None for the default
+        (`share_of_ends`).
     """
 
     confidence: float
     covers: str
-    share: float
+    share: float | None
 
     @classmethod
     def of(
@@ -137,18 +139,12 @@ class Request:
             if covers != SAMPLE or interval_share is not None:
                 raise ValueError("confidence must be given with covers or interval_share, got None")
             return None
-        share = SHARE if interval_share is None else interval_share
-        return cls(check_fraction(confidence, "confidence"), covers, share)
+        return cls(check_fraction(confidence, "confidence"), covers, interval_share)
 
     @property
     def miss(self) -> float:
         """Probability not to cover."""
         return 1.0 - self.confidence
-
-    @property
-    def rest(self) -> float:
-        """Share of the budget for the value."""
-        return 1.0 - self.share
 
 
 class Search(NamedTuple):
@@ -219,20 +215,50 @@ class Calibration(NamedTuple):
         return Guarantee(self.epsilon, self.delta, rho, None, self.relation.name, "basic")
 
 
+def share_of_ends(
+    request: Request,
+    epsilon: float | None,
+    rho: float | None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+) -> float:
+    r"""Share of a budget that the ends get; of rho, of its square root.
+
+    By default as much as leaves values an error of GROWTH times that of a release without an
+    interval. On evenly spread records the error of one level is that of discrete Laplace noise of
+    rate c, :math:`1 / \sinh c`, with :math:`c = \epsilon / 2` under "swap" and about twice that
+    under "add-remove": values keep 1 / GROWTH of a small epsilon, and more of a larger one.
+    """
+    if request.share is not None:
+        return request.share
+    each = resolve_epsilon(epsilon, rho)
+    rate = each / (relation_of(neighbors).parts * check_max_contributions(max_contributions))
+    if rate < 1e-3:
+        return 1.0 - 1.0 / GROWTH
+    kept = math.asinh(math.sinh(rate) / GROWTH) if rate < 20.0 else rate - math.log(GROWTH)
+    return max(1.0 - kept / rate, LEAST_SHARE)
+
+
 def split(
-    request: Request, epsilon: float | None, delta: float, rho: float | None
+    request: Request,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
 ) -> tuple[dict[str, Any], float]:
     """The budget of the value, and that of the ends: epsilon or rho, whichever is given.
 
-    The error of a value grows like 1 / sqrt(rho), so that it keeps the square of the rest. All of
+    The error of a value grows like 1 / sqrt(rho), so that it keeps the square of its share. All of
     delta is the value's.
     """
     resolve_epsilon(epsilon, rho)  # refuses two of them, and none
+    share = share_of_ends(request, epsilon, rho, neighbors, max_contributions)
     if rho is None:
         assert epsilon is not None
-        ends = request.share * epsilon
+        ends = share * epsilon
         return dict(epsilon=_rest_of(epsilon, ends), delta=delta, rho=None), ends
-    own = request.rest**2 * rho
+    own = (1.0 - share) ** 2 * rho
     return dict(epsilon=None, delta=delta, rho=own), _rest_of(rho, own)
 
 
@@ -273,7 +299,7 @@ def calibrate(
     Calibration
     """
     relation = relation_of(neighbors)
-    _, part = split(request, epsilon, delta, rho)
+    _, part = split(request, epsilon, delta, rho, neighbors, max_contributions)
     ends = part if rho is None else _pure(part)
 
     def cost_of(one: float, same: float) -> float:
@@ -316,7 +342,7 @@ def calibrate_call(
     if q is None:
         raise ValueError("q must be given with a confidence, got None")
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    own, _ = split(request, epsilon, delta, rho)
+    own, _ = split(request, epsilon, delta, rho, neighbors, max_contributions)
     budget = {name: given for name, given in own.items() if given}
     value = value_of(q, **budget, **person, **parameters)
     return calibrate(

@@ -137,7 +137,7 @@ def calibrate(
     if request is not None:
         if levels is None:
             raise ValueError("q must be given with a confidence, got None")
-        own, ends = split(request, epsilon, 0.0, None)
+        own, ends = split(request, epsilon, 0.0, None, neighbors, k)
         value = calibrate(
             levels,
             epsilon=own["epsilon"],

@@ -20,7 +20,7 @@ from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy import guarantee, intervals, one_sided_loss
 from dpq_fast.privacy.intervals import Request, Search, binomial_above, binomial_range
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.relations import relation_of
+from dpq_fast.privacy.relations import RELATIONS, relation_of
 
 LEVELS = [1e-300, 1e-9, 0.001, 0.05, 0.3, 0.5, 0.9, 0.999, 1.0 - 2.0**-53]
 MISSES = [1e-12, 1e-4, 0.025, 0.3, 0.6, 0.99]
@@ -356,3 +356,15 @@ def test_guarantees_reject():
     with pytest.raises(ValueError, match="exactly one of epsilon and rho"):
         guarantee("ind_exp", q=0.5, epsilon=1.0, rho=1.0, confidence=0.9)
     assert Request.of() is None
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.0])
+def test_values_are_some_times_less_accurate_than_without_intervals(epsilon, neighbors):
+    """The mean of discrete Laplace noise of rate c is 1 / sinh c."""
+    share = intervals.share_of_ends(Request.of(0.9), epsilon, None, neighbors, 2)
+    rate = epsilon / (2.0 * RELATIONS[neighbors].parts)
+    grown = math.sinh(rate) / math.sinh((1.0 - share) * rate)
+    assert grown == pytest.approx(intervals.GROWTH, rel=1e-6)
+    assert intervals.share_of_ends(Request.of(0.9), 1e9, None, neighbors) == intervals.LEAST_SHARE
+    assert intervals.share_of_ends(Request.of(0.9, interval_share=0.6), epsilon, None) == 0.6
