@@ -301,7 +301,7 @@ def test_guarantee_is_that_of_values_and_search_together():
     assert (approximate.epsilon, approximate.delta) == (1.0, 1e-6)
     zcdp = guarantee("approx_quantiles", q=q, rho=0.5, confidence=0.95, covers="population")
     assert (zcdp.epsilon, zcdp.rho, zcdp.composition) == (None, 0.5, "zcdp")
-    groups = guarantee("quantile_by", q=q, epsilon=1.0, confidence=0.95)
+    groups = guarantee("quantile_by", q=q, epsilon=1.0, confidence=0.95, interval_share=0.3)
     assert (groups.epsilon, groups.bounded_range, groups.composition) == (1.0, None, "parallel")
     plain = guarantee("quantile_by", q=q, epsilon=1.0)
     assert plain.bounded_range == 1.0
