@@ -396,9 +396,9 @@ def side_by_records(order: Any, spent: Any) -> Any:
 
 def unsplit(original: Callable) -> Callable:
     """All of the budget for the values, and its part for the ends on top."""
-    return lambda request, epsilon, delta, rho: (
+    return lambda request, epsilon, delta, rho, *person: (
         dict(epsilon=epsilon, delta=delta, rho=rho),
-        original(request, epsilon, delta, rho)[1],
+        original(request, epsilon, delta, rho, *person)[1],
     )
 
 
