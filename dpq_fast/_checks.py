@@ -7,6 +7,7 @@ else, so that a column passed in the wrong place is not printed.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import operator
@@ -297,6 +298,16 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if count > MAX_COUNT:
         raise ValueError(f"{name} must be at most 2**53, got {count}")
     return count
+
+
+def extra(module: str, by: str, name: str) -> Any:
+    """A module of an extra, imported where it is used, or an error that names the extra."""
+    package = module.partition(".")[0]
+    try:
+        importlib.import_module(package)
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise ImportError(f"{by} needs {package}: pip install 'dpq_fast[{name}]'") from None
 
 
 def check_column(x: Any) -> None:

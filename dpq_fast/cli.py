@@ -121,6 +121,16 @@ class End(click.ParamType):  # type: ignore[type-arg]
         return value if value == "none" else click.FLOAT.convert(value, param, ctx)
 
 
+LEVELS = click.option(
+    "--q",
+    "levels",
+    type=Numbers("q"),
+    multiple=True,
+    required=True,
+    help="Levels in [0, 1]; commas, repetition, or both.",
+)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dpq_fast")
 def main() -> None:
@@ -182,14 +192,7 @@ def demo(epsilon: float, seed: int | None) -> None:
 @main.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--column", required=True, help="Name of the numeric column.")
-@click.option(
-    "--q",
-    "levels",
-    type=Numbers("q"),
-    multiple=True,
-    required=True,
-    help="Levels in [0, 1]; commas, repetition, or both.",
-)
+@LEVELS
 @click.option("--epsilon", type=float, required=True, help="Budget for all levels together.")
 @click.option(
     "--bounds",
@@ -373,14 +376,7 @@ def quantile(
 
 
 @main.command()
-@click.option(
-    "--q",
-    "levels",
-    type=Numbers("q"),
-    multiple=True,
-    required=True,
-    help="Levels in [0, 1]; commas, repetition, or both.",
-)
+@LEVELS
 @click.option("--n", type=int, required=True, help="About how many records there are.")
 @click.option(
     "--bounds",

@@ -171,10 +171,7 @@ class Plan:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError:
-            raise ImportError("to_frame needs pandas: pip install 'dpq_fast[pandas]'") from None
+        pd = _checks.extra("pandas", "to_frame", "pandas")
         return pd.DataFrame(self.columns())
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
@@ -196,10 +193,7 @@ class Plan:
         ImportError
             If matplotlib is not installed.
         """
-        try:
-            from matplotlib import pyplot
-        except ModuleNotFoundError:
-            raise ImportError("plot needs matplotlib: pip install 'dpq_fast[plot]'") from None
+        pyplot = _checks.extra("matplotlib.pyplot", "plot", "plot")
         ax = pyplot.gca() if ax is None else ax
         several = len(set(zip(self.epsilon.tolist(), self._names(), strict=True))) > len(
             set(self.epsilon.tolist())

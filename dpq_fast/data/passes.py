@@ -215,8 +215,5 @@ def _check_name(source: Any, column: str) -> None:
 
 def _bar() -> Callable[[Iterable[Any]], Iterable[Any]]:
     """A progress bar over batches."""
-    try:
-        from tqdm import tqdm
-    except ModuleNotFoundError:
-        raise ImportError("progress=True needs tqdm: pip install 'dpq_fast[progress]'") from None
-    return lambda batches: tqdm(batches, desc="first pass", unit=" batches")
+    tqdm = _checks.extra("tqdm", "progress=True", "progress")
+    return lambda batches: tqdm.tqdm(batches, desc="first pass", unit=" batches")

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -38,8 +38,7 @@ from dpq_fast.laws.path import CERTIFICATE
 # Log-weights that are so far apart at most are drawn as plain weights.
 PLAIN_SPREAD = 600.0
 # The integral of permute-and-flip: panels over so many nats, each with so many nodes.
-PANELS, REACH = 16, 80.0
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+PANELS, REACH, NODES = 16, 80.0, 24
 # ln of a probability p for which ln(1 - p) is -p to the last digit.
 SMALL = -37.0
 # A share of all weight that makes no difference to others.
@@ -327,8 +326,16 @@ class DepthLaw:
 def _panels(fall: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Nodes and weights of an integral from 0 to 1 of what is at most exp(-v fall)."""
     end = min(1.0, REACH / fall) if fall > REACH else 1.0
+    nodes, weights = _rule()
     for panel in range(PANELS):
-        yield end * (panel + (NODES + 1.0) / 2.0) / PANELS, WEIGHTS * (end / (2.0 * PANELS))
+        yield end * (panel + (nodes + 1.0) / 2.0) / PANELS, weights * (end / (2.0 * PANELS))
+
+
+@cache
+def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights from -1 to 1: for probabilities, which no release asks for."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    return nodes, weights
 
 
 def window_of(order: WholeOrder, rate: float, masses: Masses | None = None) -> int:

@@ -447,10 +447,7 @@ class CDF:
         -------
         matplotlib.axes.Axes
         """
-        try:
-            from matplotlib import pyplot
-        except ModuleNotFoundError:
-            raise ImportError("plot needs matplotlib: pip install 'dpq_fast[plot]'") from None
+        pyplot = _checks.extra("matplotlib.pyplot", "plot", "plot")
         ax = pyplot.gca() if ax is None else ax
         ax.plot(*self._vertices(), **options)
         return ax
@@ -472,10 +469,7 @@ class CDF:
         pandas.DataFrame
             Columns x and p.
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError:
-            raise ImportError("to_frame needs pandas: pip install 'dpq_fast[pandas]'") from None
+        pd = _checks.extra("pandas", "to_frame", "pandas")
         return pd.DataFrame({"x": self.x, "p": self.p})
 
 

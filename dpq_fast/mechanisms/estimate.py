@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast import _checks
 from dpq_fast.privacy.intervals import Request
 
 
@@ -73,8 +74,5 @@ class Estimate:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError:
-            raise ImportError("to_frame needs pandas: pip install 'dpq_fast[pandas]'") from None
+        pd = _checks.extra("pandas", "to_frame", "pandas")
         return pd.DataFrame(np.asarray(self).reshape(-1, 3), columns=["value", "low", "high"])

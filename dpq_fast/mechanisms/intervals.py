@@ -17,7 +17,7 @@ from dpq_fast.data.order import CoarseOrder
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.halting import HaltingLaw
-from dpq_fast.mechanisms._calls import release
+from dpq_fast.mechanisms._calls import Drawable, release
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.noise.threshold import NOISES
@@ -41,17 +41,14 @@ _NEAR, _NEARER, _GROWTH = 8, 90, 1.5
 LEAST_SCALE = 1.0 / 8.0
 
 
-class Counted(Protocol):
+class Counted(Drawable, Protocol):
     """An output law that knows the records that it is of."""
 
     column: Sample | Records
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs."""
-
 
 def released(
-    value_of: Callable[..., tuple[Calibrated, Callable[[np.random.Generator], Any]]],
+    value_of: Callable[..., tuple[Calibrated, Callable[[np.random.Generator], Counted]]],
     levels: Levels,
     request: Request | None,
     *,
@@ -167,9 +164,9 @@ def halted(
     around: Nested, spent: Search, rng: np.random.Generator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The last candidate before the search halts; see `privacy.intervals`."""
-    last = halting_law(around, spent).draw(rng) - 1  # not the first: no record lies beyond it
-    # never to halt is -1: the last of all
-    return around.low[:, max(last, -1)], around.high[:, max(last, -1)]
+    halt = halting_law(around, spent).draw(rng)  # not 0: no record lies beyond the first one
+    last = -1 if halt < 0 else halt - 1  # never to halt: the last of all
+    return around.low[:, last], around.high[:, last]
 
 
 def halting_law(around: Nested, spent: Search) -> HaltingLaw:

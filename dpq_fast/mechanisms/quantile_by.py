@@ -732,15 +732,17 @@ class _Release:
             if stop in big:
                 answers[stop] = self._draw(self._sample(*big[stop]).order(rng), rng)
                 at = stop + 1
+        if self._search is None:
+            return
         values = self.decode(answers)
-        for group in range(len(low)):
-            assert self._search is not None
-            lattice = None if self._lattice is None else self._lattice.even
-            records: CoarseOrder = SortedOrder(
-                np.sort(ordered[start[group] : start[group + 1]]), lattice, self._bounds
-            )
+        lattice = None if self._lattice is None else self._lattice.even
+        records: CoarseOrder
+        for group in range(len(answers)):
             if group in big:
                 records = self._sample(*big[group]).coarse()
+            else:
+                own = np.sort(ordered[start[group] : start[group + 1]])
+                records = SortedOrder(own, lattice, self._bounds)
             around = nested(records, values[group], self._search)
             low[group], high[group] = halted(around, self._search, rng)
 

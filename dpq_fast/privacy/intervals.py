@@ -318,8 +318,6 @@ def calibrate_call(
     epsilon: float | None = None,
     delta: float = 0.0,
     rho: float | None = None,
-    neighbors: str = "swap",
-    max_contributions: int = 1,
     expected_n: int | None = None,
     **parameters: Any,
 ) -> Calibration:
@@ -330,7 +328,7 @@ def calibrate_call(
     value_of : callable
         The mechanism's own `calibrate`.
     request : Request
-    q, epsilon, delta, rho, neighbors, max_contributions, **parameters
+    q, epsilon, delta, rho, **parameters
         As for `value_of`; `q` has to be given.
     expected_n
         As in `calibrate`.
@@ -341,12 +339,12 @@ def calibrate_call(
     """
     if q is None:
         raise ValueError("q must be given with a confidence, got None")
-    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
-    own, _ = split(request, epsilon, delta, rho, neighbors, max_contributions)
+    known = ("neighbors", "max_contributions")
+    person = {name: parameters[name] for name in known if name in parameters}
+    own, _ = split(request, epsilon, delta, rho, **person)
     budget = {name: given for name, given in own.items() if given}
-    value = value_of(q, **budget, **person, **parameters)
     return calibrate(
-        value,
+        value_of(q, **budget, **parameters),
         Levels.of(q),
         request,
         epsilon=epsilon,
