@@ -44,7 +44,7 @@ def _real(name: str, value: Any) -> float:
     """`value` as a float; bool and everything that is not a real number is a TypeError."""
     if type(value) is float:
         return value
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {_shown(value)}")
     try:
         return float(value)
@@ -311,16 +311,41 @@ def extra(module: str, by: str, name: str) -> Any:
 
 
 def check_column(x: Any) -> None:
-    """Refuse what is no one-dimensional column, before a record of it is read.
+    """Refuse what is no column, and no frame of one column, before a record of it is read.
 
     Its type says nothing more for sure: that of a column of missing records may be any.
     """
-    if getattr(x, "ndim", 1) != 1:
+    names = names_of(x)
+    if names is not None:
+        check_width(len(names))
+    elif getattr(x, "ndim", 1) != 1:
         raise ValueError(f"x must be one-dimensional, got {x.ndim} dimensions")
-    if isinstance(x, (str, bytes, Mapping, Set)) or not (
-        hasattr(x, "__array__") or hasattr(x, "__iter__")
+    elif isinstance(x, (str, bytes, Mapping, Set)) or not (
+        callable(x) or any(hasattr(x, name) for name in COLUMNS)
     ):
         raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
+
+
+# What a column has, one of them.
+COLUMNS = ("__array__", "__iter__", "__arrow_c_stream__", "__arrow_c_array__", "__dlpack__")
+
+
+def names_of(x: Any) -> Any:
+    """The names of the columns of a frame; None for what is no frame."""
+    if getattr(x, "ndim", 2) != 2 or isinstance(x, np.ndarray):
+        return None
+    if hasattr(x, "collect_schema"):  # lazy, where `columns` would be slow
+        return x.collect_schema().names()
+    names = getattr(x, "column_names", getattr(x, "columns", None))
+    return names if hasattr(names, "__len__") else None
+
+
+def check_width(columns: int) -> None:
+    """How many columns a frame may have that stands for a column."""
+    if columns != 1:
+        raise ValueError(
+            f"x must be one column, got a frame of {columns}: choose one, or use describe"
+        )
 
 
 def check_tree(height: Any, branching: Any, points: int | None) -> tuple[int, int]:

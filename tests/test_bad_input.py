@@ -174,6 +174,10 @@ def cases() -> list[Any]:
             if argument not in BAD or (name, argument) in ELSEWHERE:
                 continue
             for value, error, message in BAD[argument]:
+                if (
+                    name == "count" and getattr(value, "dtype", None) == "M8[Y]"
+                ):  # which takes times
+                    continue
                 made.append(pytest.param(name, argument, value, error, message.format(argument)))
     return made
 

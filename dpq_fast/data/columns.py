@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast._checks import MAX_COUNT, check_column
+from dpq_fast._checks import MAX_COUNT, check_column, check_width, extra
+from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Time, Timed, Unit
 
 
 def is_ready(values: NDArray[Any], dtype: type) -> bool:
@@ -34,83 +37,139 @@ PLAIN = {bool, int, np.bool_}.union(
 )
 
 
-def as_column(x: Any) -> NDArray[Any]:
+# What NumPy's letters for times stand for.
+KINDS = {"m": DURATIONS, "M": INSTANTS}
+
+
+# None for numbers.
+AnyUnit = Unit | Presence | None
+
+
+def as_column(x: Any, unit: AnyUnit = None) -> NDArray[Any]:
     """A column as a one-dimensional array of integers or floats; null and None become NaN.
+
+    Taken by what it offers, not by the library that it is of: NumPy's arrays as they are, whatever
+    narwhals knows through it, then Arrow's capsules, DLPack, ``__array__``, and any sequence.
+    Memory is not copied where it is plain.
 
     Only what a column holds matters, not its type, which readers infer from the records: one
     record makes floats of integers, and a column of nothing but missing ones may have any type.
-    Booleans count as 0 and 1.
+    Booleans count as 0 and 1, times and durations as steps of their `unit`.
     """
+    if isinstance(x, Timed):
+        x, unit = x.column, x.unit
     check_column(x)
-    if isinstance(x, np.ma.MaskedArray):
-        missing, x = np.ma.getmaskarray(x), np.ma.getdata(x)
-        column = np.full(x.shape, np.nan) if missing.all() else _of_numpy(x)
-        column = np.where(missing, np.nan, as_float64(column)) if missing.any() else column
-    elif isinstance(x, np.ndarray):
-        column = _of_numpy(x)
-    elif hasattr(x, "dtype") or hasattr(x, "type"):
-        column = _foreign_column(x)
-    elif hasattr(x, "__array__"):
-        column = _of_numpy(np.asarray(x))
-    else:
-        column = _sequence(x)
+    column = _array(x() if callable(x) else x, unit)
     if column.ndim != 1:
         raise ValueError(f"x must be one-dimensional, got {column.ndim} dimensions")
     return column
 
 
-def _of_numpy(x: NDArray[Any]) -> NDArray[Any]:
-    """Real numbers of an array of any shape."""
+def _array(x: Any, unit: AnyUnit) -> NDArray[Any]:
+    if isinstance(x, np.ma.MaskedArray):
+        missing, x = np.ma.getmaskarray(x), np.ma.getdata(x)
+        column = np.full(x.shape, np.nan) if missing.all() else _of_numpy(x, unit)
+        return np.where(missing, np.nan, as_float64(column)) if missing.any() else column
+    if isinstance(x, np.ndarray):
+        return _of_numpy(x, unit)
+    if isinstance(x, Sequence):
+        return _sequence(x, unit)
+    known = _known(x)
+    if known is None and any(hasattr(x, capsule) for capsule in CAPSULES):
+        known = _known(_of_capsule(x))
+    if known is not None:
+        return _of_series(known, unit)
+    if hasattr(x, "__array__"):
+        return _of_numpy(np.asarray(x), unit)
+    if hasattr(x, "__dlpack__"):
+        return _of_numpy(np.from_dlpack(x), unit)
+    return _sequence(x, unit)
+
+
+# Arrow's C data interface.
+CAPSULES = ("__arrow_c_stream__", "__arrow_c_array__")
+
+
+def _known(x: Any) -> Any:
+    """A column, or a frame of one column, as a series of narwhals; None where it knows it not."""
+    try:
+        import narwhals.stable.v2 as narwhals
+    except ModuleNotFoundError:  # all else that a column offers will do, but is slower
+        return None
+    known = narwhals.from_native(x, pass_through=True, allow_series=True)
+    if known is x:
+        return None
+    if isinstance(known, narwhals.LazyFrame):
+        known = known.collect()
+    if isinstance(known, narwhals.DataFrame):
+        known = known[known.columns[0]]  # of one column: `check_column`
+    return known
+
+
+def _of_capsule(x: Any) -> Any:
+    """A column, or the one column of a table, that is handed over by Arrow's C interface."""
+    pa = extra("pyarrow", "a column by Arrow's C interface", "arrow")
+    if hasattr(x, "__arrow_c_array__"):
+        column = pa.chunked_array([pa.array(x)])
+    else:
+        column = pa.chunked_array(x)
+    if pa.types.is_struct(column.type):  # rows of a table
+        check_width(column.type.num_fields)
+        return column.flatten()[0]
+    return column
+
+
+def _of_numpy(x: NDArray[Any], unit: AnyUnit) -> NDArray[Any]:
+    """Numbers of an array of any shape."""
     kind = x.dtype.kind
-    if kind in "iuf":
-        return x
-    if kind == "b":
-        return x.astype(np.float64)
     if kind == "O" and x.ndim == 1:
-        return _sequence(x)
-    if x.size and not (kind in "mM" and np.isnat(x).all()):
-        raise TypeError(f"x must hold real numbers, got dtype {x.dtype}")
+        return _sequence(x, unit)
+    if kind in "iufb" and _takes_numbers(unit):
+        return x.astype(np.float64) if kind == "b" else x
+    if kind in "mM" and unit is not None and unit.takes(KINDS[kind], False):
+        return unit.numbers_of(x)
+    missing = np.isnat(x) if kind in "mM" else np.isnan(x) if kind == "f" else np.zeros(x.shape)
+    if x.size and not missing.all():
+        _refuse(f"dtype {x.dtype}", unit, kind in "mM")
     return np.full(x.shape, np.nan)
 
 
-def _foreign_column(x: Any) -> NDArray[Any]:
-    """A pandas, polars, pyarrow or other array-protocol column, nulls as NaN."""
-    declared = x.type if getattr(x, "dtype", None) is None else x.dtype  # pyarrow has `type`
-    kind = declared_kind(declared)
-    if isinstance(declared, np.dtype):
-        return _of_numpy(np.asarray(x))
-    if kind in "iufbd":
-        if hasattr(x, "to_numpy") and hasattr(x, "isna"):  # pandas extension types
-            values: NDArray[np.float64] = x.to_numpy(dtype=np.float64, na_value=np.nan)
-            return values
-        if kind in "bd":
-            return np.asarray(_as_doubles(x))
-        return np.asarray(x)
-    if kind == "O" and hasattr(x, "__iter__"):
-        return _sequence(x)
-    missing = x.isna().all() if hasattr(x, "isna") else _null_count(x) == len(x)
-    if not missing:
-        raise TypeError(f"x must hold real numbers, got dtype {declared}")
-    return np.full(len(x), np.nan)
+def _takes_numbers(unit: AnyUnit) -> bool:
+    return unit is None or isinstance(unit, Presence)
 
 
-def _as_doubles(x: Any) -> Any:
-    """A polars or pyarrow column of booleans or decimals as one of float64."""
-    if hasattr(x, "null_count") and callable(x.null_count):
-        import polars
-
-        return x.cast(polars.Float64)
-    import pyarrow
-
-    if pyarrow.types.is_boolean(x.type):
-        x = x.cast(pyarrow.uint8())
-    return x.cast(pyarrow.float64())
+def _refuse(got: Any, unit: AnyUnit, times: bool = False) -> NoReturn:
+    """What is said of a column of another kind than that of the public arguments."""
+    rule = "real numbers" if unit is None else unit.words
+    hint = ": bounds must be of its kind" if times and unit is None else ""
+    raise TypeError(f"x must hold {rule}, got {got}{hint}")
 
 
-def _null_count(x: Any) -> int:
-    """Number of nulls of a polars or pyarrow column; -1 for what does not tell."""
-    count = getattr(x, "null_count", -1)
-    return count() if callable(count) else count
+def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
+    """A series of narwhals."""
+    import narwhals.stable.v2 as narwhals
+
+    dtype = series.dtype
+    if _takes_numbers(unit) and dtype.is_numeric() and not dtype.is_decimal():
+        return np.asarray(series.to_numpy())
+    if _takes_numbers(unit) and (dtype.is_decimal() or dtype == narwhals.Boolean):
+        return np.asarray(series.cast(narwhals.Float64).to_numpy())
+    if unit is not None and dtype.is_temporal():
+        zone = getattr(dtype, "time_zone", None)
+        kind = DURATIONS if dtype == narwhals.Duration else INSTANTS
+        if unit.takes(kind, zone is not None) and dtype != narwhals.Time:
+            if zone is not None:
+                series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+            elif dtype == narwhals.Date:
+                series = series.cast(narwhals.Datetime("ms"))
+            return unit.numbers_of(np.asarray(series.to_numpy()))
+    if dtype in (narwhals.Object, narwhals.Unknown):  # sparse ones of pandas, Arrow's intervals
+        return _sequence(series.to_list(), unit)
+    if dtype.is_float():
+        return _of_numpy(np.asarray(series.to_numpy()), unit)
+    if series.null_count() != len(series):
+        _refuse(f"dtype {dtype}", unit, dtype.is_temporal())
+    return np.full(len(series), np.nan)
 
 
 def declared_kind(declared: Any) -> str:
@@ -139,9 +198,24 @@ def declared_kind(declared: Any) -> str:
     return "O" if name in ("null", "object") else "V"
 
 
-def _sequence(x: Any) -> NDArray[Any]:
-    """A sequence of real numbers (None or the like for null) as float64."""
+def _sequence(x: Any, unit: AnyUnit) -> NDArray[Any]:
+    """A sequence of real numbers or of times (None or the like for a missing one) as float64."""
+    if unit is not None:
+        return np.array([_time(item, unit) for item in x], dtype=np.float64)
     return np.array([item if type(item) is float else _real(item) for item in x], dtype=np.float64)
+
+
+def _time(item: Any, unit: Unit | Presence) -> float:
+    if hasattr(item, "as_py"):  # pyarrow
+        item = item.as_py()
+    if _is_missing(item) or (isinstance(item, float) and math.isnan(item)):
+        return np.nan
+    time = Time.of(item)
+    if time is None and _takes_numbers(unit):
+        return _real(item)
+    if time is None or not unit.takes(time.kind, time.zone is not None):
+        _refuse(type(item).__name__, unit)
+    return unit.number_of(time)
 
 
 def _real(item: Any) -> float:
@@ -150,8 +224,8 @@ def _real(item: Any) -> float:
             item = item.as_py()
         if _is_missing(item):
             return np.nan
-        if isinstance(item, (str, bytes, complex, np.complexfloating)):
-            raise TypeError(f"x must hold real numbers, got {type(item).__name__}")
+        if isinstance(item, (str, bytes, complex, np.complexfloating, np.timedelta64)):
+            _refuse(type(item).__name__, None, isinstance(item, np.timedelta64))
         if hasattr(item, "__len__"):
             raise ValueError("x must be one-dimensional, got a nested sequence")
     try:
@@ -159,7 +233,7 @@ def _real(item: Any) -> float:
     except OverflowError:  # an integer beyond float64 is clamped like an infinity
         return np.inf if item > 0 else -np.inf
     except (TypeError, ValueError):
-        raise TypeError(f"x must hold real numbers, got {type(item).__name__}") from None
+        _refuse(type(item).__name__, None, Time.of(item) is not None)
 
 
 def _is_missing(item: Any) -> bool:

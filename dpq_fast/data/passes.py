@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast.data.columns import as_column, as_float64, is_ready
+from dpq_fast.data.units import Unit
 
 # Values per piece where they have to be converted: the only copy that is ever made.
 CONVERTED = 2**16
@@ -176,11 +177,17 @@ def _pieces(values: NDArray[Any], size: int, integers: bool) -> Iterator[NDArray
 SCHEMAS = ("schema", "schema_arrow", "physical_schema")
 
 
-def chunks_of(source: Any, column: str | None, workers: int, progress: bool) -> Chunks:
+def chunks_of(
+    source: Any, column: str | None, workers: int, progress: bool, unit: Unit | None = None
+) -> Chunks:
     """Records that come in batches."""
     threads = _checks.check_workers(workers)
     batches = _batches_of(source, column)
-    return Chunks(lambda: map(as_column, batches()), threads, _bar() if progress else None)
+    return Chunks(
+        lambda: (as_column(batch, unit) for batch in batches()),
+        threads,
+        _bar() if progress else None,
+    )
 
 
 def _batches_of(source: Any, column: str | None) -> Callable[[], Iterable[Any]]:

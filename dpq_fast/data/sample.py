@@ -29,6 +29,7 @@ from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedO
 from dpq_fast.data.passes import CONVERTED, Chunks, chunks_of
 from dpq_fast.data.records import Records
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
+from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
 
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
@@ -54,9 +55,12 @@ class Sample:
         The public lattice of outputs; None for the continuous mechanism.
     records : Records
         The records, clamped to the bounds, to be counted.
+    unit : Unit or None
+        What numbers stand for where records are times or durations: then `bounds` and `lattice`
+        are in steps of the resolution. Public.
     """
 
-    __slots__ = ("_coarse", "bounds", "lattice", "records")
+    __slots__ = ("_coarse", "bounds", "lattice", "records", "unit")
 
     def __init__(
         self,
@@ -64,11 +68,13 @@ class Sample:
         records: Records,
         lattice: Lattice | None,
         bounds: tuple[float, float],
+        unit: Unit | None = None,
     ) -> None:
         self._coarse = coarse
         self.records = records
         self.lattice = lattice
         self.bounds = bounds
+        self.unit = unit
 
     @classmethod
     def of(
@@ -151,12 +157,11 @@ class Sample:
         ``nan_policy="raise"`` is told without a charge. A release that is given the column itself
         is charged for it.
         """
+        x, _, place = placed(x, bounds=bounds, resolution=resolution, prior=prior)
         return cls.reader(
             x,
-            bounds,
-            resolution=resolution,
+            **place,
             dither=dither,
-            prior=prior,
             counts=counts,
             assume_sorted=assume_sorted,
             nan_policy=nan_policy,
@@ -202,19 +207,21 @@ class Sample:
 
         def read() -> Sample:
             values = as_column(x)
+            own = x.unit if isinstance(x, Timed) else None
+            unit = own if isinstance(own, Unit) else None
             chunks = Chunks.of_array(values, threads)
             if counts is not None:
                 weights = check_counts(counts, values.size)
                 coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
                 records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
-                return cls(coarse, records, lattice, bounds)
+                return cls(coarse, records, lattice, bounds, unit)
             few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
             if lattice is not None and lattice.bits and lattice.points <= few:
                 coarse = _of_points(chunks, lattice, bounds, nan_policy)
             else:
                 coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
             records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
-            return cls(coarse, records, lattice, bounds)
+            return cls(coarse, records, lattice, bounds, unit)
 
         return read
 
@@ -277,14 +284,18 @@ class Sample:
         of them read ahead.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
-        chunks = chunks_of(source, column, workers, progress)
+        place = dict(bounds=bounds, resolution=resolution, prior=prior)
+        unit = unit_of(place)
+        if unit is not None:
+            place = in_numbers(unit, place)
+        bounds, lattice = Lattice.between(**place, dither=dither)
+        chunks = chunks_of(source, column, workers, progress, unit)
         if lattice is not None and lattice.bits and lattice.points <= MANY_POINTS:
             coarse = _of_points(chunks, lattice, bounds, nan_policy)
         else:
             coarse = _selected(chunks, lattice, bounds, nan_policy, _probe(chunks.first()))
         records = Records(chunks, bounds=bounds, n_is_public=nan_policy == "raise")
-        return cls(coarse, records, lattice, bounds)
+        return cls(coarse, records, lattice, bounds, unit)
 
     def order(self, dither_rng: Any = None) -> WholeOrder:
         """The order statistics, with one fresh dither where the lattice has dither bits."""
@@ -311,8 +322,12 @@ class Sample:
             return self
         return self._on(self.lattice.even)
 
+    def in_steps(self) -> Sample:
+        """The same records as numbers, for what knows nothing of units."""
+        return Sample(self._coarse, self.records, self.lattice, self.bounds)
+
     def _on(self, lattice: Lattice) -> Sample:
-        return Sample(self._coarse, self.records, lattice, self.bounds)
+        return Sample(self._coarse, self.records, lattice, self.bounds, self.unit)
 
     def histogram(self, bins: Any) -> NDArray[np.int64]:
         """Exact counts by bin, by one pass. Private: a part of mechanisms, not a release.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
 
 from dpq_fast import privacy
+from dpq_fast.data.sample import Sample
+from dpq_fast.data.units import DURATIONS, INSTANTS, placed
 from dpq_fast.noise.rng import default_rng
 
 if TYPE_CHECKING:
@@ -57,6 +60,37 @@ def with_options(reader: Callable[..., Any]) -> Callable[[Function], Function]:
         return function
 
     return declare
+
+
+def in_units(function: Function) -> Function:
+    """Let a function of numbers take times and durations, and give them.
+
+    Where the public arguments that say where a column lies are times, the column is read in steps
+    of the resolution, the function sees these, and its answer becomes times again: before it a
+    public map of each record, after it post-processing.
+    """
+    return _door(function, (INSTANTS, DURATIONS))
+
+
+def in_durations(function: Function) -> Function:
+    """As `in_units`, for what has no meaning for points in time."""
+    return _door(function, (DURATIONS,))
+
+
+def _door(function: Function, kinds: tuple[str, ...]) -> Function:
+    @functools.wraps(function)
+    def call(x: Any, *arguments: Any, **options: Any) -> Any:
+        x, unit, options = placed(x, **options)
+        if unit is None:
+            return function(x, *arguments, **options)
+        if unit.kind not in kinds:
+            raise TypeError(
+                f"{function.__name__} must be of numbers or {' or '.join(kinds)}, got {unit.kind}"
+            )
+        column = x.in_steps() if isinstance(x, Sample) else x
+        return unit.restored(function(column, *arguments, **options))
+
+    return cast(Function, call)
 
 
 class Drawable(Protocol):

@@ -21,6 +21,8 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, on_line
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.data.units import Unit, in_unit, placed
+from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.counts import CountNoise
 from dpq_fast.noise.rng import default_rng
@@ -46,6 +48,8 @@ class PartialTree:
         the tree has leaves, no more than it takes to give each point a leaf. Public.
     lattice : Lattice or None
         The points that records are rounded to, and that leaves are runs of. Public.
+    unit : Unit or None
+        What numbers stand for where records are times or durations, as in `Sample`. Public.
     """
 
     def __init__(
@@ -56,7 +60,9 @@ class PartialTree:
         branching: int,
         lattice: Lattice | None,
         n_is_public: bool,
+        unit: Unit | None = None,
     ) -> None:
+        self.unit = unit
         self._leaves = leaves
         self._n_is_public = n_is_public
         self.bounds = bounds
@@ -100,20 +106,22 @@ class PartialTree:
         TypeError, ValueError
             As in `agg_tree`.
         """
-        bounds, lattice = public_lattice(x, bounds, resolution, prior, counts, nan_policy)
+        x, unit, place = placed(x, bounds=bounds, resolution=resolution, prior=prior)
+        _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
         points = None if lattice is None else lattice.points
         height, branching = privacy.agg_tree.shape_of(height, branching, points, expected_n)
-        return cls.reader(
+        read = cls.reader(
             x,
-            bounds=bounds,
+            **place,
             height=height,
             branching=branching,
-            resolution=resolution,
-            prior=prior,
             counts=counts,
             nan_policy=nan_policy,
             workers=workers,
-        )()
+        )
+        tree = read()
+        tree.unit = unit
+        return tree
 
     @classmethod
     def reader(
@@ -163,15 +171,18 @@ class PartialTree:
             if not isinstance(other, PartialTree):
                 raise TypeError(f"others must be PartialTree objects, got {type(other).__name__}")
             if self._public != other._public:
-                raise ValueError("trees must have the same bounds, height, branching and lattice")
+                raise ValueError(
+                    "trees must have the same bounds, height, branching, lattice and unit"
+                )
         trees = (self, *others)
         leaves = np.sum([tree._leaves for tree in trees], axis=0)
         n_is_public = all(tree._n_is_public for tree in trees)
-        return PartialTree(leaves, *self._public, n_is_public)
+        public = self.bounds, self.height, self.branching, self.lattice
+        return PartialTree(leaves, *public, n_is_public, self.unit)
 
     @property
-    def _public(self) -> tuple[tuple[float, float], int, int, Lattice | None]:
-        return self.bounds, self.height, self.branching, self.lattice
+    def _public(self) -> tuple[Any, ...]:
+        return self.bounds, self.height, self.branching, self.lattice, self.unit
 
     def release(
         self,
@@ -208,7 +219,9 @@ class PartialTree:
         _checks.check_flag("aggregate", aggregate)
         generator = default_rng(rng)
         privacy.charge(accountant, calibration)
-        return noised(self, calibration.noise, calibration.relation, aggregate, generator)
+        tree = noised(self, calibration.noise, calibration.relation, aggregate, generator)
+        tree.unit = self.unit
+        return tree
 
     def n_is_public(self, relation: Relation) -> bool:
         """Whether the number of records may be told.
@@ -295,6 +308,9 @@ class AggTree:
         Edges of the leaves: leaf k is [edges[k], edges[k + 1]). On a lattice `edges[k]` is the
         lowest point of leaf k, and the last edge lies one step above the highest point; it has no
         edges of leaves that hold no point.
+    unit : Unit or None
+        What numbers stand for where records are times or durations: then `bounds`, `lattice` and
+        `edges` are in steps of the resolution. Methods take times and give them.
     total_known : bool
         Whether `total` is the public number of records, not an estimate.
     counts : list of ndarray of float64
@@ -334,6 +350,7 @@ class AggTree:
             raise TypeError(f"noise must be a CountNoise, got {type(noise).__name__}")
         if not (lattice is None or isinstance(lattice, Lattice)):
             raise TypeError(f"lattice must be a Lattice or None, got {type(lattice).__name__}")
+        self.unit: Unit | None = None
         self.nodes = nodes
         self.bounds = _checks.check_bounds(bounds)
         self.noise = noise
@@ -404,7 +421,8 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         AggTree
         """
         # Public arguments are refused before x is touched.
-        bounds, lattice = public_lattice(x, bounds, resolution, prior, counts, nan_policy)
+        x, unit, place = placed(x, bounds=bounds, resolution=resolution, prior=prior)
+        _, lattice = public_lattice(x, **place, counts=counts, nan_policy=nan_policy)
         if expected_n is None:
             n_is_public = relation_of(neighbors).n_is_public
             expected_n = _checks.public_length(x, counts, nan_policy, n_is_public)
@@ -422,11 +440,9 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         _checks.check_flag("aggregate", aggregate)
         read = PartialTree.reader(
             x,
-            bounds=bounds,
+            **place,
             height=calibration.height,
             branching=calibration.branching,
-            resolution=resolution,
-            prior=prior,
             counts=counts,
             nan_policy=nan_policy,
             workers=workers,
@@ -435,7 +451,9 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         privacy.charge(accountant, calibration)
         relation = calibration.relation
         most = _checks.public_rows(x, counts, relation.n_is_public)
-        return noised(read(), calibration.noise, relation, aggregate, generator, most)
+        tree = noised(read(), calibration.noise, relation, aggregate, generator, most)
+        tree.unit = unit
+        return tree
 
     @staticmethod
     def tune(
@@ -607,7 +625,8 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
 
     def _places(self, lo: Any, hi: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Ends of intervals in units of leaves: whole numbers at their edges."""
-        places = (self._leaves.place(_real(name, x)) for name, x in (("lo", lo), ("hi", hi)))
+        ends = (real_points(name, x, self.unit) for name, x in (("lo", lo), ("hi", hi)))
+        places = (self._leaves.place(end) for end in ends)
         first, last = np.broadcast_arrays(*places)
         if (first > last).any():
             raise ValueError("lo must be at most hi")
@@ -695,7 +714,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             On a lattice it steps at the points, by the same at each point of a leaf; without one
             it is linear inside leaves.
         """
-        values = _real("x", x)
+        values = real_points("x", x, self.unit)
         if not _checks.check_flag("monotone", monotone):
             place = self._leaves.place(values, "right")
             return metrics._plain(self._count(np.zeros(place.shape), place) / max(self.total, 1.0))
@@ -716,7 +735,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             where the function begins to rise.
         """
         levels = Levels(q)
-        return levels.restore(self._curve.inverse(levels.values))
+        return in_unit(self.unit, levels.restore(self._curve.inverse(levels.values)))
 
     def first_passage(self, q: Any) -> Any:
         """The first edge of a leaf that about a share q of the records is below: a clip.
@@ -745,7 +764,8 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         last = self._leaves.places[1:]
         reached = np.maximum.accumulate(self._count(np.zeros(last.size), last))
         at = np.searchsorted(reached, levels.values * max(self.total, 0.0))
-        return levels.restore(self._leaves.ends[1:][np.minimum(at, last.size - 1)])
+        ends = self._leaves.ends[1:][np.minimum(at, last.size - 1)]
+        return in_unit(self.unit, levels.restore(ends))
 
     def quantile_confint(
         self, q: Any, level: float = 0.95, covers: str = "sample"
@@ -801,7 +821,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             upper = self.edges if self.lattice is None else self._leaves.ends
             ends.append((self.edges[begin], upper[end]))
         lower, upper = np.array(ends).T
-        return levels.restore(lower), levels.restore(upper)
+        return in_unit(self.unit, levels.restore(lower)), in_unit(self.unit, levels.restore(upper))
 
     @cached_property
     def _curve(self) -> Curve:
@@ -904,8 +924,9 @@ def _check_level(level: Any) -> float:
     raise ValueError(f"level must lie strictly between 0 and 1, got {number}")
 
 
-def _real(name: str, x: Any) -> NDArray[np.float64]:
-    values = real_array(name, x)
+def real_points(name: str, x: Any, unit: Unit | None) -> NDArray[np.float64]:
+    """Public points as numbers, none of them missing."""
+    values = real_array(name, x if unit is None else unit.points(name, x))
     if np.isnan(values).any():
         raise ValueError(f"{name} must not be NaN")
     return values
@@ -941,6 +962,7 @@ def _projected(estimates: NDArray[np.float64], totals: NDArray[np.float64]) -> N
     return np.maximum(estimates - np.take_along_axis(less, kept[:, None] - 1, axis=1), 0.0)
 
 
+@in_units
 def agg_tree(
     x: Any,
     q: Any,

@@ -21,8 +21,9 @@ from dpq_fast._kernels.sums import REACH
 from dpq_fast.data.lattice import points_per_unit
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
+from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums
-from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._calls import in_durations, in_units, with_options
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
@@ -378,7 +379,7 @@ def count(
 
     Parameters
     ----------
-    x : array_like of real numbers, shape (n,)
+    x : array_like of real numbers, times or durations, shape (n,)
         Private records: an array, a pandas, polars or pyarrow column, a sequence, or a `Sample`.
     epsilon : float
         Budget, positive and finite. Public, as all that follow but `counts`.
@@ -441,7 +442,7 @@ def count(
         epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
     request = _of_sample(Request.of(confidence, covers))
-    read = Records.reader(x, **column)
+    read = Records.reader(x if isinstance(x, Sample) else Timed(x, Presence()), **column)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
     (number,) = _noisy(count_terms(read(), calibration.scale), generator)
@@ -452,6 +453,7 @@ def count(
     return Estimate(number, low, high, request.confidence, request.covers)
 
 
+@in_durations
 def sum(
     x: Any,
     *,
@@ -614,6 +616,7 @@ def sum(
     return Estimate(value, low, high, request.confidence, request.covers)
 
 
+@in_units
 def mean(
     x: Any,
     *,

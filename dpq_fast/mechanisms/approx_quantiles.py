@@ -14,6 +14,7 @@ from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
+from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.mechanisms.unbounded_quantile import (
     UnboundedQuantileLaw,
@@ -156,6 +157,7 @@ def drift(n: int, rates: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.ceil(np.minimum(DRIFT / rates, n)).astype(np.int64)
 
 
+@in_units
 def approx_quantiles(
     x: Any,
     q: Any,

@@ -22,7 +22,9 @@ from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, Side, points_below, points_on
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, _real, noised, public_lattice
+from dpq_fast.data.units import Unit, in_unit
+from dpq_fast.mechanisms._calls import in_units
+from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, noised, public_lattice, real_points
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.rng import default_rng
@@ -163,6 +165,9 @@ class CDF:
     ----------
     x, p, total, lattice, edges
         As given.
+    unit : Unit or None
+        What numbers stand for where records are times or durations: then `x`, `edges` and `lattice`
+        are in steps of the resolution, and so are distances. Methods take times and give them.
     """
 
     def __init__(
@@ -197,6 +202,7 @@ class CDF:
                 )
         if not (noise is None or isinstance(noise, CumulativeNoise)):
             raise TypeError(f"noise must be a CumulativeNoise or None, got {type(noise).__name__}")
+        self.unit: Unit | None = None
         self.total = None if total is None else _checks.check_nonnegative("total", total)
         self.lattice = lattice
         self.edges = self.x if edges is None else _ascending("edges", edges)
@@ -216,7 +222,7 @@ class CDF:
         -------
         float or ndarray of float64
         """
-        return metrics._plain(self._curve.values(_real("x", x), "right"))
+        return metrics._plain(self._curve.values(real_points("x", x, self.unit), "right"))
 
     def quantile(self, q: Any) -> Any:
         """The smallest x with ``cdf(x) >= q``.
@@ -233,7 +239,7 @@ class CDF:
             where the function begins to rise.
         """
         levels = Levels(q)
-        return levels.restore(self._curve.inverse(levels.values))
+        return in_unit(self.unit, levels.restore(self._curve.inverse(levels.values)))
 
     def count(self, lo: Any, hi: Any) -> Any:
         """Number of records in [lo, hi), where records are counted.
@@ -250,7 +256,7 @@ class CDF:
         """
         if self.total is None:
             raise ValueError("count must be asked of a method that counts records")
-        first, last = _real("lo", lo), _real("hi", hi)
+        first, last = real_points("lo", lo, self.unit), real_points("hi", hi, self.unit)
         if (first > last).any():
             raise ValueError("lo must be at most hi")
         below, through = (self._curve.values(end, "left") for end in (first, last))
@@ -381,7 +387,9 @@ class CDF:
             it is linear where `cells` is infinite; else it has that many values, evenly spaced,
             each on an equal part of the piece.
         """
-        curve = other if isinstance(other, CDF) else _empirical(other)
+        curve = other if isinstance(other, CDF) else _empirical(other, self.unit)
+        if curve.unit != self.unit:
+            raise ValueError("functions must have the same unit, and steps since the same origin")
         pair = sorted((self, curve), key=lambda curve: curve._points)
         lattices = [curve.lattice for curve in pair if curve.lattice is not None]
         if len(lattices) == 2 and _grid(lattices[0]) != _grid(lattices[1]):
@@ -429,7 +437,9 @@ class CDF:
         assert self.lattice is not None
         points = self.lattice.decode(np.arange(self._points))
         p = np.concatenate(([0.0], self._curve.values(points, "right")))
-        return CDF(np.repeat(points, 2), np.repeat(p, 2)[1:-1])
+        curve = CDF(np.repeat(points, 2), np.repeat(p, 2)[1:-1])
+        curve.unit = self.unit
+        return curve
 
     # For other libraries
 
@@ -449,7 +459,8 @@ class CDF:
         """
         pyplot = _checks.extra("matplotlib.pyplot", "plot", "plot")
         ax = pyplot.gca() if ax is None else ax
-        ax.plot(*self._vertices(), **options)
+        x, p = self._vertices()
+        ax.plot(in_unit(self.unit, x), p, **options)
         return ax
 
     def _vertices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -470,24 +481,27 @@ class CDF:
             Columns x and p.
         """
         pd = _checks.extra("pandas", "to_frame", "pandas")
-        return pd.DataFrame({"x": self.x, "p": self.p})
+        return pd.DataFrame({"x": in_unit(self.unit, self.x), "p": self.p})
 
 
 def _ascending(name: str, given: Any) -> NDArray[np.float64]:
     """Points of a distribution function."""
-    values = _real(name, given)
+    values = real_points(name, given, None)
     if values.ndim != 1 or values.size < 2 or not (values[:-1] <= values[1:]).all():
         raise ValueError(f"{name} must be at least two numbers in a row that ascend")
     return values
 
 
-def _empirical(sample: Any) -> CDF:
+def _empirical(sample: Any, unit: Unit | None) -> CDF:
     """The distribution function of a sample: a jump at each value."""
-    values, counts = np.unique(_real("other", as_column(sample)), return_counts=True)
+    column = real_points("other", as_column(sample, unit), None)
+    values, counts = np.unique(column, return_counts=True)
     if values.size == 0:
         raise ValueError("other must hold at least one number, got none")
     p = np.cumsum(np.concatenate(([0.0], counts))) / counts.sum()
-    return CDF(np.repeat(values, 2), np.repeat(p, 2)[1:-1])
+    curve = CDF(np.repeat(values, 2), np.repeat(p, 2)[1:-1])
+    curve.unit = unit
+    return curve
 
 
 def _of_counts(
@@ -775,6 +789,7 @@ _METHODS: dict[str, Callable[..., CDF]] = {
 }
 
 
+@in_units
 def cdf(
     x: Any,
     *,

@@ -13,7 +13,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels import smooth as kernel
 from dpq_fast.data.order import Order, SortedOrder, WholeOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._calls import in_units, with_options
 from dpq_fast.noise import continuous
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
@@ -283,6 +283,7 @@ def tune_t(
     return levels.restore(grid[log_deviation.argmin(axis=1)])
 
 
+@in_units
 @with_options(Sample.reader)
 def csmooth(
     x: Any,

@@ -13,6 +13,10 @@ from dpq_fast import _checks
 from dpq_fast.privacy.intervals import Request
 
 
+def _shown(part: Any) -> str:
+    return f"{part:g}" if isinstance(part, (float, np.floating)) else str(part)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A private answer and an interval around it.
@@ -56,10 +60,8 @@ class Estimate:
 
     def __str__(self) -> str:
         about = f"{100 * self.confidence:g}% interval for the {self.covers}"
-        rows = np.asarray(self).reshape(-1, 3).tolist()
-        return "\n".join(f"{value:g} [{low:g}, {high:g}]" for value, low, high in rows) + (
-            f"  ({about})"
-        )
+        rows = [[_shown(part) for part in row] for row in np.asarray(self).reshape(-1, 3)]
+        return "\n".join(f"{value} [{low}, {high}]" for value, low, high in rows) + f"  ({about})"
 
     def to_frame(self) -> Any:
         """A row for each answer.

@@ -13,7 +13,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
-from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._calls import in_units, with_options
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import Request
@@ -118,6 +118,7 @@ def _log_permanent(log_entries: NDArray[np.float64]) -> float:
     return float(subsets[-1])
 
 
+@in_units
 @with_options(Sample.reader)
 def ind_exp(
     x: Any,

@@ -10,7 +10,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._calls import in_units, with_options
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import Request
@@ -75,6 +75,7 @@ class JointExpLaw:
         return self._levels.restore(self.column.decode(draws[0] if size is None else draws))
 
 
+@in_units
 @with_options(Sample.reader)
 def joint_exp(
     x: Any,

@@ -9,6 +9,7 @@ import numpy as np
 from dpq_fast import _checks, privacy
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.sample import Sample
+from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
@@ -85,6 +86,7 @@ def expected_rows(
     return _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
 
 
+@in_units
 def quantile(
     x: Any,
     q: Any,

@@ -25,7 +25,7 @@ from dpq_fast.data.leaves import rounding_edges
 from dpq_fast.data.records import Records
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.laws.splits import Boundary, recurse
-from dpq_fast.mechanisms._calls import with_options
+from dpq_fast.mechanisms._calls import in_units, with_options
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.noise.threshold import ThresholdNoise
@@ -742,6 +742,7 @@ class UnboundedQuantileLaw:
         )
 
 
+@in_units
 @with_options(Records.reader)
 def unbounded_quantile(
     x: Any,

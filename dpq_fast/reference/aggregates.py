@@ -17,6 +17,7 @@ from dpq_fast.privacy.aggregates import AUTO, LEAST_WIDTH, Calibration
 from dpq_fast.privacy.intervals import POPULATION, SAMPLE, Request
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.columns import present
 from dpq_fast.reference.ind_exp import IndExpLaw
 from dpq_fast.reference.intervals import Estimate
 from dpq_fast.reference.joint_exp import JointExpLaw
@@ -227,7 +228,8 @@ covers
     check_records(x, nan_policy)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
-    number = len(kept_records(x, counts, nan_policy)) + _noise(calibration.scale, generator)
+    records = kept_records(x, counts, nan_policy, present)
+    number = len(records) + _noise(calibration.scale, generator)
     if request is None:
         return number
     beside = margin(calibration.scale, request.miss)

@@ -273,10 +273,12 @@ def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64
     return points if lattice is None else lattice.decode(lattice.points_of(points))
 
 
-def kept_records(x: Any, counts: Any, nan_policy: str) -> NDArray[np.float64]:
+def kept_records(
+    x: Any, counts: Any, nan_policy: str, read: Callable[[Any], NDArray[np.float64]] = numbers
+) -> NDArray[np.float64]:
     """The records of a column one by one, NaN left out or refused; arguments as of `reader`."""
     check_records(x, nan_policy)
-    records = numbers(x)
+    records = read(x)
     if counts is not None:
         records = np.repeat(records, repeats(counts, records.size))
     missing = np.isnan(records)

@@ -7,11 +7,14 @@ whatever the type, with and without a missing record, by every public function a
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -255,6 +258,172 @@ def test_command_line_answers_do_not_depend_on_the_type(tmp_path, method):
         assert len(same) > 3 and all(one == same[0] for one in same)
     if method != "agg_tree":  # which takes the public number of rows for that of records
         assert len({json.dumps(same[0]) for same in answers.values()}) == 1
+
+
+# Containers and types: one table
+
+
+def with_pandas(table: pa.Table, mapper: Any = None) -> Any:
+    return table.to_pandas(types_mapper=mapper)["x"]
+
+
+# How each container holds one column of an Arrow table, given NumPy's array and the list, too.
+CONTAINERS: dict[str, Callable[[pa.Table, np.ndarray, list], Any]] = {
+    "numpy": lambda table, array, items: array,
+    "list": lambda table, array, items: items,
+    "pandas": lambda table, array, items: with_pandas(table),
+    "pandas nullable": lambda table, array, items: with_pandas(table).convert_dtypes(),
+    "pandas on Arrow": lambda table, array, items: with_pandas(table, pd.ArrowDtype),
+    "pandas frame": lambda table, array, items: table.to_pandas(),
+    "polars": lambda table, array, items: pl.from_arrow(table)["x"],
+    "polars frame": lambda table, array, items: pl.from_arrow(table),
+    "polars lazy": lambda table, array, items: pl.from_arrow(table).lazy(),
+    "pyarrow": lambda table, array, items: table["x"],
+    "pyarrow array": lambda table, array, items: table["x"].combine_chunks(),
+    "pyarrow table": lambda table, array, items: table,
+    "pyarrow stream": lambda table, array, items: lambda: table.to_reader(),
+    "duckdb": lambda table, array, items: duckdb.from_arrow(table),
+    "capsule": lambda table, array, items: Capsule(table),
+    "protocol": lambda table, array, items: Arrayed(array),
+}
+UTC = dt.timezone.utc
+FIRST = dt.datetime(2020, 1, 1)
+WHOLE = np.random.default_rng(5).integers(0, 100, 400).tolist()
+# Of each type the items, the type of Arrow, and bounds and resolution.
+DTYPES: dict[str, tuple[list, pa.DataType, Any, Any]] = {
+    "float64": ([w / 8 for w in WHOLE], pa.float64(), (0.0, 10.0), 0.25),
+    "float32": ([w / 8 for w in WHOLE], pa.float32(), (0.0, 10.0), 0.25),
+    "int64": (WHOLE, pa.int64(), (0, 80), 1),
+    "int8": (WHOLE, pa.int8(), (0, 80), 1),
+    "uint16": (WHOLE, pa.uint16(), (0, 80), 1),
+    "decimal": ([Decimal(w) / 8 for w in WHOLE], pa.decimal128(9, 3), (0.0, 10.0), 0.25),
+    "bool": ([w > 40 for w in WHOLE], pa.bool_(), (0, 1), 1),
+    "date": (
+        [(FIRST + dt.timedelta(days=w)).date() for w in WHOLE],
+        pa.date32(),
+        (FIRST.date(), dt.date(2020, 3, 31)),
+        dt.timedelta(days=1),
+    ),
+    "timestamp": (
+        [FIRST + dt.timedelta(minutes=w) for w in WHOLE],
+        pa.timestamp("us"),
+        (FIRST, FIRST + dt.timedelta(hours=1)),
+        dt.timedelta(minutes=1),
+    ),
+    "timestamp with zone": (
+        [(FIRST + dt.timedelta(minutes=w)).replace(tzinfo=UTC) for w in WHOLE],
+        pa.timestamp("ms", "Europe/Berlin"),
+        (FIRST.replace(tzinfo=UTC), FIRST.replace(tzinfo=UTC) + dt.timedelta(hours=1)),
+        dt.timedelta(minutes=1),
+    ),
+    "duration": (
+        [dt.timedelta(milliseconds=w) for w in WHOLE],
+        pa.duration("us"),
+        (dt.timedelta(0), dt.timedelta(milliseconds=80)),
+        dt.timedelta(milliseconds=1),
+    ),
+}
+
+
+class Capsule:
+    """What offers nothing but Arrow's stream."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table["x"].__arrow_c_stream__(requested_schema)
+
+
+class Arrayed:
+    """What offers nothing but ``__array__``."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self._array = array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self._array
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["all", "missing"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_containers_and_types_have_one_law(dtype, missing):
+    """The law is that of public arguments and ranks: these are the same, and so is a draw."""
+    items, arrow, bounds, resolution = DTYPES[dtype]
+    given_items = [*items[:7], None, *items[7:], None] if missing else items
+    table = pa.table({"x": pa.chunked_array([given_items[:9], given_items[9:]], arrow)})
+    numpy_type = {"float64": "f8", "float32": "f4", "int64": "i8", "int8": "i1", "uint16": "u2"}
+    numpy_type |= {"bool": "?", "date": "M8[D]", "timestamp": "M8[us]", "duration": "m8[us]"}
+    array = np.array(given_items, dtype=object if missing else numpy_type.get(dtype, object))
+    if missing and dtype in ("date", "timestamp", "duration"):
+        array = array.astype(numpy_type[dtype])
+    seen = {}
+    for name, make in CONTAINERS.items():
+        column = make(table, array, given_items)
+        sample = dpq.Sample.of(column, bounds, resolution=resolution)
+        points = np.arange(sample.lattice.points + 1)
+        ranks = sample.coarse().ranks_of(points)
+        column = make(table, array, given_items)  # a stream is read once
+        answer = dpq.joint_exp(
+            column, [0.2, 0.7], epsilon=1.0, bounds=bounds, resolution=resolution, rng=4
+        )
+        seen[name] = sample.bounds, ranks.tolist(), np.asarray(answer).tolist()
+        seen[name] += (dpq.count(make(table, array, given_items), epsilon=1.0, rng=4),)
+    for name, found in seen.items():
+        assert found == seen["list"], name
+    assert seen["list"][1][-1] == len(items)
+
+
+def test_plain_memory_is_not_copied():
+    floats, integers = np.arange(1e5), np.arange(10**5)
+    for array in (floats, integers):
+        for column in (
+            array,
+            pd.Series(array),
+            pd.Series(array, dtype=pd.ArrowDtype(pa.array(array).type)),
+            pd.DataFrame({"x": array}),
+            pl.Series(array),
+            pl.DataFrame({"x": array}),
+            pa.chunked_array([pa.array(array)]),
+            Arrayed(array),
+        ):
+            read = as_column(column)
+            assert read.dtype == array.dtype
+            owners = [array]
+            if isinstance(column, (pd.Series, pd.DataFrame)):
+                owners.append(np.asarray(column))
+            if isinstance(column, (pl.Series, pl.DataFrame)):
+                series = column if isinstance(column, pl.Series) else column["x"]
+                owners.append(series.to_numpy(allow_copy=False))
+            if isinstance(column, pa.ChunkedArray):
+                owners.append(column.chunk(0).to_numpy())
+            if str(getattr(column, "dtype", "")).endswith("[pyarrow]"):
+                owners.append(column.array._pa_array.chunk(0).to_numpy())
+            assert any(np.shares_memory(read, owner) for owner in owners), type(column)
+
+
+def test_frames_of_one_column_are_columns_and_others_are_refused():
+    for make in (pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table):
+        options = dict(epsilon=1.0, bounds=(0, 9), rng=1)
+        assert dpq.median(make({"a": [1.0, 2.0]}), **options) == dpq.median([1.0, 2.0], **options)
+        with pytest.raises(
+            ValueError, match="x must be one column, got a frame of 2: choose one, or"
+        ):
+            dpq.median(make({"a": [1.0], "b": ["x"]}), **options)
+        accountant = dpq.privacy.Accountant(1.0)
+        with pytest.raises(ValueError, match="got a frame of 2"):
+            dpq.count(make({"a": [1.0], "b": [1.0]}), epsilon=1.0, accountant=accountant)
+        assert accountant.history == ()
+    stream = pa.table({"a": [1.0], "b": [1.0]}).to_reader()
+    with pytest.raises(ValueError, match="got a frame of 2"):
+        dpq.median(stream, **options)
+
+
+def test_without_narwhals_columns_are_read_by_their_arrays(monkeypatch):
+    expected = {name: as_float64(as_column(make(VALUES))) for name, make in TYPES.items()}
+    monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
+    for name, make in TYPES.items():
+        np.testing.assert_array_equal(as_float64(as_column(make(VALUES))), expected[name], name)
 
 
 # The reference reads columns record by record, on its own

@@ -251,6 +251,10 @@ REFUSED: dict[str, tuple[Callable[[int], Any], str]] = {
 )
 def test_what_is_no_column_is_refused_by_its_form(name, kind):
     make, message = REFUSED[kind]
+    if name.startswith("count"):  # which takes times, and says so
+        if kind in ("dates", "spans"):
+            return
+        message = message.replace("real numbers", "real numbers(, times or durations)?")
     said = set()
     for k in (0, 1):
         given_column = make(k)

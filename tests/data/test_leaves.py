@@ -378,7 +378,7 @@ def test_partial_trees_on_a_lattice_merge_into_the_whole():
     sample = dpq.Sample.of(x, (-7.0, 5.0), resolution=0.5)
     merged = dpq.PartialTree.of(sample).merge(dpq.PartialTree.of(x, **options))
     assert merged.release(epsilon=NOISELESS).total == 2 * x.size
-    with pytest.raises(ValueError, match="the same bounds, height, branching and lattice"):
+    with pytest.raises(ValueError, match="the same bounds, height, branching, lattice and unit"):
         first.merge(dpq.PartialTree.of(x, bounds=(-7.0, 5.0), resolution=0.25))
 
 

@@ -267,7 +267,6 @@ def test_of_rejects_what_is_not_real(x):
         [None, [1.0]],
         [np.zeros(2), np.zeros(2)],
         np.ma.zeros((2, 2)),
-        pl.DataFrame({"a": [1.0], "b": [2.0]}),
     ],
     ids=lambda x: f"{type(x).__module__}.{type(x).__name__}",
 )

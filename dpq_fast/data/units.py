@@ -1,0 +1,402 @@
+"""Times and durations as numbers: whole steps since an origin, both public.
+
+Mechanisms know numbers only. Where bounds are times, a column becomes numbers of steps as it is
+read, and answers become times again. The map is public, increasing and made of public arguments
+alone, so it changes neither neighbors nor guarantees.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks
+
+# Lengths in nanoseconds, the finest that is told apart.
+TICKS = {"D": 86_400 * 10**9, "h": 3_600 * 10**9, "m": 60 * 10**9}
+TICKS |= {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "W": 7 * TICKS["D"]}
+# Ticks that answers may have, from the longest.
+ANSWERED = ("D", "s", "ms", "us", "ns")
+# Default steps beyond a second; below, they are powers of ten.
+LONG_STEPS = [seconds * 10**9 for seconds in (1, 10, 60, 600, 3_600, 36_000, 86_400, 864_000)]
+SECOND = 10**9
+# Integers of 64 bits, but for the one that stands for "not a time".
+LARGEST = 2**63 - 1
+
+INSTANTS, DURATIONS = "times", "durations"
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Time:
+    """One time or duration, exactly.
+
+    Attributes
+    ----------
+    kind : {"times", "durations"}
+    nanoseconds : int
+        Since the beginning of 1970 (of UTC, if there is a zone), or the length.
+    tick : str
+        Unit of NumPy that it is given in.
+    zone : tzinfo or None
+    library : {"numpy", "date", "datetime", "pandas"}
+        Whose type it is of; "date" for days.
+    """
+
+    kind: str
+    nanoseconds: int
+    tick: str
+    zone: datetime.tzinfo | None
+    library: str
+
+    @classmethod
+    def of(cls, value: Any) -> Time | None:
+        """A time of NumPy, pandas or Python; None for anything else, missing times included."""
+        kind = DURATIONS if isinstance(value, (np.timedelta64, datetime.timedelta)) else INSTANTS
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            return cls._of_numpy(kind, value, None, "numpy")
+        if getattr(value, "months", None) == 0:  # an interval of Arrow, as DuckDB has them
+            length = value.days * TICKS["D"] + value.nanoseconds
+            return cls(DURATIONS, length, "ns", None, "numpy")
+        if not isinstance(value, (datetime.date, datetime.timedelta)):
+            return None
+        if hasattr(value, "asm8"):  # pandas, whose types are Python's, too
+            zone = getattr(value, "tzinfo", None)
+            return cls._of_numpy(kind, value.asm8, zone, "pandas")
+        if isinstance(value, datetime.timedelta):
+            return cls(kind, _microseconds(value) * 1000, "us", None, "datetime")
+        if not isinstance(value, datetime.datetime):
+            return cls(kind, (value - EPOCH.date()).days * TICKS["D"], "D", None, "date")
+        zone, since = value.tzinfo, value.replace(tzinfo=None) - EPOCH
+        if zone is not None:
+            since -= value.utcoffset() or datetime.timedelta(0)
+        return cls(kind, _microseconds(since) * 1000, "us", zone, "datetime")
+
+    @classmethod
+    def _of_numpy(
+        cls, kind: str, value: Any, zone: datetime.tzinfo | None, library: str
+    ) -> Time | None:
+        if np.isnat(value):
+            return None
+        if kind == INSTANTS and np.datetime_data(value.dtype)[0] in ("Y", "M"):
+            value = value.astype("M8[D]")
+        tick, times = np.datetime_data(value.dtype)
+        if tick not in TICKS:
+            return None  # months have no fixed length, and "generic" has none at all
+        return cls(kind, int(value.view(np.int64)) * times * TICKS[tick], tick, zone, library)
+
+
+def _microseconds(length: datetime.timedelta) -> int:
+    return length // datetime.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a number stands for: ``origin + number * step``.
+
+    Attributes
+    ----------
+    kind : {"times", "durations"}
+    origin, step : int
+        In nanoseconds; the origin since the beginning of 1970, 0 for durations.
+    zone : tzinfo or None
+        Of answers. Times without a zone are apart from those with one.
+    library : str
+        Whose type answers are of: that of the bounds.
+    tick : str
+        Unit that answers are rounded to.
+    """
+
+    kind: str
+    origin: int
+    step: int
+    zone: datetime.tzinfo | None
+    library: str
+    tick: str
+
+    # Columns
+
+    @property
+    def words(self) -> str:
+        """What a column of it holds, for a message."""
+        if self.kind == DURATIONS:
+            return DURATIONS
+        return f"times {'without' if self.zone is None else 'with'} a zone"
+
+    def numbers_of(self, times: NDArray[Any]) -> NDArray[np.float64]:
+        """An array of datetime64 or timedelta64, times of zones as UTC, as numbers of steps.
+
+        Exact where numbers are whole and below 2^53. What is no time is NaN.
+        """
+        if np.datetime_data(times.dtype)[0] in ("Y", "M"):
+            times = times.astype("M8[D]")
+        unit, each = np.datetime_data(times.dtype)
+        missing = np.isnat(times)
+        if unit not in TICKS:
+            raise TypeError(f"x must hold {self.words} of fixed length, got dtype {times.dtype}")
+        tick = each * TICKS[unit]
+        ticks = np.ascontiguousarray(times).view(np.int64)
+        whole, part = divmod(self.origin, tick)
+        if abs(whole) > LARGEST:  # beyond all that the type has
+            numbers = np.full(times.shape, -math.copysign(math.inf, whole))
+        else:
+            since = ticks - whole  # wraps around where it is beyond 64 bits
+            wrapped = ((ticks ^ whole) & (ticks ^ since)) < 0
+            offsets = since.astype(np.float64)
+            if part:
+                offsets = offsets * tick - part
+                numbers = offsets / self.step
+            elif self.step % tick == 0:
+                numbers = offsets / (self.step // tick)
+            else:
+                numbers = offsets * tick / self.step
+            numbers[wrapped] = np.where(ticks[wrapped] < 0, -math.inf, math.inf)
+        numbers[missing] = math.nan
+        return numbers
+
+    def number_of(self, time: Time) -> float:
+        """One time of this kind as a number of steps."""
+        return float(Fraction(time.nanoseconds - self.origin, self.step))
+
+    def takes(self, kind: str, zoned: bool) -> bool:
+        """Whether times of a kind, with or without a zone, are of this unit."""
+        return kind == self.kind and zoned == (self.zone is not None)
+
+    # Public arguments
+
+    def end(self, name: str, value: Any) -> float:
+        """A public time as a number of steps."""
+        time = Time.of(value)
+        if time is None or not self.takes(time.kind, time.zone is not None):
+            raise TypeError(f"{name} must be one of {self.words}, as its peers, got {value!r}")
+        return self.number_of(time)
+
+    def points(self, name: str, given: Any) -> Any:
+        """Public times, one or an array of them, as numbers of steps."""
+        if np.ndim(given) == 0 and not isinstance(given, np.ndarray):
+            return self.end(name, given)
+        array = np.asarray(given)
+        if array.dtype.kind in "mM" and self.zone is None:
+            if (array.dtype.kind == "m") == (self.kind == DURATIONS):
+                return self.numbers_of(array)
+        numbers = [self.end(name, value) for value in array.astype(object).ravel().tolist()]
+        return np.array(numbers).reshape(array.shape)
+
+    # Answers
+
+    def restored(self, answer: Any) -> Any:
+        """An answer in the unit of the bounds: numbers, an estimate, or what knows its `unit`."""
+        if hasattr(answer, "unit"):
+            answer.unit = self
+            return answer
+        if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
+            names = (name for name in ("value", "values", "low", "high") if hasattr(answer, name))
+            parts = {name: getattr(answer, name) for name in names}
+            given = {name: part for name, part in parts.items() if part is not None}
+            return dataclasses.replace(
+                answer, **{name: self.restored(part) for name, part in given.items()}
+            )
+        if isinstance(answer, tuple):
+            return tuple(map(self.restored, answer))
+        times = self._rounded(np.asarray(answer, dtype=np.float64))
+        if self.library == "numpy" or (self.zone is None and times.ndim):
+            return times if times.ndim else times[()]
+        objects = [self._object(time) for time in times.ravel()]
+        if not times.ndim:
+            return objects[0]
+        together = np.empty(times.shape, dtype=object)
+        together.ravel()[:] = objects
+        return together
+
+    def _rounded(self, numbers: NDArray[np.float64]) -> NDArray[Any]:
+        """As datetime64 or timedelta64; NaT for what is none, or not one of 64 bits."""
+        tick = TICKS[self.tick]
+        with np.errstate(invalid="ignore", over="ignore"):
+            whole = np.floor(numbers)
+            part = np.rint((numbers - whole) * (self.step / tick))
+            ticks = whole * (self.step / tick) + self.origin / tick
+            held = np.abs(ticks) < LARGEST
+            whole, part = (np.where(held, each, 0.0).astype(np.int64) for each in (whole, part))
+        exact = whole * (self.step // tick) + self.origin // tick + part
+        letter = "m8" if self.kind == DURATIONS else "M8"
+        times = exact.view(f"{letter}[{self.tick}]")
+        return np.where(held, times, np.array("NaT", dtype=times.dtype))
+
+    def _object(self, time: Any) -> Any:
+        """A time of Python or pandas."""
+        if self.library == "pandas":
+            pd = _checks.extra("pandas", "times of pandas", "pandas")
+            if self.kind == DURATIONS or np.isnat(time):
+                return pd.NaT if np.isnat(time) else pd.Timedelta(time)
+            stamp = pd.Timestamp(time)
+            return stamp if self.zone is None else stamp.tz_localize("UTC").tz_convert(self.zone)
+        if np.isnat(time):
+            return None
+        found = time.astype("m8[us]" if self.kind == DURATIONS else "M8[us]").item()
+        if self.kind == DURATIONS or self.zone is None:
+            return found.date() if self.library == "date" and self.tick == "D" else found
+        return found.replace(tzinfo=datetime.timezone.utc).astimezone(self.zone)
+
+
+class Presence:
+    """In place of a unit where records are only counted: 0 for each, NaN for those missing."""
+
+    words = "real numbers, times or durations"
+
+    def takes(self, _kind: str, _zoned: bool) -> bool:
+        """All times."""
+        return True
+
+    def number_of(self, _time: Time) -> float:
+        """As `Unit.number_of`."""
+        return 0.0
+
+    def numbers_of(self, times: NDArray[Any]) -> NDArray[np.float64]:
+        """As `Unit.numbers_of`."""
+        return np.where(np.isnat(times), np.nan, 0.0)
+
+
+def in_unit(unit: Unit | None, answer: Any) -> Any:
+    """An answer in the unit of the bounds: as it is where they are numbers."""
+    return answer if unit is None else unit.restored(answer)
+
+
+class Timed:
+    """A column of times, not read yet, and the unit that it is to be read in."""
+
+    def __init__(self, column: Any, unit: Unit | Presence) -> None:
+        _checks.check_column(column)
+        self.column = column
+        self.unit = unit
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.column)
+
+
+def placed(x: Any, **options: Any) -> tuple[Any, Unit | None, dict[str, Any]]:
+    """A column and its public arguments, as numbers.
+
+    Parameters
+    ----------
+    x : object
+        A column, or what knows its `unit`.
+    **options
+        Public arguments, `bounds`, `lower`, `upper`, `resolution` and `prior` among them, as given.
+
+    Returns
+    -------
+    x : object
+        To be read in the unit.
+    unit : Unit or None
+        None for numbers.
+    options : dict
+        For numbers.
+    """
+    if isinstance(x, Timed):  # by the function that this one is called by
+        return x, None, options
+    own = getattr(x, "unit", None)
+    if isinstance(own, Unit):
+        resolution = options.get("resolution")  # has to be left out, as it has been given
+        return x, own, in_numbers(own, options) | {"resolution": resolution}
+    unit = unit_of(options)
+    if unit is None:
+        return x, None, options
+    return Timed(x, unit), unit, in_numbers(unit, options)
+
+
+# The arguments that say where a column lies.
+ENDS = ("lower", "upper")
+
+
+def unit_of(options: Mapping[str, Any]) -> Unit | None:
+    """The unit that public arguments are given in: `bounds`, or `lower`, `upper`; `resolution`.
+
+    Returns
+    -------
+    Unit or None
+        None for numbers.
+    """
+    bounds, resolution = options.get("bounds"), options.get("resolution")
+    given: dict[str, Any] = {}
+    if isinstance(bounds, (tuple, list, np.ndarray)) and len(bounds) == 2:
+        given = {"bounds[0]": bounds[0], "bounds[1]": bounds[1]}
+    given |= {name: options[name] for name in ENDS if options.get(name) is not None}
+    found = {name: time for name, value in given.items() if (time := Time.of(value)) is not None}
+    step = None if resolution is None else Time.of(resolution)
+    if not found and step is None:
+        return None
+    if step is None and resolution is not None:
+        raise TypeError(f"resolution must be a duration where bounds are times, got {resolution!r}")
+    if step is not None and step.kind != DURATIONS:
+        raise TypeError(f"resolution must be a duration, got {resolution!r}")
+    if step is not None and step.nanoseconds <= 0:
+        raise ValueError(f"resolution must be positive where records are times, got {resolution!r}")
+    first = next(iter(found.values()), step)
+    assert first is not None
+    origin = 0 if first.kind == DURATIONS else first.nanoseconds
+    unit = Unit(first.kind, origin, 1, first.zone, first.library, "ns")
+    for name, value in given.items():
+        if name != "lower" or name in found or first.kind != DURATIONS or value != 0:
+            unit.end(name, value)
+    own = _own_tick(found.values(), first)
+    if step is not None:
+        length = step.nanoseconds
+    elif bounds is not None and len(found) == 2:
+        low, high = (time.nanoseconds for time in found.values())
+        length = max(default_step(high - low), TICKS[own] if own == "D" else 1)
+    else:
+        length = min(SECOND, TICKS[own]) if first.library == "numpy" else SECOND
+    fine = own
+    for tick in ANSWERED:
+        fine = tick
+        exact = origin % TICKS[tick] == 0 and length % TICKS[tick] == 0
+        if exact and TICKS[tick] <= TICKS[own]:
+            break
+    if "bounds" not in options and step is None and TICKS[fine] > TICKS["us"]:
+        fine = "us"  # answers need not be on any lattice
+    largest = max((abs(time.nanoseconds) for time in found.values()), default=0)
+    if largest // TICKS[fine] >= LARGEST:
+        raise ValueError(f"bounds must be times of 64 bits in {fine}, got {list(given.values())!r}")
+    return dataclasses.replace(unit, step=length, tick=fine)
+
+
+def _own_tick(times: Iterable[Time], first: Time) -> str:
+    """The shortest unit that the ends are given in."""
+    return min((time.tick for time in (*times, first)), key=TICKS.__getitem__)
+
+
+def default_step(extent: int) -> int:
+    """Spacing of the lattice for a range in nanoseconds: about 10^-6 of it, and one of a clock."""
+    steps = [10**power for power in range(9)] + LONG_STEPS
+    return max((step for step in steps if step * 10**6 <= 2 * extent), default=1)
+
+
+def in_numbers(unit: Unit, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The same public arguments for a column of numbers."""
+    numbers = dict(options)
+    bounds = options.get("bounds")
+    if bounds is not None:
+        ends = (unit.end(f"bounds[{place}]", end) for place, end in enumerate(bounds))
+        numbers["bounds"] = tuple(ends)
+    for name in ENDS:
+        if options.get(name) is not None and Time.of(options[name]) is not None:
+            numbers[name] = unit.end(name, options[name])
+    if options.get("resolution") is not None or bounds is not None:
+        numbers["resolution"] = 1.0
+    if unit.kind == INSTANTS and bounds is None and "upper" in numbers:
+        numbers.setdefault("lower", None)  # 0 is no time
+    prior = options.get("prior")
+    if not (prior is None or prior == "uniform" or (prior == "log" and unit.kind == DURATIONS)):
+        raise TypeError(f"prior must be 'uniform' where records are {unit.kind}")
+    return numbers

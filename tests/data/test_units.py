@@ -1,0 +1,283 @@
+"""Times and durations: numbers of steps that are exact, and answers in the types of the bounds."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpq_fast as dpq
+from dpq_fast.data.columns import as_column
+from dpq_fast.data.units import Time, Timed, default_step, unit_of
+from dpq_fast.reference.columns import steps
+
+DAYS = np.datetime64("2020-01-01"), np.datetime64("2021-01-01")
+SPANS = np.timedelta64(0, "s"), np.timedelta64(90, "m")
+RECORDS = DAYS[0] + np.random.default_rng(0).integers(0, 366, 500)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@given(
+    ticks=st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=5),
+    unit=st.sampled_from(["W", "D", "h", "m", "s", "ms", "us", "ns", "25s"]),
+    origin=st.integers(-(2**61), 2**61),
+    step=st.integers(1, 10**15),
+    kind=st.sampled_from(["M8", "m8"]),
+)
+def test_numbers_of_steps_are_those_of_exact_arithmetic(ticks, unit, origin, step, kind):
+    times = np.array(ticks, dtype=np.int64).view(f"{kind}[{unit}]")
+    low = np.int64(origin).view(f"{kind}[ns]")
+    ends = (low, low + np.timedelta64(1, "D"))
+    made = unit_of(dict(bounds=ends, resolution=np.timedelta64(step, "ns")))
+    found = as_column(Timed(times, made))
+    expected = steps(
+        times, low if kind == "M8" else np.timedelta64(0, "ns"), np.timedelta64(step, "ns")
+    )
+    # two roundings, of the difference and of the quotient, and one more where steps are no ticks
+    np.testing.assert_allclose(found, expected, rtol=2e-15, atol=0)
+    exact = [Fraction(value) for value in expected]
+    whole = [value.denominator == 1 and abs(value) < 2**50 for value in exact]
+    tick = np.timedelta64(1, "ns") * step
+    if kind == "m8" and tick % np.timedelta64(1, unit.lstrip("25")) == np.timedelta64(0, "ns"):
+        assert found[whole].tolist() == expected[whole].tolist()
+
+
+def test_beyond_64_bits_is_infinite():
+    far = np.array([-(2**62) - 9, 2**62, -(2**63)], dtype=np.int64).view("M8[us]")
+    unit = unit_of(dict(bounds=(np.datetime64(2**62, "us"), np.datetime64(2**62 + 10**9, "us"))))
+    assert as_column(Timed(far, unit))[0] == -np.inf
+    assert as_column(Timed(far, unit))[1] == 0.0
+    assert np.isnan(as_column(Timed(far, unit))[2])  # the integer of NaT
+    unit = unit_of(dict(bounds=(np.datetime64("2500-01-01"), np.datetime64("2501-01-01"))))
+    nearly = np.array([2**63 - 1], dtype=np.int64).view("M8[ns]")  # in 2262
+    assert as_column(Timed(nearly, unit))[0] < -86_000
+
+
+ENDS = {
+    "numpy days": (DAYS, np.datetime64),
+    "numpy ns": (tuple(end.astype("M8[ns]") for end in DAYS), np.datetime64),
+    "date": ((dt.date(2020, 1, 1), dt.date(2021, 1, 1)), dt.date),
+    "datetime": ((dt.datetime(2020, 1, 1), dt.datetime(2021, 1, 1)), dt.datetime),
+    "pandas": ((pd.Timestamp("2020"), pd.Timestamp("2021")), pd.Timestamp),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+@pytest.mark.parametrize("resolution", [np.timedelta64(1, "D"), dt.timedelta(hours=36)], ids=str)
+def test_answers_are_on_the_lattice_in_the_type_of_the_bounds(name, resolution):
+    bounds, kind = ENDS[name]
+    options = dict(epsilon=1.0, bounds=bounds, resolution=resolution, rng=1)
+    answer = dpq.median(RECORDS, **options)
+    if name == "date" and resolution == dt.timedelta(hours=36):
+        kind = dt.datetime  # half a day is no date
+    assert type(answer) is kind
+    step = pd.Timedelta(resolution)
+    assert (pd.Timestamp(answer) - pd.Timestamp("2020")) % step == pd.Timedelta(0)
+    numbers = steps(RECORDS, DAYS[0], np.timedelta64(step.value, "ns"))
+    last = float(steps([DAYS[1]], DAYS[0], np.timedelta64(step.value, "ns"))[0])
+    plain = dpq.median(numbers, epsilon=1.0, bounds=(0.0, last), resolution=1.0, rng=1)
+    assert pd.Timestamp(answer) == pd.Timestamp("2020") + int(plain) * step
+    several = dpq.quantile(RECORDS, [[0.1, 0.5]], **options)
+    assert several.dtype.kind == "M" and several.shape == (1, 2) and several[0, 0] < several[0, 1]
+
+
+def test_zones_are_those_of_the_bounds():
+    records = pd.Series(RECORDS).dt.tz_localize("Europe/Berlin")
+    bounds = tuple(dt.datetime(year, 1, 1, tzinfo=BERLIN) for year in (2020, 2021))
+    options = dict(epsilon=1.0, bounds=bounds, resolution=dt.timedelta(hours=1), rng=1)
+    answer = dpq.median(records, **options)
+    assert answer.tzinfo is BERLIN
+    tokyo = records.dt.tz_convert("Asia/Tokyo")
+    assert dpq.median(tokyo, **options) == answer
+    assert dpq.median(pl.from_pandas(tokyo), **options) == answer
+    stamps = tuple(map(pd.Timestamp, bounds))
+    given = dpq.quantile(records, [0.5], **options | dict(bounds=stamps))
+    assert given[0] == answer and given[0].tz is not None
+    for x, b in (records, DAYS), (RECORDS, bounds):
+        with pytest.raises(TypeError, match=r"x must hold times with(out)? a zone, got dtype"):
+            dpq.median(x, epsilon=1.0, bounds=b)
+
+
+@pytest.mark.parametrize("method", ["joint_exp", "ind_exp", "approx_quantiles", "agg_tree", "auto"])
+def test_every_method_and_a_sample_give_times(method):
+    options = dict(epsilon=2.0, method=method, rng=3)
+    answer = dpq.quantile(RECORDS, [0.2, 0.9], bounds=DAYS, **options)
+    assert answer.dtype == "M8[D]" and (answer >= DAYS[0]).all() and (answer <= DAYS[1]).all()
+    sample = dpq.Sample.of(RECORDS, DAYS)
+    assert dpq.quantile(sample, [0.2, 0.9], **options).dtype == "M8[D]"
+    batches = dpq.Sample.from_batches(lambda: [RECORDS[:200], RECORDS[200:]], DAYS)
+    if method in ("joint_exp", "ind_exp"):
+        assert (dpq.quantile(sample, [0.2, 0.9], **options) == answer).all()
+        assert (dpq.quantile(batches, [0.2, 0.9], **options) == answer).all()
+
+
+def test_intervals_sums_and_means_of_times():
+    estimate = dpq.median(RECORDS, epsilon=1.0, bounds=DAYS, rng=1, confidence=0.9)
+    assert estimate.low <= estimate.value <= estimate.high
+    assert re.fullmatch(
+        r"2020-\d\d-\d\d \[20.*, 20.*\]  \(90% interval for the sample\)", str(estimate)
+    )
+    clip = dict(lower=DAYS[0], upper=DAYS[1], q=None)
+    mean = dpq.mean(RECORDS, epsilon=50.0, rng=1, **clip)
+    true = RECORDS.astype("M8[us]").view(np.int64).mean()
+    assert abs(mean.astype(np.int64) - true) < 86_400e6
+    spans = np.array([100, 200, 600], dtype="m8[s]").repeat(100)
+    total = dpq.sum(spans, epsilon=50.0, upper=np.timedelta64(20, "m"), q=None, rng=1)
+    assert total.dtype.kind == "m" and abs(total - spans.sum()) < np.timedelta64(5, "m")
+    assert isinstance(
+        dpq.mean(spans, epsilon=1.0, resolution=dt.timedelta(seconds=1)), dt.timedelta
+    )
+    with pytest.raises(TypeError, match="sum must be of numbers or durations, got times"):
+        dpq.sum(RECORDS, epsilon=1.0, **clip)
+
+
+def test_count_takes_whatever_is_there_or_missing():
+    same = {
+        dpq.count(column, epsilon=1.0, rng=1)
+        for column in (
+            RECORDS,
+            RECORDS.astype(object),
+            pd.Series([*RECORDS, pd.NaT]),
+            pl.Series([*RECORDS.tolist(), None]),
+            np.ones(RECORDS.size),
+            [*(RECORDS - DAYS[0]).tolist(), None, float("nan")],
+        )
+    }
+    assert len(same) == 1
+    assert dpq.reference.count([*RECORDS, None], epsilon=1.0, rng=1) in same
+
+
+def test_curves_and_trees_of_times():
+    curve = dpq.cdf(RECORDS, epsilon=1.0, bounds=DAYS, rng=1)
+    middle = curve.quantile(0.5)
+    assert middle.dtype == "M8[D]" and curve.cdf(middle) >= 0.5 > curve.cdf(middle - 1)
+    assert curve.count(DAYS[0], middle) == pytest.approx(curve.total * curve.cdf(middle - 1))
+    assert curve.to_frame()["x"].dtype.kind == "M"
+    assert curve.ks(curve) == 0.0 and curve.ks(RECORDS) < 0.2
+    with pytest.raises(ValueError, match="functions must have the same unit"):
+        curve.ks(dpq.cdf(np.arange(366.0), epsilon=1.0, bounds=(0, 366), resolution=1))
+    half = dict(bounds=DAYS, height=2, branching=20)
+    parts = [dpq.PartialTree.of(part, **half) for part in (RECORDS[:99], RECORDS[99:])]
+    tree = parts[0].merge(parts[1]).release(epsilon=1.0, rng=1)
+    assert tree.quantile([0.5]).dtype == "M8[D]"
+    low, high = tree.quantile_confint(0.5)
+    assert low <= tree.quantile(0.5) <= high
+    assert tree.count_confint(*DAYS)[0] <= tree.count(*DAYS) <= tree.count_confint(*DAYS)[1]
+    assert dpq.AggTree.of(RECORDS, epsilon=1.0, bounds=DAYS, rng=1).first_passage(0.9) > middle
+    with pytest.raises(ValueError, match="trees must have the same bounds, height, branching, lat"):
+        parts[0].merge(
+            dpq.PartialTree.of([1.0], bounds=(0, 366), resolution=1, height=2, branching=20)
+        )
+    with pytest.raises(
+        TypeError, match="x must be one of times without a zone, as its peers, got"
+    ):
+        curve.cdf(3.0)
+
+
+SECOND = 10**9
+
+
+@pytest.mark.parametrize(
+    "extent, step",
+    [
+        (1, 1),
+        (10**6, 1),
+        (10**9, 10**3),
+        (3 * SECOND, 10**3),
+        (3600 * SECOND, 10**6),
+        (366 * 86_400 * SECOND, 60 * SECOND),
+        (100 * 366 * 86_400 * SECOND, 3600 * SECOND),
+    ],
+)
+def test_default_steps_are_about_a_millionth_of_the_range(extent, step):
+    assert default_step(extent) == step
+
+
+BAD = {
+    "mixed kinds": (dict(bounds=(DAYS[0], SPANS[1])), TypeError, "bounds[1] must be one of times"),
+    "a time and a number": (
+        dict(bounds=(DAYS[0], 3.0)),
+        TypeError,
+        "bounds[1] must be one of times",
+    ),
+    "a number and a time": (
+        dict(bounds=(0.0, SPANS[1])),
+        TypeError,
+        "bounds[0] must be one of dur",
+    ),
+    "zones": (
+        dict(bounds=(DAYS[0], dt.datetime(2021, 1, 1, tzinfo=BERLIN))),
+        TypeError,
+        "bounds[1] must be one of times without a zone",
+    ),
+    "no time": (
+        dict(bounds=(DAYS[0], np.datetime64("NaT"))),
+        TypeError,
+        "bounds[1] must be one of",
+    ),
+    "months": (
+        dict(bounds=(DAYS[0], DAYS[1]), resolution=np.timedelta64(1, "M")),
+        TypeError,
+        "resolution must be a duration where bounds are times",
+    ),
+    "a number for a step": (
+        dict(bounds=DAYS, resolution=1.0),
+        TypeError,
+        "resolution must be a dur",
+    ),
+    "a time for a step": (
+        dict(bounds=DAYS, resolution=DAYS[0]),
+        TypeError,
+        "resolution must be a du",
+    ),
+    "no step": (
+        dict(bounds=DAYS, resolution=np.timedelta64(0, "s")),
+        ValueError,
+        "resolution must be positive where records are times",
+    ),
+    "a span for numbers": (
+        dict(bounds=(0, 1), resolution=SPANS[1]),
+        TypeError,
+        "bounds[0] must be",
+    ),
+    "falling": (dict(bounds=DAYS[::-1]), ValueError, "bounds must be finite with low < high"),
+    "a prior": (dict(bounds=DAYS, prior="log"), TypeError, "prior must be 'uniform' where records"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("x", [RECORDS, [], [1.0]], ids=["times", "none", "numbers"])
+def test_public_times_are_refused_whatever_the_records_are(name, x):
+    options, error, message = BAD[name]
+    with pytest.raises(error, match="^" + re.escape(message)):
+        dpq.median(x, epsilon=1.0, **options)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [np.arange(3.0), [1, 2], ["a"], SPANS, np.array(SPANS), pd.Series([1, 2]), pl.Series(["a"])],
+    ids=lambda x: f"{type(x).__module__}.{type(x).__name__}",
+)
+def test_columns_of_another_unit_are_refused(x):
+    with pytest.raises(TypeError, match="x must hold times without a zone, got"):
+        dpq.median(x, epsilon=1.0, bounds=DAYS)
+
+
+def test_times_are_exact():
+    stamp = pd.Timestamp("2020-07-01 12:00:00.123456789", tz="Asia/Tokyo")
+    assert Time.of(stamp).nanoseconds == stamp.value
+    assert Time.of(stamp.to_pydatetime(warn=False)).nanoseconds == stamp.value // 1000 * 1000
+    assert Time.of(dt.date(1969, 12, 31)).nanoseconds == -86_400 * 10**9
+    assert Time.of(np.timedelta64(3, "W")).nanoseconds == 21 * 86_400 * 10**9
+    assert Time.of(np.datetime64("2020")).nanoseconds == Time.of(dt.date(2020, 1, 1)).nanoseconds
+    assert Time.of(pd.Timedelta(5)).nanoseconds == 5
+    for value in (3.0, None, "2020", pd.NaT, np.datetime64("NaT"), np.timedelta64(1, "Y")):
+        assert Time.of(value) is None
