@@ -11,6 +11,7 @@ from dpq_fast.mechanisms.aggregates import count, mean, sum
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.mechanisms.cdf import CDF, cdf
 from dpq_fast.mechanisms.csmooth import csmooth
+from dpq_fast.mechanisms.describe import describe
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
@@ -38,6 +39,7 @@ __all__ = [
     "cdf",
     "count",
     "csmooth",
+    "describe",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",

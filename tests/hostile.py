@@ -204,6 +204,13 @@ MORE: dict[str, tuple[str, ...]] = {
 PLAIN = dict(confidence=None, interval_share=None)
 # What a function has otherwise than others.
 OWN: dict[str, dict[str, Any]] = {
+    "describe": dict(
+        frame={"a": [1.0, None, 3.0]},
+        columns=["a"],
+        bounds={"a": (-9, 9)},
+        shares={"count": 1, "mean": 2, "quantiles": 3},
+        prior=None,
+    ),
     "quantile, plain": PLAIN,
     **{
         f"{name}, plain": PLAIN | dict(expected_n=None)

@@ -138,7 +138,8 @@ def column_of(data_set: DataSet, kind: np.dtype, paired: bool) -> Any:
     if kind.kind in "biu" and any(value != value for value in values):
         kind = np.dtype(np.float64)
     try:
-        column = np.array(values, dtype=kind)
+        with np.errstate(all="ignore"):  # what does not fit a short type is infinite
+            column = np.array(values, dtype=kind)
     except OverflowError:  # an integer beyond float64
         raise ValueError(f"records must be numbers that {np.dtype(kind)} can hold") from None
     return (column, [key for _, key in data_set]) if paired else column

@@ -28,6 +28,10 @@ def asked(law: Any) -> np.ndarray:
     return law.sample(rng=3, size=5)
 
 
+def described(x: Any) -> pd.DataFrame:
+    return dpq.describe({"x": x}, epsilon=1.0, bounds={"x": (LOW, HIGH)}, rng=1)
+
+
 def planned(plan: Callable[..., dpq.Plan], x: np.ndarray, **options: Any) -> dpq.Plan:
     """The plan of a guess that has mass between the bounds."""
     return plan(n=9, guess=np.append(x, 1.0), epsilon=1.0, releases=100, **options)
@@ -59,6 +63,7 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
         .counts[2]
     ),
     "AggTree": lambda x: dpq.AggTree.of(x, epsilon=1.0, rng=1, **BOUNDS).quantile([0.2, 0.7]),
+    "describe": lambda x: described(x).iloc[0, 1:].to_numpy(dtype=float),
     "AggTree, counts": lambda x: dpq.AggTree.of(x, epsilon=1.0, rng=1, **BOUNDS).count(-3.0, 2.0),
 }
 # What takes public numbers.
@@ -251,8 +256,8 @@ REFUSED: dict[str, tuple[Callable[[int], Any], str]] = {
 )
 def test_what_is_no_column_is_refused_by_its_form(name, kind):
     make, message = REFUSED[kind]
-    if name.startswith("count"):  # which takes times, and says so
-        if kind in ("dates", "spans"):
+    if name.startswith(("count", "describe")):  # counts take times, and say so
+        if kind in ("dates", "spans") and name != "describe":
             return
         message = message.replace("real numbers", "real numbers(, times or durations)?")
     said = set()

@@ -176,9 +176,7 @@ def test_curves_and_trees_of_times():
         parts[0].merge(
             dpq.PartialTree.of([1.0], bounds=(0, 366), resolution=1, height=2, branching=20)
         )
-    with pytest.raises(
-        TypeError, match="x must be one of times without a zone, as its peers, got"
-    ):
+    with pytest.raises(TypeError, match="x must be one of times without a zone, as its peers, got"):
         curve.cdf(3.0)
 
 

@@ -194,7 +194,9 @@ ALLOWED = {
 }
 # Names of types, which draw nothing.
 TYPES = {"Generator", "BitGenerator", "SeedSequence"}
-MODULES = {"random", "time", "datetime", "uuid"}
+MODULES = {"random", "time", "uuid"}
+# What types of times say of the present.
+CLOCKS = {"now", "utcnow", "today"}
 
 
 def drawn_from(source: str) -> list[str]:
@@ -217,6 +219,7 @@ def drawn_from(source: str) -> list[str]:
             and ast.unparse(node.value) in ("np.random", "numpy.random")
             and node.attr not in TYPES
         )
+        used |= isinstance(node, ast.Attribute) and node.attr in CLOCKS
         if made or used or MODULES.intersection(names):
             found.append(function)
         for child in ast.iter_child_nodes(node):
@@ -236,6 +239,7 @@ def drawn_from(source: str) -> list[str]:
         "def f():\n    from numpy.random import default_rng",
         "def f():\n    from numpy import random",
         "def f():\n    from time import time_ns",
+        "def f(): return datetime.datetime.now()",
     ],
 )
 def test_drawn_from_finds_it(source):
@@ -273,6 +277,9 @@ RELEASES = {
         [1, 2, 3], 2, halts=2, epsilon1=1.0, epsilon2=1.0
     ),
     "count": lambda: dpq_fast.count(COLUMN, epsilon=1.0),
+    "describe": lambda: (
+        dpq_fast.describe({"x": COLUMN}, epsilon=1.0, bounds={"x": (0, 9)}).to_numpy().tolist()
+    ),
     "sum": lambda: dpq_fast.sum(COLUMN, epsilon=1.0),
     "mean": lambda: dpq_fast.mean(COLUMN, epsilon=1.0),
     "agg_tree": lambda: dpq_fast.agg_tree(COLUMN, 0.5, epsilon=1.0, bounds=(0, 9)),

@@ -1,0 +1,106 @@
+"""Releases as methods of columns and frames: ``pay.dpq.median(...)``, ``df.dpq.describe(...)``.
+
+Importing this module adds the name `dpq` to the series and frames of pandas and polars, lazy ones,
+too, whichever of the two libraries is installed:
+
+>>> import dpq_fast.accessors
+>>> import pandas
+>>> pay = pandas.Series([3_000.0, 3_100.0, 2_900.0])
+>>> 0 <= pay.dpq.median(epsilon=1.0, bounds=(0, 10_000)) <= 10_000
+True
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dpq_fast.mechanisms.aggregates import count, mean, sum
+from dpq_fast.mechanisms.cdf import cdf
+from dpq_fast.mechanisms.describe import describe
+from dpq_fast.mechanisms.quantile import median, percentile, quantile
+from dpq_fast.mechanisms.quantile_by import quantile_by
+
+OF_COLUMNS: tuple[Callable[..., Any], ...] = (quantile, median, percentile, sum, mean, count, cdf)
+BY_GROUPS: tuple[Callable[..., Any], ...] = (quantile_by,)
+
+
+class ColumnReleases:
+    """Releases of one column: the functions of the same names, without their first argument."""
+
+    def __init__(self, column: Any) -> None:
+        self._column = column
+
+
+class FrameReleases:
+    """Releases of a frame. Columns and keys are given by name."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frame = frame
+
+    @functools.wraps(describe)
+    def describe(self, **options: Any) -> Any:
+        return describe(self._frame, **options)
+
+    def _one(self, name: str) -> Any:
+        return self._some([name])
+
+    def _some(self, names: Sequence[str]) -> Any:
+        frame = self._frame
+        return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
+
+
+def _of_column(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def method(self: ColumnReleases, *arguments: Any, **options: Any) -> Any:
+        return function(self._column, *arguments, **options)
+
+    return method
+
+
+def _of_frame(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def method(self: FrameReleases, column: str, *arguments: Any, **options: Any) -> Any:
+        return function(self._one(column), *arguments, **options)
+
+    return method
+
+
+def _by_group(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def method(
+        self: FrameReleases, column: str, by: str | Sequence[str], *arguments: Any, **options: Any
+    ) -> Any:
+        keys = self._some([by] if isinstance(by, str) else list(by))
+        return function(self._one(column), keys, *arguments, **options)
+
+    return method
+
+
+for _function in OF_COLUMNS:
+    setattr(ColumnReleases, _function.__name__, _of_column(_function))
+    setattr(FrameReleases, _function.__name__, _of_frame(_function))
+for _function in BY_GROUPS:
+    setattr(FrameReleases, _function.__name__, _by_group(_function))
+
+
+def _register() -> None:
+    """Add the name to what is installed."""
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        pass
+    else:
+        pandas.api.extensions.register_series_accessor("dpq")(ColumnReleases)
+        pandas.api.extensions.register_dataframe_accessor("dpq")(FrameReleases)
+    try:
+        import polars
+    except ModuleNotFoundError:
+        return
+    polars.api.register_series_namespace("dpq")(ColumnReleases)
+    polars.api.register_dataframe_namespace("dpq")(FrameReleases)
+    polars.api.register_lazyframe_namespace("dpq")(FrameReleases)
+
+
+_register()

@@ -1,0 +1,285 @@
+"""A frame at a glance: counts, means and quantiles of many columns under one budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpq_fast import _checks, privacy
+from dpq_fast.mechanisms.aggregates import count, mean
+from dpq_fast.mechanisms.estimate import Estimate
+from dpq_fast.mechanisms.quantile import quantile
+from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.accounting import Accountant
+from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.levels import Levels
+
+# Parts of a column's budget, in proportion: a count is right to a few records with little of it.
+SHARES = {"count": 1.0, "mean": 4.0, "quantiles": 5.0}
+
+
+class Part(NamedTuple):
+    """One release of a description.
+
+    Attributes
+    ----------
+    column, statistic : str
+    release : callable
+        Takes a column and `rng`.
+    epsilon : float
+        What it spends.
+    """
+
+    column: str
+    statistic: str
+    release: Callable[..., Any]
+    epsilon: float
+
+
+class Spent(NamedTuple):
+    """What a description spends: the sum of its parts."""
+
+    guarantee: Guarantee
+
+
+def describe(
+    frame: Any,
+    *,
+    epsilon: float,
+    bounds: Mapping[str, tuple[Any, Any]],
+    columns: Sequence[str] | None = None,
+    resolution: Any = None,
+    q: Any = (0.25, 0.5, 0.75),
+    prior: Any = None,
+    neighbors: str = "swap",
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    shares: Mapping[str, float] | None = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    expected_n: int | None = None,
+    accountant: Accountant | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    r"""Release count, mean and quantiles of several columns of a frame, under one budget.
+
+    Parameters
+    ----------
+    frame : data frame or mapping of columns, with n rows
+        Private. Of pandas, polars (lazy, too), pyarrow or whatever narwhals knows; or a mapping
+        from names to columns. A row is a record: it has a value, or none, in each column. Names of
+        columns are public.
+    epsilon : float
+        Budget of the whole call, positive and finite. Public, as all that follow.
+    bounds : mapping of str to (low, high)
+        Of each column, chosen without looking at the records; times or durations where it holds
+        these, 0 and 1 for booleans.
+    columns : sequence of str, optional
+        Which columns, in which order. Default: those that `bounds` has.
+    resolution : optional
+        As in `quantile`, one for all columns or a mapping from names.
+    q : float or array_like of float, default (0.25, 0.5, 0.75)
+        Levels of the quantiles, in one dimension.
+    prior : optional
+        As in `quantile`, one for all columns or a mapping from names.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        "swap" replaces one row; "add-remove" adds or deletes one.
+    nan_policy : {"omit", "raise"}, default "omit"
+        Leave missing values out, column by column, or state that there are none.
+    max_contributions : int, default 1
+        Up to this many rows per person: the guarantee is per person.
+    shares : mapping of str to float, optional
+        Parts of a column's budget for "count", "mean" and "quantiles", in proportion; what has none
+        is left out. Default: 1, 4 and 5.
+    confidence : float, optional
+        Give the ends of intervals, too, which cover each by itself with this probability.
+    covers : {"sample", "population"}, default "sample"
+        As in `quantile`; counts cover the rows at hand.
+    expected_n : int, optional
+        About how many rows there are, as in `quantile`.
+    accountant : Accountant, optional
+        Charged once, with the sum of the parts; refuses before a record is read.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        None, for real releases: a cryptographic generator keyed by the operating system.
+    workers : int, default 1
+        Threads for passes over long columns.
+
+    Returns
+    -------
+    data frame
+        Of the library of `frame` (pandas for a mapping). A row for each column; columns "column",
+        "count", "mean" and one for each level, such as "25%"; with a `confidence` also "mean low",
+        "mean high" and so on. The mean is that of the records clamped to the bounds. Where some
+        columns are times and others are not, cells of libraries other than pandas are strings.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a public argument breaks its rule, or a column is not of the kind of its bounds.
+    BudgetExceeded
+        If `accountant` has too little left.
+
+    See Also
+    --------
+    quantile, mean, count : The parts.
+
+    Notes
+    -----
+    **Privacy.** Pure `epsilon`-DP under `neighbors`: a row is in every column, so the parts compose
+    one after the other (basic composition): each column has an equal part of `epsilon`, and its
+    statistics have `shares` of it. Not covered: running time and memory.
+
+    **Cost.** About four passes over each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> staff = {"age": rng.integers(18, 70, 1_000), "pay": rng.normal(3e3, 500, 1_000)}
+    >>> out = describe(staff, epsilon=2.0, bounds={"age": (0, 100), "pay": (0, 1e4)})
+    >>> list(out.columns)
+    ['column', 'count', 'mean', '25%', '50%', '75%']
+    """
+    levels = Levels(q)
+    if np.ndim(q) > 1:
+        raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
+    names = _columns(frame, bounds, columns)
+    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
+    own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
+    parts: list[Part] = []
+    for name in names:
+        ends = bounds[name]
+        place = dict(bounds=ends, resolution=_of(resolution, name), prior=_of(prior, name))
+        clip = dict(lower=ends[0], upper=ends[1], q=None)
+        for statistic, share in _split(epsilon, shares, len(names)):
+            spend = dict[str, Any](epsilon=share, **own)
+            releases: dict[str, Callable[..., Any]] = {
+                "count": partial(count, **spend),
+                "mean": partial(mean, **spend, **clip, covers=covers),
+                "quantiles": partial(_quantiles, levels=levels, **spend, **place, covers=covers),
+            }
+            release = releases[statistic]
+            if statistic == "quantiles" and expected_n is not None:
+                release = partial(release, expected_n=expected_n)
+            parts.append(Part(name, statistic, release, share))
+    for part in parts:  # what is public is refused before a record is read
+        part.release([])
+    generator = default_rng(rng)
+    relation = privacy.guarantee("count", epsilon=epsilon, **person).neighbors
+    spent = [Guarantee(part.epsilon, 0.0, None, None, relation) for part in parts]
+    privacy.charge(accountant, Spent(privacy.compose(spent)))
+    column_of = _reader(frame, names)
+    cells: dict[str, list[Any]] = {"column": names}
+    for part in parts:
+        answer = part.release(column_of(part.column), rng=generator)
+        for label, cell in _labelled(part.statistic, answer, levels.restore(levels.values)):
+            cells.setdefault(label, []).append(cell)
+    return _framed(frame, cells)
+
+
+def _quantiles(x: Any, *, levels: Levels, **options: Any) -> Any:
+    """One release of all levels, ascending."""
+    return quantile(x, levels.values, **options)
+
+
+def _columns(frame: Any, bounds: Any, columns: Any) -> list[str]:
+    """The columns to describe: public names that the frame has, and bounds."""
+    if not isinstance(bounds, Mapping):
+        raise TypeError(
+            f"bounds must be a mapping from columns to (low, high), got {type(bounds).__name__}"
+        )
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names, got {columns!r}")
+    names = list(bounds if columns is None else columns)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"columns must be one or more distinct names, got {names}")
+    there = frame.keys() if isinstance(frame, Mapping) else _checks.names_of(frame)
+    if there is None:
+        raise TypeError(
+            f"frame must be a data frame or a mapping of columns, got {type(frame).__name__}"
+        )
+    for name in names:
+        if name not in bounds:
+            raise ValueError(f"bounds must have each of the columns, got none for {name!r}")
+        if name not in there:
+            raise ValueError(f"columns must be some of the frame's, got {name!r}")
+        if not isinstance(bounds[name], Sequence) or len(bounds[name]) != 2:
+            raise ValueError(f"bounds must be two ends (low, high) for {name!r}")
+    return names
+
+
+def _of(option: Any, name: str) -> Any:
+    """An option that may be a mapping from columns."""
+    return option.get(name) if isinstance(option, Mapping) else option
+
+
+def _split(
+    epsilon: float, shares: Mapping[str, float] | None, columns: int
+) -> Iterator[tuple[str, float]]:
+    """The epsilons of the statistics of one of so many columns, rounded down."""
+    numerator, denominator = _checks.check_ratio("epsilon", epsilon)
+    given = SHARES if shares is None else shares
+    if not isinstance(given, Mapping) or not given.keys() <= SHARES.keys() or not given:
+        known = ", ".join(SHARES)
+        raise ValueError(f"shares must be a mapping from some of {known}, got {given!r}")
+    ratios = {
+        name: Fraction(*_checks.check_ratio(f"the share of {name}", given[name]))
+        for name in SHARES
+        if name in given
+    }
+    for name, ratio in ratios.items():
+        exact = Fraction(numerator, denominator) * ratio / sum(ratios.values()) / columns
+        part = float(exact)
+        yield name, part if Fraction(part) <= exact else math.nextafter(part, 0.0)
+
+
+def _reader(frame: Any, names: list[str]) -> Callable[[str], Any]:
+    """What gives a column of a frame; those that are lazy are asked for all columns at once."""
+    if isinstance(frame, Mapping):
+        return frame.__getitem__
+    narwhals = _checks.extra("narwhals.stable.v2", "describe", "frames")
+    known = narwhals.from_native(frame).select(names)
+    if isinstance(known, narwhals.LazyFrame):
+        known = known.collect()
+    return lambda name: known[name].to_native()
+
+
+def _labelled(statistic: str, answer: Any, levels: Any) -> Iterator[tuple[str, Any]]:
+    """Cells of a row, with the names of their columns."""
+    parts = {"": answer}
+    if isinstance(answer, Estimate):
+        parts = {"": answer.value, " low": answer.low, " high": answer.high}
+    if statistic != "quantiles":
+        for end, part in parts.items():
+            yield f"{statistic}{end}", part
+        return
+    for place, level in enumerate(np.ravel(levels).tolist()):
+        for end, part in parts.items():
+            yield f"{100 * level:g}%{end}", part[place]
+
+
+def _framed(frame: Any, cells: dict[str, list[Any]]) -> Any:
+    """A data frame of the library of another one; of pandas, if that is a mapping."""
+    if isinstance(frame, Mapping):
+        return _checks.extra("pandas", "describe", "pandas").DataFrame(cells)
+    narwhals = _checks.extra("narwhals.stable.v2", "describe", "frames")
+    library = narwhals.get_native_namespace(frame)
+    made = library.__name__
+    if made == "pandas":
+        return library.DataFrame(cells)
+    typed = {label: _typed(column) for label, column in cells.items()}
+    return narwhals.from_dict(typed, backend=made).to_native()
+
+
+def _typed(column: list[Any]) -> Any:
+    """Cells of one type: as they are, or as strings."""
+    kinds = {type(cell) for cell in column}
+    if len(kinds) > 1:
+        return [str(cell) for cell in column]
+    return np.array(column) if issubclass(kinds.pop(), np.generic) else column

@@ -1,0 +1,192 @@
+"""Frames at a glance: one budget, and each part as if it had been released by itself."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dpq_fast as dpq
+from bench.columns import REAL
+
+RNG = np.random.default_rng(3)
+FRAME = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 70, 400),
+        "pay": [None, *RNG.normal(3e3, 500, 399)],
+        "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, 400), "D"),
+        "left": RNG.random(400) < 0.3,
+        "note": "x",
+    }
+)
+BOUNDS = {
+    "age": (0, 100),
+    "pay": (0.0, 1e4),
+    "since": (pd.Timestamp("2019-01-01"), pd.Timestamp("2024-01-01")),
+    "left": (0, 1),
+}
+NUMBERS = {name: BOUNDS[name] for name in ("age", "pay", "left")}
+STATISTICS = ("count", "mean", "25%", "50%", "75%")
+STEPS = {"age": 1.0, "left": 1.0, "since": pd.Timedelta(1, "D")}
+
+
+def down(exact: Fraction) -> float:
+    """The largest float that is not above."""
+    near = float(exact)
+    return near if Fraction(near) <= exact else math.nextafter(near, 0.0)
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize("confidence", [None, 0.9])
+def test_parts_are_those_of_the_functions_in_one_budget(neighbors, confidence):
+    accountant = dpq.privacy.Accountant(2.0, neighbors=neighbors)
+    common = dict(neighbors=neighbors, confidence=confidence)
+    out = dpq.describe(
+        FRAME, epsilon=2.0, bounds=BOUNDS, resolution=STEPS, rng=5, accountant=accountant, **common
+    )
+    assert len(accountant.history) == 1
+    each = dpq.privacy.Accountant(2.0, neighbors=neighbors)
+    generator = np.random.default_rng(5)
+    rows = []
+    for name, (low, high) in BOUNDS.items():
+        x, part = FRAME[name], Fraction(2, len(BOUNDS))
+        options = dict(rng=generator, accountant=each, **common)
+        number = dpq.count(x, epsilon=down(part / 10), **options)
+        mean = dpq.mean(x, epsilon=down(part * 4 / 10), lower=low, upper=high, q=None, **options)
+        place = dict(bounds=(low, high), resolution=STEPS.get(name))
+        quartiles = dpq.quantile(x, [0.25, 0.5, 0.75], epsilon=down(part / 2), **place, **options)
+        if confidence is None:
+            rows.append([name, number, mean, *quartiles])
+        else:
+            row = [name, *number, *mean]
+            for trio in zip(*quartiles, strict=True):
+                row += trio
+            rows.append(row)
+    assert out.to_numpy().tolist() == pd.DataFrame(rows).to_numpy().tolist()
+    ends = [""] if confidence is None else ["", " low", " high"]
+    assert list(out.columns) == ["column", *(f"{name}{end}" for name in STATISTICS for end in ends)]
+    assert each.spent.epsilon == pytest.approx(accountant.spent.epsilon, rel=1e-15)
+    assert accountant.spent.epsilon <= 2.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 1 / 3, Fraction(1, 7), 2.5e-3])
+@pytest.mark.parametrize("columns", range(1, 12))
+def test_parts_never_add_up_to_more(epsilon, columns):
+    accountant = dpq.privacy.Accountant(float(epsilon) * 2)
+    names = [str(k) for k in range(columns)]
+    shares = {"count": 0.7, "quantiles": 0.1}
+    frame = {name: [1.0] for name in names}
+    dpq.describe(
+        frame,
+        epsilon=epsilon,
+        bounds=dict.fromkeys(names, (0, 3)),
+        resolution=1.0,
+        q=0.5,
+        shares=shares,
+        accountant=accountant,
+        rng=1,
+    )
+    assert accountant.spent.epsilon <= float(epsilon)
+    assert accountant.spent.epsilon == pytest.approx(float(epsilon), rel=1e-12)
+
+
+def test_every_library_gets_its_own_frame():
+    expected = dpq.describe(FRAME, epsilon=2.0, bounds=NUMBERS, rng=1)
+    rows = expected.to_dict("list")
+    polars = pl.from_pandas(FRAME)
+    for frame, kind in (
+        (polars, pl.DataFrame),
+        (polars.lazy(), pl.DataFrame),
+        (polars.to_arrow(), pa.Table),
+        (dict(FRAME.items()), pd.DataFrame),
+    ):
+        out = dpq.describe(frame, epsilon=2.0, bounds=NUMBERS, rng=1)
+        assert isinstance(out, kind)
+        found = (
+            out.to_dict(as_series=False)
+            if kind is pl.DataFrame
+            else dict(out.items())
+            if kind is pd.DataFrame
+            else out.to_pydict()
+        )
+        assert {name: list(column) for name, column in found.items()} == rows
+    mixed = dpq.describe(polars, epsilon=2.0, bounds=BOUNDS, rng=1)
+    assert mixed["mean"].dtype == pl.String and mixed["count"].dtype == pl.Int64
+    times = dpq.describe(polars, epsilon=2.0, bounds=BOUNDS, columns=["since"], rng=1)
+    assert times["50%"].dtype.is_temporal()
+
+
+def test_the_papers_columns_under_one_epsilon():
+    columns = {name: np.asarray(column.load())[:2_000] for name, column in REAL.items()}
+    if not columns:
+        pytest.skip("the papers' columns are not here")
+    bounds = {name: REAL[name].bounds for name in columns}
+    steps = {name: REAL[name].resolution for name in columns}
+    out = dpq.describe(columns, epsilon=40.0, bounds=bounds, resolution=steps, rng=2)
+    for row in out.to_dict("records"):
+        x = np.clip(columns[row["column"]], *bounds[row["column"]])
+        assert abs(row["count"] - x.size) < 60
+        assert row["mean"] == pytest.approx(x.mean(), rel=0.05)
+        assert dpq.metrics.rank_error(x, 0.5, row["50%"]) < 20
+
+
+BAD = {
+    "no mapping": (dict(bounds=(0, 1)), TypeError, "bounds must be a mapping from columns"),
+    "no bounds": (dict(columns=["note"]), ValueError, "bounds must have each of the columns, got"),
+    "no column": (
+        dict(bounds={"q": (0, 1)}),
+        ValueError,
+        "columns must be some of the frame's, got",
+    ),
+    "twice": (
+        dict(columns=["age", "age"]),
+        ValueError,
+        "columns must be one or more distinct names",
+    ),
+    "none": (dict(bounds={}), ValueError, "columns must be one or more distinct names, got []"),
+    "a string": (dict(columns="age"), TypeError, "columns must be a sequence of names, got 'age'"),
+    "one end": (dict(bounds={"age": (0,)}), ValueError, "bounds must be two ends (low, high) for"),
+    "turned": (dict(bounds={"age": (1, 0)}), ValueError, "bounds must be finite with low < high"),
+    "levels": (dict(q=[[0.5]]), ValueError, "q must have at most one dimension, got 2"),
+    "shares": (dict(shares={"sum": 1}), ValueError, "shares must be a mapping from some of"),
+    "share": (
+        dict(shares={"mean": 0}),
+        ValueError,
+        "the share of mean must be positive and finite",
+    ),
+    "epsilon": (dict(epsilon=0), ValueError, "epsilon must be positive and finite, got 0.0"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_before_the_charge(name):
+    options, error, message = BAD[name]
+    accountant = dpq.privacy.Accountant(1.0)
+    with pytest.raises(error, match="^" + re.escape(message)):
+        dpq.describe(FRAME, **dict(epsilon=1.0, bounds=NUMBERS, accountant=accountant) | options)
+    assert accountant.history == ()
+    for frame in ([1.0], np.zeros(3), "x"):
+        with pytest.raises(TypeError, match="frame must be a data frame or a mapping of columns"):
+            dpq.describe(frame, epsilon=1.0, bounds=NUMBERS)
+
+
+def test_accessors_are_the_functions():
+    importlib.import_module("dpq_fast.accessors")
+    options = dict(epsilon=1.0, bounds=(0, 100), rng=1)
+    expected = dpq.median(FRAME["age"], **options)
+    polars = pl.from_pandas(FRAME)
+    for frame in (FRAME, polars, polars.lazy()):
+        assert frame.dpq.median("age", **options) == expected
+        assert frame.dpq.quantile("age", 0.5, **options) == expected
+        whole = frame.dpq.describe(epsilon=1.0, bounds=NUMBERS, rng=1)
+        assert len(whole) == len(NUMBERS)
+    assert FRAME["age"].dpq.median(**options) == polars["age"].dpq.median(**options) == expected
+    assert FRAME["age"].dpq.count(epsilon=1.0, rng=1) == dpq.count(FRAME["age"], epsilon=1.0, rng=1)
+    assert "Release count, mean and quantiles" in FRAME.dpq.describe.__doc__
