@@ -94,10 +94,10 @@ class Sample:
 
         Parameters
         ----------
-        x : array_like of real numbers, shape (n,)
-            NumPy array, pandas, polars or pyarrow column, or a sequence; n >= 0. Private. With
-            `counts`, the distinct values. A `Sample` is returned as it is (then the other
-            arguments must be left at their defaults, or `bounds` equal to the sample's).
+        x : array_like of real numbers, times or durations, shape (n,)
+            Any column: see Notes; n >= 0. Private. With `counts`, the distinct values. A `Sample`
+            is returned as it is (then the other arguments must be left at their defaults, or
+            `bounds` equal to the sample's).
         bounds : (float, float)
             Finite low < high, chosen without looking at `x`. With a `prior` that has quantiles an
             end may be infinite: it stands for the quantile of 10^-9, or of 1 less that. Public.
@@ -148,10 +148,22 @@ class Sample:
         answer where the prior has its mass; many records outweigh it. The proof that this is as
         private as without is in `dpq_fast.data.prior`.
 
-        **Cost.** O(n), without a copy of `x`: one pass here, and another in each release; none
-        but the windows of a release if `x` is sorted. `x` must not change while the sample is in
-        use. Masses of a prior take some tens of milliseconds, once for each object that it is made
-        of: make it once, and give the same one to all calls.
+        **Columns.** A NumPy array; a series, or a frame of one column, of whatever narwhals knows
+        (pandas, polars, lazy frames, too, pyarrow, DuckDB); what offers Arrow's C interface,
+        DLPack or ``__array__``; a sequence; or a function of no arguments that gives one of these,
+        for streams that can be read once. Booleans are 0 and 1.
+
+        **Times.** Where `bounds` are dates, times or durations, of NumPy, Python or pandas, `x`
+        holds such, and `resolution` is a duration. Records are numbers of steps of the resolution
+        since the lower bound, or of a duration; default steps are those of a clock, about 10^-6 of
+        the range, and no shorter than a day for dates. Releases answer in the type of the bounds,
+        and in their zone, to the tick. Times without a zone and those with one are kept apart. The
+        map from times to numbers is public and increasing, so that neighbors stay neighbors.
+
+        **Cost.** O(n), without a copy of `x` (but for times): one pass here, and another in each
+        release; none but the windows of a release if `x` is sorted. `x` must not change while the
+        sample is in use. Masses of a prior take some tens of milliseconds, once for each object
+        that it is made of: make it once, and give the same one to all calls.
 
         **No release.** A sample is made without an accountant: that a NaN is there against
         ``nan_policy="raise"`` is told without a charge. A release that is given the column itself

@@ -480,9 +480,10 @@ def sum(
 
     Parameters
     ----------
-    x : array_like of real numbers, shape (n,)
+    x : array_like of real numbers or durations, shape (n,)
         Private records, any order: an array, a pandas, polars or pyarrow column, a sequence, or a
-        `Sample` (then clamped to its bounds). n >= 0. NaN is left out (`nan_policy`).
+        `Sample` (then clamped to its bounds). n >= 0. NaN is left out (`nan_policy`). Of durations
+        where `upper`, `lower` or `resolution` is one; means of times, too (`Sample.of`).
     epsilon : float
         Total budget of the call, positive and finite. Public, as all that follow but `counts`.
     q : float, "auto" or None, default "auto"

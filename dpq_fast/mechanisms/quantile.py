@@ -113,13 +113,14 @@ def quantile(
     interval_share: float | None = None,
     **method_options: Any,
 ) -> Any:
-    """Release private quantiles of a numeric column.
+    """Release private quantiles of a column of numbers, times or durations.
 
     Parameters
     ----------
-    x : array_like of real numbers, shape (n,)
-        Private sample, any order: an array, a pandas, polars or pyarrow column, a sequence, or a
-        `Sample`. Clamped to `bounds`; NaN and null are left out (`nan_policy`).
+    x : array_like of real numbers, times or durations, shape (n,)
+        Private sample, any order: an array, a column of pandas, polars, pyarrow or any other
+        library, a sequence, or a `Sample`; times as in `Sample.of`. Clamped to `bounds`; NaN and
+        null are left out (`nan_policy`).
     q : float or array_like of float
         Levels in [0, 1], any order and shape. Public.
     epsilon : float
