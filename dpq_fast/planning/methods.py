@@ -18,15 +18,15 @@ from dpq_fast.data.order import CountedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms.agg_tree import PartialTree, noised
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
 from dpq_fast.mechanisms.quantile import choose_method
 from dpq_fast.mechanisms.quantile_by import method_of
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_quantile_law
 from dpq_fast.planning.guesses import Guess
-from dpq_fast.planning.outcomes import Outcomes, Runs, summary
+from dpq_fast.planning.outcomes import Missed, Outcomes, Runs, summary
 from dpq_fast.planning.requests import Row
 from dpq_fast.planning.samples import PublicSample, numbers_of, places_of, public_rng
+from dpq_fast.planning.trees import Trees
 from dpq_fast.privacy.levels import Levels
 
 # Quantiles per more levels than this are released less often: they take longer, and a mean over
@@ -137,9 +137,9 @@ class Quantiles:
         return self._lattice
 
     @cached_property
-    def _records(self) -> list[Runs]:
-        """The samples as they are."""
-        return [Runs.of(each.values, each.weights) for each in self._samples]
+    def _missed(self) -> list[Missed]:
+        """By releases of the samples as they are."""
+        return [Missed(Runs.of(each.values, each.weights), self._targets) for each in self._samples]
 
     @cached_property
     def _ordered(self) -> list[CountedOrder]:
@@ -168,10 +168,8 @@ class Quantiles:
         self, draw: Callable[[int, np.random.Generator], NDArray[np.float64]]
     ) -> list[Outcomes]:
         """Errors of what ``draw(i, rng)`` releases of sample i."""
-        return [
-            Outcomes.of(records.errors(draw(i, public_rng(2, i)), self._targets))
-            for i, records in enumerate(self._records)
-        ]
+        rng = public_rng(2)
+        return Outcomes.of_each([each.by(draw(i, rng)) for i, each in enumerate(self._missed)])
 
     def _of_paths(self, rate: float) -> list[Outcomes]:
         """JointExp."""
@@ -211,24 +209,15 @@ class Quantiles:
         calibration = privacy.agg_tree.calibrate(
             epsilon=epsilon, points=grid.points, expected_n=self._n, **self._person
         )
-        shape = calibration.height, calibration.branching
-        most = shape[1] ** shape[0]
+        most = calibration.branching**calibration.height
         leaves = Leaves.of(self._bounds, grid, most)
         shares = settings.guess.below(grid.least(leaves.starts[1:-1]))
-        rows = self._n if calibration.relation.n_is_public else None
-
-        def draw(i: int, rng: np.random.Generator) -> NDArray[np.float64]:
-            counts = np.zeros(most, dtype=np.int64)
-            below = self._samples[i].counts_below(shares)
-            counts[: leaves.size] = np.diff(below, prepend=0, append=self._n)
-            tree = PartialTree(counts, self._bounds, *shape, grid, False)
-            released = (
-                noised(tree, calibration.noise, calibration.relation, True, rng, rows)
-                for _ in range(self._draws)
-            )
-            return np.array([one.quantile(settings.levels.values) for one in released])
-
-        return self._outcomes(draw)
+        counts = np.zeros((self._count, most), dtype=np.int64)
+        for own, sample in zip(counts, self._samples, strict=True):
+            own[: leaves.size] = np.diff(sample.counts_below(shares), prepend=0, append=self._n)
+        trees = Trees(calibration, leaves, self._n if calibration.relation.n_is_public else None)
+        drawn = trees.quantiles(counts, self._draws, settings.levels.values, public_rng(2))
+        return self._outcomes(lambda i, _: drawn[i])
 
     def _by_ind_exp(self, epsilon: float) -> list[Outcomes]:
         levels, grid = self._settings.levels, self._grid
@@ -253,8 +242,8 @@ class Quantiles:
             DepthLaw(order, level, float(rate), flip, masses=grid.masses) for order in self._ordered
         )
         return [
-            _exactly(law, grid, records, self._targets, parts)
-            for law, records in zip(laws, self._records, strict=True)
+            _exactly(law, grid, missed, parts)
+            for law, missed in zip(laws, self._missed, strict=True)
         ]
 
     def _by_unbounded_quantile(self, epsilon: float) -> list[Outcomes]:
@@ -278,9 +267,7 @@ class Quantiles:
         return self._outcomes(draw)
 
 
-def _exactly(
-    law: DepthLaw, lattice: Lattice, records: Runs, targets: NDArray[np.float64], parts: int
-) -> Outcomes:
+def _exactly(law: DepthLaw, lattice: Lattice, missed: Missed, parts: int) -> Outcomes:
     """The errors of all outputs of one level, with their probabilities."""
     cells, probability = law.cell_probabilities(CROWD)
     kept = probability > NEGLIGIBLE
@@ -288,5 +275,5 @@ def _exactly(
     share = (np.arange(parts) + 0.5) / parts
     points = np.floor(cells.start[:, None] + 1.0 + cells.points[:, None] * share)
     outputs = lattice.decode(points.astype(np.int64).reshape(-1, 1))
-    both = np.concatenate(records.errors(outputs, targets), axis=1)
+    both = np.concatenate(missed.by(outputs), axis=1)
     return Outcomes(both, both, np.repeat(probability / parts, parts))

@@ -39,19 +39,35 @@ class Runs(NamedTuple):
         """Records at each."""
         return np.diff(self.ends, prepend=0)
 
-    def errors(
-        self, outputs: NDArray[np.float64], targets: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Rank errors of outputs, and how far they are from what has none; shape (D, m)."""
-        counts = np.concatenate(([0], self.ends))
-        below = counts[np.searchsorted(self.values, outputs, side="left")]
-        through = counts[np.searchsorted(self.values, outputs, side="right")]
-        missed = np.maximum(np.maximum(below - targets, targets - through), 0.0)
-        first, last = (
-            self.values[np.minimum(np.searchsorted(self.ends, targets, side), self.ends.size - 1)]
+
+class Missed:
+    """What releases of one sample miss.
+
+    Parameters
+    ----------
+    runs : Runs
+        The sample.
+    targets : ndarray of float64, shape (m,)
+        Ranks.
+    """
+
+    def __init__(self, runs: Runs, targets: NDArray[np.float64]) -> None:
+        self._values = runs.values
+        self._counts = np.concatenate(([0], runs.ends))
+        self._targets = targets
+        most = runs.ends.size - 1
+        # what has no error is between these
+        self._first, self._last = (
+            runs.values[np.minimum(runs.ends.searchsorted(targets, side), most)]
             for side in ("left", "right")
         )
-        away = np.maximum(np.maximum(first - outputs, outputs - last), 0.0)
+
+    def by(self, outputs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Rank errors of outputs, and how far they are from what has none; shape (D, m)."""
+        below = self._counts[self._values.searchsorted(outputs, "left")]
+        through = self._counts[self._values.searchsorted(outputs, "right")]
+        missed = np.maximum(np.maximum(below - self._targets, self._targets - through), 0.0)
+        away = np.maximum(np.maximum(self._first - outputs, outputs - self._last), 0.0)
         return missed, np.where(missed > 0.0, away, 0.0)
 
 
@@ -71,22 +87,22 @@ class Outcomes(NamedTuple):
     weight: NDArray[np.float64]
 
     @classmethod
-    def of(cls, errors: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Outcomes:
-        """Of releases that are as likely as each other."""
-        ranks, values = errors
-        mean = np.stack((ranks.mean(axis=1), values.mean(axis=1)), axis=1)
-        return cls(
-            mean,
-            mean if ranks.shape[1] == 1 else np.stack((ranks.max(axis=1), values.max(axis=1)), 1),
-            np.full(len(ranks), 1.0 / len(ranks)),
-        )
+    def of_each(
+        cls, errors: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+    ) -> list[Outcomes]:
+        """Of as many releases of each sample, as likely as each other: shape (D, m)."""
+        both = np.stack([np.stack(each, axis=1) for each in errors])
+        mean = both.mean(axis=-1)
+        worst = mean if both.shape[-1] == 1 else both.max(axis=-1)
+        weight = np.full(both.shape[1], 1.0 / both.shape[1])
+        return [cls(*each, weight) for each in zip(mean, worst, strict=True)]
 
 
 def summary(outcomes: list[Outcomes], level: float) -> tuple[Errors, Errors, float]:
     """Errors in ranks and in the unit of the data, and the standard error of the former."""
     mean, worst, weight = (np.concatenate(each) for each in zip(*outcomes, strict=True))
     weight = weight / len(outcomes)
-    single = all(each.mean is each.worst for each in outcomes)
+    single = np.array_equal(mean, worst)
     made = []
     for kind in (0, 1):
         expected = float(weight @ mean[:, kind])

@@ -68,12 +68,15 @@ class PublicSample:
 
 
 def places_of(n: int, targets: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The ranks that a sample has one by one."""
+    """The ranks that a sample has one by one: those around each target, up to halfway to others."""
     growth = math.log1p(COARSE)
     far = NEAR * np.exp(growth * np.arange(1.0, 2.0 + math.log(max(n / NEAR, 1.0)) / growth))
     away = np.concatenate((np.arange(NEAR), np.minimum(np.ceil(far), n))).astype(np.int64)
-    around = np.rint(targets).astype(np.int64)[:, None] + np.concatenate((-away[:0:-1], away))
-    places: NDArray[np.int64] = np.unique(np.clip(around, 1, n))
+    at = np.clip(np.rint(targets).astype(np.int64), 1, n)
+    middle = at[:-1] + np.diff(at) // 2
+    low, high = np.append(1, middle)[:, None], np.append(middle, n)[:, None]
+    around = at[:, None] + np.concatenate((-away[:0:-1], away))
+    places: NDArray[np.int64] = np.unique(np.clip(around, low, high))
     return places
 
 

@@ -172,7 +172,7 @@ class Totals:
 
     def row(self, epsilon: float, level: float) -> Row:
         """The errors at an epsilon."""
-        outcomes = []
+        found = []
         for i, sample in enumerate(self._samples):
             rng = public_rng(2, i)
             true = float(sample.values @ sample.weights)
@@ -184,8 +184,8 @@ class Totals:
                 for _ in range(self._draws)
             ]
             errors = np.abs(np.array(released) - true)[:, None]
-            outcomes.append(Outcomes.of((np.zeros_like(errors), errors)))
-        _, values, uncertainty = summary(outcomes, level)
+            found.append((np.zeros_like(errors), errors))
+        _, values, uncertainty = summary(Outcomes.of_each(found), level)
         public = "q" in self._options and self._options["q"] is None
         method = "none" if public else self._options.get("method", "unbounded")
         return Row(epsilon, method, True, None, self._n, None, values, uncertainty)

@@ -15,9 +15,7 @@ from dpq_fast.planning.guesses import Guess
 def test_public_samples_have_the_order_statistics_of_uniform_records():
     n, places = 10_000, samples.places_of(10_000, np.array([2_500.0, 5_000.0]))
     guess = Guess.of(scipy.stats.uniform(), None)
-    drawn = [
-        samples.PublicSample(guess, n, places, samples.public_rng(0, i)) for i in range(2_000)
-    ]
+    drawn = [samples.PublicSample(guess, n, places, samples.public_rng(0, i)) for i in range(2_000)]
     for rank in (1, 2_500, 5_017, 10_000):
         at = np.searchsorted(places, rank)
         assert places[at] == rank
