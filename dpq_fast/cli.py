@@ -34,6 +34,7 @@ from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.planning import METHODS as PLANNED
 from dpq_fast.planning import SUMMARIES, UNITS
 from dpq_fast.privacy.intervals import KINDS, SAMPLE, Request
+from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import RELATIONS
 
 # The demo's column is public: one fixed seed, the same payroll on every machine.
@@ -609,16 +610,16 @@ def _released(
         public = ("resolution", "dither", "prior", "max_contributions")
         asked = {name: arguments[name] for name in ("confidence", "covers") if name in arguments}
         request = Request.of(**asked)
+        rows = expected_rows(x, method, None, None, neighbors)
+        k = arguments.get("max_contributions", 1)
         chosen = choose_method(
             x,
             q,
-            epsilon=value_epsilon(
-                epsilon, request, neighbors, arguments.get("max_contributions", 1)
-            ),
+            epsilon=value_epsilon(epsilon, request, Levels.of(q), neighbors, k, rows),
             bounds=bounds,
             method=method,
             neighbors=neighbors,
-            expected_n=expected_rows(x, method, None, None, neighbors),
+            expected_n=rows,
             **{name: arguments[name] for name in public if name in arguments},
         )
         accountant = dpq.privacy.Accountant(epsilon, delta, neighbors)

@@ -144,7 +144,14 @@ LEFT_OUT = (
         f"privacy.intervals.{name}": "what releases share: it takes what was checked"
         for name in (
             *("Request", "Search", "Search.thresholds", "split", "calibrate", "calibrate_call"),
-            *("calibrate_groups", "costs", "binomial_range", "binomial_above", "share_of_ends"),
+            *(
+                "calibrate_groups",
+                "costs",
+                "binomial_range",
+                "binomial_above",
+                "share_of_ends",
+                "settled",
+            ),
         )
     }
 )

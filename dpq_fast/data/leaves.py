@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from dpq_fast.data.lattice import LARGEST, Lattice
 
 # Leaves of at least so much of the mass have it spread by a curve, in so many parts.
 SMALL, SPREAD = 2.0**-10, 16
+# Level 0 is where a function begins to rise.
+LEAST_SHARE = float(np.finfo(np.float64).tiny)
 # Whether records at a point are taken to be beyond it, or not.
 Side = Literal["left", "right"]
 
@@ -146,34 +148,11 @@ class Curve:
         bounds the density goes on as it is. The cubic is taken at the ends of SPREAD parts of the
         leaf, and in each part mass is spread evenly, as it is in leaves of less than SMALL of all.
         """
-        sums = np.concatenate(([0.0], np.cumsum(masses)))
-        p = sums / sums[-1]
-        line = on_line(lattice, at)
-        rise, width = np.diff(p), np.diff(line)
+        p = _shares(masses)
+        rise = np.diff(p)
         (large,) = np.nonzero((rise >= SMALL) & (lattice is None or np.diff(at) > 1))
-        here = np.clip(large[:, None] + np.arange(-1, 2), 0, rise.size - 1)
-        h = width[here] / width[large, None]
-        d = rise[here] / h
-        with np.errstate(divide="ignore"):  # beside a leaf without mass
-            slopes = [
-                3.0 * (h0 + h1) / ((2.0 * h1 + h0) / d0 + (h1 + 2.0 * h0) / d1)
-                for h0, h1, d0, d1 in ((h.T[i], h.T[i + 1], d.T[i], d.T[i + 1]) for i in (0, 1))
-            ]
-        parts = np.arange(1, SPREAD)
-        inside: NDArray[Any]
-        if lattice is None:
-            inside = at[large, None] + parts / SPREAD * width[large, None]
-            t = np.broadcast_to(parts / SPREAD, inside.shape)
-        else:
-            shift = parts * width[large, None] // SPREAD
-            inside = points_on(lattice, line[large, None] + shift)
-            t = (on_line(lattice, inside) - line[large, None]) / width[large, None]
-        left, right = slopes[0][:, None], slopes[1][:, None]
-        step = rise[large, None]
-        bend = left + right - 2.0 * step
-        risen = t * (left + t * (step - left - bend + t * bend))
-        values = np.maximum.accumulate(p[large, None] + np.maximum(risen, 0.0), axis=1)
-        values = np.minimum(values, p[large + 1, None])
+        around = rise[_beside(large, rise.size)]
+        inside, values = _spread(at, large, around, p[large], p[large + 1], lattice)
         where = np.repeat(large + 1, SPREAD - 1)
         knots = np.insert(at, where, inside.ravel())
         if lattice is not None:
@@ -188,38 +167,148 @@ class Curve:
             x, side = np.subtract(line, 1.0), "right"
         i = np.searchsorted(self.knots, x, side=side)
         inner = np.clip(i, 1, self.knots.size - 1)
-        values = self._between(x, inner)
+        values = self._piece(inner).values(x)
         return np.where(i == 0, 0.0, np.where(i == self.knots.size, 1.0, values))
 
     def inverse(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """The smallest x with a value of at least q; where it begins to rise, for q = 0."""
-        target = np.maximum(q, np.finfo(np.float64).tiny)
-        i = np.searchsorted(self.p[1:-1], target) + 1
-        left, right = self.knots[i - 1], self.knots[i]
-        share = (target - self.p[i - 1]) / (self.p[i] - self.p[i - 1])
+        target = np.maximum(q, LEAST_SHARE)
+        return self._piece(np.searchsorted(self.p[1:-1], target) + 1).inverse(target, self.lattice)
+
+    def _piece(self, i: NDArray[np.intp]) -> _Piece:
+        """What is between the knots i - 1 and i."""
+        return _Piece(self.knots[i - 1], self.knots[i], self.p[i - 1], self.p[i])
+
+
+class _Piece(NamedTuple):
+    """Parts of distribution functions between two knots each: the knots, and the values there."""
+
+    left: NDArray[Any]
+    right: NDArray[Any]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def values(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values at x; they do not fall, whatever is rounded."""
+        left, right = self.left, self.right
+        with np.errstate(invalid="ignore", over="ignore"):  # outside, where it is not used
+            share = (x - left) / np.where(right > left, right - left, 1.0)
+            rise = self.high - self.low
+            # Where it does not rise, an end may be infinite.
+            values = self.low + np.where(rise > 0.0, share * rise, 0.0)
+            return np.minimum(values, self.high)
+
+    def inverse(self, target: NDArray[np.float64], lattice: Lattice | None) -> NDArray[np.float64]:
+        """The smallest x with a value of at least `target`, which lies above `low`."""
+        left, right = self.left, self.right
+        share = (target - self.low) / (self.high - self.low)
         guess: NDArray[np.float64] = np.clip(left + share * (right - left), left, right)
-        if self.lattice is None:
+        if lattice is None:
             return guess
         # By bisection on `values` as they are rounded: no point is missed by rounding. Most often
         # the points next to the guess are enough.
         low, high = (np.clip(np.rint(guess) + shift, left, right) for shift in (-2.0, 2.0))
-        left = np.where(self._between(low, i) < target, low, left)
-        right = np.where(self._between(high, i) >= target, high, right)
+        left = np.where(self.values(low) < target, low, left)
+        right = np.where(self.values(high) >= target, high, right)
         while (right - left > 1.0).any():
             middle = np.floor((left + right) / 2.0)
-            reached = self._between(middle, i) >= target
+            reached = self.values(middle) >= target
             left, right = np.where(reached, left, middle), np.where(reached, middle, right)
-        return self.lattice.decode(points_on(self.lattice, right.astype(np.int64)))
+        return lattice.decode(points_on(lattice, right.astype(np.int64)))
 
-    def _between(self, x: NDArray[np.float64], i: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Values at x between the knots i - 1 and i; they do not fall, whatever is rounded."""
-        left, right = self.knots[i - 1], self.knots[i]
-        with np.errstate(invalid="ignore", over="ignore"):  # outside, where it is not used
-            share = (x - left) / np.where(right > left, right - left, 1.0)
-            rise = self.p[i] - self.p[i - 1]
-            # Where it does not rise, an end may be infinite.
-            values = self.p[i - 1] + np.where(rise > 0.0, share * rise, 0.0)
-            return np.minimum(values, self.p[i])
+
+def inverses(
+    at: NDArray[Any], masses: NDArray[np.float64], lattice: Lattice | None, q: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What `Curve.inverse` of `Curve.of_masses` is, where only the leaves of quantiles are spread.
+
+    Parameters
+    ----------
+    at : ndarray, shape (L + 1,)
+    masses : ndarray of float64, shape (T, L)
+        A row for each function.
+    lattice : Lattice or None
+    q : ndarray of float64, shape (m,)
+
+    Returns
+    -------
+    ndarray of float64, shape (T, m)
+    """
+    p = _shares(masses)
+    target = np.maximum(q, LEAST_SHARE)
+    leaf = np.array([row.searchsorted(target) for row in p[:, 1:-1]])
+    row = np.arange(leaf.shape[0])[:, None]
+    knots = at if lattice is None else np.subtract(on_line(lattice, at), 1.0)
+    left, right, low, high = knots[leaf], knots[leaf + 1], p[row, leaf], p[row, leaf + 1]
+    large = high - low >= SMALL
+    if lattice is not None:
+        large &= at[leaf + 1] - at[leaf] > 1
+    beside = _beside(leaf[large], masses.shape[1])
+    rows = np.broadcast_to(row, leaf.shape)[large, None]
+    around = p[rows, beside + 1] - p[rows, beside]
+    inside, values = _spread(at, leaf[large], around, low[large], high[large], lattice)
+    ends = left[large, None], right[large, None]
+    between = inside if lattice is None else np.subtract(on_line(lattice, inside), 1.0)
+    between = np.concatenate((ends[0], between, ends[1]), axis=1)
+    values = np.concatenate((low[large, None], values, high[large, None]), axis=1)
+    goals = np.broadcast_to(target, leaf.shape)[large, None]
+    part = np.count_nonzero(values[:, 1:-1] < goals, axis=1)
+    each = np.arange(part.size)
+    left[large], right[large] = between[each, part], between[each, part + 1]
+    low[large], high[large] = values[each, part], values[each, part + 1]
+    return _Piece(left, right, low, high).inverse(target, lattice)
+
+
+def _shares(masses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of masses before each leaf and all of them, along the last axis, as shares."""
+    sums = np.cumsum(masses, axis=-1)
+    p = np.zeros((*sums.shape[:-1], sums.shape[-1] + 1))
+    np.divide(sums, sums[..., -1:], out=p[..., 1:])
+    return p
+
+
+def _beside(leaf: NDArray[np.intp], leaves: int) -> NDArray[np.intp]:
+    """Leaves and the two beside each, shape (R, 3); at an end it is the leaf itself."""
+    beside: NDArray[np.intp] = np.clip(leaf[:, None] + np.arange(-1, 2), 0, leaves - 1)
+    return beside
+
+
+def _spread(
+    at: NDArray[Any],
+    leaf: NDArray[np.intp],
+    rise: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    lattice: Lattice | None,
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Places inside leaves and the values there, shape (R, SPREAD - 1): see `Curve.of_masses`.
+
+    `rise` has the shares of all mass of `_beside`, `low` and `high` the values at the edges.
+    """
+    line = on_line(lattice, at)
+    start, width = line[leaf, None], np.diff(line)
+    h = width[_beside(leaf, width.size)] / width[leaf, None]
+    d = rise / h
+    with np.errstate(divide="ignore"):  # beside a leaf without mass
+        slopes = [
+            3.0 * (h0 + h1) / ((2.0 * h1 + h0) / d0 + (h1 + 2.0 * h0) / d1)
+            for h0, h1, d0, d1 in ((h.T[i], h.T[i + 1], d.T[i], d.T[i + 1]) for i in (0, 1))
+        ]
+    parts = np.arange(1, SPREAD)
+    width = width[leaf, None]
+    inside: NDArray[Any]
+    if lattice is None:
+        inside = at[leaf, None] + parts / SPREAD * width
+        t = np.broadcast_to(parts / SPREAD, inside.shape)
+    else:
+        inside = points_on(lattice, start + parts * width // SPREAD)
+        t = (on_line(lattice, inside) - start) / width
+    left, right = slopes[0][:, None], slopes[1][:, None]
+    step = rise[:, 1:2]
+    bend = left + right - 2.0 * step
+    risen = t * (left + t * (step - left - bend + t * bend))
+    values = np.maximum.accumulate(low[:, None] + np.maximum(risen, 0.0), axis=1)
+    return inside, np.minimum(values, high[:, None])
 
 
 def on_line(lattice: Lattice | None, points: NDArray[Any]) -> NDArray[Any]:

@@ -313,12 +313,14 @@ class CountedOrder(CoarseOrder):
         reached = part.skipped + first[0], part.skipped + first[-1] + count[-1]
         places = slice(*np.searchsorted(self._borders.rank, reached))
         rank, left, right = (each[places] for each in self._borders)
-        rank = rank - part.skipped
-        # those that hold the ends of a part belong to it as far as the ends
-        left, right = np.maximum(left, part.before), np.minimum(right, part.last)
-        segment = np.searchsorted(first, rank, side="right") - 1
-        inside = (segment >= 0) & (rank < first[segment] + count[segment])
-        inside &= right > left
+        if part is not self:
+            rank = rank - part.skipped
+            # those that hold the ends of a part belong to it as far as the ends
+            left, right = np.maximum(left, part.before), np.minimum(right, part.last)
+        inside = right > left
+        if first.size > 1:
+            segment = np.searchsorted(first, rank, side="right") - 1
+            inside &= rank < first[segment] + count[segment]
         return Intervals(rank[inside], (right - left)[inside].astype(np.float64), left[inside])
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -37,8 +37,8 @@ from dpq_fast.laws.path import CERTIFICATE
 
 # Log-weights that are so far apart at most are drawn as plain weights.
 PLAIN_SPREAD = 600.0
-# The integral of permute-and-flip: panels over so many nats, each with so many nodes.
-PANELS, REACH, NODES = 16, 80.0, 24
+# The integral of permute-and-flip: nats in all and of a panel, and the nodes of each.
+REACH, NATS, NODES = 80.0, 5.0, 24
 # ln of a probability p for which ln(1 - p) is -p to the last digit.
 SMALL = -37.0
 # A share of all weight that makes no difference to others.
@@ -312,7 +312,8 @@ class DepthLaw:
         r"""ln of :math:`\int_0^1 \prod_j (1 - v p_j) / (1 - v p_o)\,dv`, for p_o = `own`.
 
         The integrand is at most exp(-v (sum p - p_o)), so beyond REACH over that sum it is nothing.
-        A panel is so short that the integrand falls by a factor of some e^5 in it.
+        A panel is so short that the integrand falls by a factor of some e^NATS in it. It is
+        entire, and at z at most exp(|z| (sum p - p_o)): a rule of 24 nodes is off by e^-80.
         """
         cells = self._counted
         reduced = np.exp(-self._rate * (cells.loss - cells.loss.min()))
@@ -325,10 +326,11 @@ class DepthLaw:
 
 def _panels(fall: float) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Nodes and weights of an integral from 0 to 1 of what is at most exp(-v fall)."""
-    end = min(1.0, REACH / fall) if fall > REACH else 1.0
+    end = REACH / fall if fall > REACH else 1.0
+    panels = max(math.ceil(end * fall / NATS), 1)
     nodes, weights = _rule()
-    for panel in range(PANELS):
-        yield end * (panel + (nodes + 1.0) / 2.0) / PANELS, weights * (end / (2.0 * PANELS))
+    for panel in range(panels):
+        yield end * (panel + (nodes + 1.0) / 2.0) / panels, weights * (end / (2.0 * panels))
 
 
 @cache

@@ -18,7 +18,7 @@ from dpq_fast import _checks, metrics, privacy
 from dpq_fast._checks import real_array
 from dpq_fast._kernels import fit
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.leaves import Curve, Leaves, on_line
+from dpq_fast.data.leaves import Curve, Leaves, inverses, on_line
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import Unit, in_unit, placed
@@ -244,7 +244,7 @@ def noised(
     nodes: list[NDArray[Any]] = []
     for _ in range(tree.height):
         nodes.insert(0, exact + noise.draw(exact.size, rng))
-        exact = _sums(exact, tree.branching)
+        exact = sums(exact, tree.branching)
     return AggTree(
         nodes,
         tree.bounds,
@@ -366,7 +366,7 @@ class AggTree:
         self._aggregate = _checks.check_flag("aggregate", aggregate)
         self.total_known = total is not None
         if self._aggregate:
-            below, self._below = _from_below(nodes, b)
+            below, self._below = from_below(nodes, b)
         else:
             below, self._below = [own.astype(np.float64) for own in nodes], [1.0] * self.height
         root = below[0].sum() if total is None else _checks.check_count("total", total, 0)
@@ -377,7 +377,7 @@ class AggTree:
         for own, variance in zip(below, self._below, strict=True):
             if self._aggregate:
                 # The children share what the parent has more than they, equally.
-                missing = (self.counts[-1] - _sums(own, b)) / b
+                missing = (self.counts[-1] - sums(own, b)) / b
                 own = own + np.repeat(missing, b)
                 variance = units[-1] / b**2 + variance * (1.0 - 1.0 / b)
             self.counts.append(own)
@@ -735,7 +735,9 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             where the function begins to rise.
         """
         levels = Levels(q)
-        return in_unit(self.unit, levels.restore(self._curve.inverse(levels.values)))
+        leaves = self._leaves.starts
+        found = inverses(leaves, self._masses[None], self.lattice, levels.values)[0]
+        return in_unit(self.unit, levels.restore(found))
 
     def first_passage(self, q: Any) -> Any:
         """The first edge of a leaf that about a share q of the records is below: a clip.
@@ -826,8 +828,12 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
     @cached_property
     def _curve(self) -> Curve:
         """The distribution function of the masses of the leaves that hold a point."""
-        masses = self._fitted()[0] if self._aggregate else self._descended()
-        return Curve.of_masses(self._leaves.starts, masses, self.lattice)
+        return Curve.of_masses(self._leaves.starts, self._masses, self.lattice)
+
+    @cached_property
+    def _masses(self) -> NDArray[np.float64]:
+        """Of the leaves that hold a point, not negative."""
+        return self._fitted()[0] if self._aggregate else self._descended()
 
     def _fitted(self) -> tuple[NDArray[np.float64], float]:
         """Masses that are not negative, nearest to all noisy counts together, and their sum.
@@ -836,19 +842,16 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         keep what noise there is above 0 in empty regions, and lose what is below.
         """
         held = self._leaves.size
-        stops, counts = [], []
-        for own in [*self.nodes[-2::-1], np.full(1, math.nan)]:  # the root has no count
-            width = self.counts[-1].size // own.size
-            stops.append(np.minimum(np.arange(width, held + width, width), held))
-            counts.append(own[: stops[-1].size])
+        stops = inner_stops(self.height, self.branching, held)
+        inner = [*self.nodes[-2::-1], np.full(1, math.nan)]  # the root has no count
+        counts = [own[: stop.size] for own, stop in zip(inner, stops, strict=True)]
         return nearest_masses(self.nodes[-1][:held], counts, stops, self._likely_total())
 
     def _likely_total(self) -> float:
         """The total, or what it is at most where noise can not tell the two apart."""
         if self.total_known or self._most is None:
             return self.total
-        least = self._most - TOLD_APART * math.sqrt(float(self.variances[0]))
-        return float(self._most) if self.total >= least else self.total
+        return float(likely_totals(self.total, self._most, float(self.variances[0])))
 
     def _descended(self) -> NDArray[np.float64]:
         """Masses from the root down: nearest to the siblings' counts, with their parent's sum.
@@ -865,6 +868,20 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             siblings.ravel()[held:] = -math.inf
             masses = _projected(siblings, masses).ravel()[:held]
         return masses
+
+
+def likely_totals(totals: Any, most: int, variance: float) -> Any:
+    """Estimated totals, or what they are at most where noise can not tell the two apart."""
+    return np.where(totals >= most - TOLD_APART * math.sqrt(variance), float(most), totals)
+
+
+def inner_stops(height: int, branching: int, held: int) -> list[NDArray[np.int64]]:
+    """One past the last leaf of the inner nodes of each level, from the lowest one up to the root.
+
+    Of so many leaves that hold a point, the others are left out.
+    """
+    widths = [branching**above for above in range(1, height + 1)]
+    return [np.minimum(np.arange(width, held + width, width), held) for width in widths]
 
 
 def nearest_masses(
@@ -932,20 +949,23 @@ def real_points(name: str, x: Any, unit: Unit | None) -> NDArray[np.float64]:
     return values
 
 
-def _sums(level: NDArray[Any], branching: int) -> NDArray[Any]:
-    """Sums of siblings."""
-    sums: NDArray[Any] = level.reshape(-1, branching).sum(axis=1)
-    return sums
+def sums(level: NDArray[Any], branching: int) -> NDArray[Any]:
+    """Sums of siblings, along the last axis."""
+    added: NDArray[Any] = level.reshape(*level.shape[:-1], -1, branching).sum(axis=-1)
+    return added
 
 
-def _from_below(
+def from_below(
     nodes: list[NDArray[Any]], branching: int
 ) -> tuple[list[NDArray[np.float64]], list[float]]:
-    """Estimates from each node's subtree, and their variance by level in units of the noise's."""
+    """Estimates from each node's subtree, and their variance by level in units of the noise's.
+
+    Nodes of a level are along the last axis.
+    """
     estimates = [nodes[-1].astype(np.float64)]
     variances = [1.0]
     for own in reversed(nodes[:-1]):
-        children = _sums(estimates[0], branching)
+        children = sums(estimates[0], branching)
         weight = 1.0 / (1.0 + branching * variances[0])
         estimates.insert(0, own + weight * (children - own))
         variances.insert(0, branching * variances[0] * weight)

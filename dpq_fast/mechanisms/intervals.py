@@ -96,10 +96,12 @@ def released(
             raise ValueError("confidence must be given with expected_n, got None")
         calibration, law_of = value_of(epsilon=epsilon, delta=delta, rho=rho)
         return release(law_of, calibration, accountant, rng)
-    own, _ = privacy.intervals.split(request, epsilon, delta, rho, neighbors, max_contributions)
+    if expected_n is None:
+        expected_n = _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
+    person = neighbors, max_contributions
+    request = privacy.intervals.settled(request, levels, epsilon, rho, *person, expected_n)
+    own, _ = privacy.intervals.split(request, epsilon, delta, rho, *person)
     value, law_of = value_of(**own)
-    relation = relation_of(neighbors)
-    rows = _checks.public_rows(x, counts, relation.n_is_public)
     calibration = privacy.intervals.calibrate(
         value,
         levels,
@@ -109,7 +111,7 @@ def released(
         rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
-        expected_n=rows if expected_n is None else expected_n,
+        expected_n=expected_n,
     )
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)

@@ -73,8 +73,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,6 +96,8 @@ SAMPLE, POPULATION = KINDS = ("sample", "population")
 # How much larger the error of a value is by default than without an interval, and the least share
 # of a budget that goes into the interval.
 GROWTH, LEAST_SHARE = 1.43, 0.1
+# The share where no end is searched for.
+IDLE_SHARE = 2.0**-10
 # Share of the threshold's noise in the epsilon of a search of two sides, and of one: the least
 # expected widths on evenly spread records.
 FRACTION = {2: 0.45, 1: 0.55}
@@ -120,7 +123,7 @@ class Request:
     covers : {"sample", "population"}
     share : float or None
         Of the budget, so that a value is as accurate as with 1 - share of it; None for the default
-        (`share_of_ends`).
+        (`settled`).
     """
 
     confidence: float
@@ -239,6 +242,44 @@ def share_of_ends(
     return max(1.0 - kept / rate, LEAST_SHARE)
 
 
+def settled(
+    request: Request,
+    levels: Levels,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    expected_n: int | None = None,
+    moves: bool = False,
+) -> Request:
+    """The request with a share: by default `share_of_ends`, or next to nothing.
+
+    With so few records, or so small a budget, that no end would be searched for (`Search`), an
+    interval is as wide as the bounds whatever is spent on it: then the value gets all but
+    IDLE_SHARE. By public arguments alone.
+
+    Parameters
+    ----------
+    request, levels, epsilon, rho, neighbors, max_contributions, expected_n
+        As in `calibrate`.
+    moves : bool
+        Whether a replaced record may leave one group and come into another (`calibrate_groups`).
+
+    Returns
+    -------
+    Request
+    """
+    if request.share is not None:
+        return request
+    budget = neighbors, max_contributions
+    asked = replace(request, share=share_of_ends(request, epsilon, rho, *budget))
+    _, part = split(asked, epsilon, 0.0, rho, *budget)
+    ends = part if rho is None else _pure(part)
+    search = _search(levels.values, ends, asked, *budget, expected_n, moves)
+    idle = not (search.below.any() or search.above.any())
+    return replace(request, share=IDLE_SHARE) if idle else asked
+
+
 def split(
     request: Request,
     epsilon: float | None,
@@ -301,12 +342,7 @@ def calibrate(
     relation = relation_of(neighbors)
     _, part = split(request, epsilon, delta, rho, neighbors, max_contributions)
     ends = part if rho is None else _pure(part)
-
-    def cost_of(one: float, same: float) -> float:
-        return float(relation.worst(one=one, same=same))
-
-    unit = ends * (1.0 - ROUNDING) / check_max_contributions(max_contributions)
-    search = _search(levels.values, unit, expected_n, request, cost_of)
+    search = _search(levels.values, ends, request, neighbors, max_contributions, expected_n, False)
     return Calibration(value, search, ends, epsilon, delta, rho, relation)
 
 
@@ -341,11 +377,13 @@ def calibrate_call(
         raise ValueError("q must be given with a confidence, got None")
     known = ("neighbors", "max_contributions")
     person = {name: parameters[name] for name in known if name in parameters}
+    levels = Levels.of(q)
+    request = settled(request, levels, epsilon, rho, **person, expected_n=expected_n)
     own, _ = split(request, epsilon, delta, rho, **person)
     budget = {name: given for name, given in own.items() if given}
     return calibrate(
         value_of(q, **budget, **parameters),
-        Levels.of(q),
+        levels,
         request,
         epsilon=epsilon,
         delta=delta,
@@ -386,28 +424,30 @@ def calibrate_groups(
     -------
     Search
     """
-    relation = relation_of(neighbors)
-
-    def cost_of(one: float, same: float) -> float:
-        moved = None if public_by else 2.0 * one
-        return float(relation.worst(one=one, same=same, moved=moved))
-
-    unit = epsilon * (1.0 - ROUNDING) / max_contributions
-    return _search(levels.values, unit, expected_n, request, cost_of)
+    person = neighbors, max_contributions
+    return _search(levels.values, epsilon, request, *person, expected_n, not public_by)
 
 
 def _search(
     q: NDArray[np.float64],
-    unit: float,
-    expected_n: int | None,
+    epsilon: float,
     request: Request,
-    cost_of: Callable[[float, float], float],
+    neighbors: str,
+    max_contributions: int,
+    expected_n: int | None,
+    moves: bool,
 ) -> Search:
-    """For `unit` per record.
+    """The search that is within an epsilon.
 
     An end is left at its bound where there are hardly more records beyond it than the margin: it
     would be hard to tell from the bound, and make all other ends as far.
     """
+    relation = relation_of(neighbors)
+
+    def cost_of(one: float, same: float) -> float:
+        return float(relation.worst(one=one, same=same, moved=2.0 * one if moves else None))
+
+    unit = epsilon * (1.0 - ROUNDING) / check_max_contributions(max_contributions)
     n = DEFAULT_N if expected_n is None else check_count("expected_n", expected_n)
     everywhere = np.ones(q.size, dtype=np.bool_)
     both = _one_search(q, everywhere, everywhere, unit, n, request, cost_of)
@@ -430,21 +470,28 @@ def _one_search(
     first, second = FRACTION[sides], (1.0 - FRACTION[sides]) / sides
     cost = cost_of(*costs(q, below, above, (first, second), request.covers == POPULATION))
     rates = check_steps((first * unit / cost, second * unit / cost))
-
-    def margin(miss: float) -> float:
-        return float(max(0.0, math.log(rates[1] / (rates[0] + rates[1]) / miss) / rates[0]))
-
     share, miss = 0.0, request.miss
     if request.covers == POPULATION:
         miss = request.miss / 2.0
         middle = float(q[np.argmin(np.abs(q - 0.5))])  # the widest binomial law
-
-        def width(share: float) -> float:
-            return margin((1.0 - share) * miss) + binomial_above(n, middle, share * miss)
-
-        share = min(_SHARES, key=width)
-    beside = margin((1.0 - share) * miss)
+        share = _share_of_sampling(n, middle, miss, rates)
+    beside = _margin((1.0 - share) * miss, rates)
     return Search(q, below, above, rates, beside, share * miss, beside / n)
+
+
+def _margin(miss: float, rates: tuple[float, float]) -> float:
+    """c, so that noise passes it with this probability."""
+    return float(max(0.0, math.log(rates[1] / (rates[0] + rates[1]) / miss) / rates[0]))
+
+
+@lru_cache(maxsize=64)  # public facts only, that a release asks for several times
+def _share_of_sampling(n: int, q: float, miss: float, rates: tuple[float, float]) -> float:
+    """Of what an end may miss, the share that makes it the shortest."""
+
+    def width(share: float) -> float:
+        return _margin((1.0 - share) * miss, rates) + binomial_above(n, q, share * miss)
+
+    return min(_SHARES, key=width)
 
 
 def costs(

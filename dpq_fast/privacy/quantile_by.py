@@ -15,7 +15,7 @@ from dpq_fast._checks import (
 from dpq_fast.privacy.budgets import MAX_RATE, check_step
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.ind_exp import FLIP
-from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, split
+from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, settled, split
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
@@ -137,7 +137,11 @@ def calibrate(
     if request is not None:
         if levels is None:
             raise ValueError("q must be given with a confidence, got None")
-        own, ends = split(request, epsilon, 0.0, None, neighbors, k)
+        if expected_n is not None:
+            expected_n = check_count("expected_n", expected_n)
+        person = neighbors, k
+        request = settled(request, levels, epsilon, None, *person, expected_n, not public_by)
+        own, ends = split(request, epsilon, 0.0, None, *person)
         value = calibrate(
             levels,
             epsilon=own["epsilon"],
@@ -153,7 +157,7 @@ def calibrate(
             neighbors=neighbors,
             max_contributions=k,
             public_by=public_by,
-            expected_n=None if expected_n is None else check_count("expected_n", expected_n),
+            expected_n=expected_n,
         )
         return value._replace(epsilon=epsilon, rho=value.rho + pure_rho(ends), search=search)
     if expected_n is not None:

@@ -230,10 +230,12 @@ def released(
             raise ValueError("confidence must be given with expected_n, got None")
         calibration, law_of = value_of(epsilon=epsilon, delta=delta, rho=rho)
         return release(law_of, calibration, accountant, rng)
-    own, _ = privacy.intervals.split(request, epsilon, delta, rho, neighbors, max_contributions)
-    value, law_of = value_of(**own)
     if expected_n is None:
         expected_n = public_rows(x, counts, relation_of(neighbors).n_is_public)
+    person = neighbors, max_contributions
+    request = privacy.intervals.settled(request, levels, epsilon, rho, *person, expected_n)
+    own, _ = privacy.intervals.split(request, epsilon, delta, rho, *person)
+    value, law_of = value_of(**own)
     calibration = privacy.intervals.calibrate(
         value,
         levels,

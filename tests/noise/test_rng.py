@@ -189,7 +189,7 @@ ALLOWED = {
     ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cdf.py", "_simulated"): "a law of noise that is public; none that is released",
-    ("planning.py", "_public_rng"): "public samples, and noise of no release",
+    ("samples.py", "public_rng"): "public samples, and noise of no release",
     ("cli.py", "generated_payroll"): "the made-up payroll, not noise",
 }
 # Names of types, which draw nothing.

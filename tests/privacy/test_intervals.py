@@ -368,3 +368,42 @@ def test_values_are_some_times_less_accurate_than_without_intervals(epsilon, nei
     assert grown == pytest.approx(intervals.GROWTH, rel=1e-6)
     assert intervals.share_of_ends(Request.of(0.9), 1e9, None, neighbors) == intervals.LEAST_SHARE
     assert intervals.share_of_ends(Request.of(0.9, interval_share=0.6), epsilon, None) == 0.6
+
+
+@pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.parametrize("covers", ["sample", "population"])
+@pytest.mark.parametrize("budget", [dict(epsilon=0.3), dict(rho=0.005)])
+def test_value_gets_all_where_no_end_is_searched_for(budget, covers, neighbors):
+    levels, person = Levels([0.1, 0.5]), dict(neighbors=neighbors)
+    asked = Request.of(0.9, covers)
+    shares = []
+    for n in (1, 10, 100, 10**3, 10**4, 10**5):
+        request = intervals.settled(asked, levels, **budget, **person, expected_n=n)
+        assert (request.confidence, request.covers) == (0.9, covers)
+        own, _ = intervals.split(request, budget.get("epsilon"), 0.0, budget.get("rho"), **person)
+        value = privacy.ind_exp.calibrate(levels, **{k: v for k, v in own.items() if v}, **person)
+        search = intervals.calibrate(
+            value, levels, request, **budget, **person, expected_n=n
+        ).search
+        found = bool(search.below.any() or search.above.any())
+        assert (request.share == intervals.IDLE_SHARE) == (not found)
+        shares.append(request.share)
+    default = intervals.share_of_ends(asked, budget.get("epsilon"), budget.get("rho"), neighbors)
+    assert shares[:3] == [intervals.IDLE_SHARE] * 3 and shares[-1] == default
+    # a share that was asked for stays, and 10,000 records are expected where nothing is known
+    own = Request.of(0.9, covers, 0.4)
+    assert intervals.settled(own, levels, **budget, **person, expected_n=1) == own
+    assert intervals.settled(asked, levels, **budget, **person).share == shares[4]
+
+
+def test_records_that_move_between_groups_make_ends_harder_to_find():
+    levels, asked = Levels([0.9]), Request.of(0.95)
+    shares = [
+        [
+            intervals.settled(asked, levels, 0.5, expected_n=n, moves=moves).share
+            for n in range(10, 2_000, 10)
+        ]
+        for moves in (False, True)
+    ]
+    few = [sum(share == intervals.IDLE_SHARE for share in each) for each in shares]
+    assert 0 < few[0] < few[1]

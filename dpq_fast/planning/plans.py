@@ -1,0 +1,225 @@
+"""What a plan is: predicted errors, as a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks
+from dpq_fast.planning.words import digits
+
+# Rows of a table that is printed.
+MOST_PRINTED = 60
+
+
+class Errors(NamedTuple):
+    """Predicted errors, an entry for each row of a plan.
+
+    Attributes
+    ----------
+    expected : ndarray of float64
+        Mean over releases of the mean over levels.
+    quantile : ndarray of float64
+        What the mean over levels stays below in a share `level` of all releases.
+    worst : ndarray of float64
+        What the error of the worst level stays below in a share `level` of all releases.
+    """
+
+    expected: NDArray[np.float64]
+    quantile: NDArray[np.float64]
+    worst: NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Predicted errors of releases: a row for each epsilon, method and group. See `plan`.
+
+    Attributes
+    ----------
+    title : str
+        What is predicted, in words.
+    level : float
+        The share of releases that `quantile` and `worst` of the errors are for.
+    epsilon : ndarray of float64, shape (R,)
+    method : ndarray of str, shape (R,)
+        For sums and means, that of the clip; "none" for a public one.
+    chosen : ndarray of bool, shape (R,)
+        Whether the row's method is the one that "auto" takes there.
+    group : ndarray of objects, shape (R,), or None
+        Names, or places from 0.
+    n : ndarray of int64, shape (R,)
+        Number of records.
+    ranks : Errors or None
+        In records between an output and its target; None for sums and means.
+    values : Errors or None
+        In the unit of the data; None without a guess.
+    uncertainty : ndarray of float64, shape (R,)
+        Standard error of the first `Errors.quantile` there is, by simulation: a share of it.
+    needed : float or None
+        The smallest epsilon for the target; None without one.
+    """
+
+    title: str
+    level: float
+    epsilon: NDArray[np.float64]
+    method: NDArray[np.str_]
+    chosen: NDArray[np.bool_]
+    group: NDArray[Any] | None
+    n: NDArray[np.int64]
+    ranks: Errors | None
+    values: Errors | None
+    uncertainty: NDArray[np.float64]
+    needed: float | None = None
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return self.epsilon.size
+
+    @property
+    def shares(self) -> Errors | None:
+        """`ranks` as shares of the records."""
+        return None if self.ranks is None else Errors(*(each / self.n for each in self.ranks))
+
+    @property
+    def best(self) -> NDArray[np.bool_]:
+        """Whether no other method has a smaller `quantile` at the row's epsilon."""
+        if self.group is not None:
+            return np.ones(len(self), dtype=bool)  # of one method
+        quantile = first_of(self).quantile
+        least = {
+            budget: quantile[self.epsilon == budget].min() for budget in set(self.epsilon.tolist())
+        }
+        return quantile <= np.array([least[budget] for budget in self.epsilon.tolist()])
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The table, by name of its columns."""
+        shown: dict[str, NDArray[Any]] = {"epsilon": self.epsilon, "method": self.method}
+        if self.group is not None:
+            shown |= {"group": self.group}
+        shown |= {"n": self.n}
+        for unit, errors in (("ranks", self.ranks), ("value", self.values)):
+            if errors is not None:
+                shown |= {f"{name} {unit}": each for name, each in errors._asdict().items()}
+        return shown | {"uncertainty": self.uncertainty, "auto": self.chosen, "best": self.best}
+
+    def to_frame(self) -> Any:
+        """The table as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With a row for each row, and the names of `columns`.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = _checks.extra("pandas", "to_frame", "pandas")
+        return pd.DataFrame(self.columns())
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw `quantile` of the errors against epsilon: a line for each method or group.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Default: the current axes.
+        **options
+            For ``ax.plot``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        pyplot = _checks.extra("matplotlib.pyplot", "plot", "plot")
+        ax = pyplot.gca() if ax is None else ax
+        several = len(set(zip(self.epsilon.tolist(), self._names(), strict=True))) > len(
+            set(self.epsilon.tolist())
+        )
+        names = np.array(self._names() if several else ["error"] * len(self))
+        for name in dict.fromkeys(names.tolist()):
+            rows = np.flatnonzero(names == name)
+            rows = rows[np.argsort(self.epsilon[rows])]
+            ax.plot(self.epsilon[rows], first_of(self).quantile[rows], label=name, **options)
+        ax.set(xscale="log", yscale="log", xlabel="epsilon")
+        ax.set_ylabel(f"error in {self._unit}, {self.level:.0%} of releases")
+        if several:
+            ax.legend()
+        return ax
+
+    def _names(self) -> list[str]:
+        return [str(each) for each in (self.method if self.group is None else self.group)]
+
+    @property
+    def _unit(self) -> str:
+        return "the unit of the data" if self.ranks is None else "ranks"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        share = f"{self.level:.3g}"
+        shown = min(len(self), MOST_PRINTED)
+        rows = slice(shown)
+        marks = ["*" if each and not self.chosen.all() else "" for each in self.chosen[rows]]
+        table = [["", "epsilon", *map(digits, self.epsilon[rows])]]
+        table.append(["", "method", *map("".join, zip(self.method[rows], marks, strict=True))])
+        if self.group is not None:
+            table.append(["", "group", *map(str, self.group[rows])])
+            table.append(["", "n", *(f"{n:,}" for n in self.n[rows])])
+        words = len(table) - (self.group is not None)
+        worst = False
+        for unit, errors in (("ranks", self.ranks), ("value", self.values)):
+            if errors is None:
+                continue
+            table.append([unit, "mean", *map(digits, errors.expected[rows])])
+            table.append(["", share, *map(digits, errors.quantile[rows])])
+            if not np.array_equal(errors.worst, errors.quantile):
+                table.append(["", "worst", *map(digits, errors.worst[rows])])
+                worst = True
+        widths = [max(map(len, column)) for column in table]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if 1 <= i < words else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in zip(*table, strict=True)
+        ]
+        lines.insert(2, "  ".join("-" * width for width in widths))
+        if len(self) > shown:
+            lines.append(f"... {len(self) - shown:,} more rows")
+        keys = [f"{share}: in this share of releases the error (mean over levels) is not larger."]
+        if worst:
+            keys.append(f"worst: in a share of {share} of releases no level has a larger error.")
+        if self.values is not None:
+            keys.append("value: errors in the unit of the data, if the guess is right.")
+        if any(marks):
+            keys.append("*: the method that auto takes.")
+        if self.needed is not None:
+            keys.append(f"Smallest epsilon for the target: {digits(self.needed)}")
+        return "\n".join([self.title, "", *lines, "", *keys])
+
+
+def first_of(plan: Plan) -> Errors:
+    """The errors in ranks, or those in the unit of the data."""
+    errors = plan.ranks or plan.values
+    assert errors is not None
+    return errors
+
+
+def objects(items: Iterable[Any]) -> NDArray[Any]:
+    """An array of them as they are."""
+    listed = list(items)
+    made = np.empty(len(listed), dtype=object)
+    made[:] = listed
+    return made

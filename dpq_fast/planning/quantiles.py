@@ -1,0 +1,202 @@
+"""Plans for quantiles, of all records or by group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpq_fast import _checks
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.planning.groups import grid_of, sizes_of
+from dpq_fast.planning.guesses import Guess
+from dpq_fast.planning.methods import Quantiles, Settings
+from dpq_fast.planning.plans import Plan
+from dpq_fast.planning.requests import Request, Row
+from dpq_fast.planning.samples import RELEASES
+from dpq_fast.planning.words import between, counted
+from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.relations import relation_of
+
+METHODS = ("auto", "all", "joint_exp", "ind_exp", "approx_quantiles", "agg_tree")
+
+
+def plan(
+    q: Any,
+    *,
+    n: int | None = None,
+    bounds: tuple[float, float] | None = None,
+    epsilon: Any = None,
+    target: float | None = None,
+    unit: str = "ranks",
+    over: str = "mean",
+    level: float = 0.95,
+    guess: Any = None,
+    method: str = "auto",
+    neighbors: str = "swap",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    prior: Any = None,
+    max_contributions: int = 1,
+    groups: Any = None,
+    public_by: bool = False,
+    releases: int = RELEASES,
+) -> Plan:
+    r"""Predict the errors of `quantile` or `quantile_by` for each epsilon, before any data is read.
+
+    Parameters
+    ----------
+    q : float or array_like of float
+        Levels in [0, 1], any order and shape, as they will be asked for. Everything here is public.
+    n : int
+        About how many records there are, at least 1. Left out with `groups`.
+    bounds : (float, float)
+        As they will be given to `quantile`. None for "unbounded_quantile", with a `guess`.
+    epsilon : float or array_like of float, optional
+        Total budgets of a call, positive and finite. Default: nine from 0.01 to 10.
+    target : float, optional
+        The largest error that will do; instead of `epsilon`. The plan is for the smallest epsilon
+        between 10^-4 and 100 that reaches it, to about 1%.
+    unit : {"ranks", "share", "value"}, default "ranks"
+        Of `target`: records, a share of them, or the unit of the data (with a `guess`).
+    over : {"mean", "worst"}, default "mean"
+        Whether the mean over levels is to reach the target in a share `level` of all releases, or
+        all levels are. All of several groups are to reach it, and one of several methods.
+    level : float, default 0.95
+        That share, strictly between 0 and 1.
+    guess : frozen distribution or array_like of float, optional
+        How the records may be distributed: an object with ``ppf`` and ``cdf``, as the frozen
+        distributions of `scipy.stats` have, or public records such as last year's published
+        figures. Never the private records, nor anything fitted to them. With a `resolution`, those
+        of a distribution are taken to be its multiples. Default: the `prior`, and without one
+        normal records in the middle of `bounds`, with a standard deviation of 1/40 of their range;
+        then no error in the unit of the data is predicted.
+    method : str, default "auto"
+        "auto": the method that `quantile` takes at each epsilon, given ``expected_n=n``. "all":
+        those that it chooses from, to compare them. Or one of them: "joint_exp", "ind_exp",
+        "approx_quantiles", "agg_tree".
+    neighbors, resolution, dither, prior, max_contributions
+        As they will be given to `quantile`; `resolution` is not 0.
+    groups : mapping or sequence of int, optional
+        Public guesses at the numbers of records of groups, at least 1, by name or in order: a plan
+        for `quantile_by`, with a row for each group. All have the same guess at their records.
+    public_by : bool, default False
+        As it will be given to `quantile_by`.
+    releases : int, default 1,000
+        How many are simulated at each epsilon, from 100 to a million; fewer of more than 100
+        levels.
+
+    Returns
+    -------
+    Plan
+        It prints as a table, has its columns as arrays, a ``plot()`` and a ``to_frame()``.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the type its rule above asks for.
+    ValueError
+        If an argument breaks its rule, the guess has no mass between the bounds, or no epsilon up
+        to 100 reaches the target.
+
+    See Also
+    --------
+    plan_sum, plan_mean : The same for sums and means.
+    dpq_fast.metrics.rank_error : What is predicted.
+
+    Notes
+    -----
+    **Rank error** of a level: records between an output and its target rank :math:`q n`; 0 inside a
+    run of ties that holds it. In the unit of the data: how far the output is from the nearest
+    number whose rank error is 0, a quantile of the records. What a sample of a population is off
+    comes on top.
+
+    **Prediction.** From public samples of n records that are drawn from the guess, with a fixed
+    seed: 100 of them, or a tenth of `releases`. One level by "ind_exp": its exact law on each
+    sample. Else releases are drawn from the law on each sample, or for trees from the law of the
+    noise. `Plan.uncertainty` is the standard error that remains: at 1,000 releases some 3% of the
+    quantile, and more for records with many ties, whose errors depend on where in a run of them a
+    target happens to lie.
+
+    Errors in ranks depend little on the guess, unless the records have ties, or fill a small part
+    of the bounds.
+
+    **Cost.** Grows with the number of levels, and hardly with n.
+
+    Examples
+    --------
+    >>> out = plan([0.25, 0.5, 0.75], n=1_000, bounds=(0, 120), resolution=1, epsilon=[0.1, 1])
+    >>> bool(out.ranks.quantile[0] > out.ranks.quantile[1])
+    True
+    >>> out = plan(0.5, n=1_000, bounds=(0, 120), target=20)
+    >>> bool(out.ranks.quantile[0] <= 20)
+    True
+    """
+    levels = Levels(q)
+    _checks.check_choice("method", method, (*METHODS, "unbounded_quantile"))
+    request = Request.of(epsilon, target, unit, over, level, releases)
+    if resolution is not None and _checks.check_nonnegative("resolution", resolution) == 0.0:
+        raise ValueError("resolution must be positive for a plan, got 0.0")
+    lattice = None
+    if bounds is not None:
+        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
+    elif prior is not None:
+        raise ValueError("prior must be left out without bounds")
+    relation_of(neighbors)
+    if bounds is None and guess is None:
+        raise ValueError("guess must be given without bounds")
+    has_values = guess is not None or (lattice is not None and lattice.masses is not None)
+    if request.unit == "value" and not has_values:
+        raise ValueError("guess or prior must be given for unit='value'")
+    if bounds is None and method not in ("auto", "unbounded_quantile"):
+        raise ValueError(f"bounds must be given for method={method!r}")
+    if dither is not None and _checks.check_flag("dither", dither):
+        if method in ("ind_exp", "agg_tree", "unbounded_quantile"):
+            raise ValueError(f"dither must be left out for method {method!r}, got True")
+    if guess is None and has_values and lattice is not None:
+        made = Guess.of_prior(lattice)
+    else:
+        made = Guess.of(guess, bounds)
+    if lattice is not None and resolution is not None and not made.is_column:
+        made = made.rounded(lattice)
+    settings = Settings(
+        levels,
+        bounds,
+        lattice,
+        resolution,
+        dither,
+        prior,
+        neighbors,
+        _checks.check_max_contributions(max_contributions),
+        made,
+        has_values,
+        request.releases,
+    )
+    names, sizes = (None, [_checks.check_count("n", n)]) if groups is None else sizes_of(groups, n)
+    if groups is not None:
+        if method not in ("auto", "joint_exp"):
+            raise ValueError(f"method must be 'auto' or 'joint_exp' for groups, got {method!r}")
+        if bounds is None:
+            raise ValueError("bounds must be given for groups")
+    public_by = _checks.check_flag("public_by", public_by)
+    rounded = grid_of(sizes)
+    predictors = {size: Quantiles(settings, size) for size in set(rounded)}
+
+    def rows_at(budget: float) -> list[Row]:
+        if names is None:
+            one = predictors[rounded[0]]
+            return [one.row(budget, name, request.level) for name in one.methods(method, budget)]
+        found = {
+            size: one.group_row(budget, public_by, request.level)
+            for size, one in predictors.items()
+        }
+        return [
+            found[size]._replace(group=name, n=own)
+            for name, size, own in zip(names, rounded, sizes, strict=True)
+        ]
+
+    records = f"n = {sum(sizes):,}" + ("" if names is None else f" in {len(names):,} groups")
+    what = "quantile" if names is None else "quantile_by"
+    title = (
+        f"Predicted errors of {what}: {counted(levels.m, 'level')}, {records}, neighbors "
+        f"{neighbors},\n{between(bounds)}, {made.text}"
+    )
+    return request.answer(title, rows_at, has_values)

@@ -1,0 +1,91 @@
+"""Public samples of a guess: order statistics near the levels, others in lumps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast.planning.guesses import Guess
+
+# Public samples of the guess, at least, and releases of all of them together.
+SAMPLES, RELEASES, MOST_RELEASES = 100, 1_000, 1_000_000
+# Of each sample at most so many releases, where samples have no more entries than this together.
+DRAWS, MOST_ENTRIES = 10, 3_000_000
+# A sample has each record within so many ranks of a level. Beyond, those in one place are at most
+# this share of their distance from it.
+NEAR, COARSE = 32, 1.0 / 32.0
+
+
+class PublicSample:
+    """A public sample of n records: those at some ranks, and others in lumps between them.
+
+    Order statistics of uniform variables are partial sums of exponential ones, divided by all of
+    them: so those at some ranks are drawn without the others, by gamma variables.
+
+    Parameters
+    ----------
+    guess : Guess
+    n : int
+    places : ndarray of int64
+        The ranks, ascending from 1 to n.
+    rng : Generator
+
+    Attributes
+    ----------
+    values : ndarray of float64
+        Ascending.
+    weights : ndarray of int64
+        Records in each place.
+    """
+
+    def __init__(
+        self, guess: Guess, n: int, places: NDArray[np.int64], rng: np.random.Generator
+    ) -> None:
+        steps = np.diff(places, prepend=0)
+        sums = np.cumsum(rng.standard_gamma(steps.astype(np.float64)))
+        self._u = np.clip(sums / (sums[-1] + rng.standard_exponential()), 2.0**-1000, 1 - 2.0**-53)
+        self._places = places
+        lumps = np.flatnonzero(steps > 1)
+        middle = (self._u[lumps - 1] + self._u[lumps]) / 2.0
+        self.values = guess.values(np.insert(self._u, lumps, middle))
+        self.weights = np.insert(np.ones_like(places), lumps, steps[lumps] - 1)
+        self.n = n
+
+    def counts_below(self, share: NDArray[np.float64]) -> NDArray[np.int64]:
+        """How many records lie below numbers that so large shares of the guess lie below."""
+        at = np.searchsorted(self._u, share)
+        below = np.concatenate(([0], self._places))[at]
+        upper = np.append(self._u, 1.0)[at]
+        lower = np.concatenate(([0.0], self._u))[at]
+        lump = np.append(self._places, self.n + 1)[at] - 1 - below
+        inside = (share - lower) / np.maximum(upper - lower, 1e-300)
+        found: NDArray[np.int64] = below + np.rint(np.clip(inside, 0.0, 1.0) * lump).astype(
+            np.int64
+        )
+        return found
+
+
+def places_of(n: int, targets: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The ranks that a sample has one by one: those around each target, up to halfway to others."""
+    growth = math.log1p(COARSE)
+    far = NEAR * np.exp(growth * np.arange(1.0, 2.0 + math.log(max(n / NEAR, 1.0)) / growth))
+    away = np.concatenate((np.arange(NEAR), np.minimum(np.ceil(far), n))).astype(np.int64)
+    at = np.clip(np.rint(targets).astype(np.int64), 1, n)
+    middle = at[:-1] + np.diff(at) // 2
+    low, high = np.append(1, middle)[:, None], np.append(middle, n)[:, None]
+    around = at[:, None] + np.concatenate((-away[:0:-1], away))
+    places: NDArray[np.int64] = np.unique(np.clip(around, low, high))
+    return places
+
+
+def numbers_of(releases: int, entries: int) -> tuple[int, int]:
+    """Of samples with so many entries, and of releases of each."""
+    samples = max(SAMPLES, min(releases // DRAWS, MOST_ENTRIES // entries))
+    return samples, -(-releases // samples)
+
+
+def public_rng(*seed: int) -> np.random.Generator:
+    """A generator for public samples and simulated noise, none of which is released."""
+    return np.random.Generator(np.random.PCG64([20_261_122, *seed]))

@@ -1,0 +1,191 @@
+"""Plans for sums and means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpq_fast import _checks
+from dpq_fast.mechanisms import aggregates
+from dpq_fast.planning.guesses import Guess
+from dpq_fast.planning.outcomes import Outcomes, summary
+from dpq_fast.planning.plans import Plan
+from dpq_fast.planning.requests import Request, Row
+from dpq_fast.planning.samples import RELEASES, PublicSample, numbers_of, places_of, public_rng
+
+# Sums and means are released less often than quantiles: they take longer.
+SLOW = 2.5
+
+
+def plan_sum(
+    *,
+    n: int,
+    guess: Any = None,
+    epsilon: Any = None,
+    target: float | None = None,
+    level: float = 0.95,
+    releases: int = RELEASES,
+    **options: Any,
+) -> Plan:
+    """Predict the errors of `sum` for each epsilon, before any data is read.
+
+    Parameters
+    ----------
+    n, epsilon, level
+        As in `plan`.
+    guess : frozen distribution or array_like of float
+        As in `plan`. Left out only for a public clip (``q=None``): then normal records in its
+        middle, with a standard deviation of 1/40 of its range.
+    target : float, optional
+        As in `plan`: an error in the unit of the data.
+    releases : int, default 1,000
+        How many are simulated at each epsilon, from 100 to a million; fewer of more than 100
+        levels.
+    **options
+        As they will be given to `sum`: `q`, `lower`, `upper`, `method`, `share`, `expected_n`,
+        `resolution`, `neighbors`, `max_contributions` and those of the method.
+
+    Returns
+    -------
+    Plan
+        Its errors are ``values``: absolute differences from the sum of all records, which noise
+        and clip make together.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `plan` and `sum`.
+
+    Notes
+    -----
+    Public samples of the guess are released: clips by their law, noise by its own.
+
+    Examples
+    --------
+    >>> out = plan_sum(n=1_000, q=None, lower=0, upper=10, epsilon=[0.5, 1.0])
+    >>> bool(out.values.expected[0] > out.values.expected[1])
+    True
+    """
+    return _plan_total(aggregates.sum, n, guess, epsilon, target, level, releases, options)
+
+
+def plan_mean(
+    *,
+    n: int,
+    guess: Any = None,
+    epsilon: Any = None,
+    target: float | None = None,
+    level: float = 0.95,
+    releases: int = RELEASES,
+    **options: Any,
+) -> Plan:
+    """Predict the errors of `mean` for each epsilon, before any data is read.
+
+    Parameters
+    ----------
+    n, guess, epsilon, target, level, releases, **options
+        As in `plan_sum`.
+
+    Returns
+    -------
+    Plan
+        Its errors are ``values``: absolute differences from the mean of all records.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `plan_sum`.
+
+    See Also
+    --------
+    plan_sum : With all about the prediction.
+
+    Examples
+    --------
+    >>> out = plan_mean(n=1_000, q=None, lower=0, upper=10, epsilon=1.0)
+    >>> bool(0.0 < out.values.expected[0] < 0.1)
+    True
+    """
+    return _plan_total(aggregates.mean, n, guess, epsilon, target, level, releases, options)
+
+
+def _plan_total(
+    release: Callable[..., Any],
+    n: int,
+    guess: Any,
+    epsilon: Any,
+    target: float | None,
+    level: float,
+    releases: int,
+    options: dict[str, Any],
+) -> Plan:
+    n = _checks.check_count("n", n)
+    request = Request.of(epsilon, target, "value", "mean", level, releases)
+    for name in ("x", "counts", "accountant", "rng", "workers", "confidence", "covers"):
+        if name in options:
+            raise TypeError(f"{name} must be left out for a plan")
+    public = "q" in options and options["q"] is None
+    if guess is None and not public:
+        raise ValueError("guess must be given unless q is None")
+    bounds = (options.get("lower", 0.0), options.get("upper")) if public else None
+    made = Guess.of(guess, bounds)
+    one = Totals(release, n, made, options, request.releases)
+    title = (
+        f"Predicted errors of {release.__name__}: n = {n:,}, "
+        f"neighbors {options.get('neighbors', 'swap')},\n{made.text}"
+    )
+    return request.answer(title, lambda budget: [one.row(budget, request.level)], True)
+
+
+class Totals:
+    """Predictions for sums or means.
+
+    Parameters
+    ----------
+    release : callable
+        `sum` or `mean`.
+    n : int
+    guess : Guess
+    options : dict
+        Further arguments of the release.
+    releases : int
+    """
+
+    def __init__(
+        self,
+        release: Callable[..., Any],
+        n: int,
+        guess: Guess,
+        options: dict[str, Any],
+        releases: int,
+    ) -> None:
+        self._release = release
+        self._n = n
+        self._options = options
+        places = places_of(n, np.array([0.0, float(n)]))
+        samples, draws = numbers_of(releases, places.size)
+        self._draws = math.ceil(draws / SLOW)
+        self._samples = [PublicSample(guess, n, places, public_rng(0, i)) for i in range(samples)]
+
+    def row(self, epsilon: float, level: float) -> Row:
+        """The errors at an epsilon."""
+        found = []
+        for i, sample in enumerate(self._samples):
+            rng = public_rng(2, i)
+            true = float(sample.values @ sample.weights)
+            if self._release is aggregates.mean:
+                true /= self._n
+            column = dict(counts=sample.weights, rng=rng)
+            released = [
+                self._release(sample.values, epsilon=epsilon, **column, **self._options)
+                for _ in range(self._draws)
+            ]
+            errors = np.abs(np.array(released) - true)[:, None]
+            found.append((np.zeros_like(errors), errors))
+        _, values, uncertainty = summary(Outcomes.of_each(found), level)
+        public = "q" in self._options and self._options["q"] is None
+        method = "none" if public else self._options.get("method", "unbounded")
+        return Row(epsilon, method, True, None, self._n, None, values, uncertainty)

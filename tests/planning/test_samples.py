@@ -1,0 +1,68 @@
+"""Public samples."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+from predicted import AGES, NORMAL
+
+import dpq_fast as dpq
+from dpq_fast.planning import samples
+from dpq_fast.planning.guesses import Guess
+
+
+def test_public_samples_have_the_order_statistics_of_uniform_records():
+    n, places = 10_000, samples.places_of(10_000, np.array([2_500.0, 5_000.0]))
+    guess = Guess.of(scipy.stats.uniform(), None)
+    drawn = [samples.PublicSample(guess, n, places, samples.public_rng(0, i)) for i in range(2_000)]
+    for rank in (1, 2_500, 5_017, 10_000):
+        at = np.searchsorted(places, rank)
+        assert places[at] == rank
+        u = np.array([sample._u[at] for sample in drawn])
+        law = scipy.stats.beta(rank, n + 1 - rank)
+        assert scipy.stats.kstest(u, law.cdf).pvalue > 1e-6
+    gaps = np.array([np.diff(sample._u)[np.searchsorted(places, 5_000)] for sample in drawn])
+    assert scipy.stats.kstest(gaps, scipy.stats.beta(1, n).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 1_000, 10**6, 2**53])
+def test_public_samples_have_all_records_once(n):
+    targets = np.array([0.0, 0.1, 0.5, 1.0]) * n
+    places = samples.places_of(n, targets)
+    assert places[0] == 1 and places[-1] == n and (np.diff(places) > 0).all()
+    guess = Guess.of(NORMAL, None)
+    sample = samples.PublicSample(guess, n, places, samples.public_rng(0, 0))
+    assert sample.weights.sum() == n and (sample.weights > 0).all()
+    assert (np.diff(sample.values) >= 0.0).all()
+    assert sample.counts_below(np.array([0.0, 1.0])).tolist() == [0, n]
+    shares = np.linspace(0.0, 1.0, 101)
+    below = sample.counts_below(shares)
+    assert (np.diff(below) >= 0).all()
+    if n <= samples.NEAR:
+        u = sample._u
+        assert below.tolist() == [(u < share).sum() for share in shares]
+    near = np.abs(places[:, None] - np.rint(targets)).min(axis=1)
+    steps = np.diff(places, prepend=0)
+    assert (steps[near < samples.NEAR - 1] == 1).all()
+    assert (steps <= (near + steps) * samples.COARSE * 1.1 + 2).all()
+
+
+@pytest.mark.parametrize("q, method", [(0.5, "ind_exp"), ([0.2, 0.5, 0.9], "joint_exp")])
+def test_rank_errors_hardly_depend_on_many_records(q, method):
+    plans = [
+        dpq.plan(q, n=n, bounds=(0, 1), epsilon=0.5, resolution=2.0**-40) for n in (10**4, 10**8)
+    ]
+    few, many = (plan.ranks.quantile[0] for plan in plans)
+    assert [plan.method[0] for plan in plans] == [method, method]
+    assert few == pytest.approx(many, rel=0.25)
+
+
+def test_more_releases_leave_less_uncertainty():
+    options = dict(n=400, bounds=(0, 120), resolution=1, guess=AGES, epsilon=0.3)
+    few, many = (dpq.plan([0.25, 0.5, 0.75], releases=each, **options) for each in (1_000, 20_000))
+    assert many.uncertainty[0] < few.uncertainty[0] / 2.0
+    assert samples.numbers_of(1_000, 500) == (100, 10)
+    assert samples.numbers_of(20_000, 500) == (2_000, 10)
+    assert samples.numbers_of(20_000, 10_000) == (300, 67)
+    assert samples.numbers_of(100, 10**6) == (100, 1)

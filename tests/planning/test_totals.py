@@ -1,0 +1,65 @@
+"""Plans of sums and means."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import scipy.stats
+from predicted import NORMAL, assert_predicted
+
+import dpq_fast as dpq
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("sum", dict(epsilon=0.5)),
+        ("sum", dict(epsilon=1.0, q=None, lower=0.0, upper=20.0, resolution=0.01)),
+        ("sum", dict(epsilon=1.0, q=0.95, upper=50.0, method="ind_exp")),
+        ("mean", dict(epsilon=0.5)),
+        ("mean", dict(epsilon=1.0, q=None, lower=0.0, upper=20.0, neighbors="add-remove")),
+    ],
+)
+def test_plans_of_totals_predict_simulated_releases(name, options):
+    guess, n = scipy.stats.lognorm(1.0), 800
+    plan = getattr(dpq, f"plan_{name}")(n=n, guess=guess, releases=2_500, **options)
+    assert plan.ranks is None and plan.shares is None
+    rng, errors = np.random.default_rng(11), []
+    for _ in range(1_000):
+        x = guess.rvs(n, random_state=rng)
+        out = getattr(dpq, name)(x, rng=rng, **options)
+        errors.append(abs(out - getattr(np, name)(x)))
+    predicted = plan.values.expected[0], plan.values.quantile[0]
+    assert_predicted(predicted, max(plan.uncertainty[0], 0.03), np.array(errors))
+    assert plan.method[0] == (
+        "none" if options.get("q", 0) is None else options.get("method", "unbounded")
+    )
+
+
+def test_target_of_totals():
+    plan = dpq.plan_mean(n=1_000, q=None, lower=0, upper=10, target=0.5)
+    assert plan.values.quantile[0] <= 0.5
+    less = dpq.plan_mean(n=1_000, q=None, lower=0, upper=10, epsilon=plan.needed / 1.05)
+    assert less.values.quantile[0] > 0.5
+
+
+@pytest.mark.parametrize("function", [dpq.plan_sum, dpq.plan_mean])
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (dict(n=0), ValueError, "n must be at least 1, got 0"),
+        (dict(guess=None), ValueError, "guess must be given unless q is None"),
+        (dict(epsilon=-1), ValueError, "epsilon must be positive and finite, got -1.0"),
+        (dict(accountant=None), TypeError, "accountant must be left out for a plan"),
+        (dict(rng=1), TypeError, "rng must be left out for a plan"),
+        (dict(q=2.0), ValueError, "q must lie in [0, 1]"),
+        (dict(target=-1.0, epsilon=None), ValueError, "target must be positive and finite"),
+        (dict(upper=-5.0), ValueError, ""),
+    ],
+)
+def test_plans_of_totals_refuse_by_the_rule(function, given, error, message):
+    options = dict(n=100, guess=NORMAL, epsilon=1.0) | given
+    with pytest.raises(error, match="^" + re.escape(message)):
+        function(**options)
