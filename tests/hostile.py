@@ -180,7 +180,7 @@ USUAL: dict[str, Any] = dict(
     selection="exponential",
     convert=True, name="split", others=PARTIAL,
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
-    deviation=Checked(2.0), power=Checked(1.0), spread=Checked(0.025),
+    deviation=Checked(2.0), gaussian=Checked(False), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
     guess=RECORDS,
 )  # fmt: skip

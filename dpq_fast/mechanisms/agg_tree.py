@@ -538,7 +538,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             quartiles = on_line(lattice, lattice.encode(quartiles))
             extent = lattice.masses.total
         spread = max(float(np.diff(quartiles)[0]) / 1.349 / extent, 1e-9)
-        noise = math.sqrt(one.noise.variance) / n, 1.0 if rho is None else 0.5
+        noise = math.sqrt(one.noise.variance) / n, rho is not None
         branchings = list(branchings)
         expected = {
             (height, branching): privacy.agg_tree.expected_error(
@@ -1102,11 +1102,12 @@ def agg_tree(
 
     **Shape.** Where it is not given, the height and branching of the smallest expected error, by
     the formula of `privacy.agg_tree.shape_of`: more leaves for more records and for a larger
-    budget, one level of bins where both are small. It knows the budget, the relation, `expected_n`
-    and the number of lattice points, and guesses that the standard deviation of the records is
-    about a 40th of the bounds' width (on few points, 20 points; with a `prior`, of its mass). Say
-    the shape where the bounds are far wider than that: for N(0, 5) in ±10,000, ten thousand records
-    and an epsilon of 1, a height of 4 and 10 children.
+    budget, one level of bins where both are small; with Gaussian noise, whose standard deviation
+    grows with the square root of the height alone, binary trees. It knows the budget, the relation,
+    `expected_n` and the number of lattice points, and guesses that the standard deviation of the
+    records is about a 40th of the bounds' width (on few points, 20 points; with a `prior`, of its
+    mass). Say the shape where the bounds are far wider than that: for N(0, 5) in ±10,000, ten
+    thousand records and an epsilon of 1, a height of 4 and 10 children.
 
     **Privacy.** A record touches h noised counts: pure `epsilon`-DP with scale h / epsilon under
     "add-remove", 2h / epsilon under "swap", where two paths change, with h that of the tree that

@@ -422,20 +422,24 @@ def test_masses_of_large_trees(height, branching):
 
 
 @pytest.mark.parametrize(
-    "epsilon, bounds, resolution, draw, most",
+    "budget, bounds, resolution, draw, most",
     [
-        (1.0, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 9.2),
-        (0.1, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 50.0),
-        (0.1, (0, 100), 1, lambda rng: rng.normal(39.0, 13.0, 1_000).clip(17.0), 25.0),
+        ({"epsilon": 1.0}, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 9.2),
+        ({"epsilon": 0.1}, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 50.0),
+        ({"epsilon": 0.1}, (0, 100), 1, lambda rng: rng.normal(39.0, 13.0, 1_000).clip(17.0), 25.0),
+        ({"rho": 0.5}, (-100, 100), None, lambda rng: rng.normal(0.0, 5.0, 1_000), 4.4),
+        ({"rho": 0.5}, (-100, 100), None, lambda rng: rng.lognormal(0.0, 1.0, 1_000), 5.0),
+        ({"rho": 0.005}, (-100, 100), None, lambda rng: rng.lognormal(0.0, 1.0, 1_000), 60.0),
     ],
 )
-def test_default_shapes_have_small_errors(epsilon, bounds, resolution, draw, most):
+def test_default_shapes_have_small_errors(budget, bounds, resolution, draw, most):
     """Of nine levels, without tuning."""
     rng, errors, q = np.random.default_rng(23), [], np.arange(1, 10) / 10
+    options = dict(budget, noise="gaussian" if "rho" in budget else "geometric")
     for _ in range(200):
         x = draw(rng)
         out = dpq.agg_tree(
-            x, q, epsilon=epsilon, bounds=bounds, resolution=resolution, nan_policy="raise", rng=rng
+            x, q, bounds=bounds, resolution=resolution, nan_policy="raise", rng=rng, **options
         )
         errors.append(dpq.metrics.rank_error(x, q, out))
     assert np.mean(errors) < most

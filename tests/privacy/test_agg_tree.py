@@ -104,30 +104,66 @@ def test_default_shapes_known_values():
     assert of(None, 2**26, None) == (1, 2**26)
 
 
+def test_default_shapes_of_gaussian_noise_known_values():
+    """By hand: binary trees, the higher the more records there are, down to the points."""
+
+    def of(points, n, rho, **options):
+        tree = privacy.agg_tree.calibrate(
+            rho=rho, noise="gaussian", points=points, expected_n=n, **options
+        )
+        return tree.height, tree.branching
+
+    assert [of(None, 1_000, rho) for rho in (0.005, 0.05, 0.5, 5.0)] == [
+        (7, 2),
+        (8, 2),
+        (10, 2),
+        (11, 2),
+    ]
+    assert [of(None, n, 0.05) for n in (30, 10_000, 10**5, 10**6)] == [
+        (4, 2),
+        (11, 2),
+        (14, 2),
+        (16, 2),
+    ]
+    # of noise and number of records alone
+    assert of(None, 1_000, 0.05) == of(None, 100, 5.0) == of(None, 4_000, 0.05, max_contributions=4)
+    assert of(None, 1_000, 0.05) == of(None, 1_000, 0.025, neighbors="add-remove")
+    # ages: few bins where there is much noise, else a leaf for each point
+    assert [of(101, n, 0.005) for n in (10, 100, 300, 10**6)] == [(2, 2), (4, 2), (7, 2), (7, 2)]
+    assert of(10_001, 30_000, 0.005) == (9, 3) and of(2, 30, 0.05) == (1, 2)
+    assert of(None, 1_000, 0.05, height=3) == (3, 6)
+    assert of(None, 1_000, 0.05, branching=10) == (3, 10)
+
+
 @given(
     st.integers(1, 10**12),
     st.sampled_from([None, 2, 3, 10, 101, 2048, 10**4, 10**6, 2**52]),
     st.floats(1e-300, 1e300),
-    st.sampled_from([0.5, 1.0]),
+    st.booleans(),
     st.sampled_from([1 / 40, 1 / 80]),
 )
-def test_default_shapes_have_the_smallest_expected_error(n, points, deviation, power, spread):
+def test_default_shapes_have_the_smallest_expected_error(n, points, deviation, gaussian, spread):
     """Against the formula, for every shape of a grid."""
-    height, branching = privacy.agg_tree.shape_of(None, None, points, n, deviation, power, spread)
-    assert branching**height <= 2**26
-    if points is not None:
+    shape = privacy.agg_tree.shape_of(None, None, points, n, deviation, gaussian, spread)
+    assert shape[1] ** shape[0] <= 2**26
+    if points is not None and not gaussian:
         spread = max(spread, min(30.0 / points, 12.0**-0.5))
 
     def error(h, b):
-        noise = deviation / n * h ** (power + 0.87) / 7.0 * b**0.65
+        if gaussian:
+            noise = deviation / n * h**0.8 / 15.0 * b**0.85
+            inside = (60.0 * spread * b**h) ** -1.3
+        else:
+            noise = deviation / n * h**1.87 / 7.0 * b**0.65
+            inside = (9.0 * spread * b**h) ** -1.7
         if points is not None and b**h >= points:
             return noise
-        return noise + (9.0 * spread * b**h) ** -1.7 + (0.0 if points is None else 1.0 / points)
+        return noise + inside + (0.0 if points is None else 1.0 / points)
 
     for h in range(1, 9):
         for b in (2, 4, 6, 8, 12, 16, 24, 46, 100, 1_000, 10**6, 2**26):
             if b**h <= 2**26 and (points is None or b**h < points or b == 2):
-                assert error(height, branching) <= error(h, b) * (1.0 + 1e-9)
+                assert error(*shape) <= error(h, b) * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("bad", [0, -1])
