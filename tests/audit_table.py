@@ -174,8 +174,23 @@ def broken(run: Run, target: Any, name: str, change: Callable[[Any], Any]) -> Ru
     return mutant
 
 
-def exact(mechanism: Any, x: Any, **options: Any) -> Run:
-    return lambda guarantee=None: audit.exact(mechanism, x, guarantee=guarantee, **options)
+def exact(
+    mechanism: Any,
+    x: Any,
+    promise: Callable[[], privacy.Guarantee | None] = lambda: None,
+    **options: Any,
+) -> Run:
+    """The audit; of a mutant, with as few records as convict it: more of them only find more."""
+
+    def run(guarantee: privacy.Guarantee | None = None) -> Audit:
+        mutant = guarantee is not None
+        of = partial(audit.exact, mechanism, guarantee=guarantee or promise(), **options)
+        for few in range(1, x) if mutant and isinstance(x, int) else ():
+            if not (found := of(few)).holds:
+                return found
+        return of(x)
+
+    return run
 
 
 def estimate(mechanism: str, x: Any, other: Any, **options: Any) -> Run:
@@ -408,17 +423,10 @@ def interval_cases(neighbors: str) -> Iterator[Case]:
         ("with intervals for a population", [0.25, 0.75], "population"),
     ):
         request = dict(confidence=0.8, covers=covers, interval_share=0.8)
-        promise = privacy.guarantee("ind_exp", q=q, epsilon=4.0, neighbors=neighbors, **request)
+        said = dict(q=q, epsilon=4.0, neighbors=neighbors, **request)
+        promise = partial(privacy.guarantee, "ind_exp", **said)
         law = interval_law(q, neighbors, **request)
-        audited = exact(law, 3, domain=range(POINTS), neighbors=neighbors)
-
-        def run(
-            guarantee: privacy.Guarantee | None = None,
-            audited: Run = audited,
-            promise: privacy.Guarantee = promise,
-        ) -> Audit:
-            return audited(guarantee or promise)
-
+        run = exact(law, 3, promise, domain=range(POINTS), neighbors=neighbors)
         mutants = {
             "a tenth of the noise": broken(run, privacy.intervals, "check_steps", times(10.0)),
             "margin by the records": broken(run, ends, "halting_law", margin_by_records),
@@ -777,7 +785,8 @@ def tree_audit(
     """
     mechanism = "cdf" if release is cdf.cdf else "agg_tree"
     promised = {"epsilon", "rho", "method", "noise", "height", "branching", "bins", "neighbors"}
-    promised &= set(options)
+    public = {name: options[name] for name in promised & set(options)}
+    promise = partial(privacy.guarantee, mechanism, points=points, **public)
     options["bounds"] = (0.0, 4.0)
     policy = {name: options[name] for name in {"nan_policy"} & set(options)}
 
@@ -790,14 +799,8 @@ def tree_audit(
         root = int(tree.nodes[0].sum()) if said or tree.total_known else None
         return {(root, i): value for i, value in enumerate(log_prob.tolist())}
 
-    def run(guarantee: privacy.Guarantee | None = None) -> Audit:
-        if guarantee is None:
-            promise = {name: options[name] for name in promised}
-            guarantee = privacy.guarantee(mechanism, points=points, **promise)
-        relation = dict(neighbors=options["neighbors"], guarantee=guarantee)
-        return audit.exact(law, most, domain=[0.5, 1.5, 2.5, 3.5], **relation, **policy)
-
-    return run
+    places = dict(domain=[0.5, 1.5, 2.5, 3.5], neighbors=options["neighbors"])
+    return exact(law, most, promise, **places, **policy)
 
 
 def a_level_less(original: Callable) -> Callable:
@@ -952,13 +955,8 @@ def normal_cases(neighbors: str) -> Iterator[Case]:
     relation = dict(neighbors=neighbors)
 
     def case(mechanism: str, setting: str, law: Any, said: dict, mutants: dict, **options: Any):
-        promise = privacy.guarantee(mechanism, **said, **relation)
-
-        def run(guarantee: privacy.Guarantee | None = None) -> Audit:
-            return audit.exact(
-                law, 4, domain=range(POINTS), guarantee=guarantee or promise, **relation, **options
-            )
-
+        promise = partial(privacy.guarantee, mechanism, **said, **relation)
+        run = exact(law, 4, promise, domain=range(POINTS), **relation, **options)
         made = {name: broken(run, *fault) for name, fault in mutants.items()}
         seen = {smooth_gaussian_law: 0.2, csmooth_law: 0.9}.get(law, 0.3)
         return Case(mechanism, neighbors, setting, run, made, part_seen=seen)

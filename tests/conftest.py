@@ -148,9 +148,11 @@ def tabulate(law: Any, points: int, m: int) -> enumeration.Law:
     }
 
 
-def assert_same_law(law: enumeration.Law, expected: enumeration.Law, tolerance: float) -> None:
-    assert law.keys() == expected.keys()
-    assert enumeration.max_log_ratio(law, expected) <= tolerance
+def assert_same_law(
+    law: enumeration.Law, expected: enumeration.Law, tolerance: float, case: Any = None
+) -> None:
+    assert law.keys() == expected.keys(), case
+    assert enumeration.max_log_ratio(law, expected) <= tolerance, case
 
 
 def fit(observed: Iterable, log_prob: dict) -> float:

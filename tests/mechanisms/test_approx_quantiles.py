@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
 from cases import CASES, DITHER_CASES, EDGES, Q_EDGES
 from conftest import (
+    BOTH,
+    IMPLEMENTATIONS,
     Untouchable,
     assert_draws_follow,
     assert_same_law,
@@ -181,29 +183,24 @@ def test_approx_quantiles_of_long_columns_equal_reference(m):
 # Law equals enumeration
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
-@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("records, points, q", [*CASES, ([0, 1, 1, 2], 3, EVEN_7)])
-def test_approx_quantiles_law_equals_enumeration(
-    implementation, records, points, q, neighbors, epsilon
-):
-    law = tabulate(
-        implementation.approx_quantiles_law(
-            np.array(records, dtype=int),
-            q,
-            epsilon=epsilon,
-            bounds=(0, points - 1),
-            neighbors=neighbors,
-            resolution=1,
-            dither=False,
-        ),
-        points,
-        len(q),
-    )
-    scales = privacy.approx_quantiles.calibrate(q, epsilon=epsilon, neighbors=neighbors).steps
-    expected = enumeration.approx_quantiles(records, points, q, by_level(q, scales))
-    assert enumeration.log_sum(law.values()) == pytest.approx(0.0, abs=1e-12)
-    assert_same_law(law, expected, 1e-11)
+def test_approx_quantiles_law_equals_enumeration(records, points, q):
+    for neighbors, epsilon in product(BOTH, (1e-3, 1.0, 20.0)):
+        scales = privacy.approx_quantiles.calibrate(q, epsilon=epsilon, neighbors=neighbors).steps
+        expected = enumeration.approx_quantiles(records, points, q, by_level(q, scales))
+        for name, implementation in IMPLEMENTATIONS.items():
+            law = implementation.approx_quantiles_law(
+                np.array(records, dtype=int),
+                q,
+                epsilon=epsilon,
+                bounds=(0, points - 1),
+                neighbors=neighbors,
+                resolution=1,
+                dither=False,
+            )
+            table, case = tabulate(law, points, len(q)), (name, neighbors, epsilon)
+            assert enumeration.log_sum(table.values()) == pytest.approx(0.0, abs=1e-12), case
+            assert_same_law(table, expected, 1e-11, case)
 
 
 @pytest.mark.parametrize("records, points, q, bits", DITHER_CASES)
@@ -467,32 +464,30 @@ def test_approx_quantiles_charges_rho(implementation):
 # Edges
 
 
-@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"dither": False}], ids=str)
-@pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
-def test_approx_quantiles_answers_at_the_edges(x, bounds, q, options):
-    for epsilon in (1e-300, 1e-6, 1.0, 1e4):
-        for neighbors in ("swap", "add-remove"):
-            out = dpq.approx_quantiles(
-                x, q, epsilon=epsilon, bounds=bounds, neighbors=neighbors, rng=9, **options
-            )
-            assert np.isfinite(out).all()
-            assert (np.diff(out) >= 0.0).all()
-            assert bounds[0] <= out[0] and out[-1] <= bounds[1]
+def test_approx_quantiles_answers_at_the_edges(x, bounds):
+    several = [{}, {"resolution": 0}, {"dither": False}]
+    for case in product(Q_EDGES.values(), several, (1e-300, 1e-6, 1.0, 1e4), BOTH):
+        q, options, epsilon, neighbors = case
+        out = dpq.approx_quantiles(
+            x, q, epsilon=epsilon, bounds=bounds, neighbors=neighbors, rng=9, **options
+        )
+        assert np.isfinite(out).all(), case
+        assert (np.diff(out) >= 0.0).all(), case
+        assert bounds[0] <= out[0] and out[-1] <= bounds[1], case
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e4])
-@pytest.mark.parametrize("resolution", [None, 0])
-@pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
-def test_approx_quantiles_fast_equals_reference_at_the_edges(x, bounds, q, resolution, epsilon):
-    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution, "dither": False}
-    law = dpq.approx_quantiles_law(x, q, **options)
-    expected = reference.approx_quantiles_law(x, q, **options)
-    for o in [*law.sample(3, 3), np.full(len(q), bounds[1])]:
-        if resolution == 0:  # the low bound is one output of a density
-            o = np.maximum(o, np.nextafter(bounds[0], np.inf))
-        assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-9)
+def test_approx_quantiles_fast_equals_reference_at_the_edges(x, bounds):
+    for case in product(Q_EDGES.values(), (None, 0), (1e-6, 1.0, 1e4)):
+        q, resolution, epsilon = case
+        options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution, "dither": False}
+        law = dpq.approx_quantiles_law(x, q, **options)
+        expected = reference.approx_quantiles_law(x, q, **options)
+        for o in [*law.sample(3, 3), np.full(len(q), bounds[1])]:
+            if resolution == 0:  # the low bound is one output of a density
+                o = np.maximum(o, np.nextafter(bounds[0], np.inf))
+            assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-9), case
 
 
 def test_approx_quantiles_of_many_levels(implementation):

@@ -450,15 +450,15 @@ def test_csmooth_rejects_bad_input(implementation, bad, error, message):
 # Manners
 
 
-@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"dither": False}], ids=str)
-@pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
-def test_csmooth_answers_at_the_edges(implementation, x, bounds, q, options):
-    for rho in (1e-12, 0.5, 1e6):
+def test_csmooth_answers_at_the_edges(implementation, x, bounds):
+    several = [{}, {"resolution": 0}, {"dither": False}]
+    for case in product(Q_EDGES.values(), several, (1e-12, 0.5, 1e6)):
+        q, options, rho = case
         out = implementation.csmooth(x, q, rho=rho, bounds=bounds, rng=9, **options)
-        assert np.isfinite(out).all()
-        assert (np.diff(out) >= 0.0).all()
-        assert bounds[0] <= out[0] and out[-1] <= bounds[1]
+        assert np.isfinite(out).all(), case
+        assert (np.diff(out) >= 0.0).all(), case
+        assert bounds[0] <= out[0] and out[-1] <= bounds[1], case
 
 
 @pytest.mark.parametrize("q", [0.5, [0.5], [[0.9, 0.1], [0.5, 0.9]], [0.0, 1.0], [0.5] * 5])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import operator
 from functools import cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
 import pytest
 from cases import CASES, EDGES, Q_EDGES
 from conftest import (
+    BOTH,
+    IMPLEMENTATIONS,
     SELECTIONS,
     Untouchable,
     assert_draws_follow,
@@ -302,25 +304,24 @@ def test_ind_exp_fast_equals_reference_on_continuous_data(x, q, epsilon, delta, 
 # Law equals enumeration
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
-@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("records, points, q", CASES)
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_ind_exp_law_equals_enumeration(
-    implementation, records, points, q, neighbors, epsilon, selection
-):
-    law = implementation.ind_exp_law(
-        np.array(records, dtype=int),
-        q,
-        epsilon=epsilon,
-        bounds=(0, points - 1),
-        neighbors=neighbors,
-        resolution=1,
-        selection=selection,
-    )
-    rates = privacy.ind_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rates
-    expected = enumeration.ind_exp(records, points, q, rates, selection)
-    assert_same_law(tabulate(law, points, len(q)), expected, 1e-12)
+def test_ind_exp_law_equals_enumeration(records, points, q, selection):
+    for neighbors, epsilon in product(BOTH, (1e-3, 1.0, 20.0)):
+        rates = privacy.ind_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rates
+        expected = enumeration.ind_exp(records, points, q, rates, selection)
+        for name, implementation in IMPLEMENTATIONS.items():
+            law = implementation.ind_exp_law(
+                np.array(records, dtype=int),
+                q,
+                epsilon=epsilon,
+                bounds=(0, points - 1),
+                neighbors=neighbors,
+                resolution=1,
+                selection=selection,
+            )
+            case = (name, neighbors, epsilon)
+            assert_same_law(tabulate(law, points, len(q)), expected, 1e-12, case)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0])
@@ -524,35 +525,34 @@ def test_ind_exp_charges_distinct_levels_only(implementation):
 # Edges
 
 
-@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"selection": "exponential"}], ids=str)
-@pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
-def test_ind_exp_answers_at_the_edges(x, bounds, q, options):
-    for epsilon in (1e-6, 1.0, 1e4):
-        for neighbors in ("swap", "add-remove"):
-            out = dpq.ind_exp(
-                x, q, epsilon=epsilon, bounds=bounds, neighbors=neighbors, rng=9, **options
-            )
-            assert np.isfinite(out).all()
-            assert (np.diff(out) >= 0.0).all()
-            assert bounds[0] <= out[0] and out[-1] <= bounds[1]
+def test_ind_exp_answers_at_the_edges(x, bounds):
+    several = [{}, {"resolution": 0}, {"selection": "exponential"}]
+    for case in product(Q_EDGES.values(), several, (1e-6, 1.0, 1e4), BOTH):
+        q, options, epsilon, neighbors = case
+        out = dpq.ind_exp(
+            x, q, epsilon=epsilon, bounds=bounds, neighbors=neighbors, rng=9, **options
+        )
+        assert np.isfinite(out).all(), case
+        assert (np.diff(out) >= 0.0).all(), case
+        assert bounds[0] <= out[0] and out[-1] <= bounds[1], case
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e4])
-@pytest.mark.parametrize("resolution", [None, 0])
-@pytest.mark.parametrize("q", ["one", "1e-12 apart", "ends", "one ulp apart"])
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_ind_exp_fast_equals_reference_at_the_edges(x, bounds, q, resolution, epsilon, selection):
-    levels = Q_EDGES[q]
-    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution}
-    options["selection"] = selection
-    law = dpq.ind_exp_law(x, levels, **options)
-    expected = reference.ind_exp_law(x, levels, **options)
-    for o in [*law.sample(3, 3), np.full(len(levels), bounds[1])]:
-        if resolution == 0:  # the low bound is one output of a density
-            o = np.maximum(o, np.nextafter(bounds[0], np.inf))
-        assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-10)
+def test_ind_exp_fast_equals_reference_at_the_edges(x, bounds, selection):
+    several = ["one", "1e-12 apart", "ends", "one ulp apart"]
+    for case in product(several, (None, 0), (1e-6, 1.0, 1e4)):
+        q, resolution, epsilon = case
+        levels = Q_EDGES[q]
+        options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution}
+        options["selection"] = selection
+        law = dpq.ind_exp_law(x, levels, **options)
+        expected = reference.ind_exp_law(x, levels, **options)
+        for o in [*law.sample(3, 3), np.full(len(levels), bounds[1])]:
+            if resolution == 0:  # the low bound is one output of a density
+                o = np.maximum(o, np.nextafter(bounds[0], np.inf))
+            assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-10), case
 
 
 def test_ind_exp_law_of_no_records_is_that_of_sorted_uniforms(implementation):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
 from cases import CASES, DITHER_CASES, EDGES, Q_EDGES
 from conftest import (
+    BOTH,
+    IMPLEMENTATIONS,
     Untouchable,
     assert_draws_follow,
     assert_same_law,
@@ -190,22 +192,23 @@ def test_joint_exp_kernels_have_one_law(kernel):
 # Law equals enumeration
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("records, points, q", CASES)
-def test_joint_exp_law_equals_enumeration(implementation, records, points, q, neighbors, epsilon):
-    law = implementation.joint_exp_law(
-        np.array(records, dtype=int),
-        q,
-        epsilon=epsilon,
-        bounds=(0, points - 1),
-        neighbors=neighbors,
-        resolution=1,
-        dither=False,
-    )
-    rate = privacy.joint_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rate
-    expected = enumeration.joint_exp(records, points, q, rate)
-    assert_same_law(tabulate(law, points, len(q)), expected, 1e-12)
+def test_joint_exp_law_equals_enumeration(records, points, q):
+    for neighbors, epsilon in product(BOTH, EPSILONS):
+        rate = privacy.joint_exp.calibrate(q, epsilon=epsilon, neighbors=neighbors).rate
+        expected = enumeration.joint_exp(records, points, q, rate)
+        for name, implementation in IMPLEMENTATIONS.items():
+            law = implementation.joint_exp_law(
+                np.array(records, dtype=int),
+                q,
+                epsilon=epsilon,
+                bounds=(0, points - 1),
+                neighbors=neighbors,
+                resolution=1,
+                dither=False,
+            )
+            case = (name, neighbors, epsilon)
+            assert_same_law(tabulate(law, points, len(q)), expected, 1e-12, case)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -482,43 +485,40 @@ def test_joint_exp_charges_what_guarantee_says(implementation):
 # Edges
 
 
-@pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"dither": False}], ids=str)
-@pytest.mark.parametrize("q", Q_EDGES.values(), ids=Q_EDGES.keys())
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
-def test_joint_exp_answers_at_the_edges(x, bounds, q, options):
-    for epsilon in (1e-6, 1.0, 1e4):
-        for kernel in ("scan", "fft"):
-            for neighbors in ("swap", "add-remove"):
-                out = dpq.joint_exp(
-                    x,
-                    q,
-                    epsilon=epsilon,
-                    bounds=bounds,
-                    neighbors=neighbors,
-                    kernel=kernel,
-                    rng=9,
-                    **options,
-                )
-                assert np.isfinite(out).all()
-                assert (np.diff(out) >= 0.0).all()
-                assert bounds[0] <= out[0] and out[-1] <= bounds[1]
+def test_joint_exp_answers_at_the_edges(x, bounds):
+    several = [{}, {"resolution": 0}, {"dither": False}]
+    for case in product(Q_EDGES.values(), several, (1e-6, 1.0, 1e4), ("scan", "fft"), BOTH):
+        q, options, epsilon, kernel, neighbors = case
+        out = dpq.joint_exp(
+            x,
+            q,
+            epsilon=epsilon,
+            bounds=bounds,
+            neighbors=neighbors,
+            kernel=kernel,
+            rng=9,
+            **options,
+        )
+        assert np.isfinite(out).all(), case
+        assert (np.diff(out) >= 0.0).all(), case
+        assert bounds[0] <= out[0] and out[-1] <= bounds[1], case
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e4])
-@pytest.mark.parametrize("resolution", [None, 0])
-@pytest.mark.parametrize("q", ["one", "1e-12 apart", "ends", "one ulp apart"])
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
-def test_joint_exp_fast_equals_reference_at_the_edges(x, bounds, q, resolution, epsilon):
-    levels = Q_EDGES[q]
-    options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution, "dither_rng": 4}
-    law = dpq.joint_exp_law(x, levels, **options)
-    expected = reference.joint_exp_law(x, levels, **options)
-    # not at the low bound of a density, which has a test of its own
-    outputs = [*law.sample(3, 3), np.full(len(levels), bounds[1])]
-    for o in outputs:
-        if resolution == 0:
-            o = np.maximum(o, np.nextafter(bounds[0], np.inf))
-        assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-10)
+def test_joint_exp_fast_equals_reference_at_the_edges(x, bounds):
+    several = ["one", "1e-12 apart", "ends", "one ulp apart"]
+    for case in product(several, (None, 0), (1e-6, 1.0, 1e4)):
+        q, resolution, epsilon = case
+        levels = Q_EDGES[q]
+        options = {"epsilon": epsilon, "bounds": bounds, "resolution": resolution, "dither_rng": 4}
+        law = dpq.joint_exp_law(x, levels, **options)
+        expected = reference.joint_exp_law(x, levels, **options)
+        # not at the low bound of a density, which has a test of its own
+        for o in [*law.sample(3, 3), np.full(len(levels), bounds[1])]:
+            if resolution == 0:
+                o = np.maximum(o, np.nextafter(bounds[0], np.inf))
+            assert law.log_prob(o) == pytest.approx(expected.log_prob(o), abs=1e-10), case
 
 
 @pytest.mark.parametrize("m", [1, 2, 4])

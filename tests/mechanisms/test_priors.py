@@ -519,9 +519,9 @@ def test_many_records_outweigh_a_prior():
     rng = np.random.default_rng(9)
     options = dict(epsilon=1.0, bounds=(1.0, 1e9), resolution=1.0)
     errors: dict[str, list[float]] = {"none": [], "log": [], "wrong": []}
+    wrong = [(0.9, stats.norm(1e8, 1e7)), (0.1, "log")]
     for seed in range(1_500):
         x = rng.lognormal(10.5, 0.8, 300)
-        wrong = [(0.9, stats.norm(1e8, 1e7)), (0.1, "log")]
         for name, prior in (("none", None), ("log", "log"), ("wrong", wrong)):
             found = dpq.median(x, prior=prior, rng=seed, **options)
             errors[name].append(abs(float((x < found).sum()) - 150.0))

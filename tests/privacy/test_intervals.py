@@ -156,10 +156,11 @@ def test_search_costs_what_it_is_given_on_all_neighbors(q, sides, neighbors, cov
     m = len(q)
     below, above = (side[:m] for side in SIDES[sides])
     spent = made(q, (below, above), neighbors, covers)
+    queries_on = functools.cache(functools.partial(queries, spent=spent))
     seen, losses, ratios = set(), [0.0], [0.0]
     for x, y in pairs(4 if m == 1 else 3, neighbors):
         for values in combinations_with_replacement(range(POINTS), m):
-            ones, others = queries(x, values, spent), queries(y, values, spent)
+            ones, others = queries_on(x, values), queries_on(y, values)
             if (ones, others) in seen:
                 continue
             seen.add((ones, others))
