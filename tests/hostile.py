@@ -141,6 +141,10 @@ LEFT_OUT = (
         if hasattr(member, "Calibration")
     }
     | {
+        f"privacy.key_selection.Calibration.{name}": "takes what was checked"
+        for name in ("bounds", "probability")
+    }
+    | {
         f"privacy.intervals.{name}": "what releases share: it takes what was checked"
         for name in (
             *("Request", "Search", "Search.thresholds", "split", "calibrate", "calibrate_call"),
@@ -182,7 +186,7 @@ USUAL: dict[str, Any] = dict(
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     deviation=Checked(2.0), gaussian=Checked(False), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
-    guess=RECORDS,
+    guess=RECORDS, records=[0, 3],
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
 # Of what is passed on by ``**options``.
@@ -265,6 +269,10 @@ OWN: dict[str, dict[str, Any]] = {
     "cdf, gaussian": dict(method="gaussian", delta=1e-6, levels=3),
     "cdf, smooth_gaussian": dict(method="smooth_gaussian", delta=1e-6, levels=3),
     "reference.cdf": dict(method="binary_tree", bins=16),
+    "select_keys": dict(delta=1e-3),
+    "reference.select_keys": dict(delta=1e-3),
+    "privacy.key_selection.calibrate": dict(delta=1e-3),
+    "privacy.key_selection.keep_probability": dict(delta=1e-3),
     "sum": dict(method="unbounded", q=0.9),
     "sum, public": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),

@@ -132,6 +132,7 @@ PUBLIC: dict[str, dict[str, Any]] = dict(
     agg_tree=dict(q=0.5, epsilon=0.7, height=2, branching=4),
     csmooth=dict(q=0.5, rho=0.3),
     quantile_by=dict(q=[0.2, 0.6], epsilon=0.7),
+    select_keys=dict(epsilon=0.7, delta=1e-6),
     cdf=dict(epsilon=0.7, bins=8),
     count=dict(epsilon=0.7),
     sum=dict(epsilon=0.7),

@@ -24,6 +24,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "quantile_by": dict(by=[1, 1, 2], q=[0.25, 0.5], groups=[1, 2], epsilon=1.0, bounds=(0, 9)),
     "cdf": dict(epsilon=1.0, bounds=(0, 9), method="histogram", bins=8),
     "count": dict(epsilon=1.0),
+    "select_keys": dict(epsilon=1.0, delta=1e-6),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
     "above_threshold": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0),
@@ -163,8 +164,9 @@ TOGETHER: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
     (dict(x=[1.0, np.nan], nan_policy="raise"), ValueError, "x must not contain NaN"),
 )
 # Where an argument means something else: the level of a clip is one number, None for a public one,
-# and its lattice must be there.
+# and its lattice must be there; the counts of a selection are those of its keys.
 ELSEWHERE = {("sum", "q"), ("mean", "q"), ("sum", "resolution"), ("mean", "resolution")}
+ELSEWHERE |= {("select_keys", "counts")}
 
 
 def cases() -> list[Any]:

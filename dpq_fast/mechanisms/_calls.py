@@ -96,8 +96,8 @@ def _door(function: Function, kinds: tuple[str, ...]) -> Function:
 class Drawable(Protocol):
     """An output law."""
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs."""
+    def sample(self, rng: Any = None) -> Any:
+        """Draw an output."""
 
 
 def release(

@@ -20,7 +20,8 @@ from randomgen import ChaCha
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.data.columns import as_column, as_float64, check_counts, declared_kind
+from dpq_fast.data.columns import as_column, as_float64, check_counts
+from dpq_fast.data.keys import Column, declares_strings, listed
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
@@ -384,7 +385,7 @@ class Groups:
             self.strings = False
             self.keys = groups.astype(np.uint64 if groups.dtype.kind == "u" else np.int64)
         else:
-            items = _listed(groups)
+            items = listed(groups)
             self.strings = bool(items) and all(isinstance(item, str) for item in items)
             if self.strings:
                 self.keys = np.empty(len(items), dtype=object)
@@ -461,15 +462,6 @@ class Groups:
         return np.fromiter(map(place_of, keys), dtype=np.int32, count=len(keys))
 
 
-def _listed(column: Any) -> list[Any]:
-    """The items of a column or sequence as Python objects."""
-    for name in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
-        if hasattr(column, name):
-            items: list[Any] = getattr(column, name)()
-            return items
-    return list(column)
-
-
 def _integers(items: list[Any]) -> NDArray[Any]:
     if any(
         isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer))
@@ -482,76 +474,6 @@ def _integers(items: list[Any]) -> NDArray[Any]:
     if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
         raise ValueError("groups must be integers of 64 bits")
     return np.array(items, dtype=np.uint64 if high >= 2**63 else np.int64)
-
-
-class Column(NamedTuple):
-    """The keys of the rows, checked for their form.
-
-    Attributes
-    ----------
-    values : ndarray of integers or sequence
-        Keys, or codes where there are `categories`.
-    categories : list or None
-        The keys that codes 0, 1, ... stand for; -1 is missing.
-    strings : bool or None
-        Whether the column's type is string or integer, where it has a type that says so.
-    """
-
-    values: Any
-    categories: list[Any] | None
-    strings: bool | None
-
-    @classmethod
-    def of(cls, by: Any) -> Column:
-        """Check `by`: its type and dimension, nothing else."""
-        strings = declares_strings(by)
-        categorical = getattr(by, "cat", by)  # pandas: a Series, or the Categorical itself
-        if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
-            # Of any type: pandas takes the categories, and their type, from the keys that occur.
-            codes = np.asarray(categorical.codes)
-            return cls(codes, categorical.categories.tolist(), None)
-        if not (hasattr(by, "__array__") or hasattr(by, "dtype") or hasattr(by, "type")):
-            return cls(by if isinstance(by, Sequence) else list(by), None, None)
-        declared = _declared(by)
-        if declared is None or isinstance(declared, np.dtype):
-            by = np.asanyarray(by)
-            strings = declares_strings(by)
-        if strings is False and not _is_encoded(declared):
-            array = np.asanyarray(by)
-            # else there are nulls: masked, objects, or floats, which round large keys
-            if array.dtype.kind in "iu" and not isinstance(array, np.ma.MaskedArray):
-                return cls(array, None, strings)
-        return cls(_listed(by), None, strings)
-
-
-def declares_strings(by: Any) -> bool | None:
-    """Check what a column of keys declares; whether that is strings, None if it does not say.
-
-    Reads no record. The declared type decides: what NumPy makes of other columns than its own
-    depends on their nulls.
-    """
-    if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
-        raise TypeError(f"by must be a column of integers or of strings, got {type(by).__name__}")
-    declared = _declared(by)
-    if declared is None or hasattr(getattr(by, "cat", by), "codes"):
-        return None
-    if getattr(by, "ndim", 1) != 1:
-        raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
-    arrow = getattr(declared, "pyarrow_dtype", declared)  # pandas
-    kind = declared_kind(arrow.value_type if _is_encoded(declared) else arrow)
-    if kind not in "iuUTO":
-        raise TypeError(f"by must hold integers or strings, got dtype {declared}")
-    return None if kind == "O" else kind in "UT"  # objects: what is no key is ignored
-
-
-def _declared(by: Any) -> Any:
-    """The type that a column declares, if any."""
-    return getattr(by, "dtype", getattr(by, "type", None))
-
-
-def _is_encoded(declared: Any) -> bool:
-    """Whether a type is one of dictionaries of Arrow, which pandas may hold."""
-    return str(getattr(declared, "pyarrow_dtype", declared)).startswith("dictionary<")
 
 
 def _int64_of(codes: NDArray[Any]) -> KeysOf:

@@ -65,6 +65,7 @@ from dpq_fast.privacy import (
     ind_exp,
     intervals,
     joint_exp,
+    key_selection,
     quantile_by,
     unbounded_quantile,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "ind_exp",
     "intervals",
     "joint_exp",
+    "key_selection",
     "laplace_rho",
     "one_sided_loss",
     "pure_rho",
@@ -168,6 +170,7 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         (`epsilon`, `delta`) and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`,
         `delta`). Takes `method`, its options, `points` and `expected_n`, as "agg_tree".
         "count": pure `epsilon`, and the rho of its noise.
+        "select_keys": (`epsilon`, `delta`) alone (`privacy.key_selection`).
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
         a public clip.

@@ -30,6 +30,7 @@ WITHOUT_LAW = {
     "csmooth",
     "mean",
     "quantile_by",
+    "select_keys",
     "sparse_vector",
     "sum",
 }
