@@ -318,7 +318,7 @@ def check_column(x: Any) -> None:
     names = names_of(x)
     if names is not None:
         check_width(len(names))
-    elif getattr(x, "ndim", 1) != 1:
+    elif hasattr(type(x), "ndim") and x.ndim != 1:
         raise ValueError(f"x must be one-dimensional, got {x.ndim} dimensions")
     elif isinstance(x, (str, bytes, Mapping, Set)) or not (
         callable(x) or any(hasattr(x, name) for name in COLUMNS)
@@ -326,18 +326,18 @@ def check_column(x: Any) -> None:
         raise TypeError(f"x must be a one-dimensional array or sequence, got {type(x).__name__}")
 
 
+# What a frame has: pyarrow, and the others.
+FRAMES = ("column_names", "columns")
 # What a column has, one of them.
 COLUMNS = ("__array__", "__iter__", "__arrow_c_stream__", "__arrow_c_array__", "__dlpack__")
 
 
 def names_of(x: Any) -> Any:
     """The names of the columns of a frame; None for what is no frame."""
-    if getattr(x, "ndim", 2) != 2 or isinstance(x, np.ndarray):
-        return None
-    if hasattr(x, "collect_schema"):  # lazy, where `columns` would be slow
+    kind = type(x)  # a series may have labels or methods of any name
+    if hasattr(kind, "collect_schema"):  # lazy, where `columns` would be slow
         return x.collect_schema().names()
-    names = getattr(x, "column_names", getattr(x, "columns", None))
-    return names if hasattr(names, "__len__") else None
+    return next((getattr(x, name) for name in FRAMES if hasattr(kind, name)), None)
 
 
 def check_width(columns: int) -> None:

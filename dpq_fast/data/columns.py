@@ -70,8 +70,8 @@ def _array(x: Any, unit: AnyUnit) -> NDArray[Any]:
         missing, x = np.ma.getmaskarray(x), np.ma.getdata(x)
         column = np.full(x.shape, np.nan) if missing.all() else _of_numpy(x, unit)
         return np.where(missing, np.nan, as_float64(column)) if missing.any() else column
-    if isinstance(x, np.ndarray):
-        return _of_numpy(x, unit)
+    if isinstance(x, np.ndarray) or isinstance(getattr(x, "dtype", None), np.dtype):
+        return _of_numpy(np.asarray(x), unit)
     if isinstance(x, Sequence):
         return _sequence(x, unit)
     known = _known(x)
