@@ -25,7 +25,13 @@ from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends, unbounded_qua
 from dpq_fast.planning.guesses import Guess
 from dpq_fast.planning.outcomes import Missed, Outcomes, Runs, summary
 from dpq_fast.planning.requests import Row
-from dpq_fast.planning.samples import PublicSample, numbers_of, places_of, public_rng
+from dpq_fast.planning.samples import (
+    PublicSample,
+    numbers_of,
+    ordered_shares,
+    places_of,
+    public_rng,
+)
 from dpq_fast.planning.trees import Trees
 from dpq_fast.privacy.levels import Levels
 
@@ -150,13 +156,13 @@ class Quantiles:
 
     @cached_property
     def _dithered(self) -> list[CountedOrder]:
-        """The same with a dither each: records in one place stay there."""
-        grid, made = self._grid, []
-        for i, sample in enumerate(self._samples):
-            fine = grid.encode(sample.values) << grid.bits
-            fine = fine + public_rng(1, i).integers(0, 1 << grid.bits, fine.size)
-            order = np.argsort(fine, kind="stable")
-            runs = Runs.of(grid.spread(fine[order]), sample.weights[order])
+        """The same with dithers, in order: so each near a level has a place of its own."""
+        grid, rng, made = self._grid, public_rng(1), []
+        for sample in self._samples:
+            points = grid.encode(sample.values)
+            dither = ordered_shares(points, sample.weights, rng) * float(1 << grid.bits)
+            fine = (points << grid.bits) + dither.astype(np.int64)
+            runs = Runs.of(grid.spread(fine), sample.weights)
             made.append(CountedOrder(runs.values, runs.weights, grid, self._bounds))
         return made
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,23 @@ def places_of(n: int, targets: NDArray[np.float64]) -> NDArray[np.int64]:
     around = at[:, None] + np.concatenate((-away[:0:-1], away))
     places: NDArray[np.int64] = np.unique(np.clip(around, low, high))
     return places
+
+
+def ordered_shares(
+    values: NDArray[Any], weights: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Uniform numbers below 1, ascending among equal values: order statistics in each run.
+
+    Of several records in one place, the middle of what they reach over.
+    """
+    steps = rng.standard_gamma(weights.astype(np.float64))
+    sums = np.cumsum(steps)
+    (first,) = np.nonzero(np.append(True, values[1:] != values[:-1]))
+    entries = np.diff(first, append=values.size)
+    before = sums[first] - steps[first]
+    extent = np.add.reduceat(steps, first) + rng.standard_exponential(first.size)
+    reached = sums - steps * np.where(weights > 1, 0.5, 0.0) - np.repeat(before, entries)
+    return np.clip(reached / np.repeat(extent, entries), 0.0, 1.0 - 2.0**-53)
 
 
 def numbers_of(releases: int, entries: int) -> tuple[int, int]:
