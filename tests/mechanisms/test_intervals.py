@@ -214,7 +214,7 @@ def test_search_is_that_of_the_reference(q, resolution, covers):
     lattice, other = (kind.of(bounds, resolution, False) for kind in (Lattice, PlainLattice))
     order = SortedOrder(np.sort(records), lattice, bounds)
     column = plain.undithered(records, bounds, resolution, None, "omit")
-    for values in ([3.0] * len(q), np.linspace(1.0, 7.0, len(q)).tolist()):
+    for i, values in enumerate(([3.0] * len(q), np.linspace(1.0, 7.0, len(q)).tolist())):
         around = intervals.nested(order, np.array(values), spent)
         points = [values if other is None else [other.locate(value) for value in values]][0]
         ends = np.array([each.ends for each in plain.candidates(points, spent, column)])
@@ -222,6 +222,10 @@ def test_search_is_that_of_the_reference(q, resolution, covers):
             ends = other.decode(ends.astype(np.int64))
         assert around.low == pytest.approx(ends[..., 0].T, rel=1e-12, abs=1e-12)
         assert around.high == pytest.approx(ends[..., 1].T, rel=1e-12, abs=1e-12)
+        gaps = plain.gaps(points, spent, column)
+        assert intervals.halting_law(around, spent)._gaps == pytest.approx(gaps, rel=1e-12)
+        if i and other is None:
+            continue  # very many candidates: their law is that of the gaps
         log_p = plain.log_probs(points, spent, column)
         assert chances(around, spent) == pytest.approx(np.exp(log_p), rel=1e-6, abs=1e-12)
 
