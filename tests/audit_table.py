@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
+from halts import log_halts
 from scipy.special import ndtr
 
 import dpq_fast as dpq
@@ -382,7 +383,7 @@ def interval_law(q: list[float], neighbors: str, **request: Any) -> Callable[[An
         for pair in combinations_with_replacement(range(POINTS), len(q)):
             around = ends.nested(order, np.array(pair, dtype=np.float64), search)
             halt = ends.halting_law(around, search)
-            log_p = [*halt.log_probs(np.arange(1, around.low.shape[1])).tolist(), halt.log_never()]
+            log_p = log_halts(halt)[1:].tolist()
             of_value = values.log_prob(np.array(pair, dtype=np.float64))
             for low, high, log_halt in zip(around.low.T, around.high.T, log_p, strict=True):
                 key = (*pair, *low.tolist(), *high.tolist())

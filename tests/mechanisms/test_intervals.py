@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import BOTH, Untouchable, assert_draws_follow
+from halts import log_halts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,10 +22,8 @@ from dpq_fast import privacy, reference
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.records import Records
-from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.mechanisms import intervals
 from dpq_fast.noise.counts import Geometric
-from dpq_fast.noise.threshold import ThresholdNoise
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 from dpq_fast.privacy.intervals import Request, Search
 from dpq_fast.privacy.levels import Levels
@@ -69,16 +68,7 @@ def ordered(records: Any, points: int = POINTS) -> SortedOrder:
 
 def chances(around: intervals.Nested, spent: Search) -> np.ndarray:
     """Of each candidate, to be released."""
-    law = intervals.halting_law(around, spent)
-    assert (law._lengths == 1).all()
-    return halts(tuple(law._gaps.tolist()), (law._rate1, law._rate2), law._noise)
-
-
-@functools.cache
-def halts(gaps: tuple[float, ...], rates: tuple[float, float], noise: ThresholdNoise) -> np.ndarray:
-    """Of each query but the first, to halt there, and to halt nowhere; many data sets share it."""
-    law = HaltingLaw(np.array(gaps), np.ones(len(gaps), np.int64), *rates, noise)
-    return np.exp(np.append(law.log_probs(np.arange(1, len(gaps))), law.log_never()))
+    return np.exp(log_halts(intervals.halting_law(around, spent))[1:])
 
 
 def ranked(records: Any, level: float) -> float:
@@ -214,7 +204,7 @@ def test_search_is_that_of_the_reference(q, resolution, covers):
     lattice, other = (kind.of(bounds, resolution, False) for kind in (Lattice, PlainLattice))
     order = SortedOrder(np.sort(records), lattice, bounds)
     column = plain.undithered(records, bounds, resolution, None, "omit")
-    for values in ([3.0] * len(q), np.linspace(1.0, 7.0, len(q)).tolist()):
+    for i, values in enumerate(([3.0] * len(q), np.linspace(1.0, 7.0, len(q)).tolist())):
         around = intervals.nested(order, np.array(values), spent)
         points = [values if other is None else [other.locate(value) for value in values]][0]
         ends = np.array([each.ends for each in plain.candidates(points, spent, column)])
@@ -222,6 +212,10 @@ def test_search_is_that_of_the_reference(q, resolution, covers):
             ends = other.decode(ends.astype(np.int64))
         assert around.low == pytest.approx(ends[..., 0].T, rel=1e-12, abs=1e-12)
         assert around.high == pytest.approx(ends[..., 1].T, rel=1e-12, abs=1e-12)
+        gaps = plain.gaps(points, spent, column)
+        assert intervals.halting_law(around, spent)._gaps == pytest.approx(gaps, rel=1e-12)
+        if i and other is None:
+            continue  # very many candidates: their law is that of the gaps
         log_p = plain.log_probs(points, spent, column)
         assert chances(around, spent) == pytest.approx(np.exp(log_p), rel=1e-6, abs=1e-12)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import BOTH, neighbors_of, pure_rho, range_rho
+from halts import log_halts
 from scipy import stats
 
 from dpq_fast import privacy
@@ -125,10 +126,9 @@ def queries(records: tuple[int, ...], values: tuple[int, ...], spent: Search) ->
     return tuple(found)
 
 
-@functools.cache
-def log_halts(gaps: tuple[float, ...], rates: tuple[float, float]) -> np.ndarray:
-    law = HaltingLaw(np.array(gaps), np.ones(len(gaps), np.int64), *rates, NOISES["exponential"])
-    return np.append(law.log_probs(np.arange(len(gaps))), law.log_never())
+def log_halts_of(gaps: tuple[float, ...], rates: tuple[float, float]) -> np.ndarray:
+    lengths = np.ones(len(gaps), np.int64)
+    return log_halts(HaltingLaw(np.array(gaps), lengths, *rates, NOISES["exponential"]))
 
 
 def pairs(most: int, neighbors: str) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -173,7 +173,7 @@ def test_search_costs_what_it_is_given_on_all_neighbors(q, sides, neighbors, cov
             losses.append(one_sided_loss(*pair, *spent.rates))
             if len(x) <= 4 - m:
                 gaps = [tuple(gap + spent.margin for gap in each) for each in pair]
-                ratio = log_halts(gaps[0], spent.rates) - log_halts(gaps[1], spent.rates)
+                ratio = log_halts_of(gaps[0], spent.rates) - log_halts_of(gaps[1], spent.rates)
                 ratios.append(float(ratio.max()))
     assert max(losses) <= 1.0 + 1e-9
     assert max(ratios) <= 1.0 + 1e-9
