@@ -331,10 +331,13 @@ def _rho(log_p: NDArray[np.float64], log_r: NDArray[np.float64]) -> float:
     log_p, log_r = log_p[known], log_r[known]
     if log_r.min(initial=0.0) < -1e300:  # -inf, or where a multiple would be
         return math.inf
-    return max(
-        float(np.logaddexp.reduce(alpha * log_p + (1.0 - alpha) * log_r)) / (alpha - 1.0) / alpha
-        for alpha in ALPHAS
-    )
+    if not log_p.size:
+        return -math.inf
+    orders = np.array(ALPHAS)[:, None]
+    terms = orders * log_p + (1.0 - orders) * log_r
+    most = terms.max(axis=1, keepdims=True)
+    sums = most + np.log(np.exp(terms - most).sum(axis=1, keepdims=True))
+    return float((sums / (orders - 1.0) / orders).max())
 
 
 def _delta(log_p: NDArray[np.float64], log_r: NDArray[np.float64], epsilon: float) -> float:
