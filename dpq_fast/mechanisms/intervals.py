@@ -39,6 +39,9 @@ _FINEST = 2.0**-52
 _NEAR, _NEARER, _GROWTH = 8, 90, 1.5
 # A level's half-widths have at least this part of the mean scale.
 LEAST_SCALE = 1.0 / 8.0
+# The ends of a single level are about so many margins of records away, and a side is at least this
+# part of the other one.
+REACH, NARROWEST = 2.0, 1.0 / 16.0
 
 
 class Counted(Drawable, Protocol):
@@ -240,10 +243,21 @@ def scales_of(
     """How far apart values are per unit of level, below each of them and above.
 
     Read off the released values themselves, those of levels that are so far apart that noise does
-    not matter; where there are none on a side, off the other side. Of one level, the extent. Normal
+    not matter; where there are none on a side, off the other side. Of one level, the extent, and
+    less towards the middle of the records where both ends are searched (`_narrower`). Normal
     numbers, since 0 and infinity have no multiples.
     """
     q = spent.q
+    form = np.finfo(np.float64)
+    if q.size == 1:
+        apart = REACH * spent.apart
+        across = (1.0 - q[0], spent.above[0]), (q[0], spent.below[0])
+        sides = (
+            np.array([extent * (_narrower(tail, apart) if searched else 1.0)])
+            for tail, searched in across
+        )
+        below, above = (np.clip(side, form.tiny, form.max) for side in sides)
+        return below, above
     least = extent
     if values[0] < values[-1]:
         least = LEAST_SCALE * float(values[-1] - values[0]) / (q[-1] - q[0])
@@ -257,9 +271,17 @@ def scales_of(
         beside.append(np.where(far == i, np.nan, np.abs(values - values[far]) / gaps))
     below, above = beside
     below, above = np.where(below >= 0.0, below, above), np.where(above >= 0.0, above, below)
-    form = np.finfo(np.float64)
     below, above = (np.clip(np.fmax(each, least), form.tiny, form.max) for each in (below, above))
     return below, above
+
+
+def _narrower(tail: float, apart: float) -> float:
+    """How wide a side is, where the other one has a share `tail` of the records.
+
+    In a heavy tail the k-th record from its end is about 1/k out. From the t-th on, c records
+    inwards are 1/t - 1/(t + c) away where c outwards are 1/(t - c) - 1/t: this part of it.
+    """
+    return max((tail - apart) / (tail + apart), NARROWEST) if apart > 0.0 else 1.0
 
 
 @np.errstate(over="ignore", under="ignore")

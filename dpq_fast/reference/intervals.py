@@ -33,6 +33,8 @@ FINEST = 2.0**-52
 POWERS, GROWTH = range(-89, 9), 1.5
 # Least part of the mean scale that a level's half-widths have.
 LEAST = 0.125
+# Of a single level: margins that its ends are away, and least ratio of one side to the other.
+AWAY, NARROW = 2.0, 0.0625
 LARGEST = sys.float_info.max
 
 
@@ -103,8 +105,19 @@ def scales(values: Sequence[float], spent: Search, column: Column) -> list[tuple
         # a side that is not known is as the other one
         sides = [max([slope] if slope is not None else known, default=least) for slope in slopes]
         below, above = (min(max(s, least, sys.float_info.min), LARGEST) for s in sides)
+        if len(q) == 1:
+            if spent.above[0]:
+                below *= narrow(1.0 - level, spent)
+            if spent.below[0]:
+                above *= narrow(level, spent)
         found.append((below, above))
     return found
+
+
+def narrow(tail: float, spent: Search) -> float:
+    """What a side is narrowed by, if beyond the other one lies this share of the records."""
+    c = AWAY * spent.apart
+    return 1.0 if c == 0.0 else max(NARROW, (tail - c) / (tail + c))
 
 
 def factors(column: Column, widest: float) -> list[float]:

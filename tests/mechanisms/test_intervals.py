@@ -191,6 +191,29 @@ def test_search_covers_a_population_whatever_the_values_are(law, q):
         assert (missed <= 0.2 + 1e-9).all()
 
 
+def test_sides_towards_the_middle_are_narrower_where_both_are_searched():
+    def sides(q, n, epsilon):
+        levels, request = Levels(q), privacy.intervals.Request.of(0.95, interval_share=0.3)
+        value = privacy.ind_exp.calibrate(levels, epsilon=0.7 * epsilon)
+        spent = privacy.intervals.calibrate(value, levels, request, epsilon=epsilon, expected_n=n)
+        below, above = intervals.scales_of(np.array([5.0]), spent.search, 100.0)
+        return float(below[0]), float(above[0]), spent.search
+
+    below, above, spent = sides(0.95, 1_000, 1.0)
+    assert spent.below.all() and spent.above.all()
+    apart = 2.0 * spent.margin / 1_000
+    assert below == pytest.approx(100.0 * (0.05 - apart) / (0.05 + apart))
+    assert above == pytest.approx(100.0 * (0.95 - apart) / (0.95 + apart))
+    mirrored = sides(0.05, 1_000, 1.0)
+    assert (mirrored[1], mirrored[0]) == pytest.approx((below, above))
+    assert len(set(sides(0.5, 1_000, 1.0)[:2])) == 1
+    assert sides(0.95, 10**7, 1.0)[:2] == pytest.approx((100.0, 100.0), rel=1e-3)
+    few = sides(0.95, 1_000, 0.1)  # too few above to be told: nothing to balance
+    assert few[0] == 100.0 and not few[2].above.any()
+    assert intervals._narrower(0.0, 0.1) == intervals.NARROWEST
+    assert intervals._narrower(0.0, 0.0) == 1.0
+
+
 # Against the reference
 
 
