@@ -857,6 +857,75 @@ def tree_cases(neighbors: str) -> Iterator[Case]:
     yield case("cdf", "adaptive, none missing", 2, 2, epsilon=1.0, **none_missing)
 
 
+# --- Weighted sums of counts
+
+# In place of 512, 256 and 192: a law that can be written out.
+SMALL_FACTOR = np.array([8, 4, 3])
+
+
+def sums_audit(said: bool = False, **options: Any) -> Run:
+    """Of all noisy weighted sums together, and of the number of records where it is public."""
+    options |= dict(method="factorized", bins=SMALL_FACTOR.size)
+    seen: dict[str, Any] = {}
+
+    def nothing(self: CountNoise, size: int, rng: Any) -> np.ndarray:
+        seen["noise"] = self
+        return np.zeros(size, dtype=np.int64)
+
+    def kept(leaves: Any, at: Any, below: np.ndarray, public: bool, error: Any) -> None:
+        seen["n"] = int(below[-1]) if public else None
+
+    def as_they_are(sums: np.ndarray) -> np.ndarray:
+        seen["sums"] = sums.tolist()
+        return sums
+
+    def law(column: Any, **parameters: Any) -> dict[tuple, float]:
+        with (
+            mock.patch.object(privacy.cdf, "prefix_factor", lambda bins: SMALL_FACTOR),
+            mock.patch.object(privacy.cdf, "_worst_change", privacy.cdf._worst_change.__wrapped__),
+            mock.patch.object(Gaussian, "draw", nothing),
+            mock.patch.object(cdf, "numbers_below", as_they_are),
+            mock.patch.object(cdf, "_noise_of_sums", lambda *rest: None),
+            mock.patch.object(cdf, "_of_counts", kept),
+        ):
+            cdf.cdf(column, rng=0, bounds=(0.0, 3.0), **options)
+        log_prob = np.zeros(1)
+        for center in seen["sums"]:
+            one = node_law(center, seen["noise"], int(SMALL_FACTOR[0]))
+            log_prob = np.add.outer(log_prob, one).ravel()
+        n = np.size(column) if said else seen["n"]
+        return {(n, i): value for i, value in enumerate(log_prob.tolist())}
+
+    def run(guarantee: privacy.Guarantee | None = None) -> Audit:
+        promised = guarantee or privacy.guarantee("cdf", **options)
+        relation = dict(neighbors=options["neighbors"], guarantee=promised)
+        return audit.exact(law, 1, domain=[0.5, 1.5, 2.5], **relation)
+
+    return run
+
+
+def sums_cases(neighbors: str) -> Iterator[Case]:
+    options = dict(rho=52.5, neighbors=neighbors)
+    run = sums_audit(**options)
+    target = privacy.cdf, "factorized_squared"
+    mutants = {
+        "half the noise": broken(run, *spends("cdf", "noise", Fraction(1, 2))),
+        "half the sensitivity": broken(
+            run, *target, lambda original: lambda *shape: -(-original(*shape) // 4)
+        ),
+    }
+    if neighbors == "swap":
+        mutants["sensitivity of add-remove"] = broken(
+            run,
+            *target,
+            lambda original: lambda bins, relation, k: original(bins, relation_of("add-remove"), k),
+        )
+        mutants["missing records ignored"] = blind(run)
+    else:
+        mutants["number said to be public"] = sums_audit(said=True, **options)
+    yield Case("cdf", neighbors, "factorized", run, mutants)
+
+
 # --- Quantiles and counts plus normal or log-normal noise
 
 # Places of a standard normal variate for sums in its place: nothing is left out, and such sums of
@@ -1208,6 +1277,7 @@ def all_cases() -> list[Case]:
         above_threshold_cases,
         aggregate_cases,
         tree_cases,
+        sums_cases,
         normal_cases,
         quantile_by_cases,
         select_keys_cases,

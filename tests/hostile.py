@@ -327,6 +327,11 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.cdf.calibrate": dict(method="binary_tree", points=100),
     "privacy.cdf.calibrate, adaptive": dict(method="adaptive", steps=5, depth=3, points=None),
     "privacy.cdf.calibrate, gaussian": dict(method="gaussian", levels=3, delta=1e-6, points=100),
+    "privacy.cdf.calibrate, factorized": dict(
+        method="factorized", rho=0.5, epsilon=None, points=100
+    ),
+    "privacy.cdf.factorized_squared": dict(bins=4),
+    "privacy.cdf.prefix_factor": dict(bins=4),
     "privacy.cdf.calibrate, smooth_gaussian": dict(
         method="smooth_gaussian", levels=3, delta=1e-6, points=100
     ),

@@ -99,6 +99,7 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
         curve, epsilon=1.0, method="agg_tree", height=2, branching=4, **BOUNDS
     ),
     "cdf, histogram": of_column(curve, epsilon=1.0, method="histogram", bins=10, **BOUNDS),
+    "cdf, factorized": of_column(curve, rho=0.5, method="factorized", bins=16, **BOUNDS),
     "cdf, adaptive": of_column(curve, epsilon=1.0, method="adaptive", steps=5, bins=32, **BOUNDS),
     "cdf, gaussian": of_column(
         curve, epsilon=1.0, delta=1e-6, method="gaussian", levels=3, **BOUNDS

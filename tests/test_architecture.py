@@ -64,7 +64,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
         "agg_tree": {"estimate"},
         "aggregates": {"estimate", "joint_exp", "ind_exp", "unbounded_quantile"},
         "approx_quantiles": {"intervals", "unbounded_quantile"},
-        "cdf": {"agg_tree", "csmooth"},
+        "cdf": {"agg_tree", "csmooth", "factorized"},
         "describe": {"aggregates", "estimate", "quantile"},
         "ind_exp": {"intervals"},
         "intervals": {"estimate"},

@@ -10,6 +10,7 @@ import functools
 import heapq
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from dpq_fast.data.units import Unit, in_unit
 from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, noised, public_lattice, real_points
 from dpq_fast.mechanisms.csmooth import gaussian_quantiles, smooth_gaussian
+from dpq_fast.mechanisms.factorized import numbers_below, weighted_sums, weights_of
 from dpq_fast.noise.counts import CountNoise, Gaussian, Geometric
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.cdf import Calibration
@@ -44,7 +46,7 @@ class CumulativeNoise(NamedTuple):
     Attributes
     ----------
     noise : CountNoise
-        Law of one draw, an integer.
+        Law of one draw, an integer; of "factorized", times a public constant.
     units : callable
         ``units()`` gives, for each point, the sum of the squared weights of the independent
         draws in its number; no weight exceeds 1.
@@ -572,6 +574,17 @@ def _ranges_of_halves(noise: CountNoise, depth: int, public: bool) -> NDArray[np
     return _simulated(2 << depth, lambda rng: _noise_above(depth, public, noise, rng))
 
 
+@functools.lru_cache(maxsize=64)  # public facts only
+def _ranges_of_sums(noise: CountNoise, bins: int, public: bool) -> NDArray[np.float64]:
+    """Of numbers below the edges of bins, by `numbers_below`."""
+
+    def noise_of(rng: np.random.Generator) -> NDArray[np.float64]:
+        errors = numbers_below(noise.draw(bins, rng))
+        return errors[:-1] if public else errors
+
+    return _simulated(bins, noise_of)
+
+
 def _of_tree(tree: AggTree, exact_noise: bool = True) -> CDF:
     leaves = tree._leaves
     places = leaves.places
@@ -613,6 +626,36 @@ def _counted(read: Callable[[], PartialTree], calibration: Calibration, rng: Any
     assert calibration.noise is not None
     aggregate = calibration.options.get("aggregate", True)
     return _of_tree(noised(read(), calibration.noise, calibration.relation, aggregate, rng))
+
+
+def _factorized(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
+    """Noisy weighted sums of the counts of bins, and the numbers below edges that they give."""
+    assert calibration.noise is not None
+    partial, noise = read(), calibration.noise
+    exact = partial._leaves
+    below = np.append(0.0, numbers_below(weighted_sums(exact) + noise.draw(exact.size, rng)))
+    public = partial.n_is_public(calibration.relation)
+    if public:
+        below[-1] = exact.sum()
+    leaves = Leaves.of(partial.bounds, partial.lattice, exact.size)
+    error = _noise_of_sums(noise, exact.size, public)
+    return _of_counts(leaves, np.arange(below.size), below, public, error)
+
+
+def _noise_of_sums(noise: CountNoise, bins: int, public: bool) -> CumulativeNoise:
+    """Noise of numbers of records below the edges of bins, by `numbers_below`.
+
+    In units of the largest weight of a draw.
+    """
+    weights = weights_of(bins)
+    one = type(noise)(noise.scale * Fraction(float(weights[0])))
+
+    def units() -> NDArray[np.float64]:
+        squares = np.append(0.0, np.cumsum((weights / weights[0]) ** 2))
+        return squares[: bins if public else bins + 1]
+
+    ranges = functools.partial(_ranges_of_sums, noise, bins, public)
+    return CumulativeNoise(one, units, False, 0.0, ranges)
 
 
 def _adaptive(read: Callable[[], PartialTree], calibration: Calibration, rng: Any) -> CDF:
@@ -783,6 +826,7 @@ _METHODS: dict[str, Callable[..., CDF]] = {
     "binary_tree": _counted,
     "agg_tree": _counted,
     "histogram": _counted,
+    "factorized": _factorized,
     "adaptive": _adaptive,
     "gaussian": _gaussian,
     "smooth_gaussian": _smooth_gaussian,
@@ -827,9 +871,10 @@ def cdf(
         Finite low < high, chosen without looking at `x`. Public. Left out only for a `Sample`.
         With a `prior` that has quantiles an end may be infinite (`Sample.of`).
     method : str, default "auto"
-        "agg_tree", "binary_tree", "histogram", "adaptive", "gaussian" or "smooth_gaussian": see
-        Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with `steps` or `depth`
-        "adaptive". Public.
+        "agg_tree", "binary_tree", "histogram", "factorized", "adaptive", "gaussian" or
+        "smooth_gaussian": see Notes. "auto" is "agg_tree", or with `bins` "binary_tree", or with
+        `steps` or `depth` "adaptive"; with `rho`, under "swap" and without options, "factorized",
+        unless it takes more than 2^13 bins. Public.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, n is public; "add-remove" adds or deletes one.
     resolution : float, optional
@@ -846,8 +891,8 @@ def cdf(
         Leave NaN and null out record by record, or state that there are none. As in `agg_tree`,
         the number of records is used as public, under "swap", only with "raise".
     expected_n : int, optional
-        About how many records there are, for the default shape of "agg_tree", as in `agg_tree`.
-        Public.
+        About how many records there are, for the default shape of "agg_tree" and the default bins
+        of "factorized", as in `agg_tree`. Public.
     max_contributions : int, default 1
         Up to this many records per person: the guarantee is per person.
     accountant : Accountant, optional
@@ -859,7 +904,8 @@ def cdf(
     **method_options
         Public. "binary_tree": `bins` (default 1,024), a power of two, at most 2^26, and
         `aggregate` (True). "agg_tree": `height` and `branching`, as in `agg_tree`, and `aggregate`.
-        "histogram": `bins` (100). "adaptive": `steps` (128), `depth` (14), and `bins` (2^20), a
+        "histogram": `bins` (100). "factorized": `bins`, at most 2^13; by default about as many as
+        "agg_tree" has leaves. "adaptive": `steps` (128), `depth` (14), and `bins` (2^20), a
         power of two above `steps`: the finest partition. Depth is no more than it takes to reach
         the bins, and steps no more than a depth allows. "gaussian": `levels` (9), at most 2^20,
         or `bins`. "smooth_gaussian": `levels` (9). On a lattice there are no more bins than points,
@@ -902,6 +948,14 @@ def cdf(
       added up, as in the poster, and errors are larger.
     - "histogram": the bins alone, h = 1. Errors add up along the bins.
 
+    **Weighted sums** [3]_ [4]_. "factorized", with `rho`: instead of counts, sums in which a record
+    counts for 512 in its bin, and for less and less in the bins above, as the coefficients of
+    :math:`(1-x)^{-1/2}` fall; they are integers, with discrete Gaussian noise. Weighted once more,
+    they are unbiased numbers of records up to the ends of bins, and read off as for counts. One
+    replaced record changes them less than the counts of a tree: against the default tree under
+    "swap", the largest error of the function is 4 to 19% less for normal and lognormal records, and
+    about a fifth less where bins are points. Under "add-remove" trees are about as good.
+
     **Adaptive** (after the note [2]_). `steps` times in all, the run of lattice points that has
     the largest noisy count is halved, and both halves are counted, with noise. The first run is
     the whole lattice; what comes from `depth` halvings is not halved again. So a record is in at
@@ -924,12 +978,14 @@ def cdf(
 
     **Privacy.** `privacy.guarantee` states it for each method (with `points`, the number of lattice
     points, for the rho that comes with `epsilon`); the proofs are in
-    `privacy.agg_tree.sensitivities`, `privacy.cdf.depths_of`, `privacy.cdf.gaussian_squared`
-    and `privacy.cdf.budget_of_level`. Discrete noise is exact; normal noise on quantiles has
-    40 digits before it is rounded to the lattice, and on bins 16 before it is rounded to integers.
-    Smoothing is post-processing. Not covered: running time and memory.
+    `privacy.agg_tree.sensitivities`, `privacy.cdf.depths_of`, `privacy.cdf.factorized_squared`,
+    `privacy.cdf.gaussian_squared` and `privacy.cdf.budget_of_level`. Discrete noise is exact;
+    normal noise on quantiles has 40 digits before it is rounded to the lattice, and on bins 16
+    before it is rounded to integers. Smoothing is post-processing. Not covered: running time and
+    memory.
 
-    **Cost.** One pass over `x`, two for quantiles; O(bins) time and memory.
+    **Cost.** One pass over `x`, two for quantiles; O(bins) time and memory. "factorized": O(bins^2)
+    time, some 50 ms for 2^13.
 
     References
     ----------
@@ -937,6 +993,10 @@ def cdf(
        Data, Harvard.
     .. [2] C. Gastaud, "Estimating a cumulative distribution function with differential privacy",
        blog post, Sarus Technologies.
+    .. [3] M. Henzinger, J. Upadhyay, S. Upadhyay, "A Unifying Framework for Differentially Private
+       Sums under Continual Observation", SODA 2024.
+    .. [4] H. Fichtenberger, M. Henzinger, J. Upadhyay, "Constant Matters: Fine-grained Error Bound
+       on Differentially Private Continual Observation", ICML 2023.
 
     Examples
     --------

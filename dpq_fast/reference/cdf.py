@@ -274,6 +274,11 @@ def cdf(
         drawn: int = discrete(calibration.noise.scale, rng=generator)
         return drawn
 
+    if method == "factorized":
+        below = [0.0, *from_sums(exact, [draw() for _ in exact])]
+        if public:
+            below[-1] = float(records.size)
+        return of_counts(leaves.starts, below, public, lattice)
     if method == "adaptive":
         draws = [draw() for _ in range(2 * options["steps"])]
         runs, noisy_counts = halved([0, *np.cumsum(exact).tolist()], draws)
@@ -290,6 +295,20 @@ def cdf(
         lattice=lattice,
     )
     return of_tree(tree, public)
+
+
+def from_sums(counts: Sequence[int], draws: Sequence[int]) -> list[float]:
+    """Noisy numbers of records up to the ends of bins: noisy weighted sums, solved for counts."""
+    factor = privacy.cdf.prefix_factor(len(counts)).tolist()
+    sums = [
+        sum(factor[i - j] * counts[j] for j in range(i + 1)) + draw for i, draw in enumerate(draws)
+    ]
+    estimates: list[float] = []
+    for i, noisy_sum in enumerate(sums):
+        known = math.fsum(factor[i - j] * estimates[j] for j in range(i))
+        estimates.append((noisy_sum - known) / factor[0])
+    found: list[float] = np.cumsum(estimates).tolist()
+    return found
 
 
 def of_levels(

@@ -292,6 +292,7 @@ RELEASES = {
     ),
     "cdf": lambda: dpq_fast.cdf(COLUMN, epsilon=1.0, bounds=(0, 9)),
     "cdf, adaptive": lambda: dpq_fast.cdf(COLUMN, epsilon=1.0, bounds=(0, 9), method="adaptive"),
+    "cdf, factorized": lambda: dpq_fast.cdf(COLUMN, rho=1.0, bounds=(0, 9), method="factorized"),
     "cdf, gaussian": lambda: dpq_fast.cdf(COLUMN, rho=1.0, bounds=(0, 9), method="gaussian"),
     "cdf, smooth_gaussian": lambda: dpq_fast.cdf(
         COLUMN, epsilon=1.0, delta=1e-6, bounds=(0, 9), method="smooth_gaussian"

@@ -200,3 +200,45 @@ def test_auto_goes_by_the_options_that_are_given():
     assert used(method="histogram")[0] == "histogram"
     with pytest.raises(TypeError, match=r"^method 'agg_tree' must have no options but height"):
         used(levels=9)
+
+
+def test_factor_by_hand():
+    factor = privacy.cdf.prefix_factor(6)
+    assert factor.tolist() == [512, 256, 192, 160, 140, 126]  # 512 times 1, 1/2, 3/8, 5/16, ...
+    assert privacy.cdf.prefix_factor(2**13)[-1] == round(512 / math.sqrt(math.pi * (2**13 - 1)))
+    with pytest.raises(ValueError, match=r"^bins must be at least 2"):
+        privacy.cdf.prefix_factor(1)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("bins", [2, 3, 4, 17, 60])
+def test_factorized_sensitivity_of_all_pairs_of_columns(bins, k):
+    factor = privacy.cdf.prefix_factor(bins).tolist()
+    columns = np.array([[0] * j + factor[: bins - j] for j in range(bins)])
+    lengths = (columns**2).sum(axis=1)
+    apart = ((columns[:, None] - columns[None, :]) ** 2).sum(axis=2)
+    of = functools.partial(privacy.cdf.factorized_squared, bins, max_contributions=k)
+    assert of(relation_of("add-remove")) == k * k * lengths.max()
+    assert of(relation_of("swap")) == k * k * max(lengths.max(), apart.max())
+    # bit for bit the integers that are released: those of other numbers of bins begin alike
+    assert factor == privacy.cdf.prefix_factor(2 * bins)[:bins].tolist()
+
+
+def test_cdf_is_factorized_for_rho_and_swap():
+    """By public arguments: as many bins as the tree would have leaves, up to 2^13."""
+    of = functools.partial(privacy.cdf.calibrate, rho=0.05)
+    for expected_n, bins in ((100, 128), (1_000, 512), (10_000, 4096)):
+        made = of(expected_n=expected_n)
+        assert made.method == "factorized" and made.options == dict(bins=bins)
+        assert made.guarantee == Guarantee(None, rho=0.05)
+        squared = privacy.cdf.factorized_squared(bins, relation_of("swap"))
+        assert float(made.noise.scale) == pytest.approx(math.sqrt(squared / 0.1), rel=1e-15)
+    assert of() == of(expected_n=10_000)
+    assert of(points=101).options == dict(bins=101)
+    assert of(expected_n=10**6).method == "agg_tree"
+    assert of(expected_n=10**6, method="factorized").options == dict(bins=2**13)
+    assert of(method="factorized", bins=30, points=10).options == dict(bins=10)
+    assert of(neighbors="add-remove").method == "agg_tree"
+    assert of(aggregate=True).method == "agg_tree" and of(bins=16).method == "binary_tree"
+    assert privacy.cdf.calibrate(epsilon=1.0).method == "agg_tree"
+    assert guarantee("cdf", rho=0.05) == Guarantee(None, rho=0.05)
