@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,10 +15,11 @@ from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.columns import declared_type, numbers, repeats
+from dpq_fast.reference.columns import numbers, repeats
 from dpq_fast.reference.ind_exp import IndExpLaw, no_dither
 from dpq_fast.reference.intervals import Column, Estimate, searched
 from dpq_fast.reference.joint_exp import JointExpLaw
+from dpq_fast.reference.keys import Keys, compared, frame_names, rows_of
 from dpq_fast.reference.sample import check_form, kept_records, placed
 
 
@@ -35,6 +35,8 @@ class GroupQuantiles:
     low, high : ndarray like `values`, or None
     confidence, covers
         None without intervals.
+    names : tuple
+        Of the columns of keys, if they are those of a frame.
     """
 
     groups: NDArray[Any]
@@ -44,6 +46,7 @@ class GroupQuantiles:
     high: NDArray[np.float64] | None = None
     confidence: float | None = None
     covers: str | None = None
+    names: tuple[Any, ...] = ()
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -52,11 +55,11 @@ class GroupQuantiles:
         return iter(self.groups.tolist())
 
     def __contains__(self, key: Any) -> bool:
-        return key in self.groups.tolist()
+        return compared(key) in map(compared, self)
 
     def __getitem__(self, key: Any) -> Any:
         def of_group(part: NDArray[np.float64]) -> Any:
-            answer = dict(zip(self.groups.tolist(), part, strict=True))[key]
+            answer = dict(zip(map(compared, self), part, strict=True))[compared(key)]
             return float(answer) if np.ndim(answer) == 0 else answer
 
         value = of_group(self.values)
@@ -78,61 +81,13 @@ class GroupQuantiles:
                     key = level if self.low is None else (level, part)
                     table[key] = numbers.reshape(len(self), -1)[:, j]
         names = ["q"] if self.low is None else ["q", "part"]
-        frame = pandas.DataFrame(table, index=pandas.Index(self.groups, name="group"))
+        keys = list(self)
+        if keys and isinstance(keys[0], tuple):
+            index = pandas.MultiIndex.from_tuples(keys, names=self.names or None)
+        else:
+            index = pandas.Index(self.groups, name=(*self.names, "group")[0])
+        frame = pandas.DataFrame(table, index=index)
         return frame.rename_axis(columns=names)
-
-
-def names_of(groups: Any) -> list[int] | list[str]:
-    """The public keys, checked: distinct, and all of one kind."""
-    if isinstance(groups, (str, bytes, Mapping, Set)) or not hasattr(groups, "__iter__"):
-        raise TypeError(
-            f"groups must be a sequence of integers or of strings, got {type(groups).__name__}"
-        )
-    if isinstance(groups, np.ndarray) and groups.ndim != 1:
-        raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
-    names = [None if isinstance(item, bool) else key_of(item) for item in groups]
-    integers = [name for name in names if isinstance(name, int)]
-    strings = [name for name in names if isinstance(name, str)]
-    if len(names) not in (len(integers), len(strings)):
-        raise TypeError("groups must hold integers or strings, all of one kind")
-    if integers:
-        low, high = min(integers), max(integers)
-        if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
-            raise ValueError("groups must be integers of 64 bits")
-    for name, times in sorted(Counter(names).items()):
-        if times > 1:
-            raise ValueError(f"groups must be distinct, got {name} twice")
-    return integers or strings
-
-
-def key_of(item: Any) -> int | str | None:
-    """A key as it is compared: an integer or a string; None for anything else."""
-    if hasattr(item, "as_py"):  # pyarrow
-        item = item.as_py()
-    if isinstance(item, (int, np.integer)):
-        return int(item)
-    return str(item) if isinstance(item, str) else None
-
-
-def check_keys(by: Any, names: list[int] | list[str]) -> None:
-    """Refuse what is no column of keys, or of another kind than the names; reads no record."""
-    if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
-        raise TypeError(f"by must be a column of integers or of strings, got {type(by).__name__}")
-    declared = declared_type(by)
-    if declared is None:
-        return
-    if getattr(by, "ndim", 1) != 1:
-        raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
-    name = declared.kind if isinstance(declared, np.dtype) else str(declared).lower()
-    name = name.removeprefix("dictionary<values=")  # pyarrow
-    if name.startswith(("object", "null", "O")) or name == "category":  # which say nothing
-        return
-    strings = name.startswith(("str", "large_str", "categorical", "enum", "U", "T"))
-    if not (strings or name.startswith(("int", "uint", "i", "u"))):
-        raise TypeError(f"by must hold integers or strings, got dtype {declared}")
-    if names and strings != isinstance(names[0], str):
-        kinds = ("integers", "strings") if strings else ("strings", "integers")
-        raise TypeError(f"groups must be {kinds[1]} as the column by is, got {kinds[0]}")
 
 
 def quantile_by(
@@ -166,10 +121,10 @@ def quantile_by(
     Parameters
     ----------
     x, by : array_like, shape (n,)
-        Private values, and the key of each: integers or strings.
+        Private values, and the key of each, or columns of keys.
     q : float or array_like of float
         Levels in [0, 1]. Public.
-    groups : sequence of int or of str
+    groups : sequence of keys, or of tuples of them
         The keys to answer. Public.
     epsilon, bounds, neighbors, public_by, method, resolution, dither, prior, counts, nan_policy, \
 max_contributions, accountant, rng, confidence, covers, interval_share, expected_n
@@ -180,7 +135,7 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
     GroupQuantiles
     """
     levels = Levels(q)
-    names = names_of(groups)
+    names = Keys(groups)
     composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
     dithered = dither is not None and check_flag("dither", dither)
     if method is None and (dithered or composed):
@@ -201,18 +156,16 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
     if by_depth:
         dither = no_dither(dither)
     bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
-    check_keys(by, names)
+    columns = names.check(by)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
     values = numbers(x)
-    keys = [key_of(key) for key in by]
-    if len(keys) != values.size:
-        raise ValueError("by must have one key for each row of x")
+    keys = rows_of(columns, values.size)
     weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
     distinct = Levels(levels.values)
     coarse = None if lattice is None else replace(lattice, bits=0)
-    answers, low, high = np.empty((3, len(names), levels.m))
-    for group, name in enumerate(names):
+    answers, low, high = np.empty((3, len(names.keys), levels.m))
+    for group, name in enumerate(names.compared):
         inside = [i for i, key in enumerate(keys) if key == name]
         records = kept_records(values[inside], weights[inside], nan_policy)
         data = placed(records, bounds, lattice, rng)
@@ -227,16 +180,8 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
                 answers[group].tolist(), calibration.search, column, rng
             )
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    found = GroupQuantiles(array_of(names), asked, levels.restore(answers))
+    found = GroupQuantiles(names.array, asked, levels.restore(answers), names=frame_names(by))
     if calibration.search is None:
         return found
     ends = dict(low=levels.restore(low), high=levels.restore(high))
     return replace(found, **ends, confidence=confidence, covers=covers)
-
-
-def array_of(names: list[int] | list[str]) -> NDArray[Any]:
-    """Strings as objects, integers as int64, or as uint64 where one is too large for that."""
-    if names and isinstance(names[0], str):
-        return np.array(names, dtype=object)
-    large = any(isinstance(name, int) and name >= 2**63 for name in names)
-    return np.array(names, dtype=np.uint64 if large else np.int64)

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from functools import cache
 from itertools import combinations_with_replacement, product
 
@@ -27,10 +27,12 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast._kernels import groups as kernel
+from dpq_fast.data import keys
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 
 module = importlib.import_module("dpq_fast.mechanisms.quantile_by")
+grouping = importlib.import_module("dpq_fast.mechanisms.grouping")
 
 Q = [0.3, 0.5, 0.7]
 OPTIONS = {"epsilon": 2.0, "bounds": (0.0, 4.0)}
@@ -415,6 +417,9 @@ def test_quantile_by_reference_ignores_missing_keys(kind):
 
 INTEGERS, STRINGS = [1, 2], ["a", "b"]  # keys, and the groups that fit
 BOOLEANS, DATES = [True, False], [date(2020, 1, 1), date(2020, 1, 2)]
+MOMENTS = [datetime(2020, 1, 1), datetime(2020, 1, 2, 3, 4)]
+ZONED = AWARE = [moment.replace(tzinfo=timezone.utc) for moment in MOMENTS]
+EVERY = [INTEGERS, STRINGS, BOOLEANS, DATES, ZONED]
 # Types of each library: how it names them, two keys, and the groups that are taken.
 ARROW_TYPES = [
     (pa.int64(), INTEGERS, [INTEGERS]),
@@ -425,9 +430,13 @@ ARROW_TYPES = [
     (pa.dictionary(pa.int32(), pa.int64()), INTEGERS, [INTEGERS]),
     (pa.dictionary(pa.int8(), pa.string()), STRINGS, [STRINGS]),
     (pa.dictionary(pa.int32(), pa.float64()), [1.0, 2.0], []),
-    (pa.bool_(), BOOLEANS, []),
+    (pa.bool_(), BOOLEANS, [BOOLEANS]),
     (pa.float64(), [1.0, 2.0], []),
-    (pa.date32(), DATES, []),
+    (pa.date32(), DATES, [DATES]),
+    (pa.date64(), DATES, [DATES]),
+    (pa.timestamp("us"), MOMENTS, [DATES]),
+    (pa.timestamp("s", "UTC"), AWARE, [ZONED]),
+    (pa.duration("s"), [timedelta(1), timedelta(2)], []),
     (pa.binary(), [b"a", b"b"], []),
     (pa.list_(pa.int64()), [[1], [2]], []),
 ]
@@ -437,25 +446,31 @@ POLARS_TYPES = [
     (pl.String, STRINGS, [STRINGS]),
     (pl.Categorical, STRINGS, [STRINGS]),
     (pl.Enum(STRINGS), STRINGS, [STRINGS]),
-    (pl.Object, [1, "a"], [INTEGERS, STRINGS]),
-    (pl.Boolean, BOOLEANS, []),
+    (pl.Object, [1, "a"], EVERY),
+    (pl.Boolean, BOOLEANS, [BOOLEANS]),
     (pl.Float64, [1.0, 2.0], []),
-    (pl.Date, DATES, []),
+    (pl.Date, DATES, [DATES]),
+    (pl.Datetime("ms"), MOMENTS, [DATES]),
+    (pl.Datetime("ns", "UTC"), AWARE, [ZONED]),
+    (pl.Duration, [timedelta(1), timedelta(2)], []),
 ]
 PANDAS_TYPES = [
     ("Int64", INTEGERS, [INTEGERS]),
     ("UInt8", INTEGERS, [INTEGERS]),
     ("string", STRINGS, [STRINGS]),
-    ("object", [1, "a"], [INTEGERS, STRINGS]),
-    (pd.CategoricalDtype(), INTEGERS, [INTEGERS, STRINGS]),
-    (pd.CategoricalDtype(), STRINGS, [INTEGERS, STRINGS]),
-    (pd.CategoricalDtype(), BOOLEANS, [INTEGERS, STRINGS]),
-    ("boolean", BOOLEANS, []),
+    ("object", [1, "a"], EVERY),
+    ("object", AWARE, EVERY),
+    ("datetime64[us]", MOMENTS, [DATES]),
+    ("datetime64[ns, UTC]", AWARE, [ZONED]),
+    (pd.CategoricalDtype(), INTEGERS, EVERY),
+    (pd.CategoricalDtype(), STRINGS, EVERY),
+    (pd.CategoricalDtype(), BOOLEANS, EVERY),
+    ("boolean", BOOLEANS, [BOOLEANS]),
     ("Float64", [1.0, 2.0], []),
     ("period[D]", [pd.Period(day, "D") for day in DATES], []),
     *((pd.ArrowDtype(declared), *rest) for declared, *rest in ARROW_TYPES),
 ]
-MASKED_TYPES = [(np.int64, INTEGERS, [INTEGERS]), (np.bool_, BOOLEANS, [])]
+MASKED_TYPES = [(np.int64, INTEGERS, [INTEGERS]), (np.bool_, BOOLEANS, [BOOLEANS])]
 
 
 def masked(keys, dtype):
@@ -476,11 +491,11 @@ CONTAINERS = {
     "pandas array": (lambda keys, declared: pd.array(keys, dtype=declared), PANDAS_TYPES),
     "pandas Index": (lambda keys, declared: pd.Index(keys, dtype=declared), PANDAS_TYPES),
     "masked": (masked, MASKED_TYPES),
-    "list": (lambda keys, _: keys, [(None, [1, "a"], [INTEGERS, STRINGS])]),
+    "list": (lambda keys, _: keys, [(None, [1, "a"], EVERY)]),
 }
 
 
-@pytest.mark.parametrize("groups", [INTEGERS, STRINGS], ids=str)
+@pytest.mark.parametrize("groups", EVERY, ids=str)
 @pytest.mark.parametrize(
     ("container", "declared", "keys", "taken"),
     [(container, *row) for container, (_, types) in CONTAINERS.items() for row in types],
@@ -503,9 +518,7 @@ def test_quantile_by_takes_or_refuses_keys_by_their_declared_type(
             of_list = dpq.quantile_by(x, column, Q, groups=groups, rng=1, **OPTIONS)
             assert np.array_equal(out.values, of_list.values)
     (outcome,) = outcomes
-    rule = (
-        "answered|TypeError: (by must hold integers or str|groups must be .* as the column by is)"
-    )
+    rule = "answered|TypeError: (by must hold integers, str|groups must be .* as the column by is)"
     assert re.match(rule, outcome)
     assert (outcome == "answered") == (groups in taken)
 
@@ -519,6 +532,109 @@ def test_quantile_by_keeps_keys_apart_whatever_is_missing():
             x, by, 0.9, groups=["a"], epsilon=9.0, bounds=(0, 4), resolution=1, rng=1
         )
         assert out["a"] == 1.0
+
+
+TOWNS, DAYS = ["north", "south", None], [date(2020, 1, 1), date(2020, 1, 3), None]
+PAIR = ([TOWNS[code % 3] for code in CODES], [DAYS[code // 2] for code in CODES])
+PAIRS = [("north", date(2020, 1, 1)), ("south", date(2020, 1, 3)), ("west", date(1, 1, 1))]
+PAIRS += [("south", date(2020, 1, 1))]
+OF_PAIRS = {
+    "list": lambda: list(PAIR),
+    "tuple": lambda: PAIR,
+    "pandas": lambda: pd.DataFrame(dict(town=PAIR[0], day=pd.to_datetime(PAIR[1]))),
+    "categories": lambda: pd.DataFrame(dict(town=PAIR[0], day=PAIR[1])).astype("category"),
+    "levels": lambda: pd.MultiIndex.from_arrays(PAIR, names=["town", "day"]),
+    "polars": lambda: pl.DataFrame(dict(town=PAIR[0], day=PAIR[1])),
+    "pyarrow": lambda: pa.table(dict(town=PAIR[0], day=PAIR[1])),
+    "mixed": lambda: (pl.Series(PAIR[0]).cast(pl.Categorical), pa.array(PAIR[1])),
+}
+
+
+@pytest.mark.parametrize("kind", OF_PAIRS)
+@pytest.mark.parametrize("spread", [False, True])
+def test_quantile_by_takes_keys_of_several_columns(kind, spread, implementation, monkeypatch):
+    if spread:
+        monkeypatch.setattr(keys, "TABLE_FLOOR", 0)
+        monkeypatch.setattr(keys, "TABLE_FACTOR", 0)
+    group_of = {pair: g for g, pair in enumerate(PAIRS)}
+    codes = [group_of.get(pair, 9) for pair in zip(*PAIR, strict=True)]
+    expected = implementation.quantile_by(X, codes, Q, groups=range(4), rng=9, **OPTIONS)
+    frame = pd.DataFrame(PAIRS).astype({1: "object"})
+    for groups in (PAIRS, pl.DataFrame(PAIRS, orient="row"), frame):
+        out = implementation.quantile_by(X, OF_PAIRS[kind](), Q, groups=groups, rng=9, **OPTIONS)
+        assert np.array_equal(out.values, expected.values)
+        assert list(out) == PAIRS
+    assert np.array_equal(out["south", np.datetime64("2020-01-03")], out.values[1])
+    assert ("north", date(2020, 1, 3)) not in out
+    table = out.to_pandas()
+    assert table.index.nlevels == 2 and table.shape == (4, 3)
+    named = kind in ("pandas", "categories", "levels", "polars", "pyarrow")
+    assert list(table.index.names) == (["town", "day"] if named else [None, None])
+
+
+def test_quantile_by_takes_a_frame_of_one_column(implementation):
+    by = pd.DataFrame(dict(town=PAIR[0]))
+    expected = implementation.quantile_by(X, PAIR[0], Q, groups=TOWNS[:2], rng=9, **OPTIONS)
+    out = implementation.quantile_by(X, by, Q, groups=TOWNS[:2], rng=9, **OPTIONS)
+    assert np.array_equal(out.values, expected.values)
+    assert out.to_pandas().index.name == "town"
+    with pytest.raises(ValueError, match=r"^groups must be tuples of as many"):
+        implementation.quantile_by(X, OF_PAIRS["pandas"](), Q, groups=["north"], **OPTIONS)
+    with pytest.raises(TypeError, match=r"^groups must be dates as the column by is"):
+        groups = [("north", 1)]
+        implementation.quantile_by(X, OF_PAIRS["polars"](), Q, groups=groups, **OPTIONS)
+
+
+# Columns of other than whole days, and of more of them than nanoseconds can count.
+STEPS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "25s"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_quantile_by_takes_dates_of_any_unit(step, implementation):
+    years = np.array(["1970", "1972", "1972", "NaT"], "M8[Y]")
+    if step == "25s":
+        years = np.array(["1970-01-01T00", "1970-01-01T05", "1970-01-01T05", "NaT"], "M8[h]")
+    if step == "W":
+        years = np.array(["1970-01-01", "1970-01-08", "1970-01-08", "NaT"], "M8[D]")
+    by = np.tile(years, 100).astype(f"M8[{step}]")
+    groups = [years[0], years[1].astype("M8[s]").item(), date(1, 1, 1)]
+    codes = np.tile([0, 1, 1, 7], 100)
+    expected = implementation.quantile_by(X, codes, Q, groups=[0, 1, 2], rng=9, **OPTIONS)
+    out = implementation.quantile_by(X, by, Q, groups=groups, rng=9, **OPTIONS)
+    assert np.array_equal(out.values, expected.values)
+
+
+def test_quantile_by_keeps_zones_apart_and_instants_together(implementation):
+    """One moment has many names; without a zone it is another one."""
+    here = timezone(timedelta(hours=3))
+    moment = datetime(2020, 1, 1, 12, tzinfo=timezone.utc)
+    by = [moment, moment.astimezone(here), moment.replace(tzinfo=None)] * 50
+    x = np.tile([1.0, 1.0, 3.0], 50)
+    for group, answer in ((moment.astimezone(here), 1.0), (moment.replace(tzinfo=None), 3.0)):
+        out = implementation.quantile_by(
+            x, by, 0.5, groups=[group], epsilon=50.0, bounds=(0, 4), resolution=1, rng=1
+        )
+        assert out[group] == answer
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow", "list"])
+def test_quantile_by_reference_reads_columns_as_the_fast_side_does(container):
+    make, types = CONTAINERS[container]
+    for declared, pair, taken in types:
+        by = make([*pair, None, pair[1]], declared)
+        for groups in taken:
+            for side in (dpq, reference):
+                out = side.quantile_by(
+                    [1.0, 3.0, 2.0, 3.0], by, 0.5, groups=groups, epsilon=400.0, bounds=(0, 4),
+                    resolution=1, rng=1,
+                )  # fmt: skip
+                if {type(key) for key in groups} == {type(key) for key in pair}:
+                    assert out.values.tolist() == [1.0, 3.0], (declared, side)
+        if taken:
+            continue
+        for side in (dpq, reference):
+            with pytest.raises(TypeError, match=r"^by must hold integers"):
+                side.quantile_by([1.0] * 4, by, 0.5, groups=[1], epsilon=1.0, bounds=(0, 4))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
@@ -633,7 +749,7 @@ def test_group_quantiles_name_the_extra_that_pandas_is_in(monkeypatch):
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("resolution", [None, 0, 0.5])
 def test_quantile_by_does_not_depend_on_workers(resolution, counted, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 1_000)
+    monkeypatch.setattr(grouping, "BLOCK", 1_000)
     monkeypatch.setattr(module, "SMALL_ENTRIES", 60)
     rng = np.random.default_rng(3)
     x, by = rng.normal(2.0, 1.0, 20_000), rng.integers(0, 3 * kernel.CHUNK, 20_000)
@@ -663,7 +779,7 @@ def test_quantile_by_does_not_depend_on_workers(resolution, counted, monkeypatch
         assert np.array_equal(one, two)
         assert not np.array_equal(answer(2, second), two)  # the generator went on
     assert not np.array_equal(answer(2, None), answer(2, None))
-    monkeypatch.setattr(module, "BLOCK", 10**6)
+    monkeypatch.setattr(grouping, "BLOCK", 10**6)
     assert np.array_equal(answer(1, 5), expected)
 
 
@@ -840,11 +956,21 @@ BAD = [
     ({"workers": 1.5}, TypeError, "workers must be an integer"),
     ({"groups": [1, 1]}, ValueError, "^groups must be distinct, got 1 twice$"),
     ({"groups": ["a", "b", "a"]}, ValueError, "^groups must be distinct, got a twice$"),
-    ({"groups": [1, "a"]}, TypeError, "^groups must hold integers or strings, all of one kind$"),
-    ({"groups": [1.0]}, TypeError, "^groups must hold integers or strings"),
-    ({"groups": np.array([1.0])}, TypeError, "^groups must hold integers or strings"),
-    ({"groups": [True, False]}, TypeError, "^groups must hold integers or strings"),
-    ({"groups": [None]}, TypeError, "^groups must hold integers or strings"),
+    (
+        {"groups": [1, "a"]},
+        TypeError,
+        "^groups must hold integers, strings, booleans or dates, all of one kind$",
+    ),
+    ({"groups": [1.0]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": np.array([1.0])}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [True, 2]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [True, True]}, ValueError, "^groups must be distinct, got True twice$"),
+    ({"groups": [date(2020, 1, 1), np.datetime64("2020-01-01T00")]}, ValueError, "twice$"),
+    ({"groups": [np.datetime64("NaT")]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [(1, 2), 3]}, ValueError, "^groups must be keys, or tuples of one length"),
+    ({"groups": [(1, 2)]}, TypeError, "^by must be a column of .* got int$"),
+    ({"groups": [(1, 2, 3)]}, ValueError, "^groups must be .*as many keys as by has columns"),
+    ({"groups": [None]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [2**64]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": [-1, 2**63]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": {1, 2}}, TypeError, "^groups must be a sequence .* got set$"),
@@ -856,12 +982,14 @@ BAD = [
     ({"by": [1]}, ValueError, "^by must have one key for each row of x$"),
     ({"by": np.arange(3)}, ValueError, "^by must have one key for each row of x$"),
     ({"by": np.zeros((2, 2), int)}, ValueError, "^by must be one-dimensional, got 2 dimensions$"),
-    ({"by": np.array([1.0, 2.0])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": np.array([True, False])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": pd.Series([1.5, 2.5])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": pl.Series([1.5, 2.5])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": np.array(["2020-01-01"] * 2, "M8[D]")}, TypeError, "^by must hold integers or str"),
-    ({"by": "ab"}, TypeError, "^by must be a column of integers or of strings, got str$"),
+    ({"by": np.array([1.0, 2.0])}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": np.array([True, False])}, TypeError, "^groups must be booleans as the column by is"),
+    ({"by": np.array([1, 2], "M8[ps]")}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": np.array([1, 2], "m8[s]")}, TypeError, "^by must hold integers, .* got dtype"),
+    ({"by": pd.Series([1.5, 2.5])}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": pl.Series([1.5, 2.5])}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": np.array(["2020-01-01"] * 2, "M8[D]")}, TypeError, "^groups must be dates as the"),
+    ({"by": "ab"}, TypeError, "^by must be a column of integers, .* got str$"),
     ({"by": {1: 2}}, TypeError, "^by must be a column .* got dict$"),
     ({"by": None}, TypeError, "^by must be a column .* got NoneType$"),
     ({"by": np.array(["a", "b"])}, TypeError, "^groups must be strings as the column by is, got"),
@@ -1144,7 +1272,7 @@ def test_quantile_by_refuses_what_an_array_says_of_its_keys():
 
 @pytest.mark.parametrize("place", [0, 5, 11])
 def test_quantile_by_finds_nan_in_any_block(place, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 4)
+    monkeypatch.setattr(grouping, "BLOCK", 4)
     x = np.ones(12)
     x[place] = math.nan
     with pytest.raises(ValueError, match="nan_policy='raise'"):

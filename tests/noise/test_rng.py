@@ -186,9 +186,10 @@ def test_default_rng_does_not_repeat_in_another_process():
 ALLOWED = {
     ("rng.py", "default_rng"): "the one place; a seed is the caller's wish",
     ("_calls.py", "default_rng"): "that of the references",
-    ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
+    ("grouping.py", "child"): "ChaCha, keyed from the caller's generator",
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cdf.py", "_simulated"): "a law of noise that is public; none that is released",
+    ("keys.py", ""): "dates that are keys; the time is not asked for",
     ("planning.py", "_public_rng"): "public samples, and noise of no release",
     ("cli.py", "generated_payroll"): "the made-up payroll, not noise",
 }
