@@ -130,6 +130,8 @@ LEFT_OUT = (
         "Estimate": "an answer",
         "Estimate.around": "an answer",
         "Estimate.to_frame": "no arguments",
+        "privacy.parallel.Part": "an answer",
+        "privacy.parallel.Part.given": "no arguments",
         "audit.Witness": "an answer",
         "audit.ExactAudit": "an answer",
         "audit.EstimatedAudit": "an answer",
@@ -183,6 +185,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "median": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
     "percentile": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
     "sum": SEARCH[2:],
+    "sum_by": SEARCH[2:],
     "reference.sum": ("epsilon", "q", *SEARCH, "neighbors", "counts", "nan_policy", "rng"),
     "reference.mean": ("epsilon", "q", "lower", "upper", "resolution", "neighbors", "rng"),
     "reference.unbounded_quantile": ("epsilon", *SEARCH, "neighbors", "counts", "nan_policy"),
@@ -251,6 +254,14 @@ OWN: dict[str, dict[str, Any]] = {
     "cdf, gaussian": dict(method="gaussian", delta=1e-6, levels=3),
     "cdf, smooth_gaussian": dict(method="smooth_gaussian", delta=1e-6, levels=3),
     "reference.cdf": dict(method="binary_tree", bins=16),
+    **{
+        name: dict(method="unbounded", q=0.9)
+        for name in ("sum_by", "reference.sum_by", "privacy.aggregates_by.calibrate")
+    },
+    **{
+        name: dict(method="unbounded", q=None, lower=-4.0, upper=8.0)
+        for name in ("sum_by, public", "mean_by", "reference.mean_by")
+    },
     "sum": dict(method="unbounded", q=0.9),
     "sum, public": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
@@ -334,6 +345,8 @@ WEIGHTS = {
     "reference.joint_exp": 0.2,
     "reference.joint_exp_law": 0.2,
     "reference.quantile_by": 0.2,
+    "reference.sum_by": 0.2,
+    "reference.mean_by": 0.2,
     "reference.noise.discrete_gaussian": 0.2,
     "reference.noise.discrete_laplace": 0.2,
 }

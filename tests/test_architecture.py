@@ -63,6 +63,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
     built_on = {
         "agg_tree": {"estimate"},
         "aggregates": {"estimate", "joint_exp", "ind_exp", "unbounded_quantile"},
+        "aggregates_by": {"aggregates", "grouping"},
         "approx_quantiles": {"intervals", "unbounded_quantile"},
         "cdf": {"agg_tree", "csmooth"},
         "ind_exp": {"intervals"},

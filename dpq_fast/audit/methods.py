@@ -15,7 +15,7 @@ from dpq_fast.audit.tables import Table, by_candidates, by_group, halts, integer
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.ind_exp import ind_exp
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
-from dpq_fast.mechanisms.quantile_by import GroupQuantiles, quantile_by
+from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.registry import MECHANISMS, Mechanism
 
 
@@ -51,8 +51,13 @@ def charged(method: _Method, kind: np.dtype, parameters: dict[str, Any]) -> priv
     return recorder.charged
 
 
-def _quantile_by(columns: tuple[NDArray[Any], list[Any]], **parameters: Any) -> GroupQuantiles:
-    return quantile_by(*columns, **parameters)
+def _of_pairs(release: Callable[..., Any]) -> Callable[..., Any]:
+    """A mechanism on records and their keys, as one on pairs."""
+
+    def released(columns: tuple[NDArray[Any], list[Any]], **parameters: Any) -> Any:
+        return release(*columns, **parameters)
+
+    return released
 
 
 def _cdf(column: NDArray[Any], **parameters: Any) -> NDArray[np.float64]:
@@ -98,7 +103,7 @@ def _of_row(row: Mechanism) -> _Method:
     """A row of the registry as an audit sees it."""
     release, tables = row.release, None
     if row.reads == "groups":
-        release, tables = _quantile_by, by_group
+        release, tables = _of_pairs(release), by_group if release is quantile_by else None
     elif row.reads == "queries":
         release = _of_queries(release)
         tables = partial(halts, single=row.law is not None)

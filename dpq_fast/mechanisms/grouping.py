@@ -173,3 +173,47 @@ def child(seeds: bytes | None, number: int) -> np.random.Generator:
         return default_rng()
     key = int.from_bytes(seeds[32 * number : 32 * (number + 1)], "little")
     return np.random.Generator(ChaCha(key=key, rounds=20))
+
+
+# Groups one by one
+
+# The records of one group, without missing ones: values, and how many records each stands for.
+Records = tuple[NDArray[np.float64], NDArray[np.float64] | None]
+
+
+def records_of(rows: Rows, groups: int) -> list[Records]:
+    """The records of each group of one chunk, without missing ones."""
+    if rows.weights is not None:
+        rows = rows.pick(~np.isnan(rows.values))
+    start, values = kernel.order(rows.values, rows.members, groups)
+    weights = None
+    if rows.weights is not None:
+        _, weights = kernel.order(rows.weights, rows.members, groups)
+    return [
+        (values[first:last], None if weights is None else weights[first:last])
+        for first, last in zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
+    ]
+
+
+def each_group(
+    answer: Callable[[int, Records, np.random.Generator], Any],
+    rows: Rows,
+    ends: NDArray[np.int64],
+    keys: kernel.Keys,
+    rng: np.random.Generator | None,
+    pool: Pool,
+) -> list[Any]:
+    """What is answered for each group, in their order; a generator for each chunk."""
+    seeds = None if rng is None else rng.bytes(32 * keys.chunks)
+
+    def chunk(number: int) -> list[Any]:
+        first = number * kernel.CHUNK
+        part = slice(int(ends[number - 1]) if number else 0, int(ends[number]))
+        groups = min(kernel.CHUNK, keys.groups - first)
+        own = child(seeds, number)
+        return [
+            answer(first + g, records, own)
+            for g, records in enumerate(records_of(rows.pick(part), groups))
+        ]
+
+    return [one for part in pool.map(chunk, range(keys.chunks)) for one in part]

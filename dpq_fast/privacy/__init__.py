@@ -59,12 +59,14 @@ from dpq_fast.privacy import (
     above_threshold,
     agg_tree,
     aggregates,
+    aggregates_by,
     approx_quantiles,
     cdf,
     csmooth,
     ind_exp,
     intervals,
     joint_exp,
+    parallel,
     quantile_by,
     unbounded_quantile,
 )
@@ -97,6 +99,7 @@ __all__ = [
     "above_threshold",
     "agg_tree",
     "aggregates",
+    "aggregates_by",
     "approx_quantiles",
     "bounded_range_delta",
     "bounded_range_epsilon",
@@ -115,6 +118,7 @@ __all__ = [
     "joint_exp",
     "laplace_rho",
     "one_sided_loss",
+    "parallel",
     "pure_rho",
     "quantile_by",
     "rho_bounded_range",
@@ -171,6 +175,7 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
         a public clip.
+        "count_by", "sum_by", "mean_by": the same for all groups together; `public_by`, too.
 
         With a `confidence`, of all that take one, the interval is included; where it has a budget
         of its own (`interval_share`), no range is stated.

@@ -268,6 +268,11 @@ RELEASES = {
     "quantile_by": lambda: dpq_fast.quantile_by(
         COLUMN, [0, 0, 1, 1], 0.5, groups=[0, 1], epsilon=1.0, bounds=(0, 9)
     ),
+    "count_by": lambda: dpq_fast.count_by(COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0),
+    "sum_by": lambda: dpq_fast.sum_by(COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0),
+    "mean_by": lambda: dpq_fast.mean_by(
+        COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0, q=None, lower=0, upper=9
+    ),
     "unbounded_quantile": lambda: dpq_fast.unbounded_quantile(COLUMN, 0.5, epsilon=1.0),
     "above_threshold": lambda: dpq_fast.above_threshold([1, 2, 3], 2, epsilon1=1.0, epsilon2=1.0),
     "sparse_vector": lambda: dpq_fast.sparse_vector(

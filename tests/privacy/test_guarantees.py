@@ -223,6 +223,9 @@ CALLS = {
     "count": dict(epsilon=1.0),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
+    "count_by": dict(epsilon=1.0),
+    "sum_by": dict(epsilon=1.0),
+    "mean_by": dict(epsilon=1.0),
 }
 
 

@@ -27,11 +27,14 @@ WITHOUT_LAW = {
     "agg_tree",
     "cdf",
     "count",
+    "count_by",
     "csmooth",
     "mean",
+    "mean_by",
     "quantile_by",
     "sparse_vector",
     "sum",
+    "sum_by",
 }
 LAWS = {row.law.__name__: row for row in MECHANISMS.values() if row.law is not None}
 FUNCTIONS = {row.name: row.release for row in MECHANISMS.values()}
