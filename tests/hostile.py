@@ -131,6 +131,7 @@ LEFT_OUT = (
         "Estimate.around": "an answer",
         "Estimate.to_frame": "no arguments",
         "privacy.parallel.Part": "an answer",
+        "privacy.quantile_by.PartCalibration": "an answer",
         "privacy.parallel.Part.given": "no arguments",
         "audit.Witness": "an answer",
         "audit.ExactAudit": "an answer",
@@ -215,6 +216,16 @@ OWN: dict[str, dict[str, Any]] = {
     "quantile_by": dict(method="joint_exp"),
     "quantile_by, plain": PLAIN | dict(expected_n=None, method="joint_exp"),
     "quantile_by, depth": dict(method="ind_exp", q=0.5, dither=None),
+    **{
+        f"quantile_by, {name}": PLAIN | dict(expected_n=None, method=name) | more
+        for name, more in (
+            ("approx_quantiles", {}),
+            ("csmooth", dict(epsilon=None, rho=0.5)),
+            ("unbounded_quantile", dict(resolution=None, dither=None, prior=None)),
+        )
+    },
+    "quantile_by, agg_tree": PLAIN | dict(method="agg_tree", dither=None),
+    "quantile_by, bounds": dict(method=None, bounds={0: BOUNDS, 1: (0.0, 1.0)}),
     "reference.quantile_by": dict(method="joint_exp"),
     "privacy.quantile_by.calibrate": dict(method="joint_exp"),
     "ind_exp, plain": PLAIN | dict(expected_n=None, dither=False),

@@ -30,7 +30,7 @@ from dpq_fast.mechanisms.unbounded_quantile import (
 )
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP
+from dpq_fast.privacy.quantile_by import IND_EXP, PartCalibration
 
 # Tables of more outputs, or of more dithers, are refused.
 MAX_OUTPUTS = 2**18
@@ -234,6 +234,8 @@ def by_group(
         public_by=parameters.get("public_by", False),
         method=method_of(parameters.get("method"), parameters.get("dither")),
     )
+    if isinstance(spent, PartCalibration):
+        raise ValueError(f"outputs have no exact law for quantile_by with method {spent.method!r}")
     by_depth = spent.method == IND_EXP
     if by_depth:
         parameters = parameters | {"dither": False}

@@ -136,19 +136,22 @@ class Curve:
     def of_masses(
         cls, at: NDArray[Any], masses: NDArray[np.float64], lattice: Lattice | None
     ) -> Curve:
-        r"""The function of the masses between `Leaves.starts`, not negative and not all 0.
+        r"""The function of the masses between `Leaves.starts`, not negative.
 
         Notes
         -----
-        Inside a leaf the mass is spread as its neighbors' masses suggest: by the monotone cubic of
-        Fritsch and Carlson between the values at the edges. Its slope there is the weighted
-        harmonic mean of the densities of the two leaves, 0 beside one without mass, and beyond the
-        bounds the density goes on as it is. The cubic is taken at the ends of SPREAD parts of the
-        leaf, and in each part mass is spread evenly, as it is in leaves of less than SMALL of all.
+        Without any mass, leaves have that of their widths. Inside a leaf the mass is spread as its
+        neighbors' masses suggest: by the monotone cubic of Fritsch and Carlson between the values
+        at the edges. Its slope there is the weighted harmonic mean of the densities of the two
+        leaves, 0 beside one without mass, and beyond the bounds the density goes on as it is. The
+        cubic is taken at the ends of SPREAD parts of the leaf, and in each part mass is spread
+        evenly, as it is in leaves of less than SMALL of all.
         """
+        line = on_line(lattice, at)
+        if not masses.any():
+            masses = np.diff(line)
         sums = np.concatenate(([0.0], np.cumsum(masses)))
         p = sums / sums[-1]
-        line = on_line(lattice, at)
         rise, width = np.diff(p), np.diff(line)
         (large,) = np.nonzero((rise >= SMALL) & (lattice is None or np.diff(at) > 1))
         here = np.clip(large[:, None] + np.arange(-1, 2), 0, rise.size - 1)

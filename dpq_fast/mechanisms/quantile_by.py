@@ -8,6 +8,7 @@ many threads share them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,18 +18,27 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
 from dpq_fast.data.columns import as_column, check_counts
-from dpq_fast.data.keys import Groups, names_of
+from dpq_fast.data.keys import Groups, comparable, names_of
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms.grouping import GroupAnswers, Pool, Rows, by_chunk, child
+from dpq_fast.mechanisms.grouping import (
+    GroupAnswers,
+    Pool,
+    Records,
+    Rows,
+    by_chunk,
+    child,
+    each_group,
+)
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration
+from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 
 # Groups of more row entries, (n + 1) m, are released one by one: there, windows pay. So are all
 # groups where there is a prior, which the kernel does not know.
@@ -95,8 +105,10 @@ def quantile_by(
     q: Any,
     *,
     groups: Any,
-    epsilon: float,
-    bounds: tuple[float, float],
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    bounds: Any = None,
     neighbors: str = "swap",
     public_by: bool = False,
     method: str | None = None,
@@ -113,6 +125,7 @@ def quantile_by(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    **method_options: Any,
 ) -> GroupQuantiles:
     r"""Release the quantiles of each public group of a column, by one release per group.
 
@@ -136,19 +149,27 @@ def quantile_by(
         an answer; one without records is answered as an empty sample. Public.
     epsilon : float
         Budget of the whole call under `neighbors`, positive and finite; see Notes for what each
-        group is released with. Public.
-    bounds : (float, float)
-        Finite low < high, the same for all groups, chosen without looking at `x`. Public. With a
-        `prior` that has quantiles an end may be infinite (`Sample.of`).
+        group is released with. Public. Exactly one of `epsilon` and `rho`.
+    delta : float, default 0
+        Allowed failure of the pure guarantee, for "ind_exp". Public.
+    rho : float, optional
+        zCDP budget of the whole call instead of `epsilon`, for all methods but "joint_exp". Public.
+    bounds : (float, float), mapping of groups to such pairs, or array_like of shape (G, 2)
+        Finite low < high, the same for all groups or one pair for each, chosen without looking at
+        `x`. Public. With a `prior` that has quantiles an end may be infinite (`Sample.of`). Groups
+        with bounds of their own are released one by one. May be left out for
+        "unbounded_quantile".
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, their number is public; "add-remove" adds or deletes one.
     public_by : bool, default False
         The promise that the keys of all records are public, so that "swap" replaces a record's
         value and never its key. Under "add-remove" it makes no difference. Public.
-    method : {"ind_exp", "joint_exp"}, optional
-        The mechanism in each group; the former is for one level. Default: "ind_exp" for one level,
-        which is more accurate, "joint_exp" for several, where one is to be dithered, and if
-        `accountant` composes by "zcdp", since its releases add up to less. Public.
+    method : str, optional
+        The mechanism in each group: "ind_exp", "joint_exp", "approx_quantiles",
+        "unbounded_quantile", "agg_tree" or "csmooth". Default: "ind_exp" for one level, which is
+        more accurate; "joint_exp" for several, where one is to be dithered, and if `accountant`
+        composes by "zcdp", since its releases add up to less; "approx_quantiles" for several and a
+        `rho`. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
         mechanism, which is not hardened against attacks on low-order bits. Default: a power of
@@ -180,7 +201,11 @@ def quantile_by(
     confidence, covers, interval_share : optional
         For intervals, as in `quantile`; each covers by itself. Public.
     expected_n : int, optional
-        About how many records a group has, for intervals. Default: 10,000. Public.
+        About how many records a group has, for intervals and for "agg_tree". Default: 10,000.
+        Public.
+    **method_options
+        Further arguments of a method other than "ind_exp" and "joint_exp", such as ``noise=`` of
+        "agg_tree".
 
     Returns
     -------
@@ -207,9 +232,11 @@ def quantile_by(
     Notes
     -----
     **Mechanism.** For one level permute-and-flip by depth, as `ind_exp` does it, for several
-    `joint_exp` [1]_, on the records of each group, all on one lattice.
+    `joint_exp` [1]_, on the records of each group, all on one lattice. Other methods as on one
+    sample, group by group; so are "ind_exp" for several levels, a `delta` or a `rho`.
 
-    **Privacy.** Pure `epsilon`-DP under `neighbors`, always the total of the call.
+    **Privacy.** Pure `epsilon`-DP under `neighbors`, or (`epsilon`, `delta`)-DP, or `rho`-zCDP,
+    always the total of the call.
 
     - "add-remove": a record is in one group, so the releases compose in parallel, and each group
       is released with `epsilon` and the add-remove sensitivity.
@@ -224,7 +251,9 @@ def quantile_by(
     With ``max_contributions=k`` the rate is divided by k: a person's records change one after the
     other, in whatever groups they are, and the ranges of the log ratio add up along the way.
     `privacy.guarantee` also states rho, and for "joint_exp" the range given the dither;
-    permute-and-flip has none. Proof: `privacy.quantile_by`. Not covered: running time and memory.
+    permute-and-flip has none. Of a `delta`, as of a `rho`, each group has the part that adds up to
+    all of it either way: under "swap" a quarter of `rho`, and somewhat less than half of `delta`.
+    Proof: `privacy.quantile_by` and `privacy.parallel`. Not covered: running time and memory.
 
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
     more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
@@ -257,10 +286,12 @@ def quantile_by(
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
+        delta=delta,
+        rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
-        method=method_of(method, dither, accountant),
+        method=method if rho is not None else method_of(method, dither, accountant),
         confidence=confidence,
         covers=covers,
         interval_share=interval_share,
@@ -268,10 +299,40 @@ def quantile_by(
     )
     if calibration.method == IND_EXP:
         dither = no_dither(dither)
-    bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
+    own_bounds = bounds_by_group(bounds, names)
+    release: _Release | _OneByOne
+    if isinstance(calibration, PartCalibration) or own_bounds is not None:
+        part = privacy.parallel.part_of(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+        )
+        asked: dict[str, Any] = dict(confidence=confidence, covers=covers)
+        options = dict(
+            method=calibration.method,
+            resolution=resolution,
+            dither=dither,
+            prior=prior,
+            nan_policy=nan_policy,
+            expected_n=DEFAULT_N if expected_n is None else expected_n,
+            interval_share=interval_share,
+            neighbors=part.neighbors,
+            **part.given(),
+            **asked,
+            **method_options,
+        )
+        each = [bounds] * len(names) if own_bounds is None else own_bounds
+        release = _OneByOne(levels, each, confidence is not None, options)
+    else:
+        for name in method_options:
+            raise TypeError(f"{name} must be left out for method {calibration.method!r}")
+        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
+        release = _Release(levels.values, calibration, bounds, lattice, prior)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
     _checks.check_column(x)
-    release = _Release(levels.values, calibration, bounds, lattice, prior)
     names.check_form(by)
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -297,6 +358,84 @@ def method_of(method: str | None, dither: bool | None, accountant: Any = None) -
 
 
 # Releases
+
+
+def bounds_by_group(bounds: Any, names: Groups) -> list[tuple[float, float]] | None:
+    """The bounds of each group, checked; None where there is one pair, or none."""
+    if isinstance(bounds, Mapping):
+        given = {comparable(key): pair for key, pair in bounds.items()}
+        keys = names.keys.tolist()
+        pairs: list[Any] = [given.get(comparable(key)) for key in keys]
+        if None in pairs:
+            raise ValueError(
+                f"bounds must have a pair for each group, got none for {keys[pairs.index(None)]!s}"
+            )
+    elif isinstance(bounds, (np.ndarray, list, tuple)) and np.ndim(bounds) == 2:
+        pairs = [tuple(pair) for pair in np.asarray(bounds).tolist()]
+        if len(pairs) != len(names):
+            raise ValueError(
+                f"bounds must have a pair for each of {len(names)} groups, got {len(pairs)}"
+            )
+    else:
+        return None
+    return [tuple(pair) if isinstance(pair, list) else pair for pair in pairs]
+
+
+class _OneByOne:
+    """A release of one sample for each group, with its part of the budget.
+
+    The number of rows of a group may be private even where that of all records is public: with
+    `counts`, no mechanism takes it for public.
+    """
+
+    def __init__(
+        self,
+        levels: Levels,
+        bounds: list[Any],
+        with_ends: bool,
+        options: dict[str, Any],
+    ) -> None:
+        from dpq_fast.mechanisms.quantile import quantile  # over all mechanisms, this one too
+
+        self._levels, self._bounds, self._with_ends = levels, bounds, with_ends
+
+        def release(values: Any, **records: Any) -> Any:
+            return quantile(values, levels.values, **records, **options)
+
+        self._release = release
+        for pair in dict.fromkeys(bounds):  # refuses all that is public
+            self._release([], bounds=pair, counts=[], rng=0)
+
+    def decode(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """They are in the unit of the records already."""
+        return answers
+
+    def all(
+        self,
+        rows: Rows,
+        ends: NDArray[np.int64],
+        keys: kernel.Keys,
+        rng: np.random.Generator | None,
+        pool: Pool,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """As `_Release.all`."""
+
+        def answer(group: int, records: Records, rng: np.random.Generator) -> NDArray[np.float64]:
+            values, weights = records
+            found = self._release(
+                values,
+                bounds=self._bounds[group],
+                counts=np.ones(values.size) if weights is None else weights,
+                rng=rng,
+            )
+            return np.asarray(found, dtype=np.float64)
+
+        answers = np.array(each_group(answer, rows, ends, keys, rng, pool), dtype=np.float64)
+        m = self._levels.m
+        if not self._with_ends:
+            return answers.reshape(-1, m), np.empty((0, m)), np.empty((0, m))
+        value, low, high = np.moveaxis(answers.reshape(-1, m, 3), -1, 0)
+        return value, low, high
 
 
 class _Release:

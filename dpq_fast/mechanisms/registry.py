@@ -128,7 +128,7 @@ _ROWS = (
         intervals="own",
     ),
     Mechanism(csmooth, privacy.csmooth.calibrate, ("rho",), "order", takes_levels=True),
-    Mechanism(quantile_by, privacy.quantile_by.calibrate, ("epsilon",), "groups"),
+    Mechanism(quantile_by, privacy.quantile_by.calibrate, ("epsilon", "delta", "rho"), "groups"),
     *(
         Mechanism(release, calibrate, ("epsilon",), "groups", intervals="own")
         for release, calibrate in (

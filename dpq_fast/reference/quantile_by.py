@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,31 @@ from numpy.typing import NDArray
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_flag
+from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
+from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.agg_tree import agg_tree
+from dpq_fast.reference.approx_quantiles import approx_quantiles
 from dpq_fast.reference.columns import numbers, repeats
-from dpq_fast.reference.ind_exp import IndExpLaw, no_dither
+from dpq_fast.reference.csmooth import csmooth
+from dpq_fast.reference.ind_exp import IndExpLaw, ind_exp, no_dither
 from dpq_fast.reference.intervals import Column, Estimate, searched
-from dpq_fast.reference.joint_exp import JointExpLaw
+from dpq_fast.reference.joint_exp import JointExpLaw, joint_exp
 from dpq_fast.reference.keys import Keys, compared, frame_names, rows_of
-from dpq_fast.reference.sample import check_form, kept_records, placed
+from dpq_fast.reference.lattice import Lattice
+from dpq_fast.reference.sample import check_form, check_records, kept_records, placed
+from dpq_fast.reference.unbounded_quantile import unbounded_quantile
+
+RELEASES: dict[str, Callable[..., Any]] = dict(
+    joint_exp=joint_exp,
+    ind_exp=ind_exp,
+    approx_quantiles=approx_quantiles,
+    unbounded_quantile=unbounded_quantile,
+    agg_tree=agg_tree,
+    csmooth=csmooth,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +112,10 @@ def quantile_by(
     q: Any,
     *,
     groups: Any,
-    epsilon: float,
-    bounds: tuple[float, float],
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    bounds: Any = None,
     neighbors: str = "swap",
     public_by: bool = False,
     method: str | None = None,
@@ -113,6 +131,7 @@ def quantile_by(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    **method_options: Any,
 ) -> GroupQuantiles:
     """Release the quantiles of each public group by one release per group.
 
@@ -126,8 +145,9 @@ def quantile_by(
         Levels in [0, 1]. Public.
     groups : sequence of keys, or of tuples of them
         The keys to answer. Public.
-    epsilon, bounds, neighbors, public_by, method, resolution, dither, prior, counts, nan_policy, \
-max_contributions, accountant, rng, confidence, covers, interval_share, expected_n
+    epsilon, delta, rho, bounds, neighbors, public_by, method, resolution, dither, prior, counts, \
+nan_policy, max_contributions, accountant, rng, confidence, covers, interval_share, expected_n, \
+**method_options
         As in `dpq_fast.quantile_by`.
 
     Returns
@@ -138,11 +158,13 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
     names = Keys(groups)
     composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
     dithered = dither is not None and check_flag("dither", dither)
-    if method is None and (dithered or composed):
+    if method is None and rho is None and (dithered or composed):
         method = JOINT_EXP
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
+        delta=delta,
+        rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
@@ -152,36 +174,128 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
         interval_share=interval_share,
         expected_n=expected_n,
     )
-    rate, by_depth = calibration.rate, calibration.method == IND_EXP
-    if by_depth:
-        dither = no_dither(dither)
-    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
+    pairs = bounds_of(bounds, names)
+    check_records(x, nan_policy)
     columns = names.check(by)
+    release: Callable[..., Any]
+    by_group = isinstance(bounds, Mapping) or np.ndim(bounds) == 2
+    if isinstance(calibration, PartCalibration) or by_group:
+        part = privacy.parallel.part_of(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+        )
+        options = dict(neighbors=part.neighbors, nan_policy=nan_policy, **part.given())
+        options |= arguments_of(calibration.method, resolution, dither, prior) | method_options
+        n = DEFAULT_N if expected_n is None else expected_n
+        if confidence is not None:
+            options |= dict(confidence=confidence, covers=covers, interval_share=interval_share)
+        if confidence is not None or calibration.method == "agg_tree":
+            options |= dict(expected_n=n)
+        release = partial(one_sample, calibration.method, levels, options)
+        for pair in set(pairs):  # refuses all that is public
+            release(pair, np.empty(0), np.empty(0), default_rng(0))
+    else:
+        for name in method_options:
+            raise TypeError(f"{name} must be left out for method {calibration.method!r}")
+        if calibration.method == IND_EXP:
+            dither = no_dither(dither)
+        pair, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
+        pairs = [pair for _ in names.keys]
+        release = partial(at_rate, calibration, Levels(levels.values), lattice, nan_policy)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
     values = numbers(x)
     keys = rows_of(columns, values.size)
     weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
-    distinct = Levels(levels.values)
-    coarse = None if lattice is None else replace(lattice, bits=0)
     answers, low, high = np.empty((3, len(names.keys), levels.m))
-    for group, name in enumerate(names.compared):
-        inside = [i for i, key in enumerate(keys) if key == name]
-        records = kept_records(values[inside], weights[inside], nan_policy)
-        data = placed(records, bounds, lattice, rng)
-        law: IndExpLaw | JointExpLaw = JointExpLaw(data.intervals(), distinct, rate)
-        if by_depth:
-            masses = None if lattice is None else lattice.masses
-            law = IndExpLaw(data.even().intervals(), distinct, rate, FLIP, masses)
-        answers[group] = law.sample(rng)
-        if calibration.search is not None:
-            column = Column.of(placed(records, bounds, coarse, None).even())
-            low[group], high[group] = searched(
-                answers[group].tolist(), calibration.search, column, rng
-            )
+    for group, key in enumerate(names.compared):
+        inside = [i for i, own in enumerate(keys) if own == key]
+        found = release(pairs[group], values[inside], weights[inside], rng)
+        answers[group], low[group], high[group] = found
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    found = GroupQuantiles(names.array, asked, levels.restore(answers), names=frame_names(by))
-    if calibration.search is None:
-        return found
+    out = GroupQuantiles(names.array, asked, levels.restore(answers), names=frame_names(by))
+    if confidence is None:
+        return out
     ends = dict(low=levels.restore(low), high=levels.restore(high))
-    return replace(found, **ends, confidence=confidence, covers=covers)
+    return replace(out, **ends, confidence=confidence, covers=covers)
+
+
+def at_rate(
+    calibration: Calibration,
+    levels: Levels,
+    lattice: Lattice | None,
+    nan_policy: str,
+    bounds: tuple[float, float],
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[Any, Any, Any]:
+    """Values of one group and their ends: JointExp, or permute-and-flip by depth."""
+    records = kept_records(values, weights, nan_policy)
+    data = placed(records, bounds, lattice, rng)
+    law: IndExpLaw | JointExpLaw = JointExpLaw(data.intervals(), levels, calibration.rate)
+    if calibration.method == IND_EXP:
+        masses = None if lattice is None else lattice.masses
+        law = IndExpLaw(data.even().intervals(), levels, calibration.rate, FLIP, masses)
+    answers = law.sample(rng)
+    if calibration.search is None:
+        return answers, np.nan, np.nan
+    coarse = None if lattice is None else replace(lattice, bits=0)
+    column = Column.of(placed(records, bounds, coarse, None).even())
+    return answers, *searched(answers.tolist(), calibration.search, column, rng)
+
+
+def one_sample(
+    method: str,
+    levels: Levels,
+    options: dict[str, Any],
+    bounds: tuple[float, float] | None,
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[Any, Any, Any]:
+    """Values of one group and their ends: by the mechanism, as on one sample."""
+    given: dict[str, Any] = dict(bounds=bounds)
+    if method == "unbounded_quantile":
+        given = {} if bounds is None else dict(zip(("lower", "upper"), bounds, strict=True))
+    answer = RELEASES[method](values, levels.values, counts=weights, rng=rng, **given, **options)
+    if isinstance(answer, Estimate):
+        return answer.value, answer.low, answer.high
+    return answer, np.nan, np.nan
+
+
+def arguments_of(method: str, resolution: Any, dither: Any, prior: Any) -> dict[str, Any]:
+    """Those about places that a mechanism takes."""
+    if method == "unbounded_quantile":
+        if prior is not None:
+            raise ValueError("prior must be left out for an unbounded search, which has no lattice")
+        if dither is not None:
+            raise ValueError("dither and assume_sorted must be left out for an unbounded search")
+        return {} if resolution is None else dict(resolution=resolution)
+    given = dict(resolution=resolution, prior=prior)
+    if method == "agg_tree":
+        if dither is not None and check_flag("dither", dither):
+            raise ValueError("dither must be left out for method 'agg_tree', got True")
+        return given
+    return given | dict(dither=no_dither(dither) if method == IND_EXP else dither)
+
+
+def bounds_of(bounds: Any, names: Keys) -> list[Any]:
+    """The bounds of each group."""
+    if isinstance(bounds, Mapping):
+        given = {compared(key): pair for key, pair in bounds.items()}
+        for key in names.keys:
+            if compared(key) not in given:
+                raise ValueError(f"bounds must have a pair for each group, got none for {key!s}")
+        return [tuple(given[compared(key)]) for key in names.keys]
+    if np.ndim(bounds) < 2:
+        return [bounds for _ in names.keys]
+    if len(bounds) != len(names.keys):
+        raise ValueError(
+            f"bounds must have a pair for each of {len(names.keys)} groups, got {len(bounds)}"
+        )
+    return [tuple(map(float, pair)) for pair in bounds]

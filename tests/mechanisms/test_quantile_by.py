@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from randomgen import ChaCha
+from scipy import stats
 
 import dpq_fast as dpq
 import enumeration
@@ -306,8 +307,7 @@ def test_quantile_by_chooses_the_mechanism_by_public_arguments(implementation, m
         charged(0.5, method="ind_exp", dither=True)
     with pytest.raises(TypeError, match=r"^dither must be True or False"):
         charged(0.5, dither="no")
-    with pytest.raises(ValueError, match=r"^method must be 'joint_exp' for several levels, got"):
-        charged([0.2, 0.5], method="ind_exp")
+    assert charged([0.2, 0.5], method="ind_exp") is None
 
 
 @pytest.mark.parametrize("entries", [0, 20_000])
@@ -320,6 +320,137 @@ def test_quantile_by_one_level_without_a_lattice_follows_the_density(entries, mo
     law = reference.ind_exp_law(sample, 0.7, **form, **OPTIONS)
     expected = {(cell,): law.log_prob(cell + 0.5) for cell in range(4)}
     assert_draws_follow(((int(v),) for v in np.floor(out.values)), expected)
+
+
+# Other methods, and groups with bounds of their own
+
+IN_PARTS = {
+    "approx_quantiles": dict(method="approx_quantiles", epsilon=2.0),
+    "approx_quantiles, rho": dict(rho=0.5),
+    "agg_tree": dict(method="agg_tree", epsilon=2.0, height=2, branching=4),
+    "agg_tree, rho": dict(method="agg_tree", rho=0.5, noise="gaussian", height=2, branching=4),
+    "unbounded_quantile": dict(method="unbounded_quantile", epsilon=2.0, beta=1.2),
+    "csmooth": dict(method="csmooth", rho=0.5),
+    "ind_exp": dict(method="ind_exp", epsilon=2.0),
+    "ind_exp, delta": dict(method="ind_exp", epsilon=2.0, delta=1e-3),
+    "ind_exp, rho": dict(method="ind_exp", rho=0.5),
+}
+RELATIONS = [("swap", False), ("swap", True), ("add-remove", False)]
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+@pytest.mark.parametrize(("neighbors", "public_by"), RELATIONS)
+def test_quantile_by_of_any_method_is_that_of_each_group(neighbors, public_by, name):
+    """Against the front door of one sample, which gets the part of the budget."""
+    sample, options = [0.5, 1.0, 3.2, 3.3, 3.4, math.nan], dict(IN_PARTS[name])
+    budget = {key: options.pop(key) for key in ("epsilon", "delta", "rho") if key in options}
+    form = dict(neighbors=neighbors, public_by=public_by)
+    part = privacy.parallel.part_of(**budget, **form)
+    given = dict(method="approx_quantiles") | options
+    rng = np.random.default_rng(1)
+    expected = [
+        dpq.quantile(sample, [0.3, 0.7], bounds=(0, 4), neighbors=part.neighbors, rng=rng,
+                     counts=[1] * 6, expected_n=10_000, **part.given(), **given)[1]
+        for _ in range(600)
+    ]  # fmt: skip
+    x, by, groups = rows_of([sample], 400)
+    form |= budget | options | dict(bounds=(0, 4), rng=2)
+    for side, number in ((dpq, 400), (reference, 60)):
+        few = by < number
+        out = side.quantile_by(x[few], by[few], [0.3, 0.7], groups=groups[:number], **form)
+        assert stats.ks_2samp(out.values[:, 1], expected).pvalue > 1e-6
+    again = dpq.quantile_by(x, by, [0.3, 0.7], groups=groups, workers=2, **form)
+    assert np.array_equal(again.values, dpq.quantile_by(
+        x, by, [0.3, 0.7], groups=groups, counts=np.ones(x.size, int), **form
+    ).values)  # fmt: skip
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_releases_of_groups_spend_no_more_than_their_part(name, confidence, monkeypatch):
+    """What each of them would be charged, one by one."""
+    options = dict(IN_PARTS[name])
+    if confidence is not None:
+        if name == "csmooth":
+            return
+        options |= dict(confidence=confidence)
+    budget = {key: options[key] for key in ("epsilon", "delta", "rho") if key in options}
+    charged = []
+    charge = privacy.charge
+    monkeypatch.setattr(privacy, "charge", lambda accountant, spent: charged.append(spent))
+    for neighbors, public_by in RELATIONS:
+        form = dict(neighbors=neighbors, public_by=public_by, max_contributions=3)
+        charged.clear()
+        dpq.quantile_by(X, CODES, [0.2, 0.7], groups=[0, 1], bounds=(0, 4), **options, **form)
+        part = privacy.parallel.part_of(**budget, **form)
+        whole, each = [], []
+        for spent in charged:
+            own = spent.guarantee
+            (whole if own.composition == "parallel" else each).append(own)
+        assert len(whole) == 1 and len(each) == 3  # that of the call; one without records
+        for own in each:
+            assert own.neighbors == part.neighbors
+            if part.rho is not None:
+                assert own.implied_rho <= part.rho * (1.0 + 1e-12)
+            else:
+                assert own.epsilon <= part.epsilon and own.delta <= part.delta
+    assert charge is not privacy.charge
+
+
+@pytest.mark.parametrize("method", [None, "ind_exp", "agg_tree"])
+def test_quantile_by_takes_bounds_by_group(method, implementation):
+    x, by = np.repeat([1.0, 100.0, 7.0], 50), np.repeat(["a", "b", "c"], 50)
+    pairs = {"a": (0, 4), "c": (0.0, 9.0), "b": (50, 150), "z": (0, 1)}
+    form = dict(groups=["b", "a", "c"], epsilon=400.0, resolution=0.5, method=method)
+    spread = np.array([[50, 150], [0, 4], [0, 9]])
+    for bounds in (pairs, spread, spread.tolist(), {**pairs, "a": [0, 4]}):
+        out = implementation.quantile_by(x, by, 0.5, bounds=bounds, rng=1, **form)
+        assert np.allclose(out.values, [100.0, 1.0, 7.0], atol=0.5)
+    around = implementation.quantile_by(
+        x, by, [0.5, 0.6], bounds=pairs, confidence=0.9, rng=1, **form | dict(method=None)
+    )
+    assert (around.low <= around.values).all() and (around.high >= around.values).all()
+    assert (np.abs(around.values[:, 0] - [100.0, 1.0, 7.0]) < 2.0).all()
+    for bounds, message in (
+        ({"a": (0, 1)}, "^bounds must have a pair for each group, got none for b$"),
+        (spread[:2], "^bounds must have a pair for each of 3 groups, got 2$"),
+        (pairs | {"b": (1, 0)}, "^bounds must be finite with low < high"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            implementation.quantile_by(x, by, 0.5, bounds=bounds, **form)
+
+
+def test_quantile_by_bounds_of_groups_follow_the_law_of_each_group():
+    x, by, groups = rows_of([[0, 2, 2, 3]], 2_000)
+    out = dpq.quantile_by(
+        x, by, 0.5, groups=groups, epsilon=2.0, bounds=[(0, 4)] * 2_000, resolution=1, rng=3
+    )
+    law = enumeration.ind_exp([0, 2, 2, 3], 5, [0.5], [1.0])
+    assert_draws_follow(((int(v),) for v in out.values), law)
+    many = dict(groups=[0], bounds=[(0, 4)], epsilon=2.0)
+    ledger = Accountant(10.0)
+    dpq.quantile_by(x, by, [0.2, 0.5], accountant=ledger, **many)
+    assert ledger.history == (guarantee("quantile_by", q=[0.2, 0.5], epsilon=2.0),)
+
+
+def test_quantile_by_leaves_out_what_a_method_does_not_take(implementation):
+    form = dict(groups=[0], epsilon=1.0, bounds=(0, 4))
+    for options, error, message in (
+        (dict(height=2), TypeError, "^height must be left out for method 'ind_exp'"),
+        (dict(method="joint_exp", noise="x"), TypeError, "^noise must be left out for method"),
+        (dict(method="unbounded_quantile", dither=True), ValueError, "^dither and assume_sorted"),
+        (dict(method="unbounded_quantile", prior="log"), ValueError, "^prior must be left out"),
+        (dict(method="agg_tree", dither=True), ValueError, "^dither must be left out for method"),
+        (dict(bounds=None), TypeError, "^bounds must"),
+    ):
+        ledger = Accountant(1.0)
+        with pytest.raises(error, match=message):
+            implementation.quantile_by(X, CODES, 0.5, accountant=ledger, **form | options)
+        assert ledger.history == ()
+    out = implementation.quantile_by(
+        X, CODES, 0.5, **form | dict(method="unbounded_quantile", bounds=None), rng=1
+    )
+    assert out.values.shape == (1,)
 
 
 # Keys
