@@ -17,6 +17,7 @@ from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
+from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 from dpq_fast.planning import Plan, plan, plan_mean, plan_sum
 
@@ -57,6 +58,7 @@ __all__ = [
     "quantile",
     "quantile_by",
     "reference",
+    "select_keys",
     "sparse_vector",
     "sum",
     "sum_by",

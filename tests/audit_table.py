@@ -1055,6 +1055,12 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
         run = estimate("quantile_by", *rows, **options, **places)
         mutants = {"a tenth of the noise": broken(run, *spends("quantile_by", "rate", 10.0))}
         yield Case("quantile_by", neighbors, setting, run, mutants, True)
+    run = estimate("count_by", *rows, epsilon=2.0, groups=[0, 1], **relation)
+    small = always(Fraction(1, 20))
+    mutants = {"a tenth of the noise": broken(run, privacy.aggregates, "laplace_scale", small)}
+    if swap:
+        mutants["one group charged"] = broken(run, privacy.aggregates_by, "touched", always(1))
+    yield Case("count_by", neighbors, "private keys", run, mutants, True)
     options = dict(q=0.6, epsilon=2.0, upper=20.0, beta=1.2)
     run = estimate("unbounded_quantile", *pair([1.0, 9.0], 1.0, 9.0), **options, **relation)
     mutants = {
@@ -1141,6 +1147,61 @@ LOUDER = privacy.csmooth, "shape_of", less_noise(0.01)
 LOCAL = smooth, "smooth_sensitivity", local
 
 
+# --- Keys that nobody lists
+
+
+def more_likely(extra: int) -> Callable[[Callable], Callable]:
+    """Probabilities of so many records more."""
+    return lambda original: lambda self, n: original(self, n + extra)
+
+
+def with_fields(**fields: Any) -> Callable[[Callable], Callable]:
+    """A calibration of which some fields are others than is promised."""
+    return lambda original: lambda **public: replace(original(**public), **fields)
+
+
+def with_arguments(**others: Any) -> Callable[[Callable], Callable]:
+    """A calibration for other arguments than those of the call."""
+    return lambda original: lambda **public: original(**public | others)
+
+
+def select_keys_cases(neighbors: str) -> Iterator[Case]:
+    kept = privacy.key_selection.Calibration, "probability"
+    calibrated = privacy.key_selection, "calibrate"
+    public = dict(domain=[1, 2], epsilon=2.0, delta=0.2, neighbors=neighbors)
+    run = exact("select_keys", 6, **public)
+    mutants = {
+        "one record too many": broken(run, *kept, more_likely(1)),
+        "twice delta": broken(run, *calibrated, with_arguments(delta=0.4)),
+        "twice epsilon": broken(run, *calibrated, with_arguments(epsilon=4.0)),
+    }
+    if neighbors == "swap":
+        other = with_arguments(neighbors="add-remove")
+        mutants["rule of add-remove"] = broken(run, *calibrated, other)
+        mutants["delta for what enters, too"] = broken(run, *calibrated, with_fields(tau=0.2))
+    yield Case("select_keys", neighbors, "δ = 0.2", run, mutants)
+    run = exact("select_keys", 4, max_contributions=2, **public)
+    mutants = {
+        "records of a person ignored": broken(
+            run, *calibrated, with_arguments(max_contributions=1)
+        ),
+        "epsilon of one record": broken(run, *calibrated, with_fields(alpha=Fraction(2))),
+        "twice delta": broken(run, *calibrated, with_arguments(delta=0.4)),
+    }
+    yield Case("select_keys", neighbors, "2 records per person, δ = 0.2", run, mutants)
+    pair = ([1] * 2 + [2] * 2, [1] * 3 + [2]) if neighbors == "swap" else ([1] * 3, [1] * 2)
+    run = estimate("select_keys", *pair, epsilon=0.5, delta=0.02, neighbors=neighbors)
+    mutants = {
+        "four records too many": broken(
+            run,
+            privacy.key_selection.Calibration,
+            "bounds",
+            lambda original: lambda self, n, bits: original(self, 9 * (n > 2), bits),
+        )
+    }
+    yield Case("select_keys", neighbors, "δ = 0.02", run, mutants, True)
+
+
 # --- The table
 
 
@@ -1156,6 +1217,7 @@ def all_cases() -> list[Case]:
         tree_cases,
         normal_cases,
         quantile_by_cases,
+        select_keys_cases,
         estimated_cases,
     )
     return [

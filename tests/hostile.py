@@ -130,6 +130,7 @@ LEFT_OUT = (
         "Estimate": "an answer",
         "Estimate.around": "an answer",
         "Estimate.to_frame": "no arguments",
+        "privacy.kept_groups.calibrate": "what releases share: it takes what was checked",
         "privacy.parallel.Part": "an answer",
         "privacy.quantile_by.PartCalibration": "an answer",
         "privacy.parallel.Part.given": "no arguments",
@@ -142,6 +143,10 @@ LEFT_OUT = (
         f"privacy.{name}.Calibration": "an answer"
         for name, member in vars(privacy).items()
         if hasattr(member, "Calibration")
+    }
+    | {
+        f"privacy.key_selection.Calibration.{name}": "takes what was checked"
+        for name in ("bounds", "probability")
     }
     | {
         f"privacy.intervals.{name}": "what releases share: it takes what was checked"
@@ -178,7 +183,8 @@ USUAL: dict[str, Any] = dict(
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     deviation=Checked(2.0), power=Checked(1.0), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
-    guess=RECORDS,
+    selection_share=None,
+    guess=RECORDS, records=[0, 3],
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
 # Of what is passed on by ``**options``.
@@ -225,6 +231,14 @@ OWN: dict[str, dict[str, Any]] = {
         )
     },
     "quantile_by, agg_tree": PLAIN | dict(method="agg_tree", dither=None),
+    **{
+        f"{name}, selected": dict(groups=None, delta=1e-3, selection_share=0.5) | more
+        for name, more in (
+            ("quantile_by", dict(method="joint_exp")),
+            ("count_by", {}),
+            ("mean_by", dict(method="unbounded", q=None, lower=-4.0, upper=8.0)),
+        )
+    },
     "quantile_by, bounds": dict(method=None, bounds={0: BOUNDS, 1: (0.0, 1.0)}),
     "reference.quantile_by": dict(method="joint_exp"),
     "privacy.quantile_by.calibrate": dict(method="joint_exp"),
@@ -273,6 +287,10 @@ OWN: dict[str, dict[str, Any]] = {
         name: dict(method="unbounded", q=None, lower=-4.0, upper=8.0)
         for name in ("sum_by, public", "mean_by", "reference.mean_by")
     },
+    "select_keys": dict(delta=1e-3),
+    "reference.select_keys": dict(delta=1e-3),
+    "privacy.key_selection.calibrate": dict(delta=1e-3),
+    "privacy.key_selection.keep_probability": dict(delta=1e-3),
     "sum": dict(method="unbounded", q=0.9),
     "sum, public": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),
     "mean": dict(method="unbounded", q=None, lower=-4.0, upper=8.0),

@@ -148,6 +148,7 @@ PUBLIC: dict[str, dict[str, Any]] = dict(
     csmooth=dict(q=0.5, rho=0.3),
     quantile_by=dict(q=[0.2, 0.6], epsilon=0.7),
     **{name: dict(epsilon=0.7) for name in ("count_by", "sum_by", "mean_by")},
+    select_keys=dict(epsilon=0.7, delta=1e-6),
     cdf=dict(epsilon=0.7, bins=8),
     count=dict(epsilon=0.7),
     sum=dict(epsilon=0.7),

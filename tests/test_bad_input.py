@@ -27,6 +27,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "count_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
     "sum_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
     "mean_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
+    "select_keys": dict(epsilon=1.0, delta=1e-6),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
     "above_threshold": dict(threshold=2.0, epsilon1=1.0, epsilon2=1.0),
@@ -166,12 +167,13 @@ TOGETHER: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
     (dict(x=[1.0, np.nan], nan_policy="raise"), ValueError, "x must not contain NaN"),
 )
 # Where an argument means something else: the level of a clip is one number, None for a public one,
-# and its lattice must be there.
+# and its lattice must be there; the counts of a selection are those of its keys.
 ELSEWHERE = {
     (name, argument)
     for name in ("sum", "mean", "sum_by", "mean_by")
     for argument in ("q", "resolution")
 }
+ELSEWHERE |= {("select_keys", "counts")}
 
 
 def cases() -> list[Any]:

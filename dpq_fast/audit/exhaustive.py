@@ -122,13 +122,14 @@ def exact(
     ----------
     mechanism : str or callable
         The name of a public function: "joint_exp", "ind_exp", "approx_quantiles",
-        "unbounded_quantile", "quantile_by", "above_threshold", "sparse_vector", "count", "sum" or
-        "mean". Or a function of a column and of `parameters`, which returns the law on it: a
-        mapping from output to log-probability, or an object with ``log_prob(output)``.
+        "unbounded_quantile", "quantile_by", "select_keys", "above_threshold", "sparse_vector",
+        "count", "sum" or "mean". Or a function of a column and of `parameters`, which returns the
+        law on it: a mapping from output to log-probability, or an object with
+        ``log_prob(output)``.
     x : sequence of records, or int
         A made-up data set, all of whose neighbors are looked at; or a number n: all pairs of
-        neighbors with up to n records out of `domain`. A record is a number; for "quantile_by" a
-        pair of a number and a key.
+        neighbors with up to n records out of `domain`. A record is a number, for "select_keys" a
+        whole one; for "quantile_by" a pair of a number and a key.
     domain : iterable of records
         The values that a record may take. NaN, a record that is left out, is one of them unless
         ``nan_policy="raise"`` is among the parameters, whatever `dtype` is; with

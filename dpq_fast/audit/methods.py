@@ -11,12 +11,22 @@ from numpy.typing import NDArray
 
 from dpq_fast import privacy
 from dpq_fast.audit.neighbors import column_of
-from dpq_fast.audit.tables import Table, by_candidates, by_group, halts, integers, on_lattice
+from dpq_fast.audit.tables import (
+    Table,
+    by_candidates,
+    by_group,
+    by_key,
+    halts,
+    integers,
+    keys_of,
+    on_lattice,
+)
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.ind_exp import ind_exp
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.registry import MECHANISMS, Mechanism
+from dpq_fast.mechanisms.select_keys import select_keys
 
 
 def check_guarantee(guarantee: Any) -> None:
@@ -58,6 +68,11 @@ def _of_pairs(release: Callable[..., Any]) -> Callable[..., Any]:
         return release(*columns, **parameters)
 
     return released
+
+
+def _select_keys(column: NDArray[Any], **parameters: Any) -> NDArray[Any]:
+    """A selection of keys, of records that are keys."""
+    return select_keys(keys_of(column), **parameters)
 
 
 def _cdf(column: NDArray[Any], **parameters: Any) -> NDArray[np.float64]:
@@ -104,6 +119,8 @@ def _of_row(row: Mechanism) -> _Method:
     release, tables = row.release, None
     if row.reads == "groups":
         release, tables = _of_pairs(release), by_group if release is quantile_by else None
+    elif row.reads == "keys":
+        release, tables = _select_keys, by_key
     elif row.reads == "queries":
         release = _of_queries(release)
         tables = partial(halts, single=row.law is not None)

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement, product
+from itertools import chain, combinations, combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.audit.neighbors import DataSet
+from dpq_fast.data.keys import count_keys
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
+from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
@@ -30,7 +32,7 @@ from dpq_fast.mechanisms.unbounded_quantile import (
 )
 from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, PartCalibration
+from dpq_fast.privacy.quantile_by import IND_EXP
 
 # Tables of more outputs, or of more dithers, are refused.
 MAX_OUTPUTS = 2**18
@@ -234,8 +236,8 @@ def by_group(
         public_by=parameters.get("public_by", False),
         method=method_of(parameters.get("method"), parameters.get("dither")),
     )
-    if isinstance(spent, PartCalibration):
-        raise ValueError(f"outputs have no exact law for quantile_by with method {spent.method!r}")
+    if not isinstance(spent, privacy.quantile_by.Calibration):
+        raise ValueError("method must be 'ind_exp' for one level, or 'joint_exp', to have a law")
     by_depth = spent.method == IND_EXP
     if by_depth:
         parameters = parameters | {"dither": False}
@@ -307,6 +309,27 @@ def halts(
             table = {label[0] if label else None: value for label, value in table.items()}
         tables.append(restricted_to(table, outputs))
     return tables
+
+
+def keys_of(column: NDArray[Any]) -> list[int | None]:
+    """Records as keys; what is no whole number is none."""
+    return [int(record) if float(record).is_integer() else None for record in column.tolist()]
+
+
+def by_key(
+    columns: list[Any], parameters: dict[str, Any], outputs: list[Any] | None
+) -> list[Table]:
+    """Laws of `select_keys` on columns of keys: the probability of each set that may be kept."""
+    public = ("epsilon", "delta", "neighbors", "max_contributions")
+    calibration = privacy.key_selection.calibrate(
+        **{name: parameters[name] for name in public if name in parameters}
+    )
+    laws = [KeysLaw(*count_keys(keys_of(column)), calibration) for column in columns]
+    keys = sorted({key for law in laws for key in law.keys})
+    if 2 ** len(keys) > MAX_OUTPUTS:
+        raise ValueError(f"domain must make at most {MAX_OUTPUTS} outputs, got 2^{len(keys)}")
+    kept = list(chain.from_iterable(combinations(keys, size) for size in range(len(keys) + 1)))
+    return [restricted_to({some: law.log_prob(some) for some in kept}, outputs) for law in laws]
 
 
 def integers(

@@ -177,11 +177,11 @@ def _is_missing(item: Any) -> bool:
     return kind.__name__ in ("NAType", "NaTType") and kind.__module__.startswith("pandas.")
 
 
-def check_counts(counts: Any, size: int) -> NDArray[np.int64]:
-    """How often each of `size` values occurs: non-negative integers, int64."""
+def check_counts(counts: Any, size: int, of: str = "x") -> NDArray[np.int64]:
+    """How often each of `size` values of a column occurs: non-negative integers, int64."""
     weights = np.asarray(counts)
     if weights.ndim != 1 or weights.size != size:
-        raise ValueError("counts must have one entry for each value of x")
+        raise ValueError(f"counts must have one entry for each value of {of}")
     if weights.dtype.kind not in "iuf":
         raise TypeError(f"counts must be integers, got dtype {weights.dtype}")
     with np.errstate(all="ignore"):  # NumPy would warn of some that are not finite, and of sums

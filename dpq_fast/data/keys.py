@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import groups as kernel
+from dpq_fast.data.columns import check_counts
 
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
 # table, others by bisection.
@@ -63,7 +64,7 @@ class Instant(NamedTuple):
 def comparable(key: Any) -> Any:
     """A key as it is compared, whatever library it comes from."""
     if isinstance(key, tuple):
-        return tuple(map(comparable, key))
+        return key if isinstance(key, Instant) else tuple(map(comparable, key))
     if hasattr(key, "as_py"):  # pyarrow
         key = key.as_py()
     return instant_of(key) if isinstance(key, (datetime.date, np.datetime64)) else key
@@ -89,6 +90,20 @@ def instant_of(date: Any) -> Instant | None:
     return Instant((since // datetime.timedelta(microseconds=1)) * 1_000, zoned)
 
 
+def date_of(moment: Instant) -> Any:
+    """A date for a moment: a day, a time, or where it is none of Python's, NumPy's."""
+    days, within = divmod(moment.nanoseconds, _UNITS["D"])
+    try:
+        if within == 0 and not moment.zoned:
+            return _EPOCH.date() + datetime.timedelta(days=days)
+        if within % 1_000 == 0:
+            start = _EPOCH_OF_ZONES if moment.zoned else _EPOCH
+            return start + datetime.timedelta(days=days, microseconds=within // 1_000)
+    except OverflowError:
+        pass
+    return moment if moment.zoned else np.datetime64(moment.nanoseconds, "ns")
+
+
 def kind_of(key: Any) -> str | None:
     """What a key is, as it is compared."""
     if isinstance(key, Instant):
@@ -111,10 +126,11 @@ class PublicKeys:
     keys : ndarray, shape (G,)
         As they are given back: int64 or uint64, bool, or objects.
     kind : str or None
-        None where there are none.
+        None where there are none, or `mixed` ones: those that were selected from a column that
+        does not say.
     """
 
-    def __init__(self, column: Any) -> None:
+    def __init__(self, column: Any, mixed: bool = False) -> None:
         if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
             self.kind: str | None = INTEGERS if column.size else None
             self.keys: NDArray[Any] = column.astype(
@@ -122,14 +138,19 @@ class PublicKeys:
             )
             return
         items = _listed(column)
-        if not items or _all_are(items, (int, np.integer), but=(bool, np.bool_)):
+        of_integers = _all_are(items, (int, np.integer), but=(bool, np.bool_))
+        if of_integers and mixed and items and min(items) < 0 and max(items) >= 2**63:
+            of_integers = False  # no type of 64 bits has them
+        if not items or of_integers:
             self.kind = INTEGERS if items else None
             self.keys = _integers(items)
             return
         compared = list(map(comparable, items))
         kinds = {kind_of(key) for key in compared}
-        self.kind = next(iter(kinds))
-        if len(kinds) > 1 or self.kind is None:
+        self.kind = next(iter(kinds)) if len(kinds) == 1 else None
+        if mixed and self.kind == INTEGERS:
+            self.kind = None
+        if self.kind is None and not mixed:
             raise TypeError(f"groups must hold {KINDS}, all of one kind")
         if self.kind == BOOLEANS:
             self.keys = np.array(items, dtype=np.bool_)
@@ -144,7 +165,11 @@ class PublicKeys:
     def compared(self) -> list[Any]:
         """The keys as they are compared."""
         keys = self.keys.tolist()
-        return list(map(comparable, keys)) if self.kind in (DATES, ZONED) else keys
+        return list(map(comparable, keys)) if self._may_be_dates else keys
+
+    @property
+    def _may_be_dates(self) -> bool:
+        return self.kind in (None, DATES, ZONED)
 
     @cached_property
     def _place(self) -> dict[Any, int]:
@@ -200,7 +225,7 @@ class PublicKeys:
 
     def _found(self, keys: Sequence[Any]) -> NDArray[np.int32]:
         """Place of each key by dictionary; -1 for what is none, whatever it is."""
-        place, dated = self._place, self.kind in (DATES, ZONED)
+        place, dated = self._place, self._may_be_dates
 
         def place_of(key: Any) -> int:
             try:
@@ -283,6 +308,16 @@ class Groups:
             self.keys[:] = list(zip(*(own.keys.tolist() for own in self.columns), strict=True))
         self._check_distinct()
 
+    @classmethod
+    def kept(cls, keys: list[Any], width: int) -> Groups:
+        """Those that were selected, of so many columns, whatever they are."""
+        groups = cls([])
+        groups.single = width == 1
+        columns = [keys] if groups.single else [[key[j] for key in keys] for j in range(width)]
+        groups.columns = [PublicKeys(column, mixed=True) for column in columns]
+        groups.keys = as_array(keys)
+        return groups
+
     def _check_distinct(self) -> None:
         if self.single and self.columns[0].kind in (None, INTEGERS, STRINGS):
             keys = np.sort(self.keys)
@@ -313,10 +348,9 @@ class Groups:
 
     def _split(self, by: Any) -> list[Any]:
         columns = columns_of(by)
-        if columns is None and not self.single and isinstance(by, (list, tuple)):
-            columns = list(by)
         if columns is None:
-            columns = [by]
+            several = not self.single and isinstance(by, (list, tuple))
+            columns = list(by) if several else [by]
         if len(columns) == len(self.columns):
             return columns
         if len(self) == 0:
@@ -659,3 +693,135 @@ def _of_arrow(by: Any, kind: str | None) -> Column:
     missing = by.is_null().to_numpy(zero_copy_only=False) if by.null_count else None
     values = by.fill_null(0).to_numpy(zero_copy_only=False)
     return Column(values, None, missing, kind, unit)
+
+
+# Selection
+
+
+class KeyCounts(NamedTuple):
+    """How many records each key has.
+
+    Attributes
+    ----------
+    keys : list
+        Those that there are, ascending: integers before strings, and those before dates.
+    counts : ndarray of int64
+        Positive.
+    """
+
+    keys: list[Any]
+    counts: NDArray[np.int64]
+
+
+def split_columns(by: Any) -> list[Any]:
+    """The columns of keys, where no public keys say how many; checked for what they declare.
+
+    Those of a frame, or of a list or a tuple that holds nothing but columns.
+    """
+    columns = columns_of(by)
+    if columns is None:
+        several = isinstance(by, (list, tuple)) and len(by) > 0 and all(map(_is_column, by))
+        columns = list(by) if several else [by]
+    for column in columns:
+        declared_kind(column)
+    return columns
+
+
+def _is_column(item: Any) -> bool:
+    return hasattr(item, "__iter__") and not isinstance(item, (str, bytes, Mapping, Set))
+
+
+def count_keys(by: Any, counts: Any = None) -> KeyCounts:
+    """Count the records of each key; what is no integer of 64 bits, no string and no date is none.
+
+    What a key is does not depend on the type of the column, but for booleans, nor on the order of
+    its rows.
+    """
+    columns = [Column.of(column) for column in split_columns(by)]
+    size = len(columns[0])
+    if any(len(column) != size for column in columns):
+        raise ValueError("by must have columns of one length")
+    weights = None if counts is None else check_counts(counts, size, "by")
+    keys, places = _coded(columns[0])
+    rows: list[tuple[Any, ...]] = [(key,) for key in keys]
+    for column in columns[1:]:
+        keys, own = _coded(column)
+        pairs = np.where((places < 0) | (own < 0), -1, places * max(len(keys), 1) + own)
+        found, places = np.unique(pairs, return_inverse=True)
+        places = places - int(found.size > 0 and found[0] < 0)
+        parts = [divmod(pair, max(len(keys), 1)) for pair in found[found >= 0].tolist()]
+        rows = [(*rows[at], keys[rest]) for at, rest in parts]
+    kept = places >= 0
+    sums = np.bincount(
+        places[kept], None if weights is None else weights[kept], minlength=len(rows)
+    ).astype(np.int64)  # of up to 2^53: exact
+    present = [(row, number) for row, number in zip(rows, sums.tolist(), strict=True) if number]
+    present.sort(key=lambda one: [_rank(key) for key in one[0]])
+    shown = [tuple(map(_shown, row, (column.kind for column in columns))) for row, _ in present]
+    numbers = np.array([number for _, number in present], dtype=np.int64)
+    return KeyCounts([row[0] for row in shown] if len(columns) == 1 else list(shown), numbers)
+
+
+def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct keys of a column as they are compared, and which each row has; -1 for none."""
+    codes = column.codes
+    if column.items is None:
+        assert codes is not None
+        values, places = np.unique(codes, return_inverse=True)
+        keys: list[Any] = values.tolist()
+        missing = column.missing
+        if column.kind in (DATES, ZONED):
+            keys = [Instant(key * column.unit, column.kind == ZONED) for key in keys]
+            gone = codes == np.iinfo(np.int64).min  # no time
+            missing = gone if missing is None else gone | missing
+        return keys, places if missing is None else np.where(missing, -1, places)
+    place: dict[Any, int] = {}
+    of_items = np.full(len(column.items) + 1, -1, dtype=np.int64)  # the last one for what is none
+    for at, item in enumerate(column.items):
+        key = _key(item)
+        if key is not None:
+            of_items[at] = place.setdefault(key, len(place))
+    return list(place), of_items[:-1] if codes is None else of_items[codes]
+
+
+def _key(item: Any) -> Any:
+    """A key as it is compared; None for what is none."""
+    if type(item) is str:
+        return item
+    try:
+        key = comparable(item)
+        kind = kind_of(key)
+        if kind == STRINGS:
+            return str(key)
+        if kind in (INTEGERS, BOOLEANS):
+            key = int(key)
+            return key if -(2**63) <= key < 2**64 else None
+    except Exception:  # no key, and no reason to tell
+        return None
+    return key if kind is not None else None
+
+
+def _rank(key: Any) -> tuple[int, Any]:
+    return (INTEGERS, STRINGS, DATES, ZONED).index(kind_of(key) or INTEGERS), key
+
+
+def _shown(key: Any, kind: str | None) -> Any:
+    """A key as it is given back."""
+    if isinstance(key, Instant):
+        return date_of(key)
+    return bool(key) if kind == BOOLEANS else key
+
+
+def as_array(keys: list[Any]) -> NDArray[Any]:
+    """Keys as int64, or uint64 where they need it; booleans; all else, and nothing, as objects."""
+    kinds = {kind_of(key) for key in keys}
+    if kinds == {BOOLEANS}:
+        return np.array(keys, dtype=np.bool_)
+    if kinds == {INTEGERS}:
+        if -(2**63) <= min(keys) and max(keys) < 2**63:
+            return np.array(keys, dtype=np.int64)
+        if min(keys) >= 0:
+            return np.array(keys, dtype=np.uint64)
+    array = np.empty(len(keys), dtype=object)
+    array[:] = keys
+    return array

@@ -62,8 +62,8 @@ def with_options(reader: Callable[..., Any]) -> Callable[[Function], Function]:
 class Drawable(Protocol):
     """An output law."""
 
-    def sample(self, rng: Any = None, size: int | None = None) -> Any:
-        """Draw outputs."""
+    def sample(self, rng: Any = None) -> Any:
+        """Draw an output."""
 
 
 def release(

@@ -18,7 +18,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
 from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import as_column, check_counts
-from dpq_fast.data.keys import Groups, names_of
+from dpq_fast.data.keys import Groups, names_of, split_columns
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms.aggregates import LARGEST, Clip, Clipping, mean, of_sample, sum
 from dpq_fast.mechanisms.grouping import (
@@ -29,6 +29,7 @@ from dpq_fast.mechanisms.grouping import (
     by_chunk,
     each_group,
     records_of,
+    selected,
 )
 from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.noise.rng import default_rng
@@ -83,16 +84,24 @@ class _Table:
     """The public side of a column of records and one of keys; then, how they are read."""
 
     def __init__(self, x: Any, by: Any, groups: Any, nan_policy: str, workers: int) -> None:
-        self.groups = Groups(groups)
+        self._listed = groups is not None
+        self.groups = Groups(groups if self._listed else [])
         self._threads = _checks.check_workers(workers)
         self._nan_policy = _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         _checks.check_column(x)
-        self.groups.check_form(by)
+        if self._listed:
+            self.groups.check_form(by)
+        else:
+            split_columns(by)
         self._x, self._by = x, by
 
-    def read(self, counts: Any, answer: Callable[[_Read], Any]) -> GroupValues:
+    def read(
+        self, calibration: Any, counts: Any, rng: Any, answer: Callable[[_Read], Any]
+    ) -> GroupValues:
         """The answers of all groups, from values and their intervals, if any."""
         column = as_column(self._x)
+        if not self._listed:
+            self.groups = selected(self._by, counts, calibration.selection, rng)
         keys, keys_of = self.groups.lookup(self._by, column.size)
         weights = None if counts is None else check_counts(counts, column.size)
         with Pool(self._threads) as pool:
@@ -195,6 +204,8 @@ def count_by(
     workers: int = 1,
     confidence: float | None = None,
     covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
 ) -> GroupValues:
     r"""Release how many records each public group has, without the missing ones.
 
@@ -203,8 +214,9 @@ def count_by(
     x, by : array_like, shape (n,)
         Private records, and the key of each, as in `quantile_by`.
     groups : sequence of keys, or of tuples of them, length G
-        Distinct keys, as in `quantile_by`: each gets an answer. Public, as all that follow but
-        `counts`.
+        Distinct keys, as in `quantile_by`: each gets an answer. None for keys that nobody can list:
+        they are selected by `select_keys`, for a share of `epsilon` and for `delta`. Public, as all
+        that follow but `counts`.
     epsilon : float
         Budget of the whole call, positive and finite.
     neighbors : {"swap", "add-remove"}, default "swap"
@@ -225,6 +237,10 @@ def count_by(
         Number of threads. Does not change the answer to a seed.
     confidence, covers
         As in `count`; each interval covers by itself.
+    delta : float, default 0
+        Allowed failure of the selection, with ``groups=None``.
+    selection_share : float, optional
+        As in `quantile_by`.
 
     Returns
     -------
@@ -260,17 +276,19 @@ def count_by(
     >>> out.values.shape
     (4,)
     """
-    calibration = privacy.aggregates_by.calibrate_count(
+    calibration: Any = privacy.aggregates_by.calibrate_count(
         epsilon=epsilon,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
+        delta=delta,
+        selection_share=privacy.kept_groups.share_of(groups, selection_share),
     )
     request = of_sample(Request.of(confidence, covers))
     table = _Table(x, by, groups, nan_policy, workers)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
-    scale = calibration.each.scale
+    scale = _release_of(calibration).each.scale
 
     def answer(read: _Read) -> tuple[NDArray[Any], ...]:
         numbers = _noisy(read.sums(1.0, 0, 0)[1], scale, generator)
@@ -281,7 +299,7 @@ def count_by(
         low = np.minimum(np.maximum(numbers - beside, zero), numbers)
         return numbers, low, np.maximum(numbers + beside, zero)
 
-    return _asked(table.read(counts, answer), request)
+    return _asked(table.read(calibration, counts, generator, answer), request)
 
 
 def _asked(found: GroupValues, request: Request | None) -> GroupValues:
@@ -313,6 +331,8 @@ def sum_by(
     workers: int = 1,
     confidence: float | None = None,
     covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupValues:
     r"""Release the sum of the records of each public group, clipped.
@@ -331,6 +351,8 @@ def sum_by(
         As in `count_by`.
     confidence, covers
         As in `sum`; each interval covers by itself.
+    delta, selection_share
+        As in `count_by`.
     **method_options
         As in `sum`.
 
@@ -386,6 +408,8 @@ def sum_by(
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
+        delta=delta,
+        selection_share=selection_share,
     )
 
 
@@ -412,6 +436,8 @@ def mean_by(
     workers: int = 1,
     confidence: float | None = None,
     covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupValues:
     r"""Release the mean of the records of each public group, clipped.
@@ -424,6 +450,8 @@ def mean_by(
         As in `count_by`.
     confidence, covers
         As in `mean`; each interval covers by itself.
+    delta, selection_share
+        As in `count_by`.
     **method_options
         As in `sum`.
 
@@ -476,7 +504,15 @@ def mean_by(
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
+        delta=delta,
+        selection_share=selection_share,
     )
+
+
+def _release_of(calibration: Any) -> privacy.aggregates_by.Calibration:
+    """What the releases spend, without a selection before them."""
+    release: privacy.aggregates_by.Calibration = getattr(calibration, "release", calibration)
+    return release
 
 
 def _clipped(
@@ -487,19 +523,26 @@ def _clipped(
     call: dict[str, Any],
     *,
     public_by: bool,
+    delta: float,
+    selection_share: float | None,
     **clip: Any,
 ) -> GroupValues:
     """A sum or a mean of each group."""
     spent = {key: options[key] for key in ("split", "noise") if key in options}
     calibration = privacy.aggregates_by.calibrate(
-        public_by=public_by, **clip, **(spent if clip["method"] == "unbounded" else {})
+        public_by=public_by,
+        delta=delta,
+        selection_share=privacy.kept_groups.share_of(columns[2], selection_share),
+        **clip,
+        **(spent if clip["method"] == "unbounded" else {}),
     )
-    own: dict[str, Any] = clip | calibration.own
+    each = _release_of(calibration)
+    own: dict[str, Any] = clip | each.own
     clipping = Clipping(options, **own)
     nan_policy = call["nan_policy"]
     table = _Table(*columns, nan_policy, call["workers"])
     rng = call["rng"]
-    generator = None if rng is None and calibration.each.clip is not None else default_rng(rng)
+    generator = None if rng is None and each.each.clip is not None else default_rng(rng)
     privacy.charge(call["accountant"], calibration)
     release = sum if name == "sum_by" else mean
     asked: dict[str, Any] = {}
@@ -521,14 +564,14 @@ def _clipped(
         common, omits = clipping.clip([]), nan_policy != "raise"
         totals, numbers = read.sums(common.scale, common.first, common.last)
         if name == "sum_by":
-            scale = calibration.each.sum_scale(common.first, common.last, omits)
+            scale = each.each.sum_scale(common.first, common.last, omits)
             points = _noisy(totals, scale, generator)
             if request is None:
                 return (_decoded(common, points),)
             beside = laplace_sums.margin(scale, request.miss)
             low, high = points.astype(object) - beside, points.astype(object) + beside
             return tuple(_decoded(common, part) for part in (points, low, high))
-        scales = calibration.each.mean_scales(common.width, omits)
+        scales = each.each.mean_scales(common.width, omits)
         pair = clipping.mean_pair(totals, numbers, common)
         first, second = (_noisy(p, s, generator) for p, s in zip(pair, scales, strict=True))
         values = _means(clipping, first, second, common)
@@ -542,7 +585,7 @@ def _clipped(
         return values, np.minimum(low, values), np.maximum(high, values)
 
     answer = at_once if clipping.method is None else one_by_one
-    return _asked(table.read(call["counts"], answer), request)
+    return _asked(table.read(calibration, call["counts"], generator, answer), request)
 
 
 def _means(

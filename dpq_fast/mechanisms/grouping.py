@@ -11,10 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 from randomgen import ChaCha
 
-from dpq_fast import _checks
+from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
 from dpq_fast.data.columns import as_float64
-from dpq_fast.data.keys import KeysOf, Picked, comparable
+from dpq_fast.data.keys import (
+    Groups,
+    KeysOf,
+    Picked,
+    comparable,
+    count_keys,
+    split_columns,
+)
+from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.rng import default_rng
 
@@ -173,6 +181,17 @@ def child(seeds: bytes | None, number: int) -> np.random.Generator:
         return default_rng()
     key = int.from_bytes(seeds[32 * number : 32 * (number + 1)], "little")
     return np.random.Generator(ChaCha(key=key, rounds=20))
+
+
+# Groups that nobody listed
+
+
+def selected(
+    by: Any, counts: Any, calibration: privacy.key_selection.Calibration, rng: Any
+) -> Groups:
+    """The groups whose keys are kept; reads the keys, and draws."""
+    kept = KeysLaw(*count_keys(by, counts), calibration).sample(rng)
+    return Groups.kept(kept, len(split_columns(by)))
 
 
 # Groups one by one

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
 from dpq_fast.data.columns import as_column, check_counts
-from dpq_fast.data.keys import Groups, comparable, names_of
+from dpq_fast.data.keys import Groups, comparable, names_of, split_columns
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
@@ -32,6 +32,7 @@ from dpq_fast.mechanisms.grouping import (
     by_chunk,
     child,
     each_group,
+    selected,
 )
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
@@ -125,6 +126,7 @@ def quantile_by(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupQuantiles:
     r"""Release the quantiles of each public group of a column, by one release per group.
@@ -146,12 +148,14 @@ def quantile_by(
         Distinct keys, chosen without looking at `by`, whose set of values is private: tuples, or a
         frame, where `by` has several columns. All of one kind, in each column. A date stands for
         its first moment, and is compared with other dates of a time zone, or of none. Each key gets
-        an answer; one without records is answered as an empty sample. Public.
+        an answer; one without records is answered as an empty sample. Public. None for keys that
+        nobody can list: they are selected by `select_keys`, for a share of `epsilon` and for all of
+        `delta`.
     epsilon : float
         Budget of the whole call under `neighbors`, positive and finite; see Notes for what each
         group is released with. Public. Exactly one of `epsilon` and `rho`.
     delta : float, default 0
-        Allowed failure of the pure guarantee, for "ind_exp". Public.
+        Allowed failure of the pure guarantee, for "ind_exp", or for ``groups=None``. Public.
     rho : float, optional
         zCDP budget of the whole call instead of `epsilon`, for all methods but "joint_exp". Public.
     bounds : (float, float), mapping of groups to such pairs, or array_like of shape (G, 2)
@@ -203,6 +207,9 @@ def quantile_by(
     expected_n : int, optional
         About how many records a group has, for intervals and for "agg_tree". Default: 10,000.
         Public.
+    selection_share : float, optional
+        The share of `epsilon` that selects the keys, strictly between 0 and 1, for ``groups=None``.
+        Default: 0.25 (`privacy.kept_groups`). Public.
     **method_options
         Further arguments of a method other than "ind_exp" and "joint_exp", such as ``noise=`` of
         "agg_tree".
@@ -280,7 +287,8 @@ def quantile_by(
     True
     """
     levels = Levels(q)
-    names = Groups(groups)
+    selection_share = privacy.kept_groups.share_of(groups, selection_share)
+    names = Groups([] if groups is None else groups)
     threads = _checks.check_workers(workers)
     dither = dither if dither is None else _checks.check_flag("dither", dither)
     calibration = privacy.quantile_by.calibrate(
@@ -296,12 +304,19 @@ def quantile_by(
         covers=covers,
         interval_share=interval_share,
         expected_n=expected_n,
+        selection_share=selection_share,
     )
-    if calibration.method == IND_EXP:
+    spent: Any = calibration
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        spent, delta = calibration.release, 0.0
+        epsilon = spent.epsilon
+    if spent.method == IND_EXP:
         dither = no_dither(dither)
+    if groups is None and (isinstance(bounds, Mapping) or _is_table(bounds)):
+        raise ValueError("bounds must be one pair, or none, where no groups are given")
     own_bounds = bounds_by_group(bounds, names)
     release: _Release | _OneByOne
-    if isinstance(calibration, PartCalibration) or own_bounds is not None:
+    if isinstance(spent, PartCalibration) or own_bounds is not None:
         part = privacy.parallel.part_of(
             epsilon=epsilon,
             delta=delta,
@@ -312,7 +327,7 @@ def quantile_by(
         )
         asked: dict[str, Any] = dict(confidence=confidence, covers=covers)
         options = dict(
-            method=calibration.method,
+            method=spent.method,
             resolution=resolution,
             dither=dither,
             prior=prior,
@@ -324,19 +339,24 @@ def quantile_by(
             **asked,
             **method_options,
         )
-        each = [bounds] * len(names) if own_bounds is None else own_bounds
-        release = _OneByOne(levels, each, confidence is not None, options)
+        pairs = [bounds] if own_bounds is None else own_bounds
+        release = _OneByOne(levels, pairs, own_bounds is None, confidence is not None, options)
     else:
         for name in method_options:
-            raise TypeError(f"{name} must be left out for method {calibration.method!r}")
+            raise TypeError(f"{name} must be left out for method {spent.method!r}")
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
-        release = _Release(levels.values, calibration, bounds, lattice, prior)
+        release = _Release(levels.values, spent, bounds, lattice, prior)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
     _checks.check_column(x)
-    names.check_form(by)
+    if groups is None:
+        split_columns(by)
+    else:
+        names.check_form(by)
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
     column = as_column(x)
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        names = selected(by, counts, calibration.selection, generator)
     keys, keys_of = names.lookup(by, column.size)
     weights = None if counts is None else check_counts(counts, column.size)
     with Pool(threads) as pool:
@@ -370,7 +390,7 @@ def bounds_by_group(bounds: Any, names: Groups) -> list[tuple[float, float]] | N
             raise ValueError(
                 f"bounds must have a pair for each group, got none for {keys[pairs.index(None)]!s}"
             )
-    elif isinstance(bounds, (np.ndarray, list, tuple)) and np.ndim(bounds) == 2:
+    elif _is_table(bounds):
         pairs = [tuple(pair) for pair in np.asarray(bounds).tolist()]
         if len(pairs) != len(names):
             raise ValueError(
@@ -379,6 +399,14 @@ def bounds_by_group(bounds: Any, names: Groups) -> list[tuple[float, float]] | N
     else:
         return None
     return [tuple(pair) if isinstance(pair, list) else pair for pair in pairs]
+
+
+def _is_table(bounds: Any) -> bool:
+    return isinstance(bounds, (np.ndarray, list, tuple)) and np.ndim(bounds) == 2
+
+
+def _hashable(pair: Any) -> Any:
+    return tuple(pair) if isinstance(pair, list) else pair
 
 
 class _OneByOne:
@@ -391,19 +419,21 @@ class _OneByOne:
     def __init__(
         self,
         levels: Levels,
-        bounds: list[Any],
+        pairs: list[Any],
+        is_one: bool,
         with_ends: bool,
         options: dict[str, Any],
     ) -> None:
         from dpq_fast.mechanisms.quantile import quantile  # over all mechanisms, this one too
 
-        self._levels, self._bounds, self._with_ends = levels, bounds, with_ends
+        self._levels, self._with_ends = levels, with_ends
+        self._pairs, self._is_one = pairs, is_one
 
         def release(values: Any, **records: Any) -> Any:
             return quantile(values, levels.values, **records, **options)
 
         self._release = release
-        for pair in dict.fromkeys(bounds):  # refuses all that is public
+        for pair in dict.fromkeys(map(_hashable, pairs)):  # refuses all that is public
             self._release([], bounds=pair, counts=[], rng=0)
 
     def decode(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -424,7 +454,7 @@ class _OneByOne:
             values, weights = records
             found = self._release(
                 values,
-                bounds=self._bounds[group],
+                bounds=self._pairs[0 if self._is_one else group],
                 counts=np.ones(values.size) if weights is None else weights,
                 rng=rng,
             )

@@ -21,6 +21,7 @@ from dpq_fast.mechanisms.csmooth import csmooth
 from dpq_fast.mechanisms.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.mechanisms.joint_exp import joint_exp, joint_exp_law
 from dpq_fast.mechanisms.quantile_by import quantile_by
+from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 from dpq_fast.privacy.accounting import Calibrated
 from dpq_fast.privacy.budgets import resolve_epsilon
@@ -38,9 +39,10 @@ class Mechanism:
         What its public arguments spend and guarantee, by the same names.
     budgets : tuple of str
         Which arguments say how much.
-    reads : {"order", "records", "leaves", "groups", "queries"}
+    reads : {"order", "records", "leaves", "groups", "keys", "queries"}
         What it makes of a column: its order statistics on a lattice, dithered or not; its records,
-        to be counted or added up; its records by leaf; its groups; or it is given queries.
+        to be counted or added up; its records by leaf; its groups; or it is given their keys, or
+        queries.
     law : callable, optional
         The exact output law on a column.
     takes_levels : bool, default False
@@ -53,7 +55,7 @@ class Mechanism:
     release: Callable[..., Any]
     calibrate: Callable[..., Calibrated]
     budgets: tuple[str, ...]
-    reads: Literal["order", "records", "leaves", "groups", "queries"]
+    reads: Literal["order", "records", "leaves", "groups", "keys", "queries"]
     law: Callable[..., Any] | None = None
     takes_levels: bool = False
     intervals: Literal["ends", "own"] | None = None
@@ -137,6 +139,7 @@ _ROWS = (
             (mean_by, privacy.aggregates_by.calibrate),
         )
     ),
+    Mechanism(select_keys, privacy.key_selection.calibrate, ("epsilon", "delta"), "keys"),
     Mechanism(cdf, privacy.cdf.calibrate, ("epsilon", "delta", "rho"), "leaves"),
     Mechanism(count, privacy.aggregates.calibrate_count, ("epsilon",), "records", intervals="own"),
     Mechanism(sum, privacy.aggregates.calibrate, ("epsilon",), "records", intervals="own"),

@@ -66,6 +66,8 @@ from dpq_fast.privacy import (
     ind_exp,
     intervals,
     joint_exp,
+    kept_groups,
+    key_selection,
     parallel,
     quantile_by,
     unbounded_quantile,
@@ -116,6 +118,8 @@ __all__ = [
     "ind_exp",
     "intervals",
     "joint_exp",
+    "kept_groups",
+    "key_selection",
     "laplace_rho",
     "one_sided_loss",
     "parallel",
@@ -172,6 +176,7 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         (`epsilon`, `delta`) and the rho of its noise, or `rho` alone; "smooth_gaussian" (`epsilon`,
         `delta`). Takes `method`, its options, `points` and `expected_n`, as "agg_tree".
         "count": pure `epsilon`, and the rho of its noise.
+        "select_keys": (`epsilon`, `delta`) alone (`privacy.key_selection`).
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
         a public clip.

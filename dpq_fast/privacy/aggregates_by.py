@@ -15,10 +15,11 @@ the rho of a pure `epsilon` is stated.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
-from dpq_fast._checks import check_epsilon, check_max_contributions
-from dpq_fast.privacy import aggregates
+from dpq_fast._checks import check_delta, check_epsilon, check_max_contributions
+from dpq_fast.privacy import aggregates, kept_groups
 from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.parallel import touched
@@ -69,24 +70,43 @@ def _own(
     return epsilon, relation, parts, own
 
 
+def _refuse_delta(delta: float) -> None:
+    if check_delta(delta) > 0.0:
+        raise ValueError(f"delta must be 0 where groups are given, got {delta}")
+
+
 def calibrate_count(
     *,
     epsilon: float,
     neighbors: str = "swap",
     max_contributions: int = 1,
     public_by: bool = False,
-) -> Calibration:
+    delta: float = 0.0,
+    selection_share: float | None = None,
+) -> Calibration | kept_groups.Calibration:
     """The noise of each count, for `epsilon` in total.
 
     Parameters
     ----------
     epsilon, neighbors, max_contributions, public_by
         As in `count_by`.
+    delta, selection_share
+        Of a selection of keys; left out where groups are given.
 
     Returns
     -------
-    Calibration
+    Calibration or kept_groups.Calibration
     """
+    if selection_share is not None:
+        return kept_groups.calibrate(
+            partial(calibrate_count, public_by=public_by),
+            selection_share,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+        )
+    _refuse_delta(delta)
     epsilon, relation, parts, own = _own(epsilon, neighbors, max_contributions, public_by)
     units = parts * own["max_contributions"]
     rho = None if units == 1 else discrete_laplace_rho(epsilon, units)
@@ -108,22 +128,25 @@ def calibrate(
     neighbors: str = "swap",
     max_contributions: int = 1,
     public_by: bool = False,
-) -> Calibration:
+    delta: float = 0.0,
+    selection_share: float | None = None,
+) -> Calibration | kept_groups.Calibration:
     """The parts of `epsilon` for the clip and for the noise in each group.
 
     Parameters
     ----------
     epsilon, neighbors, max_contributions, public_by
         As in `sum_by`.
+    delta, selection_share
+        As in `calibrate_count`.
     q, lower, upper, method, share, split, noise, expected_n, resolution
         As in `privacy.aggregates.calibrate`; `expected_n` is for each group.
 
     Returns
     -------
-    Calibration
+    Calibration or kept_groups.Calibration
     """
-    epsilon, relation, parts, own = _own(epsilon, neighbors, max_contributions, public_by)
-    each = aggregates.calibrate(
+    clip: dict[str, Any] = dict(
         q=q,
         lower=lower,
         upper=upper,
@@ -133,8 +156,19 @@ def calibrate(
         noise=noise,
         expected_n=expected_n,
         resolution=resolution,
-        **own,
     )
+    if selection_share is not None:
+        return kept_groups.calibrate(
+            partial(calibrate, public_by=public_by, **clip),
+            selection_share,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+        )
+    _refuse_delta(delta)
+    epsilon, relation, parts, own = _own(epsilon, neighbors, max_contributions, public_by)
+    each = aggregates.calibrate(**clip, **own)
     rho = None
     if each.clip is None:
         rho = discrete_laplace_rho(epsilon, parts * each.k * each.least_units)

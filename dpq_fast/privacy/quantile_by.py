@@ -7,6 +7,7 @@ a part of the budget (`privacy.parallel`).
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import (
@@ -17,6 +18,7 @@ from dpq_fast._checks import (
     check_flag,
     check_max_contributions,
 )
+from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.budgets import MAX_RATE, check_step, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.ind_exp import FLIP
@@ -114,7 +116,8 @@ def calibrate(
     covers: str = SAMPLE,
     interval_share: float | None = None,
     expected_n: int | None = None,
-) -> Calibration | PartCalibration:
+    selection_share: float | None = None,
+) -> Calibration | PartCalibration | kept_groups.Calibration:
     r"""What the mechanism in each group may spend, for a budget in total.
 
     Parameters
@@ -134,13 +137,15 @@ def calibrate(
         The mechanism in each group, as in `quantile_by`. Default: by the number of levels.
     confidence, covers, interval_share, expected_n
         As in `quantile_by`. Intervals need `q`.
+    selection_share : float, optional
+        Of the selection of keys, which takes all of `delta`. None where groups are given.
 
     Returns
     -------
-    Calibration or PartCalibration
-        The latter for what has no rate of its own. With :math:`\Delta_{\pm}` the utility's
-        sensitivity to one record more or less, and :math:`\Delta` to one replaced (1 by depth, 2
-        of JointExp), the rate is
+    Calibration, PartCalibration or kept_groups.Calibration
+        The last one with a selection, the second one for what has no rate of its own. With
+        :math:`\Delta_{\pm}` the utility's sensitivity to one record more or less, and
+        :math:`\Delta` to one replaced (1 by depth, 2 of JointExp), the rate is
         :math:`\epsilon / (2 \Delta_{\pm} k)` for "add-remove"; half of that for "swap";
         :math:`\epsilon / (2 \Delta k)` for "swap" with public keys.
 
@@ -168,6 +173,26 @@ def calibrate(
     :math:`\max((k s)^2, 2 (k b)^2) / 2`. For k = 1 there are no others than the worst:
     :math:`\max(\rho(s), 2 \rho(b))`.
     """
+    if selection_share is not None:
+        if rho is not None:
+            raise ValueError(f"epsilon must be given in place of rho to select groups, got {rho}")
+        return kept_groups.calibrate(
+            partial(
+                calibrate,
+                q,
+                public_by=public_by,
+                method=method,
+                confidence=confidence,
+                covers=covers,
+                interval_share=interval_share,
+                expected_n=expected_n,
+            ),
+            selection_share,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+        )
     k = check_max_contributions(max_contributions)
     public_by = check_flag("public_by", public_by)
     relation = relation_of(neighbors)

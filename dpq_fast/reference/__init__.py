@@ -16,6 +16,7 @@ from dpq_fast.reference.cdf import cdf
 from dpq_fast.reference.csmooth import csmooth
 from dpq_fast.reference.ind_exp import ind_exp, ind_exp_law
 from dpq_fast.reference.joint_exp import joint_exp, joint_exp_law
+from dpq_fast.reference.key_selection import select_keys
 from dpq_fast.reference.quantile_by import quantile_by
 from dpq_fast.reference.unbounded_quantile import unbounded_quantile, unbounded_quantile_law
 
@@ -37,6 +38,7 @@ __all__ = [
     "mean_by",
     "noise",
     "quantile_by",
+    "select_keys",
     "sparse_vector",
     "sum",
     "sum_by",

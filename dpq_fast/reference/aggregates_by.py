@@ -15,6 +15,7 @@ from dpq_fast.privacy.intervals import Request
 from dpq_fast.reference import aggregates
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import numbers, repeats
+from dpq_fast.reference.key_selection import kept_keys, split
 from dpq_fast.reference.keys import Keys, frame_names, rows_of
 from dpq_fast.reference.sample import check_records
 
@@ -64,16 +65,20 @@ def by_group(
 ) -> GroupValues:
     """One release for the records of each group."""
     check_records(x, nan_policy)
-    names = Keys(groups)
-    columns = names.check(by)
+    names = Keys([] if groups is None else groups)
+    columns = split(by) if groups is None else names.check(by)
     generator = default_rng(rng)
     if request is not None:
         options |= dict(confidence=request.confidence, covers=request.covers)
     # all that is public is refused here, by a release without records
-    options |= dict(nan_policy=nan_policy, **calibration.own)
+    options |= dict(nan_policy=nan_policy, **getattr(calibration, "release", calibration).own)
     release([], rng=0, **options)
     privacy.charge(accountant, calibration)
     values = numbers(x)
+    if groups is None:
+        names = Keys.kept(
+            kept_keys(columns, counts, calibration.selection, generator), len(columns)
+        )
     rows = rows_of(columns, values.size)
     weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
     answers = []
@@ -105,13 +110,15 @@ def count_by(
     rng: Any = None,
     confidence: float | None = None,
     covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
 ) -> GroupValues:
     """Release how many records each public group has.
 
     Parameters
     ----------
     x, by, groups, epsilon, neighbors, public_by, counts, nan_policy, max_contributions, \
-accountant, rng, confidence, covers
+accountant, rng, confidence, covers, delta, selection_share
         As in `dpq_fast.count_by`.
 
     Returns
@@ -123,6 +130,8 @@ accountant, rng, confidence, covers
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
+        delta=delta,
+        selection_share=privacy.kept_groups.share_of(groups, selection_share),
     )
     return by_group(
         aggregates.count,
@@ -138,24 +147,11 @@ accountant, rng, confidence, covers
     )
 
 
-def calibrated(
-    clip: dict[str, Any],
-    options: dict[str, Any],
-    epsilon: float,
-    neighbors: str,
-    max_contributions: int,
-    public_by: bool,
-) -> Any:
+def calibrated(clip: dict[str, Any], options: dict[str, Any], **budget: Any) -> Any:
     """What a sum or a mean of each group spends."""
     given = ("split", "noise") if clip["method"] == "unbounded" else ()
-    return privacy.aggregates_by.calibrate(
-        epsilon=epsilon,
-        neighbors=neighbors,
-        max_contributions=max_contributions,
-        public_by=public_by,
-        **clip,
-        **{name: options[name] for name in given if name in options},
-    )
+    own = {name: options[name] for name in given if name in options}
+    return privacy.aggregates_by.calibrate(**budget, **clip, **own)
 
 
 def sum_by(
@@ -180,6 +176,8 @@ def sum_by(
     rng: Any = None,
     confidence: float | None = None,
     covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupValues:
     """Release the sum of the records of each public group, clipped.
@@ -188,7 +186,7 @@ def sum_by(
     ----------
     x, by, groups, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, \
 public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
-**method_options
+delta, selection_share, **method_options
         As in `dpq_fast.sum_by`.
 
     Returns
@@ -206,7 +204,16 @@ public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, c
     )
     return by_group(
         aggregates.sum,
-        calibrated(clip, method_options, epsilon, neighbors, max_contributions, public_by),
+        calibrated(
+            clip,
+            method_options,
+            epsilon=epsilon,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+            delta=delta,
+            selection_share=privacy.kept_groups.share_of(groups, selection_share),
+        ),
         x,
         by,
         groups,
@@ -242,6 +249,8 @@ def mean_by(
     rng: Any = None,
     confidence: float | None = None,
     covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupValues:
     """Release the mean of the records of each public group, clipped.
@@ -250,7 +259,7 @@ def mean_by(
     ----------
     x, by, groups, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, \
 public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
-**method_options
+delta, selection_share, **method_options
         As in `dpq_fast.mean_by`.
 
     Returns
@@ -268,7 +277,16 @@ public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, c
     )
     return by_group(
         aggregates.mean,
-        calibrated(clip, method_options, epsilon, neighbors, max_contributions, public_by),
+        calibrated(
+            clip,
+            method_options,
+            epsilon=epsilon,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+            delta=delta,
+            selection_share=privacy.kept_groups.share_of(groups, selection_share),
+        ),
         x,
         by,
         groups,

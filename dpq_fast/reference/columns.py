@@ -67,11 +67,11 @@ def is_missing(item: Any) -> bool:
     return kind.__name__ in ("NAType", "NaTType") and kind.__module__.startswith("pandas.")
 
 
-def repeats(counts: Any, size: int) -> NDArray[np.int64]:
-    """How often each of `size` records occurs."""
+def repeats(counts: Any, size: int, of: str = "x") -> NDArray[np.int64]:
+    """How often each of `size` records of a column occurs."""
     given = np.asarray(counts)
     if given.ndim != 1 or given.size != size:
-        raise ValueError("counts must have one entry for each value of x")
+        raise ValueError(f"counts must have one entry for each value of {of}")
     if given.dtype.kind not in "iuf":
         raise TypeError(f"counts must be integers, got dtype {given.dtype}")
     weights = given.tolist()

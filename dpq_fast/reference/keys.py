@@ -57,13 +57,24 @@ class Keys:
             twice = self.keys[self.compared.index(min(again) if plain else again[0])]
             raise ValueError(f"groups must be distinct, got {twice!s} twice")
 
+    @classmethod
+    def kept(cls, rows: list[tuple[Any, ...]], width: int) -> Keys:
+        """Those that were selected, of so many columns, whatever they are."""
+        keys = cls([])
+        keys.single = width == 1
+        keys.compared = [tuple(map(key_of, row)) for row in rows]
+        keys.keys = [row[0] for row in rows] if keys.single else list(rows)
+        return keys
+
     @property
     def array(self) -> NDArray[Any]:
         """Integers and booleans as such, all else as objects."""
         first = self.keys[0] if self.keys else 0
         if isinstance(first, (bool, np.bool_)):
             return np.array(self.keys, dtype=np.bool_)
-        if isinstance(first, (int, np.integer)):
+        if all(isinstance(key, (int, np.integer)) for key in self.keys) and not (
+            min(self.keys, default=0) < 0 and max(self.keys, default=0) >= 2**63
+        ):
             large = max(self.keys, default=0) >= 2**63
             return np.array(self.keys, dtype=np.uint64 if large else np.int64)
         array = np.empty(len(self.keys), dtype=object)
@@ -147,6 +158,21 @@ def key_of(item: Any) -> Any:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000, zoned
 
 
+def shown(key: Any, kind: str | None) -> Any:
+    """A key as it is given back."""
+    if not isinstance(key, tuple):
+        return bool(key) if kind == "booleans" else key
+    nanoseconds, zoned = key
+    start = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc if zoned else None)
+    try:
+        date = start + datetime.timedelta(microseconds=nanoseconds // 1_000)
+    except OverflowError:
+        return np.datetime64(nanoseconds, "ns")
+    if nanoseconds % 1_000:
+        return key if zoned else np.datetime64(nanoseconds, "ns")
+    return date.date() if not zoned and nanoseconds % (86_400 * 10**9) == 0 else date
+
+
 def kind_of(item: Any) -> str | None:
     """What a key is; None for what is none."""
     if isinstance(item, (bool, np.bool_)):
@@ -189,7 +215,7 @@ def check_column(by: Any) -> str | None:
         return None
     if getattr(by, "ndim", 1) != 1:
         raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
-    name = declared.name if isinstance(declared, np.dtype) else str(declared).lower()
+    name = (declared.name if isinstance(declared, np.dtype) else str(declared)).lower()
     name = name.removeprefix("dictionary<values=")  # pyarrow
     if name.startswith(("object", "null")) or name == "category":  # which say nothing
         return None

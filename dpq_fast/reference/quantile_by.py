@@ -24,6 +24,7 @@ from dpq_fast.reference.csmooth import csmooth
 from dpq_fast.reference.ind_exp import IndExpLaw, ind_exp, no_dither
 from dpq_fast.reference.intervals import Column, Estimate, searched
 from dpq_fast.reference.joint_exp import JointExpLaw, joint_exp
+from dpq_fast.reference.key_selection import kept_keys, split
 from dpq_fast.reference.keys import Keys, compared, frame_names, rows_of
 from dpq_fast.reference.lattice import Lattice
 from dpq_fast.reference.sample import check_form, check_records, kept_records, placed
@@ -131,6 +132,7 @@ def quantile_by(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    selection_share: float | None = None,
     **method_options: Any,
 ) -> GroupQuantiles:
     """Release the quantiles of each public group by one release per group.
@@ -147,7 +149,7 @@ def quantile_by(
         The keys to answer. Public.
     epsilon, delta, rho, bounds, neighbors, public_by, method, resolution, dither, prior, counts, \
 nan_policy, max_contributions, accountant, rng, confidence, covers, interval_share, expected_n, \
-**method_options
+selection_share, **method_options
         As in `dpq_fast.quantile_by`.
 
     Returns
@@ -155,7 +157,8 @@ nan_policy, max_contributions, accountant, rng, confidence, covers, interval_sha
     GroupQuantiles
     """
     levels = Levels(q)
-    names = Keys(groups)
+    selection_share = privacy.kept_groups.share_of(groups, selection_share)
+    names = Keys([] if groups is None else groups)
     composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
     dithered = dither is not None and check_flag("dither", dither)
     if method is None and rho is None and (dithered or composed):
@@ -173,13 +176,20 @@ nan_policy, max_contributions, accountant, rng, confidence, covers, interval_sha
         covers=covers,
         interval_share=interval_share,
         expected_n=expected_n,
+        selection_share=selection_share,
     )
-    pairs = bounds_of(bounds, names)
-    check_records(x, nan_policy)
-    columns = names.check(by)
-    release: Callable[..., Any]
+    spent: Any = calibration
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        spent, delta = calibration.release, 0.0
+        epsilon = spent.epsilon
     by_group = isinstance(bounds, Mapping) or np.ndim(bounds) == 2
-    if isinstance(calibration, PartCalibration) or by_group:
+    if by_group and groups is None:
+        raise ValueError("bounds must be one pair, or none, where no groups are given")
+    pairs = bounds_of(bounds, names) if by_group else [bounds]
+    check_records(x, nan_policy)
+    columns = split(by) if groups is None else names.check(by)
+    release: Callable[..., Any]
+    if isinstance(spent, PartCalibration) or by_group:
         part = privacy.parallel.part_of(
             epsilon=epsilon,
             delta=delta,
@@ -189,32 +199,34 @@ nan_policy, max_contributions, accountant, rng, confidence, covers, interval_sha
             public_by=public_by,
         )
         options = dict(neighbors=part.neighbors, nan_policy=nan_policy, **part.given())
-        options |= arguments_of(calibration.method, resolution, dither, prior) | method_options
+        options |= arguments_of(spent.method, resolution, dither, prior) | method_options
         n = DEFAULT_N if expected_n is None else expected_n
         if confidence is not None:
             options |= dict(confidence=confidence, covers=covers, interval_share=interval_share)
-        if confidence is not None or calibration.method == "agg_tree":
+        if confidence is not None or spent.method == "agg_tree":
             options |= dict(expected_n=n)
-        release = partial(one_sample, calibration.method, levels, options)
+        release = partial(one_sample, spent.method, levels, options)
         for pair in set(pairs):  # refuses all that is public
             release(pair, np.empty(0), np.empty(0), default_rng(0))
     else:
         for name in method_options:
-            raise TypeError(f"{name} must be left out for method {calibration.method!r}")
-        if calibration.method == IND_EXP:
+            raise TypeError(f"{name} must be left out for method {spent.method!r}")
+        if spent.method == IND_EXP:
             dither = no_dither(dither)
         pair, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
-        pairs = [pair for _ in names.keys]
-        release = partial(at_rate, calibration, Levels(levels.values), lattice, nan_policy)
+        pairs = [pair]
+        release = partial(at_rate, spent, Levels(levels.values), lattice, nan_policy)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
     values = numbers(x)
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        names = Keys.kept(kept_keys(columns, counts, calibration.selection, rng), len(columns))
     keys = rows_of(columns, values.size)
     weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
     answers, low, high = np.empty((3, len(names.keys), levels.m))
     for group, key in enumerate(names.compared):
         inside = [i for i, own in enumerate(keys) if own == key]
-        found = release(pairs[group], values[inside], weights[inside], rng)
+        found = release(pairs[group if by_group else 0], values[inside], weights[inside], rng)
         answers[group], low[group], high[group] = found
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     out = GroupQuantiles(names.array, asked, levels.restore(answers), names=frame_names(by))
@@ -292,8 +304,6 @@ def bounds_of(bounds: Any, names: Keys) -> list[Any]:
             if compared(key) not in given:
                 raise ValueError(f"bounds must have a pair for each group, got none for {key!s}")
         return [tuple(given[compared(key)]) for key in names.keys]
-    if np.ndim(bounds) < 2:
-        return [bounds for _ in names.keys]
     if len(bounds) != len(names.keys):
         raise ValueError(
             f"bounds must have a pair for each of {len(names.keys)} groups, got {len(bounds)}"

@@ -273,6 +273,7 @@ RELEASES = {
     "mean_by": lambda: dpq_fast.mean_by(
         COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0, q=None, lower=0, upper=9
     ),
+    "select_keys": lambda: dpq_fast.select_keys([1, 2, 2, 5], epsilon=1.0, delta=1e-6),
     "unbounded_quantile": lambda: dpq_fast.unbounded_quantile(COLUMN, 0.5, epsilon=1.0),
     "above_threshold": lambda: dpq_fast.above_threshold([1, 2, 3], 2, epsilon1=1.0, epsilon2=1.0),
     "sparse_vector": lambda: dpq_fast.sparse_vector(

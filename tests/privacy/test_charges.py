@@ -168,6 +168,7 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
         dict(epsilon=0.7, delta=1e-6, method="smooth_gaussian", levels=3),
     ],
     count=[dict(epsilon=0.7)],
+    select_keys=[dict(epsilon=0.7, delta=1e-6)],
 ) | {
     name: [
         dict(epsilon=0.7),

@@ -221,6 +221,7 @@ CALLS = {
     "cdf": dict(epsilon=1.0, bins=4),
     "csmooth": dict(rho=1.0),
     "count": dict(epsilon=1.0),
+    "select_keys": dict(epsilon=1.0, delta=1e-6),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
     "count_by": dict(epsilon=1.0),

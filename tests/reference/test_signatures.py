@@ -32,6 +32,7 @@ WITHOUT_LAW = {
     "mean",
     "mean_by",
     "quantile_by",
+    "select_keys",
     "sparse_vector",
     "sum",
     "sum_by",
