@@ -54,6 +54,37 @@ def quantile_by(**options: Any) -> Maker:
     )
 
 
+def quantile_by_strings(data: Groups) -> Call:
+    """The same with keys that are strings."""
+    peers.require("pyarrow")
+    import pyarrow as pa
+
+    names = [f"group {name:07d}" for name in data.names.tolist()]
+    column = pa.DictionaryArray.from_arrays(pa.array(data.by), pa.array(names)).dictionary_decode()
+    return quantile_by(workers=2)(data._replace(by=column, names=names))
+
+
+def sum_by(data: Groups) -> Call:
+    return partial(
+        dpq.sum_by,
+        data.x,
+        data.by,
+        groups=data.names,
+        epsilon=EPSILON,
+        q=None,
+        lower=BOUNDS[0],
+        upper=BOUNDS[1],
+        workers=2,
+    )
+
+
+def grouped_sum(data: Groups) -> Call:
+    peers.require("pandas")
+    import pandas as pd
+
+    return pd.Series(data.x).groupby(data.by).sum
+
+
 def loop(release: Callable[[NDArray], Call]) -> Maker:
     """One call after another: the loops get their groups for free."""
 
@@ -142,6 +173,15 @@ def program(code: str) -> Maker:
 
 CASES = (
     Case(
+        "groups/sum_by",
+        "{size} groups of 100 rows (`sum_by`, public clip, `workers=2`)",
+        groups,
+        sum_by,
+        (10**6,),
+        100,
+        (Side("`groupby().sum()` of pandas", grouped_sum),),
+    ),
+    Case(
         "groups/quantile_by",
         "{size} groups of 100 rows, m = 3 (`quantile_by`, `workers=2`)",
         groups,
@@ -161,6 +201,7 @@ CASES = (
                 part=PART,
                 readme=False,
             ),
+            Side("strings of pyarrow", quantile_by_strings, readme=False),
             Side("one thread", quantile_by(), readme=False),
             Side("resolution=0", quantile_by(workers=2, resolution=0), readme=False),
         ),

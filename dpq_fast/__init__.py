@@ -8,6 +8,7 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, sum
+from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.mechanisms.cdf import CDF, cdf
 from dpq_fast.mechanisms.csmooth import csmooth
@@ -39,6 +40,7 @@ __all__ = [
     "audit",
     "cdf",
     "count",
+    "count_by",
     "csmooth",
     "describe",
     "ind_exp",
@@ -46,6 +48,7 @@ __all__ = [
     "joint_exp",
     "joint_exp_law",
     "mean",
+    "mean_by",
     "median",
     "metrics",
     "noise",
@@ -60,6 +63,7 @@ __all__ = [
     "select_keys",
     "sparse_vector",
     "sum",
+    "sum_by",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

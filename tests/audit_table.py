@@ -1123,6 +1123,12 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
         run = estimate("quantile_by", *rows, **options, **places)
         mutants = {"a tenth of the noise": broken(run, *spends("quantile_by", "rate", 10.0))}
         yield Case("quantile_by", neighbors, setting, run, mutants, True)
+    run = estimate("count_by", *rows, epsilon=2.0, groups=[0, 1], **relation)
+    small = always(Fraction(1, 20))
+    mutants = {"a tenth of the noise": broken(run, privacy.aggregates, "laplace_scale", small)}
+    if swap:
+        mutants["one group charged"] = broken(run, privacy.aggregates_by, "touched", always(1))
+    yield Case("count_by", neighbors, "private keys", run, mutants, True)
     options = dict(q=0.6, epsilon=2.0, upper=20.0, beta=1.2)
     run = estimate("unbounded_quantile", *pair([1.0, 9.0], 1.0, 9.0), **options, **relation)
     mutants = {

@@ -130,6 +130,10 @@ LEFT_OUT = (
         "Estimate": "an answer",
         "Estimate.around": "an answer",
         "Estimate.to_frame": "no arguments",
+        "privacy.kept_groups.calibrate": "what releases share: it takes what was checked",
+        "privacy.parallel.Part": "an answer",
+        "privacy.quantile_by.PartCalibration": "an answer",
+        "privacy.parallel.Part.given": "no arguments",
         "audit.Witness": "an answer",
         "audit.ExactAudit": "an answer",
         "audit.EstimatedAudit": "an answer",
@@ -186,6 +190,7 @@ USUAL: dict[str, Any] = dict(
     mechanism="count", domain=[0.0, 1.0], dtype=np.float64, tolerance=1e-9,
     deviation=Checked(2.0), gaussian=Checked(False), spread=Checked(0.025),
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
+    selection_share=None,
     guess=RECORDS, records=[0, 3],
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
@@ -194,6 +199,7 @@ MORE: dict[str, tuple[str, ...]] = {
     "median": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
     "percentile": ("epsilon", "bounds", "resolution", "neighbors", "counts", "rng"),
     "sum": SEARCH[2:],
+    "sum_by": SEARCH[2:],
     "reference.sum": ("epsilon", "q", *SEARCH, "neighbors", "counts", "nan_policy", "rng"),
     "reference.mean": ("epsilon", "q", "lower", "upper", "resolution", "neighbors", "rng"),
     "reference.unbounded_quantile": ("epsilon", *SEARCH, "neighbors", "counts", "nan_policy"),
@@ -230,6 +236,24 @@ OWN: dict[str, dict[str, Any]] = {
     "quantile_by": dict(method="joint_exp"),
     "quantile_by, plain": PLAIN | dict(expected_n=None, method="joint_exp"),
     "quantile_by, depth": dict(method="ind_exp", q=0.5, dither=None),
+    **{
+        f"quantile_by, {name}": PLAIN | dict(expected_n=None, method=name) | more
+        for name, more in (
+            ("approx_quantiles", {}),
+            ("csmooth", dict(epsilon=None, rho=0.5)),
+            ("unbounded_quantile", dict(resolution=None, dither=None, prior=None)),
+        )
+    },
+    "quantile_by, agg_tree": PLAIN | dict(method="agg_tree", dither=None),
+    **{
+        f"{name}, selected": dict(groups=None, delta=1e-3, selection_share=0.5) | more
+        for name, more in (
+            ("quantile_by", dict(method="joint_exp")),
+            ("count_by", {}),
+            ("mean_by", dict(method="unbounded", q=None, lower=-4.0, upper=8.0)),
+        )
+    },
+    "quantile_by, bounds": dict(method=None, bounds={0: BOUNDS, 1: (0.0, 1.0)}),
     "reference.quantile_by": dict(method="joint_exp"),
     "privacy.quantile_by.calibrate": dict(method="joint_exp"),
     "ind_exp, plain": PLAIN | dict(expected_n=None, dither=False),
@@ -269,6 +293,14 @@ OWN: dict[str, dict[str, Any]] = {
     "cdf, gaussian": dict(method="gaussian", delta=1e-6, levels=3),
     "cdf, smooth_gaussian": dict(method="smooth_gaussian", delta=1e-6, levels=3),
     "reference.cdf": dict(method="binary_tree", bins=16),
+    **{
+        name: dict(method="unbounded", q=0.9)
+        for name in ("sum_by", "reference.sum_by", "privacy.aggregates_by.calibrate")
+    },
+    **{
+        name: dict(method="unbounded", q=None, lower=-4.0, upper=8.0)
+        for name in ("sum_by, public", "mean_by", "reference.mean_by")
+    },
     "select_keys": dict(delta=1e-3),
     "reference.select_keys": dict(delta=1e-3),
     "privacy.key_selection.calibrate": dict(delta=1e-3),
@@ -361,6 +393,8 @@ WEIGHTS = {
     "reference.joint_exp": 0.2,
     "reference.joint_exp_law": 0.2,
     "reference.quantile_by": 0.2,
+    "reference.sum_by": 0.2,
+    "reference.mean_by": 0.2,
     "reference.noise.discrete_gaussian": 0.2,
     "reference.noise.discrete_laplace": 0.2,
 }

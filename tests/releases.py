@@ -26,6 +26,16 @@ def grouped(x: Any, rng: Any, **more: Any) -> Any:
     return dpq.quantile_by(x, keys, rng=rng, **dict(groups=[0, 1, 7]) | LEVELS | more).values
 
 
+def grouped_values(release: Callable[..., Any], **options: Any) -> Callable[[Any, Any], Any]:
+    """Counts, sums or means of three groups."""
+
+    def released(x: Any, rng: Any, **more: Any) -> Any:
+        keys, public = np.arange(len(x)) % 3, dict(groups=[0, 1, 7], epsilon=1.0)
+        return release(x, keys, rng=rng, **public | options | more).values
+
+    return released
+
+
 def queries(x: Any) -> np.ndarray:
     """How many records are below each of a few points; missing ones are below none."""
     column = np.asarray(x, dtype=np.float64)
@@ -77,6 +87,11 @@ RELEASES: dict[str, Callable[[Any, Any], Any]] = {
     "median": of_column(dpq.median, epsilon=1.0, **BOUNDS),
     "percentile": of_column(dpq.percentile, q=50.0, epsilon=1.0, **BOUNDS),
     "quantile_by": grouped,
+    "count_by": grouped_values(dpq.count_by),
+    "sum_by": grouped_values(dpq.sum_by, resolution=0.5),
+    "sum_by, public": grouped_values(dpq.sum_by, q=None, lower=-4, upper=8, resolution=0.5),
+    "mean_by": grouped_values(dpq.mean_by),
+    "mean_by, public": grouped_values(dpq.mean_by, q=None, lower=-4, upper=8),
     "unbounded_quantile": of_column(dpq.unbounded_quantile, q=0.9, epsilon=1.0),
     "unbounded_quantile, both": of_column(
         dpq.unbounded_quantile, q=Q, epsilon=1.0, lower=None, beta=1.1
@@ -133,6 +148,7 @@ PUBLIC: dict[str, dict[str, Any]] = dict(
     agg_tree=dict(q=0.5, epsilon=0.7, height=2, branching=4),
     csmooth=dict(q=0.5, rho=0.3),
     quantile_by=dict(q=[0.2, 0.6], epsilon=0.7),
+    **{name: dict(epsilon=0.7) for name in ("count_by", "sum_by", "mean_by")},
     select_keys=dict(epsilon=0.7, delta=1e-6),
     cdf=dict(epsilon=0.7, bins=8),
     count=dict(epsilon=0.7),
@@ -146,6 +162,7 @@ NEEDED: dict[str, dict[str, Any]] = dict(
     above_threshold=dict(threshold=1.0),
     sparse_vector=dict(threshold=1.0),
     quantile_by=dict(by=[0, 0, 1], groups=[0, 1], **BOUNDS),
+    **{name: dict(by=[0, 0, 1], groups=[0, 1]) for name in ("count_by", "sum_by", "mean_by")},
     approx_quantiles=BOUNDS,
     **{name: BOUNDS for name in ("joint_exp", "ind_exp", "csmooth", "agg_tree", "cdf")},
 )

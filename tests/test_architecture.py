@@ -63,6 +63,7 @@ def test_mechanisms_import_only_what_they_are_built_on():
     built_on = {
         "agg_tree": {"estimate"},
         "aggregates": {"estimate", "joint_exp", "ind_exp", "unbounded_quantile"},
+        "aggregates_by": {"aggregates", "grouping"},
         "approx_quantiles": {"intervals", "unbounded_quantile"},
         "cdf": {"agg_tree", "csmooth", "factorized"},
         "describe": {"aggregates", "estimate", "quantile"},
@@ -70,7 +71,8 @@ def test_mechanisms_import_only_what_they_are_built_on():
         "intervals": {"estimate"},
         "joint_exp": {"intervals"},
         "quantile": {"choice", "registry", "unbounded_quantile"},
-        "quantile_by": {"estimate", "ind_exp", "intervals"},
+        "grouping": {"estimate"},
+        "quantile_by": {"grouping", "ind_exp", "intervals", "quantile"},
         "unbounded_quantile": {"intervals"},
     }
     for path in sorted((PACKAGE / "mechanisms").glob("*.py")):

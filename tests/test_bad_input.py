@@ -24,6 +24,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "quantile_by": dict(by=[1, 1, 2], q=[0.25, 0.5], groups=[1, 2], epsilon=1.0, bounds=(0, 9)),
     "cdf": dict(epsilon=1.0, bounds=(0, 9), method="histogram", bins=8),
     "count": dict(epsilon=1.0),
+    "count_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
+    "sum_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
+    "mean_by": dict(by=[1, 1, 2], groups=[1, 2], epsilon=1.0),
     "select_keys": dict(epsilon=1.0, delta=1e-6),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
@@ -165,7 +168,11 @@ TOGETHER: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
 )
 # Where an argument means something else: the level of a clip is one number, None for a public one,
 # and its lattice must be there; the counts of a selection are those of its keys.
-ELSEWHERE = {("sum", "q"), ("mean", "q"), ("sum", "resolution"), ("mean", "resolution")}
+ELSEWHERE = {
+    (name, argument)
+    for name in ("sum", "mean", "sum_by", "mean_by")
+    for argument in ("q", "resolution")
+}
 ELSEWHERE |= {("select_keys", "counts")}
 
 

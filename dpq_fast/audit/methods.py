@@ -24,7 +24,7 @@ from dpq_fast.audit.tables import (
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.ind_exp import ind_exp
 from dpq_fast.mechanisms.quantile import median, percentile, quantile
-from dpq_fast.mechanisms.quantile_by import GroupQuantiles, quantile_by
+from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.registry import MECHANISMS, Mechanism
 from dpq_fast.mechanisms.select_keys import select_keys
 
@@ -61,8 +61,13 @@ def charged(method: _Method, kind: np.dtype, parameters: dict[str, Any]) -> priv
     return recorder.charged
 
 
-def _quantile_by(columns: tuple[NDArray[Any], list[Any]], **parameters: Any) -> GroupQuantiles:
-    return quantile_by(*columns, **parameters)
+def _of_pairs(release: Callable[..., Any]) -> Callable[..., Any]:
+    """A mechanism on records and their keys, as one on pairs."""
+
+    def released(columns: tuple[NDArray[Any], list[Any]], **parameters: Any) -> Any:
+        return release(*columns, **parameters)
+
+    return released
 
 
 def _select_keys(column: NDArray[Any], **parameters: Any) -> NDArray[Any]:
@@ -113,7 +118,7 @@ def _of_row(row: Mechanism) -> _Method:
     """A row of the registry as an audit sees it."""
     release, tables = row.release, None
     if row.reads == "groups":
-        release, tables = _quantile_by, by_group
+        release, tables = _of_pairs(release), by_group if release is quantile_by else None
     elif row.reads == "keys":
         release, tables = _select_keys, by_key
     elif row.reads == "queries":

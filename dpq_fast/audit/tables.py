@@ -23,9 +23,10 @@ from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms import aggregates
 from dpq_fast.mechanisms.above_threshold import above_threshold_law
+from dpq_fast.mechanisms.grouping import GroupAnswers
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
-from dpq_fast.mechanisms.quantile_by import GroupQuantiles, method_of
+from dpq_fast.mechanisms.quantile_by import method_of
 from dpq_fast.mechanisms.unbounded_quantile import (
     UnboundedQuantileLaw,
 )
@@ -83,7 +84,7 @@ def restricted_to(table: Table, outputs: list[Any] | None) -> Table:
 
 def hashable(output: Any) -> Any:
     """An output that can be looked up: arrays, and what holds one, as flat tuples."""
-    if isinstance(output, GroupQuantiles):
+    if isinstance(output, GroupAnswers):
         output = output.values
     if isinstance(output, (np.ndarray, np.generic, list, tuple)):
         flat = np.ravel(output).tolist()
@@ -235,6 +236,8 @@ def by_group(
         public_by=parameters.get("public_by", False),
         method=method_of(parameters.get("method"), parameters.get("dither")),
     )
+    if not isinstance(spent, privacy.quantile_by.Calibration):
+        raise ValueError("method must be 'ind_exp' for one level, or 'joint_exp', to have a law")
     by_depth = spent.method == IND_EXP
     if by_depth:
         parameters = parameters | {"dither": False}

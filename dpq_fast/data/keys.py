@@ -1,89 +1,451 @@
-"""Columns of keys: integers or strings that say which group a record is in."""
+"""Keys of groups: the public ones, those of the records, and which of the former each of these is.
+
+A key is an integer, a string, a boolean or a date, or a tuple of such where there are several
+columns. What a column declares may be refused. What it holds may not: a record whose key is
+missing, of another type or none of the public ones is in no group.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.columns import check_counts, declared_kind
+from dpq_fast._kernels import groups as kernel
+from dpq_fast.data.columns import check_counts
+
+# Integer keys spread over at most this many times the groups (and this much) are looked up in a
+# table, others by bisection.
+TABLE_FACTOR, TABLE_FLOOR = 8, 2**16
+
+INTEGERS, STRINGS, BOOLEANS, DATES = "integers", "strings", "booleans", "dates"
+ZONED = "dates with a zone"
+KINDS = "integers, strings, booleans or dates"
+
+# Nanoseconds of NumPy's units of time. Years and months have no fixed number, and what is shorter
+# than a nanosecond is no date.
+_UNITS = {
+    "W": 604_800 * 10**9,
+    "D": 86_400 * 10**9,
+    "h": 3_600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+}
+_EPOCH = datetime.datetime(1970, 1, 1)
+_EPOCH_OF_ZONES = _EPOCH.replace(tzinfo=datetime.timezone.utc)
+
+# Rows of one block.
+Picked = slice | NDArray[np.intp]
+KeysOf = Callable[[Picked], NDArray[np.int64]]
 
 
-class Column(NamedTuple):
-    """The keys of the rows, checked for their form.
+class Instant(NamedTuple):
+    """A date as it is compared: that of a day is its first moment.
 
     Attributes
     ----------
-    values : ndarray of integers or sequence
-        Keys, or codes where there are `categories`.
-    categories : list or None
-        The keys that codes 0, 1, ... stand for; -1 is missing.
-    strings : bool or None
-        Whether the column's type is string or integer, where it has a type that says so.
+    nanoseconds : int
+        Since 1970.
+    zoned : bool
+        Whether it is in a time zone, and so the same everywhere.
     """
 
-    values: Any
-    categories: list[Any] | None
-    strings: bool | None
+    nanoseconds: int
+    zoned: bool
+
+
+def comparable(key: Any) -> Any:
+    """A key as it is compared, whatever library it comes from."""
+    if isinstance(key, tuple):
+        return key if isinstance(key, Instant) else tuple(map(comparable, key))
+    if hasattr(key, "as_py"):  # pyarrow
+        key = key.as_py()
+    return instant_of(key) if isinstance(key, (datetime.date, np.datetime64)) else key
+
+
+def instant_of(date: Any) -> Instant | None:
+    """The moment of a date; None for one that is missing."""
+    zoned = getattr(date, "tzinfo", None) is not None
+    if hasattr(date, "to_datetime64"):  # pandas, of any precision
+        date = date.to_datetime64()
+    if isinstance(date, np.datetime64):
+        if np.isnat(date):
+            return None
+        if np.datetime_data(date.dtype)[0] in ("Y", "M"):
+            date = date.astype("datetime64[D]")
+        unit, steps = np.datetime_data(date.dtype)
+        if unit not in _UNITS:
+            return None
+        return Instant(int(date.astype(np.int64)) * steps * _UNITS[unit], zoned)
+    if not isinstance(date, datetime.datetime):
+        return Instant((date.toordinal() - _EPOCH.toordinal()) * _UNITS["D"], zoned)
+    since = date - (_EPOCH_OF_ZONES if zoned else _EPOCH)
+    return Instant((since // datetime.timedelta(microseconds=1)) * 1_000, zoned)
+
+
+def date_of(moment: Instant) -> Any:
+    """A date for a moment: a day, a time, or where it is none of Python's, NumPy's."""
+    days, within = divmod(moment.nanoseconds, _UNITS["D"])
+    try:
+        if within == 0 and not moment.zoned:
+            return _EPOCH.date() + datetime.timedelta(days=days)
+        if within % 1_000 == 0:
+            start = _EPOCH_OF_ZONES if moment.zoned else _EPOCH
+            return start + datetime.timedelta(days=days, microseconds=within // 1_000)
+    except OverflowError:
+        pass
+    return moment if moment.zoned else np.datetime64(moment.nanoseconds, "ns")
+
+
+def kind_of(key: Any) -> str | None:
+    """What a key is, as it is compared."""
+    if isinstance(key, Instant):
+        return ZONED if key.zoned else DATES
+    if isinstance(key, (bool, np.bool_)):
+        return BOOLEANS
+    if isinstance(key, (int, np.integer)):
+        return INTEGERS
+    return STRINGS if isinstance(key, str) else None
+
+
+# Public keys
+
+
+class PublicKeys:
+    """One column of public keys, checked: all of one kind.
+
+    Attributes
+    ----------
+    keys : ndarray, shape (G,)
+        As they are given back: int64 or uint64, bool, or objects.
+    kind : str or None
+        None where there are none, or `mixed` ones: those that were selected from a column that
+        does not say.
+    """
+
+    def __init__(self, column: Any, mixed: bool = False) -> None:
+        if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+            self.kind: str | None = INTEGERS if column.size else None
+            self.keys: NDArray[Any] = column.astype(
+                np.uint64 if column.dtype.kind == "u" else np.int64
+            )
+            return
+        items = _listed(column)
+        of_integers = _all_are(items, (int, np.integer), but=(bool, np.bool_))
+        if of_integers and mixed and items and min(items) < 0 and max(items) >= 2**63:
+            of_integers = False  # no type of 64 bits has them
+        if not items or of_integers:
+            self.kind = INTEGERS if items else None
+            self.keys = _integers(items)
+            return
+        compared = list(map(comparable, items))
+        kinds = {kind_of(key) for key in compared}
+        self.kind = next(iter(kinds)) if len(kinds) == 1 else None
+        if mixed and self.kind == INTEGERS:
+            self.kind = None
+        if self.kind is None and not mixed:
+            raise TypeError(f"groups must hold {KINDS}, all of one kind")
+        if self.kind == BOOLEANS:
+            self.keys = np.array(items, dtype=np.bool_)
+            return
+        self.keys = np.empty(len(items), dtype=object)
+        self.keys[:] = [str(item) for item in items] if self.kind == STRINGS else items
+
+    def __len__(self) -> int:
+        return self.keys.size
+
+    @cached_property
+    def compared(self) -> list[Any]:
+        """The keys as they are compared."""
+        keys = self.keys.tolist()
+        return list(map(comparable, keys)) if self._may_be_dates else keys
+
+    @property
+    def _may_be_dates(self) -> bool:
+        return self.kind in (None, DATES, ZONED)
+
+    @cached_property
+    def _place(self) -> dict[Any, int]:
+        return {key: place for place, key in enumerate(self.compared)}
+
+    def check_kind(self, kind: str | None) -> None:
+        """Refuse keys of another kind than what the type of a column, if any, says of its keys."""
+        if kind is not None and self.kind is not None and kind != self.kind:
+            raise TypeError(f"groups must be {kind} as the column by is, got {self.kind}")
+
+    def lookup(self, column: Column) -> Lookup:
+        """How the place of a record's key is found."""
+        codes, missing = column.codes, column.missing
+        if column.items is not None:
+            found = self._found(column.items)
+            if codes is None:
+                return Lookup(_picked(found), 0, None, len(self))
+            return Lookup(_picked(codes), 0, found, found.size)
+        assert codes is not None
+        lookup = self._of_integers(codes, column.unit)
+        if missing is None:
+            return lookup
+        places_of = lookup.places
+
+        def of_present(rows: Picked) -> NDArray[np.int64]:
+            places: NDArray[np.int64] = np.where(missing[rows], -1, places_of(rows))
+            return places
+
+        return Lookup(of_present, 0, None, len(self))
+
+    def _of_integers(self, codes: NDArray[Any], unit: int) -> Lookup:
+        """For columns of integers, of booleans, and of dates in steps of `unit` nanoseconds."""
+        keys, places = self.keys, np.arange(len(self))
+        if self.kind in (DATES, ZONED):
+            steps = [divmod(key.nanoseconds, unit) for key in self.compared]
+            fits = [
+                (g, step) for g, (step, rest) in enumerate(steps) if rest == 0 and abs(step) < 2**63
+            ]  # others are no dates of the column
+            places, keys = np.array(fits, dtype=np.int64).reshape(-1, 2).T
+        if keys.size == 0:
+            return Lookup(_picked(codes), 0, np.empty(0, dtype=np.int32), 0)
+        lowest, highest = int(keys.min()), int(keys.max())
+        # as int64, an unsigned key of 2^63 or more is negative: then no group may be
+        if highest >= 2**63 or (codes.dtype.kind == "u" and lowest < 0):
+            return Lookup(_picked(self._found(codes.tolist())), 0, None, len(self))
+        if places.size == len(self) and (keys == lowest + places).all():
+            return Lookup(_picked(codes), lowest, None, len(self))
+        if highest - lowest < max(TABLE_FLOOR, TABLE_FACTOR * len(self)):
+            table = np.full(highest - lowest + 1, -1, dtype=np.int32)
+            table[keys.astype(np.int64) - lowest] = places
+            return Lookup(_picked(codes), lowest, table, table.size)
+        return Lookup(_bisected(_picked(codes), keys.astype(np.int64), places), 0, None, len(self))
+
+    def _found(self, keys: Sequence[Any]) -> NDArray[np.int32]:
+        """Place of each key by dictionary; -1 for what is none, whatever it is."""
+        place, dated = self._place, self._may_be_dates
+
+        def place_of(key: Any) -> int:
+            try:
+                return place.get(comparable(key) if dated else key, -1)
+            except Exception:  # not hashable or not comparable: not a key, and no reason to tell
+                return -1
+
+        return np.fromiter(map(place_of, keys), dtype=np.int32, count=len(keys))
+
+
+class Lookup(NamedTuple):
+    """The place of each row's key: an entry of a table, or the row's own number.
+
+    Attributes
+    ----------
+    keys_of : callable
+        Integers of some rows.
+    lowest : int
+        That of entry 0.
+    table : ndarray of int32 or None
+        Places, negative for none; None where entry g is place g.
+    span : int
+        Number of entries.
+    """
+
+    keys_of: KeysOf
+    lowest: int
+    table: NDArray[np.int32] | None
+    span: int
+
+    def places(self, rows: Picked) -> NDArray[np.int64]:
+        """Places of some rows, -1 for none."""
+        keys = self.keys_of(rows)
+        if self.span == 0:
+            return np.full(keys.size, -1, dtype=np.int64)
+        inside = (keys >= self.lowest) & (keys <= self.lowest + (self.span - 1))
+        entries = np.where(inside, keys, self.lowest) - self.lowest
+        if self.table is not None:
+            entries = self.table[entries].astype(np.int64)
+        return np.where(inside, entries, -1)
+
+
+class Groups:
+    """The public keys of groups, checked.
+
+    Attributes
+    ----------
+    keys : ndarray, shape (G,)
+        As they are given back; tuples, as objects, for keys of several columns.
+    columns : list of PublicKeys
+        One for each column of keys, of G entries.
+    single : bool
+        Whether keys are no tuples.
+    """
+
+    def __init__(self, groups: Any) -> None:
+        columns = columns_of(groups)
+        if columns is not None:
+            groups = list(zip(*map(_listed, columns), strict=True))
+        if isinstance(groups, (str, bytes, Mapping, Set)) or not hasattr(groups, "__iter__"):
+            raise TypeError(f"groups must be a sequence of {KINDS}, got {type(groups).__name__}")
+        if isinstance(groups, range):
+            groups = np.arange(groups.start, groups.stop, groups.step)
+        if isinstance(groups, np.ndarray) and groups.ndim != 1:
+            raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
+        if not (isinstance(groups, np.ndarray) and groups.dtype.kind in "iu"):
+            groups = _listed(groups)
+        self.single = not (
+            isinstance(groups, list) and any(isinstance(key, tuple) for key in groups)
+        )
+        if self.single:
+            self.columns = [PublicKeys(groups)]
+            self.keys = self.columns[0].keys
+        else:
+            widths = {len(key) if isinstance(key, tuple) else None for key in groups}
+            if len(widths) > 1 or widths == {0}:
+                raise ValueError("groups must be keys, or tuples of one length of keys")
+            self.columns = [PublicKeys(list(column)) for column in zip(*groups, strict=True)]
+            self.keys = np.empty(len(groups), dtype=object)
+            self.keys[:] = list(zip(*(own.keys.tolist() for own in self.columns), strict=True))
+        self._check_distinct()
 
     @classmethod
-    def of(cls, by: Any) -> Column:
-        """Check `by`: its type and dimension, nothing else."""
-        strings = declares_strings(by)
-        categorical = getattr(by, "cat", by)  # pandas: a Series, or the Categorical itself
-        if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
-            # Of any type: pandas takes the categories, and their type, from the keys that occur.
-            codes = np.asarray(categorical.codes)
-            return cls(codes, categorical.categories.tolist(), None)
-        if not (hasattr(by, "__array__") or hasattr(by, "dtype") or hasattr(by, "type")):
-            return cls(by if isinstance(by, Sequence) else list(by), None, None)
-        declared = _declared(by)
-        if declared is None or isinstance(declared, np.dtype):
-            by = np.asanyarray(by)
-            strings = declares_strings(by)
-        if strings is False and not _is_encoded(declared):
-            array = np.asanyarray(by)
-            # else there are nulls: masked, objects, or floats, which round large keys
-            if array.dtype.kind in "iu" and not isinstance(array, np.ma.MaskedArray):
-                return cls(array, None, strings)
-        return cls(listed(by), None, strings)
+    def kept(cls, keys: list[Any], width: int) -> Groups:
+        """Those that were selected, of so many columns, whatever they are."""
+        groups = cls([])
+        groups.single = width == 1
+        columns = [keys] if groups.single else [[key[j] for key in keys] for j in range(width)]
+        groups.columns = [PublicKeys(column, mixed=True) for column in columns]
+        groups.keys = as_array(keys)
+        return groups
+
+    def _check_distinct(self) -> None:
+        if self.single and self.columns[0].kind in (None, INTEGERS, STRINGS):
+            keys = np.sort(self.keys)
+            (twice,) = np.nonzero(keys[1:] == keys[:-1])
+            again = [keys[place] for place in twice[:1]]
+        else:
+            seen: set[Any] = set()
+            again = []
+            for key, compared in zip(self.keys.tolist(), self._compared(), strict=True):
+                if compared in seen:
+                    again.append(key)
+                seen.add(compared)
+        if again:
+            raise ValueError(f"groups must be distinct, got {again[0]!s} twice")
+
+    def _compared(self) -> Iterator[tuple[Any, ...]]:
+        return zip(*(column.compared for column in self.columns), strict=True)
+
+    def __len__(self) -> int:
+        return self.keys.size
+
+    def check_form(self, by: Any) -> list[Any]:
+        """The columns of keys, refused for what they declare alone; reads no record."""
+        columns = self._split(by)
+        for own, column in zip(self.columns, columns, strict=True):
+            own.check_kind(declared_kind(column))
+        return columns
+
+    def _split(self, by: Any) -> list[Any]:
+        columns = columns_of(by)
+        if columns is None:
+            several = not self.single and isinstance(by, (list, tuple))
+            columns = list(by) if several else [by]
+        if len(columns) == len(self.columns):
+            return columns
+        if len(self) == 0:
+            self.columns = [PublicKeys([]) for _ in columns]
+            return columns
+        raise ValueError(
+            f"groups must be {'tuples of ' if len(columns) > 1 else ''}as many keys as by has "
+            f"columns, got {len(self.columns)} and {len(columns)}"
+        )
+
+    def lookup(self, by: Any, size: int) -> tuple[kernel.Keys, KeysOf]:
+        """How to find the group of each of `size` rows: a table, and its entries for some rows."""
+        columns = [Column.of(column) for column in self._split(by)]
+        if any(len(column) != size for column in columns):
+            raise ValueError("by must have one key for each row of x")
+        for own, column in zip(self.columns, columns, strict=True):
+            own.check_kind(column.kind)
+        if len(columns) == 1:
+            found = self.columns[0].lookup(columns[0])
+            return kernel.Keys(len(self), found.lowest, found.table), found.keys_of
+        return self._combined(columns)
+
+    def _combined(self, columns: list[Column]) -> tuple[kernel.Keys, KeysOf]:
+        """Column by column: the place of a key among the distinct beginnings of those of groups."""
+        groups = np.zeros(len(self), dtype=np.int64)
+        places_of: KeysOf | None = None
+        for own, column in zip(self.columns, columns, strict=True):
+            distinct, codes = _distinct(own)
+            each = distinct.lookup(column).places
+            if places_of is None:
+                groups, places_of = codes, each
+                continue
+            pairs, groups = np.unique(groups * len(distinct) + codes, return_inverse=True)
+            places_of = _paired(places_of, each, len(distinct), pairs)
+        assert places_of is not None
+        table = np.empty(len(self), dtype=np.int32)
+        table[groups] = np.arange(len(self))
+        return kernel.Keys(len(self), 0, table), places_of
 
 
-def declares_strings(by: Any) -> bool | None:
-    """Check what a column of keys declares; whether that is strings, None if it does not say.
-
-    Reads no record. The declared type decides: what NumPy makes of other columns than its own
-    depends on their nulls.
-    """
-    if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
-        raise TypeError(f"by must be a column of integers or of strings, got {type(by).__name__}")
-    declared = _declared(by)
-    if declared is None or hasattr(getattr(by, "cat", by), "codes"):
-        return None
-    if getattr(by, "ndim", 1) != 1:
-        raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
-    arrow = getattr(declared, "pyarrow_dtype", declared)  # pandas
-    kind = declared_kind(arrow.value_type if _is_encoded(declared) else arrow)
-    if kind not in "iuUTO":
-        raise TypeError(f"by must hold integers or strings, got dtype {declared}")
-    return None if kind == "O" else kind in "UT"  # objects: what is no key is ignored
+def _distinct(column: PublicKeys) -> tuple[PublicKeys, NDArray[np.int64]]:
+    """The distinct keys of a column, and which of them each key is."""
+    if column.kind in (INTEGERS, BOOLEANS):
+        keys, inverse = np.unique(column.keys, return_inverse=True)
+        return PublicKeys(keys), inverse.astype(np.int64)
+    place: dict[Any, int] = {}
+    codes = [place.setdefault(key, len(place)) for key in column.compared]
+    first = np.full(len(place), -1)
+    for g in range(len(codes) - 1, -1, -1):
+        first[codes[g]] = g
+    return PublicKeys(column.keys[first]), np.array(codes, dtype=np.int64)
 
 
-def _declared(by: Any) -> Any:
-    """The type that a column declares, if any."""
-    return getattr(by, "dtype", getattr(by, "type", None))
+def _paired(first: KeysOf, second: KeysOf, number: int, pairs: NDArray[np.int64]) -> KeysOf:
+    """The place among `pairs`, ascending numbers first * `number` + second; -1 for none."""
+    span = int(pairs[-1]) + 1 if pairs.size else 0
+    table = None
+    if span <= max(TABLE_FLOOR, TABLE_FACTOR * pairs.size):
+        table = np.full(span, -1, dtype=np.int64)
+        table[pairs] = np.arange(pairs.size)
+
+    def places_of(rows: Picked) -> NDArray[np.int64]:
+        one, other = first(rows), second(rows)
+        pair = np.where((one < 0) | (other < 0), -1, one * number + other)
+        if table is None:
+            return _nearest(pairs, pair, np.arange(pairs.size))
+        found = np.where(pair < span, pair, -1)
+        return np.where(found < 0, -1, table[found]) if span else np.full(pair.size, -1)
+
+    return places_of
 
 
-def _is_encoded(declared: Any) -> bool:
-    """Whether a type is one of dictionaries of Arrow, which pandas may hold."""
-    return str(getattr(declared, "pyarrow_dtype", declared)).startswith("dictionary<")
+def _bisected(keys_of: KeysOf, keys: NDArray[np.int64], places: NDArray[np.int64]) -> KeysOf:
+    order = np.argsort(keys)
+    ordered, of_ordered = keys[order], places[order]
+    return lambda rows: _nearest(ordered, keys_of(rows), of_ordered)
 
 
-def listed(column: Any) -> list[Any]:
+def _nearest(
+    ordered: NDArray[np.int64], keys: NDArray[np.int64], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The place of each key among some in ascending order; -1 for none."""
+    nearest = np.minimum(np.searchsorted(ordered, keys), ordered.size - 1)
+    found: NDArray[np.int64] = np.where(ordered[nearest] == keys, places[nearest], -1)
+    return found
+
+
+def _picked(codes: NDArray[Any]) -> KeysOf:
+    return lambda rows: np.ascontiguousarray(codes[rows]).astype(np.int64, copy=False)
+
+
+def _listed(column: Any) -> list[Any]:
     """The items of a column or sequence as Python objects."""
+    if isinstance(column, np.ndarray) and column.dtype.kind == "M":  # else integers, of some units
+        return list(column)
     for name in ("to_pylist", "to_list", "tolist"):  # pyarrow, polars and pandas, NumPy
         if hasattr(column, name):
             items: list[Any] = getattr(column, name)()
@@ -91,13 +453,258 @@ def listed(column: Any) -> list[Any]:
     return list(column)
 
 
+def _all_are(items: list[Any], kinds: tuple[type, ...], but: tuple[type, ...]) -> bool:
+    return all(isinstance(item, kinds) and not isinstance(item, but) for item in items)
+
+
+def _integers(items: list[Any]) -> NDArray[Any]:
+    if not items:
+        return np.empty(0, dtype=np.int64)
+    low, high = min(items), max(items)
+    if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
+        raise ValueError("groups must be integers of 64 bits")
+    return np.array(items, dtype=np.uint64 if high >= 2**63 else np.int64)
+
+
+# Columns
+
+
+def columns_of(frame: Any) -> list[Any] | None:
+    """The columns of a frame or of an index of several levels; None for anything else."""
+    kind = type(frame)  # pandas has attributes for the labels of a frame, too
+    if hasattr(kind, "iloc") and hasattr(kind, "columns"):  # pandas
+        return [frame.iloc[:, j] for j in range(frame.shape[1])]
+    if hasattr(kind, "get_columns"):  # polars
+        return list(frame.get_columns())
+    if hasattr(kind, "get_level_values") and frame.nlevels > 1:
+        return [frame.get_level_values(j) for j in range(frame.nlevels)]
+    if hasattr(kind, "column_names"):  # pyarrow
+        return list(frame.columns)
+    return None
+
+
+def names_of(by: Any) -> list[Any]:
+    """What the columns of keys are called, if they are those of a frame; public, as their types."""
+    columns = columns_of(by)
+    if columns is None:
+        return []
+    kind = type(by)
+    if hasattr(kind, "column_names"):  # pyarrow
+        return list(by.column_names)
+    return list(by.names if hasattr(kind, "get_level_values") else by.columns)
+
+
+class Column(NamedTuple):
+    """The keys of the rows in one column, checked for their form.
+
+    Attributes
+    ----------
+    codes : ndarray of integers, or None
+        Keys, or codes where there are `items`.
+    items : list or None
+        The keys that codes 0, 1, ... stand for, where -1 is missing; without codes, the keys.
+    missing : ndarray of bool, or None
+        Where codes stand for nothing.
+    kind : str or None
+        What the column's type says of its keys.
+    unit : int
+        Nanoseconds of one step of dates.
+    """
+
+    codes: NDArray[Any] | None
+    items: list[Any] | None
+    missing: NDArray[np.bool_] | None
+    kind: str | None
+    unit: int = 1
+
+    def __len__(self) -> int:
+        return len(self.items if self.codes is None else self.codes)  # type: ignore[arg-type]
+
+    @classmethod
+    def of(cls, by: Any) -> Column:
+        """Check one column of keys: its type and dimension, nothing else."""
+        kind = declared_kind(by)
+        categorical = getattr(by, "cat", by)  # pandas: a Series, or the Categorical itself
+        if hasattr(categorical, "codes") and hasattr(categorical, "categories"):
+            # Of any type: pandas takes the categories, and their type, from the keys that occur.
+            return cls(np.asarray(categorical.codes), _listed(categorical.categories), None, None)
+        if not (hasattr(by, "__array__") or hasattr(by, "dtype") or hasattr(by, "type")):
+            return cls(None, by if isinstance(by, list) else list(by), None, None)
+        declared = _declared(by)
+        if hasattr(declared, "pyarrow_dtype"):  # of pandas
+            import pyarrow
+
+            return _of_arrow(pyarrow.array(getattr(by, "array", by)), kind)
+        if hasattr(by, "to_pylist"):
+            return _of_arrow(by, kind)
+        if hasattr(by, "to_physical"):
+            return _of_polars(by, kind)
+        if hasattr(by, "isna"):
+            return _of_pandas(by, kind)
+        by = np.asanyarray(by)
+        return _of_numpy(by, declared_kind(by))
+
+
+def declared_kind(by: Any) -> str | None:
+    """Check what a column of keys declares; the kind of its keys, None if it does not say.
+
+    Reads no record. The declared type decides: what NumPy makes of other columns than its own
+    depends on their nulls.
+    """
+    if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
+        raise TypeError(f"by must be a column of {KINDS}, got {type(by).__name__}")
+    declared = _declared(by)
+    if declared is None or hasattr(getattr(by, "cat", by), "codes"):
+        return None
+    if getattr(by, "ndim", 1) != 1:
+        raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
+    arrow = getattr(declared, "pyarrow_dtype", declared)  # pandas
+    while hasattr(arrow, "value_type") and str(arrow).startswith("dictionary<"):
+        arrow = arrow.value_type
+    letters = {"i": INTEGERS, "u": INTEGERS, "b": BOOLEANS, "U": STRINGS, "T": STRINGS, "M": DATES}
+    if isinstance(arrow, np.dtype):
+        kind = "" if arrow.kind == "O" else letters.get(arrow.kind)
+        if kind == DATES and np.datetime_data(arrow)[0] not in ("Y", "M", *_UNITS):
+            kind = None
+    elif getattr(arrow, "kind", None) is not None:  # pandas
+        kind = STRINGS if arrow.type is str else letters.get(arrow.kind)
+        kind = "" if arrow.type is np.object_ else kind
+    else:
+        kind = _kind_by_name(str(arrow).lower())
+    if kind is None:
+        raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
+    if kind == DATES and _zone(arrow) is not None:
+        return ZONED
+    return kind or None  # objects: what is no key is ignored
+
+
+def _kind_by_name(name: str) -> str | None:
+    """That of a type of polars ("UInt8") or of pyarrow ("uint8"); empty if it does not say."""
+    if name in ("null", "object"):
+        return ""
+    for kind, starts in (
+        (INTEGERS, ("int", "uint")),
+        (STRINGS, ("string", "large_string", "categorical", "enum")),
+        (BOOLEANS, ("bool",)),
+        (DATES, ("date", "timestamp")),
+    ):
+        if name.startswith(starts):
+            return kind
+    return None
+
+
+def _zone(declared: Any) -> Any:
+    """The time zone of a type of dates: of pandas and pyarrow, or of polars."""
+    return getattr(declared, "tz", None) or getattr(declared, "time_zone", None)
+
+
+def _declared(by: Any) -> Any:
+    """The type that a column declares, if any."""
+    return getattr(by, "dtype", getattr(by, "type", None))
+
+
+def _of_numpy(by: NDArray[Any], kind: str | None) -> Column:
+    missing = None
+    if isinstance(by, np.ma.MaskedArray):
+        if kind in (None, STRINGS):
+            return Column(None, by.tolist(), None, kind)
+        missing, by = np.ma.getmaskarray(by), np.ma.getdata(by)
+    if kind in (None, STRINGS):
+        return Column(None, by.tolist(), None, kind)
+    return _of_numbers(by, missing, kind)
+
+
+def _of_numbers(by: NDArray[Any], missing: Any, kind: str | None) -> Column:
+    """For integers, booleans and dates of NumPy."""
+    unit = 1
+    if by.dtype.kind == "M":
+        name, steps = np.datetime_data(by.dtype)
+        if name not in _UNITS:
+            return Column(None, list(by), None, kind)
+        unit = steps * _UNITS[name]
+        by = by.astype(f"datetime64[{steps}{name}]", copy=False).view(np.int64)
+    elif by.dtype.kind == "b":
+        by = by.view(np.uint8)
+    return Column(by, None, missing, kind, unit)
+
+
+def _of_pandas(by: Any, kind: str | None) -> Column:
+    import pandas
+
+    if kind in (None, STRINGS):
+        try:
+            codes, items = pandas.factorize(by)
+        except Exception:  # of what is not hashable: no keys, and no reason to tell
+            return Column(None, _listed(by), None, kind)
+        return Column(codes, _listed(items), None, kind)
+    if isinstance(by.dtype, np.dtype):
+        return _of_numbers(np.asarray(by), None, kind)
+    if kind == ZONED:
+        values = by.to_numpy(dtype=f"datetime64[{by.dtype.unit}]")
+        return _of_numbers(values, None, kind)
+    values = by.to_numpy(dtype=by.dtype.numpy_dtype, na_value=0)
+    return _of_numbers(values, np.asarray(by.isna()), kind)
+
+
+def _of_polars(by: Any, kind: str | None) -> Column:
+    import polars
+
+    if kind == STRINGS:
+        try:
+            return _of_arrow(by.to_arrow(), kind)
+        except ImportError:
+            return Column(None, by.to_list(), None, kind)
+    if kind is None or "128" in str(by.dtype):
+        return Column(None, by.to_list(), None, kind)
+    unit = 1
+    if kind in (DATES, ZONED):
+        unit = _UNITS[getattr(by.dtype, "time_unit", "D")]
+        by = by.to_physical()
+    missing = by.is_null().to_numpy() if by.null_count() else None
+    if kind == BOOLEANS:
+        by = by.cast(polars.Int64)
+    return Column(by.fill_null(0).to_numpy(), None, missing, kind, unit)
+
+
+def _of_arrow(by: Any, kind: str | None) -> Column:
+    import pyarrow
+
+    types = pyarrow.types
+    if isinstance(by, pyarrow.ChunkedArray):
+        by = by.unify_dictionaries() if types.is_dictionary(by.type) else by
+        by = by.combine_chunks()
+        if isinstance(by, pyarrow.ChunkedArray):  # of no chunks
+            by = pyarrow.array([], by.type)
+    if kind == STRINGS and not types.is_dictionary(by.type):
+        if types.is_string_view(by.type):
+            by = by.cast(pyarrow.large_string())
+        by = by.dictionary_encode()
+    if types.is_dictionary(by.type):
+        codes = by.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return Column(codes, by.dictionary.to_pylist(), None, kind)
+    if kind is None:
+        return Column(None, by.to_pylist(), None, kind)
+    unit = 1
+    if kind == BOOLEANS:
+        by = by.cast(pyarrow.uint8())
+    elif kind in (DATES, ZONED):
+        unit = _UNITS["D" if types.is_date32(by.type) else getattr(by.type, "unit", "ms")]
+        by = by.cast(pyarrow.int32() if types.is_date32(by.type) else pyarrow.int64())
+    missing = by.is_null().to_numpy(zero_copy_only=False) if by.null_count else None
+    values = by.fill_null(0).to_numpy(zero_copy_only=False)
+    return Column(values, None, missing, kind, unit)
+
+
+# Selection
+
+
 class KeyCounts(NamedTuple):
     """How many records each key has.
 
     Attributes
     ----------
-    keys : list of int or of str
-        Those that there are, integers before strings, ascending.
+    keys : list
+        Those that there are, ascending: integers before strings, and those before dates.
     counts : ndarray of int64
         Positive.
     """
@@ -106,53 +713,111 @@ class KeyCounts(NamedTuple):
     counts: NDArray[np.int64]
 
 
-def count_keys(by: Any, counts: Any = None) -> KeyCounts:
-    """Count the records of each key; what is no integer of 64 bits and no string is none.
+def split_columns(by: Any) -> list[Any]:
+    """The columns of keys, where no public keys say how many; checked for what they declare.
 
-    What a key is does not depend on the type of the column, nor on the order of its rows.
+    Those of a frame, or of a list or a tuple that holds nothing but columns.
     """
-    column = Column.of(by)
-    rows, size = column.values, len(column.values)
+    columns = columns_of(by)
+    if columns is None:
+        several = isinstance(by, (list, tuple)) and len(by) > 0 and all(map(_is_column, by))
+        columns = list(by) if several else [by]
+    for column in columns:
+        declared_kind(column)
+    return columns
+
+
+def _is_column(item: Any) -> bool:
+    return hasattr(item, "__iter__") and not isinstance(item, (str, bytes, Mapping, Set))
+
+
+def count_keys(by: Any, counts: Any = None) -> KeyCounts:
+    """Count the records of each key; what is no integer of 64 bits, no string and no date is none.
+
+    What a key is does not depend on the type of the column, but for booleans, nor on the order of
+    its rows.
+    """
+    columns = [Column.of(column) for column in split_columns(by)]
+    size = len(columns[0])
+    if any(len(column) != size for column in columns):
+        raise ValueError("by must have columns of one length")
     weights = None if counts is None else check_counts(counts, size, "by")
-    found: Counter[Any] = Counter()
-    if isinstance(rows, np.ndarray):  # integers, or codes
-        values, places = np.unique(rows, return_inverse=True)
-        # sums of up to 2^53 are exact
-        sums = np.bincount(places, weights, minlength=values.size).astype(np.int64)
-        names: Iterable[Any] = values.tolist()
-        if column.categories is not None:
-            names = (column.categories[code] if code >= 0 else None for code in values.tolist())
-        for name, number in zip(names, sums.tolist(), strict=True):
-            found[key_of(name)] += number
-    elif weights is None:
-        found.update(map(key_of, rows))
-    else:
-        for row, number in zip(rows, weights.tolist(), strict=True):
-            found[key_of(row)] += number
-    kept = [(key, number) for key, number in found.items() if key is not None and number]
-    kept.sort(key=lambda one: (isinstance(one[0], str), one[0]))
-    numbers = np.array([number for _, number in kept], dtype=np.int64)
-    return KeyCounts([key for key, _ in kept], numbers)
+    keys, places = _coded(columns[0])
+    rows: list[tuple[Any, ...]] = [(key,) for key in keys]
+    for column in columns[1:]:
+        keys, own = _coded(column)
+        pairs = np.where((places < 0) | (own < 0), -1, places * max(len(keys), 1) + own)
+        found, places = np.unique(pairs, return_inverse=True)
+        places = places - int(found.size > 0 and found[0] < 0)
+        parts = [divmod(pair, max(len(keys), 1)) for pair in found[found >= 0].tolist()]
+        rows = [(*rows[at], keys[rest]) for at, rest in parts]
+    kept = places >= 0
+    sums = np.bincount(
+        places[kept], None if weights is None else weights[kept], minlength=len(rows)
+    ).astype(np.int64)  # of up to 2^53: exact
+    present = [(row, number) for row, number in zip(rows, sums.tolist(), strict=True) if number]
+    present.sort(key=lambda one: [_rank(key) for key in one[0]])
+    shown = [tuple(map(_shown, row, (column.kind for column in columns))) for row, _ in present]
+    numbers = np.array([number for _, number in present], dtype=np.int64)
+    return KeyCounts([row[0] for row in shown] if len(columns) == 1 else list(shown), numbers)
 
 
-def key_of(item: Any) -> int | str | None:
-    """A key as it is compared: an integer of 64 bits or a string; None for anything else."""
+def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
+    """The distinct keys of a column as they are compared, and which each row has; -1 for none."""
+    codes = column.codes
+    if column.items is None:
+        assert codes is not None
+        values, places = np.unique(codes, return_inverse=True)
+        keys: list[Any] = values.tolist()
+        missing = column.missing
+        if column.kind in (DATES, ZONED):
+            keys = [Instant(key * column.unit, column.kind == ZONED) for key in keys]
+            gone = codes == np.iinfo(np.int64).min  # no time
+            missing = gone if missing is None else gone | missing
+        return keys, places if missing is None else np.where(missing, -1, places)
+    place: dict[Any, int] = {}
+    of_items = np.full(len(column.items) + 1, -1, dtype=np.int64)  # the last one for what is none
+    for at, item in enumerate(column.items):
+        key = _key(item)
+        if key is not None:
+            of_items[at] = place.setdefault(key, len(place))
+    return list(place), of_items[:-1] if codes is None else of_items[codes]
+
+
+def _key(item: Any) -> Any:
+    """A key as it is compared; None for what is none."""
     if type(item) is str:
         return item
     try:
-        if hasattr(item, "as_py"):  # pyarrow
-            item = item.as_py()
-        if isinstance(item, str):
-            return str(item)
-        key = int(item) if isinstance(item, (int, np.integer)) else None
+        key = comparable(item)
+        kind = kind_of(key)
+        if kind == STRINGS:
+            return str(key)
+        if kind in (INTEGERS, BOOLEANS):
+            key = int(key)
+            return key if -(2**63) <= key < 2**64 else None
     except Exception:  # no key, and no reason to tell
         return None
-    return key if key is not None and -(2**63) <= key < 2**64 else None
+    return key if kind is not None else None
+
+
+def _rank(key: Any) -> tuple[int, Any]:
+    return (INTEGERS, STRINGS, DATES, ZONED).index(kind_of(key) or INTEGERS), key
+
+
+def _shown(key: Any, kind: str | None) -> Any:
+    """A key as it is given back."""
+    if isinstance(key, Instant):
+        return date_of(key)
+    return bool(key) if kind == BOOLEANS else key
 
 
 def as_array(keys: list[Any]) -> NDArray[Any]:
-    """Keys as int64, or uint64 where they need it; strings, and nothing, as objects."""
-    if keys and not any(isinstance(key, str) for key in keys):
+    """Keys as int64, or uint64 where they need it; booleans; all else, and nothing, as objects."""
+    kinds = {kind_of(key) for key in keys}
+    if kinds == {BOOLEANS}:
+        return np.array(keys, dtype=np.bool_)
+    if kinds == {INTEGERS}:
         if -(2**63) <= min(keys) and max(keys) < 2**63:
             return np.array(keys, dtype=np.int64)
         if min(keys) >= 0:

@@ -138,17 +138,18 @@ class Curve:
     def of_masses(
         cls, at: NDArray[Any], masses: NDArray[np.float64], lattice: Lattice | None
     ) -> Curve:
-        r"""The function of the masses between `Leaves.starts`, not negative and not all 0.
+        r"""The function of the masses between `Leaves.starts`, not negative.
 
         Notes
         -----
-        Inside a leaf the mass is spread as its neighbors' masses suggest: by the monotone cubic of
-        Fritsch and Carlson between the values at the edges. Its slope there is the weighted
-        harmonic mean of the densities of the two leaves, 0 beside one without mass, and beyond the
-        bounds the density goes on as it is. The cubic is taken at the ends of SPREAD parts of the
-        leaf, and in each part mass is spread evenly, as it is in leaves of less than SMALL of all.
+        Without any mass, leaves have that of their widths. Inside a leaf the mass is spread as its
+        neighbors' masses suggest: by the monotone cubic of Fritsch and Carlson between the values
+        at the edges. Its slope there is the weighted harmonic mean of the densities of the two
+        leaves, 0 beside one without mass, and beyond the bounds the density goes on as it is. The
+        cubic is taken at the ends of SPREAD parts of the leaf, and in each part mass is spread
+        evenly, as it is in leaves of less than SMALL of all.
         """
-        p = _shares(masses)
+        p = _shares(masses, at, lattice)
         rise = np.diff(p)
         (large,) = np.nonzero((rise >= SMALL) & (lattice is None or np.diff(at) > 1))
         around = rise[_beside(large, rise.size)]
@@ -234,7 +235,7 @@ def inverses(
     -------
     ndarray of float64, shape (T, m)
     """
-    p = _shares(masses)
+    p = _shares(masses, at, lattice)
     target = np.maximum(q, LEAST_SHARE)
     leaf = np.array([row.searchsorted(target) for row in p[:, 1:-1]])
     row = np.arange(leaf.shape[0])[:, None]
@@ -259,8 +260,16 @@ def inverses(
     return _Piece(left, right, low, high).inverse(target, lattice)
 
 
-def _shares(masses: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of masses before each leaf and all of them, along the last axis, as shares."""
+def _shares(
+    masses: NDArray[np.float64], at: NDArray[Any], lattice: Lattice | None
+) -> NDArray[np.float64]:
+    """Sums of masses before each leaf and all of them, along the last axis, as shares.
+
+    Without any mass, leaves have that of their widths.
+    """
+    some = masses.any(axis=-1, keepdims=True)
+    if not some.all():
+        masses = np.where(some, masses, np.diff(on_line(lattice, at)))
     sums = np.cumsum(masses, axis=-1)
     p = np.zeros((*sums.shape[:-1], sums.shape[-1] + 1))
     np.divide(sums, sums[..., -1:], out=p[..., 1:])

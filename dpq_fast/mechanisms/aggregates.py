@@ -214,12 +214,15 @@ class Clipping:
     def mean_terms(self, records: Records, clip: Clip) -> list[NoisyTerm]:
         """What the noise of a mean is added to (`mean_scales`), by one pass. Private."""
         total, number = records.sums(clip.scale, clip.first, clip.last)
-        if not self.calibration.relation.n_is_public:
-            pair = total - number * clip.first, number * clip.last - total
-        else:
-            pair = 2 * total - number * (clip.first + clip.last), number
+        pair = self.mean_pair(total, number, clip)
         scales = self.calibration.mean_scales(clip.width, not records.n_is_public)
         return list(zip(pair, scales, strict=True))
+
+    def mean_pair(self, total: Any, number: Any, clip: Clip) -> tuple[Any, Any]:
+        """The two integers of `mean_scales`, or those of many groups. Private."""
+        if not self.calibration.relation.n_is_public:
+            return total - number * clip.first, number * clip.last - total
+        return 2 * total - number * (clip.first + clip.last), number
 
     def mean_of(self, first: int, second: int, clip: Clip) -> float:
         """The mean inside the clip, from the two noisy integers of `mean_scales`."""
@@ -313,7 +316,7 @@ def _far(t: float, most: float, p: float) -> bool:
     return bool(scipy.special.rel_entr(t, p) + scipy.special.rel_entr(1.0 - t, 1.0 - p) > most)
 
 
-def _of_sample(request: Request | None) -> Request | None:
+def of_sample(request: Request | None) -> Request | None:
     """Refuse what a number or a sum has no population for."""
     if request is not None and request.covers == POPULATION:
         raise ValueError(
@@ -441,7 +444,7 @@ def count(
     calibration = privacy.aggregates.calibrate_count(
         epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
     )
-    request = _of_sample(Request.of(confidence, covers))
+    request = of_sample(Request.of(confidence, covers))
     read = Records.reader(x if isinstance(x, Sample) else Timed(x, Presence()), **column)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
@@ -604,7 +607,7 @@ def sum(
         neighbors=neighbors,
         max_contributions=max_contributions,
     )
-    request = _of_sample(Request.of(confidence, covers))
+    request = of_sample(Request.of(confidence, covers))
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
     privacy.charge(accountant, clipping.calibration)
     records, clip = read(generator)

@@ -8,54 +8,52 @@ many threads share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from randomgen import ChaCha
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.data.columns import as_column, as_float64, check_counts
-from dpq_fast.data.keys import Column, declares_strings, listed
+from dpq_fast.data.columns import as_column, check_counts
+from dpq_fast.data.keys import Groups, comparable, names_of, split_columns
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms.estimate import Estimate
+from dpq_fast.mechanisms.grouping import (
+    GroupAnswers,
+    Pool,
+    Records,
+    Rows,
+    by_chunk,
+    child,
+    each_group,
+    selected,
+)
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration
+from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 
-# Rows of the column handled in one call.
-BLOCK = 2**20
 # Groups of more row entries, (n + 1) m, are released one by one: there, windows pay. So are all
 # groups where there is a prior, which the kernel does not know.
 SMALL_ENTRIES = 20_000
-# Integer keys spread over at most this many times the groups (and this much) are looked up in a
-# table, others by bisection.
-TABLE_FACTOR, TABLE_FLOOR = 8, 2**16
-
-# Rows of one block.
-Picked = slice | NDArray[np.intp]
-KeysOf = Callable[[Picked], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
-class GroupQuantiles:
+class GroupQuantiles(GroupAnswers):
     """Private quantiles by group, in the order of `groups`; a mapping from key to answer.
 
     Attributes
     ----------
     groups : ndarray, shape (G,)
-        The public keys: integers, or strings as objects.
+        The public keys: integers, booleans, or as objects strings, dates or tuples of keys.
     q : float or ndarray of float64
         The levels as they were asked for.
     values : ndarray of float64, shape (G,) + q's
@@ -65,6 +63,8 @@ class GroupQuantiles:
         for.
     confidence, covers
         As in `Estimate`; None without intervals.
+    names : tuple
+        What the columns of keys are called, if they are those of a frame.
     """
 
     groups: NDArray[Any]
@@ -74,30 +74,7 @@ class GroupQuantiles:
     high: NDArray[np.float64] | None = None
     confidence: float | None = None
     covers: str | None = None
-
-    def __len__(self) -> int:
-        """Number of groups."""
-        return len(self.groups)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Over the keys."""
-        return iter(self.groups.tolist())
-
-    def __contains__(self, key: Any) -> bool:
-        return key in self._place
-
-    def __getitem__(self, key: Any) -> Any:
-        """The answer of one group: a float for a scalar `q`, else an array of q's shape."""
-        place = self._place[key]
-        if self.low is None or self.high is None:
-            return _plain(self.values[place])
-        value, low, high = (_plain(each[place]) for each in (self.values, self.low, self.high))
-        assert self.confidence is not None and self.covers is not None
-        return Estimate(value, low, high, self.confidence, self.covers)
-
-    @cached_property
-    def _place(self) -> dict[Any, int]:
-        return {key: place for place, key in enumerate(self.groups.tolist())}
+    names: tuple[Any, ...] = ()
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame` with a row for each group and a column for each level.
@@ -109,14 +86,8 @@ class GroupQuantiles:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(
-                "to_pandas must have pandas: pip install 'dpq_fast[pandas]'"
-            ) from error
+        pandas, index = self._index()
         shape = len(self), np.size(self.q)
-        index = pandas.Index(self.groups, name="group")
         columns = pandas.Index(np.ravel(self.q), name="q")
         if self.low is None or self.high is None:
             return pandas.DataFrame(self.values.reshape(shape), index=index, columns=columns)
@@ -129,19 +100,16 @@ class GroupQuantiles:
         return pandas.DataFrame(parts.reshape(len(self), -1), index=index, columns=names)
 
 
-def _plain(answer: Any) -> Any:
-    """A float for one level."""
-    return float(answer) if np.ndim(answer) == 0 else answer
-
-
 def quantile_by(
     x: Any,
     by: Any,
     q: Any,
     *,
     groups: Any,
-    epsilon: float,
-    bounds: tuple[float, float],
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    bounds: Any = None,
     neighbors: str = "swap",
     public_by: bool = False,
     method: str | None = None,
@@ -158,6 +126,8 @@ def quantile_by(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    selection_share: float | None = None,
+    **method_options: Any,
 ) -> GroupQuantiles:
     r"""Release the quantiles of each public group of a column, by one release per group.
 
@@ -166,31 +136,44 @@ def quantile_by(
     x : array_like of real numbers, shape (n,)
         Private records in the unit of `bounds`: an array, a pandas, polars or pyarrow column, or
         a sequence. Clamped to `bounds`; NaN is left out (`nan_policy`).
-    by : array_like of int or str, shape (n,)
-        The key of each record: integers, strings, a pandas categorical, a polars or pyarrow
-        column, or a sequence. Private unless `public_by`. Rows whose key is missing or not among
-        `groups` are ignored, silently. Only the type of a column may be refused: declare it
-        ("Int64") where pandas would make floats of integers with a missing one.
+    by : array_like of int, str, bool or date, shape (n,); or several
+        The key of each record: an array, a pandas, polars or pyarrow column, also of categories
+        or of a dictionary, or a sequence. For keys of several columns a data frame of them, or a
+        list of columns. Private unless `public_by`. Rows whose key is missing, in any column, or
+        not among `groups` are ignored, silently. Only the type of a column may be refused: declare
+        it ("Int64") where pandas would make floats of integers with a missing one.
     q : float or array_like of float
         Levels in [0, 1], any order and shape, at least one; duplicates are released once. Public.
-    groups : sequence of int or of str, length G
-        Distinct keys, chosen without looking at `by`, whose set of values is private. Each gets
-        an answer; a key without records is answered as an empty sample. Public.
+    groups : sequence of int, str, bool or date, or of tuples of them, length G
+        Distinct keys, chosen without looking at `by`, whose set of values is private: tuples, or a
+        frame, where `by` has several columns. All of one kind, in each column. A date stands for
+        its first moment, and is compared with other dates of a time zone, or of none. Each key gets
+        an answer; one without records is answered as an empty sample. Public. None for keys that
+        nobody can list: they are selected by `select_keys`, for a share of `epsilon` and for all of
+        `delta`.
     epsilon : float
         Budget of the whole call under `neighbors`, positive and finite; see Notes for what each
-        group is released with. Public.
-    bounds : (float, float)
-        Finite low < high, the same for all groups, chosen without looking at `x`. Public. With a
-        `prior` that has quantiles an end may be infinite (`Sample.of`).
+        group is released with. Public. Exactly one of `epsilon` and `rho`.
+    delta : float, default 0
+        Allowed failure of the pure guarantee, for "ind_exp", or for ``groups=None``. Public.
+    rho : float, optional
+        zCDP budget of the whole call instead of `epsilon`, for all methods but "joint_exp". Public.
+    bounds : (float, float), mapping of groups to such pairs, or array_like of shape (G, 2)
+        Finite low < high, the same for all groups or one pair for each, chosen without looking at
+        `x`. Public. With a `prior` that has quantiles an end may be infinite (`Sample.of`). Groups
+        with bounds of their own are released one by one. May be left out for
+        "unbounded_quantile".
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one record, their number is public; "add-remove" adds or deletes one.
     public_by : bool, default False
         The promise that the keys of all records are public, so that "swap" replaces a record's
         value and never its key. Under "add-remove" it makes no difference. Public.
-    method : {"ind_exp", "joint_exp"}, optional
-        The mechanism in each group; the former is for one level. Default: "ind_exp" for one level,
-        which is more accurate, "joint_exp" for several, where one is to be dithered, and if
-        `accountant` composes by "zcdp", since its releases add up to less. Public.
+    method : str, optional
+        The mechanism in each group: "ind_exp", "joint_exp", "approx_quantiles",
+        "unbounded_quantile", "agg_tree" or "csmooth". Default: "ind_exp" for one level, which is
+        more accurate; "joint_exp" for several, where one is to be dithered, and if `accountant`
+        composes by "zcdp", since its releases add up to less; "approx_quantiles" for several and a
+        `rho`. Public.
     resolution : float, optional
         Spacing of the public lattice of outputs, in the unit of `x`; 0 for the paper's continuous
         mechanism, which is not hardened against attacks on low-order bits. Default: a power of
@@ -222,7 +205,14 @@ def quantile_by(
     confidence, covers, interval_share : optional
         For intervals, as in `quantile`; each covers by itself. Public.
     expected_n : int, optional
-        About how many records a group has, for intervals. Default: 10,000. Public.
+        About how many records a group has, for intervals and for "agg_tree". Default: 10,000.
+        Public.
+    selection_share : float, optional
+        The share of `epsilon` that selects the keys, strictly between 0 and 1, for ``groups=None``.
+        Default: 0.25 (`privacy.kept_groups`). Public.
+    **method_options
+        Further arguments of a method other than "ind_exp" and "joint_exp", such as ``noise=`` of
+        "agg_tree".
 
     Returns
     -------
@@ -249,9 +239,11 @@ def quantile_by(
     Notes
     -----
     **Mechanism.** For one level permute-and-flip by depth, as `ind_exp` does it, for several
-    `joint_exp` [1]_, on the records of each group, all on one lattice.
+    `joint_exp` [1]_, on the records of each group, all on one lattice. Other methods as on one
+    sample, group by group; so are "ind_exp" for several levels, a `delta` or a `rho`.
 
-    **Privacy.** Pure `epsilon`-DP under `neighbors`, always the total of the call.
+    **Privacy.** Pure `epsilon`-DP under `neighbors`, or (`epsilon`, `delta`)-DP, or `rho`-zCDP,
+    always the total of the call.
 
     - "add-remove": a record is in one group, so the releases compose in parallel, and each group
       is released with `epsilon` and the add-remove sensitivity.
@@ -266,13 +258,15 @@ def quantile_by(
     With ``max_contributions=k`` the rate is divided by k: a person's records change one after the
     other, in whatever groups they are, and the ranges of the log ratio add up along the way.
     `privacy.guarantee` also states rho, and for "joint_exp" the range given the dither;
-    permute-and-flip has none. Proof: `privacy.quantile_by`. Not covered: running time and memory.
+    permute-and-flip has none. Of a `delta`, as of a `rho`, each group has the part that adds up to
+    all of it either way: under "swap" a quarter of `rho`, and somewhat less than half of `delta`.
+    Proof: `privacy.quantile_by` and `privacy.parallel`. Not covered: running time and memory.
 
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
     more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
     records; groups of more than 20,000 / m records cost what the mechanism does on one sample, with
-    `counts` what it costs for their rows. String keys take a dictionary lookup each; integers and
-    categoricals do not.
+    `counts` what it costs for their rows. String keys of pandas, polars and pyarrow are encoded by
+    those libraries; those of lists and of NumPy take a dictionary lookup each.
 
     References
     ----------
@@ -293,42 +287,88 @@ def quantile_by(
     True
     """
     levels = Levels(q)
-    names = Groups(groups)
+    selection_share = privacy.kept_groups.share_of(groups, selection_share)
+    names = Groups([] if groups is None else groups)
     threads = _checks.check_workers(workers)
     dither = dither if dither is None else _checks.check_flag("dither", dither)
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
+        delta=delta,
+        rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
-        method=method_of(method, dither, accountant),
+        method=method if rho is not None else method_of(method, dither, accountant),
         confidence=confidence,
         covers=covers,
         interval_share=interval_share,
         expected_n=expected_n,
+        selection_share=selection_share,
     )
-    if calibration.method == IND_EXP:
+    spent: Any = calibration
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        spent, delta = calibration.release, 0.0
+        epsilon = spent.epsilon
+    if spent.method == IND_EXP:
         dither = no_dither(dither)
-    bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
+    if groups is None and (isinstance(bounds, Mapping) or _is_table(bounds)):
+        raise ValueError("bounds must be one pair, or none, where no groups are given")
+    own_bounds = bounds_by_group(bounds, names)
+    release: _Release | _OneByOne
+    if isinstance(spent, PartCalibration) or own_bounds is not None:
+        part = privacy.parallel.part_of(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+        )
+        asked: dict[str, Any] = dict(confidence=confidence, covers=covers)
+        options = dict(
+            method=spent.method,
+            resolution=resolution,
+            dither=dither,
+            prior=prior,
+            nan_policy=nan_policy,
+            expected_n=DEFAULT_N if expected_n is None else expected_n,
+            interval_share=interval_share,
+            neighbors=part.neighbors,
+            **part.given(),
+            **asked,
+            **method_options,
+        )
+        pairs = [bounds] if own_bounds is None else own_bounds
+        release = _OneByOne(levels, pairs, own_bounds is None, confidence is not None, options)
+    else:
+        for name in method_options:
+            raise TypeError(f"{name} must be left out for method {spent.method!r}")
+        bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
+        release = _Release(levels.values, spent, bounds, lattice, prior)
     _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
     _checks.check_column(x)
-    release = _Release(levels.values, calibration, bounds, lattice, prior)
-    names.check_kind(declares_strings(by))
+    if groups is None:
+        split_columns(by)
+    else:
+        names.check_form(by)
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
     column = as_column(x)
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        names = selected(by, counts, calibration.selection, generator)
     keys, keys_of = names.lookup(by, column.size)
     weights = None if counts is None else check_counts(counts, column.size)
-    with _Pool(threads) as pool:
-        rows, ends = _by_chunk(column, weights, keys, keys_of, nan_policy, pool)
+    with Pool(threads) as pool:
+        rows, ends = by_chunk(column, weights, keys, keys_of, nan_policy, pool)
         answers, low, high = release.all(rows, ends, keys, generator, pool)
     levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     values = levels.restore(release.decode(answers))
+    found = GroupQuantiles(names.keys.copy(), levels_asked, values, names=tuple(names_of(by)))
     if confidence is None:
-        return GroupQuantiles(names.keys.copy(), levels_asked, values)
+        return found
     low, high = levels.restore(low), levels.restore(high)
-    return GroupQuantiles(names.keys.copy(), levels_asked, values, low, high, confidence, covers)
+    return replace(found, low=low, high=high, confidence=confidence, covers=covers)
 
 
 def method_of(method: str | None, dither: bool | None, accountant: Any = None) -> str | None:
@@ -337,221 +377,95 @@ def method_of(method: str | None, dither: bool | None, accountant: Any = None) -
     return JOINT_EXP if method is None and (dither or composed) else method
 
 
-# Threads
-
-
-class _Pool:
-    """``map`` over so many threads, or over none but the caller's."""
-
-    def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-
-    def __enter__(self) -> _Pool:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-    def map(self, function: Callable[[int], Any], items: range) -> list[Any]:
-        """Results in the order of `items`."""
-        return list((map if self._pool is None else self._pool.map)(function, items))
-
-
-# Keys
-
-
-class Groups:
-    """The public keys, checked.
-
-    Attributes
-    ----------
-    keys : ndarray, shape (G,)
-        int64 or uint64, or strings as objects.
-    strings : bool
-        Which of the two.
-    """
-
-    def __init__(self, groups: Any) -> None:
-        if isinstance(groups, (str, bytes, Mapping, Set)) or not hasattr(groups, "__iter__"):
-            raise TypeError(
-                f"groups must be a sequence of integers or of strings, got {type(groups).__name__}"
-            )
-        if isinstance(groups, range):
-            groups = np.arange(groups.start, groups.stop, groups.step)
-        if isinstance(groups, np.ndarray) and groups.ndim != 1:
-            raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
-        if isinstance(groups, np.ndarray) and groups.dtype.kind in "iu":
-            self.strings = False
-            self.keys = groups.astype(np.uint64 if groups.dtype.kind == "u" else np.int64)
-        else:
-            items = listed(groups)
-            self.strings = bool(items) and all(isinstance(item, str) for item in items)
-            if self.strings:
-                self.keys = np.empty(len(items), dtype=object)
-                self.keys[:] = [str(item) for item in items]
-            else:
-                self.keys = _integers(items)
-        self._check_distinct()
-
-    def _check_distinct(self) -> None:
-        keys = np.sort(self.keys)
-        (twice,) = np.nonzero(keys[1:] == keys[:-1])
-        if twice.size:
-            raise ValueError(f"groups must be distinct, got {keys[twice[0]]!s} twice")
-
-    def __len__(self) -> int:
-        return self.keys.size
-
-    @cached_property
-    def _place(self) -> dict[Any, int]:
-        return {key: place for place, key in enumerate(self.keys.tolist())}
-
-    def check_kind(self, strings: bool | None) -> None:
-        """Refuse keys of another kind than what the type of a column, if any, says of its keys."""
-        if strings is not None and len(self) and strings != self.strings:
-            kinds = ("integers", "strings") if strings else ("strings", "integers")
-            raise TypeError(f"groups must be {kinds[1]} as the column by is, got {kinds[0]}")
-
-    def lookup(self, by: Any, size: int) -> tuple[kernel.Keys, KeysOf]:
-        """How to find the group of each of `size` rows: a table, and its entries for some rows."""
-        column = Column.of(by)
-        if len(column.values) != size:
-            raise ValueError("by must have one key for each row of x")
-        self.check_kind(column.strings)
-        codes = column.values
-        if column.categories is not None:
-            table = self._found(column.categories)
-            return kernel.Keys(len(self), 0, table), _int64_of(codes)
-        if isinstance(codes, np.ndarray) and not self.strings and len(self):
-            lowest, highest = int(self.keys.min()), int(self.keys.max())
-            # as int64, an unsigned key of 2^63 or more is negative: then no group may be
-            fits = highest < 2**63 and (codes.dtype.kind == "i" or lowest >= 0)
-            if fits and (self.keys == lowest + np.arange(len(self))).all():
-                return kernel.Keys(len(self), lowest, None), _int64_of(codes)
-            if fits and highest - lowest < max(TABLE_FLOOR, TABLE_FACTOR * len(self)):
-                table = np.full(highest - lowest + 1, -1, dtype=np.int32)
-                table[self.keys.astype(np.int64) - lowest] = np.arange(len(self))
-                return kernel.Keys(len(self), lowest, table), _int64_of(codes)
-            if fits:
-                return kernel.Keys(len(self), 0, None), self._bisected(_int64_of(codes))
-            codes = codes.tolist()
-        return kernel.Keys(len(self), 0, None), _int64_of(self._found(codes))
-
-    def _bisected(self, keys_of: KeysOf) -> KeysOf:
-        places = np.argsort(self.keys)
-        ordered = self.keys.astype(np.int64)[places]
-
-        def places_of(rows: Picked) -> NDArray[Any]:
-            keys = keys_of(rows)
-            nearest = np.minimum(np.searchsorted(ordered, keys), ordered.size - 1)
-            return np.where(ordered[nearest] == keys, places[nearest], -1).astype(np.int64)
-
-        return places_of
-
-    def _found(self, keys: Sequence[Any]) -> NDArray[np.int32]:
-        """Place of each key by dictionary; -1 for what is none, whatever it is."""
-        place = self._place
-
-        def place_of(key: Any) -> int:
-            try:
-                return place.get(key, -1)
-            except Exception:  # not hashable or not comparable: not a key, and no reason to tell
-                return -1
-
-        return np.fromiter(map(place_of, keys), dtype=np.int32, count=len(keys))
-
-
-def _integers(items: list[Any]) -> NDArray[Any]:
-    if any(
-        isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer))
-        for item in items
-    ):
-        raise TypeError("groups must hold integers or strings, all of one kind")
-    if not items:
-        return np.empty(0, dtype=np.int64)
-    low, high = min(items), max(items)
-    if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
-        raise ValueError("groups must be integers of 64 bits")
-    return np.array(items, dtype=np.uint64 if high >= 2**63 else np.int64)
-
-
-def _int64_of(codes: NDArray[Any]) -> KeysOf:
-    return lambda rows: np.ascontiguousarray(codes[rows]).astype(np.int64, copy=False)
-
-
-# Rows
-
-
-class _Rows(NamedTuple):
-    """Rows of one chunk of groups, or of all chunks one after the other.
-
-    Attributes
-    ----------
-    values : ndarray of float64
-    members : ndarray of uint16
-        Number of each row's group within its chunk.
-    weights : ndarray of float64, or None
-        How many records each row stands for, positive and exact; None for 1 each.
-    """
-
-    values: NDArray[np.float64]
-    members: NDArray[np.uint16]
-    weights: NDArray[np.float64] | None
-
-    def pick(self, rows: Any) -> _Rows:
-        """Some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return _Rows(self.values[rows], self.members[rows], weights)
-
-
-def _by_chunk(
-    column: NDArray[Any],
-    counts: NDArray[np.int64] | None,
-    keys: kernel.Keys,
-    keys_of: KeysOf,
-    nan_policy: str,
-    pool: _Pool,
-) -> tuple[_Rows, NDArray[np.int64]]:
-    """Rows put together by chunk, and where each chunk's end; rows of count 0 are left out.
-
-    One pass to count, one to scatter, over blocks of rows that are fixed by the column.
-    """
-    blocks = range(-(-column.size // BLOCK))
-
-    def rows(block: int) -> Picked:
-        start, stop = block * BLOCK, (block + 1) * BLOCK
-        return slice(start, stop) if counts is None else start + np.flatnonzero(counts[start:stop])
-
-    sizes = pool.map(lambda block: keys.count(keys_of(rows(block))), blocks)
-    # ends[chunk, block]: where the block's rows of the chunk end
-    table = np.array(sizes, dtype=np.int64).reshape(len(blocks), keys.chunks).T
-    ends = np.cumsum(table, dtype=np.int64).reshape(table.shape)
-    total = int(ends[-1, -1]) if ends.size else 0
-    # Zeros: should the keys change under our hands, there is nothing wild in what is left out.
-    values, members = np.zeros(total), np.zeros(total, dtype=np.uint16)
-    weights = None if counts is None else np.zeros(total)
-
-    def scatter(block: int) -> int:
-        picked = rows(block)
-        key = keys_of(picked)
-
-        def put(entries: NDArray[np.float64], grouped: NDArray[np.float64]) -> int:
-            place, end = ends[:, block] - table[:, block], ends[:, block].copy()
-            return keys.scatter(key, entries, place, end, grouped, members)
-
-        if counts is not None and weights is not None:
-            put(counts[picked].astype(np.float64), weights)
-        return put(as_float64(column[picked]), values)
-
-    missing = pool.map(scatter, blocks)
-    if nan_policy == "raise" and any(missing):
-        raise ValueError("x must not contain NaN with nan_policy='raise'")
-    last = ends[:, -1] if blocks else np.zeros(keys.chunks, dtype=np.int64)
-    return _Rows(values, members, weights), last
-
-
 # Releases
+
+
+def bounds_by_group(bounds: Any, names: Groups) -> list[tuple[float, float]] | None:
+    """The bounds of each group, checked; None where there is one pair, or none."""
+    if isinstance(bounds, Mapping):
+        given = {comparable(key): pair for key, pair in bounds.items()}
+        keys = names.keys.tolist()
+        pairs: list[Any] = [given.get(comparable(key)) for key in keys]
+        if None in pairs:
+            raise ValueError(
+                f"bounds must have a pair for each group, got none for {keys[pairs.index(None)]!s}"
+            )
+    elif _is_table(bounds):
+        pairs = [tuple(pair) for pair in np.asarray(bounds).tolist()]
+        if len(pairs) != len(names):
+            raise ValueError(
+                f"bounds must have a pair for each of {len(names)} groups, got {len(pairs)}"
+            )
+    else:
+        return None
+    return [tuple(pair) if isinstance(pair, list) else pair for pair in pairs]
+
+
+def _is_table(bounds: Any) -> bool:
+    return isinstance(bounds, (np.ndarray, list, tuple)) and np.ndim(bounds) == 2
+
+
+def _hashable(pair: Any) -> Any:
+    return tuple(pair) if isinstance(pair, list) else pair
+
+
+class _OneByOne:
+    """A release of one sample for each group, with its part of the budget.
+
+    The number of rows of a group may be private even where that of all records is public: with
+    `counts`, no mechanism takes it for public.
+    """
+
+    def __init__(
+        self,
+        levels: Levels,
+        pairs: list[Any],
+        is_one: bool,
+        with_ends: bool,
+        options: dict[str, Any],
+    ) -> None:
+        from dpq_fast.mechanisms.quantile import quantile  # over all mechanisms, this one too
+
+        self._levels, self._with_ends = levels, with_ends
+        self._pairs, self._is_one = pairs, is_one
+
+        def release(values: Any, **records: Any) -> Any:
+            return quantile(values, levels.values, **records, **options)
+
+        self._release = release
+        for pair in dict.fromkeys(map(_hashable, pairs)):  # refuses all that is public
+            self._release([], bounds=pair, counts=[], rng=0)
+
+    def decode(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """They are in the unit of the records already."""
+        return answers
+
+    def all(
+        self,
+        rows: Rows,
+        ends: NDArray[np.int64],
+        keys: kernel.Keys,
+        rng: np.random.Generator | None,
+        pool: Pool,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """As `_Release.all`."""
+
+        def answer(group: int, records: Records, rng: np.random.Generator) -> NDArray[np.float64]:
+            values, weights = records
+            found = self._release(
+                values,
+                bounds=self._pairs[0 if self._is_one else group],
+                counts=np.ones(values.size) if weights is None else weights,
+                rng=rng,
+            )
+            return np.asarray(found, dtype=np.float64)
+
+        answers = np.array(each_group(answer, rows, ends, keys, rng, pool), dtype=np.float64)
+        m = self._levels.m
+        if not self._with_ends:
+            return answers.reshape(-1, m), np.empty((0, m)), np.empty((0, m))
+        value, low, high = np.moveaxis(answers.reshape(-1, m, 3), -1, 0)
+        return value, low, high
 
 
 class _Release:
@@ -599,11 +513,11 @@ class _Release:
 
     def all(
         self,
-        rows: _Rows,
+        rows: Rows,
         ends: NDArray[np.int64],
         keys: kernel.Keys,
         rng: np.random.Generator | None,
-        pool: _Pool,
+        pool: Pool,
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
         """Points or numbers of all groups, and the ends of their intervals, shape (G, m).
 
@@ -618,14 +532,14 @@ class _Release:
             first = number * kernel.CHUNK
             part = slice(int(ends[number - 1]) if number else 0, int(ends[number]))
             own = slice(first, first + kernel.CHUNK)
-            self._chunk(rows.pick(part), answers[own], low[own], high[own], _child(seeds, number))
+            self._chunk(rows.pick(part), answers[own], low[own], high[own], child(seeds, number))
 
         pool.map(chunk, range(keys.chunks))
         return answers, low, high
 
     def _chunk(
         self,
-        rows: _Rows,
+        rows: Rows,
         answers: NDArray[Any],
         low: NDArray[np.float64],
         high: NDArray[np.float64],
@@ -680,7 +594,7 @@ class _Release:
 
 
 def _repeated(
-    rows: _Rows, groups: int, largest: int
+    rows: Rows, groups: int, largest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, tuple[NDArray[Any], ...]]]:
     """Records of the groups that have at most `largest`, and the rows of the other groups.
 
@@ -699,15 +613,3 @@ def _repeated(
         for group in np.flatnonzero(~few).tolist()
     }
     return np.append(0, np.cumsum(repeats))[start], np.repeat(values, repeats), big
-
-
-def _child(seeds: bytes | None, number: int) -> np.random.Generator:
-    """The generator of one chunk: the thread's own, or one keyed from the caller's.
-
-    Differs from ``Generator.spawn``, which does not look at the key of a ChaCha generator that
-    the caller brings: its children come from the operating system, in 128 bits.
-    """
-    if seeds is None:
-        return default_rng()
-    key = int.from_bytes(seeds[32 * number : 32 * (number + 1)], "little")
-    return np.random.Generator(ChaCha(key=key, rounds=20))

@@ -14,6 +14,7 @@ from dpq_fast import privacy
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, sum
+from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
 from dpq_fast.mechanisms.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.mechanisms.cdf import cdf
 from dpq_fast.mechanisms.csmooth import csmooth
@@ -129,7 +130,15 @@ _ROWS = (
         intervals="own",
     ),
     Mechanism(csmooth, privacy.csmooth.calibrate, ("rho",), "order", takes_levels=True),
-    Mechanism(quantile_by, privacy.quantile_by.calibrate, ("epsilon",), "groups"),
+    Mechanism(quantile_by, privacy.quantile_by.calibrate, ("epsilon", "delta", "rho"), "groups"),
+    *(
+        Mechanism(release, calibrate, ("epsilon",), "groups", intervals="own")
+        for release, calibrate in (
+            (count_by, privacy.aggregates_by.calibrate_count),
+            (sum_by, privacy.aggregates_by.calibrate),
+            (mean_by, privacy.aggregates_by.calibrate),
+        )
+    ),
     Mechanism(select_keys, privacy.key_selection.calibrate, ("epsilon", "delta"), "keys"),
     Mechanism(cdf, privacy.cdf.calibrate, ("epsilon", "delta", "rho"), "leaves"),
     Mechanism(count, privacy.aggregates.calibrate_count, ("epsilon",), "records", intervals="own"),

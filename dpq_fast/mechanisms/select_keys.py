@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.data.keys import as_array, count_keys, declares_strings
+from dpq_fast.data.keys import as_array, count_keys, split_columns
 from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.mechanisms._calls import release
 
@@ -27,11 +27,11 @@ def select_keys(
 
     Parameters
     ----------
-    by : array_like of int or str, shape (n,)
-        The key of each record: integers, strings, a pandas categorical, a polars or pyarrow
-        column, or a sequence. Private. Rows without a key, and those whose key is neither an
-        integer of 64 bits nor a string, are left out, silently. Only the type of a column may be
-        refused, as in `quantile_by`.
+    by : array_like of int, str, bool or date, shape (n,); or several
+        The key of each record, as in `quantile_by`: for keys of several columns a data frame, or a
+        list that holds nothing but columns. Private. Rows without a key in some column, and those
+        whose key is no integer of 64 bits, no string and no date, are left out, silently. Only the
+        type of a column may be refused.
     epsilon : float
         Budget, positive and finite. Public, as all that follow but `counts`.
     delta : float
@@ -51,9 +51,9 @@ def select_keys(
     Returns
     -------
     ndarray, shape (K,)
-        The kept keys, ascending: int64 (uint64 where they need it), or strings as objects. The
-        answer is a function of the kept keys alone; nothing is said of the numbers of records. Fit
-        for `groups` of `quantile_by`.
+        The kept keys, ascending: int64 (uint64 where they need it), booleans, or strings, dates
+        and tuples of keys as objects. The answer is a function of the kept keys alone; nothing is
+        said of the numbers of records. Fit for `groups` of `quantile_by`.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def select_keys(
     calibration = privacy.key_selection.calibrate(
         epsilon=epsilon, delta=delta, neighbors=neighbors, max_contributions=max_contributions
     )
-    declares_strings(by)
+    split_columns(by)
     kept = release(
         lambda _: KeysLaw(*count_keys(by, counts), calibration), calibration, accountant, rng
     )

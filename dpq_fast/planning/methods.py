@@ -124,6 +124,7 @@ class Quantiles:
             method=method_of(None, self._settings.dither),
             **self._person,
         )
+        assert isinstance(calibration, privacy.quantile_by.Calibration)  # of an epsilon
         if calibration.method == privacy.quantile_by.IND_EXP:
             outcomes = self._of_one(calibration.rate, True)
         else:

@@ -59,13 +59,16 @@ from dpq_fast.privacy import (
     above_threshold,
     agg_tree,
     aggregates,
+    aggregates_by,
     approx_quantiles,
     cdf,
     csmooth,
     ind_exp,
     intervals,
     joint_exp,
+    kept_groups,
     key_selection,
+    parallel,
     quantile_by,
     unbounded_quantile,
 )
@@ -98,6 +101,7 @@ __all__ = [
     "above_threshold",
     "agg_tree",
     "aggregates",
+    "aggregates_by",
     "approx_quantiles",
     "bounded_range_delta",
     "bounded_range_epsilon",
@@ -114,9 +118,11 @@ __all__ = [
     "ind_exp",
     "intervals",
     "joint_exp",
+    "kept_groups",
     "key_selection",
     "laplace_rho",
     "one_sided_loss",
+    "parallel",
     "pure_rho",
     "quantile_by",
     "rho_bounded_range",
@@ -174,6 +180,7 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
         a public clip.
+        "count_by", "sum_by", "mean_by": the same for all groups together; `public_by`, too.
 
         With a `confidence`, of all that take one, the interval is included; where it has a budget
         of its own (`interval_share`), no range is stated.

@@ -153,8 +153,12 @@ class Calibration(NamedTuple):
 
         which is :math:`\phi (1 - e^{-2y}) \le 2y`.
         """
-        least = self.relation.worst(one=-(-self.width // 2), same=self.width)
-        return discrete_laplace_rho(self.noise_epsilon, self.k * least)
+        return discrete_laplace_rho(self.noise_epsilon, self.k * self.least_units)
+
+    @property
+    def least_units(self) -> int:
+        """The least sensitivity of a sum, in points of its lattice, whatever the clip is."""
+        return self.relation.worst(one=-(-self.width // 2), same=self.width)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -1,27 +1,38 @@
-r"""Groups: JointExp, or for one level permute-and-flip, in each group of `quantile_by`."""
+r"""Groups: JointExp, or for one level permute-and-flip, in each group of `quantile_by`.
+
+Other mechanisms, and all of them with a delta or for a rho, are released group by group, each with
+a part of the budget (`privacy.parallel`).
+"""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 from dpq_fast._checks import (
     check_choice,
     check_count,
+    check_delta,
     check_epsilon,
     check_flag,
     check_max_contributions,
 )
-from dpq_fast.privacy.budgets import MAX_RATE, check_step
+from dpq_fast.privacy import kept_groups
+from dpq_fast.privacy.budgets import MAX_RATE, check_step, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.intervals import SAMPLE, Request, Search, calibrate_groups, settled, split
 from dpq_fast.privacy.joint_exp import sensitivity_to_one
 from dpq_fast.privacy.levels import Levels
+from dpq_fast.privacy.parallel import Part, part_of
 from dpq_fast.privacy.relations import Relation, relation_of
 from dpq_fast.privacy.zcdp import bounded_range_rho, pure_rho
 
 IND_EXP, JOINT_EXP = METHODS = ("ind_exp", "joint_exp")
+# Released with a part of the budget; and those of all that are calibrated for a rho.
+IN_PARTS = ("approx_quantiles", "unbounded_quantile", "agg_tree", "csmooth")
+FOR_RHO = (IND_EXP, *IN_PARTS)
 
 
 class Calibration(NamedTuple):
@@ -63,10 +74,40 @@ class Calibration(NamedTuple):
         return Guarantee(self.epsilon, 0.0, self.rho, self.epsilon, self.relation.name, "parallel")
 
 
+class PartCalibration(NamedTuple):
+    """What a call of `quantile_by` spends and guarantees, by what each release may spend.
+
+    Attributes
+    ----------
+    part : Part
+        Of the release in each group.
+    epsilon, delta, rho
+        Of the whole call, per person.
+    method : str
+        The mechanism.
+    relation : Relation
+    """
+
+    part: Part
+    epsilon: float | None
+    delta: float
+    rho: float | None
+    method: str
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Independent releases, of which one record changes one or two (`privacy.parallel`)."""
+        name = self.relation.name
+        return Guarantee(self.epsilon, self.delta, self.rho, None, name, "parallel")
+
+
 def calibrate(
     q: Any = None,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
     neighbors: str = "swap",
     max_contributions: int = 1,
     public_by: bool = False,
@@ -75,31 +116,35 @@ def calibrate(
     covers: str = SAMPLE,
     interval_share: float | None = None,
     expected_n: int | None = None,
-) -> Calibration:
-    r"""The rate of the mechanism in each group, for `epsilon` in total.
+    selection_share: float | None = None,
+) -> Calibration | PartCalibration | kept_groups.Calibration:
+    r"""What the mechanism in each group may spend, for a budget in total.
 
     Parameters
     ----------
     q : float, array_like or Levels, optional
         Left out, rate and rho are right for any levels of a given `method`; without that, the
         guarantee holds for both.
-    epsilon : float
-        Total budget, per person.
+    epsilon, delta, rho
+        Total budget, per person: as in `quantile_by`.
     neighbors : {"swap", "add-remove"}, default "swap"
         The neighboring relation.
     max_contributions : int, default 1
         Up to k records per person, in any groups.
     public_by : bool, default False
         Whether the keys are public, so that no change of a record changes its group.
-    method : {"ind_exp", "joint_exp"}, optional
-        The mechanism in each group; the former is for one level. Default: by the number of levels.
+    method : str, optional
+        The mechanism in each group, as in `quantile_by`. Default: by the number of levels.
     confidence, covers, interval_share, expected_n
         As in `quantile_by`. Intervals need `q`.
+    selection_share : float, optional
+        Of the selection of keys, which takes all of `delta`. None where groups are given.
 
     Returns
     -------
-    Calibration
-        With :math:`\Delta_{\pm}` the utility's sensitivity to one record more or less, and
+    Calibration, PartCalibration or kept_groups.Calibration
+        The last one with a selection, the second one for what has no rate of its own. With
+        :math:`\Delta_{\pm}` the utility's sensitivity to one record more or less, and
         :math:`\Delta` to one replaced (1 by depth, 2 of JointExp), the rate is
         :math:`\epsilon / (2 \Delta_{\pm} k)` for "add-remove"; half of that for "swap";
         :math:`\epsilon / (2 \Delta k)` for "swap" with public keys.
@@ -128,11 +173,49 @@ def calibrate(
     :math:`\max((k s)^2, 2 (k b)^2) / 2`. For k = 1 there are no others than the worst:
     :math:`\max(\rho(s), 2 \rho(b))`.
     """
+    if selection_share is not None:
+        if rho is not None:
+            raise ValueError(f"epsilon must be given in place of rho to select groups, got {rho}")
+        return kept_groups.calibrate(
+            partial(
+                calibrate,
+                q,
+                public_by=public_by,
+                method=method,
+                confidence=confidence,
+                covers=covers,
+                interval_share=interval_share,
+                expected_n=expected_n,
+            ),
+            selection_share,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+        )
     k = check_max_contributions(max_contributions)
-    epsilon = check_epsilon(epsilon)
     public_by = check_flag("public_by", public_by)
     relation = relation_of(neighbors)
     levels = None if q is None else Levels.of(q)
+    single = levels is None or levels.m == 1
+    if method is None:
+        method = IND_EXP if single else JOINT_EXP if rho is None else "approx_quantiles"
+    check_choice("method", method, (*METHODS, *IN_PARTS))
+    several = method == IND_EXP and not single
+    if method in IN_PARTS or several or rho is not None or check_delta(delta) > 0.0:
+        return _in_parts(
+            method,
+            epsilon,
+            delta,
+            rho,
+            Request.of(confidence, covers, interval_share),
+            expected_n,
+            neighbors=neighbors,
+            max_contributions=k,
+            public_by=public_by,
+        )
+    resolve_epsilon(epsilon, rho)  # refuses none
+    epsilon = check_epsilon(epsilon)
     request = Request.of(confidence, covers, interval_share)
     if request is not None:
         if levels is None:
@@ -150,6 +233,7 @@ def calibrate(
             public_by=public_by,
             method=method,
         )
+        assert isinstance(value, Calibration)
         search = calibrate_groups(
             levels,
             request,
@@ -162,11 +246,6 @@ def calibrate(
         return value._replace(epsilon=epsilon, rho=value.rho + pure_rho(ends), search=search)
     if expected_n is not None:
         raise ValueError("expected_n must be left out without a confidence, got one")
-    single = levels is None or levels.m == 1
-    if method is None:
-        method = IND_EXP if single else JOINT_EXP
-    if check_choice("method", method, METHODS) == IND_EXP and not single:
-        raise ValueError(f"method must be {JOINT_EXP!r} for several levels, got {method!r}")
     by_depth = method == IND_EXP
     # a path of one level counts its rank twice, to it and from it
     one, same = sensitivity_to_one(levels), 2.0
@@ -184,3 +263,32 @@ def calibrate(
         else:
             rho = max(rho_of(stays), 2.0 * rho_of(half))
     return Calibration(rate, epsilon, rho, method, relation)
+
+
+def _in_parts(
+    method: str,
+    epsilon: float | None,
+    delta: float,
+    rho: float | None,
+    request: Request | None,
+    expected_n: int | None,
+    **person: Any,
+) -> PartCalibration:
+    """For mechanisms that take the budget of a group as they would that of a call."""
+    resolve_epsilon(epsilon, rho)  # refuses two of them, and none
+    delta = check_delta(delta)
+    if rho is None and method == "csmooth":
+        raise ValueError(f"rho must be given in place of epsilon for method 'csmooth', got {rho}")
+    if rho is not None and method not in FOR_RHO:
+        raise ValueError(f"epsilon must be given in place of rho for method {method!r}, got {rho}")
+    if delta > 0.0 and (rho is not None or method != IND_EXP):
+        raise ValueError(f"delta must be 0 but for method {IND_EXP!r} with epsilon, got {delta}")
+    if request is not None and method == "csmooth":
+        raise ValueError("confidence must be left out for method 'csmooth'")
+    if expected_n is not None:
+        check_count("expected_n", expected_n)
+        if request is None and method != "agg_tree":
+            raise ValueError("expected_n must be left out without a confidence, got one")
+    part = part_of(epsilon=epsilon, delta=delta, rho=rho, **person)
+    budget = None if epsilon is None else check_epsilon(epsilon)
+    return PartCalibration(part, budget, delta, rho, method, relation_of(person["neighbors"]))

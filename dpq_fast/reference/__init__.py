@@ -10,6 +10,7 @@ from dpq_fast.reference import noise
 from dpq_fast.reference.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.reference.agg_tree import agg_tree
 from dpq_fast.reference.aggregates import count, mean, sum
+from dpq_fast.reference.aggregates_by import count_by, mean_by, sum_by
 from dpq_fast.reference.approx_quantiles import approx_quantiles, approx_quantiles_law
 from dpq_fast.reference.cdf import cdf
 from dpq_fast.reference.csmooth import csmooth
@@ -27,17 +28,20 @@ __all__ = [
     "approx_quantiles_law",
     "cdf",
     "count",
+    "count_by",
     "csmooth",
     "ind_exp",
     "ind_exp_law",
     "joint_exp",
     "joint_exp_law",
     "mean",
+    "mean_by",
     "noise",
     "quantile_by",
     "select_keys",
     "sparse_vector",
     "sum",
+    "sum_by",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

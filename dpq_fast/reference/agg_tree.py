@@ -341,14 +341,17 @@ def spread(
 ) -> list[tuple[float, float]]:
     """Knots of a distribution function, inside leaves by the monotone cubic of their neighbors.
 
-    Leaves begin at some points, and knots are in masses of a prior.
+    Leaves begin at some points, and knots are in masses of a prior. Without any mass, leaves have
+    that of their widths.
     """
     if lattice is not None:
         numbers = [right - left for left, right in pairwise(starts)]
         starts = [lattice.on_line(int(point)) for point in starts]
+    width = [right - left for left, right in pairwise(starts)]
+    if not any(masses):
+        masses = width
     total = math.fsum(masses)
     p = [math.fsum(masses[:k]) / total for k in range(len(masses) + 1)]
-    width = [right - left for left, right in pairwise(starts)]
 
     def slope(k: int) -> float:
         """At edge k; beyond the bounds the density goes on."""

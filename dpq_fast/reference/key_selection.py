@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpq_fast import privacy
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import repeats
-from dpq_fast.reference.quantile_by import check_keys, key_of
+from dpq_fast.reference.keys import check_column, columns_of, key_of, shown
 
 # All probabilities are integers of this unit.
 BITS = 1280
@@ -74,8 +74,8 @@ def select_keys(
 
     Parameters
     ----------
-    by : array_like, shape (n,)
-        The private key of each record: integers or strings.
+    by : array_like, shape (n,), or several
+        The private key of each record.
     epsilon, delta : float
         Budget of the whole call. Public.
     neighbors : {"swap", "add-remove"}
@@ -97,24 +97,64 @@ def select_keys(
     calibration = privacy.key_selection.calibrate(
         epsilon=epsilon, delta=delta, neighbors=neighbors, max_contributions=max_contributions
     )
-    check_keys(by, [])
+    columns = split(by)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
-    rows = [key_of(item) for item in by]
+    kept = kept_keys(columns, counts, calibration, rng)
+    return as_array([key[0] for key in kept] if len(columns) == 1 else list(kept))
+
+
+def kept_keys(
+    columns: list[Any],
+    counts: Any,
+    calibration: privacy.key_selection.Calibration,
+    rng: np.random.Generator,
+) -> list[tuple[Any, ...]]:
+    """The keys that are kept, column by column, as they are given back."""
+    kinds = [check_column(column) for column in columns]
+    keys = [[key_of(item) for item in column] for column in columns]
+    if len({len(column) for column in keys}) > 1:
+        raise ValueError("by must have columns of one length")
+    rows = list(zip(*keys, strict=True))
     weights = [1] * len(rows) if counts is None else repeats(counts, len(rows), "by").tolist()
-    records: Counter[int | str] = Counter()
+    records: Counter[tuple[Any, ...]] = Counter()
     for key, number in zip(rows, weights, strict=True):
-        if isinstance(key, str) or (key is not None and -(2**63) <= key < 2**64):
+        if all(map(is_key, key)):
             records[key] += number
-    present = sorted(+records, key=lambda key: (isinstance(key, str), key))
+    present = sorted(+records, key=lambda key: [rank(part) for part in key])
     p = keep_probabilities(calibration, max(records.values(), default=0))
     words = rng.integers(0, 2**WORD, size=len(present), dtype=np.uint64).tolist()
     kept = []
     for key, word in zip(present, words, strict=True):
         first, rest = divmod(p[records[key]], UNIT >> WORD)
         if word < first or (word == first and below(rest, rng)):
-            kept.append(key)
-    return as_array(kept)
+            kept.append(tuple(map(shown, key, kinds)))
+    return kept
+
+
+def split(by: Any) -> list[Any]:
+    """The columns of keys: of a frame, or of a list or a tuple of nothing but columns; checked."""
+    columns = columns_of(by)
+    if columns is None:
+        several = isinstance(by, (list, tuple)) and len(by) > 0
+        several = several and all(
+            hasattr(c, "__iter__") and not isinstance(c, (str, bytes)) for c in by
+        )
+        columns = list(by) if several else [by]
+    for column in columns:
+        check_column(column)
+    return columns
+
+
+def is_key(part: Any) -> bool:
+    """Whether a key as it is compared is one: integers are of 64 bits."""
+    return part is not None and (not isinstance(part, int) or -(2**63) <= part < 2**64)
+
+
+def rank(part: Any) -> tuple[int, Any]:
+    """Integers before strings, and those before dates."""
+    kind = 0 if isinstance(part, int) else 1 if isinstance(part, str) else 2 + part[1]
+    return kind, part
 
 
 def below(rest: int, rng: np.random.Generator) -> bool:
@@ -124,6 +164,8 @@ def below(rest: int, rng: np.random.Generator) -> bool:
 
 def as_array(keys: list[Any]) -> NDArray[Any]:
     """int64 or uint64 if all are integers that fit, else objects."""
+    if keys and all(isinstance(key, bool) for key in keys):
+        return np.array(keys)
     for dtype in (np.int64, np.uint64):
         limits = np.iinfo(dtype)
         if keys and all(isinstance(key, int) and limits.min <= key <= limits.max for key in keys):

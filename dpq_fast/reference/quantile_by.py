@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,32 @@ from numpy.typing import NDArray
 
 from dpq_fast import privacy
 from dpq_fast._checks import check_flag
+from dpq_fast.privacy.agg_tree import DEFAULT_N
 from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.levels import Levels
-from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP
+from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCalibration
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.columns import declared_type, numbers, repeats
-from dpq_fast.reference.ind_exp import IndExpLaw, no_dither
+from dpq_fast.reference.agg_tree import agg_tree
+from dpq_fast.reference.approx_quantiles import approx_quantiles
+from dpq_fast.reference.columns import numbers, repeats
+from dpq_fast.reference.csmooth import csmooth
+from dpq_fast.reference.ind_exp import IndExpLaw, ind_exp, no_dither
 from dpq_fast.reference.intervals import Column, Estimate, searched
-from dpq_fast.reference.joint_exp import JointExpLaw
-from dpq_fast.reference.sample import check_form, kept_records, placed
+from dpq_fast.reference.joint_exp import JointExpLaw, joint_exp
+from dpq_fast.reference.key_selection import kept_keys, split
+from dpq_fast.reference.keys import Keys, compared, frame_names, rows_of
+from dpq_fast.reference.lattice import Lattice
+from dpq_fast.reference.sample import check_form, check_records, kept_records, placed
+from dpq_fast.reference.unbounded_quantile import unbounded_quantile
+
+RELEASES: dict[str, Callable[..., Any]] = dict(
+    joint_exp=joint_exp,
+    ind_exp=ind_exp,
+    approx_quantiles=approx_quantiles,
+    unbounded_quantile=unbounded_quantile,
+    agg_tree=agg_tree,
+    csmooth=csmooth,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +52,8 @@ class GroupQuantiles:
     low, high : ndarray like `values`, or None
     confidence, covers
         None without intervals.
+    names : tuple
+        Of the columns of keys, if they are those of a frame.
     """
 
     groups: NDArray[Any]
@@ -44,6 +63,7 @@ class GroupQuantiles:
     high: NDArray[np.float64] | None = None
     confidence: float | None = None
     covers: str | None = None
+    names: tuple[Any, ...] = ()
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -52,11 +72,11 @@ class GroupQuantiles:
         return iter(self.groups.tolist())
 
     def __contains__(self, key: Any) -> bool:
-        return key in self.groups.tolist()
+        return compared(key) in map(compared, self)
 
     def __getitem__(self, key: Any) -> Any:
         def of_group(part: NDArray[np.float64]) -> Any:
-            answer = dict(zip(self.groups.tolist(), part, strict=True))[key]
+            answer = dict(zip(map(compared, self), part, strict=True))[compared(key)]
             return float(answer) if np.ndim(answer) == 0 else answer
 
         value = of_group(self.values)
@@ -78,61 +98,13 @@ class GroupQuantiles:
                     key = level if self.low is None else (level, part)
                     table[key] = numbers.reshape(len(self), -1)[:, j]
         names = ["q"] if self.low is None else ["q", "part"]
-        frame = pandas.DataFrame(table, index=pandas.Index(self.groups, name="group"))
+        keys = list(self)
+        if keys and isinstance(keys[0], tuple):
+            index = pandas.MultiIndex.from_tuples(keys, names=self.names or None)
+        else:
+            index = pandas.Index(self.groups, name=(*self.names, "group")[0])
+        frame = pandas.DataFrame(table, index=index)
         return frame.rename_axis(columns=names)
-
-
-def names_of(groups: Any) -> list[int] | list[str]:
-    """The public keys, checked: distinct, and all of one kind."""
-    if isinstance(groups, (str, bytes, Mapping, Set)) or not hasattr(groups, "__iter__"):
-        raise TypeError(
-            f"groups must be a sequence of integers or of strings, got {type(groups).__name__}"
-        )
-    if isinstance(groups, np.ndarray) and groups.ndim != 1:
-        raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
-    names = [None if isinstance(item, bool) else key_of(item) for item in groups]
-    integers = [name for name in names if isinstance(name, int)]
-    strings = [name for name in names if isinstance(name, str)]
-    if len(names) not in (len(integers), len(strings)):
-        raise TypeError("groups must hold integers or strings, all of one kind")
-    if integers:
-        low, high = min(integers), max(integers)
-        if low < -(2**63) or high >= (2**63 if low < 0 else 2**64):
-            raise ValueError("groups must be integers of 64 bits")
-    for name, times in sorted(Counter(names).items()):
-        if times > 1:
-            raise ValueError(f"groups must be distinct, got {name} twice")
-    return integers or strings
-
-
-def key_of(item: Any) -> int | str | None:
-    """A key as it is compared: an integer or a string; None for anything else."""
-    if hasattr(item, "as_py"):  # pyarrow
-        item = item.as_py()
-    if isinstance(item, (int, np.integer)):
-        return int(item)
-    return str(item) if isinstance(item, str) else None
-
-
-def check_keys(by: Any, names: list[int] | list[str]) -> None:
-    """Refuse what is no column of keys, or of another kind than the names; reads no record."""
-    if isinstance(by, (str, bytes, Mapping, Set)) or not hasattr(by, "__iter__"):
-        raise TypeError(f"by must be a column of integers or of strings, got {type(by).__name__}")
-    declared = declared_type(by)
-    if declared is None:
-        return
-    if getattr(by, "ndim", 1) != 1:
-        raise ValueError(f"by must be one-dimensional, got {by.ndim} dimensions")
-    name = declared.kind if isinstance(declared, np.dtype) else str(declared).lower()
-    name = name.removeprefix("dictionary<values=")  # pyarrow
-    if name.startswith(("object", "null", "O")) or name == "category":  # which say nothing
-        return
-    strings = name.startswith(("str", "large_str", "categorical", "enum", "U", "T"))
-    if not (strings or name.startswith(("int", "uint", "i", "u"))):
-        raise TypeError(f"by must hold integers or strings, got dtype {declared}")
-    if names and strings != isinstance(names[0], str):
-        kinds = ("integers", "strings") if strings else ("strings", "integers")
-        raise TypeError(f"groups must be {kinds[1]} as the column by is, got {kinds[0]}")
 
 
 def quantile_by(
@@ -141,8 +113,10 @@ def quantile_by(
     q: Any,
     *,
     groups: Any,
-    epsilon: float,
-    bounds: tuple[float, float],
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    rho: float | None = None,
+    bounds: Any = None,
     neighbors: str = "swap",
     public_by: bool = False,
     method: str | None = None,
@@ -158,6 +132,8 @@ def quantile_by(
     covers: str = "sample",
     interval_share: float | None = None,
     expected_n: int | None = None,
+    selection_share: float | None = None,
+    **method_options: Any,
 ) -> GroupQuantiles:
     """Release the quantiles of each public group by one release per group.
 
@@ -166,13 +142,14 @@ def quantile_by(
     Parameters
     ----------
     x, by : array_like, shape (n,)
-        Private values, and the key of each: integers or strings.
+        Private values, and the key of each, or columns of keys.
     q : float or array_like of float
         Levels in [0, 1]. Public.
-    groups : sequence of int or of str
+    groups : sequence of keys, or of tuples of them
         The keys to answer. Public.
-    epsilon, bounds, neighbors, public_by, method, resolution, dither, prior, counts, nan_policy, \
-max_contributions, accountant, rng, confidence, covers, interval_share, expected_n
+    epsilon, delta, rho, bounds, neighbors, public_by, method, resolution, dither, prior, counts, \
+nan_policy, max_contributions, accountant, rng, confidence, covers, interval_share, expected_n, \
+selection_share, **method_options
         As in `dpq_fast.quantile_by`.
 
     Returns
@@ -180,14 +157,17 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
     GroupQuantiles
     """
     levels = Levels(q)
-    names = names_of(groups)
+    selection_share = privacy.kept_groups.share_of(groups, selection_share)
+    names = Keys([] if groups is None else groups)
     composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
     dithered = dither is not None and check_flag("dither", dither)
-    if method is None and (dithered or composed):
+    if method is None and rho is None and (dithered or composed):
         method = JOINT_EXP
     calibration = privacy.quantile_by.calibrate(
         levels,
         epsilon=epsilon,
+        delta=delta,
+        rho=rho,
         neighbors=neighbors,
         max_contributions=max_contributions,
         public_by=public_by,
@@ -196,47 +176,136 @@ max_contributions, accountant, rng, confidence, covers, interval_share, expected
         covers=covers,
         interval_share=interval_share,
         expected_n=expected_n,
+        selection_share=selection_share,
     )
-    rate, by_depth = calibration.rate, calibration.method == IND_EXP
-    if by_depth:
-        dither = no_dither(dither)
-    bounds, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
-    check_keys(by, names)
+    spent: Any = calibration
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        spent, delta = calibration.release, 0.0
+        epsilon = spent.epsilon
+    by_group = isinstance(bounds, Mapping) or np.ndim(bounds) == 2
+    if by_group and groups is None:
+        raise ValueError("bounds must be one pair, or none, where no groups are given")
+    pairs = bounds_of(bounds, names) if by_group else [bounds]
+    check_records(x, nan_policy)
+    columns = split(by) if groups is None else names.check(by)
+    release: Callable[..., Any]
+    if isinstance(spent, PartCalibration) or by_group:
+        part = privacy.parallel.part_of(
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+        )
+        options = dict(neighbors=part.neighbors, nan_policy=nan_policy, **part.given())
+        options |= arguments_of(spent.method, resolution, dither, prior) | method_options
+        n = DEFAULT_N if expected_n is None else expected_n
+        if confidence is not None:
+            options |= dict(confidence=confidence, covers=covers, interval_share=interval_share)
+        if confidence is not None or spent.method == "agg_tree":
+            options |= dict(expected_n=n)
+        release = partial(one_sample, spent.method, levels, options)
+        for pair in set(pairs):  # refuses all that is public
+            release(pair, np.empty(0), np.empty(0), default_rng(0))
+    else:
+        for name in method_options:
+            raise TypeError(f"{name} must be left out for method {spent.method!r}")
+        if spent.method == IND_EXP:
+            dither = no_dither(dither)
+        pair, lattice = check_form(x, bounds, resolution, dither, nan_policy, prior)
+        pairs = [pair]
+        release = partial(at_rate, spent, Levels(levels.values), lattice, nan_policy)
     rng = default_rng(rng)
     privacy.charge(accountant, calibration)
     values = numbers(x)
-    keys = [key_of(key) for key in by]
-    if len(keys) != values.size:
-        raise ValueError("by must have one key for each row of x")
+    if isinstance(calibration, privacy.kept_groups.Calibration):
+        names = Keys.kept(kept_keys(columns, counts, calibration.selection, rng), len(columns))
+    keys = rows_of(columns, values.size)
     weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
-    distinct = Levels(levels.values)
-    coarse = None if lattice is None else replace(lattice, bits=0)
-    answers, low, high = np.empty((3, len(names), levels.m))
-    for group, name in enumerate(names):
-        inside = [i for i, key in enumerate(keys) if key == name]
-        records = kept_records(values[inside], weights[inside], nan_policy)
-        data = placed(records, bounds, lattice, rng)
-        law: IndExpLaw | JointExpLaw = JointExpLaw(data.intervals(), distinct, rate)
-        if by_depth:
-            masses = None if lattice is None else lattice.masses
-            law = IndExpLaw(data.even().intervals(), distinct, rate, FLIP, masses)
-        answers[group] = law.sample(rng)
-        if calibration.search is not None:
-            column = Column.of(placed(records, bounds, coarse, None).even())
-            low[group], high[group] = searched(
-                answers[group].tolist(), calibration.search, column, rng
-            )
+    answers, low, high = np.empty((3, len(names.keys), levels.m))
+    for group, key in enumerate(names.compared):
+        inside = [i for i, own in enumerate(keys) if own == key]
+        found = release(pairs[group if by_group else 0], values[inside], weights[inside], rng)
+        answers[group], low[group], high[group] = found
     asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
-    found = GroupQuantiles(array_of(names), asked, levels.restore(answers))
-    if calibration.search is None:
-        return found
+    out = GroupQuantiles(names.array, asked, levels.restore(answers), names=frame_names(by))
+    if confidence is None:
+        return out
     ends = dict(low=levels.restore(low), high=levels.restore(high))
-    return replace(found, **ends, confidence=confidence, covers=covers)
+    return replace(out, **ends, confidence=confidence, covers=covers)
 
 
-def array_of(names: list[int] | list[str]) -> NDArray[Any]:
-    """Strings as objects, integers as int64, or as uint64 where one is too large for that."""
-    if names and isinstance(names[0], str):
-        return np.array(names, dtype=object)
-    large = any(isinstance(name, int) and name >= 2**63 for name in names)
-    return np.array(names, dtype=np.uint64 if large else np.int64)
+def at_rate(
+    calibration: Calibration,
+    levels: Levels,
+    lattice: Lattice | None,
+    nan_policy: str,
+    bounds: tuple[float, float],
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[Any, Any, Any]:
+    """Values of one group and their ends: JointExp, or permute-and-flip by depth."""
+    records = kept_records(values, weights, nan_policy)
+    data = placed(records, bounds, lattice, rng)
+    law: IndExpLaw | JointExpLaw = JointExpLaw(data.intervals(), levels, calibration.rate)
+    if calibration.method == IND_EXP:
+        masses = None if lattice is None else lattice.masses
+        law = IndExpLaw(data.even().intervals(), levels, calibration.rate, FLIP, masses)
+    answers = law.sample(rng)
+    if calibration.search is None:
+        return answers, np.nan, np.nan
+    coarse = None if lattice is None else replace(lattice, bits=0)
+    column = Column.of(placed(records, bounds, coarse, None).even())
+    return answers, *searched(answers.tolist(), calibration.search, column, rng)
+
+
+def one_sample(
+    method: str,
+    levels: Levels,
+    options: dict[str, Any],
+    bounds: tuple[float, float] | None,
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> tuple[Any, Any, Any]:
+    """Values of one group and their ends: by the mechanism, as on one sample."""
+    given: dict[str, Any] = dict(bounds=bounds)
+    if method == "unbounded_quantile":
+        given = {} if bounds is None else dict(zip(("lower", "upper"), bounds, strict=True))
+    answer = RELEASES[method](values, levels.values, counts=weights, rng=rng, **given, **options)
+    if isinstance(answer, Estimate):
+        return answer.value, answer.low, answer.high
+    return answer, np.nan, np.nan
+
+
+def arguments_of(method: str, resolution: Any, dither: Any, prior: Any) -> dict[str, Any]:
+    """Those about places that a mechanism takes."""
+    if method == "unbounded_quantile":
+        if prior is not None:
+            raise ValueError("prior must be left out for an unbounded search, which has no lattice")
+        if dither is not None:
+            raise ValueError("dither and assume_sorted must be left out for an unbounded search")
+        return {} if resolution is None else dict(resolution=resolution)
+    given = dict(resolution=resolution, prior=prior)
+    if method == "agg_tree":
+        if dither is not None and check_flag("dither", dither):
+            raise ValueError("dither must be left out for method 'agg_tree', got True")
+        return given
+    return given | dict(dither=no_dither(dither) if method == IND_EXP else dither)
+
+
+def bounds_of(bounds: Any, names: Keys) -> list[Any]:
+    """The bounds of each group."""
+    if isinstance(bounds, Mapping):
+        given = {compared(key): pair for key, pair in bounds.items()}
+        for key in names.keys:
+            if compared(key) not in given:
+                raise ValueError(f"bounds must have a pair for each group, got none for {key!s}")
+        return [tuple(given[compared(key)]) for key in names.keys]
+    if len(bounds) != len(names.keys):
+        raise ValueError(
+            f"bounds must have a pair for each of {len(names.keys)} groups, got {len(bounds)}"
+        )
+    return [tuple(map(float, pair)) for pair in bounds]

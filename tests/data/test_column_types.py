@@ -102,7 +102,7 @@ def test_answers_do_not_depend_on_the_type(name):
         missing: plain(run(np.array([*VALUES[:30], *missing, *VALUES[30:]], dtype=float), 1))
         for missing in ((), (np.nan,))
     }
-    if name.split(",")[0] not in ("quantile_by", "agg_tree"):
+    if "_by" not in name and name.split(",")[0] != "agg_tree":
         assert expected[()] == expected[(np.nan,)]
     for kind, column in columns(VALUES):
         missing = (np.nan,) if "missing" in kind else ()
@@ -131,6 +131,9 @@ def run_charged(name: str, column: Any, accountant: dpq.privacy.Accountant) -> N
         dpq.quantile_by(
             column, [0] * len(column), groups=[0], accountant=accountant, rng=1, **options
         )
+        return
+    if "_by" in name:
+        run(column, 1, accountant=accountant)
         return
     release, options = run.__closure__[1].cell_contents, run.__closure__[0].cell_contents
     release(column, rng=1, **options, accountant=accountant)

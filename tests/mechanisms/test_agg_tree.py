@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
 from fractions import Fraction
@@ -1157,3 +1158,17 @@ def test_rows_are_what_a_tree_has_at_most_under_swap_alone():
     assert (dpq.agg_tree(x, q, neighbors="add-remove", **form) != public).any()
     with pytest.raises(ValueError, match="most must be at least 0, got -1"):
         dpq.AggTree([np.arange(4)], (0.0, 1.0), UNIT, most=-1)
+
+
+def test_agg_tree_without_any_mass_is_even(implementation):
+    """Noise may leave no leaf a mass; that is no reason to warn of a division, or to fail."""
+    form = dict(bounds=(0, 4), height=2, branching=4, neighbors="add-remove", epsilon=0.5)
+    for seed in range(150):
+        low, high = implementation.agg_tree([], [0.25, 0.75], rng=seed, **form)
+        assert 0.0 <= low <= high <= 4.0
+    leaves = importlib.import_module("dpq_fast.data.leaves")
+    curve = leaves.Curve.of_masses(np.array([0.0, 1.0, 4.0]), np.zeros(2), None)
+    assert np.interp(0.5, curve.p, curve.x) == pytest.approx(2.0)
+    plain = importlib.import_module("dpq_fast.reference.agg_tree")
+    x, p = zip(*plain.spread([0.0, 1.0, 4.0], [0.0, 0.0], None), strict=True)
+    assert np.interp(0.5, p, x) == pytest.approx(2.0)

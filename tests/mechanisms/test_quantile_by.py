@@ -8,7 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from functools import cache
 from itertools import combinations_with_replacement, product
 
@@ -22,15 +22,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from randomgen import ChaCha
+from scipy import stats
 
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast._kernels import groups as kernel
+from dpq_fast.data import keys
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.privacy import Accountant, BudgetExceeded, guarantee
 
 module = importlib.import_module("dpq_fast.mechanisms.quantile_by")
+grouping = importlib.import_module("dpq_fast.mechanisms.grouping")
 
 Q = [0.3, 0.5, 0.7]
 OPTIONS = {"epsilon": 2.0, "bounds": (0.0, 4.0)}
@@ -304,8 +307,7 @@ def test_quantile_by_chooses_the_mechanism_by_public_arguments(implementation, m
         charged(0.5, method="ind_exp", dither=True)
     with pytest.raises(TypeError, match=r"^dither must be True or False"):
         charged(0.5, dither="no")
-    with pytest.raises(ValueError, match=r"^method must be 'joint_exp' for several levels, got"):
-        charged([0.2, 0.5], method="ind_exp")
+    assert charged([0.2, 0.5], method="ind_exp") is None
 
 
 @pytest.mark.parametrize("entries", [0, 20_000])
@@ -318,6 +320,137 @@ def test_quantile_by_one_level_without_a_lattice_follows_the_density(entries, mo
     law = reference.ind_exp_law(sample, 0.7, **form, **OPTIONS)
     expected = {(cell,): law.log_prob(cell + 0.5) for cell in range(4)}
     assert_draws_follow(((int(v),) for v in np.floor(out.values)), expected)
+
+
+# Other methods, and groups with bounds of their own
+
+IN_PARTS = {
+    "approx_quantiles": dict(method="approx_quantiles", epsilon=2.0),
+    "approx_quantiles, rho": dict(rho=0.5),
+    "agg_tree": dict(method="agg_tree", epsilon=2.0, height=2, branching=4),
+    "agg_tree, rho": dict(method="agg_tree", rho=0.5, noise="gaussian", height=2, branching=4),
+    "unbounded_quantile": dict(method="unbounded_quantile", epsilon=2.0, beta=1.2),
+    "csmooth": dict(method="csmooth", rho=0.5),
+    "ind_exp": dict(method="ind_exp", epsilon=2.0),
+    "ind_exp, delta": dict(method="ind_exp", epsilon=2.0, delta=1e-3),
+    "ind_exp, rho": dict(method="ind_exp", rho=0.5),
+}
+RELATIONS = [("swap", False), ("swap", True), ("add-remove", False)]
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+@pytest.mark.parametrize(("neighbors", "public_by"), RELATIONS)
+def test_quantile_by_of_any_method_is_that_of_each_group(neighbors, public_by, name):
+    """Against the front door of one sample, which gets the part of the budget."""
+    sample, options = [0.5, 1.0, 3.2, 3.3, 3.4, math.nan], dict(IN_PARTS[name])
+    budget = {key: options.pop(key) for key in ("epsilon", "delta", "rho") if key in options}
+    form = dict(neighbors=neighbors, public_by=public_by)
+    part = privacy.parallel.part_of(**budget, **form)
+    given = dict(method="approx_quantiles") | options
+    rng = np.random.default_rng(1)
+    expected = [
+        dpq.quantile(sample, [0.3, 0.7], bounds=(0, 4), neighbors=part.neighbors, rng=rng,
+                     counts=[1] * 6, expected_n=10_000, **part.given(), **given)[1]
+        for _ in range(600)
+    ]  # fmt: skip
+    x, by, groups = rows_of([sample], 400)
+    form |= budget | options | dict(bounds=(0, 4), rng=2)
+    for side, number in ((dpq, 400), (reference, 60)):
+        few = by < number
+        out = side.quantile_by(x[few], by[few], [0.3, 0.7], groups=groups[:number], **form)
+        assert stats.ks_2samp(out.values[:, 1], expected).pvalue > 1e-6
+    again = dpq.quantile_by(x, by, [0.3, 0.7], groups=groups, workers=2, **form)
+    assert np.array_equal(again.values, dpq.quantile_by(
+        x, by, [0.3, 0.7], groups=groups, counts=np.ones(x.size, int), **form
+    ).values)  # fmt: skip
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_releases_of_groups_spend_no_more_than_their_part(name, confidence, monkeypatch):
+    """What each of them would be charged, one by one."""
+    options = dict(IN_PARTS[name])
+    if confidence is not None:
+        if name == "csmooth":
+            return
+        options |= dict(confidence=confidence)
+    budget = {key: options[key] for key in ("epsilon", "delta", "rho") if key in options}
+    charged = []
+    charge = privacy.charge
+    monkeypatch.setattr(privacy, "charge", lambda accountant, spent: charged.append(spent))
+    for neighbors, public_by in RELATIONS:
+        form = dict(neighbors=neighbors, public_by=public_by, max_contributions=3)
+        charged.clear()
+        dpq.quantile_by(X, CODES, [0.2, 0.7], groups=[0, 1], bounds=(0, 4), **options, **form)
+        part = privacy.parallel.part_of(**budget, **form)
+        whole, each = [], []
+        for spent in charged:
+            own = spent.guarantee
+            (whole if own.composition == "parallel" else each).append(own)
+        assert len(whole) == 1 and len(each) == 3  # that of the call; one without records
+        for own in each:
+            assert own.neighbors == part.neighbors
+            if part.rho is not None:
+                assert own.implied_rho <= part.rho * (1.0 + 1e-12)
+            else:
+                assert own.epsilon <= part.epsilon and own.delta <= part.delta
+    assert charge is not privacy.charge
+
+
+@pytest.mark.parametrize("method", [None, "ind_exp", "agg_tree"])
+def test_quantile_by_takes_bounds_by_group(method, implementation):
+    x, by = np.repeat([1.0, 100.0, 7.0], 50), np.repeat(["a", "b", "c"], 50)
+    pairs = {"a": (0, 4), "c": (0.0, 9.0), "b": (50, 150), "z": (0, 1)}
+    form = dict(groups=["b", "a", "c"], epsilon=400.0, resolution=0.5, method=method)
+    spread = np.array([[50, 150], [0, 4], [0, 9]])
+    for bounds in (pairs, spread, spread.tolist(), {**pairs, "a": [0, 4]}):
+        out = implementation.quantile_by(x, by, 0.5, bounds=bounds, rng=1, **form)
+        assert np.allclose(out.values, [100.0, 1.0, 7.0], atol=0.5)
+    around = implementation.quantile_by(
+        x, by, [0.5, 0.6], bounds=pairs, confidence=0.9, rng=1, **form | dict(method=None)
+    )
+    assert (around.low <= around.values).all() and (around.high >= around.values).all()
+    assert (np.abs(around.values[:, 0] - [100.0, 1.0, 7.0]) < 2.0).all()
+    for bounds, message in (
+        ({"a": (0, 1)}, "^bounds must have a pair for each group, got none for b$"),
+        (spread[:2], "^bounds must have a pair for each of 3 groups, got 2$"),
+        (pairs | {"b": (1, 0)}, "^bounds must be finite with low < high"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            implementation.quantile_by(x, by, 0.5, bounds=bounds, **form)
+
+
+def test_quantile_by_bounds_of_groups_follow_the_law_of_each_group():
+    x, by, groups = rows_of([[0, 2, 2, 3]], 2_000)
+    out = dpq.quantile_by(
+        x, by, 0.5, groups=groups, epsilon=2.0, bounds=[(0, 4)] * 2_000, resolution=1, rng=3
+    )
+    law = enumeration.ind_exp([0, 2, 2, 3], 5, [0.5], [1.0])
+    assert_draws_follow(((int(v),) for v in out.values), law)
+    many = dict(groups=[0], bounds=[(0, 4)], epsilon=2.0)
+    ledger = Accountant(10.0)
+    dpq.quantile_by(x, by, [0.2, 0.5], accountant=ledger, **many)
+    assert ledger.history == (guarantee("quantile_by", q=[0.2, 0.5], epsilon=2.0),)
+
+
+def test_quantile_by_leaves_out_what_a_method_does_not_take(implementation):
+    form = dict(groups=[0], epsilon=1.0, bounds=(0, 4))
+    for options, error, message in (
+        (dict(height=2), TypeError, "^height must be left out for method 'ind_exp'"),
+        (dict(method="joint_exp", noise="x"), TypeError, "^noise must be left out for method"),
+        (dict(method="unbounded_quantile", dither=True), ValueError, "^dither and assume_sorted"),
+        (dict(method="unbounded_quantile", prior="log"), ValueError, "^prior must be left out"),
+        (dict(method="agg_tree", dither=True), ValueError, "^dither must be left out for method"),
+        (dict(bounds=None), TypeError, "^bounds must"),
+    ):
+        ledger = Accountant(1.0)
+        with pytest.raises(error, match=message):
+            implementation.quantile_by(X, CODES, 0.5, accountant=ledger, **form | options)
+        assert ledger.history == ()
+    out = implementation.quantile_by(
+        X, CODES, 0.5, **form | dict(method="unbounded_quantile", bounds=None), rng=1
+    )
+    assert out.values.shape == (1,)
 
 
 # Keys
@@ -415,6 +548,9 @@ def test_quantile_by_reference_ignores_missing_keys(kind):
 
 INTEGERS, STRINGS = [1, 2], ["a", "b"]  # keys, and the groups that fit
 BOOLEANS, DATES = [True, False], [date(2020, 1, 1), date(2020, 1, 2)]
+MOMENTS = [datetime(2020, 1, 1), datetime(2020, 1, 2, 3, 4)]
+ZONED = AWARE = [moment.replace(tzinfo=timezone.utc) for moment in MOMENTS]
+EVERY = [INTEGERS, STRINGS, BOOLEANS, DATES, ZONED]
 # Types of each library: how it names them, two keys, and the groups that are taken.
 ARROW_TYPES = [
     (pa.int64(), INTEGERS, [INTEGERS]),
@@ -425,9 +561,13 @@ ARROW_TYPES = [
     (pa.dictionary(pa.int32(), pa.int64()), INTEGERS, [INTEGERS]),
     (pa.dictionary(pa.int8(), pa.string()), STRINGS, [STRINGS]),
     (pa.dictionary(pa.int32(), pa.float64()), [1.0, 2.0], []),
-    (pa.bool_(), BOOLEANS, []),
+    (pa.bool_(), BOOLEANS, [BOOLEANS]),
     (pa.float64(), [1.0, 2.0], []),
-    (pa.date32(), DATES, []),
+    (pa.date32(), DATES, [DATES]),
+    (pa.date64(), DATES, [DATES]),
+    (pa.timestamp("us"), MOMENTS, [DATES]),
+    (pa.timestamp("s", "UTC"), AWARE, [ZONED]),
+    (pa.duration("s"), [timedelta(1), timedelta(2)], []),
     (pa.binary(), [b"a", b"b"], []),
     (pa.list_(pa.int64()), [[1], [2]], []),
 ]
@@ -437,25 +577,31 @@ POLARS_TYPES = [
     (pl.String, STRINGS, [STRINGS]),
     (pl.Categorical, STRINGS, [STRINGS]),
     (pl.Enum(STRINGS), STRINGS, [STRINGS]),
-    (pl.Object, [1, "a"], [INTEGERS, STRINGS]),
-    (pl.Boolean, BOOLEANS, []),
+    (pl.Object, [1, "a"], EVERY),
+    (pl.Boolean, BOOLEANS, [BOOLEANS]),
     (pl.Float64, [1.0, 2.0], []),
-    (pl.Date, DATES, []),
+    (pl.Date, DATES, [DATES]),
+    (pl.Datetime("ms"), MOMENTS, [DATES]),
+    (pl.Datetime("ns", "UTC"), AWARE, [ZONED]),
+    (pl.Duration, [timedelta(1), timedelta(2)], []),
 ]
 PANDAS_TYPES = [
     ("Int64", INTEGERS, [INTEGERS]),
     ("UInt8", INTEGERS, [INTEGERS]),
     ("string", STRINGS, [STRINGS]),
-    ("object", [1, "a"], [INTEGERS, STRINGS]),
-    (pd.CategoricalDtype(), INTEGERS, [INTEGERS, STRINGS]),
-    (pd.CategoricalDtype(), STRINGS, [INTEGERS, STRINGS]),
-    (pd.CategoricalDtype(), BOOLEANS, [INTEGERS, STRINGS]),
-    ("boolean", BOOLEANS, []),
+    ("object", [1, "a"], EVERY),
+    ("object", AWARE, EVERY),
+    ("datetime64[us]", MOMENTS, [DATES]),
+    ("datetime64[ns, UTC]", AWARE, [ZONED]),
+    (pd.CategoricalDtype(), INTEGERS, EVERY),
+    (pd.CategoricalDtype(), STRINGS, EVERY),
+    (pd.CategoricalDtype(), BOOLEANS, EVERY),
+    ("boolean", BOOLEANS, [BOOLEANS]),
     ("Float64", [1.0, 2.0], []),
     ("period[D]", [pd.Period(day, "D") for day in DATES], []),
     *((pd.ArrowDtype(declared), *rest) for declared, *rest in ARROW_TYPES),
 ]
-MASKED_TYPES = [(np.int64, INTEGERS, [INTEGERS]), (np.bool_, BOOLEANS, [])]
+MASKED_TYPES = [(np.int64, INTEGERS, [INTEGERS]), (np.bool_, BOOLEANS, [BOOLEANS])]
 
 
 def masked(keys, dtype):
@@ -476,11 +622,11 @@ CONTAINERS = {
     "pandas array": (lambda keys, declared: pd.array(keys, dtype=declared), PANDAS_TYPES),
     "pandas Index": (lambda keys, declared: pd.Index(keys, dtype=declared), PANDAS_TYPES),
     "masked": (masked, MASKED_TYPES),
-    "list": (lambda keys, _: keys, [(None, [1, "a"], [INTEGERS, STRINGS])]),
+    "list": (lambda keys, _: keys, [(None, [1, "a"], EVERY)]),
 }
 
 
-@pytest.mark.parametrize("groups", [INTEGERS, STRINGS], ids=str)
+@pytest.mark.parametrize("groups", EVERY, ids=str)
 @pytest.mark.parametrize(
     ("container", "declared", "keys", "taken"),
     [(container, *row) for container, (_, types) in CONTAINERS.items() for row in types],
@@ -503,9 +649,7 @@ def test_quantile_by_takes_or_refuses_keys_by_their_declared_type(
             of_list = dpq.quantile_by(x, column, Q, groups=groups, rng=1, **OPTIONS)
             assert np.array_equal(out.values, of_list.values)
     (outcome,) = outcomes
-    rule = (
-        "answered|TypeError: (by must hold integers or str|groups must be .* as the column by is)"
-    )
+    rule = "answered|TypeError: (by must hold integers, str|groups must be .* as the column by is)"
     assert re.match(rule, outcome)
     assert (outcome == "answered") == (groups in taken)
 
@@ -519,6 +663,109 @@ def test_quantile_by_keeps_keys_apart_whatever_is_missing():
             x, by, 0.9, groups=["a"], epsilon=9.0, bounds=(0, 4), resolution=1, rng=1
         )
         assert out["a"] == 1.0
+
+
+TOWNS, DAYS = ["north", "south", None], [date(2020, 1, 1), date(2020, 1, 3), None]
+PAIR = ([TOWNS[code % 3] for code in CODES], [DAYS[code // 2] for code in CODES])
+PAIRS = [("north", date(2020, 1, 1)), ("south", date(2020, 1, 3)), ("west", date(1, 1, 1))]
+PAIRS += [("south", date(2020, 1, 1))]
+OF_PAIRS = {
+    "list": lambda: list(PAIR),
+    "tuple": lambda: PAIR,
+    "pandas": lambda: pd.DataFrame(dict(town=PAIR[0], day=pd.to_datetime(PAIR[1]))),
+    "categories": lambda: pd.DataFrame(dict(town=PAIR[0], day=PAIR[1])).astype("category"),
+    "levels": lambda: pd.MultiIndex.from_arrays(PAIR, names=["town", "day"]),
+    "polars": lambda: pl.DataFrame(dict(town=PAIR[0], day=PAIR[1])),
+    "pyarrow": lambda: pa.table(dict(town=PAIR[0], day=PAIR[1])),
+    "mixed": lambda: (pl.Series(PAIR[0]).cast(pl.Categorical), pa.array(PAIR[1])),
+}
+
+
+@pytest.mark.parametrize("kind", OF_PAIRS)
+@pytest.mark.parametrize("spread", [False, True])
+def test_quantile_by_takes_keys_of_several_columns(kind, spread, implementation, monkeypatch):
+    if spread:
+        monkeypatch.setattr(keys, "TABLE_FLOOR", 0)
+        monkeypatch.setattr(keys, "TABLE_FACTOR", 0)
+    group_of = {pair: g for g, pair in enumerate(PAIRS)}
+    codes = [group_of.get(pair, 9) for pair in zip(*PAIR, strict=True)]
+    expected = implementation.quantile_by(X, codes, Q, groups=range(4), rng=9, **OPTIONS)
+    frame = pd.DataFrame(PAIRS).astype({1: "object"})
+    for groups in (PAIRS, pl.DataFrame(PAIRS, orient="row"), frame):
+        out = implementation.quantile_by(X, OF_PAIRS[kind](), Q, groups=groups, rng=9, **OPTIONS)
+        assert np.array_equal(out.values, expected.values)
+        assert list(out) == PAIRS
+    assert np.array_equal(out["south", np.datetime64("2020-01-03")], out.values[1])
+    assert ("north", date(2020, 1, 3)) not in out
+    table = out.to_pandas()
+    assert table.index.nlevels == 2 and table.shape == (4, 3)
+    named = kind in ("pandas", "categories", "levels", "polars", "pyarrow")
+    assert list(table.index.names) == (["town", "day"] if named else [None, None])
+
+
+def test_quantile_by_takes_a_frame_of_one_column(implementation):
+    by = pd.DataFrame(dict(town=PAIR[0]))
+    expected = implementation.quantile_by(X, PAIR[0], Q, groups=TOWNS[:2], rng=9, **OPTIONS)
+    out = implementation.quantile_by(X, by, Q, groups=TOWNS[:2], rng=9, **OPTIONS)
+    assert np.array_equal(out.values, expected.values)
+    assert out.to_pandas().index.name == "town"
+    with pytest.raises(ValueError, match=r"^groups must be tuples of as many"):
+        implementation.quantile_by(X, OF_PAIRS["pandas"](), Q, groups=["north"], **OPTIONS)
+    with pytest.raises(TypeError, match=r"^groups must be dates as the column by is"):
+        groups = [("north", 1)]
+        implementation.quantile_by(X, OF_PAIRS["polars"](), Q, groups=groups, **OPTIONS)
+
+
+# Columns of other than whole days, and of more of them than nanoseconds can count.
+STEPS = ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "25s"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_quantile_by_takes_dates_of_any_unit(step, implementation):
+    years = np.array(["1970", "1972", "1972", "NaT"], "M8[Y]")
+    if step == "25s":
+        years = np.array(["1970-01-01T00", "1970-01-01T05", "1970-01-01T05", "NaT"], "M8[h]")
+    if step == "W":
+        years = np.array(["1970-01-01", "1970-01-08", "1970-01-08", "NaT"], "M8[D]")
+    by = np.tile(years, 100).astype(f"M8[{step}]")
+    groups = [years[0], years[1].astype("M8[s]").item(), date(1, 1, 1)]
+    codes = np.tile([0, 1, 1, 7], 100)
+    expected = implementation.quantile_by(X, codes, Q, groups=[0, 1, 2], rng=9, **OPTIONS)
+    out = implementation.quantile_by(X, by, Q, groups=groups, rng=9, **OPTIONS)
+    assert np.array_equal(out.values, expected.values)
+
+
+def test_quantile_by_keeps_zones_apart_and_instants_together(implementation):
+    """One moment has many names; without a zone it is another one."""
+    here = timezone(timedelta(hours=3))
+    moment = datetime(2020, 1, 1, 12, tzinfo=timezone.utc)
+    by = [moment, moment.astimezone(here), moment.replace(tzinfo=None)] * 50
+    x = np.tile([1.0, 1.0, 3.0], 50)
+    for group, answer in ((moment.astimezone(here), 1.0), (moment.replace(tzinfo=None), 3.0)):
+        out = implementation.quantile_by(
+            x, by, 0.5, groups=[group], epsilon=50.0, bounds=(0, 4), resolution=1, rng=1
+        )
+        assert out[group] == answer
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "pyarrow", "list"])
+def test_quantile_by_reference_reads_columns_as_the_fast_side_does(container):
+    make, types = CONTAINERS[container]
+    for declared, pair, taken in types:
+        by = make([*pair, None, pair[1]], declared)
+        for groups in taken:
+            for side in (dpq, reference):
+                out = side.quantile_by(
+                    [1.0, 3.0, 2.0, 3.0], by, 0.5, groups=groups, epsilon=400.0, bounds=(0, 4),
+                    resolution=1, rng=1,
+                )  # fmt: skip
+                if {type(key) for key in groups} == {type(key) for key in pair}:
+                    assert out.values.tolist() == [1.0, 3.0], (declared, side)
+        if taken:
+            continue
+        for side in (dpq, reference):
+            with pytest.raises(TypeError, match=r"^by must hold integers"):
+                side.quantile_by([1.0] * 4, by, 0.5, groups=[1], epsilon=1.0, bounds=(0, 4))
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
@@ -633,7 +880,7 @@ def test_group_quantiles_name_the_extra_that_pandas_is_in(monkeypatch):
 @pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("resolution", [None, 0, 0.5])
 def test_quantile_by_does_not_depend_on_workers(resolution, counted, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 1_000)
+    monkeypatch.setattr(grouping, "BLOCK", 1_000)
     monkeypatch.setattr(module, "SMALL_ENTRIES", 60)
     rng = np.random.default_rng(3)
     x, by = rng.normal(2.0, 1.0, 20_000), rng.integers(0, 3 * kernel.CHUNK, 20_000)
@@ -663,7 +910,7 @@ def test_quantile_by_does_not_depend_on_workers(resolution, counted, monkeypatch
         assert np.array_equal(one, two)
         assert not np.array_equal(answer(2, second), two)  # the generator went on
     assert not np.array_equal(answer(2, None), answer(2, None))
-    monkeypatch.setattr(module, "BLOCK", 10**6)
+    monkeypatch.setattr(grouping, "BLOCK", 10**6)
     assert np.array_equal(answer(1, 5), expected)
 
 
@@ -840,28 +1087,42 @@ BAD = [
     ({"workers": 1.5}, TypeError, "workers must be an integer"),
     ({"groups": [1, 1]}, ValueError, "^groups must be distinct, got 1 twice$"),
     ({"groups": ["a", "b", "a"]}, ValueError, "^groups must be distinct, got a twice$"),
-    ({"groups": [1, "a"]}, TypeError, "^groups must hold integers or strings, all of one kind$"),
-    ({"groups": [1.0]}, TypeError, "^groups must hold integers or strings"),
-    ({"groups": np.array([1.0])}, TypeError, "^groups must hold integers or strings"),
-    ({"groups": [True, False]}, TypeError, "^groups must hold integers or strings"),
-    ({"groups": [None]}, TypeError, "^groups must hold integers or strings"),
+    (
+        {"groups": [1, "a"]},
+        TypeError,
+        "^groups must hold integers, strings, booleans or dates, all of one kind$",
+    ),
+    ({"groups": [1.0]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": np.array([1.0])}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [True, 2]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [True, True]}, ValueError, "^groups must be distinct, got True twice$"),
+    ({"groups": [date(2020, 1, 1), np.datetime64("2020-01-01T00")]}, ValueError, "twice$"),
+    ({"groups": [np.datetime64("NaT")]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": [(1, 2), 3]}, ValueError, "^groups must be keys, or tuples of one length"),
+    ({"groups": [(1, 2)]}, TypeError, "^by must be a column of .* got int$"),
+    ({"groups": [(1, 2, 3)]}, ValueError, "^groups must be .*as many keys as by has columns"),
+    ({"groups": [None]}, TypeError, "^groups must hold integers, strings"),
     ({"groups": [2**64]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": [-1, 2**63]}, ValueError, "^groups must be integers of 64 bits$"),
     ({"groups": {1, 2}}, TypeError, "^groups must be a sequence .* got set$"),
     ({"groups": {1: 2}}, TypeError, "^groups must be a sequence .* got dict$"),
     ({"groups": "ab"}, TypeError, "^groups must be a sequence .* got str$"),
     ({"groups": 3}, TypeError, "^groups must be a sequence .* got int$"),
-    ({"groups": None}, TypeError, "^groups must be a sequence .* got NoneType$"),
+    ({"groups": None}, ValueError, "^delta must be positive: without it no key is ever kept"),
+    ({"groups": None, "rho": 0.5}, ValueError, "^epsilon must be given in place of rho to select"),
+    ({"selection_share": 0.5}, ValueError, "^selection_share must be left out where groups are"),
     ({"groups": np.zeros((2, 2), int)}, ValueError, "^groups must be one-dimensional"),
     ({"by": [1]}, ValueError, "^by must have one key for each row of x$"),
     ({"by": np.arange(3)}, ValueError, "^by must have one key for each row of x$"),
     ({"by": np.zeros((2, 2), int)}, ValueError, "^by must be one-dimensional, got 2 dimensions$"),
-    ({"by": np.array([1.0, 2.0])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": np.array([True, False])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": pd.Series([1.5, 2.5])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": pl.Series([1.5, 2.5])}, TypeError, "^by must hold integers or strings, got dtype"),
-    ({"by": np.array(["2020-01-01"] * 2, "M8[D]")}, TypeError, "^by must hold integers or str"),
-    ({"by": "ab"}, TypeError, "^by must be a column of integers or of strings, got str$"),
+    ({"by": np.array([1.0, 2.0])}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": np.array([True, False])}, TypeError, "^groups must be booleans as the column by is"),
+    ({"by": np.array([1, 2], "M8[ps]")}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": np.array([1, 2], "m8[s]")}, TypeError, "^by must hold integers, .* got dtype"),
+    ({"by": pd.Series([1.5, 2.5])}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": pl.Series([1.5, 2.5])}, TypeError, r"^by must hold integers, .* got dtype"),
+    ({"by": np.array(["2020-01-01"] * 2, "M8[D]")}, TypeError, "^groups must be dates as the"),
+    ({"by": "ab"}, TypeError, "^by must be a column of integers, .* got str$"),
     ({"by": {1: 2}}, TypeError, "^by must be a column .* got dict$"),
     ({"by": None}, TypeError, "^by must be a column .* got NoneType$"),
     ({"by": np.array(["a", "b"])}, TypeError, "^groups must be strings as the column by is, got"),
@@ -1144,7 +1405,7 @@ def test_quantile_by_refuses_what_an_array_says_of_its_keys():
 
 @pytest.mark.parametrize("place", [0, 5, 11])
 def test_quantile_by_finds_nan_in_any_block(place, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 4)
+    monkeypatch.setattr(grouping, "BLOCK", 4)
     x = np.ones(12)
     x[place] = math.nan
     with pytest.raises(ValueError, match="nan_policy='raise'"):

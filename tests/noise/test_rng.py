@@ -186,7 +186,7 @@ def test_default_rng_does_not_repeat_in_another_process():
 ALLOWED = {
     ("rng.py", "default_rng"): "the one place; a seed is the caller's wish",
     ("_calls.py", "default_rng"): "that of the references",
-    ("quantile_by.py", "_child"): "ChaCha, keyed from the caller's generator",
+    ("grouping.py", "child"): "ChaCha, keyed from the caller's generator",
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cdf.py", "_simulated"): "a law of noise that is public; none that is released",
     ("samples.py", "public_rng"): "public samples, and noise of no release",
@@ -270,6 +270,11 @@ RELEASES = {
     "percentile": lambda: dpq_fast.percentile(COLUMN, 50, epsilon=1.0, bounds=(0, 9)),
     "quantile_by": lambda: dpq_fast.quantile_by(
         COLUMN, [0, 0, 1, 1], 0.5, groups=[0, 1], epsilon=1.0, bounds=(0, 9)
+    ),
+    "count_by": lambda: dpq_fast.count_by(COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0),
+    "sum_by": lambda: dpq_fast.sum_by(COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0),
+    "mean_by": lambda: dpq_fast.mean_by(
+        COLUMN, [0, 0, 1, 1], groups=[0, 1], epsilon=1.0, q=None, lower=0, upper=9
     ),
     "select_keys": lambda: dpq_fast.select_keys([1, 2, 2, 5], epsilon=1.0, delta=1e-6),
     "unbounded_quantile": lambda: dpq_fast.unbounded_quantile(COLUMN, 0.5, epsilon=1.0),

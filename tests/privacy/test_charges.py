@@ -31,7 +31,7 @@ EVERY = RELEASES | {
 }
 OF_COLUMNS = [name for name in EVERY if name not in OF_QUERIES]
 # A sample brings a prior of its own, and groups need keys.
-OF_SAMPLES = [name for name in OF_COLUMNS if "prior" not in name and name != "quantile_by"]
+OF_SAMPLES = [name for name in OF_COLUMNS if "prior" not in name and "_by" not in name]
 
 # No release takes all of these; an argument that it does not have is refused, too.
 BAD = [
@@ -139,7 +139,19 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
     quantile_by=[
         dict(q=[0.2, 0.6], epsilon=0.7),
         dict(q=[0.2, 0.6], epsilon=0.7, public_by=True),
+        dict(q=[0.2, 0.6], epsilon=0.7, method="approx_quantiles"),
+        dict(q=[0.2, 0.6], rho=0.3, method="agg_tree", public_by=True),
+        dict(q=0.2, epsilon=0.7, delta=1e-6),
     ],
+    count_by=[dict(epsilon=0.7), dict(epsilon=0.7, public_by=True)],
+    **{
+        name: [
+            dict(epsilon=0.7),
+            dict(epsilon=0.7, public_by=True, share=0.3),
+            dict(epsilon=0.7, q=None, lower=0.0, upper=9.0),
+        ]
+        for name in ("sum_by", "mean_by")
+    },
     csmooth=[dict(q=0.5, rho=0.3)],
     agg_tree=[
         dict(q=0.5, epsilon=0.7, height=2, branching=4),
@@ -194,6 +206,8 @@ def test_release_is_charged_what_its_public_arguments_promise(
         ledger = Ledger()
         options = NEEDED.get(name, {}) | public | person
         getattr(dpq, name)([0.5, 1.0, 2.0], rng=1, accountant=ledger, **options)
+        if "_by" in name:  # that of each group is another one
+            del handed[1:]
         assert handed and all(parameters.items() >= person.items() for parameters in handed)
         assert ledger.promises == [privacy.guarantee(name, **public, **person)]
         handed.clear()
@@ -336,6 +350,10 @@ REFERENCE: dict[str, dict[str, Any]] = dict(
     mean=dict(epsilon=1.0),
     count=dict(epsilon=1.0),
     quantile_by=dict(by=[0, 0, 1], q=0.5, groups=[0, 1], epsilon=1.0, **BOUNDS),
+    **{
+        name: dict(by=[0, 0, 1], groups=[0, 1], epsilon=1.0)
+        for name in ("count_by", "sum_by", "mean_by")
+    },
 )
 
 

@@ -224,6 +224,9 @@ CALLS = {
     "select_keys": dict(epsilon=1.0, delta=1e-6),
     "sum": dict(epsilon=1.0),
     "mean": dict(epsilon=1.0),
+    "count_by": dict(epsilon=1.0),
+    "sum_by": dict(epsilon=1.0),
+    "mean_by": dict(epsilon=1.0),
 }
 
 

@@ -92,10 +92,6 @@ def test_quantile_by_guarantee_of_permute_and_flip_known_values():
     assert rho(0.0, max_contributions=3) == pytest.approx(1.0, rel=1e-12)
     assert rho(0.5, max_contributions=3) == pure(2.0)
     assert rho(0.0, epsilon=6.0, max_contributions=3) == pure(6.0)
-    with pytest.raises(
-        ValueError, match=r"^method must be 'joint_exp' for several levels, got 'ind"
-    ):
-        guarantee("quantile_by", q=[0.2, 0.4], epsilon=1.0, method="ind_exp")
     with pytest.raises(ValueError, match=r"^method must be"):
         guarantee("quantile_by", q=0.5, epsilon=1.0, method="auto")
 
@@ -117,3 +113,50 @@ def test_quantile_by_rho_covers_any_share_of_the_records_of_a_person(q, epsilon)
             for group, cost in (change for record in chain for change in record):
                 of_group[group] += cost / k
             assert sum(map(privacy.pure_rho, of_group)) <= promise.rho * (1.0 + 1e-12)
+
+
+def test_quantile_by_of_other_methods_spends_parts_of_the_budget():
+    """By `privacy.parallel`, and each is for the budget that its mechanism takes."""
+    for neighbors, public_by in product(("swap", "add-remove"), (False, True)):
+        form = dict(q=[0.2, 0.6], neighbors=neighbors, public_by=public_by, max_contributions=2)
+        for method, budget in (
+            ("approx_quantiles", dict(epsilon=0.7)),
+            ("agg_tree", dict(rho=0.3)),
+            ("csmooth", dict(rho=0.3)),
+            ("unbounded_quantile", dict(epsilon=0.7)),
+            ("ind_exp", dict(epsilon=0.7, delta=1e-6)),
+            ("ind_exp", dict(rho=0.3)),
+            (None, dict(rho=0.3)),
+        ):
+            spent = privacy.quantile_by.calibrate(method=method, **budget, **form)
+            assert spent.method == (method or "approx_quantiles")
+            person = {name: form[name] for name in ("neighbors", "public_by", "max_contributions")}
+            assert spent.part == privacy.parallel.part_of(**budget, **person)
+            promise = guarantee("quantile_by", method=method, **budget, **form)
+            assert promise == spent.guarantee
+            stated = (promise.epsilon, promise.delta, promise.rho)
+            assert stated == tuple(
+                budget.get(name, 0.0 if name == "delta" else None)
+                for name in ("epsilon", "delta", "rho")
+            )
+            assert (promise.neighbors, promise.composition) == (neighbors, "parallel")
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        (dict(epsilon=1.0, rho=1.0), "^exactly one of epsilon and rho must be given, got both"),
+        (dict(), "^exactly one of epsilon and rho must be given, got neither"),
+        (dict(rho=1.0, method="joint_exp"), "^epsilon must be given in place of rho for method"),
+        (dict(epsilon=1.0, method="csmooth"), "^rho must be given in place of epsilon for method"),
+        (dict(epsilon=1.0, delta=0.1, method="agg_tree"), "^delta must be 0 but for method"),
+        (dict(epsilon=1.0, delta=0.1, method="joint_exp"), "^delta must be 0 but for method"),
+        (dict(rho=1.0, delta=0.1), "^delta must be 0 but for method"),
+        (dict(rho=1.0, method="csmooth", confidence=0.9), "^confidence must be left out for"),
+        (dict(rho=1.0, expected_n=5), "^expected_n must be left out without a confidence"),
+        (dict(epsilon=1.0, method="quantile"), "^method must be one of"),
+    ],
+)
+def test_quantile_by_refuses_budgets_that_a_method_does_not_take(form, message):
+    with pytest.raises(ValueError, match=message):
+        guarantee("quantile_by", q=0.5, **form)

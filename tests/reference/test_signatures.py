@@ -27,12 +27,15 @@ WITHOUT_LAW = {
     "agg_tree",
     "cdf",
     "count",
+    "count_by",
     "csmooth",
     "mean",
+    "mean_by",
     "quantile_by",
     "select_keys",
     "sparse_vector",
     "sum",
+    "sum_by",
 }
 LAWS = {row.law.__name__: row for row in MECHANISMS.values() if row.law is not None}
 FUNCTIONS = {row.name: row.release for row in MECHANISMS.values()}

@@ -1,0 +1,300 @@
+"""Counts, sums and means by group: a loop over the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import privacy
+from dpq_fast.privacy.aggregates import AUTO
+from dpq_fast.privacy.intervals import Request
+from dpq_fast.reference import aggregates
+from dpq_fast.reference._calls import default_rng
+from dpq_fast.reference.columns import numbers, repeats
+from dpq_fast.reference.key_selection import kept_keys, split
+from dpq_fast.reference.keys import Keys, frame_names, rows_of
+from dpq_fast.reference.sample import check_records
+
+
+@dataclass(frozen=True, eq=False)
+class GroupValues:
+    """Counts, sums or means by group, as `dpq_fast.GroupValues`.
+
+    Attributes
+    ----------
+    groups, values : ndarray, shape (G,)
+    low, high : ndarray like `values`, or None
+    confidence, covers
+        None without intervals.
+    names : tuple
+        Of the columns of keys, if they are those of a frame.
+    """
+
+    groups: NDArray[Any]
+    values: NDArray[Any]
+    low: NDArray[Any] | None = None
+    high: NDArray[Any] | None = None
+    confidence: float | None = None
+    covers: str | None = None
+    names: tuple[Any, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.groups.tolist())
+
+
+def by_group(
+    release: Callable[..., Any],
+    calibration: Any,
+    x: Any,
+    by: Any,
+    groups: Any,
+    request: Request | None,
+    *,
+    counts: Any,
+    nan_policy: str,
+    accountant: privacy.Accountant | None,
+    rng: Any,
+    **options: Any,
+) -> GroupValues:
+    """One release for the records of each group."""
+    check_records(x, nan_policy)
+    names = Keys([] if groups is None else groups)
+    columns = split(by) if groups is None else names.check(by)
+    generator = default_rng(rng)
+    if request is not None:
+        options |= dict(confidence=request.confidence, covers=request.covers)
+    # all that is public is refused here, by a release without records
+    options |= dict(nan_policy=nan_policy, **getattr(calibration, "release", calibration).own)
+    release([], rng=0, **options)
+    privacy.charge(accountant, calibration)
+    values = numbers(x)
+    if groups is None:
+        names = Keys.kept(
+            kept_keys(columns, counts, calibration.selection, generator), len(columns)
+        )
+    rows = rows_of(columns, values.size)
+    weights = np.ones(values.size) if counts is None else repeats(counts, values.size)
+    answers = []
+    for name in names.compared:
+        inside = [i for i, row in enumerate(rows) if row == name]
+        answers.append(release(values[inside], counts=weights[inside], rng=generator, **options))
+    parts: Any = [np.array(answers)]
+    if request is not None:
+        ends = [(answer.value, answer.low, answer.high) for answer in answers]
+        parts = np.array(ends).reshape(-1, 3).T
+    found = replace(GroupValues(names.array, *parts), names=frame_names(by))
+    if request is None:
+        return found
+    return replace(found, confidence=request.confidence, covers=request.covers)
+
+
+def count_by(
+    x: Any,
+    by: Any,
+    *,
+    groups: Any,
+    epsilon: float,
+    neighbors: str = "swap",
+    public_by: bool = False,
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
+) -> GroupValues:
+    """Release how many records each public group has.
+
+    Parameters
+    ----------
+    x, by, groups, epsilon, neighbors, public_by, counts, nan_policy, max_contributions, \
+accountant, rng, confidence, covers, delta, selection_share
+        As in `dpq_fast.count_by`.
+
+    Returns
+    -------
+    GroupValues
+    """
+    calibration = privacy.aggregates_by.calibrate_count(
+        epsilon=epsilon,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
+        public_by=public_by,
+        delta=delta,
+        selection_share=privacy.kept_groups.share_of(groups, selection_share),
+    )
+    return by_group(
+        aggregates.count,
+        calibration,
+        x,
+        by,
+        groups,
+        aggregates.of_sample(Request.of(confidence, covers)),
+        counts=counts,
+        nan_policy=nan_policy,
+        accountant=accountant,
+        rng=rng,
+    )
+
+
+def calibrated(clip: dict[str, Any], options: dict[str, Any], **budget: Any) -> Any:
+    """What a sum or a mean of each group spends."""
+    given = ("split", "noise") if clip["method"] == "unbounded" else ()
+    own = {name: options[name] for name in given if name in options}
+    return privacy.aggregates_by.calibrate(**budget, **clip, **own)
+
+
+def sum_by(
+    x: Any,
+    by: Any,
+    *,
+    groups: Any,
+    epsilon: float,
+    q: float | str | None = AUTO,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    method: str = "unbounded",
+    share: float | None = None,
+    expected_n: int | None = None,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    public_by: bool = False,
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
+    **method_options: Any,
+) -> GroupValues:
+    """Release the sum of the records of each public group, clipped.
+
+    Parameters
+    ----------
+    x, by, groups, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, \
+public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
+delta, selection_share, **method_options
+        As in `dpq_fast.sum_by`.
+
+    Returns
+    -------
+    GroupValues
+    """
+    clip: dict[str, Any] = dict(
+        q=q,
+        lower=lower,
+        upper=upper,
+        method=method,
+        share=share,
+        expected_n=expected_n,
+        resolution=resolution,
+    )
+    return by_group(
+        aggregates.sum,
+        calibrated(
+            clip,
+            method_options,
+            epsilon=epsilon,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+            delta=delta,
+            selection_share=privacy.kept_groups.share_of(groups, selection_share),
+        ),
+        x,
+        by,
+        groups,
+        aggregates.of_sample(Request.of(confidence, covers)),
+        counts=counts,
+        nan_policy=nan_policy,
+        accountant=accountant,
+        rng=rng,
+        **clip,
+        **method_options,
+    )
+
+
+def mean_by(
+    x: Any,
+    by: Any,
+    *,
+    groups: Any,
+    epsilon: float,
+    q: float | str | None = AUTO,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    method: str = "unbounded",
+    share: float | None = None,
+    expected_n: int | None = None,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    public_by: bool = False,
+    counts: Any = None,
+    nan_policy: str = "omit",
+    max_contributions: int = 1,
+    accountant: privacy.Accountant | None = None,
+    rng: Any = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    delta: float = 0.0,
+    selection_share: float | None = None,
+    **method_options: Any,
+) -> GroupValues:
+    """Release the mean of the records of each public group, clipped.
+
+    Parameters
+    ----------
+    x, by, groups, epsilon, q, lower, upper, method, share, expected_n, resolution, neighbors, \
+public_by, counts, nan_policy, max_contributions, accountant, rng, confidence, covers, \
+delta, selection_share, **method_options
+        As in `dpq_fast.mean_by`.
+
+    Returns
+    -------
+    GroupValues
+    """
+    clip: dict[str, Any] = dict(
+        q=q,
+        lower=lower,
+        upper=upper,
+        method=method,
+        share=share,
+        expected_n=expected_n,
+        resolution=resolution,
+    )
+    return by_group(
+        aggregates.mean,
+        calibrated(
+            clip,
+            method_options,
+            epsilon=epsilon,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            public_by=public_by,
+            delta=delta,
+            selection_share=privacy.kept_groups.share_of(groups, selection_share),
+        ),
+        x,
+        by,
+        groups,
+        Request.of(confidence, covers),
+        counts=counts,
+        nan_policy=nan_policy,
+        accountant=accountant,
+        rng=rng,
+        **clip,
+        **method_options,
+    )
