@@ -225,7 +225,7 @@ OWN: dict[str, dict[str, Any]] = {
         frame={"a": [1.0, None, 3.0]},
         columns=["a"],
         bounds={"a": (-9, 9)},
-        shares={"count": 1, "mean": 2, "quantiles": 3},
+        shares={"count": 1, "mean": 2, "quantile": 3},
         prior=None,
     ),
     "quantile, plain": PLAIN,

@@ -19,7 +19,9 @@ from dpq_fast._kernels import groups as kernel
 from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import as_column, check_counts
 from dpq_fast.data.keys import Groups, names_of, split_columns
+from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums
+from dpq_fast.mechanisms._calls import in_durations, in_units
 from dpq_fast.mechanisms.aggregates import LARGEST, Clip, Clipping, mean, of_sample, sum
 from dpq_fast.mechanisms.grouping import (
     GroupAnswers,
@@ -285,7 +287,7 @@ def count_by(
         selection_share=privacy.kept_groups.share_of(groups, selection_share),
     )
     request = of_sample(Request.of(confidence, covers))
-    table = _Table(x, by, groups, nan_policy, workers)
+    table = _Table(Timed(x, Presence()), by, groups, nan_policy, workers)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
     scale = _release_of(calibration).each.scale
@@ -308,6 +310,7 @@ def _asked(found: GroupValues, request: Request | None) -> GroupValues:
     return replace(found, confidence=request.confidence, covers=request.covers)
 
 
+@in_durations
 def sum_by(
     x: Any,
     by: Any,
@@ -413,6 +416,7 @@ def sum_by(
     )
 
 
+@in_units
 def mean_by(
     x: Any,
     by: Any,

@@ -12,15 +12,20 @@ import numpy as np
 
 from dpq_fast import _checks, privacy
 from dpq_fast.mechanisms.aggregates import count, mean
+from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.quantile import quantile
+from dpq_fast.mechanisms.quantile_by import quantile_by
+from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.accounting import Accountant
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 
 # Parts of a column's budget, in proportion: a count is right to a few records with little of it.
-SHARES = {"count": 1.0, "mean": 4.0, "quantiles": 5.0}
+SHARES = {"count": 1.0, "mean": 4.0, "quantile": 5.0}
+# Of the budget, for keys that nobody lists.
+SELECTION = Fraction(1, 10)
 
 
 class Part(NamedTuple):
@@ -55,8 +60,12 @@ def describe(
     columns: Sequence[str] | None = None,
     resolution: Any = None,
     q: Any = (0.25, 0.5, 0.75),
+    by: Any = None,
+    groups: Any = None,
+    delta: float = 0.0,
     prior: Any = None,
     neighbors: str = "swap",
+    public_by: bool = False,
     nan_policy: str = "omit",
     max_contributions: int = 1,
     shares: Mapping[str, float] | None = None,
@@ -86,16 +95,25 @@ def describe(
         As in `quantile`, one for all columns or a mapping from names.
     q : float or array_like of float, default (0.25, 0.5, 0.75)
         Levels of the quantiles, in one dimension.
+    by : str or sequence of str, optional
+        Columns of keys: a description of each group.
+    groups : sequence of keys, or of tuples of them, optional
+        The groups, as in `quantile_by`. Default: those that a private selection keeps
+        (`select_keys`), which has a tenth of `epsilon`, and `delta`.
+    delta : float, default 0
+        Allowed failure of the selection, where there is one.
     prior : optional
         As in `quantile`, one for all columns or a mapping from names.
     neighbors : {"swap", "add-remove"}, default "swap"
         "swap" replaces one row; "add-remove" adds or deletes one.
+    public_by : bool, default False
+        The promise that all keys are public, as in `quantile_by`.
     nan_policy : {"omit", "raise"}, default "omit"
         Leave missing values out, column by column, or state that there are none.
     max_contributions : int, default 1
         Up to this many rows per person: the guarantee is per person.
     shares : mapping of str to float, optional
-        Parts of a column's budget for "count", "mean" and "quantiles", in proportion; what has none
+        Parts of a column's budget for "count", "mean" and "quantile", in proportion; what has none
         is left out. Default: 1, 4 and 5.
     confidence : float, optional
         Give the ends of intervals, too, which cover each by itself with this probability.
@@ -113,10 +131,11 @@ def describe(
     Returns
     -------
     data frame
-        Of the library of `frame` (pandas for a mapping). A row for each column; columns "column",
-        "count", "mean" and one for each level, such as "25%"; with a `confidence` also "mean low",
-        "mean high" and so on. The mean is that of the records clamped to the bounds. Where some
-        columns are times and others are not, cells of libraries other than pandas are strings.
+        Of the library of `frame` (pandas for a mapping). A row for each column, or for each column
+        and group; columns "column", those of the keys, "count", "mean" and one for each level, such
+        as "25%"; with a `confidence` also "mean low", "mean high" and so on. The mean is that of
+        the records clamped to the bounds. Where some columns are times and others are not, cells of
+        libraries other than pandas are strings.
 
     Raises
     ------
@@ -128,12 +147,15 @@ def describe(
     See Also
     --------
     quantile, mean, count : The parts.
+    quantile_by, mean_by, count_by, select_keys : The parts of a description by group.
 
     Notes
     -----
     **Privacy.** Pure `epsilon`-DP under `neighbors`: a row is in every column, so the parts compose
     one after the other (basic composition): each column has an equal part of `epsilon`, and its
-    statistics have `shares` of it. Not covered: running time and memory.
+    statistics have `shares` of it. By groups each part is one for all groups, in parallel
+    (`privacy.parallel`), and a selection of keys is one more part: then it is
+    (`epsilon`, `delta`)-DP. Not covered: running time and memory.
 
     **Cost.** About four passes over each column.
 
@@ -150,42 +172,60 @@ def describe(
     if np.ndim(q) > 1:
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
     names = _columns(frame, bounds, columns)
+    keys = _keys(frame, by, groups, delta, public_by)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
+    budget = Fraction(*_checks.check_ratio("epsilon", epsilon))
+    selection: dict[str, Any] | None = None
+    if keys and groups is None:
+        first = _down(SELECTION * budget)
+        selection = dict(epsilon=first, delta=_checks.check_delta(delta), **person)
+        budget -= Fraction(first)
+    functions: dict[str, Callable[..., Any]] = {"count": count, "mean": mean, "quantile": quantile}
+    if keys:
+        functions = {"count": count_by, "mean": mean_by, "quantile": quantile_by}
+        own["public_by"] = public_by
+    split = list(_split(budget, shares, len(names)))
+    guess = {} if expected_n is None else {"expected_n": expected_n}
     parts: list[Part] = []
     for name in names:
         ends = bounds[name]
         place = dict(bounds=ends, resolution=_of(resolution, name), prior=_of(prior, name))
-        clip = dict(lower=ends[0], upper=ends[1], q=None)
-        for statistic, share in _split(epsilon, shares, len(names)):
-            spend = dict[str, Any](epsilon=share, **own)
-            releases: dict[str, Callable[..., Any]] = {
-                "count": partial(count, **spend),
-                "mean": partial(mean, **spend, **clip, covers=covers),
-                "quantiles": partial(_quantiles, levels=levels, **spend, **place, covers=covers),
-            }
-            release = releases[statistic]
-            if statistic == "quantiles" and expected_n is not None:
-                release = partial(release, expected_n=expected_n)
-            parts.append(Part(name, statistic, release, share))
-    for part in parts:  # what is public is refused before a record is read
-        part.release([])
+        options: dict[str, dict[str, Any]] = {
+            "count": {},
+            "mean": dict(lower=ends[0], upper=ends[1], q=None, covers=covers),
+            "quantile": dict(q=levels.values, covers=covers, **place, **guess),
+        }
+        for statistic, part in split:
+            spend = dict[str, Any](epsilon=part, **own, **options[statistic])
+            parts.append(Part(name, statistic, partial(functions[statistic], **spend), part))
+    none: list[Any] = [[]] * len(keys) if len(keys) > 1 and groups is not None else []
+    for each in parts:  # what is public is refused before a record is read
+        if keys:
+            each.release([], none, groups=[] if groups is None else groups)
+        else:
+            each.release([])
     generator = default_rng(rng)
     relation = privacy.guarantee("count", epsilon=epsilon, **person).neighbors
-    spent = [Guarantee(part.epsilon, 0.0, None, None, relation) for part in parts]
-    privacy.charge(accountant, Spent(privacy.compose(spent)))
-    column_of = _reader(frame, names)
-    cells: dict[str, list[Any]] = {"column": names}
-    for part in parts:
-        answer = part.release(column_of(part.column), rng=generator)
-        for label, cell in _labelled(part.statistic, answer, levels.restore(levels.values)):
-            cells.setdefault(label, []).append(cell)
+    spent = [Guarantee(each.epsilon, neighbors=relation) for each in parts]
+    if selection is not None:
+        spent.append(privacy.guarantee("select_keys", **selection))
+    privacy.charge(accountant, Spent(privacy.compose(spent, delta=delta if selection else 0.0)))
+    column_of = _reader(frame, [*names, *keys])
+    own_keys = [column_of(key) for key in keys]
+    together = own_keys[0] if len(keys) == 1 else own_keys
+    if selection is not None:
+        groups = select_keys(together, rng=generator, **selection)
+    listed = [key if isinstance(key, tuple) else (key,) for key in groups] if keys else [()]
+    cells: dict[str, list[Any]] = {"column": [name for name in names for _ in listed]}
+    for at, key in enumerate(keys):
+        cells[key] = [row[at] for _ in names for row in listed]
+    given = dict[str, Any](by=together, groups=groups) if keys else {}
+    for each in parts:
+        answer = each.release(column_of(each.column), rng=generator, **given)
+        for label, found in _labelled(each.statistic, answer, levels.values, bool(keys)):
+            cells.setdefault(label, []).extend(found)
     return _framed(frame, cells)
-
-
-def _quantiles(x: Any, *, levels: Levels, **options: Any) -> Any:
-    """One release of all levels, ascending."""
-    return quantile(x, levels.values, **options)
 
 
 def _columns(frame: Any, bounds: Any, columns: Any) -> list[str]:
@@ -219,11 +259,30 @@ def _of(option: Any, name: str) -> Any:
     return option.get(name) if isinstance(option, Mapping) else option
 
 
+def _keys(frame: Any, by: Any, groups: Any, delta: Any, public_by: bool) -> list[str]:
+    """The columns of keys, if any."""
+    if by is None:
+        if groups is not None or delta or public_by:
+            raise ValueError("groups, delta and public_by must be left out without by")
+        return []
+    keys = [by] if isinstance(by, str) else list(by)
+    there = frame.keys() if isinstance(frame, Mapping) else _checks.names_of(frame)
+    for key in keys:
+        if key not in there or key in ("column", *SHARES):
+            raise ValueError(
+                f"by must be some of the frame's columns, named unlike the answer's, got {key!r}"
+            )
+    if not keys or len(set(keys)) < len(keys):
+        raise ValueError(f"by must be one or more distinct names, got {keys}")
+    if groups is not None and delta:
+        raise ValueError("delta must be left out where groups are given")
+    return keys
+
+
 def _split(
-    epsilon: float, shares: Mapping[str, float] | None, columns: int
+    epsilon: Fraction, shares: Mapping[str, float] | None, columns: int
 ) -> Iterator[tuple[str, float]]:
     """The epsilons of the statistics of one of so many columns, rounded down."""
-    numerator, denominator = _checks.check_ratio("epsilon", epsilon)
     given = SHARES if shares is None else shares
     if not isinstance(given, Mapping) or not given.keys() <= SHARES.keys() or not given:
         known = ", ".join(SHARES)
@@ -234,9 +293,13 @@ def _split(
         if name in given
     }
     for name, ratio in ratios.items():
-        exact = Fraction(numerator, denominator) * ratio / sum(ratios.values()) / columns
-        part = float(exact)
-        yield name, part if Fraction(part) <= exact else math.nextafter(part, 0.0)
+        yield name, _down(epsilon * ratio / sum(ratios.values()) / columns)
+
+
+def _down(exact: Fraction) -> float:
+    """The nearest number that is not above."""
+    part = float(exact)
+    return part if Fraction(part) <= exact else math.nextafter(part, 0.0)
 
 
 def _reader(frame: Any, names: list[str]) -> Callable[[str], Any]:
@@ -250,18 +313,25 @@ def _reader(frame: Any, names: list[str]) -> Callable[[str], Any]:
     return lambda name: known[name].to_native()
 
 
-def _labelled(statistic: str, answer: Any, levels: Any) -> Iterator[tuple[str, Any]]:
-    """Cells of a row, with the names of their columns."""
+def _labelled(
+    statistic: str, answer: Any, levels: Any, grouped: bool
+) -> Iterator[tuple[str, list[Any]]]:
+    """Cells below each other, one for each group, with the names of their columns."""
     parts = {"": answer}
-    if isinstance(answer, Estimate):
+    if grouped:
+        ends = {"": answer.values, " low": answer.low, " high": answer.high}
+        parts = {end: part for end, part in ends.items() if part is not None}
+    elif isinstance(answer, Estimate):
         parts = {"": answer.value, " low": answer.low, " high": answer.high}
-    if statistic != "quantiles":
+    if not grouped:
+        parts = {end: [part] for end, part in parts.items()}
+    if statistic != "quantile":
         for end, part in parts.items():
-            yield f"{statistic}{end}", part
+            yield f"{statistic}{end}", list(part)
         return
-    for place, level in enumerate(np.ravel(levels).tolist()):
+    for place, level in enumerate(levels.tolist()):
         for end, part in parts.items():
-            yield f"{100 * level:g}%{end}", part[place]
+            yield f"{100 * level:g}%{end}", [row[place] for row in part]
 
 
 def _framed(frame: Any, cells: dict[str, list[Any]]) -> Any:
@@ -280,6 +350,6 @@ def _framed(frame: Any, cells: dict[str, list[Any]]) -> Any:
 def _typed(column: list[Any]) -> Any:
     """Cells of one type: as they are, or as strings."""
     kinds = {type(cell) for cell in column}
-    if len(kinds) > 1:
+    if len(kinds) != 1:
         return [str(cell) for cell in column]
     return np.array(column) if issubclass(kinds.pop(), np.generic) else column

@@ -75,8 +75,9 @@ class GroupAnswers:
 
 
 def _plain(answer: Any) -> Any:
-    """A number of Python for one answer."""
-    return answer.item() if np.ndim(answer) == 0 else answer
+    """A number of Python for one answer; a time stays of its type."""
+    one = np.ndim(answer) == 0 and getattr(answer, "dtype", np.dtype(object)).kind in "iuf"
+    return answer.item() if one else answer
 
 
 # Threads

@@ -24,6 +24,7 @@ from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.grouping import (
     GroupAnswers,
     Pool,
@@ -100,6 +101,7 @@ class GroupQuantiles(GroupAnswers):
         return pandas.DataFrame(parts.reshape(len(self), -1), index=index, columns=names)
 
 
+@in_units
 def quantile_by(
     x: Any,
     by: Any,

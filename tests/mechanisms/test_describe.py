@@ -81,7 +81,7 @@ def test_parts_are_those_of_the_functions_in_one_budget(neighbors, confidence):
 def test_parts_never_add_up_to_more(epsilon, columns):
     accountant = dpq.privacy.Accountant(float(epsilon) * 2)
     names = [str(k) for k in range(columns)]
-    shares = {"count": 0.7, "quantiles": 0.1}
+    shares = {"count": 0.7, "quantile": 0.1}
     frame = {name: [1.0] for name in names}
     dpq.describe(
         frame,
@@ -95,6 +95,66 @@ def test_parts_never_add_up_to_more(epsilon, columns):
     )
     assert accountant.spent.epsilon <= float(epsilon)
     assert accountant.spent.epsilon == pytest.approx(float(epsilon), rel=1e-12)
+
+
+KEYED = FRAME.assign(
+    region=RNG.choice(["north", "south", "east"], 400, p=[0.6, 0.39, 0.01]),
+    shift=RNG.integers(0, 2, 400),
+)
+PAIRS = [("north", 0), ("south", 1), ("west", 0)]
+
+
+@pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
+@pytest.mark.parametrize(
+    "by, groups", [("region", ["north", "west"]), (["region", "shift"], PAIRS)], ids=["one", "two"]
+)
+def test_groups_are_described_by_the_functions_for_groups(neighbors, by, groups):
+    accountant = dpq.privacy.Accountant(2.0, neighbors=neighbors)
+    common = dict(neighbors=neighbors, groups=groups)
+    out = dpq.describe(
+        KEYED, epsilon=2.0, bounds=BOUNDS, by=by, rng=5, accountant=accountant, q=0.5, **common
+    )
+    assert len(accountant.history) == 1 and accountant.spent.epsilon <= 2.0
+    generator, keys = np.random.default_rng(5), KEYED[by]
+    rows = {}
+    for name, (low, high) in BOUNDS.items():
+        x, part = KEYED[name], Fraction(2, len(BOUNDS))
+        options = dict(common, rng=generator)
+        number = dpq.count_by(x, keys, epsilon=down(part / 10), **options)
+        clip = dict(lower=low, upper=high, q=None)
+        mean = dpq.mean_by(x, keys, epsilon=down(part * 4 / 10), **clip, **options)
+        middle = dpq.quantile_by(
+            x, keys, 0.5, epsilon=down(part / 2), bounds=(low, high), **options
+        )
+        rows |= {(name, group): (number[group], mean[group], middle[group]) for group in groups}
+    names = [by] if isinstance(by, str) else by
+    assert list(out.columns) == ["column", *names, "count", "mean", "50%"]
+    for row in out.to_dict("records"):
+        group = row[by] if isinstance(by, str) else tuple(row[name] for name in by)
+        assert (row["count"], row["mean"], row["50%"]) == rows.pop((row["column"], group))
+    assert not rows
+
+
+def test_groups_that_nobody_listed_are_selected_first():
+    accountant = dpq.privacy.Accountant(9.0, 1e-6)
+    options = dict(bounds=NUMBERS, by=["region", "shift"], confidence=0.9)
+    for frame in KEYED, pl.from_pandas(KEYED).lazy():
+        out = dpq.describe(frame, epsilon=8.0, delta=1e-6, rng=1, accountant=accountant, **options)
+        found = {name: list(out[name]) for name in ("column", "region", "shift")}
+        generator = np.random.default_rng(1)
+        kept = dpq.select_keys(
+            KEYED[["region", "shift"]], epsilon=down(Fraction(8, 10)), delta=1e-6, rng=generator
+        ).tolist()
+        assert 0 < len(kept) < 6
+        assert found["column"] == [name for name in NUMBERS for _ in kept]
+        assert list(zip(found["region"], found["shift"], strict=True)) == kept * len(NUMBERS)
+        assert accountant.spent.delta == 1e-6 and accountant.spent.epsilon <= 8.0
+        accountant = dpq.privacy.Accountant(9.0, 1e-6)
+    nobody = dpq.describe(
+        {"age": [1.0], "town": ["x"]}, epsilon=1.0, delta=1e-9, bounds={"age": (0, 9)}, by="town"
+    )
+    assert list(nobody.columns) == ["column", "town", "count", "mean", "25%", "50%", "75%"]
+    assert len(nobody) == 0
 
 
 def test_every_library_gets_its_own_frame():
@@ -188,5 +248,16 @@ def test_accessors_are_the_functions():
         whole = frame.dpq.describe(epsilon=1.0, bounds=NUMBERS, rng=1)
         assert len(whole) == len(NUMBERS)
     assert FRAME["age"].dpq.median(**options) == polars["age"].dpq.median(**options) == expected
+    for frame in (KEYED, pl.from_pandas(KEYED)):
+        asked = dict(groups=["north", "south"], **options)
+        middle = frame.dpq.quantile_by("age", "region", 0.5, **asked)
+        assert (
+            middle["north"] == dpq.quantile_by(KEYED["age"], KEYED["region"], 0.5, **asked)["north"]
+        )
+        asked = dict(groups=PAIRS, epsilon=1.0, rng=1)
+        numbers = frame.dpq.count_by("age", ["region", "shift"], **asked)
+        assert numbers.values.tolist() == (
+            dpq.count_by(KEYED["age"], KEYED[["region", "shift"]], **asked).values.tolist()
+        )
     assert FRAME["age"].dpq.count(epsilon=1.0, rng=1) == dpq.count(FRAME["age"], epsilon=1.0, rng=1)
     assert "Release count, mean and quantiles" in FRAME.dpq.describe.__doc__
