@@ -154,8 +154,9 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         also m times the rho of e, and range m e, which is `epsilon` where ``delta=0``.
         "quantile_by": pure `epsilon` for all groups together, and its rho, for "swap" with private
         keys and `q` given as little as half of it; for method "joint_exp" `epsilon` is also the
-        range, and permute-and-flip ("ind_exp", the default for one level) has none. Takes
-        `public_by` and `method`, but no `rho` and no `delta`.
+        range, and permute-and-flip ("ind_exp", the default for one level) has none. By other
+        methods, and with a `delta` or a `rho`, the budget itself. Takes `public_by`, `method` and
+        `selection_share`, which stands for a selection of keys: then (`epsilon`, `delta`).
         "approx_quantiles": pure `epsilon` and the rho that its steps add up to, or the other way
         round (`privacy.approx_quantiles`). Takes `base` and `split`.
         "unbounded_quantile": the same, by one search, two, or a recursion of them
@@ -180,7 +181,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "sum", "mean": pure `epsilon`, and the rho that the clip and the noise add up to. They take
         `lower`, `upper`, `method`, `share`, `split`, `expected_n` and `resolution`; ``q=None`` for
         a public clip.
-        "count_by", "sum_by", "mean_by": the same for all groups together; `public_by`, too.
+        "count_by", "sum_by", "mean_by": the same for all groups together. They take `public_by`,
+        and `delta` with a `selection_share`, too.
 
         With a `confidence`, of all that take one, the interval is included; where it has a budget
         of its own (`interval_share`), no range is stated.

@@ -140,7 +140,7 @@ PROMISED: dict[str, list[dict[str, Any]]] = dict(
         dict(q=[0.2, 0.6], epsilon=0.7),
         dict(q=[0.2, 0.6], epsilon=0.7, public_by=True),
         dict(q=[0.2, 0.6], epsilon=0.7, method="approx_quantiles"),
-        dict(q=[0.2, 0.6], rho=0.3, method="agg_tree", public_by=True),
+        dict(q=[0.2, 0.6], rho=0.3, method="csmooth", public_by=True),
         dict(q=0.2, epsilon=0.7, delta=1e-6),
     ],
     count_by=[dict(epsilon=0.7), dict(epsilon=0.7, public_by=True)],
