@@ -1129,6 +1129,12 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     if swap:
         mutants["one group charged"] = broken(run, privacy.aggregates_by, "touched", always(1))
     yield Case("count_by", neighbors, "private keys", run, mutants, True)
+    clip = dict(q=None, lower=0, upper=4)
+    tenth = times(Fraction(1, 10))
+    for name in ("sum_by", "mean_by"):
+        run = estimate(name, *rows, epsilon=2.0, groups=[0, 1], **clip, **relation)
+        mutants = {"a tenth of the noise": broken(run, privacy.aggregates, "laplace_scale", tenth)}
+        yield Case(name, neighbors, "private keys, public clip", run, mutants, True)
     options = dict(q=0.6, epsilon=2.0, upper=20.0, beta=1.2)
     run = estimate("unbounded_quantile", *pair([1.0, 9.0], 1.0, 9.0), **options, **relation)
     mutants = {

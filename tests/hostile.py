@@ -227,6 +227,9 @@ OWN: dict[str, dict[str, Any]] = {
         bounds={"a": (-9, 9)},
         shares={"count": 1, "mean": 2, "quantile": 3},
         prior=None,
+        by=None,
+        groups=None,
+        public_by=False,
     ),
     "quantile, plain": PLAIN,
     **{

@@ -210,7 +210,7 @@ def test_bad_input_is_refused_by_its_rule(name, argument, implementation):
         return
     of_law = law is not None and argument in inspect.signature(law).parameters
     for value, error, message in BAD[argument]:
-        if name == "count" and getattr(value, "dtype", None) == "M8[Y]":
+        if name.startswith("count") and getattr(value, "dtype", None) == "M8[Y]":
             continue  # which takes times
         given = {"x": X} | GOOD[name] | {argument: value}
         if argument == "rho":

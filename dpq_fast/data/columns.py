@@ -168,7 +168,9 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
     if dtype.is_float():
         return _of_numpy(np.asarray(series.to_numpy()), unit)
     if series.null_count() != len(series):
-        _refuse(f"dtype {dtype}", unit, dtype.is_temporal())
+        native = series.to_native()
+        declared = native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
+        _refuse(f"dtype {declared}", unit, dtype.is_temporal())
     return np.full(len(series), np.nan)
 
 

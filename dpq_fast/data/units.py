@@ -305,7 +305,7 @@ def placed(x: Any, **options: Any) -> tuple[Any, Unit | None, dict[str, Any]]:
     """
     if isinstance(x, Timed):  # by the function that this one is called by
         return x, None, options
-    own = getattr(x, "unit", None)
+    own = x.unit if hasattr(type(x), "unit") else None
     if isinstance(own, Unit):
         resolution = options.get("resolution")  # has to be left out, as it has been given
         return x, own, in_numbers(own, options) | {"resolution": resolution}

@@ -494,7 +494,7 @@ def _ascending(name: str, given: Any) -> NDArray[np.float64]:
     return values
 
 
-def _empirical(sample: Any, unit: Unit | None) -> CDF:
+def _empirical(sample: Any, unit: Unit | None = None) -> CDF:
     """The distribution function of a sample: a jump at each value."""
     column = real_points("other", as_column(sample, unit), None)
     values, counts = np.unique(column, return_counts=True)

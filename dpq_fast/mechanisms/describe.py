@@ -18,14 +18,13 @@ from dpq_fast.mechanisms.quantile import quantile
 from dpq_fast.mechanisms.quantile_by import quantile_by
 from dpq_fast.mechanisms.select_keys import select_keys
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy import kept_groups
 from dpq_fast.privacy.accounting import Accountant
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 
 # Parts of a column's budget, in proportion: a count is right to a few records with little of it.
 SHARES = {"count": 1.0, "mean": 4.0, "quantile": 5.0}
-# Of the budget, for keys that nobody lists.
-SELECTION = Fraction(1, 10)
 
 
 class Part(NamedTuple):
@@ -99,7 +98,7 @@ def describe(
         Columns of keys: a description of each group.
     groups : sequence of keys, or of tuples of them, optional
         The groups, as in `quantile_by`. Default: those that a private selection keeps
-        (`select_keys`), which has a tenth of `epsilon`, and `delta`.
+        (`select_keys`), which has a quarter of `epsilon`, and `delta`.
     delta : float, default 0
         Allowed failure of the selection, where there is one.
     prior : optional
@@ -178,7 +177,7 @@ def describe(
     budget = Fraction(*_checks.check_ratio("epsilon", epsilon))
     selection: dict[str, Any] | None = None
     if keys and groups is None:
-        first = _down(SELECTION * budget)
+        first = _down(Fraction(kept_groups.SHARE) * budget)
         selection = dict(epsilon=first, delta=_checks.check_delta(delta), **person)
         budget -= Fraction(first)
     functions: dict[str, Callable[..., Any]] = {"count": count, "mean": mean, "quantile": quantile}

@@ -14,7 +14,7 @@ from dpq_fast.privacy.aggregates import AUTO
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.reference import aggregates
 from dpq_fast.reference._calls import default_rng
-from dpq_fast.reference.columns import numbers, repeats
+from dpq_fast.reference.columns import numbers, present, repeats
 from dpq_fast.reference.key_selection import kept_keys, split
 from dpq_fast.reference.keys import Keys, frame_names, rows_of
 from dpq_fast.reference.sample import check_records
@@ -61,6 +61,7 @@ def by_group(
     nan_policy: str,
     accountant: privacy.Accountant | None,
     rng: Any,
+    read: Callable[[Any], NDArray[np.float64]] = numbers,
     **options: Any,
 ) -> GroupValues:
     """One release for the records of each group."""
@@ -74,7 +75,7 @@ def by_group(
     options |= dict(nan_policy=nan_policy, **getattr(calibration, "release", calibration).own)
     release([], rng=0, **options)
     privacy.charge(accountant, calibration)
-    values = numbers(x)
+    values = read(x)
     if groups is None:
         names = Keys.kept(
             kept_keys(columns, counts, calibration.selection, generator), len(columns)
@@ -144,6 +145,7 @@ accountant, rng, confidence, covers, delta, selection_share
         nan_policy=nan_policy,
         accountant=accountant,
         rng=rng,
+        read=present,
     )
 
 
