@@ -1131,6 +1131,7 @@ def estimated_cases(neighbors: str) -> Iterator[Case]:
     yield Case("count_by", neighbors, "private keys", run, mutants, True)
     clip = dict(q=None, lower=0, upper=4)
     tenth = times(Fraction(1, 10))
+    rows = pair([(0.0, 0), (2.0, 0), (4.0, 1)], (4.0, 0), (4.0, 1))
     for name in ("sum_by", "mean_by"):
         run = estimate(name, *rows, epsilon=2.0, groups=[0, 1], **clip, **relation)
         mutants = {"a tenth of the noise": broken(run, privacy.aggregates, "laplace_scale", tenth)}

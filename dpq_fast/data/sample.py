@@ -413,7 +413,8 @@ def _of_array(
         values = np.sort(values)
     if values.size and values[-1] != values[-1]:  # NaN sorts to the end
         refuse_nan(nan_policy)
-        values = values[: np.searchsorted(values, np.nan)]
+        with np.errstate(invalid="ignore"):  # NumPy would warn of a signaling NaN
+            values = values[: np.searchsorted(values, np.nan)]
     return lambda lattice: SortedOrder(values, lattice, bounds)
 
 
