@@ -145,8 +145,10 @@ class PublicKeys:
             self.kind = INTEGERS if items else None
             self.keys = _integers(items)
             return
-        compared = list(map(comparable, items))
-        kinds = {kind_of(key) for key in compared}
+        if all(type(item) is str for item in items):  # which may be many
+            kinds: set[str | None] = {STRINGS}
+        else:
+            kinds = {kind_of(comparable(item)) for item in items}
         self.kind = next(iter(kinds)) if len(kinds) == 1 else None
         if mixed and self.kind == INTEGERS:
             self.kind = None
@@ -182,6 +184,11 @@ class PublicKeys:
 
     def lookup(self, column: Column) -> Lookup:
         """How the place of a record's key is found."""
+        if column.strings is not None:
+            found = self._found_strings(column.strings)
+            if found is not None:
+                return Lookup(_picked(found), 0, None, len(self))
+            column = column.encoded()
         codes, missing = column.codes, column.missing
         if column.items is not None:
             found = self._found(column.items)
@@ -222,6 +229,22 @@ class PublicKeys:
             table[keys.astype(np.int64) - lowest] = places
             return Lookup(_picked(codes), lowest, table, table.size)
         return Lookup(_bisected(_picked(codes), keys.astype(np.int64), places), 0, None, len(self))
+
+    def _found_strings(self, strings: Any) -> NDArray[np.int32] | None:
+        """Place of each string of an Arrow array, -1 for none; None where keys are none of Arrow's.
+
+        Looked up among the keys: an encoding of the column would make a table of all that it holds.
+        """
+        import pyarrow
+        import pyarrow.compute
+
+        try:
+            keys = pyarrow.array(self.keys.tolist(), strings.type)
+        except (UnicodeError, pyarrow.ArrowException):  # keys of another kind, surrogates
+            return None
+        places = pyarrow.compute.index_in(strings, value_set=keys)
+        found: NDArray[np.int32] = places.fill_null(-1).to_numpy(zero_copy_only=False)
+        return found
 
     def _found(self, keys: Sequence[Any]) -> NDArray[np.int32]:
         """Place of each key by dictionary; -1 for what is none, whatever it is."""
@@ -509,6 +532,8 @@ class Column(NamedTuple):
         What the column's type says of its keys.
     unit : int
         Nanoseconds of one step of dates.
+    strings : pyarrow.Array or None
+        The keys themselves, where they are strings of Arrow: neither codes nor items then.
     """
 
     codes: NDArray[Any] | None
@@ -516,9 +541,15 @@ class Column(NamedTuple):
     missing: NDArray[np.bool_] | None
     kind: str | None
     unit: int = 1
+    strings: Any = None
 
     def __len__(self) -> int:
-        return len(self.items if self.codes is None else self.codes)  # type: ignore[arg-type]
+        held = (self.codes, self.items, self.strings)
+        return len(next(each for each in held if each is not None))
+
+    def encoded(self) -> Column:
+        """The same with codes, where there are strings."""
+        return self if self.strings is None else _of_encoded(self.strings, self.kind)
 
     @classmethod
     def of(cls, by: Any) -> Column:
@@ -631,6 +662,10 @@ def _of_numbers(by: NDArray[Any], missing: Any, kind: str | None) -> Column:
 def _of_pandas(by: Any, kind: str | None) -> Column:
     import pandas
 
+    if kind == STRINGS and getattr(by.dtype, "storage", None) == "pyarrow":
+        import pyarrow
+
+        return _of_arrow(pyarrow.array(getattr(by, "array", by)), kind)
     if kind in (None, STRINGS):
         try:
             codes, items = pandas.factorize(by)
@@ -678,10 +713,9 @@ def _of_arrow(by: Any, kind: str | None) -> Column:
     if kind == STRINGS and not types.is_dictionary(by.type):
         if types.is_string_view(by.type):
             by = by.cast(pyarrow.large_string())
-        by = by.dictionary_encode()
+        return Column(None, None, None, kind, strings=by)
     if types.is_dictionary(by.type):
-        codes = by.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-        return Column(codes, by.dictionary.to_pylist(), None, kind)
+        return _of_encoded(by, kind)
     if kind is None:
         return Column(None, by.to_pylist(), None, kind)
     unit = 1
@@ -693,6 +727,16 @@ def _of_arrow(by: Any, kind: str | None) -> Column:
     missing = by.is_null().to_numpy(zero_copy_only=False) if by.null_count else None
     values = by.fill_null(0).to_numpy(zero_copy_only=False)
     return Column(values, None, missing, kind, unit)
+
+
+def _of_encoded(by: Any, kind: str | None) -> Column:
+    """Of strings of Arrow, or of a dictionary of them."""
+    import pyarrow
+
+    if not pyarrow.types.is_dictionary(by.type):
+        by = by.dictionary_encode()
+    codes = by.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return Column(codes, by.dictionary.to_pylist(), None, kind)
 
 
 # Selection
@@ -764,6 +808,7 @@ def count_keys(by: Any, counts: Any = None) -> KeyCounts:
 
 def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
     """The distinct keys of a column as they are compared, and which each row has; -1 for none."""
+    column = column.encoded()
     codes = column.codes
     if column.items is None:
         assert codes is not None

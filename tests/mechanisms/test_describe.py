@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 import dpq_fast as dpq
-from bench.columns import REAL
 
 RNG = np.random.default_rng(3)
 FRAME = pd.DataFrame(
@@ -183,15 +182,18 @@ def test_every_library_gets_its_own_frame():
     assert times["50%"].dtype.is_temporal()
 
 
-def test_the_papers_columns_under_one_epsilon():
-    columns = {name: np.asarray(column.load())[:2_000] for name, column in REAL.items()}
-    if not columns:
-        pytest.skip("the papers' columns are not here")
-    bounds = {name: REAL[name].bounds for name in columns}
-    steps = {name: REAL[name].resolution for name in columns}
+REAL = {"age": ((0, 100), 1), "hours_per_week": ((0, 100), 1)}
+REAL |= {"average_rating": ((0.0, 10.0), 0.01), "num_pages": ((0, 10_000), 1)}
+
+
+def test_the_papers_columns_under_one_epsilon(real_columns):
+    files = [pd.read_csv(real_columns / f"{name}.csv") for name in ("adult", "goodreads_books")]
+    columns = {name: file[name][:2_000] for file in files for name in file.columns}
+    bounds, steps = ({name: REAL[name][part] for name in columns} for part in (0, 1))
     out = dpq.describe(columns, epsilon=40.0, bounds=bounds, resolution=steps, rng=2)
+    assert list(out["column"]) == list(REAL)
     for row in out.to_dict("records"):
-        x = np.clip(columns[row["column"]], *bounds[row["column"]])
+        x = columns[row["column"]].clip(*bounds[row["column"]])
         assert abs(row["count"] - x.size) < 60
         assert row["mean"] == pytest.approx(x.mean(), rel=0.05)
         assert dpq.metrics.rank_error(x, 0.5, row["50%"]) < 20

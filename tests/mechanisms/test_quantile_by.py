@@ -1204,6 +1204,17 @@ def test_quantile_by_asks_the_accountant_before_it_touches_data():
     assert accountant.spent.epsilon == 1.0  # whatever the number of groups
 
 
+def test_strings_of_arrow_are_found_among_any_keys():
+    column = pa.chunked_array([["a", None, "b"], ["c", "a", ""]])
+    values = np.arange(6.0)
+    options = dict(epsilon=1.0, bounds=(0, 9), rng=1)
+    for groups in (["a", "", "x"], ["\ud800", "b"], [np.str_("c"), "a"]):
+        expected = dpq.quantile_by(values, column.to_pylist(), 0.5, groups=groups, **options)
+        for by in (column, column.combine_chunks(), pl.Series(column), column.to_pandas()):
+            found = dpq.quantile_by(values, by, 0.5, groups=groups, **options)
+            assert found.values.tolist() == expected.values.tolist()
+
+
 # Privacy
 
 POINTS = 3
