@@ -60,6 +60,8 @@ class Time:
     @classmethod
     def of(cls, value: Any) -> Time | None:
         """A time of NumPy, pandas or Python; None for anything else, missing times included."""
+        if type(value) in (float, int):  # what most are
+            return None
         kind = DURATIONS if isinstance(value, (np.timedelta64, datetime.timedelta)) else INSTANTS
         if isinstance(value, (np.datetime64, np.timedelta64)):
             return cls._of_numpy(kind, value, None, "numpy")
