@@ -76,7 +76,12 @@ def _array(x: Any, unit: AnyUnit) -> NDArray[Any]:
         return _sequence(x, unit)
     known = _known(x)
     if known is None and any(hasattr(x, capsule) for capsule in CAPSULES):
-        known = _known(_of_capsule(x))
+        try:
+            x = _of_capsule(x)
+        except ImportError:  # an array will do, but is slower
+            if not hasattr(x, "__array__"):
+                raise
+        known = _known(x)
     if known is not None:
         return _of_series(known, unit)
     if hasattr(x, "__array__"):
@@ -172,32 +177,6 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
         declared = native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
         _refuse(f"dtype {declared}", unit, dtype.is_temporal())
     return np.full(len(series), np.nan)
-
-
-def declared_kind(declared: Any) -> str:
-    """NumPy's letter for the type a column declares; "V" where it has none.
-
-    "U" stands for strings of every kind, "d" for decimals, and "O" for objects and for a column
-    of nulls.
-    """
-    if isinstance(declared, np.dtype):
-        return declared.kind
-    kind = getattr(declared, "kind", None)
-    if kind is not None:  # pandas, where "O" is all that NumPy does not know
-        letters = {str: "U", np.object_: "O", Decimal: "d"}
-        return letters.get(declared.type, "V" if kind == "O" else kind)
-    name = str(declared).lower()  # polars: "Int64", "UInt8"; pyarrow: "int64", "uint8"
-    if name.startswith(("int", "uint")):
-        return "i"
-    if name.startswith("float") or name in ("double", "halffloat"):
-        return "f"
-    if name.startswith("bool"):
-        return "b"
-    if name.startswith("decimal"):
-        return "d"
-    if name.startswith(("string", "large_string", "categorical", "enum")):
-        return "U"
-    return "O" if name in ("null", "object") else "V"
 
 
 def _sequence(x: Any, unit: AnyUnit) -> NDArray[Any]:

@@ -422,10 +422,17 @@ def test_frames_of_one_column_are_columns_and_others_are_refused():
         dpq.median(stream, **options)
 
 
-def test_without_narwhals_columns_are_read_by_their_arrays(monkeypatch):
+@pytest.mark.parametrize("arrow", [True, False], ids=["pyarrow", "without pyarrow"])
+def test_without_narwhals_columns_are_read_by_their_arrays(monkeypatch, arrow):
     expected = {name: as_float64(as_column(make(VALUES))) for name, make in TYPES.items()}
     monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
+    if not arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
     for name, make in TYPES.items():
+        if not arrow and (
+            name.startswith("arrow") or name == "pandas decimal"
+        ):  # which are its own
+            continue
         np.testing.assert_array_equal(as_float64(as_column(make(VALUES))), expected[name], name)
 
 
