@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast import _checks
 from dpq_fast._kernels import groups as kernel
 from dpq_fast.data.columns import check_counts
+from dpq_fast.data.units import EPOCH, TICKS, Time
 
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
 # table, others by bisection.
@@ -26,20 +28,7 @@ INTEGERS, STRINGS, BOOLEANS, DATES = "integers", "strings", "booleans", "dates"
 ZONED = "dates with a zone"
 KINDS = "integers, strings, booleans or dates"
 
-# Nanoseconds of NumPy's units of time. Years and months have no fixed number, and what is shorter
-# than a nanosecond is no date.
-_UNITS = {
-    "W": 604_800 * 10**9,
-    "D": 86_400 * 10**9,
-    "h": 3_600 * 10**9,
-    "m": 60 * 10**9,
-    "s": 10**9,
-    "ms": 10**6,
-    "us": 10**3,
-    "ns": 1,
-}
-_EPOCH = datetime.datetime(1970, 1, 1)
-_EPOCH_OF_ZONES = _EPOCH.replace(tzinfo=datetime.timezone.utc)
+_EPOCH_OF_ZONES = EPOCH.replace(tzinfo=datetime.timezone.utc)
 
 # Rows of one block.
 Picked = slice | NDArray[np.intp]
@@ -67,37 +56,20 @@ def comparable(key: Any) -> Any:
         return key if isinstance(key, Instant) else tuple(map(comparable, key))
     if hasattr(key, "as_py"):  # pyarrow
         key = key.as_py()
-    return instant_of(key) if isinstance(key, (datetime.date, np.datetime64)) else key
-
-
-def instant_of(date: Any) -> Instant | None:
-    """The moment of a date; None for one that is missing."""
-    zoned = getattr(date, "tzinfo", None) is not None
-    if hasattr(date, "to_datetime64"):  # pandas, of any precision
-        date = date.to_datetime64()
-    if isinstance(date, np.datetime64):
-        if np.isnat(date):
-            return None
-        if np.datetime_data(date.dtype)[0] in ("Y", "M"):
-            date = date.astype("datetime64[D]")
-        unit, steps = np.datetime_data(date.dtype)
-        if unit not in _UNITS:
-            return None
-        return Instant(int(date.astype(np.int64)) * steps * _UNITS[unit], zoned)
-    if not isinstance(date, datetime.datetime):
-        return Instant((date.toordinal() - _EPOCH.toordinal()) * _UNITS["D"], zoned)
-    since = date - (_EPOCH_OF_ZONES if zoned else _EPOCH)
-    return Instant((since // datetime.timedelta(microseconds=1)) * 1_000, zoned)
+    if not isinstance(key, (datetime.date, np.datetime64)):
+        return key
+    time = Time.of(key)  # None for one that is missing
+    return None if time is None else Instant(time.nanoseconds, time.zone is not None)
 
 
 def date_of(moment: Instant) -> Any:
     """A date for a moment: a day, a time, or where it is none of Python's, NumPy's."""
-    days, within = divmod(moment.nanoseconds, _UNITS["D"])
+    days, within = divmod(moment.nanoseconds, TICKS["D"])
     try:
         if within == 0 and not moment.zoned:
-            return _EPOCH.date() + datetime.timedelta(days=days)
+            return EPOCH.date() + datetime.timedelta(days=days)
         if within % 1_000 == 0:
-            start = _EPOCH_OF_ZONES if moment.zoned else _EPOCH
+            start = _EPOCH_OF_ZONES if moment.zoned else EPOCH
             return start + datetime.timedelta(days=days, microseconds=within // 1_000)
     except OverflowError:
         pass
@@ -508,13 +480,9 @@ def columns_of(frame: Any) -> list[Any] | None:
 
 def names_of(by: Any) -> list[Any]:
     """What the columns of keys are called, if they are those of a frame; public, as their types."""
-    columns = columns_of(by)
-    if columns is None:
+    if columns_of(by) is None:
         return []
-    kind = type(by)
-    if hasattr(kind, "column_names"):  # pyarrow
-        return list(by.column_names)
-    return list(by.names if hasattr(kind, "get_level_values") else by.columns)
+    return list(by.names if hasattr(type(by), "get_level_values") else _checks.names_of(by))
 
 
 class Column(NamedTuple):
@@ -595,7 +563,7 @@ def declared_kind(by: Any) -> str | None:
     letters = {"i": INTEGERS, "u": INTEGERS, "b": BOOLEANS, "U": STRINGS, "T": STRINGS, "M": DATES}
     if isinstance(arrow, np.dtype):
         kind = "" if arrow.kind == "O" else letters.get(arrow.kind)
-        if kind == DATES and np.datetime_data(arrow)[0] not in ("Y", "M", *_UNITS):
+        if kind == DATES and np.datetime_data(arrow)[0] not in ("Y", "M", *TICKS):
             kind = None
     elif getattr(arrow, "kind", None) is not None:  # pandas
         kind = STRINGS if arrow.type is str else letters.get(arrow.kind)
@@ -650,9 +618,9 @@ def _of_numbers(by: NDArray[Any], missing: Any, kind: str | None) -> Column:
     unit = 1
     if by.dtype.kind == "M":
         name, steps = np.datetime_data(by.dtype)
-        if name not in _UNITS:
+        if name not in TICKS:
             return Column(None, list(by), None, kind)
-        unit = steps * _UNITS[name]
+        unit = steps * TICKS[name]
         by = by.astype(f"datetime64[{steps}{name}]", copy=False).view(np.int64)
     elif by.dtype.kind == "b":
         by = by.view(np.uint8)
@@ -693,7 +661,7 @@ def _of_polars(by: Any, kind: str | None) -> Column:
         return Column(None, by.to_list(), None, kind)
     unit = 1
     if kind in (DATES, ZONED):
-        unit = _UNITS[getattr(by.dtype, "time_unit", "D")]
+        unit = TICKS[getattr(by.dtype, "time_unit", "D")]
         by = by.to_physical()
     missing = by.is_null().to_numpy() if by.null_count() else None
     if kind == BOOLEANS:
@@ -722,7 +690,7 @@ def _of_arrow(by: Any, kind: str | None) -> Column:
     if kind == BOOLEANS:
         by = by.cast(pyarrow.uint8())
     elif kind in (DATES, ZONED):
-        unit = _UNITS["D" if types.is_date32(by.type) else getattr(by.type, "unit", "ms")]
+        unit = TICKS["D" if types.is_date32(by.type) else getattr(by.type, "unit", "ms")]
         by = by.cast(pyarrow.int32() if types.is_date32(by.type) else pyarrow.int64())
     missing = by.is_null().to_numpy(zero_copy_only=False) if by.null_count else None
     values = by.fill_null(0).to_numpy(zero_copy_only=False)

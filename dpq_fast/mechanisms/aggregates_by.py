@@ -143,8 +143,7 @@ class _Read:
         def chunk(number: int) -> None:
             at = number * kernel.CHUNK
             own = slice(at, at + kernel.CHUNK)
-            part = slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
-            rows, size = self.rows.pick(part), totals[own].size
+            rows, size = self.rows.of_chunk(number, self.ends), totals[own].size
             if weighted:
                 for g, (values, weights) in enumerate(records_of(rows, size)):
                     assert weights is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -170,8 +170,9 @@ def describe(
     levels = Levels(q)
     if np.ndim(q) > 1:
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
-    names = _columns(frame, bounds, columns)
-    keys = _keys(frame, by, groups, delta, public_by)
+    there = _names(frame)
+    names = _columns(there, bounds, columns)
+    keys = _keys(there, by, groups, delta, public_by)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     own = dict[str, Any](nan_policy=nan_policy, workers=workers, confidence=confidence, **person)
     budget = Fraction(*_checks.check_ratio("epsilon", epsilon))
@@ -227,7 +228,18 @@ def describe(
     return _framed(frame, cells)
 
 
-def _columns(frame: Any, bounds: Any, columns: Any) -> list[str]:
+def _names(frame: Any) -> Container[str]:
+    """The public names of the columns of a frame."""
+    there: Any = frame.keys() if isinstance(frame, Mapping) else _checks.names_of(frame)
+    if there is None:
+        raise TypeError(
+            f"frame must be a data frame or a mapping of columns, got {type(frame).__name__}"
+        )
+    names: Container[str] = there
+    return names
+
+
+def _columns(there: Container[str], bounds: Any, columns: Any) -> list[str]:
     """The columns to describe: public names that the frame has, and bounds."""
     if not isinstance(bounds, Mapping):
         raise TypeError(
@@ -238,11 +250,6 @@ def _columns(frame: Any, bounds: Any, columns: Any) -> list[str]:
     names = list(bounds if columns is None else columns)
     if not names or len(set(names)) < len(names):
         raise ValueError(f"columns must be one or more distinct names, got {names}")
-    there = frame.keys() if isinstance(frame, Mapping) else _checks.names_of(frame)
-    if there is None:
-        raise TypeError(
-            f"frame must be a data frame or a mapping of columns, got {type(frame).__name__}"
-        )
     for name in names:
         if name not in bounds:
             raise ValueError(f"bounds must have each of the columns, got none for {name!r}")
@@ -258,14 +265,13 @@ def _of(option: Any, name: str) -> Any:
     return option.get(name) if isinstance(option, Mapping) else option
 
 
-def _keys(frame: Any, by: Any, groups: Any, delta: Any, public_by: bool) -> list[str]:
+def _keys(there: Container[str], by: Any, groups: Any, delta: Any, public_by: bool) -> list[str]:
     """The columns of keys, if any."""
     if by is None:
         if groups is not None or delta or public_by:
             raise ValueError("groups, delta and public_by must be left out without by")
         return []
     keys = [by] if isinstance(by, str) else list(by)
-    there = frame.keys() if isinstance(frame, Mapping) else _checks.names_of(frame)
     for key in keys:
         if key not in there or key in ("column", *SHARES):
             raise ValueError(

@@ -125,6 +125,10 @@ class Rows(NamedTuple):
         weights = None if self.weights is None else self.weights[rows]
         return Rows(self.values[rows], self.members[rows], weights)
 
+    def of_chunk(self, number: int, ends: NDArray[np.int64]) -> Rows:
+        """Those of one chunk, of all chunks that end where `by_chunk` says."""
+        return self.pick(slice(int(ends[number - 1]) if number else 0, int(ends[number])))
+
 
 def by_chunk(
     column: NDArray[Any],
@@ -228,12 +232,11 @@ def each_group(
 
     def chunk(number: int) -> list[Any]:
         first = number * kernel.CHUNK
-        part = slice(int(ends[number - 1]) if number else 0, int(ends[number]))
         groups = min(kernel.CHUNK, keys.groups - first)
         own = child(seeds, number)
         return [
             answer(first + g, records, own)
-            for g, records in enumerate(records_of(rows.pick(part), groups))
+            for g, records in enumerate(records_of(rows.of_chunk(number, ends), groups))
         ]
 
     return [one for part in pool.map(chunk, range(keys.chunks)) for one in part]

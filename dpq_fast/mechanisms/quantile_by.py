@@ -532,9 +532,10 @@ class _Release:
 
         def chunk(number: int) -> None:
             first = number * kernel.CHUNK
-            part = slice(int(ends[number - 1]) if number else 0, int(ends[number]))
             own = slice(first, first + kernel.CHUNK)
-            self._chunk(rows.pick(part), answers[own], low[own], high[own], child(seeds, number))
+            self._chunk(
+                rows.of_chunk(number, ends), answers[own], low[own], high[own], child(seeds, number)
+            )
 
         pool.map(chunk, range(keys.chunks))
         return answers, low, high
