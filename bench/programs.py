@@ -22,6 +22,8 @@ from bench.measure import size_of
 # Of the groups, which loops are timed on; of the Parquet files.
 ROWS, PART, FILES = 100, 300, 10
 BATCH = 10**6
+# Rows whose keys are of several kinds.
+KEYED = 5 * 10**6
 
 
 class Groups(NamedTuple):
@@ -54,14 +56,51 @@ def quantile_by(**options: Any) -> Maker:
     )
 
 
-def quantile_by_strings(data: Groups) -> Call:
-    """The same with keys that are strings."""
-    peers.require("pyarrow")
-    import pyarrow as pa
+def keyed(count: int) -> Groups:
+    """Up to so many records whose keys are drawn, and not grouped."""
+    names = np.arange(count)
+    by = np.random.default_rng(1).integers(count, size=min(KEYED, 5_000 * count))
+    x = gaussian(by.size)
+    return Groups(x, by, names, x[:0])
 
-    names = [f"group {name:07d}" for name in data.names.tolist()]
-    column = pa.DictionaryArray.from_arrays(pa.array(data.by), pa.array(names)).dictionary_decode()
-    return quantile_by(workers=2)(data._replace(by=column, names=names))
+
+def by_strings(column: Callable[[Any, NDArray, list[str]], Any], library: str) -> Maker:
+    """The same with keys that are strings: `column` makes theirs from Arrow's, codes and names."""
+
+    def make(data: Groups) -> Call:
+        peers.require("pyarrow")
+        peers.require(library)
+        import pyarrow as pa
+
+        names = [f"group {name:07d}" for name in data.names.tolist()]
+        encoded = pa.DictionaryArray.from_arrays(pa.array(data.by), pa.array(names))
+        by = column(encoded.dictionary_decode(), data.by, names)
+        return quantile_by()(data._replace(by=by, names=names))
+
+    return make
+
+
+def of_pandas(dtype: str) -> Maker:
+    def column(strings: Any, codes: NDArray, names: list[str]) -> Any:
+        import pandas as pd
+
+        if dtype == "category":
+            return pd.Series(pd.Categorical.from_codes(codes, names))
+        objects = np.array(names, dtype=object)[codes]
+        return pd.Series(objects if dtype == "object" else strings.to_pandas(), dtype=dtype)
+
+    return by_strings(column, "pandas")
+
+
+def of_polars(kind: str) -> Maker:
+    def column(strings: Any, codes: NDArray, names: list[str]) -> Any:
+        import polars as pl
+
+        series = pl.Series(strings)
+        kinds = {"String": pl.String, "Categorical": pl.Categorical, "Enum": pl.Enum(names)}
+        return series.cast(kinds[kind])
+
+    return by_strings(column, "polars")
 
 
 def sum_by(data: Groups) -> Call:
@@ -201,12 +240,43 @@ CASES = (
                 part=PART,
                 readme=False,
             ),
-            Side("strings of pyarrow", quantile_by_strings, readme=False),
             Side("one thread", quantile_by(), readme=False),
             Side("resolution=0", quantile_by(workers=2, resolution=0), readme=False),
         ),
         readme=True,
         bar="500 × faster than diffprivlib; 1,000 ×",
+    ),
+    Case(
+        "groups/kinds_of_keys",
+        "5 × 10⁶ rows, {size} groups, m = 3 (`quantile_by`)",
+        keyed,
+        quantile_by(),
+        (10**3, 10**5),
+        10,
+        (
+            Side("string of Arrow", by_strings(lambda strings, *_: strings, "pyarrow")),
+            Side(
+                "large_string",
+                by_strings(lambda strings, *_: strings.cast("large_string"), "pyarrow"),
+            ),
+            Side(
+                "string_view",
+                by_strings(lambda strings, *_: strings.cast("string_view"), "pyarrow"),
+            ),
+            Side("dictionary", by_strings(lambda s, *_: s.dictionary_encode(), "pyarrow")),
+            Side("str of pandas", of_pandas("str")),
+            Side("objects of pandas", of_pandas("object")),
+            Side("category of pandas", of_pandas("category")),
+            Side("String of polars", of_polars("String")),
+            Side("Categorical", of_polars("Categorical")),
+            Side("Enum", of_polars("Enum")),
+            Side(
+                "strings of NumPy",
+                by_strings(lambda _, codes, names: np.array(names)[codes], "numpy"),
+            ),
+            Side("list", by_strings(lambda strings, *_: strings.to_pylist(), "numpy")),
+        ),
+        bar="strings and categories within 1.5 × of integers",
     ),
     Case(
         "streams/parquet",

@@ -254,3 +254,76 @@ dpq_select_between(double low, double high, size_t ranges, const double *lo, con
     }
     return found;
 }
+
+/* Part of each value of one range; -1 outside of it, -2 for NaN. */
+DPQ_VECTORIZED static void
+parts_of(double low, double high, double lo, double hi, double scale, int64_t parts, size_t n,
+         const double *value, int32_t *part)
+{
+    double last = (double)(parts - 1), half = lo * 0.5;
+
+    for (size_t i = 0; i < n; i++) {
+        double v = clamped(value[i], low, high);
+        double place = clamped((v * 0.5 - half) * scale, 0.0, last);
+        int32_t inside = (v >= lo) & (v <= hi);
+        int32_t p = (int32_t)(inside ? place : 0.0);
+
+        part[i] = v == v ? (inside ? p : -1) : -2;
+    }
+}
+
+/* The same for one value of several ranges: its cell. */
+static int64_t
+cell_of(size_t ranges, const double *lo, const double *hi, const double *scale, int64_t parts,
+        double v)
+{
+    size_t r = 0, above = ranges; /* the first range that ends at v or later */
+    double place;
+
+    if (v != v) {
+        return -2;
+    }
+    while (r < above) {
+        size_t middle = r + (above - r) / 2;
+
+        if (hi[middle] < v) {
+            r = middle + 1;
+        }
+        else {
+            above = middle;
+        }
+    }
+    if (r == ranges || v < lo[r]) {
+        return -1;
+    }
+    place = clamped((v * 0.5 - lo[r] * 0.5) * scale[r], 0.0, (double)(parts - 1));
+    return (int64_t)r * parts + (int64_t)place;
+}
+
+void
+dpq_select_cells(double low, double high, size_t ranges, const double *lo, const double *hi,
+                 const double *scale, int64_t parts, size_t n, const double *value,
+                 int64_t *count, double *least, double *most)
+{
+    int64_t missing = (int64_t)ranges * parts;
+    int32_t part[BLOCK];
+
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        if (ranges == 1) {
+            parts_of(low, high, lo[0], hi[0], scale[0], parts, size, value + start, part);
+        }
+        for (size_t i = 0; i < size; i++) {
+            double v = clamped(value[start + i], low, high) + 0.0; /* -0 becomes 0 */
+            int64_t cell = ranges == 1 ? part[i] : cell_of(ranges, lo, hi, scale, parts, v);
+
+            if (cell >= 0) {
+                count[cell]++;
+                least[cell] = v < least[cell] ? v : least[cell];
+                most[cell] = v > most[cell] ? v : most[cell];
+            }
+            count[missing] += cell == -2;
+        }
+    }
+}

@@ -87,4 +87,25 @@ size_t
 dpq_select_between(double low, double high, size_t ranges, const double *lo, const double *hi,
                    size_t n, const double *value, size_t room, double *out);
 
+/* Count values by cell, with the least and the largest of each.
+ *
+ * Values are clamped to the bounds first. Those in a range, lo[r] <= v <= hi[r], are in its part
+ * (v / 2 - lo[r] / 2) * scale[r], rounded down and held within [0, parts - 1]: halves, so that no
+ * range is too wide. What the parts are is nobody's promise: the counts are of values between
+ * `least` and `most`, whatever they are.
+ *
+ *   low, high    the bounds
+ *   ranges       number of ranges, at least 1; they ascend and do not overlap
+ *   scale        IN, one for each range, > 0 and finite
+ *   parts        of each range, 1 to 2^30
+ *   count        IN OUT, `parts` for each range, and last the number of NaN; added to
+ *   least, most  IN OUT, `parts` for each range; begin with infinity and -infinity
+ *
+ * Cost      O(n log(ranges)), no allocation.
+ */
+void
+dpq_select_cells(double low, double high, size_t ranges, const double *lo, const double *hi,
+                 const double *scale, int64_t parts, size_t n, const double *value,
+                 int64_t *count, double *least, double *most);
+
 #endif

@@ -4,7 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from dpq_fast import metrics, noise, privacy
+from dpq_fast.data.rounds import together
 from dpq_fast.data.sample import Sample
+from dpq_fast.data.tables import Table
 from dpq_fast.mechanisms.above_threshold import above_threshold, above_threshold_law, sparse_vector
 from dpq_fast.mechanisms.agg_tree import AggTree, PartialTree, agg_tree
 from dpq_fast.mechanisms.aggregates import count, mean, sum
@@ -32,6 +34,7 @@ __all__ = [
     "PartialTree",
     "Plan",
     "Sample",
+    "Table",
     "above_threshold",
     "above_threshold_law",
     "agg_tree",
@@ -64,6 +67,7 @@ __all__ = [
     "sparse_vector",
     "sum",
     "sum_by",
+    "together",
     "unbounded_quantile",
     "unbounded_quantile_law",
 ]

@@ -377,9 +377,15 @@ def public_length(x: Any, counts: Any, nan_policy: Any, n_is_public: bool) -> in
     return public_rows(x, counts, n_is_public) if nan_policy == "raise" else None
 
 
+# Libraries whose objects hold records elsewhere: their length would be a pass over them.
+ELSEWHERE = frozenset({"dask", "duckdb", "ibis", "pyspark", "ray"})
+
+
 def public_rows(x: Any, counts: Any, n_is_public: bool) -> int | None:
     """Number of rows of a column, missing ones included, at least 1: as `public_length`."""
     if not n_is_public or counts is not None:
+        return None
+    if type(x).__module__.partition(".")[0] in ELSEWHERE:
         return None
     try:
         return max(len(x), 1)

@@ -16,6 +16,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dpq_fast.data.tables import table_of
 from dpq_fast.mechanisms.aggregates import count, mean, sum
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by, sum_by
 from dpq_fast.mechanisms.cdf import cdf
@@ -39,6 +40,7 @@ class FrameReleases:
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
+        self._table = table_of(frame)
 
     @functools.wraps(describe)
     def describe(self, **options: Any) -> Any:
@@ -48,6 +50,8 @@ class FrameReleases:
         return self._some([name])
 
     def _some(self, names: Sequence[str]) -> Any:
+        if self._table is not None:
+            return self._table[names]
         frame = self._frame
         return frame.select(names) if hasattr(frame, "select") else frame[list(names)]
 

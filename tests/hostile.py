@@ -122,6 +122,9 @@ LEFT_OUT = (
         "privacy.charge": "what releases share: it takes what `calibrate` made",
         "Sample": "made by its class methods",
         "PartialTree": "made by its class methods",
+        "Table": "made by its class methods",
+        "Table.answer": "what releases share: it takes what they ask",
+        "together": "takes releases",
         "privacy.BudgetExceeded": "an error",
         "Plan": "an answer",
         "Plan.columns": "no arguments",
@@ -177,7 +180,7 @@ USUAL: dict[str, Any] = dict(
     n=20, sample=None, heights=[1, 2], branchings=[2, 3], draws=1,
     lo=-1.0, hi=[2.0, 3.0], level=0.9, monotone=True, other=COLUMN, o=[-1.0, 2.0],
     nodes=[np.arange(4), np.arange(16)], p=[0.0, 0.5, 1.0], total=30, most=40, lattice=None,
-    source=lambda: iter([[1.0, 2.0], [3.0]]), column=None, progress=Checked(False),
+    source=lambda: iter([[1.0, 2.0], [3.0]]), connection=None, column=None, progress=Checked(False),
     points=Checked(np.arange(3)), outputs=LEVELS,
     gamma=0.5, scale=2.0, sigma=2.0, k=[0, 1], size=3,
     f_x=[0.0, 1.0], f_x2=[1.0, 1.0], m=3, epsilon_each=0.5, width=10, low=-3, high=5,
@@ -231,6 +234,8 @@ OWN: dict[str, dict[str, Any]] = {
         groups=None,
         public_by=False,
     ),
+    "Table.of": dict(source={"x": [1.0, None, 3.0]}),
+    "Sample.from_engine": dict(source={"x": [1.0, None, 3.0]}, column="x"),
     "quantile, plain": PLAIN,
     **{
         f"{name}, plain": PLAIN | dict(expected_n=None)
@@ -590,7 +595,7 @@ def calls(number: int, seed: int) -> Outcome:
             try:
                 CALLS[name].make(given)
                 answered += 1
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, FileNotFoundError):  # a text is a path to a table
                 refused += 1
             except BaseException as error:
                 if isinstance(error, (KeyboardInterrupt, SystemExit)):

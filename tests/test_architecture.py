@@ -18,6 +18,7 @@ WINGS = (
     {"mechanisms", "metrics"},
     {"laws"},
     {"privacy"},
+    {"engines"},
     {"data"},
     {"noise"},
     {"_kernels", "_checks"},

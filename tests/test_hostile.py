@@ -1,6 +1,7 @@
 """Thousands of calls with wrong arguments and strange columns: an answer, or a clear refusal."""
 
 import hostile
+import pyarrow.dataset  # noqa: F401 - which a path loads
 import pytest
 
 

@@ -90,6 +90,9 @@ cdef extern from "select.h" nogil:
     void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
                            const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
                            const double *value, int64_t *count)
+    void dpq_select_cells(double low, double high, size_t ranges, const double *lo,
+                          const double *hi, const double *scale, int64_t parts, size_t n,
+                          const double *value, int64_t *count, double *least, double *most)
     size_t dpq_select_between(double low, double high, size_t ranges, const double *lo,
                               const double *hi, size_t n, const double *value, size_t room,
                               double *out)
@@ -291,3 +294,48 @@ cdef extern from "halting.h" nogil:
     bint dpq_halting_advance(dpq_halting *state, size_t runs, const double *value,
                              const int64_t *length, bitgen_t *rng, int64_t *step)
     bint dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rng)
+
+cdef extern from "strings.h" nogil:
+    ctypedef struct dpq_strings_one:
+        const uint8_t *bytes
+        size_t size
+        uint32_t kind
+
+    ctypedef struct dpq_strings_slot:
+        pass
+
+    ctypedef struct dpq_strings_table:
+        size_t slots
+        const dpq_strings_slot *slot
+        const dpq_strings_one *key
+        uint64_t seed[2]
+
+    ctypedef enum dpq_strings_layout:
+        DPQ_STRINGS_INT32
+        DPQ_STRINGS_INT64
+        DPQ_STRINGS_VIEWS
+
+    ctypedef struct dpq_strings_buffer:
+        const uint8_t *bytes
+        size_t size
+
+    ctypedef struct dpq_strings_arrow:
+        dpq_strings_layout layout
+        const uint8_t *entry
+        const uint8_t *valid
+        size_t first
+        size_t buffers
+        const dpq_strings_buffer *buffer
+
+    size_t dpq_strings_slots(size_t n)
+    void dpq_strings_fill(size_t n, const dpq_strings_one *key, const uint64_t *seed, size_t slots,
+                          dpq_strings_slot *slot)
+    void dpq_strings_find(const dpq_strings_table *table, size_t n, const dpq_strings_one *string,
+                          int32_t *place)
+    void dpq_strings_find_arrow(const dpq_strings_table *table, const dpq_strings_arrow *array,
+                                size_t n, int32_t *place)
+    void dpq_strings_find_fixed(const dpq_strings_table *table, size_t n, size_t width,
+                                const uint32_t *character, int32_t *place)
+
+cdef extern from "vector.h" nogil:
+    void DPQ_PREFETCH(const void *address)

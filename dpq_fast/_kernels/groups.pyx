@@ -26,12 +26,36 @@ from dpq_fast._kernels.csrc cimport (
     size_t,
 )
 from dpq_fast._kernels.status cimport check
-from libc.stdint cimport int32_t, uint16_t
+from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t
 from numpy cimport ndarray
 from numpy.random cimport bitgen_t
 
 # Groups of one chunk; see csrc/groups.h.
 CHUNK = int(DPQ_GROUPS_CHUNK)
+
+cdef enum:
+    WIDENED = 1024  # keys at a time, which stay in the cache
+
+ctypedef fused key_t:
+    int8_t
+    int16_t
+    int32_t
+    int64_t
+    uint8_t
+    uint16_t
+    uint32_t
+
+
+cdef inline const int64_t *widened(const key_t *key, size_t n, int64_t *room) noexcept nogil:
+    """Keys as int64: themselves, or in `room`."""
+    cdef size_t i
+
+    if key_t is int64_t:
+        return key
+    else:
+        for i in range(n):
+            room[i] = key[i]
+        return room
 
 
 cdef class Keys:
@@ -64,19 +88,22 @@ cdef class Keys:
             self.keys.span = table.shape[0]
             self.keys.table = &table[0] if table.shape[0] else NULL
 
-    def count(self, const int64_t[::1] key not None):
+    def count(self, const key_t[::1] key not None):
         """Rows of each chunk of groups, int64 of shape (chunks,)."""
         cdef:
-            size_t n = key.shape[0]
+            size_t n = key.shape[0], i = 0, rows
             ndarray counts = np.zeros(self.chunks, dtype=np.int64)
             int64_t *count = integers(counts)
+            int64_t[WIDENED] room
 
-        if n > 0:
-            with nogil:
-                dpq_groups_count(&self.keys, n, &key[0], count)
+        with nogil:
+            while i < n:
+                rows = min(n - i, <size_t>WIDENED)
+                dpq_groups_count(&self.keys, rows, widened(&key[i], rows, &room[0]), count)
+                i += rows
         return counts
 
-    def scatter(self, const int64_t[::1] key not None, const double[::1] value not None,
+    def scatter(self, const key_t[::1] key not None, const double[::1] value not None,
                 int64_t[::1] place not None, const int64_t[::1] end not None,
                 double[::1] grouped not None, uint16_t[::1] member not None):
         """Put rows into `grouped` and `member`, from `place` to `end` of each chunk; how many NaN.
@@ -85,13 +112,17 @@ cdef class Keys:
         within `grouped` and `member`.
         """
         cdef:
-            size_t n = key.shape[0]
+            size_t n = key.shape[0] if grouped.shape[0] > 0 else 0, i = 0, rows
             int64_t missing = 0
+            int64_t[WIDENED] room
 
-        if n > 0 and grouped.shape[0] > 0:
-            with nogil:
-                missing = dpq_groups_scatter(&self.keys, n, &key[0], &value[0], &place[0],
-                                             &end[0], &grouped[0], &member[0])
+        with nogil:
+            while i < n:
+                rows = min(n - i, <size_t>WIDENED)
+                missing += dpq_groups_scatter(&self.keys, rows, widened(&key[i], rows, &room[0]),
+                                              &value[i], &place[0], &end[0], &grouped[0],
+                                              &member[0])
+                i += rows
         return missing
 
 

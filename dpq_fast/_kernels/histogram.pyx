@@ -10,6 +10,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_histogram_prepare,
     dpq_histogram_thresholds,
     dpq_key_of,
+    dpq_key_value,
     int64_t,
     size_t,
     uint32_t,
@@ -70,6 +71,11 @@ cdef class Table:
             for k in range(last + 1):
                 self.next[k] = ordered[self.start[k]]
             self.bins.next = &self.next[0]
+
+    def __reduce__(self):
+        edge = np.array([dpq_key_value(key) for key in self.edge[:self.bins.edges]])
+        return Table, (edge, self.bins.low, self.bins.base, self.bins.scale,
+                       bool(self.bins.logarithmic), self.bins.shift, self.bins.last)
 
     @property
     def most(self):

@@ -2,6 +2,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 class Map:
+    @property
+    def ends(self) -> tuple[float, float]: ...
     def __init__(
         self,
         low: float,
@@ -41,5 +43,16 @@ class Map:
         room: int,
     ) -> tuple[NDArray[np.float64], int]: ...
 
+def cells(
+    low: float,
+    high: float,
+    lo: NDArray[np.float64],
+    hi: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    value: NDArray[np.float64],
+    count: NDArray[np.int64],
+    least: NDArray[np.float64],
+    most: NDArray[np.float64],
+) -> None: ...
 def keys(value: NDArray[np.float64]) -> NDArray[np.int64]: ...
 def value_of(key: int) -> float: ...

@@ -8,6 +8,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_key_value,
     dpq_select_between,
     dpq_select_bucket,
+    dpq_select_cells,
     dpq_select_collect,
     dpq_select_count,
     dpq_select_edge,
@@ -36,18 +37,29 @@ cdef class Map:
         Bucket (key(v) - base) >> shift, 0 <= shift < 64.
     """
 
-    cdef dpq_select_map map
+    cdef:
+        dpq_select_map map
+        dict given
 
     def __init__(self, double low, double high, int64_t buckets, *, origin=None, scale=None,
                  base=None, shift=None):
         if not 1 <= buckets <= 1 << 30:
             raise ValueError(f"buckets must be 1 to 2^30, got {buckets}")
+        self.given = dict(origin=origin, scale=scale, base=base, shift=shift)
         self.map.low, self.map.high, self.map.buckets = low, high, buckets
         self.map.linear = origin is not None
         if self.map.linear:
             self.map.origin, self.map.scale = origin, scale
         else:
             self.map.base, self.map.shift = base, shift
+
+    def __reduce__(self):
+        return _map, (self.map.low, self.map.high, self.map.buckets, self.given)
+
+    @property
+    def ends(self):
+        """What values are clamped to."""
+        return self.map.low, self.map.high
 
     def edges(self, const int64_t[::1] bucket not None):
         """About where buckets begin, but for the first."""
@@ -123,6 +135,33 @@ cdef class Map:
                 total = dpq_select_between(self.map.low, self.map.high, lo.shape[0], &lo[0],
                                            &hi[0], value.shape[0], &value[0], kept, out)
         return found[:min(total, kept)], total
+
+
+def _map(low, high, buckets, given):
+    """A map as it was pickled."""
+    return Map(low, high, buckets, **given)
+
+
+def cells(double low, double high, const double[::1] lo not None, const double[::1] hi not None,
+          const double[::1] scale not None, const double[::1] value not None,
+          int64_t[::1] count not None, double[:, ::1] least not None,
+          double[:, ::1] most not None):
+    """Add values, clamped to the bounds, to the counts of cells, and to their least and largest.
+
+    Ranges lo[r] <= v <= hi[r] ascend and do not overlap; each is a row of `least` and `most`, with
+    one entry for each part. `count` has one for each cell, and at last the number of NaN.
+    """
+    cdef Py_ssize_t ranges = lo.shape[0], parts = least.shape[1]
+
+    if not (hi.shape[0] == scale.shape[0] == least.shape[0] == most.shape[0] == ranges > 0):
+        raise ValueError("lo, hi, scale, least and most must have one entry for each range")
+    if not (parts == most.shape[1] and 0 < parts <= 1 << 30 and
+            count.shape[0] == ranges * parts + 1):
+        raise ValueError("count must have one entry for each cell, and one more")
+    if value.shape[0] > 0:
+        with nogil:
+            dpq_select_cells(low, high, ranges, &lo[0], &hi[0], &scale[0], parts, value.shape[0],
+                             &value[0], &count[0], &least[0, 0], &most[0, 0])
 
 
 def value_of(int64_t key):

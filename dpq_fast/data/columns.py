@@ -129,21 +129,22 @@ def _of_numpy(x: NDArray[Any], unit: AnyUnit) -> NDArray[Any]:
     kind = x.dtype.kind
     if kind == "O" and x.ndim == 1:
         return _sequence(x, unit)
-    if kind in "iufb" and _takes_numbers(unit):
+    if kind in "iufb" and takes_numbers(unit):
         return x.astype(np.float64) if kind == "b" else x
     if kind in "mM" and unit is not None and unit.takes(KINDS[kind], False):
         return unit.numbers_of(x)
     missing = np.isnat(x) if kind in "mM" else np.isnan(x) if kind == "f" else np.zeros(x.shape)
     if x.size and not missing.all():
-        _refuse(f"dtype {x.dtype}", unit, kind in "mM")
+        refuse(f"dtype {x.dtype}", unit, kind in "mM")
     return np.full(x.shape, np.nan)
 
 
-def _takes_numbers(unit: AnyUnit) -> bool:
+def takes_numbers(unit: AnyUnit) -> bool:
+    """Whether numbers are read as what the unit says."""
     return unit is None or isinstance(unit, Presence)
 
 
-def _refuse(got: Any, unit: AnyUnit, times: bool = False) -> NoReturn:
+def refuse(got: Any, unit: AnyUnit, times: bool = False) -> NoReturn:
     """What is said of a column of another kind than that of the public arguments."""
     rule = "real numbers" if unit is None else unit.words
     hint = ": bounds must be of its kind" if times and unit is None else ""
@@ -155,9 +156,11 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
     import narwhals.stable.v2 as narwhals
 
     dtype = series.dtype
-    if _takes_numbers(unit) and dtype.is_numeric() and not dtype.is_decimal():
+    if takes_numbers(unit) and dtype.is_numeric() and not dtype.is_decimal():
         return np.asarray(series.to_numpy())
-    if _takes_numbers(unit) and (dtype.is_decimal() or dtype == narwhals.Boolean):
+    if takes_numbers(unit) and (dtype.is_decimal() or dtype == narwhals.Boolean):
+        if dtype.is_decimal():  # by their digits: pyarrow's quotients are off by a unit
+            series = series.cast(narwhals.String)
         return np.asarray(series.cast(narwhals.Float64).to_numpy())
     if unit is not None and dtype.is_temporal():
         zone = getattr(dtype, "time_zone", None)
@@ -175,7 +178,7 @@ def _of_series(series: Any, unit: AnyUnit) -> NDArray[Any]:
     if series.null_count() != len(series):
         native = series.to_native()
         declared = native.type if hasattr(native, "type") else native.dtype  # of pyarrow: `type`
-        _refuse(f"dtype {declared}", unit, dtype.is_temporal())
+        refuse(f"dtype {declared}", unit, dtype.is_temporal())
     return np.full(len(series), np.nan)
 
 
@@ -192,10 +195,10 @@ def _time(item: Any, unit: Unit | Presence) -> float:
     if _is_missing(item) or (isinstance(item, float) and math.isnan(item)):
         return np.nan
     time = Time.of(item)
-    if time is None and _takes_numbers(unit):
+    if time is None and takes_numbers(unit):
         return _real(item)
     if time is None or not unit.takes(time.kind, time.zone is not None):
-        _refuse(type(item).__name__, unit)
+        refuse(type(item).__name__, unit)
     return unit.number_of(time)
 
 
@@ -206,7 +209,7 @@ def _real(item: Any) -> float:
         if _is_missing(item):
             return np.nan
         if isinstance(item, (str, bytes, complex, np.complexfloating, np.timedelta64)):
-            _refuse(type(item).__name__, None, isinstance(item, np.timedelta64))
+            refuse(type(item).__name__, None, isinstance(item, np.timedelta64))
         if hasattr(item, "__len__"):
             raise ValueError("x must be one-dimensional, got a nested sequence")
     try:
@@ -214,7 +217,7 @@ def _real(item: Any) -> float:
     except OverflowError:  # an integer beyond float64 is clamped like an infinity
         return np.inf if item > 0 else -np.inf
     except (TypeError, ValueError):
-        _refuse(type(item).__name__, None, Time.of(item) is not None)
+        refuse(type(item).__name__, None, Time.of(item) is not None)
 
 
 def _is_missing(item: Any) -> bool:

@@ -8,7 +8,9 @@ missing, of another type or none of the public ones is in no group.
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import groups as kernel
+from dpq_fast._kernels import strings
 from dpq_fast.data.columns import check_counts
 from dpq_fast.data.units import EPOCH, TICKS, Time
 
@@ -30,9 +33,21 @@ KINDS = "integers, strings, booleans or dates"
 
 _EPOCH_OF_ZONES = EPOCH.replace(tzinfo=datetime.timezone.utc)
 
+# Rows handled in one call; by several steps of NumPy.
+BLOCK, SHORT_BLOCK = 2**20, 2**14
+
 # Rows of one block.
 Picked = slice | NDArray[np.intp]
-KeysOf = Callable[[Picked], NDArray[np.int64]]
+KeysOf = Callable[[Picked], NDArray[np.integer]]
+# A `map` over the numbers of blocks, which may be in several threads.
+Map = Callable[[Callable[[int], Any], range], list[Any]]
+
+# By the names of their types.
+LAYOUTS = {
+    "string": strings.INT32,
+    "large_string": strings.INT64,
+    "string_view": strings.VIEWS,
+}
 
 
 class Instant(NamedTuple):
@@ -110,14 +125,18 @@ class PublicKeys:
             )
             return
         items = _listed(column)
-        of_integers = _all_are(items, (int, np.integer), but=(bool, np.bool_))
+        types = set(map(type, items))
+        of_integers = all(
+            issubclass(own, (int, np.integer)) and not issubclass(own, (bool, np.bool_))
+            for own in types
+        )
         if of_integers and mixed and items and min(items) < 0 and max(items) >= 2**63:
             of_integers = False  # no type of 64 bits has them
         if not items or of_integers:
             self.kind = INTEGERS if items else None
             self.keys = _integers(items)
             return
-        if all(type(item) is str for item in items):  # which may be many
+        if types == {str}:  # which may be many
             kinds: set[str | None] = {STRINGS}
         else:
             kinds = {kind_of(comparable(item)) for item in items}
@@ -130,10 +149,16 @@ class PublicKeys:
             self.keys = np.array(items, dtype=np.bool_)
             return
         self.keys = np.empty(len(items), dtype=object)
-        self.keys[:] = [str(item) for item in items] if self.kind == STRINGS else items
+        self.keys[:] = list(map(str, items)) if self.kind == STRINGS else items
 
     def __len__(self) -> int:
         return self.keys.size
+
+    def pick(self, places: NDArray[np.intp]) -> PublicKeys:
+        """Some of the keys."""
+        own = PublicKeys.__new__(PublicKeys)
+        own.kind, own.keys = self.kind, self.keys[places]
+        return own
 
     @cached_property
     def compared(self) -> list[Any]:
@@ -154,16 +179,13 @@ class PublicKeys:
         if kind is not None and self.kind is not None and kind != self.kind:
             raise TypeError(f"groups must be {kind} as the column by is, got {self.kind}")
 
-    def lookup(self, column: Column) -> Lookup:
+    def lookup(self, column: Column, each: Map) -> Lookup:
         """How the place of a record's key is found."""
-        if column.strings is not None:
-            found = self._found_strings(column.strings)
-            if found is not None:
-                return Lookup(_picked(found), 0, None, len(self))
+        if column.codes is None and self.kind != STRINGS and not _is_arrow(column.items):
             column = column.encoded()
         codes, missing = column.codes, column.missing
         if column.items is not None:
-            found = self._found(column.items)
+            found = self._found(column.items, each)
             if codes is None:
                 return Lookup(_picked(found), 0, None, len(self))
             return Lookup(_picked(codes), 0, found, found.size)
@@ -193,7 +215,7 @@ class PublicKeys:
         lowest, highest = int(keys.min()), int(keys.max())
         # as int64, an unsigned key of 2^63 or more is negative: then no group may be
         if highest >= 2**63 or (codes.dtype.kind == "u" and lowest < 0):
-            return Lookup(_picked(self._found(codes.tolist())), 0, None, len(self))
+            return Lookup(_picked(self._by_dictionary(codes.tolist())), 0, None, len(self))
         if places.size == len(self) and (keys == lowest + places).all():
             return Lookup(_picked(codes), lowest, None, len(self))
         if highest - lowest < max(TABLE_FLOOR, TABLE_FACTOR * len(self)):
@@ -202,24 +224,77 @@ class PublicKeys:
             return Lookup(_picked(codes), lowest, table, table.size)
         return Lookup(_bisected(_picked(codes), keys.astype(np.int64), places), 0, None, len(self))
 
-    def _found_strings(self, strings: Any) -> NDArray[np.int32] | None:
-        """Place of each string of an Arrow array, -1 for none; None where keys are none of Arrow's.
+    def _found(self, keys: Any, each: Map) -> NDArray[np.int32]:
+        """Place of each key; -1 for what is none, whatever it is.
 
-        Looked up among the keys: an encoding of the column would make a table of all that it holds.
+        Strings are looked up among the keys by their characters. No record makes that slower for
+        another: what a search takes depends on the public keys.
         """
-        import pyarrow
-        import pyarrow.compute
-
-        try:
-            keys = pyarrow.array(self.keys.tolist(), strings.type)
-        except (UnicodeError, pyarrow.ArrowException):  # keys of another kind, surrogates
-            return None
-        places = pyarrow.compute.index_in(strings, value_set=keys)
-        found: NDArray[np.int32] = places.fill_null(-1).to_numpy(zero_copy_only=False)
+        if _is_arrow(keys):
+            return self._found_in_arrow(keys, each)
+        if self.kind != STRINGS:
+            return self._by_dictionary(_listed(keys))
+        if isinstance(keys, np.ndarray) and keys.dtype.kind == "U":
+            return self._found_in_array(keys, each)
+        if not isinstance(keys, list):
+            keys = np.ascontiguousarray(keys, dtype=object)
+        found = np.empty(len(keys), dtype=np.int32)
+        strings.Table(self.keys.tolist()).find_objects(keys, found)
+        (others,) = np.nonzero(found == strings.OTHER)
+        if others.size:
+            found[others] = self._by_dictionary([keys[row] for row in others])
         return found
 
-    def _found(self, keys: Sequence[Any]) -> NDArray[np.int32]:
-        """Place of each key by dictionary; -1 for what is none, whatever it is."""
+    def _found_in_arrow(self, column: Any, each: Map) -> NDArray[np.int32]:
+        """That of strings of Arrow, a chunked array."""
+        table = self._encoded("utf-8")
+        found = np.empty(len(column), dtype=np.int32)
+        parts, start = [], 0
+        for chunk in column.chunks:
+            for first in range(0, len(chunk), BLOCK):
+                part = chunk.slice(first, BLOCK)
+                parts.append((part, found[start : start + len(part)]))
+                start += len(part)
+
+        def find(number: int) -> None:
+            part, places = parts[number]
+            valid, entries, *data = part.buffers()
+            table.find_arrow(
+                LAYOUTS[str(part.type)],
+                part.offset,
+                None if valid is None else _bytes_of(valid),
+                _bytes_of(entries),
+                list(map(_bytes_of, data)),
+                places,
+            )
+
+        each(find, range(len(parts)))
+        return found
+
+    def _found_in_array(self, column: NDArray[np.str_], each: Map) -> NDArray[np.int32]:
+        """That of strings of NumPy, filled up with zeros."""
+        table = self._encoded("utf-32-le" if sys.byteorder == "little" else "utf-32-be")
+        found = np.empty(column.size, dtype=np.int32)
+        width = column.dtype.itemsize // 4
+
+        def find(block: int) -> None:
+            rows = slice(block * BLOCK, (block + 1) * BLOCK)
+            part = np.ascontiguousarray(column[rows], dtype=f"=U{width}")
+            table.find_fixed(part.view(np.uint32).reshape(-1, width), found[rows])
+
+        each(find, range(-(-column.size // BLOCK)))
+        return found
+
+    def _encoded(self, encoding: str) -> strings.Table:
+        """The strings among the keys; with surrogates, of which no column can have any."""
+        return strings.Table(
+            [
+                key.encode(encoding, "surrogatepass") if isinstance(key, str) else None
+                for key in self.keys.tolist()
+            ]
+        )
+
+    def _by_dictionary(self, keys: Sequence[Any]) -> NDArray[np.int32]:
         place, dated = self._place, self._may_be_dates
 
         def place_of(key: Any) -> int:
@@ -253,7 +328,7 @@ class Lookup(NamedTuple):
 
     def places(self, rows: Picked) -> NDArray[np.int64]:
         """Places of some rows, -1 for none."""
-        keys = self.keys_of(rows)
+        keys = self.keys_of(rows).astype(np.int64, copy=False)
         if self.span == 0:
             return np.full(keys.size, -1, dtype=np.int64)
         inside = (keys >= self.lowest) & (keys <= self.lowest + (self.span - 1))
@@ -289,7 +364,8 @@ class Groups:
         if not (isinstance(groups, np.ndarray) and groups.dtype.kind in "iu"):
             groups = _listed(groups)
         self.single = not (
-            isinstance(groups, list) and any(isinstance(key, tuple) for key in groups)
+            isinstance(groups, list)
+            and any(issubclass(own, tuple) for own in set(map(type, groups)))
         )
         if self.single:
             self.columns = [PublicKeys(groups)]
@@ -313,8 +389,18 @@ class Groups:
         groups.keys = as_array(keys)
         return groups
 
+    def pick(self, places: NDArray[np.intp]) -> Groups:
+        """Some of the groups."""
+        own = Groups.__new__(Groups)
+        own.single, own.keys = self.single, self.keys[places]
+        own.columns = [column.pick(places) for column in self.columns]
+        return own
+
     def _check_distinct(self) -> None:
-        if self.single and self.columns[0].kind in (None, INTEGERS, STRINGS):
+        kind = self.columns[0].kind if self.single else "several"
+        if kind not in (None, INTEGERS) and len(set(self._compared())) == len(self):
+            return
+        if kind in (None, INTEGERS, STRINGS):
             keys = np.sort(self.keys)
             (twice,) = np.nonzero(keys[1:] == keys[:-1])
             again = [keys[place] for place in twice[:1]]
@@ -346,44 +432,69 @@ class Groups:
         if columns is None:
             several = not self.single and isinstance(by, (list, tuple))
             columns = list(by) if several else [by]
-        if len(columns) == len(self.columns):
-            return columns
-        if len(self) == 0:
-            self.columns = [PublicKeys([]) for _ in columns]
-            return columns
-        raise ValueError(
-            f"groups must be {'tuples of ' if len(columns) > 1 else ''}as many keys as by has "
-            f"columns, got {len(self.columns)} and {len(columns)}"
+        self.check_width(len(columns))
+        return columns
+
+    def check_width(self, columns: int) -> None:
+        """Refuse keys of more or fewer parts than `by` has columns."""
+        if columns != len(self.columns) and len(self):
+            raise ValueError(
+                f"groups must be {'tuples of ' if columns > 1 else ''}as many keys as by has "
+                f"columns, got {len(self.columns)} and {columns}"
+            )
+        if columns != len(self.columns):
+            self.columns = [PublicKeys([]) for _ in range(columns)]
+
+    def lookup(self, by: Any, size: int, each: Map) -> tuple[kernel.Keys, KeysOf]:
+        """How to find the group of each of `size` rows: a table, and its entries for some rows."""
+        found = self._lookup(by, size, each)
+        return kernel.Keys(len(self), found.lowest, found.table), found.keys_of
+
+    def places(self, by: Any, size: int) -> NDArray[np.int64]:
+        """The group of each of `size` rows, -1 for none."""
+        return self._lookup(by, size, lambda find, blocks: list(map(find, blocks))).places(
+            slice(None)
         )
 
-    def lookup(self, by: Any, size: int) -> tuple[kernel.Keys, KeysOf]:
-        """How to find the group of each of `size` rows: a table, and its entries for some rows."""
+    def _lookup(self, by: Any, size: int, each: Map) -> Lookup:
         columns = [Column.of(column) for column in self._split(by)]
         if any(len(column) != size for column in columns):
             raise ValueError("by must have one key for each row of x")
         for own, column in zip(self.columns, columns, strict=True):
             own.check_kind(column.kind)
         if len(columns) == 1:
-            found = self.columns[0].lookup(columns[0])
-            return kernel.Keys(len(self), found.lowest, found.table), found.keys_of
-        return self._combined(columns)
+            return self.columns[0].lookup(columns[0], each)
+        return self._combined(columns, each)
 
-    def _combined(self, columns: list[Column]) -> tuple[kernel.Keys, KeysOf]:
+    def _combined(self, columns: list[Column], each: Map) -> Lookup:
         """Column by column: the place of a key among the distinct beginnings of those of groups."""
         groups = np.zeros(len(self), dtype=np.int64)
         places_of: KeysOf | None = None
         for own, column in zip(self.columns, columns, strict=True):
             distinct, codes = _distinct(own)
-            each = distinct.lookup(column).places
+            place_of = distinct.lookup(column, each).places
             if places_of is None:
-                groups, places_of = codes, each
+                groups, places_of = codes, place_of
                 continue
             pairs, groups = np.unique(groups * len(distinct) + codes, return_inverse=True)
-            places_of = _paired(places_of, each, len(distinct), pairs)
+            places_of = _paired(places_of, place_of, len(distinct), pairs)
         assert places_of is not None
+        found = _in_blocks(places_of, len(columns[0]), each)
         table = np.empty(len(self), dtype=np.int32)
         table[groups] = np.arange(len(self))
-        return kernel.Keys(len(self), 0, table), places_of
+        return Lookup(_picked(found), 0, table, table.size)
+
+
+def _in_blocks(places_of: KeysOf, size: int, each: Map) -> NDArray[np.int32]:
+    """The places of all rows, by blocks that stay in the cache."""
+    found = np.empty(size, dtype=np.int32)
+
+    def find(block: int) -> None:
+        rows = slice(block * SHORT_BLOCK, (block + 1) * SHORT_BLOCK)
+        found[rows] = places_of(rows)
+
+    each(find, range(-(-size // SHORT_BLOCK)))
+    return found
 
 
 def _distinct(column: PublicKeys) -> tuple[PublicKeys, NDArray[np.int64]]:
@@ -425,7 +536,7 @@ def _bisected(keys_of: KeysOf, keys: NDArray[np.int64], places: NDArray[np.int64
 
 
 def _nearest(
-    ordered: NDArray[np.int64], keys: NDArray[np.int64], places: NDArray[np.int64]
+    ordered: NDArray[np.int64], keys: NDArray[np.integer], places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The place of each key among some in ascending order; -1 for none."""
     nearest = np.minimum(np.searchsorted(ordered, keys), ordered.size - 1)
@@ -434,7 +545,10 @@ def _nearest(
 
 
 def _picked(codes: NDArray[Any]) -> KeysOf:
-    return lambda rows: np.ascontiguousarray(codes[rows]).astype(np.int64, copy=False)
+    """Those of some rows, as the kernels take them: of any type but that of what int64 has not."""
+    narrow = codes.dtype.isnative and codes.dtype != np.uint64
+    dtype = codes.dtype if narrow else np.dtype(np.int64)
+    return lambda rows: np.ascontiguousarray(codes[rows], dtype=dtype)
 
 
 def _listed(column: Any) -> list[Any]:
@@ -448,8 +562,14 @@ def _listed(column: Any) -> list[Any]:
     return list(column)
 
 
-def _all_are(items: list[Any], kinds: tuple[type, ...], but: tuple[type, ...]) -> bool:
-    return all(isinstance(item, kinds) and not isinstance(item, but) for item in items)
+def _is_arrow(keys: Any) -> bool:
+    """Whether these are strings of Arrow, in chunks."""
+    return hasattr(keys, "chunks")
+
+
+def _bytes_of(buffer: Any) -> NDArray[np.uint8]:
+    """Those of a buffer of Arrow, where there is one."""
+    return np.frombuffer(b"" if buffer is None else buffer, dtype=np.uint8)
 
 
 def _integers(items: list[Any]) -> NDArray[Any]:
@@ -492,32 +612,41 @@ class Column(NamedTuple):
     ----------
     codes : ndarray of integers, or None
         Keys, or codes where there are `items`.
-    items : list or None
+    items : list, ndarray, pandas.Series, pyarrow.ChunkedArray or None
         The keys that codes 0, 1, ... stand for, where -1 is missing; without codes, the keys.
+        Those of NumPy and of pandas are objects or strings, those of Arrow strings.
     missing : ndarray of bool, or None
         Where codes stand for nothing.
     kind : str or None
         What the column's type says of its keys.
     unit : int
         Nanoseconds of one step of dates.
-    strings : pyarrow.Array or None
-        The keys themselves, where they are strings of Arrow: neither codes nor items then.
     """
 
     codes: NDArray[Any] | None
-    items: list[Any] | None
+    items: Any
     missing: NDArray[np.bool_] | None
     kind: str | None
     unit: int = 1
-    strings: Any = None
 
     def __len__(self) -> int:
-        held = (self.codes, self.items, self.strings)
-        return len(next(each for each in held if each is not None))
+        return len(self.items if self.codes is None else self.codes)
 
     def encoded(self) -> Column:
-        """The same with codes, where there are strings."""
-        return self if self.strings is None else _of_encoded(self.strings, self.kind)
+        """The same with codes, where pandas or Arrow makes them."""
+        if self.codes is not None:
+            return self
+        if _is_arrow(self.items):
+            return _of_strings(self.items, self.kind)
+        if hasattr(self.items, "factorize"):
+            import pandas
+
+            try:
+                codes, items = pandas.factorize(self.items)
+            except Exception:  # of what is not hashable: no keys, and no reason to tell
+                return Column(None, _listed(self.items), None, self.kind)
+            return Column(codes, _listed(items), None, self.kind)
+        return self
 
     @classmethod
     def of(cls, by: Any) -> Column:
@@ -569,12 +698,17 @@ def declared_kind(by: Any) -> str | None:
         kind = STRINGS if arrow.type is str else letters.get(arrow.kind)
         kind = "" if arrow.type is np.object_ else kind
     else:
-        kind = _kind_by_name(str(arrow).lower())
+        kind = _kind_by_name(_name_of(arrow).lower())
     if kind is None:
         raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
     if kind == DATES and _zone(arrow) is not None:
         return ZONED
     return kind or None  # objects: what is no key is ignored
+
+
+def _name_of(declared: Any) -> str:
+    """That of a type; of polars' without its parameters, which may be many categories."""
+    return declared.base_type().__name__ if hasattr(declared, "base_type") else str(declared)
 
 
 def _kind_by_name(name: str) -> str | None:
@@ -604,12 +738,11 @@ def _declared(by: Any) -> Any:
 
 def _of_numpy(by: NDArray[Any], kind: str | None) -> Column:
     missing = None
-    if isinstance(by, np.ma.MaskedArray):
-        if kind in (None, STRINGS):
-            return Column(None, by.tolist(), None, kind)
-        missing, by = np.ma.getmaskarray(by), np.ma.getdata(by)
     if kind in (None, STRINGS):
-        return Column(None, by.tolist(), None, kind)
+        as_it_is = type(by) is np.ndarray and by.dtype.kind in "OU" and by.dtype.itemsize > 0
+        return Column(None, by if as_it_is else by.tolist(), None, kind)
+    if isinstance(by, np.ma.MaskedArray):
+        missing, by = np.ma.getmaskarray(by), np.ma.getdata(by)
     return _of_numbers(by, missing, kind)
 
 
@@ -628,18 +761,12 @@ def _of_numbers(by: NDArray[Any], missing: Any, kind: str | None) -> Column:
 
 
 def _of_pandas(by: Any, kind: str | None) -> Column:
-    import pandas
-
     if kind == STRINGS and getattr(by.dtype, "storage", None) == "pyarrow":
         import pyarrow
 
         return _of_arrow(pyarrow.array(getattr(by, "array", by)), kind)
     if kind in (None, STRINGS):
-        try:
-            codes, items = pandas.factorize(by)
-        except Exception:  # of what is not hashable: no keys, and no reason to tell
-            return Column(None, _listed(by), None, kind)
-        return Column(codes, _listed(items), None, kind)
+        return Column(None, by, None, kind)
     if isinstance(by.dtype, np.dtype):
         return _of_numbers(np.asarray(by), None, kind)
     if kind == ZONED:
@@ -653,11 +780,17 @@ def _of_polars(by: Any, kind: str | None) -> Column:
     import polars
 
     if kind == STRINGS:
+        if isinstance(by.dtype, polars.Categorical):
+            return _of_categories(by, kind)
         try:
-            return _of_arrow(by.to_arrow(), kind)
+            import pyarrow
         except ImportError:
             return Column(None, by.to_list(), None, kind)
-    if kind is None or "128" in str(by.dtype):
+        views = hasattr(pyarrow, "string_view") and hasattr(by, "__arrow_c_stream__")
+        if by.dtype == polars.String and views:  # without a copy
+            return _of_arrow(pyarrow.chunked_array(by), kind)
+        return _of_arrow(by.to_arrow(), kind)
+    if kind is None or "128" in _name_of(by.dtype):
         return Column(None, by.to_list(), None, kind)
     unit = 1
     if kind in (DATES, ZONED):
@@ -669,19 +802,29 @@ def _of_polars(by: Any, kind: str | None) -> Column:
     return Column(by.fill_null(0).to_numpy(), None, missing, kind, unit)
 
 
+def _of_categories(by: Any, kind: str | None) -> Column:
+    """Of categories of polars: each that occurs is read once, from a row that has it."""
+    import polars
+
+    codes = by.to_physical()
+    if codes.null_count():
+        codes = codes.cast(polars.Int64).fill_null(-1)
+    codes = codes.to_numpy()
+    highest = int(codes.max()) if codes.size else -1
+    row = np.zeros(highest + 2, dtype=np.int64)  # the last is for missing ones
+    row[codes] = np.arange(codes.size)
+    categories = by.gather(row[:-1]).cast(polars.String)
+    return Column(codes, _of_polars(categories, kind).items, None, kind)
+
+
 def _of_arrow(by: Any, kind: str | None) -> Column:
     import pyarrow
 
     types = pyarrow.types
-    if isinstance(by, pyarrow.ChunkedArray):
-        by = by.unify_dictionaries() if types.is_dictionary(by.type) else by
-        by = by.combine_chunks()
-        if isinstance(by, pyarrow.ChunkedArray):  # of no chunks
-            by = pyarrow.array([], by.type)
     if kind == STRINGS and not types.is_dictionary(by.type):
-        if types.is_string_view(by.type):
-            by = by.cast(pyarrow.large_string())
-        return Column(None, None, None, kind, strings=by)
+        chunks = by if isinstance(by, pyarrow.ChunkedArray) else pyarrow.chunked_array([by])
+        return Column(None, chunks, None, kind)
+    by = _in_one_chunk(by)
     if types.is_dictionary(by.type):
         return _of_encoded(by, kind)
     if kind is None:
@@ -697,14 +840,38 @@ def _of_arrow(by: Any, kind: str | None) -> Column:
     return Column(values, None, missing, kind, unit)
 
 
-def _of_encoded(by: Any, kind: str | None) -> Column:
-    """Of strings of Arrow, or of a dictionary of them."""
+def _in_one_chunk(by: Any) -> Any:
     import pyarrow
 
-    if not pyarrow.types.is_dictionary(by.type):
-        by = by.dictionary_encode()
-    codes = by.indices.cast(pyarrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return Column(codes, by.dictionary.to_pylist(), None, kind)
+    if isinstance(by, pyarrow.ChunkedArray):
+        by = by.unify_dictionaries() if pyarrow.types.is_dictionary(by.type) else by
+        by = by.combine_chunks()
+        if isinstance(by, pyarrow.ChunkedArray):  # of no chunks
+            by = pyarrow.array([], by.type)
+    return by
+
+
+def _of_strings(by: Any, kind: str | None) -> Column:
+    """Of strings of Arrow, with codes."""
+    import pyarrow
+
+    if pyarrow.types.is_string_view(by.type):
+        by = by.cast(pyarrow.large_string())
+    return _of_encoded(_in_one_chunk(by.dictionary_encode()), kind)
+
+
+def _of_encoded(by: Any, kind: str | None) -> Column:
+    """Of a dictionary of Arrow."""
+    import pyarrow
+
+    codes, items = by.indices, by.dictionary
+    if codes.null_count:
+        codes = codes.cast(pyarrow.int64()).fill_null(-1)
+    if str(items.type) in LAYOUTS:
+        items = pyarrow.chunked_array([items])
+    else:
+        items = items.to_pylist()
+    return Column(codes.to_numpy(zero_copy_only=False), items, None, kind)
 
 
 # Selection
@@ -743,13 +910,51 @@ def _is_column(item: Any) -> bool:
     return hasattr(item, "__iter__") and not isinstance(item, (str, bytes, Mapping, Set))
 
 
+@dataclass(repr=False)
+class KeyTotals:
+    """How many records each key has, of some rows; those of several parts add up.
+
+    Attributes
+    ----------
+    numbers : dict
+        Positive, by keys as they are compared: tuples of one for each column.
+    booleans : list of bool
+        Which columns say that their keys are booleans: all else does not depend on types.
+    """
+
+    numbers: dict[tuple[Any, ...], int]
+    booleans: list[bool]
+
+    def add(self, other: KeyTotals) -> None:
+        """Add those of other rows."""
+        numbers = self.numbers
+        for key, number in other.numbers.items():
+            numbers[key] = numbers.get(key, 0) + number
+        self.booleans[:] = [a or b for a, b in zip(self.booleans, other.booleans, strict=True)]
+
+    def ordered(self) -> KeyCounts:
+        """The keys as they are given back, in their order."""
+        present = sorted(self.numbers.items(), key=lambda one: [_rank(key) for key in one[0]])
+        shown = [tuple(map(_shown, key, self.booleans)) for key, _ in present]
+        numbers = np.array([number for _, number in present], dtype=np.int64)
+        single = len(self.booleans) == 1
+        return KeyCounts([key[0] for key in shown] if single else list(shown), numbers)
+
+
 def count_keys(by: Any, counts: Any = None) -> KeyCounts:
     """Count the records of each key; what is no integer of 64 bits, no string and no date is none.
 
     What a key is does not depend on the type of the column, but for booleans, nor on the order of
     its rows.
     """
-    columns = [Column.of(column) for column in split_columns(by)]
+    return totals_of(split_columns(by), counts).ordered()
+
+
+def totals_of(by: list[Any], counts: Any = None) -> KeyTotals:
+    """Count the records of each key of some rows, given by columns; as `count_keys`."""
+    for column in by:
+        declared_kind(column)
+    columns = [Column.of(column) for column in by]
     size = len(columns[0])
     if any(len(column) != size for column in columns):
         raise ValueError("by must have columns of one length")
@@ -767,11 +972,8 @@ def count_keys(by: Any, counts: Any = None) -> KeyCounts:
     sums = np.bincount(
         places[kept], None if weights is None else weights[kept], minlength=len(rows)
     ).astype(np.int64)  # of up to 2^53: exact
-    present = [(row, number) for row, number in zip(rows, sums.tolist(), strict=True) if number]
-    present.sort(key=lambda one: [_rank(key) for key in one[0]])
-    shown = [tuple(map(_shown, row, (column.kind for column in columns))) for row, _ in present]
-    numbers = np.array([number for _, number in present], dtype=np.int64)
-    return KeyCounts([row[0] for row in shown] if len(columns) == 1 else list(shown), numbers)
+    present = {row: number for row, number in zip(rows, sums.tolist(), strict=True) if number}
+    return KeyTotals(present, [column.kind == BOOLEANS for column in columns])
 
 
 def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
@@ -790,7 +992,7 @@ def _coded(column: Column) -> tuple[list[Any], NDArray[np.int64]]:
         return keys, places if missing is None else np.where(missing, -1, places)
     place: dict[Any, int] = {}
     of_items = np.full(len(column.items) + 1, -1, dtype=np.int64)  # the last one for what is none
-    for at, item in enumerate(column.items):
+    for at, item in enumerate(_listed(column.items)):
         key = _key(item)
         if key is not None:
             of_items[at] = place.setdefault(key, len(place))
@@ -818,11 +1020,11 @@ def _rank(key: Any) -> tuple[int, Any]:
     return (INTEGERS, STRINGS, DATES, ZONED).index(kind_of(key) or INTEGERS), key
 
 
-def _shown(key: Any, kind: str | None) -> Any:
+def _shown(key: Any, is_boolean: bool) -> Any:
     """A key as it is given back."""
     if isinstance(key, Instant):
         return date_of(key)
-    return bool(key) if kind == BOOLEANS else key
+    return bool(key) if is_boolean else key
 
 
 def as_array(keys: list[Any]) -> NDArray[Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,31 +24,53 @@ MIN_SHARE = 2**18
 
 State = TypeVar("State")
 Batches = Callable[[], Iterable[NDArray[Any]]]
-# Finds some values of a piece: those it found, and how many there were.
-Take = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], int]]
+
+
+class Query(ABC, Generic[State]):
+    """What is asked of records in one pass: a sum that does not depend on how they are split.
+
+    A state is stepped through pieces of the records and combined with the states of other pieces,
+    in any order. A query can be pickled, so that the pass may run wherever the records lie; a data
+    base may answer it in its own words, as long as the answer is the same.
+
+    Attributes
+    ----------
+    integers : bool
+        Whether pieces of int64 are taken as they are; others are contiguous float64.
+    """
+
+    integers: bool = False
+
+    @abstractmethod
+    def start(self) -> State:
+        """The state of no records."""
+
+    @abstractmethod
+    def step(self, state: State, piece: NDArray[Any]) -> None:
+        """Add the records of a piece to a state."""
+
+    def step_groups(
+        self, states: dict[int, State], groups: list[int], ends: NDArray[np.intp], values: Any
+    ) -> None:
+        """Add the records of some groups to their states; `values` are those of `together`."""
+        first = 0
+        for group, last in zip(groups, ends.tolist(), strict=True):
+            if group not in states:
+                states[group] = self.start()
+            scan(values[first:last], self, states[group])
+            first = last
+
+    def combine(self, one: State, other: State) -> State:
+        """The state of both."""
+        one += other  # type: ignore[operator]
+        return one
 
 
 class Passes(Protocol):
-    """Records, wherever they lie, and the two ways in which they are scanned.
+    """Records, wherever they lie. Who scans which part of them is not said."""
 
-    Both are commutative sums: what is made of one part of the records is combined with what is made
-    of the others, in any order. Who scans which part, and where it lies, is not said.
-    """
-
-    def fold(
-        self,
-        start: Callable[[], State],
-        step: Callable[[State, NDArray[Any]], Any],
-        combine: Callable[[State, State], State] = operator.add,
-        integers: bool = False,
-    ) -> State:
-        """One pass: partials, made by `start` and filled by `step`, combined.
-
-        Pieces are contiguous float64; with `integers`, int64 ones stay as they are.
-        """
-
-    def collect(self, take: Take, size: int) -> NDArray[np.float64] | None:
-        """One pass: the values that are taken, in any order; None if they are not `size`."""
+    def fold(self, query: Query[State]) -> State:
+        """One pass: the state of all records."""
 
 
 class Chunks:
@@ -84,83 +106,42 @@ class Chunks:
         """The first batch that is not empty: a filter gives empty ones, which show no values."""
         return next((batch for batch in self._batches() if batch.size), np.empty(0))
 
-    def fold(
-        self,
-        start: Callable[[], State],
-        step: Callable[[State, NDArray[Any]], Any],
-        combine: Callable[[State, State], State] = operator.add,
-        integers: bool = False,
-    ) -> State:
+    def fold(self, query: Query[State]) -> State:
         """As `Passes.fold`: each thread has a partial of its own."""
-        return reduce(combine, self._partials(start, step, integers))
+        return reduce(query.combine, self._partials(query))
 
-    def collect(self, take: Take, size: int) -> NDArray[np.float64] | None:
-        """As `Passes.collect`: each thread keeps what it takes."""
-
-        def step(taken: _Taken, piece: NDArray[np.float64]) -> None:
-            values, number = take(piece)
-            taken.number += number
-            if taken.number > size:
-                raise _TooMany
-            if number:
-                taken.values.append(values.copy())  # of a buffer as long as the piece
-
-        try:
-            partials = self._partials(_Taken, step, False)
-        except _TooMany:
-            return None
-        found = [values for taken in partials for values in taken.values]
-        if sum(values.size for values in found) != size:
-            return None
-        return np.concatenate(found) if found else np.empty(0)
-
-    def _partials(
-        self, start: Callable[[], State], step: Callable[[State, NDArray[Any]], Any], integers: bool
-    ) -> list[State]:
+    def _partials(self, query: Query[State]) -> list[State]:
         """One pass: each thread makes a state and steps it through its share of every batch.
 
         There are as many states as there was work for, at least one.
         """
-        states = [start()]
+        states = [query.start()]
         batches = self._batches()
         if self._show is not None:
             batches, self._show = self._show(batches), None
         if self._workers == 1:  # a pool costs more than a short column
             for batch in batches:
-                _scan(batch, integers, step, states[0])
+                scan(batch, query, states[0])
             return states
         with ThreadPoolExecutor(self._workers) as pool:
             for batch in batches:
                 parts = max(1, min(self._workers, batch.size // MIN_SHARE))
-                states += [start() for _ in range(parts - len(states))]
+                states += [query.start() for _ in range(parts - len(states))]
                 ends = [batch.size * i // parts for i in range(parts + 1)]
                 shares = [
-                    pool.submit(_scan, batch[a:b], integers, step, state)
+                    pool.submit(scan, batch[a:b], query, state)
                     for a, b, state in zip(ends[1:-1], ends[2:], states[1:], strict=False)
                 ]
-                _scan(batch[: ends[1]], integers, step, states[0])
+                scan(batch[: ends[1]], query, states[0])
                 for share in shares:
                     share.result()  # raises what was raised
         return states
 
 
-class _Taken:
-    """What one thread has taken, and how much that is."""
-
-    def __init__(self) -> None:
-        self.values: list[NDArray[np.float64]] = []
-        self.number = 0
-
-
-class _TooMany(Exception):
-    """A thread takes more values than there are to be in all."""
-
-
-def _scan(
-    values: NDArray[Any], integers: bool, step: Callable[[State, NDArray[Any]], Any], state: State
-) -> None:
-    for piece in _pieces(values, PLAIN, integers):
-        step(state, piece)
+def scan(values: NDArray[Any], query: Query[State], state: State) -> None:
+    """Step a state through the values of an array."""
+    for piece in _pieces(values, PLAIN, query.integers):
+        query.step(state, piece)
 
 
 def _pieces(values: NDArray[Any], size: int, integers: bool) -> Iterator[NDArray[Any]]:

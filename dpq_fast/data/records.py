@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
-from dpq_fast._kernels import select
 from dpq_fast._kernels import sums as kernel_sums
 from dpq_fast.data.columns import as_column, as_float64, check_counts, refuse_nan
 from dpq_fast.data.histogram import Bins
-from dpq_fast.data.passes import Chunks, chunks_of
-
-# Room for the records of a piece that are in a range; where they are more, they are found again.
-FOUND = 2**16
+from dpq_fast.data.passes import Chunks, Passes, chunks_of
+from dpq_fast.data.queries import AnyMissing, BinCounts, Sums
+from dpq_fast.data.tables import passes_of, refuse_counts
 
 
 class Records:
@@ -36,7 +34,7 @@ class Records:
 
     def __init__(
         self,
-        chunks: Chunks,
+        chunks: Passes,
         weighted: tuple[NDArray[Any], NDArray[np.int64]] | None = None,
         bounds: tuple[float, float] | None = None,
         *,
@@ -91,6 +89,11 @@ class Records:
                     f"out for a {type(x).__name__}"
                 )
             return lambda: held
+        passes = passes_of(x)
+        if passes is not None:
+            refuse_counts(counts)
+            records = cls(passes, n_is_public=nan_policy == "raise")
+            return lambda: records._checked(nan_policy)
         _checks.check_column(x)
 
         def read() -> Records:
@@ -151,11 +154,8 @@ class Records:
         if self._weighted is not None:
             counts = bins.count(*self._weighted, negate=negate)
         else:
-            chosen = _all if within is None else self._between(*within, negate)
-            counts = self._chunks.fold(
-                bins.zeros,
-                lambda partial, piece: bins.count(chosen(piece), negate=negate, out=partial),
-            )
+            ranges = None if within is None else self._ranges(*within, negate)
+            counts = self._chunks.fold(BinCounts(bins, negate, ranges))
         if self._bounds is not None:  # bins ascend: clamped records are in those of the bounds
             low, high = self._bounds
             first, last = (bins.find(end) for end in ((-high, -low) if negate else (low, high)))
@@ -165,23 +165,15 @@ class Records:
             counts[last + 1 :] = 0
         return counts
 
-    def _between(
+    def _ranges(
         self, lo: NDArray[np.float64], hi: NDArray[np.float64], negate: bool
-    ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-        """What finds, in a piece, the records in some ranges after they are clamped."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Closed ranges of the records, for half-open ones of what is counted."""
         hi = np.nextafter(hi, -math.inf)
         if negate:
             lo, hi = -hi, -lo
         low, high = (-math.inf, math.inf) if self._bounds is None else self._bounds
-        lo = np.where(lo <= low, -math.inf, lo)
-        hi = np.where(hi >= high, math.inf, hi)
-        ranges = select.Map(low, high, 1, base=0, shift=0)
-
-        def between(piece: NDArray[np.float64]) -> NDArray[np.float64]:
-            found, size = ranges.between(lo, hi, piece, FOUND)
-            return found if size <= FOUND else ranges.between(lo, hi, piece, size)[0]
-
-        return between
+        return np.where(lo <= low, -math.inf, lo), np.where(hi >= high, math.inf, hi)
 
     def sums(self, scale: float, first: int, last: int) -> tuple[int, int]:
         """Exact sum of the records as integers, and how many there are, by one pass. Private.
@@ -203,27 +195,11 @@ class Records:
             values, weights = self._weighted
             return kernel_sums.weighted(as_float64(values), weights, scale, first, last)
 
-        def step(sums: list[int], piece: NDArray[np.float64]) -> None:
-            total, kept = kernel_sums.plain(piece, scale, first, last)
-            sums[0] += total
-            sums[1] += kept
-
-        total, number = self._chunks.fold(
-            lambda: [0, 0], step, lambda one, other: [one[0] + other[0], one[1] + other[1]]
-        )
+        total, number = self._chunks.fold(Sums(scale, first, last))
         return total, number
 
     def _checked(self, nan_policy: str) -> Records:
         """The same; without NaN if there must be none."""
-        if nan_policy == "raise":
-
-            def step(missing: NDArray[np.bool_], piece: NDArray[np.float64]) -> None:
-                missing |= np.isnan(piece).any()
-
-            if self._chunks.fold(lambda: np.zeros(1, dtype=bool), step, np.logical_or).any():
-                refuse_nan(nan_policy)
+        if nan_policy == "raise" and self._chunks.fold(AnyMissing()).any():
+            refuse_nan(nan_policy)
         return self
-
-
-def _all(piece: NDArray[np.float64]) -> NDArray[np.float64]:
-    return piece

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import lattice as kernel
+from dpq_fast.data.cells import CountedCells
 from dpq_fast.data.columns import (
     as_column,
     as_float64,
@@ -26,9 +28,11 @@ from dpq_fast.data.dither import dithered
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedOrder, WholeOrder
-from dpq_fast.data.passes import CONVERTED, Chunks, chunks_of
+from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
+from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
+from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
 
@@ -38,6 +42,8 @@ SORTED_RECORDS = 2**16
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
+# Of the columns of tables, which send their counts.
+FEW_TABLE_POINTS = 2**14
 
 
 class Sample:
@@ -214,8 +220,14 @@ class Sample:
                 )
             return lambda: x
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
-        _checks.check_column(x)
         n_is_public = nan_policy == "raise"
+        passes = passes_of(x)
+        if passes is not None:
+            refuse_counts(counts)
+            if assume_sorted:
+                raise ValueError("assume_sorted must be left out for a column of a table")
+            return lambda: cls._of_passes(passes, lattice, bounds, nan_policy)
+        _checks.check_column(x)
 
         def read() -> Sample:
             values = as_column(x)
@@ -236,6 +248,79 @@ class Sample:
             return cls(coarse, records, lattice, bounds, unit)
 
         return read
+
+    @classmethod
+    def _of_passes(
+        cls,
+        passes: TablePasses,
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+        nan_policy: str,
+    ) -> Sample:
+        """A column of a table."""
+        unit = passes.unit if isinstance(passes.unit, Unit) else None
+        if lattice is not None and lattice.bits and lattice.points <= FEW_TABLE_POINTS:
+            coarse = _of_points(passes, lattice, bounds, nan_policy)
+        else:
+            cells = CountedCells(passes, *bounds, lattice)
+            if cells.missing:
+                refuse_nan(nan_policy)
+            coarse = partial(SelectedOrder, passes, cells, bounds=bounds)
+        records = Records(passes, bounds=bounds, n_is_public=nan_policy == "raise")
+        return cls(coarse, records, lattice, bounds, unit)
+
+    @classmethod
+    def from_engine(
+        cls,
+        source: Any,
+        bounds: tuple[float, float],
+        *,
+        column: str | None = None,
+        connection: Any = None,
+        resolution: float | None = None,
+        dither: bool | None = None,
+        prior: Any = None,
+        nan_policy: str = "omit",
+        workers: int = 1,
+        progress: bool = False,
+    ) -> Sample:
+        """A sample of records that stay in files, a data base or a cluster.
+
+        Parameters
+        ----------
+        source, connection, workers, progress
+            As in `Table.of`.
+        bounds, resolution, dither, prior, nan_policy
+            As in `Sample.of`.
+        column : str, optional
+            Its name. Default: the only one that there is. Public.
+
+        Returns
+        -------
+        Sample
+
+        Raises
+        ------
+        TypeError, ValueError, ImportError
+            As in `Table.of` and `Sample.of`; or if `source` turns out to give other records at a
+            later pass.
+
+        Notes
+        -----
+        **Cost.** One pass here, one or two for the quantiles of a release, one for a sum or a tree.
+        The laws are those of the same records in memory.
+        """
+        table = Table.of(source, connection, workers=workers, progress=progress)
+        if column is None:
+            _checks.check_width(len(table.names))
+        return cls.of(
+            table[table.names[0] if column is None else column],
+            bounds,
+            resolution=resolution,
+            dither=dither,
+            prior=prior,
+            nan_policy=nan_policy,
+        )
 
     @classmethod
     def from_batches(
@@ -433,14 +518,10 @@ def _selected(
 
 
 def _of_points(
-    chunks: Chunks, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
+    chunks: Passes, lattice: Lattice, bounds: tuple[float, float], nan_policy: str
 ) -> Callable[[Lattice | None], CoarseOrder]:
     """Records on a lattice of few points, counted point by point."""
-    total = chunks.fold(
-        lambda: np.zeros(lattice.points + 1, dtype=np.int64),
-        lattice.count,
-        integers=lattice.step == 1.0,
-    )
+    total = chunks.fold(PointCounts(lattice))
     if total[-1]:
         refuse_nan(nan_policy)
     present = np.flatnonzero(total[:-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,15 @@ from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder
-from dpq_fast.data.passes import Passes, Take
+from dpq_fast.data.passes import Passes
+from dpq_fast.data.queries import (
+    BinCounts,
+    BucketCounts,
+    PartCounts,
+    Taken,
+    TakenBetween,
+    TakenByKey,
+)
 
 # Buckets of the first pass: their counts stay in a core's first cache.
 BUCKETS = 2**12
@@ -58,27 +67,70 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Cells and whole buckets that hold some windows of places, ascending.
+    """Cells, or whole buckets, that hold some windows of places, ascending.
 
     Attributes
     ----------
     start, count : ndarray of int64, shape (C,)
         Records below each, and inside.
-    bucket : ndarray of int64, shape (C,)
-    cell : ndarray of object, shape (C,)
-        The `Cell`, or None for a whole bucket.
     tied : ndarray of bool, shape (C,)
-        Whether it is a cell of tied records.
+        Whether all of its records are one value, or one lattice point: none has to be collected.
+    value : ndarray of float64, shape (C,)
+        The least of its records, where they are tied.
     """
 
     start: NDArray[np.int64]
     count: NDArray[np.int64]
+    tied: NDArray[np.bool_]
+    value: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPlan(Plan):
+    """A plan of `Buckets`.
+
+    Attributes
+    ----------
+    bucket : ndarray of int64, shape (C,)
+    cell : ndarray of object, shape (C,)
+        The `Cell`, or None for a whole bucket.
+    """
+
     bucket: NDArray[np.int64]
     cell: NDArray[Any]
-    tied: NDArray[np.bool_]
 
 
-class Buckets:
+class Counted(ABC):
+    """Records counted by where they lie, so that some can be found by their places."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """Number of records."""
+
+    @abstractmethod
+    def around(
+        self, places: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Between which values the records at some places lie, and at which share of the way."""
+
+    @abstractmethod
+    def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Plan:
+        """What holds the places start[s], ..., stop[s] - 1; passes until nothing is too full.
+
+        Windows ascend, do not overlap, and none is empty.
+        """
+
+    @abstractmethod
+    def collect(self, plan: Any) -> NDArray[np.float64]:
+        """The records of the plan but for the tied ones, ascending; one pass."""
+
+    @abstractmethod
+    def rank_of(self, value: float, held: CollectedWindows | None) -> int | None:
+        """Number of records below a value, if it is known without a pass over them."""
+
+
+class Buckets(Counted):
     """Values counted by bucket; those that turn out too full, by parts.
 
     Parameters
@@ -112,10 +164,7 @@ class Buckets:
         self._lattice = lattice
         self._low, self._high = low, high
         self._map = _choose_map(low, high, probe)
-        total = chunks.fold(
-            lambda: np.zeros(BUCKETS + 1, dtype=np.int64),
-            lambda partial, piece: self._map.count(piece, partial),
-        )
+        total = chunks.fold(BucketCounts(self._map, BUCKETS))
         self.count, self.missing = total[:-1], int(total[-1])
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
@@ -133,22 +182,25 @@ class Buckets:
                 hi = middle
         return lo
 
-    def edges(self, bucket: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """About where buckets begin and end."""
-        return self._map.edges(bucket), self._map.edges(bucket + 1)
+    @property
+    def total(self) -> int:
+        return int(self.ends[-1])
 
-    def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Plan:
-        """What holds the places start[s], ..., stop[s] - 1; passes until nothing is too full.
+    def around(
+        self, places: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        bucket = np.searchsorted(self.ends, places, side="right")
+        count = self.count[bucket]
+        share = (places + 0.5 - (self.ends[bucket] - count)) / count
+        return self._map.edges(bucket), self._map.edges(bucket + 1), share
 
-        Windows ascend, do not overlap, and none is empty.
-        """
+    def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> BucketPlan:
         with self._refining:
             return self._plan(start, stop)
 
-    def _plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Plan:
+    def _plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> BucketPlan:
         """`plan`, by one thread at a time."""
-        most = max(COLLECTED, int(COLLECTED_SHARE * int(self.ends[-1])))
-        full = max(FULL, most // (4 * start.size))
+        most, full = room_for(self.total, start.size)
         first = np.searchsorted(self.ends, start, side="right")
         last = np.searchsorted(self.ends, stop - 1, side="right")
         inside = np.zeros(BUCKETS + 1, dtype=np.int64)
@@ -177,9 +229,15 @@ class Buckets:
         begin = np.append(self.ends[whole] - self.count[whole], [c.start for c in parts])
         bucket = np.array(whole + [c.bucket for c in parts], dtype=np.int64)
         tied = np.array([False] * len(whole) + [c.tied for c in parts], dtype=bool)
+        lowest = [0.0] * len(whole) + [value_of(c.key_lo) if c.tied else 0.0 for c in parts]
         order = np.argsort(begin, kind="stable")
-        return Plan(
-            begin[order].astype(np.int64), count[order], bucket[order], cell[order], tied[order]
+        return BucketPlan(
+            begin[order].astype(np.int64),
+            count[order],
+            tied[order],
+            np.array(lowest, dtype=np.float64)[order],
+            bucket[order],
+            cell[order],
         )
 
     def _whole(self, bucket: int) -> Cell:
@@ -188,16 +246,11 @@ class Buckets:
         return self._cell(bucket, *ends, int(self.ends[bucket]) - count, count)
 
     def _cell(self, bucket: int, key_lo: int, key_hi: int, start: int, count: int) -> Cell:
-        tied = key_hi - key_lo == 1
-        if self._lattice is not None and not tied:
-            first, last = self._lattice.encode(
-                np.array([value_of(key_lo), value_of(key_hi - 1)])
-            ).tolist()
-            tied = first == last
+        ends = np.array([value_of(key_lo), value_of(key_hi - 1)])
+        (tied,) = are_tied(ends[:1], ends[1:], self._lattice).tolist()
         return Cell(bucket, key_lo, key_hi, start, count, tied)
 
-    def rank_of(self, value: float, held: _CollectedWindows | None) -> int | None:
-        """Number of records below a value, if it is known without a pass over them."""
+    def rank_of(self, value: float, held: CollectedWindows | None) -> int | None:
         if value == -math.inf or value == math.inf:
             return 0 if value < 0.0 else int(self.ends[-1])
         bucket = self._map.bucket(value)
@@ -229,12 +282,11 @@ class Buckets:
         number = np.full(BUCKETS + 1, -1, dtype=np.int32)
         number[[c.bucket for c in cells]] = np.arange(len(cells))
         total = self._chunks.fold(
-            lambda: np.zeros((len(cells), 1 << PART_BITS), dtype=np.int64),
-            lambda partial, piece: self._map.refine(number, key_lo, key_hi, shift, piece, partial),
+            PartCounts(self._map, 1 << PART_BITS, number, key_lo, key_hi, shift)
         )
         for cell, by, counts in zip(cells, shift.tolist(), total, strict=True):
             if int(counts.sum()) != cell.count:
-                raise _source_changed()
+                raise source_changed()
             parts, start = [], cell.start
             for part in np.flatnonzero(counts).tolist():
                 lowest = cell.key_lo + (part << by)
@@ -245,19 +297,18 @@ class Buckets:
             place = before.index(cell)
             self._cells[cell.bucket] = before[:place] + parts + before[place + 1 :]
 
-    def collect(self, plan: Plan) -> NDArray[np.float64]:
-        """The records of the plan but for the tied ones, ascending; one pass."""
+    def collect(self, plan: BucketPlan) -> NDArray[np.float64]:
         expected = int(plan.count[~plan.tied].sum())
         if not expected:
             return np.empty(0)
-        collected = self._chunks.collect(self._taker(plan, expected), expected)
+        query = self._taker(plan, expected)
+        collected = query.all_of(self._chunks.fold(query))
         if collected is None:
-            raise _source_changed()
-        collected.sort()
+            raise source_changed()
         return collected
 
-    def _taker(self, plan: Plan, room: int) -> Take:
-        """What takes the plan's records, at most `room`, out of a piece."""
+    def _taker(self, plan: BucketPlan, size: int) -> Taken:
+        """What takes the plan's records, so many, out of a piece."""
         parts = [cell for cell in plan.cell if cell is not None]
         stretches = np.flatnonzero(np.diff(plan.bucket) != 1) + 1
         if not parts and stretches.size < FEW_STRETCHES and self.ends[-1] >= COMPARED:
@@ -269,16 +320,30 @@ class Buckets:
             # what is beyond the bounds counts as they do
             lo = np.array([-np.inf if key <= lowest else value_of(key) for key in lo_keys])
             hi = np.array([np.inf if key >= highest else value_of(key) for key in hi_keys])
-            return lambda piece: self._map.between(lo, hi, piece, room)
+            return TakenBetween(size, self._map, lo, hi)
         wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
         wanted[plan.bucket] = 1
         wanted[[cell.bucket for cell in parts]] = 2
         ranges = [(cell.key_lo, cell.key_hi) for cell in parts if not cell.tied]
         keys_of = np.array(ranges, dtype=np.int64).reshape(-1, 2).T.copy()
-        return lambda piece: self._map.collect(wanted, keys_of[0], keys_of[1], piece, room)
+        return TakenByKey(size, self._map, wanted, keys_of[0], keys_of[1])
 
 
-class _CollectedWindows:
+def room_for(records: int, windows: int) -> tuple[int, int]:
+    """How many records a plan may have, and how many a cell of it, where it has more."""
+    most = max(COLLECTED, int(COLLECTED_SHARE * records))
+    return most, max(FULL, most // (4 * windows))
+
+
+def are_tied(least: NDArray[Any], most: NDArray[Any], lattice: Lattice | None) -> NDArray[np.bool_]:
+    """Whether records between two values are all one value, or one lattice point."""
+    if lattice is not None:
+        least, most = lattice.encode(least), lattice.encode(most)
+    tied: NDArray[np.bool_] = least == most
+    return tied
+
+
+class CollectedWindows:
     """Records at the places start[s], ..., stop[s] - 1 of some windows, and what holds them.
 
     Asked for one window at a time, so its tables are lists.
@@ -344,7 +409,7 @@ class SelectedOrder(CoarseOrder):
     ----------
     chunks : Passes
         The records, in the unit of the bounds.
-    buckets : Buckets
+    counted : Counted
         The same values, counted.
     lattice, bounds
         As for `WholeOrder`.
@@ -355,24 +420,21 @@ class SelectedOrder(CoarseOrder):
     def __init__(
         self,
         chunks: Passes,
-        buckets: Buckets,
+        counted: Counted,
         lattice: Lattice | None,
         bounds: tuple[float, float],
     ) -> None:
-        super().__init__(int(buckets.ends[-1]), lattice, bounds)
+        super().__init__(counted.total, lattice, bounds)
         if lattice is not None:
             self.origin = lattice.first - 0.5
         self._chunks = chunks
-        self._buckets = buckets
-        self._held: _CollectedWindows | None = None  # windows collected ahead
-        self._latest: _CollectedWindows | None = None  # windows asked for
+        self._counted = counted
+        self._held: CollectedWindows | None = None  # windows collected ahead
+        self._latest: CollectedWindows | None = None  # windows asked for
         self._ranks: dict[float, int | None] = {}  # records below a value, where it was asked
 
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        ends, count = self._buckets.ends, self._buckets.count
-        bucket = np.searchsorted(ends, places, side="right")
-        lower, upper = self._buckets.edges(bucket)
-        share = (places + 0.5 - (ends[bucket] - count[bucket])) / count[bucket]
+        lower, upper, share = self._counted.around(places)
         unit = 1.0 if self.lattice is None else self.lattice.step
         return (lower + (upper - lower) * share) / unit
 
@@ -406,12 +468,12 @@ class SelectedOrder(CoarseOrder):
         end = np.concatenate((apart, [starts.size])) - 1
         self._held = self._hold(starts[begin], stops[end])
 
-    def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> _CollectedWindows:
+    def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> CollectedWindows:
         """Collect the records at some places."""
-        plan = self._buckets.plan(start, stop)
-        return _CollectedWindows(start, stop, plan, self._buckets.collect(plan))
+        plan = self._counted.plan(start, stop)
+        return CollectedWindows(start, stop, plan, self._counted.collect(plan))
 
-    def _records(self, start: int, stop: int, held: _CollectedWindows) -> NDArray[np.float64]:
+    def _records(self, start: int, stop: int, held: CollectedWindows) -> NDArray[np.float64]:
         """Records at places start, ..., stop - 1."""
         records = held.direct(start, stop)
         if records is not None:
@@ -422,7 +484,7 @@ class SelectedOrder(CoarseOrder):
             below, size, at = int(plan.start[i]), int(plan.count[i]), offset[i]
             a, b = max(start - below, 0), min(stop - below, size)
             if plan.tied[i]:
-                pieces.append(np.full(b - a, value_of(plan.cell[i].key_lo)))
+                pieces.append(np.full(b - a, plan.value[i]))
             else:
                 pieces.append(collected[at + a : at + b])
         return np.concatenate(pieces)
@@ -430,13 +492,11 @@ class SelectedOrder(CoarseOrder):
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         least = self._least(outputs).tolist()
         new = {value for value in least if value not in self._ranks}
-        self._ranks.update((value, self._buckets.rank_of(value, self._latest)) for value in new)
+        self._ranks.update((value, self._counted.rank_of(value, self._latest)) for value in new)
         unknown = sorted(value for value in new if self._ranks[value] is None)
         if unknown:  # a pass for all of them
             bins = Bins.of([-math.inf, *unknown, math.inf])
-            counts = self._chunks.fold(
-                bins.zeros, lambda partial, piece: bins.count(piece, out=partial)
-            )
+            counts = self._chunks.fold(BinCounts(bins))
             ranks = np.cumsum(counts)
             self._ranks.update(zip(unknown, ranks[:-1].tolist(), strict=True))
         return np.array([self._ranks[value] for value in least])
@@ -479,5 +539,6 @@ def _meets(cell: Cell, start: NDArray[np.int64], stop: NDArray[np.int64]) -> boo
     return window < start.size and int(start[window]) < cell.start + cell.count
 
 
-def _source_changed() -> ValueError:
+def source_changed() -> ValueError:
+    """What is raised where one pass does not fit to another."""
     return ValueError("the source of batches must give the same records at every pass")

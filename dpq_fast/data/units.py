@@ -275,8 +275,10 @@ class Timed:
     """A column of times, not read yet, and the unit that it is to be read in."""
 
     def __init__(self, column: Any, unit: Unit | Presence) -> None:
-        _checks.check_column(column)
+        from dpq_fast.data.tables import opened  # whose columns are read in units, too
+
         self.column = column
+        _checks.check_column(opened(column))
         self.unit = unit
 
     def __len__(self) -> int:

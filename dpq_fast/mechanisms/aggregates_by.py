@@ -15,23 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
-from dpq_fast._kernels import groups as kernel
-from dpq_fast._kernels import sums as kernel_sums
-from dpq_fast.data.columns import as_column, check_counts
-from dpq_fast.data.keys import Groups, names_of, split_columns
+from dpq_fast.data.keys import Groups
+from dpq_fast.data.queries import Sums
 from dpq_fast.data.units import Presence, Timed
 from dpq_fast.laws import laplace_sums
 from dpq_fast.mechanisms._calls import in_durations, in_units
 from dpq_fast.mechanisms.aggregates import LARGEST, Clip, Clipping, mean, of_sample, sum
 from dpq_fast.mechanisms.grouping import (
+    NUMBERS,
+    Answers,
+    Gathered,
     GroupAnswers,
-    Pool,
     Records,
-    Rows,
-    by_chunk,
-    each_group,
-    records_of,
-    selected,
+    TableGroups,
+    one_by_one,
+    rows_of,
 )
 from dpq_fast.noise.discrete import discrete_laplace
 from dpq_fast.noise.rng import default_rng
@@ -82,85 +80,25 @@ class GroupValues(GroupAnswers):
         return pandas.DataFrame(given, index=index)
 
 
-class _Table:
+class _Rows:
     """The public side of a column of records and one of keys; then, how they are read."""
 
-    def __init__(self, x: Any, by: Any, groups: Any, nan_policy: str, workers: int) -> None:
-        self._listed = groups is not None
-        self.groups = Groups(groups if self._listed else [])
-        self._threads = _checks.check_workers(workers)
-        self._nan_policy = _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-        _checks.check_column(x)
-        if self._listed:
-            self.groups.check_form(by)
-        else:
-            split_columns(by)
-        self._x, self._by = x, by
+    def __init__(
+        self, x: Any, by: Any, groups: Any, counts: Any, nan_policy: str, workers: int
+    ) -> None:
+        self._groups = None if groups is None else Groups(groups)
+        threads = _checks.check_workers(workers)
+        self._rows: Any = rows_of(x, by, counts, nan_policy, threads)
+        self._rows.check_keys(self._groups)
 
     def read(
-        self, calibration: Any, counts: Any, rng: Any, answer: Callable[[_Read], Any]
+        self, calibration: Any, rng: Any, answer: Callable[[Gathered | TableGroups], Answers]
     ) -> GroupValues:
         """The answers of all groups, from values and their intervals, if any."""
-        column = as_column(self._x)
-        if not self._listed:
-            self.groups = selected(self._by, counts, calibration.selection, rng)
-        keys, keys_of = self.groups.lookup(self._by, column.size)
-        weights = None if counts is None else check_counts(counts, column.size)
-        with Pool(self._threads) as pool:
-            rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool)
-            values, *interval = answer(_Read(rows, ends, keys, pool))
-        found = GroupValues(self.groups.keys.copy(), values, names=tuple(names_of(self._by)))
+        selection = getattr(calibration, "selection", None)
+        groups, (values, *interval) = self._rows.read(self._groups, selection, rng, answer)
         low, high = interval or (None, None)
-        return replace(found, low=low, high=high)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The rows of all groups, put together by chunk."""
-
-    rows: Rows
-    ends: NDArray[np.int64]
-    keys: kernel.Keys
-    pool: Pool
-
-    def one_by_one(
-        self,
-        answer: Callable[[int, Records, np.random.Generator], Any],
-        rng: np.random.Generator | None,
-    ) -> list[Any]:
-        """What is answered for each group."""
-        return each_group(answer, self.rows, self.ends, self.keys, rng, self.pool)
-
-    def sums(self, scale: float, first: int, last: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Exact sum of each group's records as integers, and their number; see `Records.sums`.
-
-        int64 where records stand for themselves, else integers of Python.
-        """
-        weighted = self.rows.weights is not None
-        dtype = object if weighted else np.int64
-        totals, numbers = np.zeros((2, self.keys.groups), dtype=dtype)
-
-        def chunk(number: int) -> None:
-            at = number * kernel.CHUNK
-            own = slice(at, at + kernel.CHUNK)
-            rows, size = self.rows.of_chunk(number, self.ends), totals[own].size
-            if weighted:
-                for g, (values, weights) in enumerate(records_of(rows, size)):
-                    assert weights is not None
-                    totals[at + g], numbers[at + g] = kernel_sums.weighted(
-                        values, weights.astype(np.int64), scale, first, last
-                    )
-                return
-            start, values = kernel.order(rows.values, rows.members, size)
-            with np.errstate(over="ignore"):
-                points = np.rint(np.clip(values[: start[-1]] * scale, first, last)).astype(np.int64)
-            # fewer than 2^32 integers of 32 bits: no difference wraps, whatever the sums do
-            running = np.concatenate(([0], np.cumsum(points)))
-            totals[own] = running[start[1:]] - running[start[:-1]]
-            numbers[own] = np.diff(start)
-
-        self.pool.map(chunk, range(self.keys.chunks))
-        return totals, numbers
+        return GroupValues(groups.keys.copy(), values, low, high, names=self._rows.names)
 
 
 def _noisy(totals: NDArray[Any], scale: Fraction, rng: np.random.Generator) -> NDArray[Any]:
@@ -213,7 +151,7 @@ def count_by(
     Parameters
     ----------
     x, by : array_like, shape (n,)
-        Private records, and the key of each, as in `quantile_by`.
+        Private records, and the key of each, as in `quantile_by`; of a `Table`, both.
     groups : sequence of keys, or of tuples of them, length G
         Distinct keys, as in `quantile_by`: each gets an answer. None for keys that nobody can list:
         they are selected by `select_keys`, for a share of `epsilon` and for `delta`. Public, as all
@@ -267,7 +205,8 @@ def count_by(
     **Privacy.** Pure `epsilon`-DP under `neighbors`, for all groups together: see
     `privacy.aggregates_by`. Not covered: running time and memory.
 
-    **Cost.** O(n) to put rows together by group, as in `quantile_by`, and a draw for each group.
+    **Cost.** O(n) to put rows together by group, as in `quantile_by`, and a draw for each group; of
+    a `Table` one pass, and one before it where keys are selected.
 
     Examples
     --------
@@ -286,13 +225,13 @@ def count_by(
         selection_share=privacy.kept_groups.share_of(groups, selection_share),
     )
     request = of_sample(Request.of(confidence, covers))
-    table = _Table(Timed(x, Presence()), by, groups, nan_policy, workers)
+    rows = _Rows(Timed(x, Presence()), by, groups, counts, nan_policy, workers)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
     scale = _release_of(calibration).each.scale
 
-    def answer(read: _Read) -> tuple[NDArray[Any], ...]:
-        numbers = _noisy(read.sums(1.0, 0, 0)[1], scale, generator)
+    def answer(read: Gathered | TableGroups) -> Answers:
+        numbers = _noisy(read.sums(NUMBERS)[1], scale, generator)
         if request is None:
             return (numbers,)
         beside = laplace_sums.margin(scale, request.miss)
@@ -300,7 +239,7 @@ def count_by(
         low = np.minimum(np.maximum(numbers - beside, zero), numbers)
         return numbers, low, np.maximum(numbers + beside, zero)
 
-    return _asked(table.read(calibration, counts, generator, answer), request)
+    return _asked(rows.read(calibration, generator, answer), request)
 
 
 def _asked(found: GroupValues, request: Request | None) -> GroupValues:
@@ -382,7 +321,8 @@ def sum_by(
     `privacy.aggregates_by`. Not covered: running time and memory.
 
     **Cost.** O(n) to put rows together by group, as in `quantile_by`. With a public clip some
-    nanoseconds per row and a draw for each group; else about a millisecond for each group.
+    nanoseconds per row and a draw for each group; else about a millisecond for each group. Of a
+    `Table` one pass with a public clip, else as `quantile_by`.
 
     Examples
     --------
@@ -543,7 +483,7 @@ def _clipped(
     own: dict[str, Any] = clip | each.own
     clipping = Clipping(options, **own)
     nan_policy = call["nan_policy"]
-    table = _Table(*columns, nan_policy, call["workers"])
+    rows = _Rows(*columns, call["counts"], nan_policy, call["workers"])
     rng = call["rng"]
     generator = None if rng is None and each.each.clip is not None else default_rng(rng)
     privacy.charge(call["accountant"], calibration)
@@ -552,20 +492,20 @@ def _clipped(
     if request is not None:
         asked = dict(confidence=request.confidence, covers=request.covers)
 
-    def one_by_one(read: _Read) -> tuple[NDArray[Any], ...]:
+    def apart(read: Gathered | TableGroups) -> Answers:
         def answer(group: int, records: Records, rng: np.random.Generator) -> Any:
             values, weights = records
             return release(
                 values, counts=weights, nan_policy=nan_policy, rng=rng, **own, **asked, **options
             )
 
-        answers = np.array(read.one_by_one(answer, generator), dtype=np.float64)
+        answers = one_by_one(answer, read, generator)
         return tuple(answers.reshape(-1, 3).T) if asked else (answers,)
 
-    def at_once(read: _Read) -> tuple[NDArray[Any], ...]:
+    def at_once(read: Gathered | TableGroups) -> Answers:
         assert generator is not None
         common, omits = clipping.clip([]), nan_policy != "raise"
-        totals, numbers = read.sums(common.scale, common.first, common.last)
+        totals, numbers = read.sums(Sums(common.scale, common.first, common.last))
         if name == "sum_by":
             scale = each.each.sum_scale(common.first, common.last, omits)
             points = _noisy(totals, scale, generator)
@@ -587,8 +527,8 @@ def _clipped(
         low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
         return values, np.minimum(low, values), np.maximum(high, values)
 
-    answer = at_once if clipping.method is None else one_by_one
-    return _asked(table.read(calibration, call["counts"], generator, answer), request)
+    answer = at_once if clipping.method is None else apart
+    return _asked(rows.read(calibration, generator, answer), request)
 
 
 def _means(

@@ -6,11 +6,14 @@ import math
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpq_fast import _checks, privacy
+from dpq_fast.data.rounds import together
+from dpq_fast.data.tables import Table, table_of
 from dpq_fast.mechanisms.aggregates import count, mean
 from dpq_fast.mechanisms.aggregates_by import count_by, mean_by
 from dpq_fast.mechanisms.estimate import Estimate
@@ -80,8 +83,9 @@ def describe(
     Parameters
     ----------
     frame : data frame or mapping of columns, with n rows
-        Private. Of pandas, polars (lazy, too), pyarrow or whatever narwhals knows; or a mapping
-        from names to columns. A row is a record: it has a value, or none, in each column. Names of
+        Private. Of pandas, polars, pyarrow or whatever narwhals knows; a mapping from names to
+        columns; a `Table`, or what an engine holds (`Table.of`): then all parts share their passes.
+        A row is a record: it has a value, or none, in each column. Names of
         columns are public.
     epsilon : float
         Budget of the whole call, positive and finite. Public, as all that follow.
@@ -130,11 +134,12 @@ def describe(
     Returns
     -------
     data frame
-        Of the library of `frame` (pandas for a mapping). A row for each column, or for each column
-        and group; columns "column", those of the keys, "count", "mean" and one for each level, such
-        as "25%"; with a `confidence` also "mean low", "mean high" and so on. The mean is that of
-        the records clamped to the bounds. Where some columns are times and others are not, cells of
-        libraries other than pandas are strings.
+        Of the library of `frame`; of pandas for a mapping, a `Table` or an engine other than
+        polars, or of pyarrow for the latter two where pandas is missing. A row for each column, or
+        for each column and group; columns "column", those of the keys, "count", "mean" and one for
+        each level, such as "25%"; with a `confidence` also "mean low", "mean high" and so on. The
+        mean is that of the records clamped to the bounds. Where some columns are times and others
+        are not, cells of libraries other than pandas are strings.
 
     Raises
     ------
@@ -156,7 +161,8 @@ def describe(
     (`privacy.parallel`), and a selection of keys is one more part: then it is
     (`epsilon`, `delta`)-DP. Not covered: running time and memory.
 
-    **Cost.** About four passes over each column.
+    **Cost.** About four passes over each column. Of a table two for all columns; by groups three,
+    and one more for a selection (`quantile_by` says where there are more).
 
     Examples
     --------
@@ -170,6 +176,8 @@ def describe(
     levels = Levels(q)
     if np.ndim(q) > 1:
         raise ValueError(f"q must have at most one dimension, got {np.ndim(q)}")
+    library = _library(frame)
+    frame = table_of(frame, workers) or frame
     there = _names(frame)
     names = _columns(there, bounds, columns)
     keys = _keys(there, by, groups, delta, public_by)
@@ -211,25 +219,34 @@ def describe(
     if selection is not None:
         spent.append(privacy.guarantee("select_keys", **selection))
     privacy.charge(accountant, Spent(privacy.compose(spent, delta=delta if selection else 0.0)))
-    column_of = _reader(frame, [*names, *keys])
-    own_keys = [column_of(key) for key in keys]
-    together = own_keys[0] if len(keys) == 1 else own_keys
+    in_table = isinstance(frame, Table)
+    if in_table:
+        column_of, of_keys = frame.__getitem__, frame[keys]
+    else:
+        column_of = _reader(frame, [*names, *keys])
+        own_keys = [column_of(key) for key in keys]
+        of_keys = own_keys[0] if len(keys) == 1 else own_keys
     if selection is not None:
-        groups = select_keys(together, rng=generator, **selection)
+        groups = select_keys(of_keys, rng=generator, **selection)
     listed = [key if isinstance(key, tuple) else (key,) for key in groups] if keys else [()]
     cells: dict[str, list[Any]] = {"column": [name for name in names for _ in listed]}
     for at, key in enumerate(keys):
         cells[key] = [row[at] for _ in names for row in listed]
-    given = dict[str, Any](by=together, groups=groups) if keys else {}
-    for each in parts:
-        answer = each.release(column_of(each.column), rng=generator, **given)
+    given = dict[str, Any](by=of_keys, groups=groups) if keys else {}
+    calls = [
+        partial(each.release, column_of(each.column), rng=generator, **given) for each in parts
+    ]
+    answers = together(*calls) if in_table else (call() for call in calls)
+    for each, answer in zip(parts, answers, strict=True):
         for label, found in _labelled(each.statistic, answer, levels.values, bool(keys)):
             cells.setdefault(label, []).extend(found)
-    return _framed(frame, cells)
+    return _framed(library, cells)
 
 
 def _names(frame: Any) -> Container[str]:
     """The public names of the columns of a frame."""
+    if isinstance(frame, Table):
+        return frame.names
     there: Any = frame.keys() if isinstance(frame, Mapping) else _checks.names_of(frame)
     if there is None:
         raise TypeError(
@@ -339,17 +356,25 @@ def _labelled(
             yield f"{100 * level:g}%{end}", [row[place] for row in part]
 
 
-def _framed(frame: Any, cells: dict[str, list[Any]]) -> Any:
-    """A data frame of the library of another one; of pandas, if that is a mapping."""
-    if isinstance(frame, Mapping):
+def _library(frame: Any) -> str:
+    """The library of the answer: that of a frame which has one, else pandas, or else pyarrow."""
+    if not isinstance(frame, (Mapping, Table)):
+        narwhals = _checks.extra("narwhals.stable.v2", "describe", "frames")
+        known = narwhals.from_native(frame, pass_through=True)
+        if isinstance(known, (narwhals.DataFrame, narwhals.LazyFrame)):
+            name: str = narwhals.get_native_namespace(known).__name__
+            if name == "polars" or isinstance(known, narwhals.DataFrame):
+                return name
+    return "pyarrow" if isinstance(frame, Table) and find_spec("pandas") is None else "pandas"
+
+
+def _framed(library: str, cells: dict[str, list[Any]]) -> Any:
+    """A data frame of a library."""
+    if library == "pandas":
         return _checks.extra("pandas", "describe", "pandas").DataFrame(cells)
     narwhals = _checks.extra("narwhals.stable.v2", "describe", "frames")
-    library = narwhals.get_native_namespace(frame)
-    made = library.__name__
-    if made == "pandas":
-        return library.DataFrame(cells)
     typed = {label: _typed(column) for label, column in cells.items()}
-    return narwhals.from_dict(typed, backend=made).to_native()
+    return narwhals.from_dict(typed, backend=library).to_native()
 
 
 def _typed(column: list[Any]) -> Any:

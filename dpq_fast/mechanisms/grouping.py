@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,21 +14,38 @@ from randomgen import ChaCha
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.data.columns import as_float64
+from dpq_fast._kernels import sums as kernel_sums
+from dpq_fast.data.columns import AnyUnit, as_column, as_float64, check_counts
 from dpq_fast.data.keys import (
+    BLOCK,
     Groups,
     KeysOf,
     Picked,
     comparable,
     count_keys,
+    names_of,
     split_columns,
 )
+from dpq_fast.data.queries import Sums
+from dpq_fast.data.rounds import together
+from dpq_fast.data.tables import (
+    GroupedColumn,
+    TableColumns,
+    TablePasses,
+    of_one_table,
+    refuse_counts,
+)
+from dpq_fast.data.tables import count_keys as keys_of_table
+from dpq_fast.data.units import Timed
 from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.rng import default_rng
 
-# Rows of the column handled in one call.
-BLOCK = 2**20
+# Of tables: groups of up to so many records are brought here whole, and so many records at a time;
+# of larger groups so many share their passes. More take more memory, fewer take more passes.
+FEW_RECORDS, HELD_RECORDS, LARGE_GROUPS = 2**16, 2**21, 2**7
+# What counts records.
+NUMBERS = Sums(1.0, 0, 0)
 
 
 class GroupAnswers:
@@ -188,21 +206,70 @@ def child(seeds: bytes | None, number: int) -> np.random.Generator:
     return np.random.Generator(ChaCha(key=key, rounds=20))
 
 
-# Groups that nobody listed
-
-
-def selected(
-    by: Any, counts: Any, calibration: privacy.key_selection.Calibration, rng: Any
-) -> Groups:
-    """The groups whose keys are kept; reads the keys, and draws."""
-    kept = KeysLaw(*count_keys(by, counts), calibration).sample(rng)
-    return Groups.kept(kept, len(split_columns(by)))
-
-
 # Groups one by one
 
-# The records of one group, without missing ones: values, and how many records each stands for.
-Records = tuple[NDArray[np.float64], NDArray[np.float64] | None]
+# The records of one group, without missing ones: values, and how many records each stands for; or
+# passes over them.
+Records = tuple[Any, NDArray[np.float64] | None]
+# Arrays with an entry for each group.
+Answers = tuple[NDArray[Any], ...]
+
+
+class Gathered(NamedTuple):
+    """The rows of some groups, put together by chunk.
+
+    Attributes
+    ----------
+    rows : Rows
+    ends : ndarray of int64
+        Where those of each chunk end.
+    keys : Keys
+    pool : Pool
+    numbers : sequence of int
+        The number of each group among those of the call.
+    """
+
+    rows: Rows
+    ends: NDArray[np.int64]
+    keys: kernel.Keys
+    pool: Pool
+    numbers: Sequence[int] | NDArray[np.intp]
+
+    def sums(self, query: Sums) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Exact sum of each group's records as integers, and their number; see `Records.sums`.
+
+        int64 where records stand for themselves, else integers of Python.
+        """
+        weighted = self.rows.weights is not None
+        dtype = object if weighted else np.int64
+        totals, numbers = np.zeros((2, self.keys.groups), dtype=dtype)
+
+        def chunk(number: int) -> None:
+            at = number * kernel.CHUNK
+            own = slice(at, at + kernel.CHUNK)
+            rows, size = self.rows.of_chunk(number, self.ends), totals[own].size
+            if weighted:
+                for g, (values, weights) in enumerate(records_of(rows, size)):
+                    assert weights is not None
+                    totals[at + g], numbers[at + g] = kernel_sums.weighted(
+                        values, weights.astype(np.int64), query.scale, query.first, query.last
+                    )
+                return
+            start, values = kernel.order(rows.values, rows.members, size)
+            totals[own] = query.of_groups(values[: start[-1]], start)
+            numbers[own] = np.diff(start)
+
+        self.pool.map(chunk, range(self.keys.chunks))
+        return totals, numbers
+
+    def released(
+        self,
+        of_several: Callable[[Gathered, np.random.Generator | None], Answers],
+        of_one: Callable[[int, TablePasses, np.random.Generator], Answers],
+        rng: np.random.Generator | None,
+    ) -> Answers:
+        """The answers of all groups: as in `TableGroups`."""
+        return of_several(self, rng)
 
 
 def records_of(rows: Rows, groups: int) -> list[Records]:
@@ -219,24 +286,247 @@ def records_of(rows: Rows, groups: int) -> list[Records]:
     ]
 
 
+def one_by_one(
+    answer: Callable[[int, Records, np.random.Generator], Any],
+    groups: Gathered | TableGroups,
+    rng: np.random.Generator | None,
+) -> NDArray[np.float64]:
+    """What is answered for each group, in their order, given its number and its records."""
+
+    def of_several(gathered: Gathered, rng: np.random.Generator | None) -> Answers:
+        return (np.array(each_group(answer, gathered, rng), dtype=np.float64),)
+
+    def of_one(number: int, passes: TablePasses, rng: np.random.Generator) -> Answers:
+        return (np.array([answer(number, (passes, None), rng)], dtype=np.float64),)
+
+    return groups.released(of_several, of_one, rng)[0]
+
+
 def each_group(
     answer: Callable[[int, Records, np.random.Generator], Any],
-    rows: Rows,
-    ends: NDArray[np.int64],
-    keys: kernel.Keys,
+    gathered: Gathered,
     rng: np.random.Generator | None,
-    pool: Pool,
 ) -> list[Any]:
-    """What is answered for each group, in their order; a generator for each chunk."""
+    """What is answered for each group; a generator for each chunk."""
+    keys, numbers = gathered.keys, gathered.numbers
     seeds = None if rng is None else rng.bytes(32 * keys.chunks)
 
     def chunk(number: int) -> list[Any]:
         first = number * kernel.CHUNK
         groups = min(kernel.CHUNK, keys.groups - first)
         own = child(seeds, number)
+        rows = gathered.rows.of_chunk(number, gathered.ends)
         return [
-            answer(first + g, records, own)
-            for g, records in enumerate(records_of(rows.of_chunk(number, ends), groups))
+            answer(int(numbers[first + g]), records, own)
+            for g, records in enumerate(records_of(rows, groups))
         ]
 
-    return [one for part in pool.map(chunk, range(keys.chunks)) for one in part]
+    return [one for part in gathered.pool.map(chunk, range(keys.chunks)) for one in part]
+
+
+# Columns of records and of keys
+
+
+class HeldRows:
+    """Rows in memory.
+
+    Parameters
+    ----------
+    x, by, counts, nan_policy
+        As in `quantile_by`; what is public about them is checked.
+    threads : int
+
+    Attributes
+    ----------
+    names : tuple
+        What the columns of keys are called, if they are those of a frame.
+    """
+
+    def __init__(self, x: Any, by: Any, counts: Any, nan_policy: str, threads: int) -> None:
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        _checks.check_column(x.column if isinstance(x, Timed) else x)
+        self._x, self._by, self._counts = x, by, counts
+        self._nan_policy, self._threads = nan_policy, threads
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """What the columns of keys are called."""
+        return tuple(names_of(self._by))
+
+    def check_keys(self, groups: Groups | None) -> None:
+        """Refuse columns of keys for what they declare."""
+        if groups is None:
+            split_columns(self._by)
+        else:
+            groups.check_form(self._by)
+
+    def read(
+        self,
+        groups: Groups | None,
+        selection: privacy.key_selection.Calibration | None,
+        rng: Any,
+        answer: Callable[[Gathered], Answers],
+    ) -> tuple[Groups, Answers]:
+        """The groups, which are selected where they were not listed, and their answers."""
+        column = as_column(self._x)
+        if groups is None:
+            assert selection is not None
+            kept = KeysLaw(*count_keys(self._by, self._counts), selection).sample(rng)
+            groups = Groups.kept(kept, len(split_columns(self._by)))
+        weights = None if self._counts is None else check_counts(self._counts, column.size)
+        with Pool(self._threads) as pool:
+            keys, keys_of = groups.lookup(self._by, column.size, pool.map)
+            rows, ends = by_chunk(column, weights, keys, keys_of, self._nan_policy, pool)
+            return groups, answer(Gathered(rows, ends, keys, pool, range(len(groups))))
+
+
+class TableRows:
+    """Rows of a table: as `HeldRows`, read by rounds of queries.
+
+    Parameters
+    ----------
+    x, by : TableColumns
+    unit : Unit, Presence or None
+        What the records are read as.
+    counts, nan_policy, threads
+        As of `HeldRows`.
+    """
+
+    def __init__(
+        self,
+        x: TableColumns,
+        by: TableColumns,
+        unit: AnyUnit,
+        counts: Any,
+        nan_policy: str,
+        threads: int,
+    ) -> None:
+        _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
+        refuse_counts(counts)
+        self.names = by.columns
+        self._x, self._by, self._unit = x, by, unit
+        self._nan_policy, self._threads = nan_policy, threads
+
+    def check_keys(self, groups: Groups | None) -> None:
+        """As of `HeldRows`; types are looked at when the rows are."""
+        if groups is not None:
+            groups.check_width(len(self._by.columns))
+
+    def read(
+        self,
+        groups: Groups | None,
+        selection: privacy.key_selection.Calibration | None,
+        rng: Any,
+        answer: Callable[[TableGroups], Answers],
+    ) -> tuple[Groups, Answers]:
+        """As of `HeldRows`."""
+        sizes = None
+        if groups is None:
+            assert selection is not None
+            found = keys_of_table(self._by)
+            kept = KeysLaw(*found, selection).sample(rng)
+            groups = Groups.kept(kept, len(self._by.columns))
+            if self._nan_policy == "omit":  # else the missing ones are looked for in any case
+                number = dict(zip(found.keys, found.counts.tolist(), strict=True))
+                sizes = np.array([number[key] for key in kept], dtype=np.int64)
+        column = GroupedColumn(self._x, self._by, self._unit, groups)
+        return groups, answer(
+            TableGroups(column, len(groups), sizes, self._nan_policy, self._threads)
+        )
+
+
+class TableGroups(NamedTuple):
+    """The records of groups in a table.
+
+    Attributes
+    ----------
+    column : GroupedColumn
+    groups : int
+        How many groups there are.
+    sizes : ndarray of int64, or None
+        About how many records each has, if that is known.
+    nan_policy : str
+    threads : int
+    """
+
+    column: GroupedColumn
+    groups: int
+    sizes: NDArray[np.int64] | None
+    nan_policy: str
+    threads: int
+
+    def sums(self, query: Sums) -> tuple[NDArray[Any], NDArray[Any]]:
+        """As `Gathered.sums`, by one pass."""
+        return self.column.sums(query, self.nan_policy)
+
+    def released(
+        self,
+        of_several: Callable[[Gathered, np.random.Generator | None], Answers],
+        of_one: Callable[[int, TablePasses, np.random.Generator], Answers],
+        rng: np.random.Generator | None,
+    ) -> Answers:
+        """The answers of all groups.
+
+        Parameters
+        ----------
+        of_several : callable
+            Answers groups whose rows are here.
+        of_one : callable
+            Answers one group, given its number and passes over its records: arrays of one entry.
+        rng : Generator or None
+
+        Returns
+        -------
+        tuple of ndarray
+
+        Notes
+        -----
+        How many records a group has is private, and decides nothing but how they are read: those
+        of the smaller groups are brought here, some groups at a time, and the larger ones share
+        passes.
+        """
+        sizes = self.sizes
+        if sizes is None:
+            _, sizes = self.sums(NUMBERS)
+        generator = default_rng(rng)
+        few = np.flatnonzero(sizes <= FEW_RECORDS)
+        large = np.flatnonzero(sizes > FEW_RECORDS)
+        slices = np.split(few, 1 + np.flatnonzero(np.diff(np.cumsum(sizes[few]) // HELD_RECORDS)))
+        crowds = [large[at : at + LARGE_GROUPS] for at in range(0, large.size, LARGE_GROUPS)]
+
+        def here(numbers: NDArray[np.intp]) -> Answers:
+            values, members = self.column.collect(numbers)
+            keys = kernel.Keys(numbers.size, 0, None)
+            with Pool(self.threads) as pool:
+                rows, ends = by_chunk(
+                    values,
+                    None,
+                    keys,
+                    lambda picked: members[picked].astype(np.int64),
+                    "omit",
+                    pool,
+                )
+                del values
+                return of_several(Gathered(rows, ends, keys, pool, numbers), rng)
+
+        releases: list[Callable[[], Answers]]
+        found: list[Answers] = []
+        numbers: list[NDArray[np.intp]] = []
+        for several, crowd in zip_longest(slices, crowds, fillvalue=few[:0]):
+            releases = [partial(here, several)] if several.size or not sizes.size else []
+            releases += [
+                partial(of_one, number, self.column.passes(number), generator)
+                for number in crowd.tolist()
+            ]
+            found += together(*releases)
+            numbers += [several, crowd]
+        order = np.argsort(np.concatenate(numbers))
+        return tuple(np.concatenate(parts)[order] for parts in zip(*found, strict=True))
+
+
+def rows_of(x: Any, by: Any, counts: Any, nan_policy: str, threads: int) -> HeldRows | TableRows:
+    """A column of records and those of their keys, in memory or in a table; not read."""
+    inside = of_one_table(x, by)
+    if inside is None:
+        return HeldRows(x, by, counts, nan_policy, threads)
+    return TableRows(*inside, counts, nan_policy, threads)

@@ -17,23 +17,24 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels import groups as kernel
-from dpq_fast.data.columns import as_column, check_counts
-from dpq_fast.data.keys import Groups, comparable, names_of, split_columns
+from dpq_fast.data.keys import Groups, comparable
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
+from dpq_fast.data.tables import TablePasses
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.grouping import (
+    Answers,
+    Gathered,
     GroupAnswers,
-    Pool,
     Records,
     Rows,
-    by_chunk,
+    TableGroups,
     child,
-    each_group,
-    selected,
+    one_by_one,
+    rows_of,
 )
 from dpq_fast.mechanisms.ind_exp import no_dither
 from dpq_fast.mechanisms.intervals import halted, nested
@@ -137,13 +138,15 @@ def quantile_by(
     ----------
     x : array_like of real numbers, shape (n,)
         Private records in the unit of `bounds`: an array, a pandas, polars or pyarrow column, or
-        a sequence. Clamped to `bounds`; NaN is left out (`nan_policy`).
+        a sequence. Clamped to `bounds`; NaN is left out (`nan_policy`). Or a column of a `Table`:
+        see Notes.
     by : array_like of int, str, bool or date, shape (n,); or several
         The key of each record: an array, a pandas, polars or pyarrow column, also of categories
         or of a dictionary, or a sequence. For keys of several columns a data frame of them, or a
         list of columns. Private unless `public_by`. Rows whose key is missing, in any column, or
         not among `groups` are ignored, silently. Only the type of a column may be refused: declare
-        it ("Int64") where pandas would make floats of integers with a missing one.
+        it ("Int64") where pandas would make floats of integers with a missing one. For a column of
+        a `Table` columns of the same one: ``table["town", "year"]``.
     q : float or array_like of float
         Levels in [0, 1], any order and shape, at least one; duplicates are released once. Public.
     groups : sequence of int, str, bool or date, or of tuples of them, length G
@@ -264,11 +267,17 @@ def quantile_by(
     all of it either way: under "swap" a quarter of `rho`, and somewhat less than half of `delta`.
     Proof: `privacy.quantile_by` and `privacy.parallel`. Not covered: running time and memory.
 
+    **Tables.** Where `x` and `by` are columns of a `Table`, each group has the law that it has in
+    memory. One pass counts the records of each group; one more reads the groups of up to 65,536
+    records, 2^21 records at a time, and these are released as in memory; the larger groups share
+    two or three passes, 128 of them at a time. These numbers are private, and decide nothing but
+    how records are read: the number of passes, as running time and memory, is not covered.
+
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
     more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
     records; groups of more than 20,000 / m records cost what the mechanism does on one sample, with
-    `counts` what it costs for their rows. String keys of pandas, polars and pyarrow are encoded by
-    those libraries; those of lists and of NumPy take a dictionary lookup each.
+    `counts` what it costs for their rows. Keys that are strings are looked up among `groups`,
+    with 4 more bytes per row; those of a list, or of objects of NumPy or pandas, by one thread.
 
     References
     ----------
@@ -348,28 +357,21 @@ def quantile_by(
             raise TypeError(f"{name} must be left out for method {spent.method!r}")
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
         release = _Release(levels.values, spent, bounds, lattice, prior)
-    _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
-    _checks.check_column(x)
-    if groups is None:
-        split_columns(by)
-    else:
-        names.check_form(by)
+    rows: Any = rows_of(x, by, counts, nan_policy, threads)
+    listed = None if groups is None else names
+    rows.check_keys(listed)
     generator = None if rng is None else default_rng(rng)
     privacy.charge(accountant, calibration)
-    column = as_column(x)
-    if isinstance(calibration, privacy.kept_groups.Calibration):
-        names = selected(by, counts, calibration.selection, generator)
-    keys, keys_of = names.lookup(by, column.size)
-    weights = None if counts is None else check_counts(counts, column.size)
-    with Pool(threads) as pool:
-        rows, ends = by_chunk(column, weights, keys, keys_of, nan_policy, pool)
-        answers, low, high = release.all(rows, ends, keys, generator, pool)
+    selection = getattr(calibration, "selection", None)
+    names, (answers, *ends) = rows.read(
+        listed, selection, generator, lambda read: release.all(read, generator)
+    )
     levels_asked = float(q) if np.ndim(q) == 0 else np.array(q, dtype=np.float64)
     values = levels.restore(release.decode(answers))
-    found = GroupQuantiles(names.keys.copy(), levels_asked, values, names=tuple(names_of(by)))
+    found = GroupQuantiles(names.keys.copy(), levels_asked, values, names=rows.names)
     if confidence is None:
         return found
-    low, high = levels.restore(low), levels.restore(high)
+    low, high = map(levels.restore, ends)
     return replace(found, low=low, high=high, confidence=confidence, covers=covers)
 
 
@@ -443,31 +445,24 @@ class _OneByOne:
         return answers
 
     def all(
-        self,
-        rows: Rows,
-        ends: NDArray[np.int64],
-        keys: kernel.Keys,
-        rng: np.random.Generator | None,
-        pool: Pool,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        self, groups: Gathered | TableGroups, rng: np.random.Generator | None
+    ) -> tuple[NDArray[np.float64], ...]:
         """As `_Release.all`."""
 
         def answer(group: int, records: Records, rng: np.random.Generator) -> NDArray[np.float64]:
             values, weights = records
+            if weights is None and isinstance(values, np.ndarray):
+                weights = np.ones(values.size)
             found = self._release(
-                values,
-                bounds=self._pairs[0 if self._is_one else group],
-                counts=np.ones(values.size) if weights is None else weights,
-                rng=rng,
+                values, bounds=self._pairs[0 if self._is_one else group], counts=weights, rng=rng
             )
             return np.asarray(found, dtype=np.float64)
 
-        answers = np.array(each_group(answer, rows, ends, keys, rng, pool), dtype=np.float64)
+        answers = one_by_one(answer, groups, rng)
         m = self._levels.m
         if not self._with_ends:
-            return answers.reshape(-1, m), np.empty((0, m)), np.empty((0, m))
-        value, low, high = np.moveaxis(answers.reshape(-1, m, 3), -1, 0)
-        return value, low, high
+            return (answers.reshape(-1, m),)
+        return tuple(np.moveaxis(answers.reshape(-1, m, 3), -1, 0))
 
 
 class _Release:
@@ -513,32 +508,35 @@ class _Release:
         """Outputs behind points: on the lattice, inside the bounds."""
         return self._sample([]).decode(answers)
 
-    def all(
-        self,
-        rows: Rows,
-        ends: NDArray[np.int64],
-        keys: kernel.Keys,
-        rng: np.random.Generator | None,
-        pool: Pool,
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
-        """Points or numbers of all groups, and the ends of their intervals, shape (G, m).
+    def all(self, groups: Gathered | TableGroups, rng: np.random.Generator | None) -> Answers:
+        """Points or numbers of all groups, and the ends of their intervals, if any; (G, m) each."""
+        return groups.released(self._of_several, self._of_one, rng)
 
-        Without intervals, the ends have no groups.
-        """
+    def _of_several(self, gathered: Gathered, rng: np.random.Generator | None) -> Answers:
         dtype = np.float64 if self._lattice is None else np.int64
-        answers = np.empty((keys.groups, self._q.size), dtype=dtype)
-        low, high = np.empty((2, keys.groups if self._search is not None else 0, self._q.size))
+        keys, m = gathered.keys, self._q.size
+        answers = np.empty((keys.groups, m), dtype=dtype)
+        low, high = np.empty((2, keys.groups if self._search is not None else 0, m))
         seeds = None if rng is None else rng.bytes(32 * keys.chunks)
 
         def chunk(number: int) -> None:
             first = number * kernel.CHUNK
             own = slice(first, first + kernel.CHUNK)
-            self._chunk(
-                rows.of_chunk(number, ends), answers[own], low[own], high[own], child(seeds, number)
-            )
+            rows = gathered.rows.of_chunk(number, gathered.ends)
+            self._chunk(rows, answers[own], low[own], high[own], child(seeds, number))
 
-        pool.map(chunk, range(keys.chunks))
-        return answers, low, high
+        gathered.pool.map(chunk, range(keys.chunks))
+        return (answers,) if self._search is None else (answers, low, high)
+
+    def _of_one(self, _number: int, passes: TablePasses, rng: np.random.Generator) -> Answers:
+        """Of a group whose records are in a table."""
+        sample = self._sample(passes)
+        answers = self._draw(sample.order(rng), rng)[np.newaxis]
+        if self._search is None:
+            return (answers,)
+        around = nested(sample.coarse(), self.decode(answers)[0], self._search)
+        low, high = halted(around, self._search, rng)
+        return answers, low[np.newaxis], high[np.newaxis]
 
     def _chunk(
         self,

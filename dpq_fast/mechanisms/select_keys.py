@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.data.keys import as_array, count_keys, split_columns
+from dpq_fast.data import tables
+from dpq_fast.data.keys import KeyCounts, as_array, count_keys, split_columns
+from dpq_fast.data.tables import TableColumns
 from dpq_fast.laws.key_selection import KeysLaw
 from dpq_fast.mechanisms._calls import release
 
@@ -29,9 +33,10 @@ def select_keys(
     ----------
     by : array_like of int, str, bool or date, shape (n,); or several
         The key of each record, as in `quantile_by`: for keys of several columns a data frame, or a
-        list that holds nothing but columns. Private. Rows without a key in some column, and those
-        whose key is no integer of 64 bits, no string and no date, are left out, silently. Only the
-        type of a column may be refused.
+        list that holds nothing but columns; or columns of a `Table`, ``table["town", "year"]``, or
+        what it is made of, with no other columns. Private. Rows without a key in some column, and
+        those whose key is no integer of 64 bits, no string and no date, are left out, silently.
+        Only the type of a column may be refused.
     epsilon : float
         Budget, positive and finite. Public, as all that follow but `counts`.
     delta : float
@@ -83,7 +88,8 @@ def select_keys(
     random bits with the exact probabilities: nothing is rounded. Not covered: running time.
 
     **Cost.** O(n log n) for integers, a dictionary entry per row for strings, and a fifth of a
-    millisecond for each number of records that occurs.
+    millisecond for each number of records that occurs. Of a `Table` one pass: the keys and their
+    numbers, which are private, are sent here, but no row.
 
     References
     ----------
@@ -99,8 +105,13 @@ def select_keys(
     calibration = privacy.key_selection.calibrate(
         epsilon=epsilon, delta=delta, neighbors=neighbors, max_contributions=max_contributions
     )
-    split_columns(by)
-    kept = release(
-        lambda _: KeysLaw(*count_keys(by, counts), calibration), calibration, accountant, rng
-    )
+    by = tables.key_columns(by)
+    counted: Callable[[], KeyCounts]
+    if isinstance(by, TableColumns):
+        tables.refuse_counts(counts)
+        counted = partial(tables.count_keys, by)
+    else:
+        split_columns(by)
+        counted = partial(count_keys, by, counts)
+    kept = release(lambda _: KeysLaw(*counted(), calibration), calibration, accountant, rng)
     return as_array(kept)

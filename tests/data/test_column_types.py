@@ -547,3 +547,16 @@ def test_reference_reads_or_refuses_the_unusual_alike(column):
 )
 def test_reference_checks_counts_alike(counts):
     assert outcome(repeats, counts, 3) == outcome(check_counts, counts, 3)
+
+
+def test_decimals_are_the_nearest_float64():
+    digits = np.random.default_rng(0).integers(-(10**9), 10**9, 500).tolist()
+    items = [None, Decimal("28.7"), *(Decimal(n).scaleb(-6) for n in digits)]
+    expected = np.array([np.nan if item is None else float(item) for item in items])
+    array = pa.array(items, pa.decimal128(20, 6))
+    columns = (
+        *(array, pa.chunked_array([array]), pd.Series(array, dtype=pd.ArrowDtype(array.type))),
+        *(pl.Series(items, dtype=pl.Decimal(20, 6)), items),
+    )
+    for column in columns:
+        np.testing.assert_array_equal(as_column(column), expected)

@@ -63,6 +63,8 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
         .counts[2]
     ),
     "AggTree": lambda x: dpq.AggTree.of(x, epsilon=1.0, rng=1, **BOUNDS).quantile([0.2, 0.7]),
+    "Table": lambda x: dpq.median(dpq.Table.of({"x": x})["x"], epsilon=1.0, rng=1, **BOUNDS),
+    "together": lambda x: dpq.together(lambda: dpq.median(x, epsilon=1.0, rng=1, **BOUNDS)),
     "describe": lambda x: described(x).iloc[0, 1:].to_numpy(dtype=float),
     "AggTree, counts": lambda x: dpq.AggTree.of(x, epsilon=1.0, rng=1, **BOUNDS).count(-3.0, 2.0),
 }

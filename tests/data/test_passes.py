@@ -1,17 +1,33 @@
 """Passes over a column: which pieces they give, and to how many threads."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from dpq_fast.data import passes
-from dpq_fast.data.passes import Chunks
+from dpq_fast.data.passes import Chunks, Query
+from dpq_fast.data.queries import Found, Taken
+
+
+class Asked(Query):
+    """A query by a function of a list and a piece."""
+
+    def __init__(self, step, integers=False):
+        self.step = step
+        self.integers = integers
+
+    def start(self):
+        return []
+
+    def step(self, state, piece):
+        raise NotImplementedError
 
 
 def pieces_of(values, integers=False):
     """What one pass gives."""
-    return Chunks.of_array(values, 1).fold(
-        list, lambda pieces, piece: pieces.append(piece), integers=integers
-    )
+    query = Asked(lambda pieces, piece: pieces.append(piece), integers)
+    return Chunks.of_array(values, 1).fold(query)
 
 
 def test_pieces_are_small_where_they_are_converted(monkeypatch):
@@ -44,7 +60,7 @@ def test_threads_have_equal_shares_of_what_is_worth_them(workers, size, shares, 
     monkeypatch.setattr(passes, "MIN_SHARE", 10)
     x = np.arange(float(size))
     states = Chunks(lambda: (x, x), workers)._partials(
-        list, lambda state, piece: state.extend(piece), False
+        Asked(lambda state, piece: state.extend(piece))
     )
     assert [len(state) for state in states] == [2 * share for share in shares]
     assert sorted(value for state in states for value in state) == np.repeat(x, 2).tolist()
@@ -60,7 +76,7 @@ def test_an_error_in_any_thread_is_raised(place, monkeypatch):
 
     for workers in (1, 4):
         with pytest.raises(OSError, match="the disk is gone"):
-            Chunks.of_array(np.arange(100.0), workers).fold(list, step)
+            Chunks.of_array(np.arange(100.0), workers).fold(Asked(step))
 
 
 def test_first_batch_that_is_not_empty():
@@ -69,32 +85,41 @@ def test_first_batch_that_is_not_empty():
     assert Chunks(lambda: [np.empty(0), np.ones(2), np.ones(3)], 1).first().tolist() == [1.0, 1.0]
 
 
+@dataclass(frozen=True)
+class All(Taken):
+    """All records, or those that are odd."""
+
+    odd: bool = False
+
+    def take(self, piece):
+        found = piece[piece % 2.0 == 1.0] if self.odd else piece
+        return found[: self.size], found.size
+
+
 @pytest.mark.parametrize("workers", [1, 2])
-def test_collecting_ends_once_too_much_is_taken(workers):
+def test_nothing_is_kept_once_too_much_is_taken(workers):
     """A source that changed may give ever more: no more is kept than was counted."""
-    seen = []
-
-    def batches():
-        for number in range(100):
-            seen.append(number)
-            yield np.ones(10)
-
-    chunks = Chunks(batches, workers)
-    assert chunks.collect(lambda piece: (piece, piece.size), 35) is None
-    assert len(seen) < 100
-    assert chunks.collect(lambda piece: (piece, piece.size), 1_001) is None
-    collected = chunks.collect(lambda piece: (piece, piece.size), 1_000)
-    np.testing.assert_array_equal(collected, np.ones(1_000))
+    chunks = Chunks(lambda: (np.ones(10) for _ in range(100)), workers)
+    for size in (35, 999):
+        found = chunks.fold(All(size))
+        assert found.number == 1_000 and found.values == []
+        assert All(size).all_of(found) is None
+    assert All(1_001).all_of(chunks.fold(All(1_001))) is None
+    np.testing.assert_array_equal(All(1_000).all_of(chunks.fold(All(1_000))), np.ones(1_000))
 
 
-def test_collected_values_are_float64():
-    x = np.arange(10)
+def test_collected_values_are_float64_and_ascend():
+    x = np.arange(10)[::-1]
+    for size, expected in ((5, [1.0, 3.0, 5.0, 7.0, 9.0]), (6, None)):
+        query = All(size, odd=True)
+        collected = query.all_of(Chunks.of_array(x, 1).fold(query))
+        assert (None if collected is None else collected.tolist()) == expected
+    query = All(0, odd=True)
+    collected = query.all_of(Chunks.of_array(np.zeros(1, dtype=int), 1).fold(query))
+    assert collected.dtype == np.float64 and collected.tolist() == []
 
-    def odd(piece):
-        found = piece[piece % 2.0 == 1.0]
-        return found, found.size
 
-    collected = Chunks.of_array(x, 1).collect(odd, 5)
-    assert collected.dtype == np.float64 and collected.tolist() == [1.0, 3.0, 5.0, 7.0, 9.0]
-    assert Chunks.of_array(x, 1).collect(odd, 6) is None
-    assert Chunks.of_array(x[:1], 1).collect(odd, 0).tolist() == []
+def test_partials_of_taken_values_are_combined_up_to_their_size():
+    one, other = Found([np.ones(2)], 2), Found([np.zeros(1)], 1)
+    assert All(3).all_of(All(3).combine(one, other)).tolist() == [0.0, 1.0, 1.0]
+    assert All(2).combine(one, other).values == []

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import Sample
-from dpq_fast.data import records as records_module
 from dpq_fast.data import sample as sample_module
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import MIN_SHARE
+from dpq_fast.data.queries import BinCounts
 from dpq_fast.data.records import Records
 from dpq_fast.reference import histogram as reference
 
@@ -897,7 +897,7 @@ def test_order_is_looked_for_across_pieces(dtype, monkeypatch):
 
 @pytest.mark.parametrize("negate", [False, True])
 def test_records_in_ranges_are_counted_however_many_there_are(negate, monkeypatch):
-    monkeypatch.setattr(records_module, "FOUND", 4)
+    monkeypatch.setattr(BinCounts, "FOUND", 4)
     x = np.random.default_rng(0).integers(0, 40, 500).astype(float)
     low, high = (-20.0, -10.0) if negate else (10.0, 20.0)
     bins = Bins.of(np.arange(low, high + 1.0))

@@ -309,7 +309,7 @@ def test_plans_collect_no_more_than_they_may(windows, monkeypatch):
     x = np.concatenate((0.1 + np.arange(300) * 1e-13, np.full(300, 0.2), np.arange(300.0)))
     order = selected(x, None, (0.0, 1e6), probe=np.array([0.0, 1e6]))
     start, stop = np.array(windows).T
-    plan = order._buckets.plan(start, stop)
+    plan = order._counted.plan(start, stop)
     loose = plan.count[~plan.tied]
     assert loose.sum() <= 40 or loose.max() <= 10
     for cell_start, count, cell in zip(plan.start, plan.count, plan.cell, strict=True):
@@ -327,10 +327,10 @@ def test_tied_records_are_not_collected(monkeypatch):
         (3.0 + np.arange(500) * 1e-9, Lattice.of(BOUNDS, 1.0, False)),
     ):
         order = selected(x, lattice, BOUNDS, probe=np.array(BOUNDS))
-        plan = order._buckets.plan(np.array([0]), np.array([500]))
+        plan = order._counted.plan(np.array([0]), np.array([500]))
         assert plan.tied.all() and plan.count.sum() == 500
-        monkeypatch.setattr(order._buckets, "_chunks", None)  # no other pass
-        assert order._buckets.collect(plan).size == 0
+        monkeypatch.setattr(order._counted, "_chunks", None)  # no other pass
+        assert order._counted.collect(plan).size == 0
         assert order._points([(10, 20)]).tolist() == [0.5 if lattice is None else 103] * 10
 
 

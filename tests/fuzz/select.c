@@ -1,3 +1,5 @@
+#include <float.h>
+
 #include "select.h"
 
 #include "fuzz.h"
@@ -217,6 +219,71 @@ check_between(const dpq_select_map *map, size_t n, const double *value, fuzz_inp
     free(end);
 }
 
+static void
+check_cells(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
+{
+    size_t ranges = (size_t)fuzz_between(in, 1, MOST_RANGES);
+    int64_t parts = fuzz_between(in, 1, 64), cells = (int64_t)ranges * parts, inside = 0, held = 0;
+    double *end = fuzz_room(2 * ranges, sizeof *end);
+    double *lo = fuzz_room(ranges, sizeof *lo), *hi = fuzz_room(ranges, sizeof *hi);
+    double *scale = fuzz_room(ranges, sizeof *scale);
+    double *least = fuzz_room((size_t)cells, sizeof *least);
+    double *most = fuzz_room((size_t)cells, sizeof *most);
+    int64_t *count = fuzz_room((size_t)cells + 1, sizeof *count);
+
+    for (size_t r = 0; r < 2 * ranges; r++) {
+        end[r] = fuzz_finite(in);
+    }
+    qsort(end, 2 * ranges, sizeof *end, fuzz_compare_numbers);
+    for (size_t r = 0; r < ranges; r++) {
+        double width;
+
+        lo[r] = r > 0 && hi[r - 1] >= end[2 * r] ? nextafter(hi[r - 1], INFINITY) : end[2 * r];
+        hi[r] = fmax(lo[r], end[2 * r + 1]);
+        width = hi[r] * 0.5 - lo[r] * 0.5;
+        scale[r] = fmin((double)parts / width, DBL_MAX);
+    }
+    for (int64_t c = 0; c < cells; c++) {
+        count[c] = 0;
+        least[c] = INFINITY;
+        most[c] = -INFINITY;
+    }
+    count[cells] = 0;
+    dpq_select_cells(map->low, map->high, ranges, lo, hi, scale, parts, n, value, count, least,
+                     most);
+    for (size_t i = 0; i < n; i++) {
+        double v = clamp(map, value[i]);
+
+        for (size_t r = 0; r < ranges; r++) {
+            inside += lo[r] <= v && v <= hi[r];
+        }
+        held += isnan(v);
+    }
+    CHECK(count[cells] == held);
+    for (int64_t c = 0; c < cells; c++) {
+        size_t r = (size_t)(c / parts);
+
+        held = 0;
+        for (size_t i = 0; i < n; i++) {
+            double v = clamp(map, value[i]);
+
+            held += least[c] <= v && v <= most[c];
+        }
+        CHECK(held == count[c]); /* a cell holds all that is between its ends */
+        CHECK(count[c] == 0 || (lo[r] <= least[c] && most[c] <= hi[r]));
+        CHECK(c % parts == 0 || count[c] == 0 || count[c - 1] == 0 || most[c - 1] < least[c]);
+        inside -= held;
+    }
+    CHECK(inside == 0);
+    free(count);
+    free(most);
+    free(least);
+    free(scale);
+    free(hi);
+    free(lo);
+    free(end);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -234,6 +301,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_refine(&map, n, value, &in);
     check_collect(&map, n, value, &in);
     check_between(&map, n, value, &in);
+    check_cells(&map, n, value, &in);
     free(value);
     return 0;
 }

@@ -1,6 +1,8 @@
 """The compiled kernels against brute force: these tests also run under ASan and UBSan."""
 
 import math
+import struct
+import sys
 from itertools import chain, combinations_with_replacement, pairwise
 
 import mpmath
@@ -11,7 +13,18 @@ from hypothesis import strategies as st
 from randomgen import UserBitGenerator
 from scipy import stats
 
-from dpq_fast._kernels import depth, fit, halting, intervals, lattice, path, race, sums, uniform
+from dpq_fast._kernels import (
+    depth,
+    fit,
+    halting,
+    intervals,
+    lattice,
+    path,
+    race,
+    strings,
+    sums,
+    uniform,
+)
 from dpq_fast._kernels.scan import Scan
 
 SMALLEST_P = 1e-6
@@ -941,3 +954,137 @@ def test_flip_keeps_the_digits_of_its_variates(zeros, points):
         loss = np.array([0.0, -gap + more * max(1.0, abs(gap))])
         drawn = depth.flip(sizes, loss, 1.0, 0, 1, scripted(words))
         assert drawn[0] == winner
+
+
+# --- strings
+
+LONG = "of more than sixteen bytes, of which the last ones alone differ: "
+STRINGS = st.one_of(
+    st.sampled_from(
+        ["", "a", "b", "ab", "a\0", "\0", "ü", "日本", "\ud800", LONG + "a", LONG + "b"]
+    ),
+    st.text(st.sampled_from("ab\0é日😀\ud800"), max_size=40),
+)
+LAYOUTS = [strings.INT32, strings.INT64, strings.VIEWS]
+
+
+def places_of(keys, column):
+    place = {key: at for at, key in enumerate(keys) if key is not None}
+    return [-1 if key is None else place.get(key, -1) for key in column]
+
+
+def encoded(keys, encoding="utf-8"):
+    return [None if key is None else key.encode(encoding, "surrogatepass") for key in keys]
+
+
+def buffers_of(column, layout):
+    """What an array of Arrow consists of: bits (if any are 0), offsets or views, bytes."""
+    rows = [key or b"" for key in encoded(column)]
+    here = np.array([key is not None for key in column], dtype=bool)
+    valid = None if here.all() else np.packbits(here, bitorder="little")
+    if layout == strings.VIEWS:
+        data, entries = [b"", b""], b""
+        for number, row in enumerate(rows):
+            entries += struct.pack("=i", len(row)) + row[:4].ljust(4, b"\0")
+            if len(row) <= 12:
+                entries += row[4:].ljust(8, b"\0")
+            else:
+                entries += struct.pack("=ii", number % 2, len(data[number % 2]))
+                data[number % 2] += row
+    else:
+        ends = np.cumsum([0, *map(len, rows)])
+        entries, data = ends.astype(f"i{layout}").tobytes(), [b"".join(rows)]
+    return valid, np.frombuffer(entries, np.uint8), [np.frombuffer(part, np.uint8) for part in data]
+
+
+def found_in_arrow(table, column, layout, first=0, rows=None):
+    place = np.full(len(column) if rows is None else rows, 7, dtype=np.int32)
+    valid, entries, data = buffers_of(column, layout)
+    table.find_arrow(layout, first, valid, entries, data, place)
+    return place.tolist()
+
+
+@given(
+    st.lists(STRINGS | st.none(), unique=True, max_size=30),
+    st.lists(STRINGS | st.none(), min_size=1, max_size=100),
+    st.sampled_from(LAYOUTS),
+    st.data(),
+)
+def test_strings_of_arrow_are_found_as_by_a_dictionary(keys, column, layout, data):
+    column += data.draw(st.lists(st.sampled_from(column), max_size=100))
+    column += keys
+    first = data.draw(st.integers(0, len(column)))
+    rows = data.draw(st.integers(0, len(column) - first))
+    found = found_in_arrow(strings.Table(encoded(keys)), column, layout, first, rows)
+    assert found == places_of(keys, column[first : first + rows])
+
+
+@given(st.lists(STRINGS, unique=True, max_size=30), st.lists(STRINGS, max_size=100), st.booleans())
+def test_strings_of_objects_and_of_numpy_are_found_as_by_a_dictionary(keys, column, as_list):
+    column += keys
+    place = np.full(len(column), 7, dtype=np.int32)
+    objects = column if as_list else np.array([*column, None], dtype=object)[:-1]
+    strings.Table(keys).find_objects(objects, place)
+    assert place.tolist() == places_of(keys, column)
+    fixed = np.array(column, dtype="U45")
+    strings.Table(
+        encoded(keys, "utf-32-le" if sys.byteorder == "little" else "utf-32-be")
+    ).find_fixed(fixed.view(np.uint32).reshape(-1, 45), place)
+    assert place.tolist() == places_of(keys, fixed.tolist())
+
+
+def test_strings_of_objects_leaves_what_may_be_equal_to_one():
+    class Name(str):
+        pass
+
+    column = ["a", None, math.nan, Name("a"), np.str_("b"), b"a", 1, ["a"], "b"]
+    place = np.zeros(len(column), dtype=np.int32)
+    strings.Table(["b", "a"]).find_objects(column, place)
+    assert place.tolist() == [1, -1, -1, *[strings.OTHER] * 5, 0]
+
+
+def test_many_strings_are_found_whatever_they_have_in_common():
+    keys = [f"{number:0{width}d}" for number in range(3_000) for width in (4, 8, 9, 16, 17, 40)]
+    column = keys[::-1] + [key[:-1] + "x" for key in keys]
+    expected = [*range(len(keys) - 1, -1, -1), *[-1] * len(keys)]
+    table = strings.Table(encoded(keys))
+    for layout in LAYOUTS:
+        assert found_in_arrow(table, column, layout) == expected
+    place = np.empty(len(column), dtype=np.int32)
+    strings.Table(keys).find_objects(column, place)
+    assert place.tolist() == expected
+
+
+def test_strings_of_many_bytes_are_found():
+    size = 2**24
+    keys = ["x" * size, "x" * (size - 1), "x" * (size + 1)]
+    place = np.empty(4, dtype=np.int32)
+    strings.Table(keys).find_objects([*keys[::-1], "x" * (size - 2)], place)
+    assert place.tolist() == [2, 1, 0, -1]
+
+
+def test_strings_rejects_what_does_not_fit():
+    table = strings.Table([b"a"])
+    entries, place = np.zeros(12, dtype=np.uint8), np.zeros(3, dtype=np.int32)
+    data = [np.zeros(1, dtype=np.uint8)]
+    for arguments in (
+        (strings.INT32, 0, None, entries, data, place),
+        (strings.INT64, 0, None, entries, data, place[:1]),
+        (strings.VIEWS, 0, None, entries, data, place[:1]),
+        (strings.INT32, 2**64 - 1, None, entries, data, place[:1]),
+        (strings.INT32, 0, entries[:0], entries, data, place[:2]),
+        (strings.INT32, 0, None, entries, [], place[:2]),
+        (5, 0, None, entries, data, place[:1]),
+    ):
+        with pytest.raises(ValueError, match=r"^(an array of Arrow must have buffers|layout must)"):
+            table.find_arrow(*arguments)
+    table.find_arrow(strings.INT32, 0, None, entries, data, place[:2])
+    assert place.tolist() == [-1, -1, 0]
+    with pytest.raises(ValueError, match=r"^character and place must have one length"):
+        table.find_fixed(np.zeros((2, 1), dtype=np.uint32), place)
+    with pytest.raises(ValueError, match=r"^items and place must have one length"):
+        table.find_objects(["a"], place)
+    with pytest.raises(TypeError, match=r"^items must be a list or an array of objects"):
+        table.find_objects(("a",), place[:1])
+    with pytest.raises(TypeError, match=r"^keys must be bytes or strings"):
+        strings.Table([1])

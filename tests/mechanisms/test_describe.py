@@ -162,7 +162,6 @@ def test_every_library_gets_its_own_frame():
     polars = pl.from_pandas(FRAME)
     for frame, kind in (
         (polars, pl.DataFrame),
-        (polars.lazy(), pl.DataFrame),
         (polars.to_arrow(), pa.Table),
         (dict(FRAME.items()), pd.DataFrame),
     ):

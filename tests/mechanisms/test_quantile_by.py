@@ -1204,6 +1204,55 @@ def test_quantile_by_asks_the_accountant_before_it_touches_data():
     assert accountant.spent.epsilon == 1.0  # whatever the number of groups
 
 
+TEXTS = st.sampled_from(["", "a", "b", "a\0", "ü", "日本", "x" * 12, "x" * 13, "x" * 16, "y" * 40])
+
+
+def arrow_of(texts, declared):
+    """In chunks, of which each is a slice."""
+    half = len(texts) // 2
+    parts = [["before", None, *part, "after"] for part in (texts[:half], texts[half:], [])]
+    return pa.chunked_array([pa.array(part, declared)[2:-1] for part in parts], declared)
+
+
+TEXT_COLUMNS = {
+    "string": lambda texts: arrow_of(texts, pa.string()),
+    "large_string": lambda texts: arrow_of(texts, pa.large_string()),
+    "string_view": lambda texts: arrow_of(texts, pa.string_view()),
+    "dictionary": lambda texts: arrow_of(texts, pa.string()).dictionary_encode(),
+    "one chunk": lambda texts: pa.array(texts, pa.string()),
+    "list": lambda texts: texts,
+    "objects": lambda texts: np.array([*texts, None], dtype=object)[:-1],
+    "every other": lambda texts: np.repeat(np.array([*texts, None], dtype=object)[:-1], 2)[::2],
+    "NumPy": lambda texts: np.array(["" if text is None else text for text in texts], dtype=str),
+    "big-endian": lambda texts: np.array(["" if text is None else text for text in texts], ">U44"),
+    "pandas": lambda texts: pd.Series(texts, dtype="str"),
+    "pandas object": lambda texts: pd.Series(texts, dtype=object),
+    "pandas python": lambda texts: pd.Series(texts, dtype="string[python]"),
+    "pandas category": lambda texts: pd.Series(texts, dtype="str").astype("category"),
+    "polars": lambda texts: pl.Series(texts, dtype=pl.String),
+    "polars chunks": lambda texts: pl.concat(
+        [pl.Series(part, dtype=pl.String) for part in (texts[:3], texts[3:])], rechunk=False
+    ),
+    "polars category": lambda texts: pl.Series(texts, dtype=pl.String).cast(pl.Categorical),
+    "polars small": lambda texts: pl.Series(texts, dtype=pl.String).cast(
+        pl.Categorical(pl.Categories("texts", physical=pl.UInt8))
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TEXT_COLUMNS)
+@given(st.lists(TEXTS, unique=True, max_size=6), st.lists(TEXTS | st.none(), max_size=20))
+def test_strings_are_found_as_by_a_dictionary(kind, public, texts):
+    column = TEXT_COLUMNS[kind](texts)
+    held = column.tolist() if isinstance(column, np.ndarray) else texts
+    place = {key: g for g, key in enumerate(public)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "BLOCK", 4)
+        own = keys.Groups(public).columns[0]
+        lookup = own.lookup(keys.Column.of(column), lambda find, blocks: list(map(find, blocks)))
+    assert lookup.places(slice(None)).tolist() == [place.get(text, -1) for text in held]
+
+
 def test_strings_of_arrow_are_found_among_any_keys():
     column = pa.chunked_array([["a", None, "b"], ["c", "a", ""]])
     values = np.arange(6.0)

@@ -1,0 +1,138 @@
+"""Tables that come in batches: data sets and Parquet files of pyarrow, lazy frames of polars.
+
+And frames in memory, so that their releases can share passes, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from dpq_fast import _checks
+from dpq_fast.data.tables import Rows, Task
+
+# Rows that a batch has at most: of several columns, a few megabytes.
+BATCH = 2**17
+
+
+def opened(source: Any, connection: Any, workers: int, progress: bool) -> Batches | None:
+    """The engine of a source, if it is one of those above."""
+    if connection is not None:
+        return None
+    if hasattr(source, "collect_batches"):
+        names, batches = source.collect_schema().names(), _of_polars(source)
+    elif hasattr(source, "scanner") and hasattr(source, "schema"):
+        names, batches = source.schema.names, _of_data_set(source)
+    elif hasattr(source, "iter_batches") and hasattr(source, "schema_arrow"):
+        names, batches = source.schema_arrow.names, _of_parquet(source)
+    else:
+        return None
+    return Batches(names, batches, workers, progress)
+
+
+def of_frame(source: Any, workers: int, progress: bool) -> Batches | None:
+    """The engine of a frame in memory: of pandas, polars or pyarrow, or a mapping of columns."""
+    if isinstance(source, Mapping):
+        return Batches(list(source), lambda names: [source], workers, progress)
+    names = _checks.names_of(source)
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return Batches(list(names), _of_slices(source), workers, progress)
+
+
+def _of_slices(frame: Any) -> Callable[[list[str]], Iterable[Any]]:
+    starts = range(0, len(frame), BATCH)
+    if hasattr(frame, "iloc"):
+        return lambda names: (frame.iloc[start : start + BATCH] for start in starts)
+    return lambda names: (frame.slice(start, BATCH) for start in starts)
+
+
+def _of_polars(frame: Any) -> Callable[[list[str]], Iterable[Any]]:
+    return lambda names: frame.select(names).collect_batches(
+        chunk_size=BATCH, maintain_order=False, engine="streaming"
+    )
+
+
+def _of_data_set(source: Any) -> Callable[[list[str]], Iterable[Any]]:
+    # a few batches are read ahead, not whole files: memory is theirs, and so is time
+    few: dict[str, Any] = dict(batch_size=BATCH, batch_readahead=2, fragment_readahead=1)
+    if getattr(getattr(source, "format", None), "default_extname", None) == "parquet":
+        data_sets = _checks.extra("pyarrow.dataset", "a data set", "arrow")
+        few["fragment_scan_options"] = data_sets.ParquetFragmentScanOptions(pre_buffer=False)
+    return lambda names: source.to_batches(columns=names, **few)
+
+
+def _of_parquet(source: Any) -> Callable[[list[str]], Iterable[Any]]:
+    return lambda names: source.iter_batches(batch_size=BATCH, columns=names)
+
+
+class Batches:
+    """An engine of batches, which this process reads.
+
+    Parameters
+    ----------
+    names : sequence of str
+    batches : callable
+        Gives fresh batches of some columns.
+    workers : int
+        Threads, at least 1.
+    progress : bool
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        batches: Callable[[list[str]], Iterable[Any]],
+        workers: int,
+        progress: bool,
+    ) -> None:
+        self.names = names
+        self._batches = batches
+        self._workers = workers
+        self._bar = _checks.extra("tqdm", "progress=True", "progress").tqdm if progress else None
+
+    def answer(self, tasks: Sequence[Task[Any]]) -> list[Any]:
+        """As `Engine.answer`: each thread has states of its own."""
+        names = list(dict.fromkeys(name for task in tasks for name in task.columns))
+        batches = self._batches(names)
+        if self._bar is not None:
+            batches = self._bar(batches, desc="pass", unit=" batches")
+        partials = [[task.start() for task in tasks] for _ in range(self._workers)]
+        _step(tasks, batches, partials)
+        first, *others = partials
+        for other in others:
+            first = [task.combine(*pair) for task, *pair in zip(tasks, first, other, strict=True)]
+        return first
+
+
+def _step(tasks: Sequence[Task[Any]], batches: Iterable[Any], partials: list[list[Any]]) -> None:
+    """Step the states of some threads through batches as they come, one at a time for each."""
+
+    def step(states: list[Any], batch: Any) -> None:
+        rows = _rows_of(batch)
+        for task, state in zip(tasks, states, strict=True):
+            task.step(state, rows)
+
+    if len(partials) == 1:  # a pool costs more than a few batches
+        for batch in batches:
+            step(partials[0], batch)
+        return
+    with ThreadPoolExecutor(len(partials)) as pool:
+        running: list[Future[None]] = []
+        for number, batch in enumerate(batches):
+            if len(running) == len(partials):
+                running.pop(0).result()  # raises what was raised; its states are free again
+            running.append(pool.submit(step, partials[number % len(partials)], batch))
+        for last in running:
+            last.result()
+
+
+def _rows_of(batch: Any) -> Rows:
+    """The columns of a batch of pyarrow, of a frame of polars or pandas, or of a mapping."""
+    for name in ("column", "get_column"):
+        if hasattr(type(batch), name):
+            rows: Rows = getattr(batch, name)
+            return rows
+    columns: Rows = batch.__getitem__
+    return columns

@@ -1,0 +1,310 @@
+"""Tables in DuckDB: relations, and texts of SQL with a connection."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks
+from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
+from dpq_fast.data.keys import BOOLEANS, DATES, INTEGERS, KINDS, STRINGS, ZONED, Groups, comparable
+from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS
+from dpq_fast.engines.sql import Constants, Grid, PushedDown, Ranges, times
+
+# Declared types: those that are float64 by a cast, and those whose text is.
+NUMBERS = {"DOUBLE", "FLOAT", "BOOLEAN", "NULL"}
+WHOLE = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")}
+WHOLE |= {"INTEGER", "UINTEGER"}
+LONG_WHOLE = {"HUGEINT", "UHUGEINT"}
+# Digits of decimals that float64 holds.
+DIGITS = 15
+# The kind of times, whether they have a zone, what gives their ticks, and one of those.
+TIMES = {
+    "DATE": (INSTANTS, False, "epoch_us({}) // 1000", TICKS["ms"]),
+    "TIMESTAMP_S": (INSTANTS, False, "epoch_us({}) // 1000000", TICKS["s"]),
+    "TIMESTAMP_MS": (INSTANTS, False, "epoch_us({}) // 1000", TICKS["ms"]),
+    "TIMESTAMP": (INSTANTS, False, "epoch_us({})", TICKS["us"]),
+    "TIMESTAMP_NS": (INSTANTS, False, "epoch_ns({})", TICKS["ns"]),
+    "TIMESTAMP WITH TIME ZONE": (INSTANTS, True, "epoch_us({})", TICKS["us"]),
+    "INTERVAL": (DURATIONS, False, "epoch_us({})", TICKS["us"]),
+}
+# Parts of the grid by which records are joined with ranges, and ranges in a part that are few.
+GRID, CROWDED = 2**14, 8
+# Ranges that are told apart without a join, at most.
+LADDER = 2**9
+
+
+def opened(source: Any, connection: Any, workers: int, progress: bool) -> DuckDB | None:
+    """The engine of a relation, or of a text of SQL and its connection."""
+    if connection is None:
+        known = hasattr(source, "query") and hasattr(source, "types")
+        return DuckDB(source, None, progress=progress) if known else None
+    if not isinstance(source, str) or not hasattr(connection, "sql"):
+        return None
+    text = source.strip().rstrip(";")
+    return DuckDB(connection.sql(f"SELECT * FROM (\n{text}\n)"), connection, text, progress)
+
+
+class Literals(Constants):
+    """Public numbers as they are; private ones are in a row of a table."""
+
+    def public(self, value: float) -> str:
+        return f"CAST('{float(value)!r}' AS DOUBLE)"
+
+    def hidden(self, value: float) -> str:
+        self.private.append(value)
+        return f"p{len(self.private) - 1}"
+
+
+class DuckDB(PushedDown):
+    """An engine of a relation, which stays on its connection.
+
+    Parameters
+    ----------
+    relation : duckdb.DuckDBPyRelation
+        The rows.
+    connection : duckdb.DuckDBPyConnection or None
+        That of `text`, where there is one.
+    text : str
+        Of SQL.
+    progress : bool
+    """
+
+    MOST = 2**16
+
+    def __init__(
+        self, relation: Any, connection: Any, text: str = "", progress: bool = False
+    ) -> None:
+        super().__init__(relation.columns, progress)
+        self._relation = relation
+        self._connection = connection
+        self._declared = dict(zip(self.names, map(str, relation.types), strict=True))
+        name = f"dpq_{secrets.token_hex(16)}"
+        self.source = name if connection is None else f"(\n{text}\n) AS {name}"
+        # found by these names, in a frame of Python, where there is no connection
+        self._prefix = "dpq" if connection is None else name
+        self._lock = threading.Lock()  # of those names
+
+    # Words
+
+    def constants(self) -> Literals:
+        return Literals()
+
+    def quoted(self, name: str) -> str:
+        doubled = name.replace('"', '""')
+        return f'"{doubled}"'
+
+    def value(self, column: str, unit: AnyUnit, constants: Constants) -> str:
+        name, declared = self.quoted(column), self._declared[column].strip('"')
+        base = declared.partition("(")[0]
+        if takes_numbers(unit):
+            if base in NUMBERS or base in WHOLE:
+                return name if base == "DOUBLE" else f"CAST({name} AS DOUBLE)"
+            if base in LONG_WHOLE or base == "DECIMAL":
+                digits = int(declared[8:].partition(",")[0]) if base == "DECIMAL" else DIGITS + 1
+                exact = name if digits <= DIGITS else f"CAST({name} AS VARCHAR)"
+                return f"CAST({exact} AS DOUBLE)"
+        if base == "NULL":
+            return "CAST(NULL AS DOUBLE)"
+        if base in TIMES and unit is not None:
+            kind, zoned, ticks, tick = TIMES[base]
+            if unit.takes(kind, zoned):
+                number = times(ticks.format(name), tick, unit, constants, "DOUBLE")
+                if kind == DURATIONS:
+                    return number
+                below, above = (constants.public(end) for end in (-np.inf, np.inf))
+                return (
+                    f"CASE WHEN isfinite({name}) THEN {number} "
+                    f"WHEN {name} < DATE '1970-01-01' THEN {below} "
+                    f"WHEN {name} > DATE '1970-01-01' THEN {above} END"
+                )
+        refuse(f"dtype {declared}", unit, base in TIMES)
+
+    def present(self, value: str, x: str) -> str:
+        return f"CASE WHEN NOT isnan({x}) THEN {value} END"
+
+    def whole(self, value: str) -> str:
+        return f"try_cast(floor({value}) AS INTEGER)"  # what fails to be cast is in no message
+
+    def integer(self, value: str) -> str:
+        return f"try_cast({value} AS BIGINT)"
+
+    def among(
+        self, by: tuple[str, ...], groups: Groups, constants: Constants, is_public: bool
+    ) -> str:
+        columns = ", ".join(self._key(name) for name in by)
+        names = ", ".join(f"k{i}" for i in range(len(by)))
+        return f" WHERE ({columns}) IN (SELECT {names} FROM {self._prefix}_keys)"
+
+    def _key(self, name: str) -> str:
+        """What a column of keys is compared by."""
+        if self.kind(name) not in (DATES, ZONED):
+            return self.quoted(name)
+        return TIMES[self._declared[name]][2].format(self.quoted(name))
+
+    def kind(self, name: str) -> str:
+        declared = self._declared[name].strip('"')
+        if declared in WHOLE:
+            return INTEGERS
+        if declared == "VARCHAR" or declared.startswith("ENUM("):
+            return STRINGS
+        if declared == "BOOLEAN":
+            return BOOLEANS
+        if declared in TIMES and TIMES[declared][0] == INSTANTS:
+            return ZONED if TIMES[declared][1] else DATES
+        raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
+
+    def beside(self, constants: Constants) -> str:
+        return f", {self._prefix}_numbers" if constants.private else ""
+
+    def located(self, rows: str, keys_of: str, ranges: Ranges, constants: Constants) -> str:
+        """As of all data bases, or by a join on the part of a grid, which is faster."""
+        if ranges.lo.tolist() == [-np.inf] and ranges.hi.tolist() == [np.inf]:
+            return super().located(rows, keys_of, ranges, constants)
+        lo, hi = (np.clip(each, ranges.low, ranges.high) for each in (ranges.lo, ranges.hi))
+        grids = [Grid(ranges.low, ranges.high, GRID, wide=ranges.wide)]
+        if lo.size:
+            low, high, least = float(lo[0]), float(hi[-1]), float((hi - lo).min())
+            grids.append(Grid(low, high, GRID, wide=ranges.wide))
+            if not ranges.wide and least > 0.0 and np.isfinite(high - low + least):
+                grids.append(Grid(low, high, GRID, least))
+        crowds = [_crowd(grid, lo, hi) for grid in grids]
+        best = next((i for i, crowd in enumerate(crowds) if crowd <= CROWDED), None)
+        if best is None:
+            if lo.size <= LADDER:
+                return super().located(rows, keys_of, ranges, constants)
+            best = int(np.argmin(crowds))
+        is_public = best == 0 and ranges.is_public
+        number = constants.public if is_public else constants.hidden
+        place = self.part("x", grids[best], number)
+        first, last = (self.part(end, grids[best], number) for end in ("lo", "hi"))
+        beside = self.beside(constants)
+        cell = "cell"
+        if ranges.parts > 1:
+            at = "x * 0.5 - g_low * 0.5" if ranges.wide else "x - g_low"
+            at = f"least(greatest(({at}) * g_scale, 0.0), {ranges.parts})"
+            cell = f"cell + {self.whole(at)}"
+        return (
+            f"SELECT {keys_of}x, {cell} AS cell "
+            f"FROM (SELECT {keys_of}x, {self.present(place, 'x')} AS b FROM {rows}{beside}) "
+            f"JOIN (SELECT *, unnest(range({first}, {last} + 1)) AS b "
+            f"FROM {self._prefix}_ranges{beside}) USING (b) "
+            # of an expression no filter is made that a plan would show
+            "WHERE x + 0.0 >= lo AND x + 0.0 <= hi"
+        )
+
+    # Statements
+
+    def fetch(
+        self,
+        text: str,
+        constants: Constants,
+        ranges: Ranges | None,
+        groups: Groups | None,
+        by: tuple[str, ...],
+    ) -> list[Any]:
+        pa = _checks.extra("pyarrow", "a table in DuckDB", "duckdb")
+        tables = {}
+        if constants.private:
+            numbers = {f"p{i}": [value] for i, value in enumerate(constants.private)}
+            tables["numbers"] = pa.table(numbers)
+        if ranges is not None:
+            tables["ranges"] = pa.table(_columns_of(ranges))
+        if groups is not None:
+            tables["keys"] = pa.table(self._keys(groups, by))
+        with self._lock:
+            found = self._asked(text, tables)
+        columns = [found.column(i) for i in range(found.num_columns)]
+        width = len(by)
+        return columns[:width] + [_array(column) for column in columns[width:]]
+
+    def _asked(self, text: str, tables: dict[str, Any]) -> Any:
+        """What a statement returns, as a table of Arrow, and nothing else is there afterwards."""
+        if self._connection is None:
+            return _of_relation(
+                self._relation, self.source, text, *map(tables.get, ("ranges", "numbers", "keys"))
+            )
+        names = [f"{self._prefix}_{name}" for name in tables]
+        try:
+            for name, table in zip(names, tables.values(), strict=True):
+                self._connection.register(name, table)
+            return self._connection.sql(text).to_arrow_table()
+        finally:
+            for name in names:
+                self._connection.unregister(name)
+
+    def _keys(self, groups: Groups, by: tuple[str, ...]) -> dict[str, Any]:
+        """The keys of groups that columns of their types may have, as they are compared."""
+        import pyarrow as pa
+
+        columns = []
+        for public, name in zip(groups.columns, by, strict=True):
+            kind = self.kind(name)
+            public.check_kind(kind)
+            tick = 1
+            if kind in (DATES, ZONED):
+                tick = TIMES[self._declared[name]][3]
+            columns.append([_key(key, kind, tick) for key in public.keys.tolist()])
+        rows = [row for row in zip(*columns, strict=True) if None not in row]
+        types = {STRINGS: pa.string(), BOOLEANS: pa.bool_()}
+        found = {}
+        for i, name in enumerate(by):
+            column = [row[i] for row in rows]
+            declared = types.get(self.kind(name), pa.int64())
+            if declared == pa.int64() and max(column, default=0) >= 2**63:
+                declared = pa.decimal128(20)
+            found[f"k{i}"] = pa.array(column, declared)
+        return found
+
+
+def _of_relation(
+    relation: Any, name: str, text: str, dpq_ranges: Any, dpq_numbers: Any, dpq_keys: Any
+) -> Any:
+    """What a statement on a relation returns; tables are found by the names of the arguments."""
+    try:
+        return relation.query(name, text).to_arrow_table()
+    finally:  # older releases leave it
+        relation.query(name, f"DROP VIEW IF EXISTS {name}")
+
+
+def _columns_of(ranges: Ranges) -> dict[str, Any]:
+    """Ranges as a table."""
+    cells = np.arange(ranges.lo.size, dtype=np.int32) * (ranges.parts + 2)
+    columns: dict[str, Any] = {"cell": cells, "lo": ranges.lo, "hi": ranges.hi}
+    if ranges.parts > 1:
+        for name in ("low", "scale"):
+            columns[f"g_{name}"] = np.array([getattr(grid, name) for grid in ranges.grids])
+    return columns
+
+
+def _array(column: Any) -> NDArray[Any]:
+    """A column of numbers; NULL as NaN, or as None of integers that may be long."""
+    if str(column.type).startswith("decimal"):
+        return np.array(column.to_pylist(), dtype=object)
+    return np.asarray(column.to_numpy())
+
+
+def _key(key: Any, kind: str, tick: int) -> Any:
+    """A key as a column of its kind is compared, None if no row of the column can have it."""
+    found = comparable(key)
+    if kind in (DATES, ZONED):
+        ticks, rest = divmod(found.nanoseconds, tick)
+        return ticks if rest == 0 and abs(ticks) < 2**63 else None
+    if kind == STRINGS:
+        try:
+            found.encode()
+        except UnicodeError:
+            return None
+    return found
+
+
+def _crowd(grid: Grid, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> int:
+    """The most ranges that meet a part of a grid."""
+    meeting = np.zeros(grid.parts + 2, dtype=np.int64)
+    np.add.at(meeting, grid.parts_of(lo).astype(np.int64), 1)
+    np.add.at(meeting, grid.parts_of(hi).astype(np.int64) + 1, -1)
+    return int(np.cumsum(meeting).max())

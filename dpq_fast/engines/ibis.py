@@ -1,0 +1,424 @@
+"""Tables of ibis, and texts of SQL with its connections: DuckDB, SQLite, PostgreSQL and others.
+
+ibis says what columns there are and what selects them. The statements are sent by the connection
+that it holds, with their private numbers apart: ibis itself writes all numbers into its texts. Of
+other data bases it reads the columns that are asked for, in batches, which are counted here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast.data.columns import AnyUnit, refuse, takes_numbers
+from dpq_fast.data.keys import (
+    BOOLEANS,
+    DATES,
+    INTEGERS,
+    KINDS,
+    STRINGS,
+    ZONED,
+    Groups,
+    comparable,
+)
+from dpq_fast.data.tables import Engine
+from dpq_fast.data.units import DURATIONS, EPOCH, INSTANTS, TICKS
+from dpq_fast.engines.batches import BATCH, Batches
+from dpq_fast.engines.duckdb import opened as opened_by_duckdb
+from dpq_fast.engines.sql import Constants, PushedDown, Ranges, times
+
+# From here on a decimal is nearer to infinity than to a number, and up to here to zero.
+TOO_LARGE, TOO_SMALL = str(2**1024 - 2**970), "2.4703282292062327e-324"
+
+
+def opened(source: Any, connection: Any, workers: int, progress: bool) -> Engine | None:
+    """The engine of a table of ibis, or of a text of SQL and a connection."""
+    backend = connection
+    if connection is None and hasattr(source, "get_backend"):
+        backend = source.get_backend()
+    elif not isinstance(source, str) or not hasattr(connection, "compile"):
+        return None
+    text = source if isinstance(source, str) else str(backend.compile(source))
+    text = text.strip().rstrip(";")
+    if backend.name == "duckdb":
+        return opened_by_duckdb(text, backend.con, workers, progress)
+    if backend.name == "sqlite":
+        schema = (backend.sql(text) if isinstance(source, str) else source).schema()
+        return SQLite(backend.con, text, dict(schema.items()), progress)
+    if backend.name == "postgres":
+        declared = _selected(backend, text) if isinstance(source, str) else source.schema()
+        return Postgres(backend.con, text, dict(declared.items()), progress)
+    table = backend.sql(text) if isinstance(source, str) else source
+    return Batches(
+        list(table.columns),
+        lambda names: table.select(names).to_pyarrow_batches(chunk_size=BATCH),
+        workers,
+        progress,
+    )
+
+
+def _selected(backend: Any, text: str) -> dict[str, Any]:
+    """The columns that a text of PostgreSQL selects, and their types of ibis; no row is read."""
+    types = backend.con.adapters.types
+    with backend.con.transaction(), backend.con.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM (\n{text}\n) AS dpq_source LIMIT 0")
+        found = {column.name: types.get(column.type_code) for column in cursor.description}
+    of_name = backend.compiler.type_mapper.from_string
+    return {name: of_name(known.name if known else "unknown") for name, known in found.items()}
+
+
+class Connected(PushedDown):
+    """An engine of a connection of DB-API.
+
+    Parameters
+    ----------
+    connection : object
+        That of the data base's own library.
+    text : str
+        A statement that selects the rows.
+    declared : dict
+        Its columns, and their types of ibis.
+    progress : bool
+    """
+
+    DOUBLE: str
+
+    def __init__(
+        self, connection: Any, text: str, declared: dict[str, Any], progress: bool
+    ) -> None:
+        super().__init__(declared, progress)
+        self._connection = connection
+        self._declared = declared
+        self.source = f"(\n{text}\n) AS dpq_source"
+
+    def quoted(self, name: str) -> str:
+        doubled = name.replace('"', '""')
+        return f'"{doubled}"'
+
+    def value(self, column: str, unit: AnyUnit, constants: Constants) -> str:
+        name, declared = self.quoted(column), self._declared[column]
+        if takes_numbers(unit):
+            numbers = ("floating", "integer", "boolean", "decimal")
+            kind = next((kind for kind in numbers if getattr(declared, f"is_{kind}")()), None)
+            if kind is not None:
+                return self.number(name, kind, constants)
+        if declared.is_null():
+            return f"CAST(NULL AS {self.DOUBLE})"
+        of_times = declared.is_date() or declared.is_timestamp() or declared.is_interval()
+        if of_times and unit is not None:
+            kind = DURATIONS if declared.is_interval() else INSTANTS
+            if unit.takes(kind, getattr(declared, "timezone", None) is not None):
+                ticks, tick = self.ticks(name, declared)
+                number = times(ticks, tick, unit, constants, self.DOUBLE)
+                return self.finite(name, number, declared, constants)
+        refuse(f"dtype {declared}", unit, of_times)
+
+    def kind(self, name: str) -> str:
+        declared = self._declared[name]
+        if declared.is_integer():
+            return INTEGERS
+        if declared.is_string():
+            return STRINGS
+        if declared.is_boolean():
+            return BOOLEANS
+        if declared.is_date() or (declared.is_timestamp() and self.DOUBLE != SQLite.DOUBLE):
+            return DATES if getattr(declared, "timezone", None) is None else ZONED
+        raise TypeError(f"by must hold {KINDS}, got dtype {declared}")
+
+    def among(
+        self, by: tuple[str, ...], groups: Groups, constants: Constants, is_public: bool
+    ) -> str:
+        rows = self.rows_of(by, groups)
+        if not rows:
+            return " WHERE 1 = 0"
+        found = ", ".join(
+            f"({', '.join(self.key(item, constants) for item in row)})" for row in rows
+        )
+        return f" WHERE ({', '.join(map(self.quoted, by))}) IN (VALUES {found})"
+
+    def rows_of(self, by: tuple[str, ...], groups: Groups) -> list[tuple[Any, ...]]:
+        """The keys that columns of their types may have."""
+        columns = []
+        for public, name in zip(groups.columns, by, strict=True):
+            kind = self.kind(name)
+            public.check_kind(kind)
+            columns.append([_key(key, kind, self._declared[name]) for key in public.keys.tolist()])
+        return [row for row in zip(*columns, strict=True) if None not in row]
+
+    def fetch(
+        self,
+        text: str,
+        constants: Constants,
+        ranges: Ranges | None,
+        groups: Groups | None,
+        by: tuple[str, ...],
+    ) -> list[Any]:
+        names, rows = self.run(text, constants)
+        columns: list[Any] = [list(column) for column in zip(*rows, strict=True)]
+        columns = columns or [[] for _ in names]
+        width = len(by)
+        own = [self.keys_of(columns[i], self._declared[name]) for i, name in enumerate(by)]
+        return own + [
+            _array(column, name)
+            for column, name in zip(columns[width:], names[width:], strict=True)
+        ]
+
+    def keys_of(self, column: list[Any], declared: Any) -> list[Any]:
+        """Keys as the data base returns them, as `Groups.places` takes them."""
+        return column
+
+    @abstractmethod
+    def number(self, name: str, kind: str, constants: Constants) -> str:
+        """A column of numbers as float64."""
+
+    @abstractmethod
+    def ticks(self, name: str, declared: Any) -> tuple[str, int]:
+        """Times or durations in whole ticks, and the nanoseconds of one."""
+
+    def finite(self, name: str, number: str, declared: Any, constants: Constants) -> str:
+        """The number of a time, where there are infinite ones, too."""
+        return number
+
+    @abstractmethod
+    def key(self, key: Any, constants: Constants) -> str:
+        """A public key."""
+
+    @abstractmethod
+    def run(self, text: str, constants: Any) -> tuple[list[str], Sequence[Any]]:
+        """The names of what a statement returns, and its rows."""
+
+
+# SQLite
+
+
+class Bound(Constants):
+    """Numbers and keys that are all sent apart from the text.
+
+    Attributes
+    ----------
+    values : dict
+        By their names.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+
+    def public(self, value: Any) -> str:
+        found = self._names.setdefault((type(value), repr(value)), f"p{len(self.values)}")
+        self.values[found] = value
+        return f":{found}"
+
+    def hidden(self, value: float) -> str:
+        self.private.append(value)
+        return self.public(value)
+
+
+class SQLite(Connected):
+    """An engine of SQLite, whose columns may hold anything: what is no number is missing."""
+
+    DOUBLE = "REAL"
+
+    def constants(self) -> Bound:
+        return Bound()
+
+    def number(self, name: str, kind: str, constants: Constants) -> str:
+        return f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN CAST({name} AS REAL) END"
+
+    def ticks(self, name: str, declared: Any) -> tuple[str, int]:
+        seconds = f"CAST(strftime('%s', substr({name}, 1, 19)) AS INTEGER)"
+        if declared.is_date():
+            return f"({seconds} * 1000)", TICKS["ms"]
+        after = f"CASE WHEN substr({name}, 20, 1) = '.' THEN substr({name}, 21, 6) ELSE '' END"
+        micros = f"CAST(substr(({after}) || '000000', 1, 6) AS INTEGER)"
+        return f"({seconds} * 1000000 + {micros})", TICKS["us"]
+
+    def present(self, value: str, x: str) -> str:
+        return f"CASE WHEN {x} IS NOT NULL THEN {value} END"
+
+    def whole(self, value: str) -> str:
+        return f"CAST({value} AS INTEGER)"
+
+    def integer(self, value: str) -> str:
+        return f"CAST({value} AS INTEGER)"
+
+    def key(self, key: Any, constants: Any) -> str:
+        text = key.isoformat() if isinstance(key, datetime.date) else key
+        name: str = constants.public(text)
+        return name
+
+    def keys_of(self, column: list[Any], declared: Any) -> list[Any]:
+        if not declared.is_date():
+            return column
+        return [None if day is None else datetime.date.fromisoformat(day) for day in column]
+
+    def run(self, text: str, constants: Bound) -> tuple[list[str], Sequence[Any]]:
+        cursor = self._connection.execute(text, constants.values)
+        try:
+            return [column[0] for column in cursor.description], cursor.fetchall()
+        finally:
+            cursor.close()
+
+
+# PostgreSQL
+
+
+class Copied(Constants):
+    """Public numbers as they are; private ones are copied into tables, which no log shows.
+
+    Attributes
+    ----------
+    keys : list of tuple
+        Private ones, too.
+    types : list of str
+        Those of their columns.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keys: list[tuple[Any, ...]] = []
+        self.types: list[str] = []
+
+    def public(self, value: float) -> str:
+        return f"CAST('{float(value)!r}' AS DOUBLE PRECISION)"
+
+    def hidden(self, value: float) -> str:
+        self.private.append(value)
+        return f"p.v[{len(self.private)}]"
+
+
+class Postgres(Connected):
+    """An engine of PostgreSQL, which raises where a number is too large, or too small."""
+
+    DOUBLE = "DOUBLE PRECISION"
+
+    def __init__(
+        self, connection: Any, text: str, declared: dict[str, Any], progress: bool
+    ) -> None:
+        super().__init__(connection, text, declared, progress)
+        self._numbers, self._keys = (f"dpq_{secrets.token_hex(16)}" for _ in range(2))
+
+    def constants(self) -> Copied:
+        return Copied()
+
+    def among(self, by: tuple[str, ...], groups: Groups, constants: Any, is_public: bool) -> str:
+        if is_public:
+            return super().among(by, groups, constants, is_public)
+        types = {INTEGERS: "BIGINT", STRINGS: "TEXT", BOOLEANS: "BOOLEAN", DATES: "TIMESTAMP"}
+        constants.keys = self.rows_of(by, groups)
+        constants.types = [types.get(self.kind(name), "TIMESTAMPTZ") for name in by]
+        names = ", ".join(f"k{i}" for i in range(len(by)))
+        return f" WHERE ({', '.join(map(self.quoted, by))}) IN (SELECT {names} FROM {self._keys})"
+
+    def beside(self, constants: Constants) -> str:
+        if not constants.private:
+            return ""
+        return f", (SELECT array_agg(v ORDER BY i) AS v FROM {self._numbers}) AS p"
+
+    def number(self, name: str, kind: str, constants: Constants) -> str:
+        if kind == "boolean":
+            return f"CAST(CAST({name} AS INTEGER) AS DOUBLE PRECISION)"
+        if kind != "decimal":
+            return f"CAST({name} AS DOUBLE PRECISION)"
+        above, below = constants.public(np.inf), constants.public(-np.inf)
+        return (
+            f"CASE WHEN {name} = 'NaN' THEN NULL WHEN {name} >= {TOO_LARGE} THEN {above} "
+            f"WHEN {name} <= -{TOO_LARGE} THEN {below} WHEN abs({name}) <= {TOO_SMALL} THEN 0.0 "
+            f"ELSE CAST({name} AS DOUBLE PRECISION) END"
+        )
+
+    def ticks(self, name: str, declared: Any) -> tuple[str, int]:
+        if declared.is_date():
+            return f"(CAST({name} - DATE '1970-01-01' AS BIGINT) * 86400000)", TICKS["ms"]
+        return f"(EXTRACT(EPOCH FROM {name}) * 1000000)", TICKS["us"]
+
+    def finite(self, name: str, number: str, declared: Any, constants: Constants) -> str:
+        if declared.is_interval():
+            return number
+        above, below = constants.public(np.inf), constants.public(-np.inf)
+        return (
+            f"CASE WHEN isfinite({name}) THEN {number} WHEN {name} > DATE '1970-01-01' "
+            f"THEN {above} WHEN {name} < DATE '1970-01-01' THEN {below} END"
+        )
+
+    def present(self, value: str, x: str) -> str:
+        return f"CASE WHEN {x} <> 'NaN' THEN {value} END"
+
+    def whole(self, value: str) -> str:
+        return f"CAST(floor({value}) AS INTEGER)"
+
+    def integer(self, value: str) -> str:
+        return f"CAST({value} AS BIGINT)"
+
+    def key(self, key: Any, constants: Constants) -> str:
+        if isinstance(key, str):
+            doubled = key.replace("'", "''").replace("\\", "\\\\")
+            return f"CAST(E'{doubled}' AS TEXT)"
+        if isinstance(key, datetime.date):
+            of_times = isinstance(key, datetime.datetime)
+            zoned = of_times and key.tzinfo is not None  # type: ignore[attr-defined]
+            declared = "TIMESTAMPTZ" if zoned else "TIMESTAMP" if of_times else "DATE"
+            return f"CAST('{key.isoformat()}' AS {declared})"
+        return str(key).upper()
+
+    def run(self, text: str, constants: Copied) -> tuple[list[str], Sequence[Any]]:
+        tables = []
+        if constants.private:
+            numbers = list(enumerate(constants.private))
+            tables.append((self._numbers, "i INTEGER, v DOUBLE PRECISION", numbers))
+        if constants.types:
+            columns = ", ".join(f"k{i} {name}" for i, name in enumerate(constants.types))
+            tables.append((self._keys, columns, constants.keys))
+        with self._connection.transaction(), self._connection.cursor() as cursor:
+            for name, columns, rows in tables:
+                cursor.execute(f"CREATE TEMPORARY TABLE {name} ({columns}) ON COMMIT DROP")
+                with cursor.copy(f"COPY {name} FROM STDIN") as copy:
+                    for row in rows:
+                        copy.write_row(row)
+            cursor.execute(text)
+            found = [column.name for column in cursor.description], cursor.fetchall()
+            for name, _, _ in tables:
+                cursor.execute(f"DROP TABLE {name}")
+        return found
+
+
+def _key(key: Any, kind: str, declared: Any) -> Any:
+    """A key as a column of its type may have it, None if it can not."""
+    found = comparable(key)
+    if kind in (DATES, ZONED):
+        days, within = divmod(found.nanoseconds, TICKS["D"])
+        try:
+            if declared.is_date():
+                return EPOCH.date() + datetime.timedelta(days=days) if within == 0 else None
+            time = EPOCH + datetime.timedelta(days=days, microseconds=within // 1000)
+        except OverflowError:
+            return None
+        if within % 1000:
+            return None
+        return time.replace(tzinfo=datetime.timezone.utc) if kind == ZONED else time
+    if kind == STRINGS:
+        return found if "\0" not in found and _encodes(found) else None
+    return found if kind == BOOLEANS or found < 2**63 else None  # they have signed integers
+
+
+def _encodes(text: str) -> bool:
+    """Whether there is a text of UTF-8."""
+    try:
+        text.encode()
+    except UnicodeError:
+        return False
+    return True
+
+
+def _array(column: list[Any], name: str) -> NDArray[Any]:
+    """Returned numbers, by what they are called in a statement: NULL is NaN, but for sums."""
+    if name == "s":
+        return np.array(column, dtype=object)
+    return np.array(column, dtype=np.int64 if name in ("n", "m") else np.float64)
