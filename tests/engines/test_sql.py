@@ -211,11 +211,25 @@ def text_of(item):
     return str(item) if isinstance(item, dt.date) else item
 
 
-@pytest.fixture(params=[*ENGINES, *IBIS])
+def shifted(engine_of):
+    """The same, with parts that are wider than they should be, and begin later and later."""
+
+    def changed(table):
+        engine = engine_of(table)
+        whole = engine.whole
+        engine.whole = lambda value: whole(f"({value}) * 0.97")
+        return engine
+
+    return changed
+
+
+@pytest.fixture(params=[*ENGINES, *IBIS, "shifted sqlite_ibis", "shifted postgres_ibis"])
 def engine_of(request):
     if request.param in ENGINES:
         return ENGINES[request.param]
-    return through_ibis(request.getfixturevalue(request.param), IBIS[request.param])
+    *how, backend = request.param.split()
+    through = through_ibis(request.getfixturevalue(backend), IBIS[backend])
+    return shifted(through) if how else through
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
