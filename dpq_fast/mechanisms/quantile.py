@@ -13,7 +13,7 @@ from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.choice import most_accurate
 from dpq_fast.mechanisms.registry import MECHANISMS, METHODS
 from dpq_fast.mechanisms.unbounded_quantile import unbounded_ends
-from dpq_fast.privacy.intervals import Request
+from dpq_fast.privacy.intervals import Request, epsilon_within
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
 
@@ -286,6 +286,11 @@ def quantile(
         options.update(confidence=confidence, covers=covers, interval_share=interval_share)
         if row.intervals == "ends":
             options.update(expected_n=given_n)
+            if rho is not None and "rho" not in row.budgets:
+                # a range, and an epsilon of the ends, which has a rho of its own
+                options["epsilon"], options["interval_share"] = epsilon_within(
+                    request, levels, rho, neighbors, max_contributions, expected_n
+                )
     if row.reads == "records":
         options.update(unbounded_ends(bounds, resolution, dither, prior, assume_sorted))
         return row.release(x, q, **options)

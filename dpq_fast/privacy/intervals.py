@@ -90,7 +90,7 @@ from dpq_fast.privacy.budgets import check_steps, resolve_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import Relation, relation_of
-from dpq_fast.privacy.zcdp import largest_for_rho, pure_rho
+from dpq_fast.privacy.zcdp import bounded_range_rho, largest_for_rho, pure_rho
 
 SAMPLE, POPULATION = KINDS = ("sample", "population")
 # How much larger the error of a value is by default than without an interval, and the least share
@@ -301,6 +301,40 @@ def split(
         return dict(epsilon=_rest_of(epsilon, ends), delta=delta, rho=None), ends
     own = (1.0 - share) ** 2 * rho
     return dict(epsilon=None, delta=delta, rho=own), _rest_of(rho, own)
+
+
+def epsilon_within(
+    request: Request,
+    levels: Levels,
+    rho: float,
+    neighbors: str = "swap",
+    max_contributions: int = 1,
+    expected_n: int | None = None,
+) -> tuple[float, float]:
+    """The epsilon that values of its range and the ends may share if both together have `rho`.
+
+    Parameters
+    ----------
+    request, levels, rho, neighbors, max_contributions, expected_n
+        As in `calibrate`.
+
+    Returns
+    -------
+    float
+        The largest epsilon.
+    float
+        The share of it that is for the ends.
+    """
+    alone = resolve_epsilon(None, rho)
+    asked = settled(request, levels, alone, None, neighbors, max_contributions, expected_n)
+    share = asked.share
+    assert share is not None  # it is settled
+
+    def cost(epsilon: float) -> float:
+        own, ends = split(asked, epsilon, 0.0, None)
+        return bounded_range_rho(own["epsilon"]) + pure_rho(ends)
+
+    return largest_for_rho(cost, rho, math.sqrt(rho)), share
 
 
 def _rest_of(budget: float, part: float) -> float:

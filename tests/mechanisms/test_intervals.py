@@ -530,6 +530,15 @@ def test_charges_are_guarantees():
         assert log == [guarantee(name, **public, **budget, **asked)]
 
 
+@pytest.mark.parametrize("share", [None, 0.9])
+@pytest.mark.parametrize("method", ["joint_exp", "ind_exp", "approx_quantiles"])
+def test_a_call_spends_its_rho(method, share):
+    accountant = Accountant(epsilon=50.0, delta=1e-6, composition="zcdp")
+    asked = dict(confidence=0.9, interval_share=share, method=method, bounds=(0, 10))
+    dpq.quantile(X, [0.2, 0.7], rho=0.5, accountant=accountant, rng=1, **asked)
+    assert accountant.spent.rho == pytest.approx(0.5, rel=1e-9)
+
+
 def test_intervals_are_the_same_for_every_form_of_the_records():
     values, counts = np.unique(X, return_counts=True)
     bounds = (0, 10)

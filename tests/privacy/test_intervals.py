@@ -292,6 +292,18 @@ def test_parts_of_a_budget_are_never_more_than_all(share):
         assert own["rho"] == pytest.approx((1.0 - share) ** 2 * budget, rel=1e-12)
 
 
+@pytest.mark.parametrize("share", [None, 0.01, 0.25, 0.9])
+@pytest.mark.parametrize("rho", [1e-6, 0.5, 30.0])
+def test_values_of_a_range_and_ends_have_all_of_rho_and_no_more(rho, share):
+    levels, budget = Levels([0.3, 0.6]), dict(neighbors="add-remove", max_contributions=2)
+    request = Request.of(0.9, interval_share=share)
+    epsilon, own = intervals.epsilon_within(request, levels, rho, **budget)
+    asked = dict(q=levels.values, confidence=0.9, interval_share=own, **budget)
+    spent = guarantee("joint_exp", epsilon=epsilon, **asked).implied_rho
+    assert rho * (1.0 - 1e-9) < spent <= rho
+    assert own == share or share is None
+
+
 def test_guarantee_is_that_of_values_and_search_together():
     q = [0.2, 0.6]
     pure = guarantee("joint_exp", q=q, epsilon=1.0, confidence=0.95, interval_share=0.25)
