@@ -281,6 +281,7 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, array: Any, axis: Any, keepdims: Any) -> _Cells:
+        """What `numpy.sum` would reduce, and how; of the records their shape alone is asked for."""
         values = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
         try:
             np.zeros((1,) * values.ndim).sum(
