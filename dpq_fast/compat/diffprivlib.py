@@ -46,6 +46,10 @@ diffprivlib               here
                           integers, too, where diffprivlib cuts off their fractions.
 `dtype`                   Of the answer: with one of integers, whole numbers.
                           Without one, float64.
+`mean`, `sum`             Within the bounds, or what so many records between them can add
+                          up to. The same, but that a record may be missing.
+`count_nonzero`           A whole number, at most that of the records. The same. Empty
+                          strings, None and what is masked do not count, NaN does.
 `random_state`            None, `numpy.random` or its global state: a cryptographic
                           generator. An integer or a RandomState: answers can be repeated,
                           and hence predicted. For tests: they are not private.
@@ -333,11 +337,17 @@ class _StandIn(privacy.Accountant):
             raise _Checked(guarantee)
 
 
+class _Total(NamedTuple):
+    """What a call guarantees, as what calibrates a mechanism says it."""
+
+    guarantee: privacy.Guarantee
+
+
 def _charge(accountant: Any, epsilon: float, guarantees: list[privacy.Guarantee]) -> None:
     """Charge all releases of a call at once."""
     if isinstance(accountant, privacy.Accountant):
         one = len(guarantees) == 1
-        accountant.charge(guarantees[0] if one else privacy.compose(guarantees))
+        privacy.charge(accountant, _Total(guarantees[0] if one else privacy.compose(guarantees)))
     elif accountant is not None:
         accountant.check(epsilon, 0)
         accountant.spend(epsilon, 0)
