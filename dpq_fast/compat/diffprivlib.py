@@ -287,10 +287,8 @@ class _Cells(NamedTuple):
     def of(cls, array: Any, axis: Any, keepdims: Any) -> _Cells:
         """What `numpy.sum` would reduce, and how; of the records their shape alone is asked for."""
         values = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
-        try:
-            np.zeros((1,) * values.ndim).sum(
-                axis=axis, keepdims=keepdims
-            )  # refuses what NumPy does
+        try:  # what NumPy refuses is refused in its words
+            np.zeros((1,) * values.ndim).sum(axis=axis, keepdims=keepdims)
         except OverflowError:
             raise ValueError("axis and keepdims must be within the integers of C") from None
         every = tuple(range(values.ndim))
