@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import ctypes
+import functools
 import gc
 import inspect
 import math
@@ -34,6 +35,7 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast.compat import diffprivlib
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
@@ -140,6 +142,8 @@ LEFT_OUT = (
         "audit.Witness": "an answer",
         "audit.ExactAudit": "an answer",
         "audit.EstimatedAudit": "an answer",
+        "diffprivlib.PrivacyLeakWarning": "a warning",
+        "diffprivlib.DiffprivlibCompatibilityWarning": "a warning",
         "privacy.aggregates.CountCalibration": "an answer",
     }
     | {
@@ -195,6 +199,7 @@ USUAL: dict[str, Any] = dict(
     x_neighbor=[1.0], events=None, trials=4, confidence=0.9, covers="sample", interval_share=0.5,
     selection_share=None,
     guess=RECORDS, records=[0, 3],
+    array=COLUMN, quant=[0.2, 0.5], percent=50, axis=None, keepdims=False, random_state=1,
 )  # fmt: skip
 SEARCH = ("lower", "upper", "beta", "noise", "split", "offset")
 # Of what is passed on by ``**options``.
@@ -382,6 +387,12 @@ OWN: dict[str, dict[str, Any]] = {
     "privacy.compose": dict(delta=1e-5),
     "privacy.Guarantee": dict(rho=0.5),
     "privacy.Accountant": dict(delta=1e-6),
+    "diffprivlib.mean": dict(dtype=None),
+    "diffprivlib.nanmean": dict(dtype=np.float32),
+    "diffprivlib.sum": dict(dtype=int),
+    "diffprivlib.nansum": dict(dtype=None),
+    "diffprivlib.median, no bounds": dict(bounds=None, resolution=None),
+    "diffprivlib.mean, no bounds": dict(bounds=None, resolution=None, dtype=None),
     "audit.exact": dict(x=1, outputs=None, guarantee=None),
     "audit.estimate": dict(x=[0.0], guarantee=None),
 }
@@ -434,7 +445,21 @@ def functions() -> dict[str, Callable[..., Any]]:
         if name.endswith("_law"):
             law = INSTANCES[name]
             found |= {f"{name}.{key}": getattr(law, key) for key in ("log_prob", "sample")}
+    for name, function in public("diffprivlib", diffprivlib):
+        found[name] = function if inspect.isclass(function) else of_diffprivlib(function)
     return found
+
+
+def of_diffprivlib(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that warns of bounds that are left out, as it should."""
+
+    @functools.wraps(function)
+    def quietly(*arguments: Any, **options: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", diffprivlib.PrivacyLeakWarning)
+            return function(*arguments, **options)
+
+    return quietly
 
 
 def call_of(name: str, function: Callable[..., Any]) -> Call:

@@ -1,0 +1,1031 @@
+r"""The tools of diffprivlib 0.6.6 that we have mechanisms for, argument for argument.
+
+In a program that says ``from diffprivlib.tools import quantile`` this takes its place:
+
+>>> from dpq_fast.compat.diffprivlib import quantile
+
+diffprivlib need not be installed, and is never imported. Where a program has imported it, its
+default accountant is charged, and its classes of warnings catch ours.
+
+**What is here**: `quantile`, `percentile`, `median`, `mean`, `nanmean`, `sum`, `nansum`,
+`count_nonzero`, `PrivacyLeakWarning` and `DiffprivlibCompatibilityWarning`.
+
+**What is not**, for want of a mechanism: `var`, `nanvar`, `std`, `nanstd` (the spread of a column
+is told by its quantiles), `histogram`, `histogram2d`, `histogramdd` (of one column:
+`dpq_fast.cdf`, of keys: `dpq_fast.count_by`), models, and `BudgetAccountant` itself (that of
+diffprivlib is charged; `dpq_fast.privacy.Accountant` is ours).
+
+**Guarantee.** diffprivlib names no neighboring relation. Its sensitivities, (upper - lower) / n of
+a mean and upper - lower of a sum, are those to one record among n that is replaced, n public. Every
+call here is purely `epsilon`-DP under that relation, "swap", for the whole output. For one level,
+`quantile` reads nothing off n, and a missing record is no record, so that the same holds where a
+record is added or removed, as of diffprivlib's. For several levels n chooses the mechanism:
+``neighbors="add-remove"`` is for records whose number is private.
+
+Along an `axis` each entry of the output is released from its own slice of the array, with an equal
+part of `epsilon`, as diffprivlib does: by basic composition the guarantee is for a person who has a
+record in every slice (one in each column, say). All levels of `quantile` are released at once from
+that part, where diffprivlib divides it by their number once more.
+
+**What is documented, and what happens here**:
+
+========================  ==============================================================
+diffprivlib               here
+========================  ==============================================================
+`quant`, `percent`        A number, or an array that is flattened; one level gives a
+                          number, several an array whose first axis they are. The same.
+                          Several levels never cross.
+`epsilon`                 For the entire output. The same. It must be finite.
+`bounds`                  A tuple of two numbers, or of two arrays with an entry for each
+                          entry of a one-dimensional output. The same. They must be finite.
+                          Those of quantiles are moved to be 10^-5 apart.
+``bounds=None``           `PrivacyLeakWarning`, and the array's own least and greatest
+                          number: no guarantee is left. The same, of the finite numbers
+                          (0 where there are none).
+`axis`, `keepdims`        As of `numpy.sum`. The same. Outputs are floats for arrays of
+                          integers, too, where diffprivlib cuts off their fractions.
+`dtype`                   Of the answer: with one of integers, whole numbers.
+                          Without one, float64.
+`mean`, `sum`             Within the bounds, or what so many records between them can add
+                          up to. The same, but that a record may be missing.
+`count_nonzero`           A whole number, at most that of the records. The same. Empty
+                          strings, None and what is masked do not count, NaN does.
+`random_state`            None, `numpy.random` or its global state: a cryptographic
+                          generator. An integer or a RandomState: answers can be repeated,
+                          and hence predicted. For tests: they are not private.
+`accountant`              A BudgetAccountant, or what else has `check` and `spend`; None
+                          for the default one, if diffprivlib was imported. Or ours. It is
+                          charged once for the call, before a record is read, and there is
+                          no refund. (diffprivlib makes an entry for each output and level,
+                          after it. A joint release of several levels is one mechanism.)
+unknown keywords          `DiffprivlibCompatibilityWarning`. The same.
+NaN                       Left out, one by one, by all functions; so is what is null or
+                          masked. diffprivlib answers NaN, or leaves them out of
+                          `nanmean` and `nansum` with a sensitivity that is too small.
+                          `sum` and `mean` hide whether a record is missing, which costs
+                          noise where 0 is not between the bounds; ``nan_policy="raise"``
+                          states that none is.
+ties                      Cost nothing: 10^5 equal records have their value as quantile.
+                          diffprivlib ends with a RuntimeError, or at a neighboring value.
+answers                   Lie on a public lattice (`resolution`), within the bounds.
+========================  ==============================================================
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.typing import NDArray
+
+from dpq_fast import _checks, privacy
+from dpq_fast.data.columns import as_column, as_float64
+from dpq_fast.mechanisms.aggregates import mean as private_mean
+from dpq_fast.mechanisms.aggregates import sum as private_sum
+from dpq_fast.mechanisms.quantile import quantile as private_quantile
+from dpq_fast.noise.rng import default_rng
+
+__all__ = [
+    "DiffprivlibCompatibilityWarning",
+    "PrivacyLeakWarning",
+    "count_nonzero",
+    "mean",
+    "median",
+    "nanmean",
+    "nansum",
+    "percentile",
+    "quantile",
+    "sum",
+]
+
+# diffprivlib's least distance between the bounds of a quantile.
+LEAST_DISTANCE = 1e-5
+# Twice as much has a float64.
+LARGEST_END = 2.0**1022
+# The largest number that an integer of 64 bits and a float64 both hold.
+LARGEST_INTEGER = 2**63 - 2**10
+# What is not here, and what to use.
+INSTEAD = {
+    **dict.fromkeys(
+        ("var", "nanvar", "std", "nanstd"), "the quantiles of a column tell its spread"
+    ),
+    **dict.fromkeys(
+        ("histogram", "histogram2d", "histogramdd"),
+        "use dpq_fast.cdf for a column, dpq_fast.count_by for keys",
+    ),
+    "BudgetAccountant": "use diffprivlib's, or dpq_fast.privacy.Accountant",
+}
+
+
+def __getattr__(name: str) -> Any:
+    hint = f": {INSTEAD[name]}" if name in INSTEAD else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+
+
+class PrivacyLeakWarning(RuntimeWarning):
+    """Private numbers are used as if they were public, since public ones were not given."""
+
+
+class DiffprivlibCompatibilityWarning(RuntimeWarning):
+    """An argument that has no meaning here was given."""
+
+
+def _category(kind: type[Warning]) -> type[Warning]:
+    """What is warned with: where diffprivlib was imported, its own class, too."""
+    theirs = getattr(sys.modules.get("diffprivlib.utils"), kind.__name__, None)
+    if theirs is None:
+        return kind
+    return type(kind.__name__, (kind, theirs), {"__module__": __name__, "__doc__": kind.__doc__})
+
+
+def _warn(bounds: Any, unused: dict[str, Any]) -> None:
+    """What is said of the arguments of a call; the caller of the public function is blamed."""
+    for name in unused:
+        warnings.warn(
+            f"Parameter '{name}' is not functional in diffprivlib.  Remove this parameter to "
+            "suppress this warning.",
+            _category(DiffprivlibCompatibilityWarning),
+            stacklevel=3,
+        )
+    if bounds is None:
+        warnings.warn(
+            "Bounds have not been specified and will be calculated on the data provided. This will "
+            "result in additional privacy leakage. To ensure differential privacy and no "
+            "additional privacy leakage, specify bounds for each dimension.",
+            _category(PrivacyLeakWarning),
+            stacklevel=3,
+        )
+
+
+def _generator(random_state: Any) -> np.random.Generator | None:
+    """What a call draws from: None for the cryptographic generator."""
+    if any(random_state is secure for secure in (None, np.random, np.random.mtrand._rand)):
+        return None
+    if isinstance(random_state, numbers.Integral):
+        random_state = np.random.RandomState(int(random_state))
+    if not isinstance(random_state, np.random.RandomState):
+        raise ValueError(
+            "random_state must be None, an integer or a RandomState: "
+            f"{type(random_state).__name__} cannot be used to seed a numpy.random.RandomState "
+            "instance"
+        )
+    return default_rng(random_state.randint(2**32, size=8, dtype=np.uint64).tolist())
+
+
+def _epsilon(epsilon: Any) -> float:
+    """A budget, with what diffprivlib says of others."""
+    if not isinstance(epsilon, numbers.Real):
+        raise TypeError(f"Epsilon and delta must be numeric, got {type(epsilon).__name__}")
+    if epsilon < 0:
+        raise ValueError("Epsilon must be non-negative")
+    if epsilon == 0:
+        raise ValueError("Epsilon and Delta cannot both be zero")
+    return _checks.check_epsilon(epsilon)
+
+
+def _accountant(accountant: Any) -> Any:
+    """Who is charged: what was given, or diffprivlib's default where it was imported, or nobody."""
+    if accountant is None:
+        theirs = getattr(sys.modules.get("diffprivlib.accountant"), "BudgetAccountant", None)
+        return None if theirs is None else theirs.load_default(None)
+    spends = all(callable(getattr(accountant, name, None)) for name in ("check", "spend"))
+    if spends or isinstance(accountant, privacy.Accountant):
+        return accountant
+    raise TypeError(f"Accountant must be of type BudgetAccountant, got {type(accountant)}")
+
+
+class _Ends(NamedTuple):
+    """Lower and upper bounds: one of each, or one for each entry of the output."""
+
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, bounds: Any) -> _Ends:
+        """Bounds as they were given; that they are finite is checked by the release."""
+        if not isinstance(bounds, tuple):
+            raise TypeError(
+                f"Bounds must be specified as a tuple of (min, max), got {type(bounds)}."
+            )
+        given_lower, given_upper = bounds
+        try:
+            lower = np.asarray(given_lower, dtype=np.float64)
+            upper = np.asarray(given_upper, dtype=np.float64)
+        except OverflowError:
+            raise ValueError("bounds must be finite, got an integer beyond float64") from None
+        if lower.size == 1 or upper.size == 1:
+            lower, upper = lower.ravel(), upper.ravel()
+        if lower.shape != upper.shape:
+            raise ValueError("lower and upper bounds must be the same shape array")
+        if lower.ndim > 1:
+            raise ValueError("lower and upper bounds must be scalar or a 1-dimensional array")
+        if (lower > upper).any():
+            where = f"({lower[0]}, {upper[0]})" if lower.size == 1 else "others"
+            raise ValueError(
+                f"For each bound, lower bound must be smaller than upper bound, got {where}"
+            )
+        return cls(lower, upper)
+
+    def over(self, cells: _Cells) -> list[tuple[float, float]]:
+        """The bounds of each entry of the output."""
+        most = cells.entries if len(cells.shape) == 1 else 1
+        if self.lower.size not in (1, most):
+            raise ValueError(
+                f"lower and upper bounds must have {most} element(s), got {self.lower.size}."
+            )
+        pairs = list(zip(self.lower.tolist(), self.upper.tolist(), strict=True))
+        return pairs if len(pairs) == cells.entries else pairs * cells.entries
+
+
+def _apart(ends: tuple[float, float], least: float) -> tuple[float, float]:
+    """Ends that are as far from each other as diffprivlib has them, and not equal."""
+    low, high = ends
+    if high - low < least:
+        middle = low + (high - low) / 2.0
+        low, high = min(low, middle - least / 2.0), max(high, middle + least / 2.0)
+    return low, math.nextafter(high, math.inf) if low == high else high
+
+
+def _extremes(column: NDArray[Any]) -> tuple[float, float]:
+    """The least and the greatest finite number of a column. Private."""
+    values = as_float64(as_column(column))
+    values = values[np.isfinite(values)]
+    low, high = (values.min(), values.max()) if values.size else (0.0, 0.0)
+    return max(float(low), -LARGEST_END), min(float(high), LARGEST_END)
+
+
+class _Cells(NamedTuple):
+    """An array, and which parts of it each entry of an output is of.
+
+    Attributes
+    ----------
+    values : ndarray
+        Private.
+    order : tuple of int
+        Its axes: those that are kept, then those that are reduced.
+    shape : tuple of int
+        Of the output.
+    entries : int
+        How many it has.
+    size : int
+        Number of records of each.
+    """
+
+    values: NDArray[Any]
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+    entries: int
+    size: int
+
+    @classmethod
+    def of(cls, array: Any, axis: Any, keepdims: Any) -> _Cells:
+        """What `numpy.sum` would reduce, and how; of the records their shape alone is asked for."""
+        values = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+        try:  # what NumPy refuses is refused in its words
+            np.zeros((1,) * values.ndim).sum(axis=axis, keepdims=keepdims)
+        except OverflowError:
+            raise ValueError("axis and keepdims must be within the integers of C") from None
+        every = tuple(range(values.ndim))
+        reduced = every if axis is None else normalize_axis_tuple(axis, values.ndim)
+        kept = tuple(i for i in every if i not in reduced)
+        lengths = values.shape
+        entries = math.prod(lengths[i] for i in kept)
+        if entries == 0:
+            raise ValueError(
+                f"the output must have an entry, got an array of shape {lengths} and axis {axis}"
+            )
+        shape = tuple(lengths[i] if i in kept else 1 for i in every if i in kept or bool(keepdims))
+        size = math.prod(lengths[i] for i in reduced)
+        return cls(values, kept + reduced, shape, entries, size)
+
+    def rows(self) -> NDArray[Any]:
+        """The records of each entry. Private."""
+        rows: NDArray[Any] = self.values.transpose(self.order).reshape(self.entries, self.size)
+        return rows
+
+
+class _Checked(Exception):
+    """All that is public was checked, and this would be charged."""
+
+    def __init__(self, guarantee: privacy.Guarantee) -> None:
+        self.guarantee = guarantee
+
+
+class _StandIn(privacy.Accountant):
+    """In place of the accountant, for releases whose charges are made together.
+
+    Releases choose by its composition. Before they are paid for, one is halted where it would be
+    charged: it has checked all that is public then, and read no record.
+    """
+
+    def __init__(self, accountant: Any) -> None:
+        zcdp = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
+        super().__init__(1.0, 0.5, composition="zcdp" if zcdp else "basic")
+        self.paid = False
+
+    def charge(self, guarantee: privacy.Guarantee) -> None:
+        """Nothing, if it was paid for."""
+        if not self.paid:
+            raise _Checked(guarantee)
+
+
+class _Total(NamedTuple):
+    """What a call guarantees, as what calibrates a mechanism says it."""
+
+    guarantee: privacy.Guarantee
+
+
+def _charge(accountant: Any, epsilon: float, guarantees: list[privacy.Guarantee]) -> None:
+    """Charge all releases of a call at once."""
+    if isinstance(accountant, privacy.Accountant):
+        one = len(guarantees) == 1
+        privacy.charge(accountant, _Total(guarantees[0] if one else privacy.compose(guarantees)))
+    elif accountant is not None:
+        accountant.check(epsilon, 0)
+        accountant.spend(epsilon, 0)
+
+
+def _released(
+    release: Callable[..., Any],
+    array: Any,
+    *,
+    epsilon: Any,
+    bounds: Any,
+    axis: Any,
+    keepdims: Any,
+    random_state: Any,
+    accountant: Any,
+    least: float = 0.0,
+    prepared: Callable[[NDArray[Any]], NDArray[Any]] = lambda records: records,
+) -> NDArray[np.float64]:
+    """Release every entry of an output: check, charge all of them, and then read the records.
+
+    Returns
+    -------
+    ndarray of float64
+        The answers; levels first, if there are several.
+    """
+    generator = _generator(random_state)
+    given = None if bounds is None else _Ends.of(bounds)
+    epsilon = _epsilon(epsilon)
+    payer = _accountant(accountant)
+    cells = _Cells.of(array, axis, keepdims)
+    if given is None and cells.size == 0:
+        raise ValueError("zero-size array to reduction operation minimum which has no identity")
+    # rounded down, so that no sum of the parts is more than the whole
+    part = epsilon if cells.entries == 1 else math.nextafter(epsilon / cells.entries, 0.0)
+    stand_in = _StandIn(payer)
+    options: dict[str, Any] = dict(epsilon=part, accountant=stand_in, rng=generator)
+    ends = [(0.0, 1.0)] * cells.entries if given is None else given.over(cells)  # or any others
+    ends = [_apart(pair, least) for pair in ends]
+    guarantees = {}
+    for pair in dict.fromkeys(ends):
+        try:
+            release(np.empty(0), pair, cells.size, **options)
+        except _Checked as checked:
+            guarantees[pair] = checked.guarantee
+    _charge(payer, epsilon, [guarantees[pair] for pair in ends])
+    stand_in.paid = True
+    rows = prepared(cells.rows())
+    if given is None:
+        ends = [_apart(_extremes(rows.reshape(-1)), least)] * cells.entries
+    answers = [
+        release(row, pair, cells.size, **options) for row, pair in zip(rows, ends, strict=True)
+    ]
+    found = np.moveaxis(np.array(answers, dtype=np.float64), 0, -1)
+    return found.reshape(found.shape[:-1] + cells.shape)
+
+
+def _expected(size: int, neighbors: str) -> int | None:
+    """The number of records, where it is public."""
+    return max(size, 1) if neighbors == "swap" else None
+
+
+def _quantiles(
+    array: Any, levels: NDArray[np.float64], resolution: Any, neighbors: str, **call: Any
+) -> Any:
+    """`quantile` of levels that were checked."""
+    q = levels.item() if levels.size == 1 else levels
+
+    def release(x: Any, ends: tuple[float, float], size: int, **options: Any) -> Any:
+        return private_quantile(
+            x,
+            q,
+            bounds=ends,
+            resolution=resolution,
+            neighbors=neighbors,
+            expected_n=_expected(size, neighbors),
+            **options,
+        )
+
+    return _released(release, array, least=LEAST_DISTANCE, **call)[()]
+
+
+def _levels(name: str, given: Any, most: float, rule: str) -> NDArray[np.float64]:
+    """Levels in [0, 1], of numbers up to `most`."""
+    values = np.ravel(given)
+    if values.dtype.kind == "b":
+        values = values.astype(np.float64)
+    values = _checks.real_array(name, values)
+    if values.size == 0:
+        raise ValueError(f"{name} must hold at least one level, got none")
+    if not ((values >= 0.0) & (values <= most)).all():  # NaN fails
+        raise ValueError(rule)
+    return values / most
+
+
+def quantile(
+    array: Any,
+    quant: Any,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    **unused_args: Any,
+) -> Any:
+    """Release private quantiles of an array, called as ``diffprivlib.tools.quantile``.
+
+    Parameters
+    ----------
+    array : array_like of real numbers
+        Private records, of any shape. NaN and null are left out.
+    quant : float or array_like of float
+        Levels in [0, 1]; those of an array are flattened. Public, as all that follow.
+    epsilon : float, default 1.0
+        Budget of the whole output, positive and finite.
+    bounds : (float, float) or (array_like, array_like), optional
+        Lower and upper bound, a tuple, finite; arrays have one for each entry of a one-dimensional
+        output. None: the least and the greatest record, with a `PrivacyLeakWarning`, and without a
+        guarantee.
+    axis : int or tuple of int, optional
+        What is reduced, as by `numpy.sum`; default: all. What is left shares `epsilon` evenly.
+    keepdims : bool, default False
+        Whether axes that are reduced stay, of length 1.
+    random_state : int or RandomState, optional
+        Makes the answer predictable: for tests, not private. None: a cryptographic generator.
+    accountant : BudgetAccountant or Accountant, optional
+        Charged once, before a record is read. Default: diffprivlib's, if it was imported.
+    resolution : float, optional
+        Spacing of the public lattice of answers; 1 for whole numbers. Default: a power of ten,
+        about 10^-6 of the range. Not an argument of diffprivlib's.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        What `epsilon` protects: one record replaced, or one added or removed. Not an argument of
+        diffprivlib's.
+    **unused_args
+        Warned of by name, with `DiffprivlibCompatibilityWarning`.
+
+    Returns
+    -------
+    float64 or ndarray of float64
+        A number, or an array: of the levels, if there are several, and then of what `axis` leaves.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not of the type its rule asks for, or the array not of real numbers.
+    ValueError
+        If a public argument breaks its rule.
+    BudgetError, BudgetExceeded
+        If the accountant has too little left.
+
+    See Also
+    --------
+    dpq_fast.quantile : With priors, intervals, columns of all kinds, and a choice of mechanisms.
+
+    Notes
+    -----
+    **Privacy.** Pure `epsilon`-DP under `neighbors`, for a person who has one record in each slice
+    along `axis`; for one level under both relations, whatever `neighbors` is. See the module.
+
+    **Mechanism.** That of `dpq_fast.quantile` with ``method="auto"``: one level by permute-and-flip
+    on the lattice, several in one joint draw or by a tree. Under "swap" "auto" goes by the number
+    of records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(17, 91, size=10_000)
+    >>> quantile(ages, [0.25, 0.5], epsilon=1.0, bounds=(0, 120), resolution=1).shape
+    (2,)
+    """
+    _warn(bounds, unused_args)
+    levels = _levels("quant", quant, 1.0, "Quantiles must be in the unit interval [0, 1].")
+    return _quantiles(
+        array,
+        levels,
+        resolution,
+        neighbors,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+    )
+
+
+def percentile(
+    array: Any,
+    percent: Any,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    **unused_args: Any,
+) -> Any:
+    """Release private percentiles: `quantile` at ``percent / 100``, with the same guarantee.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, keepdims, random_state, accountant
+        As in `quantile`.
+    percent : float or array_like of float
+        Percentages in [0, 100]. Public.
+    resolution, neighbors, **unused_args
+        As in `quantile`.
+
+    Returns
+    -------
+    float64 or ndarray of float64
+        As of `quantile`.
+    """
+    _warn(bounds, unused_args)
+    rule = "Percentiles must be between 0 and 100 inclusive"
+    return _quantiles(
+        array,
+        _levels("percent", percent, 100.0, rule),
+        resolution,
+        neighbors,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+    )
+
+
+def median(
+    array: Any,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    **unused_args: Any,
+) -> Any:
+    """Release private medians: `quantile` at 0.5, with the same guarantee.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, keepdims, random_state, accountant
+        As in `quantile`.
+    resolution, neighbors, **unused_args
+        As in `quantile`.
+
+    Returns
+    -------
+    float64 or ndarray of float64
+        As of `quantile` for one level.
+    """
+    _warn(bounds, unused_args)
+    return _quantiles(
+        array,
+        np.array([0.5]),
+        resolution,
+        neighbors,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+    )
+
+
+def _dtype(dtype: Any) -> np.dtype[Any] | None:
+    """The type of an answer: integers or floats, or None."""
+    if dtype is None:
+        return None
+    checked: np.dtype[Any] = np.dtype(dtype)
+    if checked.kind not in "iuf":
+        raise TypeError(f"dtype must be one of integers or floats, got {checked}")
+    return checked
+
+
+def _typed(values: NDArray[np.float64], dtype: np.dtype[Any] | None) -> Any:
+    """Answers in their type; one whole number as an int."""
+    if dtype is None:
+        return values[()]
+    with np.errstate(all="ignore"):  # what does not fit becomes infinite, or the last integer
+        if dtype.kind == "f":
+            return values.astype(dtype)[()]
+        low, high = np.iinfo(dtype).min, min(np.iinfo(dtype).max, LARGEST_INTEGER)
+        whole = np.clip(np.rint(values), low, high).astype(dtype)
+    return whole if whole.ndim else int(whole)
+
+
+def _in_numbers(
+    release: Callable[..., Any],
+    array: Any,
+    *,
+    bounds: Any,
+    dtype: np.dtype[Any] | None,
+    resolution: Any,
+    neighbors: str,
+    nan_policy: str,
+    limits: Callable[[float, float, int], tuple[float, float]],
+    **call: Any,
+) -> Any:
+    """A sum or a mean, between public limits.
+
+    With integers for a `dtype` bounds are cut to whole numbers, as diffprivlib does, and records
+    rounded.
+    """
+    if dtype is not None and dtype.kind in "iu":
+        resolution = 1 if resolution is None else resolution
+        if bounds is not None:
+            bounds = tuple(np.trunc(end) for end in _Ends.of(bounds))
+
+    def of_slice(x: Any, ends: tuple[float, float], size: int, **options: Any) -> float:
+        answer: float = release(
+            x,
+            q=None,
+            lower=ends[0],
+            upper=ends[1],
+            resolution=resolution,
+            neighbors=neighbors,
+            nan_policy=nan_policy,
+            **options,
+        )
+        low, high = limits(*ends, size)
+        return min(max(answer, low), high)
+
+    return _typed(_released(of_slice, array, bounds=bounds, **call), dtype)
+
+
+def _mean(array: Any, *, dtype: Any, **call: Any) -> Any:
+    """`mean`, its answers within the bounds."""
+    return _in_numbers(
+        private_mean, array, dtype=_dtype(dtype), limits=lambda low, high, _: (low, high), **call
+    )
+
+
+def _sum(array: Any, *, dtype: Any, neighbors: str, nan_policy: str, **call: Any) -> Any:
+    """`sum`, its answers within what the records can add up to, where their number is public."""
+
+    def limits(low: float, high: float, size: int) -> tuple[float, float]:
+        if nan_policy == "omit":
+            low, high = min(low, 0.0), max(high, 0.0)
+        if neighbors == "swap":
+            return low * size, high * size
+        return (0.0 if low >= 0.0 else -math.inf), (0.0 if high <= 0.0 else math.inf)
+
+    return _in_numbers(
+        private_sum,
+        array,
+        dtype=_dtype(dtype),
+        limits=limits,
+        neighbors=neighbors,
+        nan_policy=nan_policy,
+        **call,
+    )
+
+
+def mean(
+    array: Any,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    nan_policy: str = "omit",
+    **unused_args: Any,
+) -> Any:
+    """Release private means of an array, called as ``diffprivlib.tools.mean``.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, keepdims, random_state, accountant
+        As in `quantile`. NaN is left out, where diffprivlib answers NaN.
+    dtype : data-type, optional
+        Of the answer: floats, or integers, for which records are rounded to whole numbers. Default:
+        float64. Public.
+    resolution : float, optional
+        Spacing of the lattice that records are rounded to. Default: at most 2^-30 of the larger
+        bound, 1 for integers. Public.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        As in `quantile`.
+    nan_policy : {"omit", "raise"}, default "omit"
+        Leave NaN out, and hide how many there are; or state that there are none, for less noise:
+        then one is an error. Public. Not an argument of diffprivlib's.
+    **unused_args
+        As in `quantile`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        Within the bounds.
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetError, BudgetExceeded
+        As in `quantile`.
+
+    See Also
+    --------
+    dpq_fast.mean : Where no bounds are known, with an interval, and of columns of all kinds.
+
+    Notes
+    -----
+    **Privacy.** Pure `epsilon`-DP under `neighbors`, for a person who has one record in each slice
+    along `axis`. Noise is discrete, and added to exact integers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(17, 91, size=10_000)
+    >>> bool(50 < mean(ages, epsilon=1.0, bounds=(0, 120)) < 57)
+    True
+    """
+    _warn(bounds, unused_args)
+    return _mean(
+        array,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        dtype=dtype,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+        resolution=resolution,
+        neighbors=neighbors,
+        nan_policy=nan_policy,
+    )
+
+
+def nanmean(
+    array: Any,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    **unused_args: Any,
+) -> Any:
+    """Release private means without NaN: `mean`, which leaves them out, too.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, dtype, keepdims, random_state, accountant
+        As in `mean`.
+    resolution, neighbors, **unused_args
+        As in `mean`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        As of `mean`. Of nothing but NaN a number within the bounds, and no warning: whether there
+        are records is private.
+    """
+    _warn(bounds, unused_args)
+    return _mean(
+        array,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        dtype=dtype,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+        resolution=resolution,
+        neighbors=neighbors,
+        nan_policy="omit",
+    )
+
+
+def sum(
+    array: Any,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    nan_policy: str = "omit",
+    **unused_args: Any,
+) -> Any:
+    """Release private sums of an array, called as ``diffprivlib.tools.sum``.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, keepdims, random_state, accountant
+        As in `quantile`. NaN is left out, where diffprivlib answers NaN.
+    dtype, resolution, neighbors
+        As in `mean`.
+    nan_policy : {"omit", "raise"}, default "omit"
+        As in `mean`. It matters where 0 is not between the bounds: "omit" takes a sensitivity of
+        the larger of their absolute values, "raise" under "swap" that of their difference.
+    **unused_args
+        As in `quantile`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        Within what so many records between the bounds can add up to.
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetError, BudgetExceeded
+        As in `quantile`.
+
+    See Also
+    --------
+    dpq_fast.sum : Where no bounds are known, with an interval, and of columns of all kinds.
+
+    Notes
+    -----
+    **Privacy.** As of `mean`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sum(np.ones(1_000), epsilon=1.0, bounds=(0, 1), dtype=int) > 900
+    True
+    """
+    _warn(bounds, unused_args)
+    return _sum(
+        array,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        dtype=dtype,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+        resolution=resolution,
+        neighbors=neighbors,
+        nan_policy=nan_policy,
+    )
+
+
+def nansum(
+    array: Any,
+    epsilon: float = 1.0,
+    bounds: Any = None,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    resolution: float | None = None,
+    neighbors: str = "swap",
+    **unused_args: Any,
+) -> Any:
+    """Release private sums without NaN: `sum`, which leaves them out, too.
+
+    Parameters
+    ----------
+    array, epsilon, bounds, axis, dtype, keepdims, random_state, accountant
+        As in `sum`.
+    resolution, neighbors, **unused_args
+        As in `sum`.
+
+    Returns
+    -------
+    float64, int or ndarray
+        As of `sum`.
+    """
+    _warn(bounds, unused_args)
+    return _sum(
+        array,
+        epsilon=epsilon,
+        bounds=bounds,
+        axis=axis,
+        dtype=dtype,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+        resolution=resolution,
+        neighbors=neighbors,
+        nan_policy="omit",
+    )
+
+
+def _truth(item: Any) -> bool:
+    """Whether an object counts; what has no truth value, as NA of pandas, does not."""
+    try:
+        return bool(item)
+    except Exception:  # of whatever library
+        return False
+
+
+def _nonzero(records: NDArray[Any]) -> NDArray[Any]:
+    """Whether each record counts; no string does that is empty."""
+    kind = records.dtype.kind
+    if kind in "US":
+        some: NDArray[Any] = records != records.dtype.type()
+        return some
+    if kind == "O":
+        counted = np.frompyfunc(_truth, 1, 1)(np.ma.filled(records, False))
+        return np.asarray(counted, dtype=np.bool_)
+    with np.errstate(all="ignore"):  # NumPy would warn of signaling NaN
+        return records.astype(np.bool_)
+
+
+def count_nonzero(
+    array: Any,
+    epsilon: float = 1.0,
+    axis: Any = None,
+    keepdims: bool = False,
+    random_state: Any = None,
+    accountant: Any = None,
+    *,
+    neighbors: str = "swap",
+) -> Any:
+    """Release how many records are not zero, called as ``diffprivlib.tools.count_nonzero``.
+
+    Parameters
+    ----------
+    array : array_like
+        Private records, of any shape and type. False, zero, None and empty strings do not count,
+        nor does what is masked; NaN does.
+    epsilon, axis, keepdims, random_state, accountant
+        As in `quantile`.
+    neighbors : {"swap", "add-remove"}, default "swap"
+        As in `quantile`.
+
+    Returns
+    -------
+    int or ndarray of int
+        At least 0, and at most the number of records, where that is public ("swap").
+
+    Raises
+    ------
+    TypeError, ValueError, BudgetError, BudgetExceeded
+        As in `quantile`.
+
+    See Also
+    --------
+    dpq_fast.count : Of the records of a column that are not missing.
+
+    Notes
+    -----
+    **Privacy.** Pure `epsilon`-DP under `neighbors`, for a person who has one record in each slice
+    along `axis`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> count_nonzero(np.arange(1_000) >= 500, epsilon=1.0) > 400
+    True
+    """
+    return _sum(
+        array,
+        epsilon=epsilon,
+        bounds=(0.0, 1.0),
+        axis=axis,
+        dtype=np.intp,
+        keepdims=keepdims,
+        random_state=random_state,
+        accountant=accountant,
+        resolution=1,
+        neighbors=neighbors,
+        nan_policy="omit",
+        prepared=_nonzero,
+    )
