@@ -13,7 +13,7 @@ import dpq_fast
 PACKAGE = Path(dpq_fast.__file__).parent
 # From top to bottom; what shares a line may import each other.
 WINGS = (
-    {"accessors", "cli"},
+    {"accessors", "cli", "compat"},
     {"audit", "reference", "planning"},
     {"mechanisms", "metrics"},
     {"laws"},
