@@ -35,6 +35,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -83,6 +84,8 @@ ELEMENTS = {
     **dict.fromkeys(("i8", "i16", "i32", "i64", "u8", "u16", "u32"), np.int64),
     **dict.fromkeys(("u64", "usize"), np.uint64),
 }
+# An accountant of a rho is made by an epsilon for a delta, whichever.
+ANY_DELTA = 1e-300
 IDENTIFIER = "one-dimensional NumPy arrays of real numbers"
 
 
@@ -147,7 +150,7 @@ def make_quantile(
         Levels in [0, 1], any order and shape.
     budget : float
         The loss of all levels together at ``d_in=1``: epsilon, or rho. Left out in a query of a
-        `Context`, it is what the query may lose.
+        `Context`, it is what the query may lose; `q` then goes by its place, not by name.
     output_measure : opendp.mod.Measure, optional
         `max_divergence`, the default, or `zero_concentrated_divergence`.
     bounds : (float, float), optional
@@ -556,20 +559,18 @@ def _measurement(
     if refused:
         raise ValueError(f"method_options must not hold {refused[0]!r}")
     options = options | own | dict(neighbors=neighbors)
-    # A release of no records checks all that is public. Its budget is always the same: a search
-    # makes some 60 measurements, and what a release finds out about a budget is kept.
-    release(np.empty(0), **options | {"rng": 0, **_spent(release, kind, 1.0, options)})
+    _check(release, kind, options)
 
     @functools.cache
     def spent() -> dict[str, float]:
         return _spent(release, kind, _checks.check_epsilon(budget, "budget"), options)
 
+    def released(data: Any) -> Any:
+        column, own = of_data(data), spent()
+        return release(column, **options, **own, accountant=_limit(kind, budget, neighbors))
+
     return dp.m.make_user_measurement(
-        domain,
-        metric,
-        measure,
-        lambda data: release(of_data(data), **options, **spent()),
-        functools.partial(_loss, budget, kind),
+        domain, metric, measure, released, functools.partial(_loss, budget, kind)
     )
 
 
@@ -578,6 +579,24 @@ REFUSED = (
     *("x", "epsilon", "delta", "rho", "neighbors", "max_contributions", "accountant"),
     *("counts", "assume_sorted", "nan_policy"),
 )
+
+
+# The public arguments that were checked last, in a list of one.
+_checked: list[tuple[Any, ...]] = [()]
+
+
+def _check(release: Callable[..., Any], kind: str, options: dict[str, Any]) -> None:
+    """Check all that is public but the budget, by a release of no records.
+
+    A search for a budget makes some 60 measurements of the same arguments: they are checked once.
+    """
+    asked, last = (release, kind, *options, *options.values()), _checked[0]
+    if len(asked) == len(last) and all(map(operator.is_, asked, last)):
+        return
+    own = _spent(release, kind, 1.0, options)
+    limit = _limit(kind, 1.0, options["neighbors"])
+    release(np.empty(0), **options | own | dict(rng=0, accountant=limit))
+    _checked[0] = asked
 
 
 def _neighbors(metric: Any, dp: Any) -> str:
@@ -647,19 +666,27 @@ def _spent(
     release: Callable[..., Any], kind: str, budget: float, options: dict[str, Any]
 ) -> dict[str, float]:
     """A budget as a release takes it: of one that takes no rho, the epsilon that rho buys."""
-    row = MECHANISMS.get(release.__name__)
-    if kind == "epsilon" or row is None or kind in row.budgets:
+    name = release.__name__
+    if kind == "epsilon" or name == "quantile" or kind in MECHANISMS[name].budgets:
         return {kind: budget}
-    known = inspect.signature(row.calibrate).parameters
+    known = inspect.signature(MECHANISMS[name].calibrate).parameters
     public = {name: value for name, value in options.items() if name in known}
 
     def rho_of(epsilon: float) -> float:
-        rho = privacy.guarantee(row.name, epsilon=epsilon, **public).implied_rho
+        rho = privacy.guarantee(name, epsilon=epsilon, **public).implied_rho
         assert rho is not None  # pure
         return rho
 
     # epsilon^2 / 2 is never less than the rho of epsilon
     return {"epsilon": largest_for_rho(rho_of, budget, math.sqrt(budget))}
+
+
+def _limit(kind: str, budget: float, neighbors: str) -> privacy.Accountant:
+    """An accountant that refuses a release which would lose more than the privacy map says."""
+    if kind == "epsilon":
+        return privacy.Accountant(budget, neighbors=neighbors)
+    epsilon = privacy.zcdp_epsilon(budget, ANY_DELTA)
+    return privacy.Accountant(epsilon, ANY_DELTA, neighbors, "zcdp")
 
 
 def _loss(budget: float, kind: str, d_in: int) -> float:
