@@ -11,16 +11,18 @@ is for ``space >> then_...(...)``, and `register` gives a `Context` the queries 
 - **Metric.** `change_one_distance` and `hamming_distance`: records are replaced ("swap", and their
   number is public). `symmetric_distance` and `insert_delete_distance`: records are added or removed
   ("add-remove").
-- **Measure.** `max_divergence`, or `zero_concentrated_divergence` as `output_measure`. The latter
-  is a release of its own, made for zCDP: it has far less noise than a pure one that OpenDP casts.
-  Other measures come from these two by OpenDP's combinators, which a `Context` applies by itself.
+- **Measure.** `max_divergence`, or `zero_concentrated_divergence` as `output_measure`: a release
+  made for zCDP. Left out in a `Context` of zCDP, OpenDP casts a pure one, at a rho of half the
+  square of its epsilon: quantiles then have half the epsilon, sums and means with a private clip
+  0.6 to 0.7 of it, and distribution functions Laplace noise in place of Gaussian. Other measures
+  come from these two by OpenDP's combinators, which a `Context` applies by itself.
 - **Budget.** The loss at ``d_in=1``: epsilon, or rho. At ``d_in=k`` it is k times, or k^2 times,
   as much, rounded up: that is a chain of k neighbors. In a query it may be left out: OpenDP then
   finds the largest one that fits.
 - **Accounting** is OpenDP's: no `accountant` is taken, and no `max_contributions`, which `d_in`
   says. It refuses what overdraws with its own errors.
 - **Errors.** Public arguments are checked when a measurement is made. What it raises when it is
-  invoked depends on the type of the data, never on the records.
+  invoked depends on the type of the data, never on the records: OpenDP does not count what fails.
 - **Features.** OpenDP asks for "contrib" and "honest-but-curious" wherever Python code is a
   measurement. Enable them yourself; nothing here does.
 
