@@ -86,6 +86,11 @@ ELEMENTS = {
     **dict.fromkeys(("i8", "i16", "i32", "i64", "u8", "u16", "u32"), np.int64),
     **dict.fromkeys(("u64", "usize"), np.uint64),
 }
+# What a domain, a metric, a measure or an accountant of OpenDP says in its own way.
+REFUSED = (
+    *("x", "epsilon", "delta", "rho", "neighbors", "max_contributions", "accountant"),
+    *("counts", "assume_sorted", "nan_policy"),
+)
 # An accountant of a rho is made by an epsilon for a delta, whichever.
 ANY_DELTA = 1e-300
 IDENTIFIER = "one-dimensional NumPy arrays of real numbers"
@@ -576,13 +581,6 @@ def _measurement(
     )
 
 
-# What a domain, a metric, a measure or an accountant of OpenDP says in its own way.
-REFUSED = (
-    *("x", "epsilon", "delta", "rho", "neighbors", "max_contributions", "accountant"),
-    *("counts", "assume_sorted", "nan_policy"),
-)
-
-
 # The public arguments that were checked last, in a list of one.
 _checked: list[tuple[Any, ...]] = [()]
 
@@ -672,7 +670,7 @@ def _spent(
     if kind == "epsilon" or name == "quantile" or kind in MECHANISMS[name].budgets:
         return {kind: budget}
     known = inspect.signature(MECHANISMS[name].calibrate).parameters
-    public = {name: value for name, value in options.items() if name in known}
+    public = {key: value for key, value in options.items() if key in known}
 
     def rho_of(epsilon: float) -> float:
         rho = privacy.guarantee(name, epsilon=epsilon, **public).implied_rho
