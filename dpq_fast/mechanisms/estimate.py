@@ -17,7 +17,7 @@ def _shown(part: Any) -> str:
     return f"{part:g}" if isinstance(part, (float, np.floating)) else str(part)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots a new attribute is a TypeError, which others do not expect
 class Estimate:
     """A private answer and an interval around it.
 

@@ -1,0 +1,702 @@
+"""Our releases as measurements of OpenDP, for its `Context`, compositors, filters and odometers.
+
+A constructor `make_...` takes ``input_domain, input_metric`` first, as OpenDP's own do; `then_...`
+is for ``space >> then_...(...)``, and `register` gives a `Context` the queries `dpq_quantile`,
+`dpq_cdf`, `dpq_sum`, `dpq_mean` and `dpq_count`. What holds for all of them:
+
+- **Domain.** `column_domain`, or a user domain of your own whose members are one-dimensional NumPy
+  arrays of real numbers: the array itself is handed over, and not copied. Also OpenDP's vector
+  domains of numbers, after its transformations; these hand over lists, which takes far longer. NaN
+  is left out.
+- **Metric.** `change_one_distance` and `hamming_distance`: records are replaced ("swap", and their
+  number is public). `symmetric_distance` and `insert_delete_distance`: records are added or removed
+  ("add-remove").
+- **Measure.** `max_divergence`, or `zero_concentrated_divergence` as `output_measure`: a release
+  made for zCDP. Left out in a `Context` of zCDP, OpenDP casts a pure one, at a rho of half the
+  square of its epsilon: quantiles then have half the epsilon, sums and means with a private clip
+  0.6 to 0.7 of it, and distribution functions Laplace noise in place of Gaussian. Other measures
+  come from these two by OpenDP's combinators, which a `Context` applies by itself.
+- **Budget.** The loss at ``d_in=1``: epsilon, or rho. At ``d_in=k`` it is k times, or k^2 times,
+  as much, rounded up: that is a chain of k neighbors. In a query it may be left out: OpenDP then
+  finds the largest one that fits.
+- **Accounting** is OpenDP's: no `accountant` is taken, and no `max_contributions`, which `d_in`
+  says. It refuses what overdraws with its own errors.
+- **Errors.** Public arguments are checked when a measurement is made. What it raises when it is
+  invoked depends on the type of the data, never on the records: OpenDP does not count what fails.
+- **Features.** OpenDP asks for "contrib" and "honest-but-curious" wherever Python code is a
+  measurement. Enable them yourself; nothing here does.
+
+OpenDP's Polars expressions are made of what OpenDP has compiled in, and cannot be extended: of a
+`LazyFrame`, hand over a column as an array.
+
+OpenDP (0.14 or later) is imported when it is used: ``pip install 'dpq_fast[opendp]'``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast import _checks, privacy
+from dpq_fast.mechanisms.aggregates import count as _count
+from dpq_fast.mechanisms.aggregates import mean as _mean
+from dpq_fast.mechanisms.aggregates import sum as _sum
+from dpq_fast.mechanisms.cdf import CDF
+from dpq_fast.mechanisms.cdf import cdf as _cdf
+from dpq_fast.mechanisms.quantile import quantile as _quantile
+from dpq_fast.mechanisms.registry import MECHANISMS
+from dpq_fast.privacy.aggregates import AUTO
+from dpq_fast.privacy.zcdp import largest_for_rho
+
+__all__ = [
+    "column_domain",
+    "make_cdf",
+    "make_count",
+    "make_mean",
+    "make_quantile",
+    "make_sum",
+    "register",
+    "then_cdf",
+    "then_count",
+    "then_mean",
+    "then_quantile",
+    "then_sum",
+]
+
+# OpenDP's names of metrics, and the relation of which each is the number of steps.
+RELATIONS = {
+    "ChangeOneDistance": "swap",
+    "HammingDistance": "swap",
+    "SymmetricDistance": "add-remove",
+    "InsertDeleteDistance": "add-remove",
+}
+# Its names of measures, and what a budget of each is called.
+BUDGETS = {"MaxDivergence": "epsilon", "ZeroConcentratedDivergence": "rho"}
+# Its names of the elements of vectors, and the types of arrays that hold all of them.
+ELEMENTS = {
+    **dict.fromkeys(("f32", "f64"), np.float64),
+    **dict.fromkeys(("i8", "i16", "i32", "i64", "u8", "u16", "u32"), np.int64),
+    **dict.fromkeys(("u64", "usize"), np.uint64),
+}
+# What a domain, a metric, a measure or an accountant of OpenDP says in its own way.
+REFUSED = (
+    *("x", "epsilon", "delta", "rho", "neighbors", "max_contributions", "accountant"),
+    *("counts", "assume_sorted", "nan_policy"),
+)
+# An accountant of a rho is made by an epsilon for a delta, whichever.
+ANY_DELTA = 1e-300
+IDENTIFIER = "one-dimensional NumPy arrays of real numbers"
+
+
+class ReleasedCDF(CDF):
+    """A `CDF` that holds nothing but what was released.
+
+    To what a measurement gives, OpenDP attaches how it was called: its argument, too, which is the
+    private data. Numbers, arrays and estimates take no new attribute, and nor does this.
+    """
+
+    __opendp_dict__ = property(doc="Not there, and not to be set.")
+
+
+def column_domain() -> Any:
+    """The domain of one-dimensional NumPy arrays of real numbers, of any type and length.
+
+    Returns
+    -------
+    opendp.mod.Domain
+        A user domain, which hands over the array itself. Its members may have NaN.
+
+    Raises
+    ------
+    ImportError
+        If OpenDP is not installed.
+    opendp.mod.OpenDPException
+        If the feature "honest-but-curious" is not enabled.
+    """
+    dp = _checks.extra("opendp.prelude", "column_domain", "opendp")
+    return dp.user_domain(IDENTIFIER, lambda data: _refusal(data) is None)
+
+
+def make_quantile(
+    input_domain: Any,
+    input_metric: Any,
+    q: Any,
+    budget: float,
+    *,
+    output_measure: Any = None,
+    bounds: tuple[float, float] | None = None,
+    method: str = "auto",
+    resolution: float | None = None,
+    dither: bool | None = None,
+    prior: Any = None,
+    expected_n: int | None = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    interval_share: float | None = None,
+    method_options: dict[str, Any] | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    """A measurement that releases quantiles, as `dpq_fast.quantile`.
+
+    Parameters
+    ----------
+    input_domain : opendp.mod.Domain
+        `column_domain`, another user domain of such arrays, or a vector domain of numbers.
+    input_metric : opendp.mod.Metric
+        `change_one_distance`, `hamming_distance`, `symmetric_distance` or `insert_delete_distance`.
+    q : float or array_like of float
+        Levels in [0, 1], any order and shape.
+    budget : float
+        The loss of all levels together at ``d_in=1``: epsilon, or rho. Left out in a query of a
+        `Context`, it is what the query may lose; `q` then goes by its place, not by name.
+    output_measure : opendp.mod.Measure, optional
+        `max_divergence`, the default, or `zero_concentrated_divergence`.
+    bounds : (float, float), optional
+        Finite low < high, chosen without looking at the data. Left out for a search upwards from 0
+        (`dpq_fast.unbounded_quantile`).
+    method, resolution, dither, prior, expected_n, confidence, covers, interval_share, workers
+        As in `dpq_fast.quantile`.
+    method_options : dict, optional
+        Further arguments of the method, by name, such as ``{"noise": "gaussian"}``.
+    rng : None, int, SeedSequence, BitGenerator or Generator, optional
+        None, for real releases: a cryptographic generator keyed by the operating system.
+
+    Returns
+    -------
+    opendp.mod.Measurement
+        Of a float, an array of q's shape, or an `Estimate` of such.
+
+    Raises
+    ------
+    ImportError
+        If OpenDP is not installed.
+    TypeError, ValueError
+        If an argument breaks its rule.
+    opendp.mod.OpenDPException
+        If a feature that OpenDP asks for is not enabled.
+    """
+    return _measurement(
+        _quantile,
+        (input_domain, input_metric, output_measure),
+        budget,
+        dict(
+            q=q,
+            bounds=bounds,
+            method=method,
+            resolution=resolution,
+            dither=dither,
+            prior=prior,
+            expected_n=expected_n,
+            confidence=confidence,
+            covers=covers,
+            interval_share=interval_share,
+            rng=rng,
+            workers=workers,
+        ),
+        method_options,
+    )
+
+
+def make_cdf(
+    input_domain: Any,
+    input_metric: Any,
+    budget: float,
+    *,
+    output_measure: Any = None,
+    bounds: tuple[float, float] | None = None,
+    method: str = "auto",
+    resolution: float | None = None,
+    prior: Any = None,
+    expected_n: int | None = None,
+    method_options: dict[str, Any] | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    """A measurement that releases a distribution function, as `dpq_fast.cdf`.
+
+    Parameters
+    ----------
+    input_domain, input_metric, budget, output_measure, rng
+        As in `make_quantile`.
+    bounds : (float, float)
+        Finite low < high, chosen without looking at the data.
+    method, resolution, prior, expected_n, workers
+        As in `dpq_fast.cdf`.
+    method_options : dict, optional
+        Further arguments of the method, by name, such as ``{"bins": 64}``.
+
+    Returns
+    -------
+    opendp.mod.Measurement
+        Of a `dpq_fast.CDF`, which can be asked as often as you like.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError, opendp.mod.OpenDPException
+        As in `make_quantile`.
+    """
+    return _measurement(
+        _released_cdf,
+        (input_domain, input_metric, output_measure),
+        budget,
+        dict(
+            bounds=bounds,
+            method=method,
+            resolution=resolution,
+            prior=prior,
+            expected_n=expected_n,
+            rng=rng,
+            workers=workers,
+        ),
+        method_options,
+    )
+
+
+def make_sum(
+    input_domain: Any,
+    input_metric: Any,
+    budget: float,
+    *,
+    output_measure: Any = None,
+    bounds: tuple[float, float] | None = None,
+    q: float | str = AUTO,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    method: str = "unbounded",
+    share: float | None = None,
+    expected_n: int | None = None,
+    resolution: float | None = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    method_options: dict[str, Any] | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    """A measurement that releases the sum of the clipped records, as `dpq_fast.sum`.
+
+    Parameters
+    ----------
+    input_domain, input_metric, budget, output_measure, rng
+        As in `make_quantile`.
+    bounds : (float, float), optional
+        A public clip: all of the budget goes to the sum. Left out for a private one.
+    q, lower, upper, method, share
+        How a private clip is found, as in `dpq_fast.sum`. Left out with `bounds`.
+    expected_n, resolution, confidence, covers, workers
+        As in `dpq_fast.sum`.
+    method_options : dict, optional
+        Further arguments of the method, by name.
+
+    Returns
+    -------
+    opendp.mod.Measurement
+        Of a float or an `Estimate`.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError, opendp.mod.OpenDPException
+        As in `make_quantile`.
+    """
+    clip = _clip(bounds, q, lower, upper)
+    return _measurement(
+        _sum,
+        (input_domain, input_metric, output_measure),
+        budget,
+        dict(
+            **clip,
+            method=method,
+            share=share,
+            expected_n=expected_n,
+            resolution=resolution,
+            confidence=confidence,
+            covers=covers,
+            rng=rng,
+            workers=workers,
+        ),
+        method_options,
+    )
+
+
+def make_mean(
+    input_domain: Any,
+    input_metric: Any,
+    budget: float,
+    *,
+    output_measure: Any = None,
+    bounds: tuple[float, float] | None = None,
+    q: float | str = AUTO,
+    lower: float | None = 0.0,
+    upper: float | None = None,
+    method: str = "unbounded",
+    share: float | None = None,
+    expected_n: int | None = None,
+    resolution: float | None = None,
+    confidence: float | None = None,
+    covers: str = "sample",
+    method_options: dict[str, Any] | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    """A measurement that releases the mean of the clipped records, as `dpq_fast.mean`.
+
+    Parameters
+    ----------
+    input_domain, input_metric, budget, output_measure, rng
+        As in `make_quantile`.
+    bounds, q, lower, upper, method, share, expected_n, resolution, method_options, workers
+        As in `make_sum`.
+    confidence, covers
+        As in `dpq_fast.mean`.
+
+    Returns
+    -------
+    opendp.mod.Measurement
+        Of a float or an `Estimate`.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError, opendp.mod.OpenDPException
+        As in `make_quantile`.
+    """
+    clip = _clip(bounds, q, lower, upper)
+    return _measurement(
+        _mean,
+        (input_domain, input_metric, output_measure),
+        budget,
+        dict(
+            **clip,
+            method=method,
+            share=share,
+            expected_n=expected_n,
+            resolution=resolution,
+            confidence=confidence,
+            covers=covers,
+            rng=rng,
+            workers=workers,
+        ),
+        method_options,
+    )
+
+
+def make_count(
+    input_domain: Any,
+    input_metric: Any,
+    budget: float,
+    *,
+    output_measure: Any = None,
+    confidence: float | None = None,
+    rng: Any = None,
+    workers: int = 1,
+) -> Any:
+    """A measurement that releases how many records are not missing, as `dpq_fast.count`.
+
+    Parameters
+    ----------
+    input_domain, input_metric, budget, output_measure, rng
+        As in `make_quantile`.
+    confidence, workers
+        As in `dpq_fast.count`.
+
+    Returns
+    -------
+    opendp.mod.Measurement
+        Of an int or an `Estimate`.
+
+    Raises
+    ------
+    ImportError, TypeError, ValueError, opendp.mod.OpenDPException
+        As in `make_quantile`.
+    """
+    space = input_domain, input_metric, output_measure
+    options = dict(confidence=confidence, rng=rng, workers=workers)
+    return _measurement(_count, space, budget, options, None)
+
+
+def then_quantile(q: Any, budget: float, **options: Any) -> Any:
+    """`make_quantile` for ``space >> then_quantile(...)``.
+
+    Parameters
+    ----------
+    q, budget, **options
+        As in `make_quantile`.
+
+    Returns
+    -------
+    opendp.mod._PartialConstructor
+    """
+    return _then(make_quantile, q, budget, **options)
+
+
+def then_cdf(budget: float, **options: Any) -> Any:
+    """`make_cdf` for ``space >> then_cdf(...)``.
+
+    Parameters
+    ----------
+    budget, **options
+        As in `make_cdf`.
+
+    Returns
+    -------
+    opendp.mod._PartialConstructor
+    """
+    return _then(make_cdf, budget, **options)
+
+
+def then_sum(budget: float, **options: Any) -> Any:
+    """`make_sum` for ``space >> then_sum(...)``.
+
+    Parameters
+    ----------
+    budget, **options
+        As in `make_sum`.
+
+    Returns
+    -------
+    opendp.mod._PartialConstructor
+    """
+    return _then(make_sum, budget, **options)
+
+
+def then_mean(budget: float, **options: Any) -> Any:
+    """`make_mean` for ``space >> then_mean(...)``.
+
+    Parameters
+    ----------
+    budget, **options
+        As in `make_mean`.
+
+    Returns
+    -------
+    opendp.mod._PartialConstructor
+    """
+    return _then(make_mean, budget, **options)
+
+
+def then_count(budget: float, **options: Any) -> Any:
+    """`make_count` for ``space >> then_count(...)``.
+
+    Parameters
+    ----------
+    budget, **options
+        As in `make_count`.
+
+    Returns
+    -------
+    opendp.mod._PartialConstructor
+    """
+    return _then(make_count, budget, **options)
+
+
+def register() -> None:
+    """Give every `Context` queries `dpq_quantile`, `dpq_cdf`, `dpq_sum`, `dpq_mean`, `dpq_count`.
+
+    They take what the constructors take, without ``input_domain, input_metric``. To call it again
+    changes nothing.
+
+    Raises
+    ------
+    ImportError
+        If OpenDP is not installed.
+    """
+    context = _checks.extra("opendp.context", "register", "opendp")
+    for constructor in (make_quantile, make_cdf, make_sum, make_mean, make_count):
+        name = constructor.__name__.replace("make_", "dpq_")
+        if name not in context.constructors:
+            context.register(constructor, name)
+
+
+@functools.wraps(_cdf)
+def _released_cdf(x: Any, **options: Any) -> ReleasedCDF:
+    """`cdf`, of a class that nothing can be attached to."""
+    curve = _cdf(x, **options)
+    curve.__class__ = ReleasedCDF
+    assert isinstance(curve, ReleasedCDF)
+    return curve
+
+
+def _then(constructor: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """A constructor that waits for its domain and metric."""
+    mod = _checks.extra("opendp.mod", constructor.__name__, "opendp")
+    return mod._PartialConstructor(
+        lambda domain, metric: constructor(domain, metric, *arguments, **options)
+    )
+
+
+def _clip(bounds: Any, q: Any, lower: Any, upper: Any) -> dict[str, Any]:
+    """The clip of a sum as our functions take it."""
+    if bounds is None:
+        return dict(q=q, lower=lower, upper=upper)
+    if (q, lower, upper) != (AUTO, 0.0, None):
+        raise ValueError("bounds must be left out where q, lower or upper is given")
+    low, high = _checks.check_bounds(bounds)
+    return dict(q=None, lower=low, upper=high)
+
+
+def _measurement(
+    release: Callable[..., Any],
+    space: tuple[Any, Any, Any],
+    budget: Any,
+    options: dict[str, Any],
+    method_options: dict[str, Any] | None,
+) -> Any:
+    """The measurement of a release, by its domain, metric and measure."""
+    name = f"make_{release.__name__}"
+    dp = _checks.extra("opendp.prelude", name, "opendp")
+    domain, metric, measure = space
+    measure = dp.max_divergence() if measure is None else measure
+    of_data = _reader(domain, dp)
+    neighbors = _neighbors(metric, dp)
+    kind = _kind(measure, dp)
+    # 0, where OpenDP begins to search for a budget, makes a measurement that loses nothing, and
+    # that is refused when it is invoked.
+    budget = _checks.check_nonnegative("budget", budget)
+    if method_options is not None and not isinstance(method_options, dict):
+        raise TypeError(f"method_options must be a dict, got {type(method_options).__name__}")
+    own = method_options or {}
+    refused = sorted(own.keys() & {*REFUSED, *options})
+    if refused:
+        raise ValueError(f"method_options must not hold {refused[0]!r}")
+    options = options | own | dict(neighbors=neighbors)
+    _check(release, kind, options)
+
+    @functools.cache
+    def spent() -> dict[str, float]:
+        return _spent(release, kind, _checks.check_epsilon(budget, "budget"), options)
+
+    def released(data: Any) -> Any:
+        column, own = of_data(data), spent()
+        return release(column, **options, **own, accountant=_limit(kind, budget, neighbors))
+
+    return dp.m.make_user_measurement(
+        domain, metric, measure, released, functools.partial(_loss, budget, kind)
+    )
+
+
+# The public arguments that were checked last, in a list of one.
+_checked: list[tuple[Any, ...]] = [()]
+
+
+def _check(release: Callable[..., Any], kind: str, options: dict[str, Any]) -> None:
+    """Check all that is public but the budget, by a release of no records.
+
+    A search for a budget makes some 60 measurements of the same arguments: they are checked once.
+    """
+    asked, last = (release, kind, *options, *options.values()), _checked[0]
+    if len(asked) == len(last) and all(map(operator.is_, asked, last)):
+        return
+    own = _spent(release, kind, 1.0, options)
+    limit = _limit(kind, 1.0, options["neighbors"])
+    release(np.empty(0), **options | own | dict(rng=0, accountant=limit))
+    _checked[0] = asked
+
+
+def _neighbors(metric: Any, dp: Any) -> str:
+    """The relation of a metric."""
+    found = RELATIONS.get(str(metric.type)) if isinstance(metric, dp.Metric) else None
+    if found is None:
+        raise ValueError(
+            "input_metric must be change_one_distance() or hamming_distance() for replaced "
+            "records, symmetric_distance() or insert_delete_distance() for added and removed "
+            f"ones, got {_shown(metric, dp)}"
+        )
+    return found
+
+
+def _kind(measure: Any, dp: Any) -> str:
+    """What a budget is called."""
+    found = BUDGETS.get(str(measure.type)) if isinstance(measure, dp.Measure) else None
+    if found is None:
+        raise ValueError(
+            "output_measure must be max_divergence() or zero_concentrated_divergence(), "
+            f"got {_shown(measure, dp)}"
+        )
+    return found
+
+
+def _shown(given: Any, dp: Any) -> str:
+    """An object of OpenDP as it shows itself; of others, the type."""
+    ours = isinstance(given, (dp.Domain, dp.Metric, dp.Measure))
+    return repr(given) if ours else type(given).__name__
+
+
+def _reader(domain: Any, dp: Any) -> Callable[[Any], NDArray[Any]]:
+    """What makes an array of a member of a domain."""
+    carrier = str(domain.carrier_type) if isinstance(domain, dp.Domain) else ""
+    if carrier == "ExtrinsicObject":
+        return _array
+    dtype = ELEMENTS.get(carrier.removeprefix("Vec<").removesuffix(">"))
+    if dtype is None or not carrier.startswith("Vec<"):
+        raise ValueError(
+            "input_domain must be column_domain(), a user domain of arrays, or a vector domain of "
+            f"numbers, got {_shown(domain, dp)}"
+        )
+    return lambda data: np.asarray(data, dtype=dtype)
+
+
+def _array(data: Any) -> NDArray[Any]:
+    """A member of `column_domain`, as it is."""
+    refusal = _refusal(data)
+    if refusal is not None:
+        raise TypeError(
+            f"data must be a one-dimensional NumPy array of real numbers, got {refusal}"
+        )
+    column: NDArray[Any] = data
+    return column
+
+
+def _refusal(data: Any) -> str | None:
+    """Why something is no member of `column_domain`, by its type alone; None if it is one."""
+    if not isinstance(data, np.ndarray):
+        return type(data).__name__
+    if data.ndim != 1:
+        return f"{data.ndim} dimensions"
+    return None if data.dtype.kind in "iuf" else f"dtype {data.dtype}"
+
+
+def _spent(
+    release: Callable[..., Any], kind: str, budget: float, options: dict[str, Any]
+) -> dict[str, float]:
+    """A budget as a release takes it: of one that takes no rho, the epsilon that rho buys."""
+    name = release.__name__
+    if kind == "epsilon" or name == "quantile" or kind in MECHANISMS[name].budgets:
+        return {kind: budget}
+    known = inspect.signature(MECHANISMS[name].calibrate).parameters
+    public = {key: value for key, value in options.items() if key in known}
+
+    def rho_of(epsilon: float) -> float:
+        rho = privacy.guarantee(name, epsilon=epsilon, **public).implied_rho
+        assert rho is not None  # pure
+        return rho
+
+    # epsilon^2 / 2 is never less than the rho of epsilon
+    return {"epsilon": largest_for_rho(rho_of, budget, math.sqrt(budget))}
+
+
+def _limit(kind: str, budget: float, neighbors: str) -> privacy.Accountant:
+    """An accountant that refuses a release which would lose more than the privacy map says."""
+    if kind == "epsilon":
+        return privacy.Accountant(budget, neighbors=neighbors)
+    epsilon = privacy.zcdp_epsilon(budget, ANY_DELTA)
+    return privacy.Accountant(epsilon, ANY_DELTA, neighbors, "zcdp")
+
+
+def _loss(budget: float, kind: str, d_in: int) -> float:
+    r"""What a release loses at a distance: that of a chain of `d_in` neighbors, rounded up.
+
+    Epsilons add up along it. A rho grows with the square of its length [BS16].
+    """
+    exact = Fraction(budget) * (d_in if kind == "epsilon" else d_in * d_in)
+    try:
+        loss = float(exact)
+    except OverflowError:
+        return math.inf
+    return loss if loss >= exact else math.nextafter(loss, math.inf)
