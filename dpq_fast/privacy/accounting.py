@@ -203,7 +203,7 @@ def added(total: tuple[float, ...], term: float) -> tuple[float, ...]:
         if low != 0.0:
             kept.append(low)
         term = high
-    return (*kept, term)
+    return (*kept, term) if term else tuple(kept)
 
 
 class Accountant:

@@ -181,6 +181,8 @@ class Ledger(Accountant):
             self._path = os.path.abspath(os.fsdecode(path))
         except TypeError:
             raise TypeError(f"path must be a string or a path, got {type(path).__name__}") from None
+        if "\0" in self._path:  # where C would end it
+            raise ValueError(f"path must hold no null character, got {self._path!r}")
         wanted: dict[str, Any] = dict(delta=check_delta(delta), neighbors=neighbors)
         relation_of(neighbors)
         wanted["composition"] = check_choice("composition", composition, COMPOSITIONS)
@@ -432,6 +434,8 @@ class Ledger(Accountant):
         return number, totals
 
     def _check(self, connection: sqlite3.Connection) -> None:
+        budget = self._budget_of(connection)
+        assert budget is not None
         (found,) = connection.execute("PRAGMA integrity_check").fetchone()
         if found != "ok":
             raise ValueError(f"the file of a ledger must be whole, got {self._path!r}: {found}")
@@ -445,8 +449,6 @@ class Ledger(Accountant):
                 f"a ledger must have the tables and triggers that it was made with, got others for "
                 f"{', '.join(changed)}"
             )
-        budget = self._budget_of(connection)
-        assert budget is not None
         totals, hash_, number = self._nothing(), _hashed("", budget), 0
         for number, row in enumerate(connection.execute(ENTRIES), start=1):
             if row[0] != number:
