@@ -19,6 +19,7 @@ from dpq_fast._checks import (
 )
 from dpq_fast.privacy.bounded_range import COMPOSABLE, MAX_COMPOSED, bounded_range_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.optimal import optimal_epsilon
 from dpq_fast.privacy.relations import RELATIONS, relation_of
 from dpq_fast.privacy.zcdp import zcdp_epsilon, zcdp_rho
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 COMPOSITIONS = ("basic", "zcdp")
 # Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
 SUM_TOLERANCE = 1e-12
+# Optimal composition spends all of delta, and is rounded up: it has to save a hundredth.
+WORTHWHILE = 0.99
 
 
 def compose(
@@ -74,6 +77,11 @@ def compose(
     - "bounded-range": ``adaptive=False`` and up to 2^15 equal ranges; [DDR20] Theorem 3, solved by
       `bounded_range_epsilon`. It holds given the dithers, hence without. The deltas of the parts
       do not count here or under "zcdp": rho and range are statements of their own.
+    - "optimal": the least epsilon at `delta` that follows from the epsilons and deltas of releases
+      that each state an epsilon [KOV15], [MV16], equal or not, adaptive or not
+      (`dpq_fast.privacy.optimal`). It is better than "zcdp" for releases of which no better rho is
+      known than that of their epsilon, and takes parts that are (epsilon, delta)-DP and no more.
+      It is taken if it saves a hundredth: it spends all of `delta`, and is rounded up.
 
     With ``delta=0``, releases that state only rho give a guarantee that states only rho.
     """
@@ -125,6 +133,10 @@ def compose(
         # Sound for ranges given the dithers, since (epsilon, delta) is kept by mixtures.
         epsilon = bounded_range_epsilon(len(parts), each, delta)
         candidates.append((epsilon, delta, "bounded-range"))
+    if delta > 0.0 and not unstated:
+        best = optimal_epsilon(((_known(part.epsilon), part.delta) for part in parts), delta)
+        if best is not None and all(best < WORTHWHILE * other[0] for other in candidates):
+            candidates.append((best, delta, "optimal"))
     if not candidates:
         if delta == 0.0:
             raise ValueError(f"the sum of the deltas must be below 1, got {own_delta}")
