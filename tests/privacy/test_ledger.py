@@ -30,6 +30,9 @@ from dpq_fast.mechanisms.registry import MECHANISMS
 from dpq_fast.privacy import Accountant, BudgetExceeded, Entry, Guarantee, ledger
 from dpq_fast.privacy.accounting import added
 
+# Forks of a process with threads are what is tested here, and what pytest's workers are.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+
 # Where a sync of the disk costs nothing: what dies here are processes, not machines.
 MEMORY = Path("/dev/shm")
 
