@@ -650,6 +650,31 @@ def test_charge_finds_changes_of_the_last_entry_and_of_the_budget(change, path):
     assert number == {"all": 0, "last": 2}.get(change, 3)
 
 
+def test_missing_entries_are_found_by_who_never_saw_them(path):
+    three(path)
+    by_hand(path, "DELETE FROM entries WHERE number = 3")
+    accountant = Accountant.open(path)
+    for use in (accountant.check, lambda: accountant.spent):
+        with pytest.raises(ValueError, match=r"^a ledger must keep its entries, got 2 of 3 in"):
+            use()
+
+
+def test_check_finds_an_entry_that_was_changed_with_its_hash(path):
+    """The hash of the next one covers it."""
+    three(path)
+    columns = f"SELECT {ledger.COLUMNS}, hash FROM entries ORDER BY number"
+    with closing(sqlite3.connect(path)) as connection:
+        first, second, _ = connection.execute(columns).fetchall()
+    row = (*second[:2], "nothing", *second[3:-1])
+    by_hand(
+        path,
+        "UPDATE entries SET what = 'nothing', "
+        f"hash = '{ledger._hashed(first[-1], row)}' WHERE number = 2",
+    )
+    with pytest.raises(ValueError, match=r"^entry 3 must be as it was made, got a changed one$"):
+        Accountant.open(path).check()
+
+
 def test_budget_that_was_changed_while_nobody_looked_is_found(path):
     three(path)
     by_hand(path, "UPDATE budget SET epsilon = 9.0")
@@ -757,6 +782,19 @@ def test_another_ledger_in_its_place_is_refused(path):
     with pytest.raises(ValueError, match=r"^path must still be the ledger that was opened, got an"):
         pickle.loads(dumped)
     assert Accountant.open(path).entries == ()
+
+
+def test_data_base_of_others_in_its_place_is_left_alone(path):
+    """So is its write-ahead log."""
+    accountant = Accountant.open(path, epsilon=1.0)
+    os.unlink(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE people (pay REAL)")
+    with pytest.raises(ValueError, match=r"another data base$"):
+        accountant.charge(Guarantee(0.1))
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 # Threads and processes
