@@ -105,8 +105,9 @@ def release(
     calibration: Calibrated,
     accountant: privacy.Accountant | None,
     rng: Any,
+    name: str | None = None,
 ) -> Any:
     """One output: all that is public was checked, the call is charged, and the records are read."""
     generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, name)
     return law_of(generator).sample(generator)

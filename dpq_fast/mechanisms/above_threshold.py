@@ -122,7 +122,7 @@ def above_threshold(
         noise=noise,
         neighbors=neighbors,
     )
-    steps = _release(queries, threshold, calibration, accountant, rng)
+    steps = _release(queries, threshold, calibration, accountant, rng, "above_threshold")
     return next(steps, None)
 
 
@@ -191,7 +191,7 @@ def sparse_vector(
         noise=noise,
         neighbors=neighbors,
     )
-    steps = _release(queries, threshold, calibration, accountant, rng)
+    steps = _release(queries, threshold, calibration, accountant, rng, "sparse_vector")
     return np.fromiter(islice(steps, halts), dtype=np.int64)
 
 
@@ -307,13 +307,14 @@ def _release(
     calibration: Calibration,
     accountant: privacy.Accountant | None,
     rng: Any,
+    name: str,
 ) -> Iterator[int]:
     """The halts of one release, checked and charged, to be read one by one."""
     threshold = check_threshold(threshold)
     if isinstance(queries, np.ndarray):
         check_queries(queries)
     generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, name)
     start = partial(Halting, calibration.noise.name, *calibration.rates, generator)
     if isinstance(queries, Iterator):
         return _halts_of_iterator(start, (gap_of(query, threshold) for query in queries))

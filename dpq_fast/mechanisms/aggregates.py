@@ -447,7 +447,7 @@ def count(
     request = of_sample(Request.of(confidence, covers))
     read = Records.reader(x if isinstance(x, Sample) else Timed(x, Presence()), **column)
     generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "count")
     (number,) = _noisy(count_terms(read(), calibration.scale), generator)
     if request is None:
         return number
@@ -609,7 +609,7 @@ def sum(
     )
     request = of_sample(Request.of(confidence, covers))
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
-    privacy.charge(accountant, clipping.calibration)
+    privacy.charge(accountant, clipping.calibration, "sum")
     records, clip = read(generator)
     ((_, scale),) = terms = clipping.sum_terms(records, clip)
     (total,) = _noisy(terms, generator)
@@ -714,7 +714,7 @@ def mean(
     )
     request = Request.of(confidence, covers)
     read = _reader(clipping, x, counts=counts, nan_policy=nan_policy, workers=workers)
-    privacy.charge(accountant, clipping.calibration)
+    privacy.charge(accountant, clipping.calibration, "mean")
     records, clip = read(generator)
     terms = clipping.mean_terms(records, clip)
     first, second = _noisy(terms, generator)

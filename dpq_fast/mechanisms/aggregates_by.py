@@ -227,7 +227,7 @@ def count_by(
     request = of_sample(Request.of(confidence, covers))
     rows = _Rows(Timed(x, Presence()), by, groups, counts, nan_policy, workers)
     generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "count_by")
     scale = _release_of(calibration).each.scale
 
     def answer(read: Gathered | TableGroups) -> Answers:
@@ -486,7 +486,7 @@ def _clipped(
     rows = _Rows(*columns, call["counts"], nan_policy, call["workers"])
     rng = call["rng"]
     generator = None if rng is None and each.each.clip is not None else default_rng(rng)
-    privacy.charge(call["accountant"], calibration)
+    privacy.charge(call["accountant"], calibration, name)
     release = sum if name == "sum_by" else mean
     asked: dict[str, Any] = {}
     if request is not None:

@@ -218,7 +218,8 @@ def describe(
     spent = [Guarantee(each.epsilon, neighbors=relation) for each in parts]
     if selection is not None:
         spent.append(privacy.guarantee("select_keys", **selection))
-    privacy.charge(accountant, Spent(privacy.compose(spent, delta=delta if selection else 0.0)))
+    whole = Spent(privacy.compose(spent, delta=delta if selection else 0.0))
+    privacy.charge(accountant, whole, "describe")
     in_table = isinstance(frame, Table)
     if in_table:
         column_of, of_keys = frame.__getitem__, frame[keys]

@@ -21,7 +21,7 @@ from dpq_fast.mechanisms._calls import Drawable, release
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.noise.threshold import NOISES
-from dpq_fast.privacy.accounting import Calibrated
+from dpq_fast.privacy.accounting import Calibrated, mechanism_of
 from dpq_fast.privacy.intervals import Request, Search
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
@@ -117,7 +117,7 @@ def released(
         expected_n=expected_n,
     )
     generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, mechanism_of(value))
     law = law_of(generator)
     answer = law.sample(generator)
     values = levels.distinct(answer)

@@ -361,7 +361,7 @@ def quantile_by(
     listed = None if groups is None else names
     rows.check_keys(listed)
     generator = None if rng is None else default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "quantile_by")
     selection = getattr(calibration, "selection", None)
     names, (answers, *ends) = rows.read(
         listed, selection, generator, lambda read: release.all(read, generator)

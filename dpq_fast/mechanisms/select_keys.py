@@ -113,5 +113,7 @@ def select_keys(
     else:
         split_columns(by)
         counted = partial(count_keys, by, counts)
-    kept = release(lambda _: KeysLaw(*counted(), calibration), calibration, accountant, rng)
+    kept = release(
+        lambda _: KeysLaw(*counted(), calibration), calibration, accountant, rng, "select_keys"
+    )
     return as_array(kept)

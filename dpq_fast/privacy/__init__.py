@@ -73,7 +73,7 @@ from dpq_fast.privacy import (
     unbounded_quantile,
 )
 from dpq_fast.privacy.above_threshold import one_sided_loss
-from dpq_fast.privacy.accounting import Accountant, BudgetExceeded, charge, compose
+from dpq_fast.privacy.accounting import Accountant, BudgetExceeded, Entry, charge, compose
 from dpq_fast.privacy.bounded_range import (
     bounded_range_delta,
     bounded_range_epsilon,
@@ -97,6 +97,7 @@ INTERVAL_OPTIONS = ("confidence", "covers", "interval_share")
 __all__ = [
     "Accountant",
     "BudgetExceeded",
+    "Entry",
     "Guarantee",
     "above_threshold",
     "agg_tree",

@@ -3,9 +3,13 @@ r"""Guarantees, their composition, and budgets."""
 from __future__ import annotations
 
 import math
+import os
 import threading
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dpq_fast._checks import (
     check_choice,
@@ -15,11 +19,19 @@ from dpq_fast._checks import (
 )
 from dpq_fast.privacy.bounded_range import COMPOSABLE, MAX_COMPOSED, bounded_range_epsilon
 from dpq_fast.privacy.guarantees import Guarantee
+from dpq_fast.privacy.optimal import optimal_epsilon
 from dpq_fast.privacy.relations import RELATIONS, relation_of
 from dpq_fast.privacy.zcdp import zcdp_epsilon, zcdp_rho
 
+if TYPE_CHECKING:
+    from dpq_fast.privacy.ledger import Ledger
+
+# How an accountant adds up.
+COMPOSITIONS = ("basic", "zcdp")
 # Sums of float budgets: ten charges of 0.1 must fit a budget of 1.0.
 SUM_TOLERANCE = 1e-12
+# Optimal composition spends all of delta, and is rounded up: it has to save a hundredth.
+WORTHWHILE = 0.99
 
 
 def compose(
@@ -65,6 +77,11 @@ def compose(
     - "bounded-range": ``adaptive=False`` and up to 2^15 equal ranges; [DDR20] Theorem 3, solved by
       `bounded_range_epsilon`. It holds given the dithers, hence without. The deltas of the parts
       do not count here or under "zcdp": rho and range are statements of their own.
+    - "optimal": the least epsilon at `delta` that follows from the epsilons and deltas of releases
+      that each state an epsilon [KOV15], [MV16], equal or not, adaptive or not
+      (`dpq_fast.privacy.optimal`). It is better than "zcdp" for releases of which no better rho is
+      known than that of their epsilon, and takes parts that are (epsilon, delta)-DP and no more.
+      It is taken if it saves a hundredth: it spends all of `delta`, and is rounded up.
 
     With ``delta=0``, releases that state only rho give a guarantee that states only rho.
     """
@@ -116,6 +133,10 @@ def compose(
         # Sound for ranges given the dithers, since (epsilon, delta) is kept by mixtures.
         epsilon = bounded_range_epsilon(len(parts), each, delta)
         candidates.append((epsilon, delta, "bounded-range"))
+    if delta > 0.0 and not unstated:
+        best = optimal_epsilon(((_known(part.epsilon), part.delta) for part in parts), delta)
+        if best is not None and all(best < WORTHWHILE * other[0] for other in candidates):
+            candidates.append((best, delta, "optimal"))
     if not candidates:
         if delta == 0.0:
             raise ValueError(f"the sum of the deltas must be below 1, got {own_delta}")
@@ -149,6 +170,54 @@ class BudgetExceeded(ValueError):
     """A release was refused because it would overdraw its `Accountant`; no data was touched."""
 
 
+class Entry(NamedTuple):
+    """A charge.
+
+    Attributes
+    ----------
+    number : int
+        1 for the first charge of the budget, and so on.
+    when : datetime
+        When it was charged, in UTC, by the clock of the machine.
+    what : str
+        What for: the text of `Accountant.noted`, or the name of the release.
+    guarantee : Guarantee
+        What was charged, in the relation of the budget.
+    """
+
+    number: int
+    when: datetime
+    what: str
+    guarantee: Guarantee
+
+
+# What charges are for: pairs of an accountant and a text, the innermost last.
+_NOTES: ContextVar[tuple[tuple[Accountant, str], ...]] = ContextVar("notes", default=())
+
+# For each statement that is added up, floats whose exact sum is the total.
+Totals = tuple[tuple[float, ...], ...]
+
+
+def added(total: tuple[float, ...], term: float) -> tuple[float, ...]:
+    """`term` added to a total without rounding: floats whose exact sum is the sum.
+
+    (Shewchuk 1997, Theorem 10.) `math.fsum` of them is that of all terms, rounded once; but they
+    are few, however many terms there were. A sum beyond float64 is infinite.
+    """
+    kept = []
+    for part in total:
+        if abs(term) < abs(part):
+            term, part = part, term
+        high = term + part
+        if math.isinf(high):
+            return (math.inf,)
+        low = part - (high - term)  # what was rounded off, exactly
+        if low != 0.0:
+            kept.append(low)
+        term = high
+    return (*kept, term) if term else tuple(kept)
+
+
 class Accountant:
     r"""A budget that refuses what would overdraw it, whatever order and size the releases have.
 
@@ -171,6 +240,10 @@ class Accountant:
     TypeError, ValueError
         If an argument breaks its rule.
 
+    See Also
+    --------
+    Accountant.open : A budget in a file, for several processes, and after they have ended.
+
     Notes
     -----
     The analyst may choose each release *and its budget* after seeing all outputs so far. Adding
@@ -180,8 +253,8 @@ class Accountant:
     filter: when to stop would then depend on outputs in a way that neither proof covers. For
     releases fixed in advance, `compose` may take the best theorem.
 
-    Sums are correctly rounded (`math.fsum`), and a total may exceed the budget by 1e-12 of it, so
-    that ten charges of 0.1 fit a budget of 1.0. Thread-safe.
+    Sums are correctly rounded, and a total may exceed the budget by 1e-12 of it, so that ten
+    charges of 0.1 fit a budget of 1.0. Thread-safe.
 
     Examples
     --------
@@ -203,7 +276,7 @@ class Accountant:
         self._epsilon = check_epsilon(epsilon)
         self._delta = check_delta(delta)
         self._neighbors = relation_of(neighbors).name
-        self._composition = check_choice("composition", composition, ("basic", "zcdp"))
+        self._composition = check_choice("composition", composition, COMPOSITIONS)
         self._convert = check_flag("convert", convert)
         self._rho: float | None = None
         if composition == "zcdp":
@@ -211,7 +284,80 @@ class Accountant:
                 raise ValueError("delta must be positive for composition 'zcdp', got 0.0")
             self._rho = zcdp_rho(self._epsilon, self._delta)
         self._lock = threading.Lock()
-        self._history: list[Guarantee] = []
+        self._entries: list[Entry] = []
+        self._totals = self._nothing()
+
+    @staticmethod
+    def open(
+        path: str | os.PathLike[str],
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        neighbors: str = "swap",
+        composition: str = "basic",
+        convert: bool = False,
+    ) -> Ledger:
+        r"""A budget in a file: processes share it, and it outlives them.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file, an SQLite data base.
+        epsilon : float, optional
+            Total epsilon. Given: a new file is made if there is none, and the budget of an existing
+            one must be this one. None: the file must exist, and says what its budget is.
+        delta, neighbors, composition
+            As of `Accountant`. With ``epsilon=None`` those that are not their defaults must agree
+            with the file.
+        convert : bool, default False
+            Whether to take guarantees of another relation by `Guarantee.to`. It is no part of the
+            budget: each who opens the file decides for their own charges.
+
+        Returns
+        -------
+        Ledger
+            An `Accountant` (`dpq_fast.privacy.ledger`), which also has `check`, `path` and `close`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument breaks its rule, the file is no ledger or one of another version, or it
+            holds another budget.
+        OSError
+            If the file cannot be opened.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = os.path.join(folder.name, "payroll.budget")
+        >>> with Accountant.open(path, epsilon=1.0) as accountant:
+        ...     with accountant.noted("median of pay"):
+        ...         accountant.charge(Guarantee(0.25))
+        >>> Accountant.open(path).remaining.epsilon
+        0.75
+        >>> folder.cleanup()
+        """
+        from dpq_fast.privacy.ledger import Ledger  # which is built on this module, and on sqlite3
+
+        return Ledger(
+            path,
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            composition=composition,
+            convert=convert,
+        )
+
+    @property
+    def epsilon(self) -> float:
+        """The total epsilon of the budget."""
+        return self._epsilon
+
+    @property
+    def delta(self) -> float:
+        """The total delta of the budget."""
+        return self._delta
 
     @property
     def neighbors(self) -> str:
@@ -247,9 +393,44 @@ class Accountant:
         all that is public first: what they refuse for it is not charged.
         """
         charged = self._accepted(guarantee)
-        with self._lock:
-            self._refuse_overdraft(charged)
-            self._history.append(charged)
+        notes = [text for accountant, text in _NOTES.get() if accountant is self]
+        self._record(notes[-1] if notes else "charge", charged)
+
+    @contextmanager
+    def noted(self, what: str) -> Iterator[None]:
+        """Say what the charges inside a ``with`` block are for (`Entry.what`).
+
+        Parameters
+        ----------
+        what : str
+            A text that is public, as the whole record of charges is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `what` is no string, or one that is no Unicode text.
+
+        Notes
+        -----
+        It holds for charges in this thread (or task) alone. Of two blocks the inner one counts.
+
+        Examples
+        --------
+        >>> accountant = Accountant(1.0)
+        >>> with accountant.noted("share of commuters"):
+        ...     accountant.charge(Guarantee(0.25))
+        >>> accountant.entries[0].what
+        'share of commuters'
+        """
+        if not isinstance(what, str):
+            raise TypeError(f"what must be a string, got {type(what).__name__}")
+        if any("\ud800" <= letter <= "\udfff" for letter in what):
+            raise ValueError("what must be Unicode text, got lone surrogates")
+        token = _NOTES.set((*_NOTES.get(), (self, what)))
+        try:
+            yield
+        finally:
+            _NOTES.reset(token)
 
     def _accepted(self, guarantee: Guarantee) -> Guarantee:
         """`guarantee` in the budget's relation, with the statement that is added up."""
@@ -275,15 +456,55 @@ class Accountant:
             )
         return guarantee
 
-    def _refuse_overdraft(self, charged: Guarantee) -> None:
-        """Raise `BudgetExceeded` unless `charged` fits. The caller holds the lock."""
-        total = self._sums(charged)
+    def _record(self, what: str, charged: Guarantee) -> None:
+        """Refuse what does not fit, or add an entry: both at once, whoever else does."""
+        with self._lock:
+            totals = self._fitting(self._totals, charged)
+            self._entries.append(Entry(len(self._entries) + 1, now(), what, charged))
+            self._totals = totals
+
+    def _state(self) -> tuple[int, Totals]:
+        """How many entries there are, and the totals of them all."""
+        with self._lock:
+            return len(self._entries), self._totals
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The charges, in the order in which they were made."""
+        with self._lock:
+            return tuple(self._entries)
+
+    def _nothing(self) -> Totals:
+        """The totals before the first charge: of rho, or of epsilon and delta."""
+        return ((),) if self._rho is not None else ((), ())
+
+    def _costs(self, guarantee: Guarantee) -> tuple[float, ...]:
+        """What is added up of a guarantee that was accepted: (rho,) or (epsilon, delta)."""
+        costs = (
+            (guarantee.implied_rho,)
+            if self._rho is not None
+            else (guarantee.epsilon, guarantee.delta)
+        )
+        return tuple(_known(cost) for cost in costs)
+
+    def _with(self, totals: Totals, charged: Guarantee) -> Totals:
+        """The totals with those of one more release."""
+        return tuple(map(added, totals, self._costs(charged)))
+
+    def _fits(self, totals: Totals) -> bool:
+        """Whether totals are within the budget."""
         budget = (self._rho,) if self._rho is not None else (self._epsilon, self._delta)
-        if all(
-            cost <= bound * (1.0 + SUM_TOLERANCE) for cost, bound in zip(total, budget, strict=True)
-        ):
-            return
-        spent = self._sums()
+        return all(
+            sum_ <= bound * (1.0 + SUM_TOLERANCE) and math.isfinite(sum_)
+            for sum_, bound in zip(map(math.fsum, totals), budget, strict=True)
+        )
+
+    def _fitting(self, before: Totals, charged: Guarantee) -> Totals:
+        """The totals with `charged`; `BudgetExceeded` unless it fits."""
+        totals = self._with(before, charged)
+        if self._fits(totals):
+            return totals
+        spent = tuple(map(math.fsum, before))
         if self._rho is not None:
             raise BudgetExceeded(
                 f"a release must fit the budget of rho={self._rho}, of which rho={spent[0]} is "
@@ -294,24 +515,16 @@ class Accountant:
             f"which epsilon={spent[0]}, delta={spent[1]} is spent, got {_describe(charged)}"
         )
 
-    def _sums(self, *more: Guarantee) -> tuple[float, ...]:
-        """Totals of what is recorded and `more`: (rho,) or (epsilon, delta)."""
-        parts = [*self._history, *more]
-        if self._rho is not None:
-            return (math.fsum(_known(part.implied_rho) for part in parts),)
-        return (
-            math.fsum(_known(part.epsilon) for part in parts),
-            math.fsum(part.delta for part in parts),
-        )
-
     @property
     def spent(self) -> Guarantee:
         """Guarantee of all releases charged so far.
 
         Under "zcdp" its epsilon is that of the rho spent, at the budget's delta.
         """
-        with self._lock:
-            sums = self._sums()
+        return self._spent(self._state()[1])
+
+    def _spent(self, totals: Totals) -> Guarantee:
+        sums = tuple(map(math.fsum, totals))
         if self._rho is None:
             # The sum of deltas may pass a budget just below 1 by the tolerance.
             delta = min(sums[1], math.nextafter(1.0, 0.0))
@@ -323,8 +536,10 @@ class Accountant:
     @property
     def remaining(self) -> Guarantee:
         """The largest guarantee that `charge` still takes; of rho alone under "zcdp"."""
-        with self._lock:
-            sums = self._sums()
+        return self._remaining(self._state()[1])
+
+    def _remaining(self, totals: Totals) -> Guarantee:
+        sums = tuple(map(math.fsum, totals))
         if self._rho is not None:
             return Guarantee(None, rho=max(0.0, self._rho - sums[0]), neighbors=self._neighbors)
         epsilon = max(0.0, self._epsilon - sums[0])
@@ -333,8 +548,34 @@ class Accountant:
     @property
     def history(self) -> tuple[Guarantee, ...]:
         """The recorded guarantees in the order in which they were charged."""
-        with self._lock:
-            return tuple(self._history)
+        return tuple(entry.guarantee for entry in self.entries)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._budget()}: {self._balance()}>"
+
+    def _budget(self) -> str:
+        """The budget, for `repr` and for messages."""
+        return (
+            f"epsilon={self._epsilon}, delta={self._delta}, neighbors={self._neighbors!r}, "
+            f"composition={self._composition!r}"
+        )
+
+    def _balance(self) -> str:
+        """The number of releases, what is spent and what is left."""
+        number, totals = self._state()
+        spent, left = self._spent(totals), self._remaining(totals)
+        if self._rho is not None:
+            amounts = f"rho={spent.rho} spent, rho={left.rho} left"
+        elif self._delta == 0.0:
+            amounts = f"epsilon={spent.epsilon} spent, epsilon={left.epsilon} left"
+        else:
+            amounts = f"{_describe(spent)} spent, {_describe(left)} left"
+        return f"{number} release{'' if number == 1 else 's'}, {amounts}"
+
+
+def now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(timezone.utc)
 
 
 def _known(statement: float | None) -> float:
@@ -358,13 +599,42 @@ class Calibrated(Protocol):
         """What the call promises, by what it spends."""
 
 
-def charge(accountant: Accountant | None, calibration: Calibrated) -> None:
+def mechanism_of(calibration: Calibrated) -> str:
+    """The name of the mechanism whose file made a calibration."""
+    return type(calibration).__module__.rpartition(".")[2]
+
+
+def charge(
+    accountant: Accountant | None, calibration: Calibrated, release: str | None = None
+) -> None:
     """Charge a call to its accountant, if there is one.
 
     Every release calls it when all that is public has been checked, and no record been read.
+
+    Parameters
+    ----------
+    accountant : Accountant or None
+        Of the call.
+    calibration : Calibrated
+        What the call spends and guarantees.
+    release : str, optional
+        What the charge is for, where `Accountant.noted` says nothing. Default: the mechanism that
+        the calibration belongs to.
+
+    Raises
+    ------
+    BudgetExceeded
+        If the call does not fit into the budget.
+    TypeError, ValueError
+        As of `Accountant.charge`.
     """
     if accountant is None:
         return
     if not isinstance(accountant, Accountant):
         raise TypeError(f"accountant must be an Accountant, got {type(accountant).__name__}")
-    accountant.charge(calibration.guarantee)
+    name = mechanism_of(calibration) if release is None else release
+    token = _NOTES.set(((accountant, name), *_NOTES.get()))  # the outermost note
+    try:
+        accountant.charge(calibration.guarantee)
+    finally:
+        _NOTES.reset(token)

@@ -151,12 +151,19 @@ class Guarantee:
         Returns
         -------
         dp_accounting.DpEvent
-            ``ZCDpEvent`` where a rho (own or from the range) is known, since that is what composes
-            best. For pure epsilon alone, under "swap" ``RandomizedResponseDpEvent`` with two
-            buckets, of which every epsilon-DP mechanism is a post-processing [KOV15]; under
-            "add-remove", which `dp_accounting` does not take for that event, ``ZCDpEvent`` of
-            `pure_rho`. ``UnsupportedDpEvent`` for (epsilon, delta) alone: there is no event for
-            it, and an accountant then refuses rather than undercounts.
+            The first of these that applies; none of them says more than is guaranteed.
+
+            - ``ZCDpEvent`` of `implied_rho`, where a rho or a range is stated. It is what is
+              guaranteed, and of a range the least rho that follows; that of the accountants for an
+              ``ExponentialMechanismDpEvent`` of newer versions is larger, an eighth of the square.
+            - For pure epsilon alone under "swap", ``RandomizedResponseDpEvent`` with two buckets,
+              of which every epsilon-DP mechanism is a post-processing [KOV15].
+            - For pure epsilon alone under "add-remove", which `dp_accounting` does not take for
+              that event, ``ZCDpEvent`` of `pure_rho`. Not ``ExponentialMechanismDpEvent``: that
+              has a range of epsilon, and a mechanism that is epsilon-DP may have twice that.
+            - For (epsilon, delta) alone, ``EpsilonDeltaDpEvent``, whose worst pair of laws is that
+              of all mechanisms with this guarantee [KOV15]. Version 0.6.0 has no such event: then
+              ``UnsupportedDpEvent``, so that an accountant refuses rather than undercounts.
 
         Raises
         ------
@@ -165,7 +172,8 @@ class Guarantee:
 
         Notes
         -----
-        An event holds no relation: give the accountant that of `neighbors`.
+        An event holds no relation: give the accountant that of `neighbors`. Accountants by privacy
+        loss distributions take no ``ZCDpEvent``; `compose` has optimal composition of its own.
         """
         try:
             import dp_accounting
@@ -175,7 +183,10 @@ class Guarantee:
             ) from error
         rho = self.implied_rho
         if rho is None:
-            return dp_accounting.UnsupportedDpEvent()
+            own = getattr(dp_accounting.dp_event, "EpsilonDeltaDpEvent", None)
+            if own is None:
+                return dp_accounting.UnsupportedDpEvent()
+            return own(epsilon=self.epsilon, delta=self.delta)
         if (
             self.epsilon is not None
             and self.rho is None

@@ -207,7 +207,7 @@ def above_threshold(
         noise=noise,
         neighbors=neighbors,
     )
-    return next(_release(queries, threshold, calibration, accountant, rng), None)
+    return next(_release(queries, threshold, calibration, accountant, rng, "above_threshold"), None)
 
 
 def sparse_vector(
@@ -248,7 +248,7 @@ rng
         noise=noise,
         neighbors=neighbors,
     )
-    steps = _release(queries, threshold, calibration, accountant, rng)
+    steps = _release(queries, threshold, calibration, accountant, rng, "sparse_vector")
     return np.fromiter(islice(steps, halts), dtype=np.int64)
 
 
@@ -287,14 +287,14 @@ def gap_of(query: Any, threshold: float) -> float:
 
 
 def _release(
-    queries: Any, threshold: Any, calibration: Calibration, accountant: Any, rng: Any
+    queries: Any, threshold: Any, calibration: Calibration, accountant: Any, rng: Any, name: str
 ) -> Iterator[int]:
     """The halts of one release, checked and charged, to be read one by one."""
     threshold = check_threshold(threshold)
     if isinstance(queries, np.ndarray):
         check_queries(queries)
     rng = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, name)
     gaps: Iterable[float]
     if isinstance(queries, Iterator):
         gaps = (gap_of(query, threshold) for query in queries)

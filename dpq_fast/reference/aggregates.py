@@ -227,7 +227,7 @@ covers
     request = of_sample(Request.of(confidence, covers))
     check_records(x, nan_policy)
     generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "count")
     records = kept_records(x, counts, nan_policy, present)
     number = len(records) + _noise(calibration.scale, generator)
     if request is None:
@@ -318,7 +318,7 @@ def sum(
     check_records(x, nan_policy)
     generator = default_rng(rng)
     calibration = clipping.calibration
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "sum")
     records = kept_records(x, counts, nan_policy)
     clip = clipping.clip(records, generator)
     may_have_missing = nan_policy != "raise"
@@ -388,7 +388,7 @@ max_contributions, accountant, rng, **method_options
     check_records(x, nan_policy)
     generator = default_rng(rng)
     calibration = clipping.calibration
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "mean")
     records = kept_records(x, counts, nan_policy)
     clip = clipping.clip(records, generator)
     may_have_missing = nan_policy != "raise"

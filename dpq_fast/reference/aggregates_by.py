@@ -74,7 +74,7 @@ def by_group(
     # all that is public is refused here, by a release without records
     options |= dict(nan_policy=nan_policy, **getattr(calibration, "release", calibration).own)
     release([], rng=0, **options)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, f"{release.__name__}_by")
     values = read(x)
     if groups is None:
         names = Keys.kept(

@@ -16,7 +16,7 @@ import numpy as np
 
 from dpq_fast import privacy
 from dpq_fast._checks import public_rows
-from dpq_fast.privacy.accounting import Calibrated
+from dpq_fast.privacy.accounting import Calibrated, mechanism_of
 from dpq_fast.privacy.intervals import Request, Search
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
@@ -261,7 +261,7 @@ def released(
         expected_n=expected_n,
     )
     generator = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, mechanism_of(value))
     answer = law_of(generator).sample(generator)
     values = levels.distinct(answer)
     assert values is not None

@@ -99,7 +99,7 @@ def select_keys(
     )
     columns = split(by)
     rng = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "select_keys")
     kept = kept_keys(columns, counts, calibration, rng)
     return as_array([key[0] for key in kept] if len(columns) == 1 else list(kept))
 

@@ -217,7 +217,7 @@ selection_share, **method_options
         pairs = [pair]
         release = partial(at_rate, spent, Levels(levels.values), lattice, nan_policy)
     rng = default_rng(rng)
-    privacy.charge(accountant, calibration)
+    privacy.charge(accountant, calibration, "quantile_by")
     values = numbers(x)
     if isinstance(calibration, privacy.kept_groups.Calibration):
         names = Keys.kept(kept_keys(columns, counts, calibration.selection, rng), len(columns))

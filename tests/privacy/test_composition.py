@@ -112,6 +112,24 @@ def check_basic() -> None:
     assert hockey_stick(laws, total * (1.0 - 1e-6)) > 0.0
 
 
+def check_optimal() -> None:
+    """What `compose` says of unequal epsilons and deltas is true of the worst of releases, those
+    that are randomized response or give all away, and the least that is."""
+    for epsilons, deltas, delta in (
+        ((0.5, 0.3, 1.1), (0.0, 1e-7, 1e-4), 1e-2),
+        ((0.123, 0.0456, 0.789, 0.31, 0.99, 0.2, 0.2, 0.05), (0.0,) * 7 + (1e-6,), 1e-2),
+        ((1.0,) * 9, (1e-9,) * 9, 1e-2),
+    ):
+        total = compose(
+            [Guarantee(*pair) for pair in zip(epsilons, deltas, strict=True)], delta=delta
+        )
+        assert (total.composition, total.delta) == ("optimal", delta)
+        laws = [two_outcomes(2.0 * epsilon, epsilon) for epsilon in epsilons]
+        safe = math.prod(1.0 - own for own in deltas)
+        found = 1.0 - safe * (1.0 - hockey_stick(laws, total.epsilon))
+        assert delta * (1.0 - 1e-3) <= found <= delta
+
+
 def renyi(laws: list[tuple[float, float]], alpha: float) -> float:
     return math.log(math.fsum(p**alpha * r ** (1.0 - alpha) for p, r in laws)) / (alpha - 1.0)
 
@@ -222,6 +240,7 @@ MUTANTS: dict[str, tuple[tuple[str, ...], str, float]] = {
         "bounded_range_epsilon",
         1.0 / FACTOR,
     ),
+    "optimal composition of unequal ones ÷ 1.15": (("optimal",), "optimal_epsilon", 1.0 / FACTOR),
     "epsilon of rho ÷ 1.15": (("zcdp_epsilon",), "zcdp_epsilon", 1.0 / FACTOR),
     "rho of epsilon × 1.15": (("zcdp_rho",), "zcdp_rho", FACTOR),
     "normal noise ÷ 1.15": (("normal_noise",), "gaussian_sigma", 1.0 / FACTOR),

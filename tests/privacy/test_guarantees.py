@@ -140,7 +140,47 @@ def test_dp_event_classes():
     assert (1 - p + p / 2) / (p / 2) == pytest.approx(math.exp(1.5), rel=1e-14)
     moved = Guarantee(2.0, neighbors="add-remove").dp_event
     assert moved == dp_accounting.ZCDpEvent(privacy.pure_rho(2.0))
-    assert isinstance(Guarantee(1.0, 1e-6).dp_event, dp_accounting.UnsupportedDpEvent)
+    if not hasattr(dp_accounting.dp_event, "EpsilonDeltaDpEvent"):  # as of 0.6.0
+        assert isinstance(Guarantee(1.0, 1e-6).dp_event, dp_accounting.UnsupportedDpEvent)
+
+
+def test_dp_event_of_newer_versions(monkeypatch):
+    """An event of (epsilon, delta) for what is just that; no event that claims a range."""
+    dp_accounting = pytest.importorskip("dp_accounting", reason="extra 'accounting' not installed")
+    made = []
+
+    class EpsilonDeltaDpEvent(dp_accounting.DpEvent):
+        def __init__(self, epsilon, delta):
+            made.append((epsilon, delta))
+
+    module = dp_accounting.dp_event
+    monkeypatch.setattr(module, "EpsilonDeltaDpEvent", EpsilonDeltaDpEvent, raising=False)
+    monkeypatch.setattr(module, "ExponentialMechanismDpEvent", None, raising=False)
+    assert isinstance(Guarantee(1.0, 1e-6).dp_event, EpsilonDeltaDpEvent)
+    assert made == [(1.0, 1e-6)]
+    assert isinstance(Guarantee(1.0).dp_event, dp_accounting.RandomizedResponseDpEvent)
+    for rho in (
+        Guarantee(1.0, neighbors="add-remove"),
+        Guarantee(1.0, 1e-6, rho=0.5),
+        Guarantee(1.0, bounded_range=1.0),
+    ):
+        assert rho.dp_event == dp_accounting.ZCDpEvent(rho.implied_rho)
+
+
+def test_dp_event_of_pure_epsilon_is_its_worst_mechanism():
+    """In the accountant by loss distributions: all of epsilon, and what two of them compose to."""
+    pld = pytest.importorskip("dp_accounting.pld", reason="extra 'accounting' not installed")
+    import dp_accounting
+
+    accountant = pld.PLDAccountant(
+        neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE
+    )
+    accountant.compose(Guarantee(0.5).dp_event)
+    assert accountant.get_epsilon(1e-12) == pytest.approx(0.5, abs=2e-4)
+    accountant.compose(Guarantee(1.0).dp_event)
+    ours = privacy.compose([Guarantee(0.5), Guarantee(1.0)], delta=0.05)
+    assert ours.composition == "optimal"
+    assert accountant.get_epsilon(0.05) == pytest.approx(ours.epsilon, abs=3e-4)
 
 
 def test_dp_event_composes_to_our_zcdp_conversion():
