@@ -212,8 +212,12 @@ class CDF:
             raise ValueError("edges must be some of x")
         self._noise = noise
 
+    def __call__(self, x: Any) -> Any:
+        """As `cdf`."""
+        return self.cdf(x)
+
     def cdf(self, x: Any) -> Any:
-        """Share of the records that are at most x.
+        """Share of the records that are at most x; so does calling it.
 
         Parameters
         ----------
@@ -446,33 +450,27 @@ class CDF:
     # For other libraries
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw it: a step at each lattice point of its own, a slope where points share a step.
+        """Draw it, and how far off it may be: `dpq_fast.plots.cdf`.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Default: the current axes.
+            Default: those of a new figure.
         **options
-            For ``ax.plot``.
+            `band`, and what is for ``ax.plot``.
 
         Returns
         -------
         matplotlib.axes.Axes
-        """
-        pyplot = _checks.extra("matplotlib.pyplot", "plot", "plot")
-        ax = pyplot.gca() if ax is None else ax
-        x, p = self._vertices()
-        ax.plot(in_unit(self.unit, x), p, **options)
-        return ax
 
-    def _vertices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ends of the lines that are drawn."""
-        if self.lattice is None:
-            return self.x, self.p
-        points = points_on(self.lattice, self._curve.knots.astype(np.int64))
-        (single,) = np.nonzero(np.diff(points) == 1)
-        corners = self.x[single + 1], self.p[single]
-        return np.insert(self.x, single + 1, corners[0]), np.insert(self.p, single + 1, corners[1])
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        """
+        from dpq_fast import plots  # which draws these functions
+
+        return plots.cdf(self, ax, **options)
 
     def to_frame(self) -> Any:
         """Its points.
