@@ -33,6 +33,8 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 3)))
 MARKERS = ("o", "s", "^", "D", "v", "P")
 # The coverage of a band that is asked for by True, and how opaque bands are.
 COVERAGE, SHADE = 0.95, 0.25
+# Size of a dot, and of one among many.
+LARGE, SMALL = 4.5, 2.5
 # A band has at most so many steps: more cannot be seen, and take long to draw.
 MOST_STEPS = 4096
 # Levels up to this many are dots with bars; more are a line with a band.
@@ -41,6 +43,8 @@ FEW_LEVELS = 30
 GROUP_HEIGHT, FRAME_HEIGHT, TALLEST = 0.2, 1.0, 12.0
 # A line of text takes so many sizes of its letters, and an inch has so many points.
 LINE_HEIGHT, POINTS = 1.3, 72.0
+# A date along an axis takes so many sizes of its letters.
+DATE_LETTERS = 4.0
 # An interval without an end reaches so much farther than all that has one, as a part of it.
 BEYOND = 0.1
 # Units of durations, longest first.
@@ -49,7 +53,7 @@ LONG |= {"milliseconds": TICKS["ms"], "microseconds": TICKS["us"], "nanoseconds"
 
 
 def cdf(F: CDF, ax: Any = None, *, band: Any = True, **options: Any) -> Any:
-    """Draw a released distribution function, and how far off it may be.
+    r"""Draw a released distribution function, and how far off it may be.
 
     Parameters
     ----------
@@ -91,7 +95,7 @@ def cdf(F: CDF, ax: Any = None, *, band: Any = True, **options: Any) -> Any:
     >>> released = dpq.cdf(ages, epsilon=1.0, bounds=(0, 120), resolution=1)
     >>> ax = dpq.plots.cdf(released, label="ages")
     >>> ax.get_ylabel()
-    'share of the records, with a 95% band'
+    'share of the records\n(95% band)'
     """
     _expect("F", F, CDF)
     coverage = _coverage(band)
@@ -109,12 +113,12 @@ def cdf(F: CDF, ax: Any = None, *, band: Any = True, **options: Any) -> Any:
         at, low, high = stairs
         (numbers,), _ = _on(ax.xaxis, "F", in_unit(F.unit, at))
         ax.fill_between(numbers, low, high, color=line.get_color(), alpha=SHADE, linewidth=0.0)
-        words += f", with a {_percent(coverage)} band"
+        words += f"\n({_percent(coverage)} band)"
     return _named(ax, unit, words)
 
 
 def quantiles(q: Any, answer: Any, ax: Any = None, **options: Any) -> Any:
-    """Draw released quantiles against their levels, with intervals where there are any.
+    r"""Draw released quantiles against their levels, with intervals where there are any.
 
     Parameters
     ----------
@@ -153,7 +157,7 @@ def quantiles(q: Any, answer: Any, ax: Any = None, **options: Any) -> Any:
     >>> deciles = dpq.quantile(ages, q, epsilon=1.0, bounds=(0, 120), confidence=0.95)
     >>> ax = dpq.plots.quantiles(q, deciles)
     >>> ax.get_ylabel()
-    'value, with 95% intervals for the sample'
+    'value\n(95% intervals for the sample)'
     """
     levels = np.atleast_1d(_checks.real_array("q", q))
     if levels.size == 0 or not ((levels >= 0.0) & (levels <= 1.0)).all():
@@ -179,7 +183,7 @@ def quantiles(q: Any, answer: Any, ax: Any = None, **options: Any) -> Any:
 
 
 def plan(made: Plan, ax: Any = None, **options: Any) -> Any:
-    """Draw the predicted errors of a plan against epsilon, both on a log scale.
+    r"""Draw the predicted errors of a plan against epsilon, both on a log scale.
 
     Parameters
     ----------
@@ -215,7 +219,7 @@ def plan(made: Plan, ax: Any = None, **options: Any) -> Any:
     >>> made = dpq.plan(0.5, n=1_000, bounds=(0, 120), target=10)
     >>> ax = dpq.plots.plan(made)
     >>> ax.get_xlabel(), ax.get_ylabel()
-    ('epsilon', 'error in ranks that 95% of releases stay below')
+    ('epsilon', 'error in ranks\n(95% of releases stay below)')
     """
     _expect("made", made, Plan)
     ax = _axes(ax, "plots.plan")
@@ -239,8 +243,9 @@ def plan(made: Plan, ax: Any = None, **options: Any) -> Any:
         if many:
             ends = (by_error[-1], by_error[0])
             place = before + (ends.index(name) + 1 if name in ends else 0)
-        style = dict(color=_color(ax, place), label=labels[name], marker=MARKERS[place % 6])
-        style |= dict(linestyle=LINES[place % 6], markersize=5.0, markerfacecolor="none")
+        style: dict[str, Any] = dict(color=_color(ax, place), label=labels[name])
+        style |= dict(marker=MARKERS[place % 6], linestyle=LINES[place % 6])
+        style |= dict(markersize=5.0, markerfacecolor="none")
         if many and labels[name] == "_":
             style |= dict(linewidth=0.7, alpha=0.6, marker="", zorder=1.5)
         (line,) = ax.plot(x, y, **_over(style, options))
@@ -263,7 +268,9 @@ def plan(made: Plan, ax: Any = None, **options: Any) -> Any:
             title = f"{len(rows_of):,} groups, among them"
         ax.legend(title=title)
     unit = "the unit of the data" if made.ranks is None else "ranks"
-    return _named(ax, "epsilon", f"error in {unit} that {made.level:.0%} of releases stay below")
+    return _named(
+        ax, "epsilon", f"error in {unit}\n({_percent(made.level)} of releases stay below)"
+    )
 
 
 def groups(keys: Any, answer: Any = None, ax: Any = None, **options: Any) -> Any:
@@ -327,9 +334,10 @@ def groups(keys: Any, answer: Any = None, ax: Any = None, **options: Any) -> Any
     parts, unit = _on(ax.xaxis, "answer", *given.parts())
     order = np.argsort(np.where(np.isnan(parts[0]), -np.inf, parts[0]), kind="stable")
     places = np.arange(len(names), dtype=np.float64)
-    _dots(ax, places, [part[order] for part in parts], options, across=True)
-    ax.set_ylim(-0.75, len(names) - 0.25)
     every = _spacing(ax, len(names))
+    size = LARGE if every == 1 else SMALL
+    _dots(ax, places, [part[order] for part in parts], options, size, across=True)
+    ax.set_ylim(-0.75, len(names) - 0.25)
     shown = places[::-1][::every]  # from the top
     ax.set_yticks(shown, [names[order[int(place)]] for place in shown])
     ax.tick_params(axis="y", length=0)
@@ -365,7 +373,9 @@ class _Answers(NamedTuple):
         """An answer of any kind."""
         if isinstance(answer, GroupAnswers):
             names = ", ".join(map(str, answer.names)) or "group"
-            value, low, high = answer.values, answer.low, answer.high
+            value: Any = answer.values
+            low: Any = answer.low
+            high: Any = answer.high
             if np.ndim(value) == 2 and np.shape(value)[1] == 1:  # a list of one level
                 value, low, high = (
                     None if each is None else each[:, 0] for each in (value, low, high)
@@ -376,7 +386,7 @@ class _Answers(NamedTuple):
             return cls(np.asarray(answer))
         if low is None or high is None:
             return cls(value, names=names)
-        about = f", with {_percent(answer.confidence)} intervals for the {answer.covers}"
+        about = f"\n({_percent(answer.confidence)} intervals for the {answer.covers})"
         return cls(value, low, high, about, names)
 
     @property
@@ -441,13 +451,14 @@ def _dots(
     places: NDArray[np.float64],
     parts: list[NDArray[np.float64]],
     options: dict[str, Any],
+    size: float = LARGE,
     *,
     across: bool,
 ) -> None:
     """Dots at values, with bars for intervals; `across`: values are on the x-axis."""
     number = len(ax.containers)
-    style = dict(color=_color(ax, number), marker=MARKERS[number % len(MARKERS)])
-    style |= dict(linestyle="none", markersize=5.0, elinewidth=1.3)
+    style: dict[str, Any] = dict(color=_color(ax, number), marker=MARKERS[number % len(MARKERS)])
+    style |= dict(linestyle="none", markersize=size, elinewidth=1.3)
     value = parts[0]
     xy = (value, places) if across else (places, value)
     if len(parts) == 1:
@@ -462,7 +473,7 @@ def _dots(
         if open_ended.any():
             xy = (ends, places) if across else (places, ends)
             xy = tuple(each[open_ended] for each in xy)  # type: ignore[assignment]
-            look = dict(linestyle="none", marker=marker[not across], markersize=5.0)
+            look = dict(linestyle="none", marker=marker[not across], markersize=LARGE)
             ax.plot(*xy, color=color, label="_no end", **look)
 
 
@@ -484,7 +495,7 @@ def _on(axis: Any, name: str, *given: Any) -> tuple[list[NDArray[np.float64]], s
         )
     ticks = [_nanoseconds(array) for array in arrays]
     if time.kind == DURATIONS:
-        words = axis.get_label_text().partition(",")[0]
+        words = axis.get_label_text().partition("\n")[0]
         if words not in LONG:
             longest = max(float(np.fmax.reduce(np.abs(each), None, initial=0.0)) for each in ticks)
             words = next((word for word, unit in LONG.items() if longest >= unit), "nanoseconds")
@@ -493,7 +504,7 @@ def _on(axis: Any, name: str, *given: Any) -> tuple[list[NDArray[np.float64]], s
     formatters = dates.ConciseDateFormatter, dates.AutoDateFormatter, dates.DateFormatter
     if not isinstance(axis.get_major_formatter(), formatters):
         axis.axis_date(time.zone)
-        locator = dates.AutoDateLocator(tz=time.zone)
+        locator = dates.AutoDateLocator(tz=time.zone, minticks=3, maxticks=_room(axis))
         axis.set_major_locator(locator)
         axis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=time.zone))
     origin = float(dates.date2num(np.datetime64("1970-01-01")))
@@ -513,8 +524,8 @@ def _nanoseconds(array: NDArray[Any]) -> NDArray[np.float64]:
     """Times since 1970, or durations; NaN for what is none."""
     if array.dtype.kind not in "mM":
         times = map(Time.of, array.ravel().tolist())
-        numbers = [np.nan if time is None else float(time.nanoseconds) for time in times]
-        return np.array(numbers).reshape(array.shape)
+        listed = [np.nan if time is None else float(time.nanoseconds) for time in times]
+        return np.array(listed).reshape(array.shape)
     if np.datetime_data(array.dtype)[0] in ("Y", "M"):
         array = array.astype("M8[D]")
     unit, each = np.datetime_data(array.dtype)
@@ -531,6 +542,7 @@ def _axes(ax: Any, by: str, height: float | None = None) -> Any:
     figure, ax = pyplot.subplots(layout="constrained")
     if height is not None and height > figure.get_figheight():
         figure.set_figheight(height)
+    figure.draw_without_rendering()  # so that the size of the axes is known
     return ax
 
 
@@ -548,7 +560,8 @@ def _over(style: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """Options of the caller, and a style for what they do not say, by long names or short ones."""
     cbook = _checks.extra("matplotlib.cbook", "plots", "plot")
     lines = _checks.extra("matplotlib.lines", "plots", "plot")
-    return style | cbook.normalize_kwargs(options, lines.Line2D)
+    named: dict[str, Any] = cbook.normalize_kwargs(options, lines.Line2D)
+    return style | named
 
 
 def _named(ax: Any, x: str, y: str) -> Any:
@@ -561,10 +574,10 @@ def _named(ax: Any, x: str, y: str) -> Any:
 
 
 def _decimal(axis: Any, values: NDArray[np.float64]) -> None:
-    """Plain numbers along a log axis: 1, 2 and 5 times each power of ten, of many the powers."""
+    """Plain numbers along a log axis: powers of ten, of few 2 and 5 times them, too."""
     ticker = _checks.extra("matplotlib.ticker", "plots", "plot")
     some = values[np.isfinite(values) & (values > 0.0)]
-    wide = some.size > 0 and float(some.max()) > 1e3 * float(some.min())
+    wide = some.size > 0 and float(some.max()) > 100.0 * float(some.min())
     axis.set_major_locator(ticker.LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.12g}"))
     axis.set_minor_formatter(ticker.NullFormatter())
@@ -572,13 +585,27 @@ def _decimal(axis: Any, values: NDArray[np.float64]) -> None:
 
 def _spacing(ax: Any, lines: int) -> int:
     """Every how many lines of text there is room for one, along the y-axis."""
-    figure = ax.get_figure()
-    inches = ax.get_position().height * figure.get_figheight()
-    fonts = _checks.extra("matplotlib.font_manager", "plots", "plot")
-    matplotlib = _checks.extra("matplotlib", "plots", "plot")
-    size = fonts.FontProperties(size=matplotlib.rcParams["ytick.labelsize"]).get_size_in_points()
-    room = max(int(inches * POINTS / (LINE_HEIGHT * size)), 1)
-    return -(-lines // room)
+    room = _length(ax.yaxis) / (LINE_HEIGHT * _font_size(ax.yaxis))
+    return int(np.ceil(lines / max(room, 1.0)))
+
+
+def _room(axis: Any) -> int:
+    """How many dates there is room for along an axis."""
+    letters = DATE_LETTERS if axis.axis_name == "x" else LINE_HEIGHT
+    return max(int(_length(axis) / (letters * _font_size(axis))), 3)
+
+
+def _length(axis: Any) -> float:
+    """How long an axis is, in points."""
+    box = axis.axes.get_window_extent()
+    pixels: float = box.width if axis.axis_name == "x" else box.height
+    return pixels * POINTS / float(axis.axes.figure.dpi)
+
+
+def _font_size(axis: Any) -> float:
+    """Size of the names of ticks, in points."""
+    ticks = axis.get_major_ticks()
+    return float(ticks[0].label1.get_size()) if ticks else POINTS / 7.2
 
 
 # Words
