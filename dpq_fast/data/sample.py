@@ -31,6 +31,7 @@ from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedO
 from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
@@ -81,6 +82,9 @@ class Sample:
         self.lattice = lattice
         self.bounds = bounds
         self.unit = unit
+
+    def __repr__(self) -> str:
+        return shown(self, **placement(self.bounds, self.lattice, self.unit))
 
     @classmethod
     def of(

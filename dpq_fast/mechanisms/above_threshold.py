@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._checks import real_array
 from dpq_fast._kernels.halting import Halting
+from dpq_fast.data.reprs import shown
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.above_threshold import Calibration
@@ -200,6 +201,9 @@ class AboveThresholdLaw:
 
     def __init__(self, law: HaltingLaw) -> None:
         self._law = law
+
+    def __repr__(self) -> str:
+        return shown(self, noise=self._law._noise.name)
 
     def log_prob(self, k: int | None) -> float:
         """Log-probability to halt at query k, or with None, at none; -inf if there is no k."""

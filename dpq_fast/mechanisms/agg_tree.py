@@ -20,6 +20,7 @@ from dpq_fast._kernels import fit
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, inverses, on_line
 from dpq_fast.data.records import Records
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import Unit, in_unit, placed
 from dpq_fast.mechanisms._calls import in_units
@@ -69,6 +70,10 @@ class PartialTree:
         self.height = height
         self.branching = branching
         self.lattice = lattice
+
+    def __repr__(self) -> str:
+        shape = dict(height=self.height, branching=self.branching)
+        return shown(self, **placement(self.bounds, self.lattice, self.unit), **shape)
 
     @classmethod
     def of(
@@ -384,6 +389,12 @@ class AggTree:
             units.append(variance)
         self.variances = noise.variance * np.array(units)
         self._most = None if most is None else _checks.check_count("most", most, 0)
+
+    def __repr__(self) -> str:
+        shape = dict(height=self.height, branching=self.branching)
+        noise = f"{type(self.noise).__name__}(scale={float(self.noise.scale):.6g})"
+        public = placement(self.bounds, self.lattice, self.unit)
+        return shown(self, **public, **shape, noise=noise, aggregate=self._aggregate)
 
     @classmethod
     def of(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.data.order import WholeOrder
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
@@ -55,6 +56,11 @@ class ApproxQuantilesLaw:
         guess = first_windows(order, middles, rates / 2.0)
         self._guess = guess.tolist()
         prepare(order, middles, guess + drift(order.n, rates))
+
+    def __repr__(self) -> str:
+        sample = self.column
+        public = placement(sample.bounds, sample.lattice, sample.unit)
+        return shown(self, q=self._levels.values.tolist(), **public)
 
     def _step(self, k: int, below: Boundary, above: Boundary) -> PathLaw:
         """The law of the middle level of one part."""

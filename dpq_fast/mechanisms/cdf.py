@@ -22,6 +22,7 @@ from dpq_fast._kernels import uniform
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, Side, points_below, points_on
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import Unit, in_unit
 from dpq_fast.mechanisms._calls import in_units
@@ -211,6 +212,13 @@ class CDF:
         if not np.isin(self.edges, self.x).all():
             raise ValueError("edges must be some of x")
         self._noise = noise
+
+    def __repr__(self) -> str:
+        lattice = self.lattice
+        ends = (self.x[0], self.x[-1]) if lattice is None else (lattice.low, lattice.high)
+        bounds = float(ends[0]), float(ends[1])
+        intervals = None if self._noise is None else self.edges.size - 1
+        return shown(self, **placement(bounds, lattice, self.unit), intervals=intervals)
 
     def __call__(self, x: Any) -> Any:
         """As `cdf`."""

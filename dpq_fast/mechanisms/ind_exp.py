@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
@@ -37,6 +38,11 @@ class IndExpLaw:
         self.column = sample
         self._levels = levels
         self._laws = laws
+
+    def __repr__(self) -> str:
+        sample = self.column
+        public = placement(sample.bounds, sample.lattice, sample.unit)
+        return shown(self, q=self._levels.values.tolist(), **public)
 
     def log_prob(self, o: Any) -> float:
         """Log-probability of one released (sorted) tuple; its log density without a lattice.

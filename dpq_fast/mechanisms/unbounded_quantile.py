@@ -23,6 +23,7 @@ from dpq_fast.data.histogram import KEPT_BINS, Bins, geometric_size, geometric_t
 from dpq_fast.data.lattice import MAX_POINTS, points_per_unit
 from dpq_fast.data.leaves import rounding_edges
 from dpq_fast.data.records import Records
+from dpq_fast.data.reprs import shown
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.laws.splits import Boundary, recurse
 from dpq_fast.mechanisms._calls import in_units, with_options
@@ -527,6 +528,11 @@ class UnboundedQuantileLaw:
     def __init__(self, search: Search, all_counted: list[CandidateCounts]) -> None:
         self._search = search
         self._counted = all_counted
+
+    def __repr__(self) -> str:
+        of = self._search
+        ends = dict(lower=of.lower, upper=of.upper, beta=of.beta, resolution=of.resolution)
+        return shown(self, q=of.levels.values.tolist(), **ends)
 
     @property
     def column(self) -> Records:
