@@ -218,7 +218,9 @@ class CDF:
         ends = (self.x[0], self.x[-1]) if lattice is None else (lattice.low, lattice.high)
         bounds = float(ends[0]), float(ends[1])
         intervals = None if self._noise is None else self.edges.size - 1
-        return shown(self, **placement(bounds, lattice, self.unit), intervals=intervals)
+        public = placement(bounds, lattice, self.unit)
+        public.pop("dither", None)  # of the records that it was read off
+        return shown(self, **public, intervals=intervals)
 
     def __call__(self, x: Any) -> Any:
         """As `cdf`."""
