@@ -65,6 +65,19 @@ class Sample:
     unit : Unit or None
         What numbers stand for where records are times or durations: then `bounds` and `lattice`
         are in steps of the resolution. Public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpq_fast as dpq
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> sample = dpq.Sample.of(ages, (0, 120), resolution=1)
+    >>> sample
+    Sample(bounds=(0, 120), resolution=1, dither=True)
+    >>> bool(40 < dpq.median(sample, epsilon=1.0) < 60)
+    True
+    >>> dpq.quantile(sample, [0.1, 0.9], epsilon=1.0).shape
+    (2,)
     """
 
     __slots__ = ("_coarse", "bounds", "lattice", "records", "unit")

@@ -254,6 +254,14 @@ def above_threshold_law(
     -------
     AboveThresholdLaw
         ``log_prob(k)``, right to 1e-9 down to e^-700, and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> law = above_threshold_law([0, 1, 4], 3, epsilon1=1.0, epsilon2=1.0)
+    >>> law.log_prob(2) > law.log_prob(0)  # the first index is 0
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     calibration = privacy.above_threshold.calibrate(
         epsilon1=epsilon1, epsilon2=epsilon2, sensitivity=sensitivity, noise=noise

@@ -365,6 +365,16 @@ def approx_quantiles_law(
     -------
     ApproxQuantilesLaw or UnboundedQuantileLaw
         ``log_prob(o)`` (of several levels only without a dither) and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> arguments = dict(epsilon=1.0, bounds=(0, 9), resolution=1, dither=False)
+    >>> law = approx_quantiles_law([1, 2, 2, 5], 0.5, **arguments)
+    >>> other = approx_quantiles_law([1, 2, 2, 9], 0.5, **arguments)  # of a neighbor
+    >>> max(abs(law.log_prob(o) - other.log_prob(o)) for o in range(10)) <= 1.0 + 1e-9
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     levels = Levels.of(q)
     budget = dict[str, Any](

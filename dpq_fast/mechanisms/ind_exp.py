@@ -289,6 +289,16 @@ def ind_exp_law(
     -------
     IndExpLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> arguments = dict(epsilon=1.0, bounds=(0, 9), resolution=1)
+    >>> law = ind_exp_law([1, 2, 2, 5], 0.5, **arguments)
+    >>> other = ind_exp_law([1, 2, 2, 9], 0.5, **arguments)  # of a neighbor
+    >>> max(abs(law.log_prob(o) - other.log_prob(o)) for o in range(10)) <= 1.0 + 1e-9
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     levels = Levels(q)
     calibration = privacy.ind_exp.calibrate(

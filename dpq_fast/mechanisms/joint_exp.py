@@ -251,6 +251,16 @@ def joint_exp_law(
     -------
     JointExpLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> arguments = dict(epsilon=1.0, bounds=(0, 9), resolution=1, dither=False)
+    >>> law = joint_exp_law([1, 2, 2, 5], 0.5, **arguments)
+    >>> other = joint_exp_law([1, 2, 2, 9], 0.5, **arguments)  # of a neighbor
+    >>> max(abs(law.log_prob(o) - other.log_prob(o)) for o in range(10)) <= 1.0 + 1e-9
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     levels = Levels(q)
     calibration = privacy.joint_exp.calibrate(

@@ -317,6 +317,13 @@ def percentile(x: Any, q: Any, **options: Any) -> Any:
     -------
     float or ndarray of float64
         In the shape of `q`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> percentile(ages, [25, 50, 75], epsilon=1.0, bounds=(0, 120), resolution=1).shape
+    (3,)
     """
     percentages = np.asarray(q)
     if percentages.dtype.kind not in "iuf":
@@ -339,6 +346,16 @@ def median(x: Any, **options: Any) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> bool(40 < median(ages, epsilon=1.0, bounds=(0, 120), resolution=1) < 60)
+    True
+    >>> value, low, high = median(ages, epsilon=1.0, bounds=(0, 120), confidence=0.95)
+    >>> bool(low <= value <= high)
+    True
     """
     middle: float = quantile(x, 0.5, **options)
     return middle

@@ -983,6 +983,15 @@ counts, nan_policy, max_contributions, workers, resolution
     -------
     UnboundedQuantileLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> law = unbounded_quantile_law([1, 2, 2, 5], 0.5, epsilon=1.0, resolution=1)
+    >>> other = unbounded_quantile_law([1, 2, 2, 9], 0.5, epsilon=1.0, resolution=1)  # a neighbor's
+    >>> max(abs(law.log_prob(o) - other.log_prob(o)) for o in range(10)) <= 1.0 + 1e-9
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     search = _search(
         q,

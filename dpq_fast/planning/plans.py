@@ -61,6 +61,15 @@ class Plan:
         Standard error of the first `Errors.quantile` there is, by simulation: a share of it.
     needed : float or None
         The smallest epsilon for the target; None without one.
+
+    Examples
+    --------
+    >>> import dpq_fast as dpq
+    >>> made = dpq.plan(0.5, n=1_000, bounds=(0, 120), epsilon=[0.5, 1.0])
+    >>> made.epsilon.tolist(), made.method.tolist()
+    ([0.5, 1.0], ['ind_exp', 'ind_exp'])
+    >>> bool(made.ranks.expected[1] < made.ranks.expected[0])
+    True
     """
 
     title: str

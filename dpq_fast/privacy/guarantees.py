@@ -43,6 +43,13 @@ class Guarantee:
     ------
     TypeError, ValueError
         If an argument breaks its rule, or nothing is promised.
+
+    Examples
+    --------
+    >>> Guarantee(1.0, 1e-6, neighbors="add-remove").epsilon
+    1.0
+    >>> Guarantee(None, rho=0.5).implied_rho
+    0.5
     """
 
     epsilon: float | None
