@@ -25,7 +25,7 @@ from dpq_fast.mechanisms.unbounded_quantile import unbounded_quantile, unbounded
 from dpq_fast.planning import Plan, plan, plan_mean, plan_sum
 
 if TYPE_CHECKING:
-    from dpq_fast import audit, reference
+    from dpq_fast import audit, plots, reference
 
 __all__ = [
     "CDF",
@@ -59,6 +59,7 @@ __all__ = [
     "plan",
     "plan_mean",
     "plan_sum",
+    "plots",
     "privacy",
     "quantile",
     "quantile_by",
@@ -73,7 +74,7 @@ __all__ = [
 ]
 
 # Modules that no release needs: loaded when they are first named.
-_LATER = ("audit", "reference")
+_LATER = ("audit", "plots", "reference")
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from dpq_fast._checks import real_array
 from dpq_fast.data.columns import as_column, as_float64
 
+__all__ = ["distance_error", "missed_points", "rank_error"]
+
 
 def rank_error(x: Any, q: Any, o: Any) -> Any:
     """Records between each output and its target rank q n; 0 inside a run of ties that holds it.

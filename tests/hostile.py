@@ -120,6 +120,10 @@ INSTANCES: dict[str, Any] = {
 LEFT_OUT = (
     {
         "CDF.plot": "its arguments are Matplotlib's",
+        "plots.cdf": "takes what is public by then",
+        "plots.quantiles": "takes what is public by then",
+        "plots.plan": "takes what is public by then",
+        "plots.groups": "takes what is public by then",
         "CDF.to_frame": "no arguments",
         "privacy.charge": "what releases share: it takes what `calibrate` made",
         "Sample": "made by its class methods",

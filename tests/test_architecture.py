@@ -14,6 +14,7 @@ PACKAGE = Path(dpq_fast.__file__).parent
 # From top to bottom; what shares a line may import each other.
 WINGS = (
     {"accessors", "cli", "compat"},
+    {"plots"},
     {"audit", "reference", "planning"},
     {"mechanisms", "metrics"},
     {"laws"},
@@ -24,9 +25,13 @@ WINGS = (
     {"_kernels", "_checks"},
 )
 HEIGHT = {wing: len(WINGS) - row for row, wings in enumerate(WINGS) for wing in wings}
-# `privacy.guarantee` looks up the registry when it is called. Kernels name types of their callers
-# in stubs.
-UPWARD = {("privacy/__init__.py", "mechanisms")}
+# `privacy.guarantee` looks up the registry when it is called, and what can be drawn has a method
+# for it. Kernels name types of their callers in stubs.
+UPWARD = {
+    ("privacy/__init__.py", "mechanisms"),
+    ("mechanisms/cdf.py", "plots"),
+    ("planning/plans.py", "plots"),
+}
 
 
 def imports() -> Iterator[tuple[Path, str]]:

@@ -8,7 +8,7 @@ import pytest
 
 import dpq_fast as dpq
 
-LATER = ("audit", "reference")
+LATER = ("audit", "plots", "reference")
 HEAVY = {
     *("scipy.integrate", "scipy.linalg", "scipy.optimize", "scipy.special", "scipy.stats"),
     *("matplotlib", "pandas", "polars", "pyarrow", "pyfftw"),

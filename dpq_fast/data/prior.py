@@ -74,6 +74,10 @@ class Prior:
     def __hash__(self) -> int:
         return hash(self._key)
 
+    def __repr__(self) -> str:
+        parts = [(part.weight, part.source or part.kind) for part in self.parts]
+        return f"Prior({parts if len(parts) > 1 else parts[0][1]!r}, bounds={self.bounds})"
+
     def shares(self, x: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
         """The mass below each of some ascending numbers, of all that is between two ends."""
         total = np.zeros(x.size)
@@ -165,6 +169,9 @@ class Masses:
             kept.flags.writeable = False
         self.points, self.total = int(knots[-1]), int(below[-1])
         self._key = self.points, self.firsts.tobytes(), self.each.tobytes()
+
+    def __repr__(self) -> str:
+        return f"Masses(points={self.points})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Masses) and self._key == other._key

@@ -15,6 +15,7 @@ from dpq_fast.data.columns import as_column, as_float64, check_counts, refuse_na
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.passes import Chunks, Passes, chunks_of
 from dpq_fast.data.queries import AnyMissing, BinCounts, Sums
+from dpq_fast.data.reprs import shown
 from dpq_fast.data.tables import passes_of, refuse_counts
 
 
@@ -44,6 +45,9 @@ class Records:
         self._weighted = weighted  # the same values, and how often each occurs
         self._bounds = bounds  # what records are clamped to
         self.n_is_public = n_is_public
+
+    def __repr__(self) -> str:
+        return shown(self, bounds=self._bounds)
 
     @classmethod
     def of(

@@ -31,6 +31,7 @@ from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedO
 from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
@@ -64,6 +65,19 @@ class Sample:
     unit : Unit or None
         What numbers stand for where records are times or durations: then `bounds` and `lattice`
         are in steps of the resolution. Public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpq_fast as dpq
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> sample = dpq.Sample.of(ages, (0, 120), resolution=1)
+    >>> sample
+    Sample(bounds=(0, 120), resolution=1, dither=True)
+    >>> bool(40 < dpq.median(sample, epsilon=1.0) < 60)
+    True
+    >>> dpq.quantile(sample, [0.1, 0.9], epsilon=1.0).shape
+    (2,)
     """
 
     __slots__ = ("_coarse", "bounds", "lattice", "records", "unit")
@@ -81,6 +95,9 @@ class Sample:
         self.lattice = lattice
         self.bounds = bounds
         self.unit = unit
+
+    def __repr__(self) -> str:
+        return shown(self, **placement(self.bounds, self.lattice, self.unit))
 
     @classmethod
     def of(

@@ -341,6 +341,16 @@ class Table:
     Attributes
     ----------
     names : list of str
+        Of its columns. Public.
+
+    Examples
+    --------
+    >>> import dpq_fast as dpq
+    >>> table = dpq.Table.of({"pay": [30_000.0, 45_000.0], "team": ["hr", "it"]})
+    >>> table["pay"]
+    Table(pay, team)['pay']
+    >>> bool(0 <= dpq.median(table["pay"], epsilon=1.0, bounds=(0, 500_000)) <= 500_000)
+    True
     """
 
     def __init__(self, engine: Engine) -> None:

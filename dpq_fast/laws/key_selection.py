@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast.data.reprs import shown
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.key_selection import Calibration
 
@@ -36,6 +37,10 @@ class KeysLaw:
     ) -> None:
         self.keys = keys
         self._counts, self._calibration = counts, calibration
+
+    def __repr__(self) -> str:
+        guarantee = self._calibration.guarantee
+        return shown(self, epsilon=guarantee.epsilon, delta=guarantee.delta)
 
     def log_prob(self, kept: Iterable[Any]) -> float:
         """Natural logarithm of the probability that these keys are kept, and no others."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpq_fast import _checks, privacy
 from dpq_fast._checks import real_array
 from dpq_fast._kernels.halting import Halting
+from dpq_fast.data.reprs import shown
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.above_threshold import Calibration
@@ -201,6 +202,9 @@ class AboveThresholdLaw:
     def __init__(self, law: HaltingLaw) -> None:
         self._law = law
 
+    def __repr__(self) -> str:
+        return shown(self, noise=self._law._noise.name)
+
     def log_prob(self, k: int | None) -> float:
         """Log-probability to halt at query k, or with None, at none; -inf if there is no k."""
         if k is None:
@@ -250,6 +254,14 @@ def above_threshold_law(
     -------
     AboveThresholdLaw
         ``log_prob(k)``, right to 1e-9 down to e^-700, and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> law = above_threshold_law([0, 1, 4], 3, epsilon1=1.0, epsilon2=1.0)
+    >>> law.log_prob(2) > law.log_prob(0)  # the first index is 0
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     calibration = privacy.above_threshold.calibrate(
         epsilon1=epsilon1, epsilon2=epsilon2, sensitivity=sensitivity, noise=noise

@@ -20,6 +20,7 @@ from dpq_fast._kernels import fit
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, inverses, on_line
 from dpq_fast.data.records import Records
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import Unit, in_unit, placed
 from dpq_fast.mechanisms._calls import in_units
@@ -50,6 +51,16 @@ class PartialTree:
         The points that records are rounded to, and that leaves are runs of. Public.
     unit : Unit or None
         What numbers stand for where records are times or durations, as in `Sample`. Public.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> shape = dict(bounds=(0, 120), resolution=1, height=2, branching=11)
+    >>> first, second = (PartialTree.of(rng.integers(18, 80, size=500), **shape) for _ in "ab")
+    >>> tree = first.merge(second).release(epsilon=1.0)
+    >>> bool(35 < tree.quantile(0.5) < 65)
+    True
     """
 
     def __init__(
@@ -69,6 +80,10 @@ class PartialTree:
         self.height = height
         self.branching = branching
         self.lattice = lattice
+
+    def __repr__(self) -> str:
+        shape = dict(height=self.height, branching=self.branching)
+        return shown(self, **placement(self.bounds, self.lattice, self.unit), **shape)
 
     @classmethod
     def of(
@@ -333,6 +348,19 @@ class AggTree:
     .. [1] J. Honaker, "Efficient Use of Differentially Private Binary Trees", TPDP 2015.
     .. [2] M. Hay, V. Rastogi, G. Miklau, D. Suciu, "Boosting the Accuracy of Differentially
        Private Histograms Through Consistency", VLDB 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> tree = AggTree.of(ages, epsilon=1.0, bounds=(0, 120), resolution=1, height=2, branching=11)
+    >>> tree.noise.scale  # twice the height, over epsilon
+    Fraction(4, 1)
+    >>> bool(7_500 < tree.count(18, 70) < 9_500)
+    True
+    >>> low, high = tree.quantile_confint(0.5)
+    >>> bool(40 < low <= high < 60)
+    True
     """
 
     def __init__(
@@ -384,6 +412,12 @@ class AggTree:
             units.append(variance)
         self.variances = noise.variance * np.array(units)
         self._most = None if most is None else _checks.check_count("most", most, 0)
+
+    def __repr__(self) -> str:
+        shape = dict(height=self.height, branching=self.branching)
+        noise = f"{type(self.noise).__name__}(scale={float(self.noise.scale):.6g})"
+        public = placement(self.bounds, self.lattice, self.unit)
+        return shown(self, **public, **shape, noise=noise, aggregate=self._aggregate)
 
     @classmethod
     def of(

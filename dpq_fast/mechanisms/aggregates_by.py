@@ -40,7 +40,7 @@ from dpq_fast.privacy.intervals import Request
 BULK = 2**50
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupValues(GroupAnswers):
     """Private counts, sums or means by group; a mapping from key to answer.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.data.order import WholeOrder
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
@@ -55,6 +56,11 @@ class ApproxQuantilesLaw:
         guess = first_windows(order, middles, rates / 2.0)
         self._guess = guess.tolist()
         prepare(order, middles, guess + drift(order.n, rates))
+
+    def __repr__(self) -> str:
+        sample = self.column
+        public = placement(sample.bounds, sample.lattice, sample.unit)
+        return shown(self, q=self._levels.values.tolist(), **public)
 
     def _step(self, k: int, below: Boundary, above: Boundary) -> PathLaw:
         """The law of the middle level of one part."""
@@ -359,6 +365,16 @@ def approx_quantiles_law(
     -------
     ApproxQuantilesLaw or UnboundedQuantileLaw
         ``log_prob(o)`` (of several levels only without a dither) and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> arguments = dict(epsilon=1.0, bounds=(0, 9), resolution=1, dither=False)
+    >>> law = approx_quantiles_law([1, 2, 2, 5], 0.5, **arguments)
+    >>> other = approx_quantiles_law([1, 2, 2, 9], 0.5, **arguments)  # of a neighbor
+    >>> max(abs(law.log_prob(o) - other.log_prob(o)) for o in range(10)) <= 1.0 + 1e-9
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     levels = Levels.of(q)
     budget = dict[str, Any](

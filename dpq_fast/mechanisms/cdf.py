@@ -22,6 +22,7 @@ from dpq_fast._kernels import uniform
 from dpq_fast.data.columns import as_column
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.leaves import Curve, Leaves, Side, points_below, points_on
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import Unit, in_unit
 from dpq_fast.mechanisms._calls import in_units
@@ -170,6 +171,19 @@ class CDF:
     unit : Unit or None
         What numbers stand for where records are times or durations: then `x`, `edges` and `lattice`
         are in steps of the resolution, and so are distances. Methods take times and give them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dpq_fast as dpq
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> released = dpq.cdf(ages, epsilon=1.0, bounds=(0, 120), resolution=1)
+    >>> released
+    CDF(bounds=(0, 120), resolution=1, intervals=121)
+    >>> bool(0.4 < released(49) < 0.6), bool(40 < released.quantile(0.5) < 60)
+    (True, True)
+    >>> bool(released.accuracy(0.05) < 500)  # records, of 10,000
+    True
     """
 
     def __init__(
@@ -212,8 +226,21 @@ class CDF:
             raise ValueError("edges must be some of x")
         self._noise = noise
 
+    def __repr__(self) -> str:
+        lattice = self.lattice
+        ends = (self.x[0], self.x[-1]) if lattice is None else (lattice.low, lattice.high)
+        bounds = float(ends[0]), float(ends[1])
+        intervals = None if self._noise is None else self.edges.size - 1
+        public = placement(bounds, lattice, self.unit)
+        public.pop("dither", None)  # of the records that it was read off
+        return shown(self, **public, intervals=intervals)
+
+    def __call__(self, x: Any) -> Any:
+        """As `cdf`."""
+        return self.cdf(x)
+
     def cdf(self, x: Any) -> Any:
-        """Share of the records that are at most x.
+        """Share of the records that are at most x; so does calling it.
 
         Parameters
         ----------
@@ -446,33 +473,27 @@ class CDF:
     # For other libraries
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw it: a step at each lattice point of its own, a slope where points share a step.
+        """Draw it, and how far off it may be: `dpq_fast.plots.cdf`.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Default: the current axes.
+            Default: those of a new figure.
         **options
-            For ``ax.plot``.
+            `band`, and what is for ``ax.plot``.
 
         Returns
         -------
         matplotlib.axes.Axes
-        """
-        pyplot = _checks.extra("matplotlib.pyplot", "plot", "plot")
-        ax = pyplot.gca() if ax is None else ax
-        x, p = self._vertices()
-        ax.plot(in_unit(self.unit, x), p, **options)
-        return ax
 
-    def _vertices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ends of the lines that are drawn."""
-        if self.lattice is None:
-            return self.x, self.p
-        points = points_on(self.lattice, self._curve.knots.astype(np.int64))
-        (single,) = np.nonzero(np.diff(points) == 1)
-        corners = self.x[single + 1], self.p[single]
-        return np.insert(self.x, single + 1, corners[0]), np.insert(self.p, single + 1, corners[1])
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        """
+        from dpq_fast import plots  # which draws these functions
+
+        return plots.cdf(self, ax, **options)
 
     def to_frame(self) -> Any:
         """Its points.

@@ -36,6 +36,16 @@ class Estimate:
     covers : {"sample", "population"}
         What that is: the answer for the records at hand, or for the distribution that they were
         drawn from.
+
+    Examples
+    --------
+    >>> import dpq_fast as dpq
+    >>> estimate = dpq.count([7.5] * 1_000, epsilon=1.0, neighbors="add-remove", confidence=0.95)
+    >>> value, low, high = estimate
+    >>> low <= value <= high
+    True
+    >>> print(Estimate(54.0, 52.0, 56.0, 0.95, "sample"))
+    54 [52, 56]  (95% interval for the sample)
     """
 
     value: Any

@@ -44,6 +44,8 @@ from dpq_fast.noise.rng import default_rng
 # Of tables: groups of up to so many records are brought here whole, and so many records at a time;
 # of larger groups so many share their passes. More take more memory, fewer take more passes.
 FEW_RECORDS, HELD_RECORDS, LARGE_GROUPS = 2**16, 2**21, 2**7
+# Groups whose answers are printed.
+MOST_PRINTED = 20
 # What counts records.
 NUMBERS = Sums(1.0, 0, 0)
 
@@ -66,6 +68,20 @@ class GroupAnswers:
     def __iter__(self) -> Iterator[Any]:
         """Over the keys."""
         return iter(self.groups.tolist())
+
+    def __repr__(self) -> str:
+        number = len(self)
+        about = f"{type(self).__name__} of {number:,} group{'' if number == 1 else 's'}"
+        if hasattr(self, "q"):
+            about += f", q = {np.asarray(self.q).tolist()}"
+        if self.confidence is not None:
+            about += f", {100 * self.confidence:g}% intervals for the {self.covers}"
+        keys = self.groups[:MOST_PRINTED].tolist()
+        width = max((len(str(key)) for key in keys), default=0)
+        rows = [f"{str(key).ljust(width)}  {_in_words(self[key])}" for key in keys]
+        if number > MOST_PRINTED:
+            rows.append(f"... {number - MOST_PRINTED:,} more")
+        return "\n".join([about, *rows])
 
     def __contains__(self, key: Any) -> bool:
         return comparable(key) in self._place
@@ -96,6 +112,14 @@ def _plain(answer: Any) -> Any:
     """A number of Python for one answer; a time stays of its type."""
     one = np.ndim(answer) == 0 and getattr(answer, "dtype", np.dtype(object)).kind in "iuf"
     return answer.item() if one else answer
+
+
+def _in_words(answer: Any) -> str:
+    """The answer of one group, as it is printed."""
+    parts = answer if isinstance(answer, Estimate) else (answer,)
+    rows = zip(*(np.ravel(np.asarray(part)).tolist() for part in parts), strict=True)
+    shown = ([f"{n:.10g}" if isinstance(n, float) else str(n) for n in row] for row in rows)
+    return "  ".join(value + (f" [{', '.join(ends)}]" if ends else "") for value, *ends in shown)
 
 
 # Threads

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
+from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
@@ -37,6 +38,11 @@ class IndExpLaw:
         self.column = sample
         self._levels = levels
         self._laws = laws
+
+    def __repr__(self) -> str:
+        sample = self.column
+        public = placement(sample.bounds, sample.lattice, sample.unit)
+        return shown(self, q=self._levels.values.tolist(), **public)
 
     def log_prob(self, o: Any) -> float:
         """Log-probability of one released (sorted) tuple; its log density without a lattice.
@@ -283,6 +289,16 @@ def ind_exp_law(
     -------
     IndExpLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> arguments = dict(epsilon=1.0, bounds=(0, 9), resolution=1)
+    >>> law = ind_exp_law([1, 2, 2, 5], 0.5, **arguments)
+    >>> other = ind_exp_law([1, 2, 2, 9], 0.5, **arguments)  # of a neighbor
+    >>> max(abs(law.log_prob(o) - other.log_prob(o)) for o in range(10)) <= 1.0 + 1e-9
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     levels = Levels(q)
     calibration = privacy.ind_exp.calibrate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -264,6 +265,8 @@ def quantile(
         expected_n=expected_n,
     )
     row = MECHANISMS[chosen]
+    if isinstance(accountant, _Asked):
+        accountant.mechanism = chosen
     if method == "auto":
         delta = 0.0
         composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
@@ -319,6 +322,13 @@ def percentile(x: Any, q: Any, **options: Any) -> Any:
     -------
     float or ndarray of float64
         In the shape of `q`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> percentile(ages, [25, 50, 75], epsilon=1.0, bounds=(0, 120), resolution=1).shape
+    (3,)
     """
     percentages = np.asarray(q)
     if percentages.dtype.kind not in "iuf":
@@ -341,6 +351,73 @@ def median(x: Any, **options: Any) -> float:
     Returns
     -------
     float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = np.random.default_rng(0).integers(18, 80, size=10_000)
+    >>> bool(40 < median(ages, epsilon=1.0, bounds=(0, 120), resolution=1) < 60)
+    True
+    >>> value, low, high = median(ages, epsilon=1.0, bounds=(0, 120), confidence=0.95)
+    >>> bool(low <= value <= high)
+    True
     """
     middle: float = quantile(x, 0.5, **options)
     return middle
+
+
+# The calls that choose a mechanism.
+FRONT = {function.__name__: function for function in (quantile, percentile, median)}
+
+
+class _Charged(Exception):
+    """A call has got as far as its charge."""
+
+
+class _Asked(privacy.Accountant):
+    """An accountant that ends a call where it charges, before a record is read.
+
+    Attributes
+    ----------
+    mechanism : str
+        What `quantile` chose.
+    guarantee : Guarantee
+        What it charged.
+    """
+
+    mechanism: str
+    guarantee: privacy.Guarantee
+
+    def __init__(self) -> None:
+        super().__init__(1.0)  # of which nothing is spent
+
+    def charge(self, guarantee: privacy.Guarantee) -> None:
+        self.guarantee = guarantee
+        raise _Charged
+
+
+def charged(name: str, /, *, n: int | None = None, **public: Any) -> privacy.Guarantee:
+    """What a call of `quantile`, `percentile` or `median` charges.
+
+    The call itself is made, without records, as far as its charge: so this is never another one.
+
+    Parameters
+    ----------
+    name : str
+        That of the function.
+    n : int, optional
+        How many rows its column has, where it goes by that.
+    **public
+        Its other arguments, but for the column.
+
+    Returns
+    -------
+    Guarantee
+    """
+    asked = _Asked()
+    column = iter(()) if n is None else range(_checks.check_count("n", n, 0))
+    try:
+        FRONT[name](column, accountant=asked, **public)
+    except _Charged:
+        return dataclasses.replace(asked.guarantee, mechanism=asked.mechanism)
+    raise AssertionError("a release must charge its accountant; please report this")

@@ -48,7 +48,7 @@ from dpq_fast.privacy.quantile_by import IND_EXP, JOINT_EXP, Calibration, PartCa
 SMALL_ENTRIES = 20_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GroupQuantiles(GroupAnswers):
     """Private quantiles by group, in the order of `groups`; a mapping from key to answer.
 

@@ -23,6 +23,7 @@ from dpq_fast.data.histogram import KEPT_BINS, Bins, geometric_size, geometric_t
 from dpq_fast.data.lattice import MAX_POINTS, points_per_unit
 from dpq_fast.data.leaves import rounding_edges
 from dpq_fast.data.records import Records
+from dpq_fast.data.reprs import shown
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.laws.splits import Boundary, recurse
 from dpq_fast.mechanisms._calls import in_units, with_options
@@ -528,6 +529,11 @@ class UnboundedQuantileLaw:
         self._search = search
         self._counted = all_counted
 
+    def __repr__(self) -> str:
+        of = self._search
+        ends = dict(lower=of.lower, upper=of.upper, beta=of.beta, resolution=of.resolution)
+        return shown(self, q=of.levels.values.tolist(), **ends)
+
     @property
     def column(self) -> Records:
         """The records."""
@@ -977,6 +983,15 @@ counts, nan_policy, max_contributions, workers, resolution
     -------
     UnboundedQuantileLaw
         ``log_prob(o)`` and ``sample(rng, size)``.
+
+    Examples
+    --------
+    >>> law = unbounded_quantile_law([1, 2, 2, 5], 0.5, epsilon=1.0, resolution=1)
+    >>> other = unbounded_quantile_law([1, 2, 2, 9], 0.5, epsilon=1.0, resolution=1)  # a neighbor's
+    >>> max(abs(law.log_prob(o) - other.log_prob(o)) for o in range(10)) <= 1.0 + 1e-9
+    True
+    >>> law.sample(size=5).shape
+    (5,)
     """
     search = _search(
         q,

@@ -61,6 +61,15 @@ class Plan:
         Standard error of the first `Errors.quantile` there is, by simulation: a share of it.
     needed : float or None
         The smallest epsilon for the target; None without one.
+
+    Examples
+    --------
+    >>> import dpq_fast as dpq
+    >>> made = dpq.plan(0.5, n=1_000, bounds=(0, 120), epsilon=[0.5, 1.0])
+    >>> made.epsilon.tolist(), made.method.tolist()
+    ([0.5, 1.0], ['ind_exp', 'ind_exp'])
+    >>> bool(made.ranks.expected[1] < made.ranks.expected[0])
+    True
     """
 
     title: str
@@ -123,12 +132,12 @@ class Plan:
         return pd.DataFrame(self.columns())
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw `quantile` of the errors against epsilon: a line for each method or group.
+        """Draw the errors against epsilon: `dpq_fast.plots.plan`.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Default: the current axes.
+            Default: those of a new figure.
         **options
             For ``ax.plot``.
 
@@ -139,30 +148,11 @@ class Plan:
         Raises
         ------
         ImportError
-            If matplotlib is not installed.
+            If Matplotlib is not installed.
         """
-        pyplot = _checks.extra("matplotlib.pyplot", "plot", "plot")
-        ax = pyplot.gca() if ax is None else ax
-        several = len(set(zip(self.epsilon.tolist(), self._names(), strict=True))) > len(
-            set(self.epsilon.tolist())
-        )
-        names = np.array(self._names() if several else ["error"] * len(self))
-        for name in dict.fromkeys(names.tolist()):
-            rows = np.flatnonzero(names == name)
-            rows = rows[np.argsort(self.epsilon[rows])]
-            ax.plot(self.epsilon[rows], first_of(self).quantile[rows], label=name, **options)
-        ax.set(xscale="log", yscale="log", xlabel="epsilon")
-        ax.set_ylabel(f"error in {self._unit}, {self.level:.0%} of releases")
-        if several:
-            ax.legend()
-        return ax
+        from dpq_fast import plots  # which draws plans
 
-    def _names(self) -> list[str]:
-        return [str(each) for each in (self.method if self.group is None else self.group)]
-
-    @property
-    def _unit(self) -> str:
-        return "the unit of the data" if self.ranks is None else "ranks"
+        return plots.plan(self, ax, **options)
 
     def __repr__(self) -> str:
         return str(self)

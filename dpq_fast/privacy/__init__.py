@@ -52,6 +52,7 @@ Keys ([GJK21], [DDR20], ...) are listed in the README, "Papers"; [DDR20] Theorem
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from dpq_fast._checks import check_choice
@@ -139,7 +140,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     Parameters
     ----------
     method : str
-        Name of the mechanism's public function.
+        Name of the mechanism's public function; or "quantile", "percentile" or "median", for what
+        these choose.
     **parameters
         As given to that function: `q` (but for "joint_exp", "quantile_by"), exactly one of
         `epsilon` and `rho`, `delta`, `neighbors`, `max_contributions`, and what else the privacy
@@ -149,6 +151,8 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     Returns
     -------
     Guarantee
+        Its `mechanism` says which one it is for.
+
         "joint_exp": pure `epsilon`, which is also the range, and its `bounded_range_rho`. A given
         `rho` makes it the range that it buys (`rho_bounded_range`). A `delta` is not used.
         "ind_exp": (`epsilon`, `delta`) for m distinct levels of range e each (`privacy.ind_exp`);
@@ -185,6 +189,12 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
         "count_by", "sum_by", "mean_by": the same for all groups together. They take `public_by`,
         and `delta` with a `selection_share`, too.
 
+        "quantile", "percentile", "median": what that call charges, whatever its `method` is, which
+        may be "auto". Takes all public arguments of the call, such as `bounds`, `resolution` and
+        `confidence`; and `n`, the number of rows of the column, where that is public ("swap")
+        and "auto" goes by it. For an accountant of composition "zcdp", where "auto" draws one level
+        by the exponential mechanism, add ``selection="exponential"``.
+
         With a `confidence`, of all that take one, the interval is included; where it has a budget
         of its own (`interval_share`), no range is stated.
 
@@ -197,16 +207,32 @@ def guarantee(method: str, /, **parameters: Any) -> Guarantee:
     --------
     >>> round(guarantee("joint_exp", epsilon=2.0).rho, 4)
     0.4745
+    >>> guarantee("median", epsilon=1.0, bounds=(0, 120)).mechanism
+    'ind_exp'
     """
-    from dpq_fast.mechanisms.registry import MECHANISMS  # which is built on this package
+    # which are built on this package
+    from dpq_fast.mechanisms.quantile import FRONT, charged
+    from dpq_fast.mechanisms.registry import MECHANISMS
 
-    row = MECHANISMS[check_choice("method", method, tuple(MECHANISMS))]
+    check_choice("method", method, (*MECHANISMS, *FRONT))
+    if method in FRONT:
+        return charged(method, **parameters)
+    found = _by_mechanism(MECHANISMS[method], parameters)
+    return dataclasses.replace(found, mechanism=method)
+
+
+def _by_mechanism(row: Any, parameters: dict[str, Any]) -> Guarantee:
+    """What a row of the registry promises."""
     if row.intervals is not None:
         asked = {name: parameters.pop(name) for name in INTERVAL_OPTIONS if name in parameters}
         request = intervals.Request.of(**asked)
         if row.intervals == "ends" and request is not None:
-            return intervals.calibrate_call(row.calibrate, request, **parameters).guarantee
-    return row.calibrate(**parameters).guarantee
+            found: Guarantee = intervals.calibrate_call(
+                row.calibrate, request, **parameters
+            ).guarantee
+            return found
+    found = row.calibrate(**parameters).guarantee
+    return found
 
 
 # --- Composition ----------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dpq_fast._checks import check_delta, check_nonnegative
@@ -35,11 +35,21 @@ class Guarantee:
         The relation of all statements.
     composition : str, default ""
         The theorem that gave them; empty for a single mechanism.
+    mechanism : str, default ""
+        What `privacy.guarantee` found it for. It is no part of the promise: guarantees that differ
+        in it alone are equal.
 
     Raises
     ------
     TypeError, ValueError
         If an argument breaks its rule, or nothing is promised.
+
+    Examples
+    --------
+    >>> Guarantee(1.0, 1e-6, neighbors="add-remove").epsilon
+    1.0
+    >>> Guarantee(None, rho=0.5).implied_rho
+    0.5
     """
 
     epsilon: float | None
@@ -48,6 +58,7 @@ class Guarantee:
     bounded_range: float | None = None
     neighbors: str = "swap"
     composition: str = ""
+    mechanism: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         store = object.__setattr__  # frozen: keep the cleaned values
@@ -69,6 +80,8 @@ class Guarantee:
         relation_of(self.neighbors)
         if not isinstance(self.composition, str):
             raise TypeError(f"composition must be a string, got {type(self.composition).__name__}")
+        if not isinstance(self.mechanism, str):
+            raise TypeError(f"mechanism must be a string, got {type(self.mechanism).__name__}")
 
     @property
     def implied_rho(self) -> float | None:

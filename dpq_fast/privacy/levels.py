@@ -56,6 +56,9 @@ class Levels:
             self.values, self._inverse = np.unique(flat, return_inverse=True)
         self.m = self.values.size
 
+    def __repr__(self) -> str:
+        return f"Levels({self.restore(self.values)})"
+
     @classmethod
     def of(cls, q: Any) -> Levels:
         """`q` as levels, which it may be already."""

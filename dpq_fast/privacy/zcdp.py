@@ -252,6 +252,11 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
     whose derivative has the one zero :math:`\rho\beta^2 = L - \ln(1+\beta)`. Every beta gives a
     true statement, so an error in beta costs tightness, never privacy.
+
+    Examples
+    --------
+    >>> round(zcdp_epsilon(0.5, 1e-6), 2)
+    5.22
     """
     rho = check_nonnegative("rho", rho)
     delta = check_delta(delta)
@@ -293,6 +298,11 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     -------
     float
         The largest rho with ``zcdp_epsilon(rho, delta) <= epsilon``, from below.
+
+    Examples
+    --------
+    >>> round(zcdp_rho(zcdp_epsilon(0.5, 1e-6), 1e-6), 6)
+    0.5
     """
     epsilon = check_epsilon(epsilon)
     delta = check_delta(delta)

@@ -818,7 +818,9 @@ def test_cdf_for_other_libraries(monkeypatch):
     assert ax.lines[0].get_label() == "released"
     pyplot.close("all")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"plot needs matplotlib: pip install 'dpq_fast\[plot\]'"):
+    with pytest.raises(
+        ImportError, match=r"plots.cdf needs matplotlib: pip install 'dpq_fast\[plot\]'"
+    ):
         found.plot()
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"to_frame needs pandas: .*dpq_fast\[pandas\]'"):
