@@ -26,7 +26,7 @@ class Main(Group):
         except (click.ClickException, click.exceptions.Exit):
             raise
         except (KeyboardInterrupt, click.Abort):
-            raise Interrupted("interrupted; what was charged stays charged") from None
+            raise Interrupted("interrupted; what was charged, if anything, stays charged") from None
         except OSError as error:
             if error.errno != errno.EPIPE:
                 raise Broken("a file could not be read or written") from None
@@ -34,7 +34,7 @@ class Main(Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(BROKEN)
         except Exception:
-            raise Broken("the command failed; what was charged stays charged") from None
+            raise Broken("the command failed; what was charged, if anything, stays charged") from None
 
 
 @click.group(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -81,25 +82,23 @@ class Guarded:
 
     Parameters
     ----------
-    table : Table or callable
-        Where the rows are, or what reads them when they are asked for the first time.
+    table : callable
+        What opens the table when it is asked for the first time.
     names : list of str
     label : str
     """
 
-    def __init__(
-        self, table: Table | Callable[[], Table], names: Sequence[str], label: str
-    ) -> None:
+    def __init__(self, table: Callable[[], Table], names: Sequence[str], label: str) -> None:
         self.names = names
-        self._table, self._label = table, label
+        self._open, self._label = table, label
+        self._table: Table | None = None
 
     def answer(self, tasks: Sequence[Task[Any]]) -> list[Any]:
         """As `Engine.answer`."""
         with reading(self._label):
-            table = self._table
-            if not isinstance(table, Table):
-                table = self._table = table()
-            return table.answer(tasks)
+            if self._table is None:
+                self._table = self._open()
+            return self._table.answer(tasks)
 
 
 class CsvFile(Source):
@@ -128,7 +127,7 @@ class CsvFile(Source):
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         """The content; of a pipe, what is left of it."""
         if self._path is None:
-            return nullcontext(click.get_binary_stream("stdin"))
+            return nullcontext(sys.stdin.buffer)
         return self._path.open("rb")
 
     def rows(self) -> int | None:
@@ -206,7 +205,7 @@ class ParquetFile(Source):
             return declared_kind(self._schema.empty_table().column(name))
 
     def table(self, numbers: Sequence[str], keys: Sequence[str]) -> Table:
-        return Table(Guarded(Table.of(self._path), self.names, self.label))
+        return Table(Guarded(lambda: Table.of(self._path), self.names, self.label))
 
 
 class DuckDBFile(Source):
@@ -272,7 +271,7 @@ class DuckDBFile(Source):
         return kind
 
     def table(self, numbers: Sequence[str], keys: Sequence[str]) -> Table:
-        return Table(Guarded(self._table, self.names, self.label))
+        return Table(Guarded(lambda: self._table, self.names, self.label))
 
 
 def _refuse(name: str, declared: str) -> None:
