@@ -34,7 +34,9 @@ class Main(Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(BROKEN)
         except Exception:
-            raise Broken("the command failed; what was charged, if anything, stays charged") from None
+            raise Broken(
+                "the command failed; what was charged, if anything, stays charged"
+            ) from None
 
 
 @click.group(

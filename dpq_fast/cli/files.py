@@ -224,7 +224,7 @@ class DuckDBFile(Source):
         self.label = path.name
         try:
             self._connection = duckdb.connect(path, read_only=True)
-            self._connection.execute("SET enable_progress_bar = false")
+            self._connection.execute("SET enable_progress_bar = false").fetchall()
             found = self._connection.execute(
                 "SELECT table_schema, table_name, table_type FROM information_schema.tables "
                 "WHERE table_catalog = current_database() ORDER BY ALL"
@@ -256,7 +256,9 @@ class DuckDBFile(Source):
         if not self._is_stored:  # a view is computed from records, and may fail for one
             return None
         with reading(self.label):
-            (count,) = self._connection.execute(f"SELECT count(*) FROM {self._source}").fetchone()
+            ((count,),) = self._connection.execute(
+                f"SELECT count(*) FROM {self._source}"
+            ).fetchall()
         return int(count)
 
     def check_numbers(self, name: str, may_be_times: bool = False) -> None:
