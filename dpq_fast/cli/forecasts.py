@@ -100,10 +100,11 @@ NEIGHBORS = options.option(
 def plan(
     levels: tuple[list[float], ...], epsilon: list[float] | None, form: Form, **arguments: Any
 ) -> None:
-    """How far off private quantiles will be, before any file is read.
+    r"""How far off private quantiles will be, before any file is read.
 
     For example:
-      dpq-fast plan --q 0.25,0.5,0.75 --n 10000 --bounds 0 120 --guess normal:45,15
+      dpq-fast plan --q 0.25,0.5,0.75 --n 10000 --bounds 0 120 \
+        --guess normal:45,15
       dpq-fast plan --q 0.5 --n 10000 --bounds 0 120 --target 10
 
     The errors are predicted from public facts: the number of records, the bounds, and a guess at

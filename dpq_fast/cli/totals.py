@@ -143,7 +143,8 @@ sum_ = _clipped(
 
     For example:
       dpq-fast sum staff.csv --column pay --epsilon 1 --bounds 0 500000
-      dpq-fast sum staff.csv --column pay --epsilon 1 --by town --groups Aston,Barnet
+      dpq-fast sum staff.csv --column pay --epsilon 1 --by town \\
+        --groups Aston,Barnet
 
     FILE is as for quantile. An interval is for the sum of the records as they are clamped.
     """,
@@ -153,7 +154,8 @@ mean = _clipped(
     """A private mean of one column of FILE.
 
     For example:
-      dpq-fast mean staff.csv --column pay --epsilon 1 --bounds 0 500000 --confidence 0.95
+      dpq-fast mean staff.csv --column pay --epsilon 1 --bounds 0 500000 \\
+        --confidence 0.95
 
     FILE is as for quantile. The mean is that of the records as they are clamped.
     """,
@@ -232,10 +234,11 @@ def describe(
     grouping: Grouping,
     form: Form,
 ) -> None:
-    """Private count, mean and quantiles of several columns of FILE, under one budget.
+    r"""Private count, mean and quantiles of several columns of FILE, under one budget.
 
     For example:
-      dpq-fast describe staff.csv --column age:0:120:1 --column pay:0:500000 --epsilon 2
+      dpq-fast describe staff.csv --column age:0:120:1 --column pay:0:500000 \
+        --epsilon 2
 
     Each column has an equal part of epsilon. FILE is as for quantile.
     """

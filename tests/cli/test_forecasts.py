@@ -3,13 +3,15 @@
 import json
 import math
 
+import numpy as np
 import pytest
 import scipy.stats
 from click.testing import Result
-from command_line import run
+from command_line import run, said
 
 import dpq_fast as dpq
 from dpq_fast.cli import parameters
+from dpq_fast.planning.samples import public_rng
 
 PLAN = ["--q", "0.25,0.5,0.75", "--n", 1_000, "--bounds", 0, 120]
 
@@ -107,3 +109,56 @@ def test_plan_requires_its_options(option):
     result = run("plan", *rest)
     assert result.exit_code == 2
     assert f"Missing option '{option}'" in result.stderr
+
+
+# compare
+
+COMPARE = ["--q", "0.25,0.5", "--n", 400, "--bounds", 0, 100, "--releases", 20]
+
+
+def test_compare_is_repeatable_and_ranks_the_methods():
+    out = json.loads(run("compare", *COMPARE, "--json").stdout)
+    assert out == json.loads(run("compare", *COMPARE, "--json").stdout)
+    methods = [row["method"] for row in out["rows"]]
+    assert methods[0] == "auto" and {"joint_exp", "agg_tree"} <= set(methods)
+    assert min(row["of the best"] for row in out["rows"]) == 1.0
+    assert all(0.0 < row["two standard errors"] < row["mean rank error"] for row in out["rows"])
+
+
+def test_compare_measures_the_error_of_releases():
+    """Against the same releases made by hand."""
+    options = ["--guess", "normal:50,10", "--method", "joint_exp", "--seed", 4, "--epsilon", 0.5]
+    out = json.loads(run("compare", *COMPARE, *options, "--resolution", 1, "--json").stdout)
+    rng = public_rng(4)
+    x = np.sort(np.round(scipy.stats.norm(50, 10).ppf(rng.random(400))))
+    place = dict(epsilon=0.5, bounds=(0, 100), resolution=1, method="joint_exp", rng=rng)
+    errors = [
+        np.mean(dpq.metrics.rank_error(x, [0.25, 0.5], dpq.quantile(x, [0.25, 0.5], **place)))
+        for _ in range(20)
+    ]
+    (row,) = out["rows"]
+    assert row["mean rank error"] == pytest.approx(np.mean(errors))
+    assert row["two standard errors"] == pytest.approx(2 * scipy.stats.sem(errors))
+
+
+def test_compare_prints_a_table():
+    text = run("compare", *COMPARE, "--method", "ind_exp", "--epsilon", 2).stdout
+    assert "ind_exp" in text and "±" in text
+    assert "400 made-up records, 20 releases of each method" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["--n", 0], "n must be at least 1, got 0"),
+        (["--releases", 1], "releases must be at least 2, got 1"),
+        (["--n", 10**9], "n must be at most 100,000,000, got 1000000000"),
+        (["--bounds", 1, 1], "bounds must be finite with low < high"),
+        (["--epsilon", 0], "epsilon must be positive and finite, got 0.0"),
+        (["--resolution", -1], "resolution must be finite and not negative, got -1.0"),
+        (["--seed", -1], "seed must be at least 0, got -1"),
+        (["--method", "csmooth"], "'csmooth' is not one of"),
+    ],
+)
+def test_compare_rejects_by_the_library_message(arguments, rule):
+    assert rule in said("compare", *COMPARE, *arguments)
