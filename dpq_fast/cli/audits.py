@@ -15,7 +15,7 @@ from dpq_fast.cli.parameters import Numbers
 from dpq_fast.privacy.relations import RELATIONS
 
 LEVELS = ([0.25, 0.75],)
-TRIALS = 10_000
+TRIALS = 2_000
 # Records beyond make more data sets than an audit takes.
 MOST_POINTS = 6
 
@@ -126,7 +126,7 @@ def audit(
 
     For example:
       dpq-fast audit joint_exp --epsilon 1
-      dpq-fast audit agg_tree --epsilon 1 --trials 20000
+      dpq-fast audit count --epsilon 1 --trials 1000
 
     Without --trials the exact output laws are compared, for all pairs of neighbors there are and
     all outputs. With it the mechanism is run, and what is found is a lower bound. Ends with exit

@@ -104,7 +104,7 @@ def plan(
 
     For example:
       dpq-fast plan --q 0.25,0.5,0.75 --n 10000 --bounds 0 120 \
-        --guess normal:45,15
+        --guess normal:45,15 --epsilon 1
       dpq-fast plan --q 0.5 --n 10000 --bounds 0 120 --target 10
 
     The errors are predicted from public facts: the number of records, the bounds, and a guess at
