@@ -190,7 +190,7 @@ ALLOWED = {
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cdf.py", "_simulated"): "a law of noise that is public; none that is released",
     ("samples.py", "public_rng"): "public samples, and noise of no release",
-    ("cli.py", "generated_payroll"): "the made-up payroll, not noise",
+    ("payroll.py", "generated_payroll"): "the made-up payroll, not noise",
     ("diffprivlib.py", "_generator"): "a seed is the caller's wish",
     ("accounting.py", "now"): "the time of a charge, no noise",
 }

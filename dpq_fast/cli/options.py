@@ -1,0 +1,402 @@
+"""The options of commands, each declared once, and help that shows them by what they are about."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from dpq_fast.cli.parameters import End, Guess, Numbers
+from dpq_fast.privacy.intervals import KINDS, SAMPLE
+from dpq_fast.privacy.relations import RELATIONS
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# What options are about, in the order of the help.
+RELEASE, PRIVACY, MECHANISM, INTERVALS, GROUPS, OUTPUT = (
+    "What to release",
+    "Privacy",
+    "Mechanism",
+    "Intervals",
+    "Groups",
+    "Output",
+)
+SECTIONS = (RELEASE, PRIVACY, MECHANISM, INTERVALS, GROUPS, OUTPUT)
+TERMS = (
+    "epsilon is the privacy budget: smaller is more private, and less accurate. bounds are a range "
+    "that surely covers the values of interest; records outside count as the nearer end. Choose "
+    "both, and all else, without looking at the records."
+)
+
+
+class Option(click.Option):
+    """An option and what it is about.
+
+    Parameters
+    ----------
+    *declarations, **given
+        As for `click.Option`.
+    section : str
+        One of `SECTIONS`.
+    """
+
+    def __init__(self, *declarations: Any, section: str = "", **given: Any) -> None:
+        super().__init__(*declarations, **given)
+        self.section = section
+
+
+def with_examples(text: str | None) -> str | None:
+    """A help whose examples keep their lines."""
+    if text is None:
+        return None
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join("\b\n" * each.startswith("For example:") + each for each in paragraphs)
+
+
+class Group(click.Group):
+    """Commands in the order of their use, and a help with examples."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.help = with_examples(self.help)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+class Command(click.Command):
+    """A command whose help has examples, and its options by section."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.help = with_examples(self.help)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in (*SECTIONS, ""):
+            records = [
+                parameter.get_help_record(ctx)
+                for parameter in self.get_params(ctx)
+                if isinstance(parameter, click.Option)
+                and getattr(parameter, "section", "") == section
+            ]
+            shown = [record for record in records if record is not None]
+            if shown:
+                with formatter.section(section or "Options"):
+                    formatter.write_dl(shown)
+
+
+def option(section: str, *declarations: str, **given: Any) -> Callable[[Function], Function]:
+    """An option of a section."""
+    return click.option(*declarations, cls=Option, section=section, **given)
+
+
+def packed(
+    name: str, kind: Callable[..., Any], *options: Callable[[Any], Any]
+) -> Callable[[Function], Function]:
+    """Options that a command is given as one argument.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    kind : type of a named tuple
+        With the names of the options.
+    *options : decorators
+    """
+
+    def decorate(function: Any) -> Any:
+        @functools.wraps(function)
+        def call(**given: Any) -> Any:
+            own = {field: given.pop(field) for field in kind._fields}  # type: ignore[attr-defined]
+            return function(**given, **{name: kind(**own)})
+
+        for each in reversed(options):
+            call = each(call)
+        return call
+
+    return decorate
+
+
+# What to release
+
+FILE = click.argument(
+    "file",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+)
+TABLE = option(RELEASE, "--table", metavar="NAME", help="Of a DuckDB file: which table or view.")
+COLUMN = option(RELEASE, "--column", required=True, metavar="NAME", help="The column of numbers.")
+LEVELS = option(
+    RELEASE,
+    "--q",
+    "levels",
+    type=Numbers("q"),
+    multiple=True,
+    required=True,
+    help="Levels in [0, 1]; commas, repetition, or both. 0.5 is the median.",
+)
+
+
+def flat(levels: tuple[list[float], ...]) -> list[float]:
+    """The levels of an option that may be repeated."""
+    return [level for group in levels for level in group]
+
+
+BOUNDS = functools.partial(option, RELEASE, "--bounds", type=float, nargs=2, metavar="LO HI")
+LOWER = option(
+    RELEASE,
+    "--lower",
+    type=End(),
+    help="Without --bounds: where the search begins; none if it goes down from --upper, or both "
+    "ways.  [default: 0]",
+)
+UPPER = option(
+    RELEASE,
+    "--upper",
+    type=End(),
+    help="Without --bounds: where the search ends.  [default: none]",
+)
+
+
+def ends_of(lower: float | str | None, upper: float | str | None) -> dict[str, float | None]:
+    """Those of --lower and --upper that were given; None for an end that there is not."""
+    return {
+        name: None if isinstance(end, str) else end
+        for name, end in (("lower", lower), ("upper", upper))
+        if end is not None
+    }
+
+
+RESOLUTION = option(
+    RELEASE,
+    "--resolution",
+    type=float,
+    metavar="G",
+    help="Answers are multiples of G: 1 for whole numbers. Default: a power of ten, about 10^-6 of "
+    "the range of --bounds.",
+)
+
+# Privacy
+
+
+class Privacy(NamedTuple):
+    """What a release may spend, and what it protects.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    neighbors : str or None
+        None for that of the budget, or "swap".
+    max_contributions : int
+    budget : Path or None
+    seed : int or None
+    """
+
+    epsilon: float
+    delta: float
+    neighbors: str | None
+    max_contributions: int
+    budget: Path | None
+    seed: int | None
+
+
+NEIGHBORS = option(
+    PRIVACY,
+    "--neighbors",
+    type=click.Choice(list(RELATIONS)),
+    help="What one person can change: replace a record, or add or remove one.  [default: that of "
+    "--budget, or swap]",
+)
+CONTRIBUTIONS = option(
+    PRIVACY,
+    "--max-contributions",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="K",
+    help="Most records that one person has in the file.",
+)
+EXISTING = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+with_privacy = packed(
+    "privacy",
+    Privacy,
+    option(PRIVACY, "--epsilon", type=float, required=True, help="Budget of the whole call."),
+    option(
+        PRIVACY,
+        "--delta",
+        type=float,
+        default=0.0,
+        show_default=True,
+        help="Allowed failure of the guarantee: for groups that are selected privately, and for "
+        "some methods.",
+    ),
+    NEIGHBORS,
+    CONTRIBUTIONS,
+    option(
+        PRIVACY,
+        "--budget",
+        type=EXISTING,
+        metavar="LEDGER",
+        help="Charge this ledger (dpq-fast budget new) before a record is read, or be refused.",
+    ),
+    option(PRIVACY, "--seed", type=int, help="Repeatable noise, for experiments: not private."),
+)
+
+# Mechanism
+
+EXPECTED_N = option(
+    MECHANISM,
+    "--expected-n",
+    type=int,
+    metavar="N",
+    help="A public guess at the number of records, or at those of a group. Default: the lines or "
+    "rows of a file under swap, which makes them public; else 10,000.",
+)
+PRIOR = option(
+    MECHANISM,
+    "--prior",
+    type=click.Choice(["uniform", "log"]),
+    help="A public guess at the records between --bounds.  [default: uniform]",
+)
+GUESS = option(
+    RELEASE,
+    "--guess",
+    type=Guess(),
+    help="A public guess at the data: normal:MEAN,SD, lognormal:MU,SIGMA or uniform:LOW,HIGH.",
+)
+
+# Intervals
+
+
+class Intervals(NamedTuple):
+    """Whether there are intervals.
+
+    Attributes
+    ----------
+    confidence : float or None
+    covers : str
+    """
+
+    confidence: float | None
+    covers: str
+
+
+with_intervals = packed(
+    "intervals",
+    Intervals,
+    option(
+        INTERVALS,
+        "--confidence",
+        type=float,
+        metavar="P",
+        help="Add intervals that cover with this probability; the budget stays the same.",
+    ),
+    option(
+        INTERVALS,
+        "--covers",
+        type=click.Choice(KINDS),
+        default=SAMPLE,
+        show_default=True,
+        help="What intervals are for: these records, or the population they are drawn from.",
+    ),
+)
+
+# Groups
+
+
+class Grouping(NamedTuple):
+    """Columns of keys, and their groups.
+
+    Attributes
+    ----------
+    by : tuple of str
+    groups : str or None
+    groups_file : Path or None
+    public_by : bool
+    """
+
+    by: tuple[str, ...]
+    groups: str | None
+    groups_file: Path | None
+    public_by: bool
+
+
+with_groups = packed(
+    "grouping",
+    Grouping,
+    option(
+        GROUPS,
+        "--by",
+        multiple=True,
+        metavar="NAME",
+        help="Column of keys: an answer for each group. Repeat it for keys of several columns.",
+    ),
+    option(
+        GROUPS,
+        "--groups",
+        metavar="A,B,...",
+        help="The groups, chosen without looking at the records; each gets an answer. Without them "
+        "they are selected privately, for --delta and a quarter of epsilon.",
+    ),
+    option(
+        GROUPS,
+        "--groups-file",
+        type=EXISTING,
+        metavar="FILE",
+        help="The same, one group on each line; with several columns, separated by commas.",
+    ),
+    option(
+        GROUPS,
+        "--public-by",
+        is_flag=True,
+        help="Promise that everybody's group is public: half of the noise under swap.",
+    ),
+)
+
+# Output
+
+FORMATS = ("table", "json", "csv")
+
+
+class Form(NamedTuple):
+    """Where an answer goes.
+
+    Attributes
+    ----------
+    output : tuple of Path
+    form : str or None
+        One of `FORMATS`.
+    as_json : bool
+    """
+
+    output: tuple[Path, ...]
+    form: str | None
+    as_json: bool
+
+
+with_output = packed(
+    "form",
+    Form,
+    option(
+        OUTPUT,
+        "--output",
+        "-o",
+        type=click.Path(dir_okay=False, path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Write the same answer there, too: .json, .csv or .png. May be repeated.",
+    ),
+    option(
+        OUTPUT,
+        "--format",
+        "form",
+        type=click.Choice(FORMATS),
+        help="What is printed.  [default: table]",
+    ),
+    option(OUTPUT, "--json", "as_json", is_flag=True, help="The same as --format json."),
+)
