@@ -37,24 +37,24 @@ class Account(Accountant):
             super().__init__(1.0)
         else:
             super().__init__(budget.epsilon, budget.delta, budget.neighbors, budget.composition)
-        self._path, self._budget = path, budget
+        self._path, self._shared = path, budget
         self.guarantee: Guarantee | None = None
 
     def charge(self, guarantee: Guarantee) -> None:
         """Refused by the budget, or kept."""
-        if self._budget is not None:
+        if self._shared is not None:
             with failures.ledger():
-                self._budget.charge(guarantee)
+                self._shared.charge(guarantee)
         self.guarantee = guarantee
 
     def left(self) -> str:
         """What is left of the budget, for a report; nothing where there is none."""
-        if self._budget is None:
+        if self._shared is None:
             return ""
         with failures.ledger():
-            left = self._budget.remaining
+            left = self._shared.remaining
         amount = f"rho {left.rho:g}" if left.epsilon is None else f"epsilon {left.epsilon:g}"
-        if left.epsilon is not None and self._budget.delta:
+        if left.epsilon is not None and self._shared.delta:
             amount += f", delta {left.delta:g}"
         return f"\nleft in {self._path}: {amount}"
 
