@@ -64,7 +64,7 @@ def test_security_table_has_no_other_rows():
 
 def test_every_public_mechanism_is_audited():
     mechanisms = {case.mechanism for case in CASES}
-    others = {"Sample", "audit", "metrics", "noise", "privacy", "reference"}
+    others = {"Sample", "audit", "metrics", "noise", "plots", "privacy", "reference"}
     others |= {"AggTree", "PartialTree", "CDF"}  # what `agg_tree` and `cdf` are made of
     others |= {"median", "percentile"}  # `quantile` by other names
     others |= {"describe", "together"}  # several of them
