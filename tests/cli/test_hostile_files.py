@@ -218,3 +218,11 @@ def test_keys_are_texts_as_they_are_written(tmp_path):
     )
     assert out["groups"] == ["1", "01", "NA", "a b", 'a "b"', "b"]
     assert out["values"] == [4, 1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_number_of_lines_is_not_asked_for_where_it_is_private(people, name, monkeypatch):
+    monkeypatch.setattr("dpq_fast.cli.files.CsvFile.rows", None)
+    result = called(name, people, "--neighbors", "add-remove")
+    assert result.exit_code == 0, result.output
+    assert "neighbors add-remove" in " ".join(result.stdout.split())
