@@ -37,31 +37,31 @@ class Account(Accountant):
             super().__init__(1.0)
         else:
             super().__init__(budget.epsilon, budget.delta, budget.neighbors, budget.composition)
-        self._path, self._shared = path, budget
+        self._file_name, self._ledger = path, budget
         self.guarantee: Guarantee | None = None
 
     def charge(self, guarantee: Guarantee) -> None:
         """Refused by the budget, or kept."""
-        if self._shared is not None:
+        if self._ledger is not None:
             with failures.ledger():
-                self._shared.charge(guarantee)
+                self._ledger.charge(guarantee)
         self.guarantee = guarantee
 
     def left(self) -> str:
         """What is left of the budget, for a report; nothing where there is none."""
-        if self._shared is None:
+        if self._ledger is None:
             return ""
         with failures.ledger():
-            left = self._shared.remaining
+            left = self._ledger.remaining
         amount = f"rho {left.rho:g}" if left.epsilon is None else f"epsilon {left.epsilon:g}"
-        if left.epsilon is not None and self._shared.delta:
+        if left.epsilon is not None and self._ledger.delta:
             amount += f", delta {left.delta:g}"
-        return f"\nleft in {self._path}: {amount}"
+        return f"\nleft in {self._file_name}: {amount}"
 
     @contextmanager
     def releasing(self) -> Iterator[None]:
         """Say what is refused before the charge, and of what fails after it that it did."""
-        with failures.refusals(str(self._path)):
+        with failures.refusals(str(self._file_name)):
             try:
                 yield
             except (TypeError, ValueError, ImportError):

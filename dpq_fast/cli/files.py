@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -265,7 +266,7 @@ class DuckDBFile(Source):
         try:
             self._engine.value(name, Presence() if may_be_times else None, self._engine.constants())
         except TypeError as error:
-            _refuse(name, str(error).rpartition("dtype ")[2].partition(":")[0])
+            _refuse(name, re.split(r"[(:]", str(error).rpartition("dtype ")[2])[0])
 
     def kind(self, name: str) -> str | None:
         with refusals():

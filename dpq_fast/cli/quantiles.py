@@ -129,9 +129,9 @@ def quantile(
             asked |= call.grouped(privacy, grouping.public_by)
             return dpq.quantile_by(x, q=q, method=given, **asked)
         rows = call.rows if expected_n is None else expected_n
-        if rows is not None and method in ("auto", "agg_tree"):
+        if rows is not None:
             asked["expected_n"] = rows
-        chosen = _chosen(q, method, place, call.public, intervals, asked.get("expected_n"))
+        chosen = _chosen(q, method, place, call.public, intervals, rows)
         return dpq.quantile(x, q, method=method, delta=privacy.delta, **asked)
 
     answer, guarantee = command.release(release)

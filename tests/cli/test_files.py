@@ -276,3 +276,44 @@ def test_parquet_that_breaks_off_says_no_more(tmp_path: Path, people: pa.Table):
     arguments = ["--column", "age", "--epsilon", 1]
     message = said("count", file, *arguments, code=3)
     assert "broken.parquet could not be read to its end" in message and "Zeb" not in message
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
+def test_describe_does_without_pandas(files, kind, monkeypatch):
+    monkeypatch.setattr("dpq_fast.mechanisms.describe.find_spec", lambda _: None)
+    arguments = ["--column", "age:0:100:1", "--epsilon", 1, "--confidence", 0.9, "--seed", 1]
+    out = answered("describe", *files[kind], *arguments)
+    monkeypatch.undo()
+    assert out == answered("describe", *files[kind], *arguments)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
+@pytest.mark.parametrize("method", ["joint_exp", "ind_exp", "approx_quantiles", "agg_tree"])
+def test_rows_of_a_file_are_the_number_that_the_library_goes_by(files, people, kind, method):
+    """Under swap, where it is public; none of the kinds of files may differ."""
+    options = ["--q", "0.2,0.9", *BOUNDS, "--method", method, "--confidence", 0.9, "--seed", 2]
+    out = answered("quantile", *files[kind], "--column", "age", *options, "--epsilon", 1)
+    expected = dpq.quantile(
+        dpq.Table.of(people)["age"],
+        [0.2, 0.9],
+        epsilon=1,
+        bounds=(0, 100),
+        resolution=1,
+        method=method,
+        confidence=0.9,
+        expected_n=600,
+        rng=2,
+    )
+    assert [out["values"], out["low"], out["high"]] == [part.tolist() for part in expected]
+
+
+def test_a_view_and_a_pipe_have_no_public_number_of_rows(files):
+    """Which only --expected-n can say."""
+    options = ["--column", "age", "--q", "0.1,0.5", *BOUNDS, "--epsilon", 1]
+    content = files["csv"][0].read_bytes()
+    known = answered("quantile", "-", *options, "--expected-n", 600, "--seed", 1, input=content)
+    assert known == answered("quantile", *files["csv"], *options, "--seed", 1)
+    unknown = answered(
+        "quantile", "-", *options, "--expected-n", 10_000, "--seed", 1, input=content
+    )
+    assert unknown == answered("quantile", "-", *options, "--seed", 1, input=content)

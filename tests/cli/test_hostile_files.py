@@ -123,7 +123,7 @@ def test_commands_answer_from_a_file_and_from_a_pipe(people, name):
     assert_nothing_private(from_file.output, from_pipe.output)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [name for name in COMMANDS if "with" not in name])
 @pytest.mark.parametrize("kind", REFUSED)
 def test_commands_say_what_is_wrong_with_a_file(tmp_path, name, kind):
     content, rule = REFUSED[kind]
@@ -218,3 +218,11 @@ def test_keys_are_texts_as_they_are_written(tmp_path):
     )
     assert out["groups"] == ["1", "01", "NA", "a b", 'a "b"', "b"]
     assert out["values"] == [4, 1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_number_of_lines_is_not_asked_for_where_it_is_private(people, name, monkeypatch):
+    monkeypatch.setattr("dpq_fast.cli.files.CsvFile.rows", None)
+    result = called(name, people, "--neighbors", "add-remove")
+    assert result.exit_code == 0, result.output
+    assert "neighbors add-remove" in " ".join(result.stdout.split())
