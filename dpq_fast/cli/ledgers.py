@@ -34,7 +34,7 @@ def budget() -> None:
     """
 
 
-@budget.command(cls=options.Command)
+@budget.command(cls=options.Command, short_help="Make a ledger.")
 @click.argument("file", metavar="LEDGER", type=click.Path(dir_okay=False, path_type=Path))
 @options.option(
     options.PRIVACY, "--epsilon", type=float, required=True, help="Of all releases together."
@@ -81,7 +81,9 @@ def new(file: Path, epsilon: float, delta: float, neighbors: str, composition: s
     )
 
 
-@budget.command(cls=options.Command)
+@budget.command(
+    cls=options.Command, short_help="Print the budget, what is left of it, and every charge."
+)
 @FILE
 @options.with_output
 def show(file: Path, form: Form) -> None:
@@ -96,7 +98,7 @@ def show(file: Path, form: Form) -> None:
     printer.write(answer)
 
 
-@budget.command(cls=options.Command)
+@budget.command(cls=options.Command, short_help="Check a ledger from its first entry to its last.")
 @FILE
 def check(file: Path) -> None:
     """Check a LEDGER from its first entry to its last: exit code 4 if something is wrong.
@@ -113,7 +115,7 @@ def check(file: Path) -> None:
     click.echo(f"{file}: {number} charges, all within the budget, none missing or changed")
 
 
-@budget.command(cls=options.Command)
+@budget.command(cls=options.Command, short_help="Write every charge to a file.")
 @FILE
 @options.option(
     options.OUTPUT,
