@@ -1,0 +1,86 @@
+"""The pictures of the pages on speed and accuracy, from the tables that `bench/run.py` writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from bench.readme import RANKS, TIMES
+
+ROOT = Path(__file__).parents[2]
+# Where the tables are.
+TABLES = ROOT / "README.md"
+# Legible on white and on black.
+INK, OURS, THEIRS = "#7d8590", "#2f81f7", "#d29922"
+
+
+def _axes(width: float, height: float) -> tuple[Figure, mpl.axes.Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.patch.set_alpha(0.0)
+    axes = figure.subplots()
+    axes.patch.set_alpha(0.0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(INK)
+    axes.tick_params(colors=INK, which="both")
+    axes.xaxis.label.set_color(INK)
+    return figure, axes
+
+
+def _save(figure: Figure, path: Path) -> None:
+    # the same bytes every time
+    with mpl.rc_context({"svg.hashsalt": "dpq_fast", "svg.fonttype": "path"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _plain(cell: str) -> str:
+    """A cell without its marks of code."""
+    return cell.replace("`", "")
+
+
+def speed(document: str, path: Path) -> None:
+    """How many times as long everything takes that ours is timed against."""
+    bars: list[tuple[str, float]] = []
+    work = ""
+    for first, _, against, _, ratio in TIMES.rows(document):
+        work = first or work
+        if ratio:
+            bars.append((_plain(f"{work}\nagainst {against}"), float(ratio.replace(",", ""))))
+    figure, axes = _axes(7.5, 0.46 * len(bars) + 0.6)
+    labels, ratios = zip(*reversed(bars), strict=True)
+    colors = [OURS if ratio >= 1.0 else THEIRS for ratio in ratios]
+    axes.barh(range(len(bars)), [ratio - 1.0 for ratio in ratios], left=1.0, color=colors)
+    axes.set_yticks(range(len(bars)), labels, fontsize=7.5)
+    for row, ratio in enumerate(ratios):
+        axes.text(max(ratio, 1.0) * 1.1, row, f"{ratio:,g}", va="center", color=INK, fontsize=8)
+    axes.set_xscale("log")
+    axes.set_xlim(0.5, max(ratios) * 4.0)
+    axes.set_xlabel("times as long as ours (left of 1: faster than ours)")
+    _save(figure, path)
+
+
+def errors(document: str, path: Path) -> None:
+    """Mean rank errors for five levels, ours and published."""
+    rows = RANKS.rows(document)
+    figure, axes = _axes(7.5, 0.75 * len(rows) + 0.7)
+    for place, (column, *cells) in enumerate(reversed(rows)):
+        pairs = zip((0.18, -0.18), cells, (OURS, THEIRS), strict=True)
+        for shift, cell, color in pairs:
+            error = float(cell.split(" / ")[1])
+            axes.barh(place + shift, error, 0.34, color=color)
+            axes.text(error * 1.06, place + shift, f"{error:g}", va="center", color=INK, fontsize=8)
+    axes.set_yticks(range(len(rows)), [_plain(row[0]) for row in reversed(rows)], fontsize=8.5)
+    axes.set_xscale("log")
+    axes.set_xlim(0.3, 400)
+    axes.set_xlabel("mean rank error of five levels, of 1,000 records: joint_exp and as published")
+    _save(figure, path)
+
+
+def draw(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    document = TABLES.read_text("utf-8")
+    speed(document, folder / "speed.svg")
+    errors(document, folder / "errors.svg")
