@@ -14,7 +14,7 @@ import dpq_fast as dpq
 guess = stats.norm(45, 15)  # ages, as one would have said without the data
 for n in (1_000, 10_000):
     plan = dpq.plan([0.25, 0.5, 0.75], n=n, bounds=(0, 120), resolution=1, guess=guess)
-    plt.loglog(plan.epsilon, plan.ranks / n, "o-", label=f"{n:,} records")
+    plt.loglog(plan.epsilon, plan.ranks.expected / n, "o-", label=f"{n:,} records")
 plt.xlabel("epsilon, for all three quartiles")
 plt.ylabel("expected rank error, as a share of the records")
 plt.legend()
