@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -17,8 +17,8 @@ project = "dpq_fast"
 author = "The dpq_fast founders"
 copyright = author
 try:
-    release = version("dpq_fast")
-except PackageNotFoundError:  # a checkout, built in its place
+    release = metadata.version("dpq_fast")
+except metadata.PackageNotFoundError:  # a checkout, built in its place
     release = ""
 
 extensions = [
