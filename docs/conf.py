@@ -77,6 +77,13 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "tour": [], "faq": []}
+# Pages without others below them.
+html_sidebars = {
+    page: []
+    for page in (
+        *("index", "tour", "faq", "accuracy", "performance", "security", "papers"),
+        *("architecture", "contributing", "changelog", "genindex", "search"),
+    )
+}
 
 pictures.draw(HERE / "_generated")

@@ -1,15 +1,16 @@
 """Every block of Python on a page runs, and prints what stands below it; links are well formed."""
 
 import gc
+import pathlib
 import re
 from urllib.parse import urlsplit
 
 import numpy as np
+import pages
 import pandas as pd
 import pytest
 
 import dpq_fast as dpq
-import pages
 
 README = pages.ROOT / "README.md"
 EXAMPLES = sorted((pages.ROOT / "docs" / "examples").glob("plot_*.py"))
@@ -48,7 +49,7 @@ def test_code_in_the_readme_runs(tmp_path):
     given = dict(
         np=np, dpq=dpq, salary=salary, department=department, grade=rng.integers(1, 5, 2_000)
     )
-    ran = list(pages.run(README, {**given, "pathlib": __import__("pathlib")}))
+    ran = list(pages.run(README, {**given, "pathlib": pathlib}))
     assert ran
 
 

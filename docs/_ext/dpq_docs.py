@@ -84,8 +84,11 @@ def _resolve_name(
 
 # --- Rows that can be linked to -------------------------------------------------------------------
 
-# On these pages the first row of each first cell has a name: what it begins with, and the page.
+# On these pages the first row of each first cell has a name: the title of that column, and what the
+# name begins with.
 NAMED_ROWS = {"security": ("mechanism", "audit-"), "papers": ("key", "paper-")}
+# What is left as it is.
+KEPT = (nodes.reference, nodes.literal, nodes.math, nodes.FixedTextElement)
 KEY = re.compile(r"\[([A-Z][A-Za-z]*\+?\d\d)\]")
 
 
@@ -120,8 +123,8 @@ def _link_keys(app: Sphinx, document: nodes.document, page: str) -> None:
     uri = app.builder.get_relative_uri(page, "papers")
     labels = app.env.get_domain("std").anonlabels
     for text in list(document.findall(nodes.Text)):
-        inside, keep = text.parent, (nodes.reference, nodes.literal, nodes.math, nodes.FixedTextElement)
-        while inside is not None and not isinstance(inside, keep):
+        inside = text.parent
+        while inside is not None and not isinstance(inside, KEPT):
             inside = inside.parent
         parts = KEY.split(text.astext())
         if inside is not None or len(parts) == 1:
@@ -155,11 +158,7 @@ class Audits(SphinxDirective):
         head, rule, *rows = inside.split("<!-- audit table: end -->")[0].strip().split("\n")
         names = self.arguments[0].split()
         setting = self.options.get("setting", "")
-        kept = [
-            row
-            for row in rows
-            if row.split("`")[1] in names and setting in row.split("|")[3]
-        ]
+        kept = [row for row in rows if row.split("`")[1] in names and setting in row.split("|")[3]]
         if not kept:
             raise self.error(f"SECURITY.md has no audit of {names}")
         caught = [tuple(map(int, re.findall(r"\d+", row.split("|")[-2]))) for row in kept]
@@ -169,9 +168,12 @@ class Audits(SphinxDirective):
             f"{found} were caught. How they are made, and what the columns are: "
             f"[Security](#{row_name('audit-', names[0])})."
         )
-        lines = StringList([sentence, "", head, rule, *kept, ""], str(source))
+        lines = [head, rule, *kept]
+        if len(names) == 1:  # which needs no column
+            lines = ["|" + line.split("|", 2)[2] for line in lines]
         box = nodes.container(classes=["audits"])
-        self.state.nested_parse(lines, self.content_offset, box)
+        content = StringList([sentence, "", *lines, ""], str(source))
+        self.state.nested_parse(content, self.content_offset, box)
         return [box]
 
 

@@ -49,7 +49,7 @@ def speed(document: str, path: Path) -> None:
         work = first or work
         if ratio:
             bars.append((_plain(f"{work}\nagainst {against}"), float(ratio.replace(",", ""))))
-    figure, axes = _axes(7.5, 0.46 * len(bars) + 0.6)
+    figure, axes = _axes(6.4, 0.46 * len(bars) + 0.6)
     labels, ratios = zip(*reversed(bars), strict=True)
     colors = [OURS if ratio >= 1.0 else THEIRS for ratio in ratios]
     axes.barh(range(len(bars)), [ratio - 1.0 for ratio in ratios], left=1.0, color=colors)
@@ -65,8 +65,8 @@ def speed(document: str, path: Path) -> None:
 def errors(document: str, path: Path) -> None:
     """Mean rank errors for five levels, ours and published."""
     rows = RANKS.rows(document)
-    figure, axes = _axes(7.5, 0.75 * len(rows) + 0.7)
-    for place, (column, *cells) in enumerate(reversed(rows)):
+    figure, axes = _axes(6.4, 0.75 * len(rows) + 0.7)
+    for place, (_, *cells) in enumerate(reversed(rows)):
         pairs = zip((0.18, -0.18), cells, (OURS, THEIRS), strict=True)
         for shift, cell, color in pairs:
             error = float(cell.split(" / ")[1])
