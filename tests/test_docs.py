@@ -3,6 +3,8 @@
 import gc
 import pathlib
 import re
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 
 import dpq_fast as dpq
+from dpq_fast.mechanisms.registry import MECHANISMS
 
 README = pages.ROOT / "README.md"
 EXAMPLES = sorted((pages.ROOT / "docs" / "examples").glob("plot_*.py"))
@@ -21,6 +24,7 @@ def elsewhere(tmp_path, monkeypatch):
     """Pages write files: not here."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # of the workers, else python3 of PATH
 
 
 def page(path):
@@ -76,3 +80,45 @@ def test_links_to_elsewhere_are_well_formed():
             parts = urlsplit(link)
             assert parts.scheme == "https", link
             assert re.fullmatch(r"([a-z0-9-]+\.)+[a-z]+", parts.netloc), link
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path):
+    script = pages.ROOT / "docs" / "_ext" / "links.py"
+    (tmp_path / "other.html").write_text('<p id="here">', "utf-8")
+    links = ["other.html#here", "#top", "other.html#there", "gone.html", "https://example.org"]
+    body = "".join(f'<a href="{link}"></a>' for link in links)
+    (tmp_path / "page.html").write_text(f'<body id="top">{body}</body>', "utf-8")
+    ran = subprocess.run(
+        [sys.executable, script, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stdout.splitlines() == ["page.html: other.html#there", "page.html: gone.html"]
+
+
+def listed(page):
+    """What an index lists, one a line."""
+    return set(re.findall(r"^   ([\w.]+)$", (pages.ROOT / "docs" / page).read_text("utf-8"), re.M))
+
+
+def test_reference_lists_all_public_names():
+    names = listed("reference/index.rst")
+    modules = {"noise", "privacy"}  # by their functions
+    assert set(dpq.__all__) - modules - names == set()
+    functions = {"charge", "compose", "guarantee", "one_sided_loss"}
+    assert {f"privacy.{name}" for name in functions} <= names
+
+
+def test_each_mechanism_has_a_page_with_its_proof_and_its_audits():
+    documents = {path.stem: path.read_text("utf-8") for path in pages.PAGES}
+    proofs = listed("proofs/index.rst")
+    for name in MECHANISMS:
+        found = [
+            text
+            for text in documents.values()
+            if re.search(rf"^\| \*\*functions\*\* \|.*`dpq_fast\.{name}`", text, re.M)
+        ]
+        assert len(found) == 1, name
+        (audits,) = re.findall(r"^```\{audits\} (.*)$", found[0], re.M)
+        assert name in audits.split()
+        (proof,) = re.findall(r"^\| \*\*proof\*\* \|(.*)$", found[0], re.M)
+        assert set(re.findall(r"`(dpq_fast\.[\w.]+)`", proof)) <= proofs
