@@ -66,7 +66,7 @@ def speed(document: str, path: Path) -> None:
         axes.text(max(ratio, 1.0) * 1.1, row, f"{ratio:,g}", va="center", color=INK, fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(0.5, max(ratios) * 4.0)
-    axes.set_xlabel("times as long as ours (left of 1: faster than ours)")
+    axes.set_xlabel("times as long as ours")
     _save(figure, path)
 
 
