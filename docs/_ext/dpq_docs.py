@@ -177,10 +177,21 @@ class Audits(SphinxDirective):
         return [box]
 
 
+# --- Members --------------------------------------------------------------------------------------
+
+
+def _skip_field(
+    app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
+    """Fields of named tuples stand in the docstring of the class: "alias for field number 0"."""
+    return True if type(member).__name__ == "_tuplegetter" else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
     app.add_role("name", Name())
     app.add_directive("audits", Audits)
+    app.connect("autodoc-skip-member", _skip_field)
     app.connect("missing-reference", _resolve_name)
     app.connect("doctree-read", _name_rows)
     app.connect("doctree-resolved", _link_keys)
