@@ -106,6 +106,7 @@ def _name_rows(app: Sphinx, document: nodes.document) -> None:
         rows = list(table.findall(nodes.row))
         if rows[0].children[0].astext() != title:
             continue
+        table["classes"].append("dense")
         for row in rows[1:]:
             cell = row.children[0].astext()
             name = row_name(prefix, cell)
