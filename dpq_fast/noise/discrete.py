@@ -89,7 +89,7 @@ def discrete_laplace(
     scale: Any, *, size: int | tuple[int, ...], rng: Any = None
 ) -> NDArray[np.int64]: ...
 def discrete_laplace(scale: Any, *, size: Any = None, rng: Any = None) -> Any:
-    r"""Draw integers k with probability proportional to exp(-|k| / scale), exactly.
+    r"""Draw integers k with probability proportional to exp(-\|k\| / scale), exactly.
 
     Parameters
     ----------

@@ -1,0 +1,118 @@
+"""The pictures of the pages on speed and accuracy, from the tables that `bench/run.py` writes.
+
+``python docs/_ext/pictures.py docs/front.png`` draws README's.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).parents[2]
+# Behind what is installed: the package's modules are those that were compiled.
+sys.path.append(str(ROOT))
+
+from bench.readme import RANKS, TIMES  # noqa: E402
+
+# Where the tables are.
+TABLES = ROOT / "README.md"
+# Legible on white and on black.
+INK, OURS, THEIRS = "#7d8590", "#2f81f7", "#d29922"
+
+
+def _axes(width: float, height: float) -> tuple[Figure, mpl.axes.Axes]:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure.patch.set_alpha(0.0)
+    axes = figure.subplots()
+    axes.patch.set_alpha(0.0)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(INK)
+    axes.tick_params(colors=INK, which="both")
+    axes.xaxis.label.set_color(INK)
+    return figure, axes
+
+
+def _save(figure: Figure, path: Path) -> None:
+    # the same bytes every time
+    with mpl.rc_context({"svg.hashsalt": "dpq_fast", "svg.fonttype": "path"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _plain(cell: str) -> str:
+    """A cell without its marks of code."""
+    return cell.replace("`", "")
+
+
+def speed(document: str, path: Path) -> None:
+    """How many times as long everything takes that ours is timed against."""
+    bars: list[tuple[str, float]] = []
+    work = ""
+    for first, _, against, _, ratio in TIMES.rows(document):
+        work = first or work
+        if ratio:
+            bars.append((_plain(f"{work}\nagainst {against}"), float(ratio.replace(",", ""))))
+    figure, axes = _axes(6.4, 0.46 * len(bars) + 0.6)
+    labels, ratios = zip(*reversed(bars), strict=True)
+    colors = [OURS if ratio >= 1.0 else THEIRS for ratio in ratios]
+    axes.barh(range(len(bars)), [ratio - 1.0 for ratio in ratios], left=1.0, color=colors)
+    axes.set_yticks(range(len(bars)), labels, fontsize=7.5)
+    for row, ratio in enumerate(ratios):
+        axes.text(max(ratio, 1.0) * 1.1, row, f"{ratio:,g}", va="center", color=INK, fontsize=8)
+    axes.set_xscale("log")
+    axes.set_xlim(0.5, max(ratios) * 4.0)
+    axes.set_xlabel("times as long as ours")
+    _save(figure, path)
+
+
+def errors(document: str, path: Path) -> None:
+    """Mean rank errors for five levels, ours and published."""
+    rows = RANKS.rows(document)
+    figure, axes = _axes(6.4, 0.75 * len(rows) + 0.7)
+    for place, (_, *cells) in enumerate(reversed(rows)):
+        pairs = zip((0.18, -0.18), cells, (OURS, THEIRS), strict=True)
+        for shift, cell, color in pairs:
+            error = float(cell.split(" / ")[1])
+            axes.barh(place + shift, error, 0.34, color=color)
+            axes.text(error * 1.06, place + shift, f"{error:g}", va="center", color=INK, fontsize=8)
+    axes.set_yticks(range(len(rows)), [_plain(row[0]) for row in reversed(rows)], fontsize=8.5)
+    axes.set_xscale("log")
+    axes.set_xlim(0.3, 400)
+    axes.set_xlabel("ranks off, of 1,000; five levels: ours (blue), as published (yellow)")
+    _save(figure, path)
+
+
+def draw(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    document = TABLES.read_text("utf-8")
+    speed(document, folder / "speed.svg")
+    errors(document, folder / "errors.svg")
+
+
+def front(path: Path) -> None:
+    """Private deciles of the demo's payroll, with intervals, beside the true ones."""
+    import dpq_fast as dpq
+    from dpq_fast.cli import generated_payroll
+
+    pay = generated_payroll()[:2_000] / 1_000
+    levels = np.arange(1, 10) / 10
+    settings = dict(epsilon=1.0, bounds=(0, 1_000), resolution=0.1, confidence=0.95, rng=1)
+    made = dpq.quantile(pay, levels, **settings)
+    figure = Figure(figsize=(7.0, 3.2), layout="constrained")
+    axes = figure.subplots()
+    reach = [made.value - made.low, made.high - made.value]
+    axes.errorbar(levels, made.value, reach, fmt="o", capsize=4, color=OURS, label="private")
+    axes.plot(levels, np.quantile(pay, levels), "_", ms=15, color="black", label="true")
+    axes.set(xlabel="level", ylabel="salary, thousands", xticks=levels)
+    axes.set_title("Deciles of 2,000 salaries: epsilon = 1 for all nine, 95% intervals")
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=100, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    front(Path(sys.argv[1]))
