@@ -272,7 +272,9 @@ def check_kernel(kernel: str) -> str:
         try:
             import pyfftw  # noqa: F401
         except ModuleNotFoundError:
-            message = 'kernel="fft" needs pyfftw: pip install pyfftw; kernel="scan" has the same law'
+            message = (
+                'kernel="fft" needs pyfftw: pip install pyfftw; kernel="scan" has the same law'
+            )
             raise ImportError(message) from None
     return kernel
 
