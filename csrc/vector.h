@@ -8,7 +8,8 @@
 #define DPQ_VECTOR_H
 
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
-    defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(DPQ_PORTABLE)
+    defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(DPQ_PORTABLE)
 #define DPQ_VECTORIZED \
     __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
