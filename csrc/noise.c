@@ -1,16 +1,31 @@
 #include "noise.h"
 
+#include "int128.h"
+
 #define MOST_WHOLES 1023 /* with a digit, 18 bits: times a numerator, it fits into 128 */
 #define DIGIT 8          /* bits */
-
-__extension__ typedef unsigned __int128 u128;
 
 /* Random bits, of which none is lost: a decision needs few, and a secure word costs the most. */
 typedef struct {
     bitgen_t *rng;
-    u128 bits;
+    dpq_u128 bits;
     unsigned left;
 } source;
+
+static source
+source_of(bitgen_t *rng)
+{
+    source made = {rng, dpq_u128_of(0, 0), 0};
+
+    return made;
+}
+
+/* The word of `count` <= 64 ones. */
+static inline uint64_t
+low_bits(unsigned count)
+{
+    return count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+}
 
 /* `count` <= 64 bits. */
 static inline uint64_t
@@ -19,56 +34,61 @@ take(source *from, unsigned count)
     uint64_t taken;
 
     if (from->left < count) {
-        from->bits |= (u128)from->rng->next_uint64(from->rng->state) << from->left;
+        dpq_u128 word = dpq_u128_of(0, from->rng->next_uint64(from->rng->state));
+
+        /* above those that are left: no bit is in both */
+        from->bits = dpq_u128_add(from->bits, dpq_u128_up(word, from->left));
         from->left += 64;
     }
-    taken = (uint64_t)(from->bits & (((u128)1 << count) - 1));
-    from->bits >>= count;
+    taken = dpq_u128_low(from->bits) & low_bits(count);
+    from->bits = dpq_u128_down(from->bits, count);
     from->left -= count;
     return taken;
 }
 
 /* The integers 0, ..., size - 1. */
 typedef struct {
-    u128 size;
+    dpq_u128 size;
     unsigned bits; /* that size - 1 needs */
 } range;
 
 static range
-range_of(u128 size)
+range_of(dpq_u128 size)
 {
     range made = {size, 0};
+    dpq_u128 left = dpq_u128_sub(size, dpq_u128_of(0, 1));
 
-    while ((size - 1) >> made.bits) {
+    for (; dpq_u128_less(dpq_u128_of(0, 0), left); left = dpq_u128_down(left, 1)) {
         made.bits++;
     }
     return made;
 }
 
 /* One of them, all equally likely. */
-static u128
+static dpq_u128
 draw_from(const range *integers, source *from)
 {
-    u128 drawn;
+    dpq_u128 drawn;
 
     do {
         if (integers->bits <= 64) {
-            drawn = take(from, integers->bits);
+            drawn = dpq_u128_of(0, take(from, integers->bits));
         }
         else {
-            drawn = take(from, 64);
-            drawn |= (u128)take(from, integers->bits - 64) << 64;
+            uint64_t low = take(from, 64);
+
+            drawn = dpq_u128_of(take(from, integers->bits - 64), low);
         }
-    } while (drawn >= integers->size);
+    } while (!dpq_u128_less(drawn, integers->size));
     return drawn;
 }
 
 static uint64_t
 draw_below(uint64_t n, source *from)
 {
-    range integers = range_of(n);
+    range integers = range_of(dpq_u128_of(0, n));
 
-    return (uint64_t)draw_from(&integers, from);
+    return dpq_u128_low(draw_from(&integers, from));
 }
 
 /* The cell of a number on [0, 1): [digit t + rest, digit t + rest + 1) / (2^DIGIT t), for a range
@@ -78,18 +98,18 @@ draw_below(uint64_t n, source *from)
 typedef struct {
     unsigned digit; /* 2^DIGIT for the number 1 */
     int known;      /* whether the rest is drawn */
-    u128 rest;
+    dpq_u128 rest;
 } cell;
 
 static cell
 draw_cell(source *from)
 {
-    cell drawn = {(unsigned)take(from, DIGIT), 0, 0};
+    cell drawn = {(unsigned)take(from, DIGIT), 0, dpq_u128_of(0, 0)};
 
     return drawn;
 }
 
-static u128
+static dpq_u128
 rest_of(cell *number, const range *rests, source *from)
 {
     if (!number->known) {
@@ -101,10 +121,11 @@ rest_of(cell *number, const range *rests, source *from)
 
 /* The number part / t, the left end of its cell. */
 static cell
-cell_of(u128 part, const range *rests)
+cell_of(dpq_u128 part, const range *rests)
 {
-    u128 fine = part << DIGIT;
-    cell made = {(unsigned)(fine / rests->size), 1, fine % rests->size};
+    dpq_u128 fine = dpq_u128_up(part, DIGIT);
+    unsigned digit = (unsigned)dpq_u128_low(dpq_u128_div(fine, rests->size));
+    cell made = {digit, 1, dpq_u128_rem(fine, rests->size)};
 
     return made;
 }
@@ -133,10 +154,10 @@ descends(descent *down, const range *rests, source *from)
     int below = next.digit < down->last->digit;
 
     if (same) {
-        u128 rest = rest_of(down->last, rests, from);
+        dpq_u128 rest = rest_of(down->last, rests, from);
 
-        same = rest_of(&next, rests, from) == rest;
-        below = next.rest < rest;
+        same = dpq_u128_equal(rest_of(&next, rests, from), rest);
+        below = dpq_u128_less(next.rest, rest);
     }
     if (same) {
         below = down->tied > 0 && draw_below(down->tied + 1, from) == down->tied;
@@ -169,10 +190,10 @@ void
 dpq_noise_bernoulli(uint64_t whole, const dpq_noise_ratio *part, size_t size, bitgen_t *rng,
                     uint8_t *drawn)
 {
-    source from = {rng, 0, 0};
-    range rests = range_of((u128)part->denominator[1] << 64 | part->denominator[0]);
+    source from = source_of(rng);
+    range rests = range_of(dpq_u128_of(part->denominator[1], part->denominator[0]));
     cell one = cell_of(rests.size, &rests);
-    cell x = cell_of((u128)part->numerator[1] << 64 | part->numerator[0], &rests);
+    cell x = cell_of(dpq_u128_of(part->numerator[1], part->numerator[0]), &rests);
 
     for (size_t i = 0; i < size; i++) {
         uint64_t passed = 0;
@@ -201,30 +222,41 @@ draw_sign(int64_t magnitude, source *from, int64_t *drawn)
  * whole. The cell of x is floor(2^DIGIT x t); rounding down to it first changes nothing.
  */
 static int64_t
-draw_geometric(const range *rests, u128 s, source *from)
+draw_geometric(const range *rests, dpq_u128 s, source *from)
 {
     unsigned whole = 0;
     cell x = draw_cell(from);
+    dpq_u128 digits, fine;
 
     while (whole < MOST_WHOLES && !draw_decay(&x, 1, rests, from)) {
         whole++;
         x = draw_cell(from);
     }
-    return (int64_t)(((whole << DIGIT | x.digit) * rests->size + rest_of(&x, rests, from)) /
-                     (s << DIGIT));
+    digits = dpq_u128_of(0, whole << DIGIT | x.digit);
+    fine = dpq_u128_add(dpq_u128_mul(digits, rests->size), rest_of(&x, rests, from));
+    return (int64_t)dpq_u128_low(dpq_u128_div(fine, dpq_u128_up(s, DIGIT)));
 }
 
 void
 dpq_noise_laplace(const dpq_noise_ratio *scale, size_t size, bitgen_t *rng, int64_t *drawn)
 {
-    source from = {rng, 0, 0};
-    range rests = range_of((u128)scale->numerator[1] << 64 | scale->numerator[0]);
-    u128 s = (u128)scale->denominator[1] << 64 | scale->denominator[0];
+    source from = source_of(rng);
+    range rests = range_of(dpq_u128_of(scale->numerator[1], scale->numerator[0]));
+    dpq_u128 s = dpq_u128_of(scale->denominator[1], scale->denominator[0]);
 
     for (size_t i = 0; i < size; i++) {
         while (!draw_sign(draw_geometric(&rests, s, &from), &from, drawn + i)) {
         }
     }
+}
+
+/* ceil(a / b), a + b < 2^128. */
+static inline dpq_u128
+ceil_of(dpq_u128 a, dpq_u128 b)
+{
+    dpq_u128 most = dpq_u128_sub(dpq_u128_add(a, b), dpq_u128_of(0, 1));
+
+    return dpq_u128_div(most, b);
 }
 
 /* k >= 0 with probability proportional to exp(-k^2 / 2): k geometric with ratio exp(-1/2) is
@@ -233,8 +265,8 @@ dpq_noise_laplace(const dpq_noise_ratio *scale, size_t size, bitgen_t *rng, int6
 static unsigned
 draw_whole(source *from)
 {
-    const range two = {2, 1};
-    cell half = cell_of(1, &two);
+    const range two = range_of(dpq_u128_of(0, 2));
+    cell half = cell_of(dpq_u128_of(0, 1), &two);
 
     for (;;) {
         unsigned whole = 0, wanted, passed = 0;
@@ -259,7 +291,7 @@ draw_whole(source *from)
  * (x (2k + x) / (2k + 2))^n / n!, and an even number with the (k + 1)-th root of what is wanted.
  */
 static int
-draw_fraction(unsigned k, u128 part, const range *rests, source *from)
+draw_fraction(unsigned k, dpq_u128 part, const range *rests, source *from)
 {
     cell x = cell_of(part, rests);
 
@@ -293,17 +325,18 @@ draw_fraction(unsigned k, u128 part, const range *rests, source *from)
  * = exp(-i^2 / (2 sigma^2)).
  */
 static int64_t
-draw_half_gaussian(const range *rests, const range *steps, u128 s, source *from)
+draw_half_gaussian(const range *rests, const range *steps, dpq_u128 s, source *from)
 {
     for (;;) {
         unsigned whole = draw_whole(from);
-        u128 begin = whole * rests->size; /* in units of 1 / s */
-        u128 first = (begin + s - 1) / s;
-        u128 step = draw_from(steps, from);
-        u128 part = first * s - begin + step * s; /* x t */
+        dpq_u128 begin = dpq_u128_mul(dpq_u128_of(0, whole), rests->size); /* in units of 1 / s */
+        dpq_u128 first = ceil_of(begin, s);
+        dpq_u128 step = draw_from(steps, from);
+        dpq_u128 integer = dpq_u128_add(first, step);
+        dpq_u128 part = dpq_u128_sub(dpq_u128_mul(integer, s), begin); /* x t */
 
-        if (part < rests->size && draw_fraction(whole, part, rests, from)) {
-            return (int64_t)(first + step);
+        if (dpq_u128_less(part, rests->size) && draw_fraction(whole, part, rests, from)) {
+            return (int64_t)dpq_u128_low(integer);
         }
     }
 }
@@ -311,10 +344,10 @@ draw_half_gaussian(const range *rests, const range *steps, u128 s, source *from)
 void
 dpq_noise_gaussian(const dpq_noise_ratio *sigma, size_t size, bitgen_t *rng, int64_t *drawn)
 {
-    source from = {rng, 0, 0};
-    range rests = range_of((u128)sigma->numerator[1] << 64 | sigma->numerator[0]);
-    u128 s = (u128)sigma->denominator[1] << 64 | sigma->denominator[0];
-    range steps = range_of((rests.size - 1) / s + 1); /* ceil(sigma) */
+    source from = source_of(rng);
+    range rests = range_of(dpq_u128_of(sigma->numerator[1], sigma->numerator[0]));
+    dpq_u128 s = dpq_u128_of(sigma->denominator[1], sigma->denominator[0]);
+    range steps = range_of(ceil_of(rests.size, s)); /* ceil(sigma) */
 
     for (size_t i = 0; i < size; i++) {
         while (!draw_sign(draw_half_gaussian(&rests, &steps, s, &from), &from, drawn + i)) {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "int128.h"
 #include "vector.h"
 
 #define BATCH 32    /* strings whose slots are fetched together */
@@ -30,19 +31,9 @@ load32(const uint8_t *bytes)
 static inline uint64_t
 fold(uint64_t a, uint64_t b)
 {
-#if defined(__SIZEOF_INT128__)
-    __extension__ typedef unsigned __int128 wide;
-    wide product = (wide)a * b;
+    dpq_u128 product = dpq_u128_product(a, b);
 
-    return (uint64_t)(product >> 64) ^ (uint64_t)product;
-#else
-    uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), high = (a >> 32) * (b >> 32);
-    uint64_t one = (a >> 32) * (b & UINT32_MAX), other = (a & UINT32_MAX) * (b >> 32);
-    uint64_t middle = (low >> 32) + (one & UINT32_MAX) + (other & UINT32_MAX);
-
-    return (high + (one >> 32) + (other >> 32) + (middle >> 32)) ^
-           (middle << 32 | (low & UINT32_MAX));
-#endif
+    return dpq_u128_high(product) ^ dpq_u128_low(product);
 }
 
 /* A string as it would be in its slot, and where the search for it begins. */

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
+#include "int128.h"
 #include "vector.h"
-
-__extension__ typedef __int128 i128;
 
 /* The integer nearest to `position`, clamped to [first, last]; `first` for NaN.
  *
@@ -46,16 +45,16 @@ dpq_sums_weighted(size_t n, const double *value, const int64_t *weight, double s
                   int64_t last, dpq_sums_wide *total)
 {
     double low = (double)first, high = (double)last;
-    i128 sum = 0;
+    dpq_u128 sum = dpq_u128_of(0, 0);
     int64_t kept = 0;
 
     for (size_t i = 0; i < n; i++) {
         int64_t times = value[i] == value[i] ? weight[i] : 0;
 
-        sum += (i128)nearest(value[i] * scale, low, high) * times;
+        sum = dpq_u128_add_signed(sum, nearest(value[i] * scale, low, high), times);
         kept += times;
     }
-    total->high = (int64_t)(sum >> 64);
-    total->low = (uint64_t)sum;
+    total->high = (int64_t)dpq_u128_high(sum);
+    total->low = dpq_u128_low(sum);
     return kept;
 }

@@ -14,7 +14,7 @@ next_word(bitgen_t *rng)
 static int
 leading_zeros(uint64_t word)
 {
-#if defined(__GNUC__)
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(DPQ_PORTABLE)
     return __builtin_clzll(word);
 #else
     int zeros = 0;

@@ -78,9 +78,21 @@ _LATER = ("audit", "plots", "reference")
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
     if name in _LATER:
         return import_module(f"dpq_fast.{name}")
     raise AttributeError(f"module 'dpq_fast' has no attribute {name!r}")
+
+
+def _version() -> str:
+    """The version that is installed; pyproject.toml is where it is written."""
+    from importlib import metadata  # slow, and rarely needed
+
+    try:
+        return metadata.version("dpq_fast")
+    except metadata.PackageNotFoundError:
+        raise AttributeError("dpq_fast is not installed: no version is known") from None
 
 
 def __dir__() -> list[str]:

@@ -61,6 +61,48 @@ def test_fft_kernel_loads_what_it_needs():
     assert fresh(code) == "True"
 
 
+WITHOUT_PYFFTW = "import sys; sys.modules['pyfftw'] = None; import dpq_fast as dpq\n"
+
+
+def test_without_pyfftw_everything_but_the_fft_kernel_works():
+    code = (
+        "x = [1.0, 2.0, 3.0]; form = dict(epsilon=1, bounds=(0, 9))\n"
+        "dpq.audit, dpq.reference\n"
+        "for release in (dpq.quantile, dpq.joint_exp, dpq.ind_exp, dpq.agg_tree):\n"
+        "    release(x, [0.25, 0.5], **form)\n"
+        "dpq.quantile_by(x, [1, 1, 2], 0.5, groups=[1, 2], **form)\n"
+        "dpq.cdf(x, **form), dpq.mean(x, epsilon=1), dpq.count(x, epsilon=1)\n"
+        "dpq.cdf(x, bounds=(0, 9), rho=1, method='factorized')\n"
+        "dpq.joint_exp_law(x, [0.5], **form).sample(1)\n"
+        "print(sys.modules['pyfftw'])"
+    )
+    assert fresh(WITHOUT_PYFFTW + code) == "None"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "dpq.joint_exp(records, 0.5, epsilon=1, bounds=(0, 9), kernel='fft', "
+        "accountant=accountant)",
+        "dpq.joint_exp_law(records, 0.5, epsilon=1, bounds=(0, 9), kernel='fft')",
+        "dpq.mean(records, q=0.5, epsilon=1, method='joint_exp', lower=0, upper=9, kernel='fft', "
+        "accountant=accountant)",
+    ],
+)
+def test_fft_kernel_without_pyfftw_is_refused_before_anything_is_spent_or_read(call):
+    code = (
+        "accountant = dpq.privacy.Accountant(epsilon=1)\n"
+        "class Records(list):\n"
+        "    def __iter__(self): print('read')\n"
+        "records = Records([1.0])\n"
+        f"try: {call}\n"
+        "except ImportError as error: print(error)\n"
+        "print(accountant.spent.epsilon)"
+    )
+    refusal = 'kernel="fft" needs pyfftw: pip install pyfftw; kernel="scan" has the same law'
+    assert fresh(WITHOUT_PYFFTW + code).splitlines() == [refusal, "0.0"]
+
+
 @pytest.mark.parametrize("name", LATER)
 def test_modules_loaded_later_are_attributes(name):
     code = f"import dpq_fast as dpq; print(dpq.{name}.__name__, dpq.{name} is dpq.{name})"

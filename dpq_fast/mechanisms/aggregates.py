@@ -27,7 +27,7 @@ from dpq_fast.mechanisms._calls import in_durations, in_units, with_options
 from dpq_fast.mechanisms.estimate import Estimate
 from dpq_fast.mechanisms.ind_exp import IndExpLaw
 from dpq_fast.mechanisms.ind_exp import law_of as ind_exp_law_of
-from dpq_fast.mechanisms.joint_exp import KERNELS, JointExpLaw
+from dpq_fast.mechanisms.joint_exp import JointExpLaw, check_kernel
 from dpq_fast.mechanisms.joint_exp import law_of as joint_exp_law_of
 from dpq_fast.mechanisms.unbounded_quantile import UnboundedQuantileLaw, clip_search
 from dpq_fast.noise.discrete import discrete_laplace
@@ -188,7 +188,7 @@ class Clipping:
         for name in options:
             if name != "kernel" or self.method != "joint_exp":
                 raise TypeError(f"{name} must be left out for {what}")
-        self.kernel = _checks.check_choice("kernel", options.get("kernel", "scan"), KERNELS)
+        self.kernel = check_kernel(options.get("kernel", "scan"))
         self.levels = Levels(0.0 if level is None else level)
 
     @property

@@ -276,9 +276,23 @@ def _reader(
     x: Any, levels: Levels, rate: float, kernel: str, column: ColumnOptions
 ) -> Callable[[Any], JointExpLaw]:
     """What reads the records and gives the law, by dither; all that is public is checked here."""
-    _checks.check_choice("kernel", kernel, KERNELS)
+    check_kernel(kernel)
     read = Sample.reader(x, **column)
     return lambda dither_rng: law_of(read(), levels, rate, kernel, dither_rng)
+
+
+def check_kernel(kernel: str) -> str:
+    """Refuse a kernel that there is not, or whose library is not here, before anything is spent."""
+    _checks.check_choice("kernel", kernel, KERNELS)
+    if kernel == "fft":
+        try:
+            import pyfftw  # noqa: F401
+        except ModuleNotFoundError:
+            message = (
+                'kernel="fft" needs pyfftw: pip install pyfftw; kernel="scan" has the same law'
+            )
+            raise ImportError(message) from None
+    return kernel
 
 
 def law_of(

@@ -241,7 +241,7 @@ check_cells(const dpq_select_map *map, size_t n, const double *value, fuzz_input
         lo[r] = r > 0 && hi[r - 1] >= end[2 * r] ? nextafter(hi[r - 1], INFINITY) : end[2 * r];
         hi[r] = fmax(lo[r], end[2 * r + 1]);
         width = hi[r] * 0.5 - lo[r] * 0.5;
-        scale[r] = fmin((double)parts / width, DBL_MAX);
+        scale[r] = fmin((double)parts / fabs(width), DBL_MAX); /* from 0 to -0 it is -0 */
     }
     for (int64_t c = 0; c < cells; c++) {
         count[c] = 0;

@@ -1,0 +1,29 @@
+/* A fuzz target without a fuzzer: NUMBER of inputs made up here, and then the given files. */
+#include "fuzz.h"
+
+#define MOST_BYTES 512
+
+int
+main(int count, char **argument)
+{
+    static uint8_t bytes[4096];
+    uint64_t state = 20;
+
+    CHECK(count >= 2);
+    for (long i = strtol(argument[1], NULL, 10); i > 0; i--) {
+        size_t size = (size_t)(fuzz_mix(&state) % (MOST_BYTES + 1));
+
+        for (size_t k = 0; k < size; k++) {
+            bytes[k] = (uint8_t)(fuzz_mix(&state) >> 56);
+        }
+        LLVMFuzzerTestOneInput(bytes, size);
+    }
+    for (int i = 2; i < count; i++) {
+        FILE *file = fopen(argument[i], "rb");
+
+        CHECK(file != NULL);
+        LLVMFuzzerTestOneInput(bytes, fread(bytes, 1, sizeof bytes, file));
+        fclose(file);
+    }
+    return 0;
+}
