@@ -79,7 +79,7 @@ html_theme_options = {
 html_sidebars = {
     page: []
     for page in (
-        *("index", "tour", "faq", "accuracy", "performance", "security", "papers"),
+        *("index", "tour", "command_line", "faq", "accuracy", "performance", "security", "papers"),
         *("architecture", "contributing", "changelog", "genindex", "search"),
     )
 }
