@@ -167,6 +167,7 @@ LEFT_OUT = (
         for name in (
             *("Request", "Search", "Search.thresholds", "split", "calibrate", "calibrate_call"),
             *(
+                "epsilon_within",
                 "calibrate_groups",
                 "costs",
                 "binomial_range",

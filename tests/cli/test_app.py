@@ -119,13 +119,16 @@ def test_an_interrupt_while_records_are_read_is_one(csv_file, monkeypatch):
 def test_a_reader_that_is_gone_is_no_failure(csv_file):
     arguments = [str(each) for each in ("cdf", csv_file, *ARGUMENTS, "--format", "csv")]
     code = f"from dpq_fast.cli import main; main({arguments!r})"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    started = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=csv_file.parent,  # not where the package's source is, which may not be built
     )
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait() == 3
+    with started as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 3
 
 
 def test_nothing_is_said_of_work_that_is_not_on_a_terminal(csv_file):

@@ -293,7 +293,7 @@ def test_every_public_function_is_called():
     public = hostile.functions()
     assert set(hostile.LEFT_OUT) <= set(public)
     assert {name for name in public if name not in hostile.CALLS} == set(hostile.LEFT_OUT)
-    assert {name.split(".")[0] for name in public} == set(dpq.__all__)
+    assert {name.split(".")[0] for name in public} == {*dpq.__all__, "diffprivlib"}
 
 
 def test_usual_calls_are_answered():
@@ -315,6 +315,8 @@ def test_every_argument_is_handed_on(name):
         key: hostile.usual_value(rng, one, x, rng, 0, 4) for key, one in call.arguments.items()
     }
     for key, one in call.arguments.items():
+        if (name, key) == ("diffprivlib.count_nonzero", "array"):
+            continue  # whatever it is, it is zero or not
         if not isinstance(one, hostile.Checked):
             with pytest.raises((TypeError, ValueError)):
                 call.make(usual | {key: object()})

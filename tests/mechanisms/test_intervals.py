@@ -525,7 +525,9 @@ def test_charges_are_guarantees():
         asked = dict(confidence=0.9, covers="population", interval_share=0.5)
         log: list[Any] = []
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(privacy, "charge", lambda _, made, log=log: log.append(made.guarantee))
+            patch.setattr(
+                privacy, "charge", lambda _, made, *__, log=log: log.append(made.guarantee)
+            )
             getattr(dpq, name)(X, bounds=(0, 10), rng=1, **public, **budget, **asked)
         assert log == [guarantee(name, **public, **budget, **asked)]
 

@@ -488,7 +488,8 @@ def test_a_tree_is_tuned_on_the_line_of_its_prior():
 def test_curves_plot_steps_at_single_points():
     _, lattice = Lattice.between((0.0, 5.0), 1.0, False, stats.norm(2.0, 1.0))
     curve = CDF([-1.0, 0.0, 1.0, 5.0], [0.0, 0.5, 0.75, 1.0], lattice=lattice)
-    assert curve._vertices()[0].tolist() == [-1.0, 0.0, 0.0, 1.0, 1.0, 5.0]
+    (line,) = curve.plot(band=False).lines
+    assert line.get_xdata().tolist() == [-1.0, 0.0, 0.0, 1.0, 1.0, 5.0]
 
 
 # What it gains

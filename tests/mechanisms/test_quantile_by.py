@@ -289,7 +289,9 @@ def test_quantile_by_chooses_the_mechanism_by_public_arguments(implementation, m
 
     def charged(q, accountant=None, **more):
         spent = []
-        monkeypatch.setattr(privacy, "charge", lambda _, calibration: spent.append(calibration))
+        monkeypatch.setattr(
+            privacy, "charge", lambda _, calibration, *__: spent.append(calibration)
+        )
         implementation.quantile_by(x, by, q, accountant=accountant, **form | more)
         return spent[0].guarantee.bounded_range
 
@@ -377,7 +379,7 @@ def test_releases_of_groups_spend_no_more_than_their_part(name, confidence, monk
     budget = {key: options[key] for key in ("epsilon", "delta", "rho") if key in options}
     charged = []
     charge = privacy.charge
-    monkeypatch.setattr(privacy, "charge", lambda accountant, spent: charged.append(spent))
+    monkeypatch.setattr(privacy, "charge", lambda _, spent, *__: charged.append(spent))
     for neighbors, public_by in RELATIONS:
         form = dict(neighbors=neighbors, public_by=public_by, max_contributions=3)
         charged.clear()
