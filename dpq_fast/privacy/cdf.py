@@ -282,7 +282,7 @@ def prefix_factor(bins: int) -> NDArray[np.int64]:
     Parameters
     ----------
     bins : int
-        N, the number of bins.
+        N, the number of bins, at most 2^13.
 
     Returns
     -------
@@ -298,7 +298,8 @@ def prefix_factor(bins: int) -> NDArray[np.int64]:
     integers, and so are the weighted sums of records. The noisy sums are turned back by the
     inverse of these integers, so that rounding leaves no bias.
     """
-    check_count("bins", bins, 2)
+    if check_count("bins", bins, 2) > MAX_FACTORED:
+        raise ValueError(f"bins must be at most {MAX_FACTORED}, got {bins}")
     k = np.arange(1, bins)
     exact = np.concatenate(([1.0], np.cumprod((2.0 * k - 1.0) / (2.0 * k))))
     factor: NDArray[np.int64] = np.rint(FACTOR_SCALE * exact).astype(np.int64)
