@@ -208,6 +208,8 @@ def test_factor_by_hand():
     assert privacy.cdf.prefix_factor(2**13)[-1] == round(512 / math.sqrt(math.pi * (2**13 - 1)))
     with pytest.raises(ValueError, match=r"^bins must be at least 2"):
         privacy.cdf.prefix_factor(1)
+    with pytest.raises(ValueError, match="bins must be at most 8192, got 8193"):
+        privacy.cdf.prefix_factor(2**13 + 1)
 
 
 @pytest.mark.parametrize("k", [1, 3])
