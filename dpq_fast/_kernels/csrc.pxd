@@ -339,3 +339,22 @@ cdef extern from "strings.h" nogil:
 
 cdef extern from "vector.h" nogil:
     void DPQ_PREFETCH(const void *address)
+
+cdef extern from "stray.h" nogil:
+    ctypedef struct dpq_stray_problem:
+        size_t intervals
+        const int64_t *rank
+        const double *width
+        const int64_t *points
+        const double *numbers
+        size_t levels
+        const int64_t *whole
+        const double *part
+        double rate
+        size_t cells
+        size_t inside
+        const int64_t *start
+
+    size_t dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
+                           int64_t *start)
+    double dpq_stray_log(const dpq_stray_problem *p, double *work)

@@ -5,11 +5,19 @@ A path is a non-decreasing sequence of intervals, one for each level. Its weight
 ([GJK21] §3.2). JointExp is this law at c = rate; a single-quantile exponential mechanism is the
 law with one level at half its rate, since a single path's score counts every rank twice.
 
-**Windows.** A path that leaves ``|r - Q_j| <= W`` at any level deviates by at least 2W in total:
+**Reach.** A path that leaves ``|r - Q_j| <= R`` at any level deviates by at least 2R in total:
 v_0 = v_{m+1} = 0 and the score is the total variation of v_j = i_j - Q_j. So all such paths
-together weigh at most B = exp(-2cW) V, V the measure of all outputs. The forward pass runs inside
-windows wide enough that B is below 2^-64 of what it found. What lies outside is not lost: with
-probability B / (Z_inside + B) a draw is decided by the full law, so outputs follow it exactly.
+together weigh at most exp(-2cR) V, V the measure of all outputs. That says where records matter at
+all: intervals within reach are collected.
+
+**Windows.** Of the paths within reach most stay far nearer: v is about a random walk of steps 1/c
+that returns, a bridge, and strays by some sqrt(m/2)/c. The forward pass runs inside windows
+``|r - Q_j| <= W``, and what leaves them within reach weighs at most U, the sum over the same chain
+of intervals in any order, in cells (`csrc/stray.h`). Both bounds are to be below 2^-64 of what the
+windows hold: then W is the reach or less, 1/4 of it for 30 levels and 1/20 for 1,000.
+
+What lies outside is not lost: with B = exp(-2cR) V + U, a draw is decided by the full law with
+probability B / (Z_inside + B), so outputs follow it exactly.
 """
 
 from __future__ import annotations
@@ -23,17 +31,30 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
-from dpq_fast._kernels import race, uniform
+from dpq_fast._kernels import race, stray, uniform
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.order import Intervals, Order, WholeOrder
 
-# ln of the certificate: what the windows leave out weighs less than 2^-64 of what they hold.
+# ln of the certificate: what is out of reach weighs less than 2^-64 of what windows hold, and so
+# does what leaves them within reach.
 CERTIFICATE = 64.0 * math.log(2.0)
 # The first window's guess, in nats: see `first_window`. Tuned so that most guesses are enough.
 TYPICAL_SAVING = 1.6
 GUESS_MARGIN = 0.9
 # Up to this many row entries, windows cost more than they save.
 SMALL_PROBLEM = 512
+# Windows inside of the reach are worth their certificate if they save so many row entries.
+WORTH = 8192
+# Their first guess, for a walk over even gaps: nats to spare, in all and for each level's gaps.
+SPARE, SPARE_EACH = 5.0, 0.01
+# Slopes of a walk that strays, as shares of c: one of them is nearly the likeliest.
+SLOPES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# Guesses at windows before all within reach is taken.
+GUESSES = 3
+# Ranks by which windows are wider than they are said to be.
+REST = 3
+# Largest loss per rank that the certificate is for.
+STEEPEST = 8.0
 
 Forward = Callable[[Scan], None]
 
@@ -51,10 +72,12 @@ class PathLaw:
         Decay rate: log-weight lost per rank, c > 0.
     forward : callable
         Computes a `Scan`'s rows: ``Scan.forward``, or the FFT's way.
+    reach : int, optional
+        R, for tests; by default as wide as the certificate asks.
     window : int, optional
-        W, for tests; by default as wide as the certificate asks.
+        W, for tests: forced, and with it a reach of the same if none is given.
     guess : int, optional
-        The first W to try; by default `first_window`.
+        The first R to try; by default `first_window`.
 
     Attributes
     ----------
@@ -68,6 +91,7 @@ class PathLaw:
         q: NDArray[np.float64],
         rate: float,
         forward: Forward = Scan.forward,
+        reach: int | None = None,
         window: int | None = None,
         guess: int | None = None,
     ) -> None:
@@ -77,41 +101,75 @@ class PathLaw:
         self._forward = forward
         self._log_volume = order.log_volume(q.size)
         self._outside_parts: tuple[Intervals, list[Scan]] | None = None
-        if window is not None:
-            self._run(window)
+        forced = window if reach is None else reach
+        if forced is not None:
+            self._run(forced, window)
         else:
-            window = first_window(order, q, rate) if guess is None else guess
-            self._run(window)
-            while self._log_escape > -CERTIFICATE:
-                window = self._wider(window)
-                self._run(window)
-        certified = self._log_escape <= -CERTIFICATE
+            reach = first_window(order, q, rate) if guess is None else guess
+            self._run(reach)
+            while not self._certified(self._log_beyond):
+                reach = self._wider(reach)
+                self._run(reach)
+        certified = self._certified(self._log_bound - math.log(2.0))
         self.log_normalizer = (
             self._log_inside if certified else _log_add(self._log_inside, self._log_outside())
         )
 
     # Windows
 
-    def _wider(self, window: int) -> int:
-        """A window that will do, or a larger one that holds an interval."""
-        if self._scan is None:
-            return 2 * window + 1
-        needed = _window_for(self._order, self._rate, self._log_volume - self._log_inside)
-        return max(needed, window + 1)
+    def _certified(self, log_bound: float) -> bool:
+        """Whether what windows hold is 2^64 times as much."""
+        return log_bound <= self._log_inside - CERTIFICATE and self._scan is not None
 
-    def _run(self, window: int) -> None:
-        """Forward pass inside windows |r - Q_j| <= window; no rows if one holds no interval."""
-        first, last, segment, count = intervals_kernel.windows(self._q, self._order.n, window)
+    def _wider(self, reach: int) -> int:
+        """A reach that will do, or a larger one that holds an interval."""
+        if self._scan is None:
+            return 2 * reach + 1
+        needed = _window_for(self._order, self._rate, self._log_volume - self._log_inside)
+        return max(needed, reach + 1)
+
+    def _run(self, reach: int, window: int | None = None) -> None:
+        """Forward pass over intervals within reach; no rows if a window holds no interval."""
+        n = self._order.n
+        within = intervals_kernel.windows(self._q, n, reach)
+        self._intervals = self._order.intervals(*within[2:])
+        # what is beyond reach, or nothing where that is everything
+        everything = within[0][-1] == 0 and within[1][0] == n
+        self._log_beyond = -math.inf
+        if not everything:
+            self._log_beyond = self._log_volume - 2.0 * self._rate * reach
+        if window is None:
+            window = first_narrow(self._q, n, self._rate, reach)
+            for _ in range(GUESSES):
+                if window >= reach:
+                    break
+                log_strayed = self._run_inside(window, reach)
+                if self._scan is None:
+                    break  # a tie wider than the window
+                if not self._certified(self._log_beyond) or self._certified(log_strayed):
+                    return  # so that reach is made wider, or as it should be
+                missing = CERTIFICATE + log_strayed - self._log_inside
+                window += max(window // 4, math.ceil(min(missing, n * self._rate) / self._rate))
+            window = reach
+        self._run_inside(window, reach)
+
+    def _run_inside(self, window: int, reach: int) -> float:
+        """Forward pass inside windows; ln of at most what leaves them within reach."""
+        first, last, _, _ = intervals_kernel.windows(self._q, self._order.n, window)
         self._windows = first, last
-        self._intervals = self._order.intervals(segment, count)
         self._scan = self._scan_of(self._intervals, first, last)
         self._log_inside = -math.inf if self._scan is None else self._scan.log_total
-        # B(W), or nothing where the windows hold everything
-        if first[-1] == 0 and last[0] == self._order.n:
-            self._log_bound = self._log_escape = -math.inf
-        else:
-            self._log_bound = self._log_volume - 2.0 * self._rate * window
-            self._log_escape = self._log_bound - _log_add(self._log_bound, self._log_inside)
+        log_strayed = -math.inf
+        if window < reach and self._intervals.rank.size:
+            cells = stray.cells(window, reach + REST, self._rate, self._q.size)
+            log_strayed = stray.log_strayed(
+                *self._intervals, self._q, self._order.n, self._rate, *cells
+            )
+        self._log_bound = _log_add(self._log_beyond, log_strayed)
+        self._log_escape = self._log_bound
+        if self._log_bound > -math.inf:
+            self._log_escape -= _log_add(self._log_bound, self._log_inside)
+        return log_strayed
 
     def _scan_of(
         self, intervals: Intervals, first: NDArray[np.int64], last: NDArray[np.int64]
@@ -275,6 +333,27 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
     return _window_for(order, rate, order.log_volume(m) - log_mass)
 
 
+def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> int:
+    """A guess at W, for records that are spread evenly; `reach` if that saves little.
+
+    A walk of m + 1 steps, each of a density like exp(-c |v|), returns to 0 having been beyond W
+    with a probability of about exp(-2 W s - m ln(1 - s^2 / c^2)) for the best slope s.
+    """
+    m = q.size
+    if m * (min(2 * reach, n) + 1) <= WORTH or rate > STEEPEST:
+        return reach
+    # bounds do not know that paths ascend: by a factor for each level where targets are close
+    gap = n * float(q[-1] - q[0]) / max(m - 1, 1)
+    each = SPARE_EACH - math.log1p(-0.5 * math.exp(-rate * gap))
+    nats = CERTIFICATE + SPARE + m * each
+    window = min((nats - m * math.log1p(-s * s)) / (2.0 * s * rate) for s in SLOPES)
+    if m * (min(2 * reach, n) - 2.0 * window) <= WORTH:
+        return reach
+    cells = stray.cells(math.ceil(window), reach + REST, rate, m)[1].size
+    saved = min(2 * reach, n) - 2.0 * window - 2 * cells
+    return math.ceil(window) if m * saved > WORTH else reach
+
+
 def _nearest(n: int, rate: float) -> int:
     """The reach to begin with."""
     return max(1, math.ceil(min(1.0 / rate, n + 1.0)))
@@ -338,5 +417,7 @@ def prepare(order: WholeOrder, q: NDArray[np.float64], window: NDArray[np.int64]
 
 
 def _log_add(a: float, b: float) -> float:
-    """ln(exp(a) + exp(b)); not both -inf."""
+    """ln(exp(a) + exp(b))."""
+    if a == b:
+        return a + math.log(2.0)
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))

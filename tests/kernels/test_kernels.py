@@ -3,7 +3,7 @@
 import math
 import struct
 import sys
-from itertools import chain, combinations_with_replacement, pairwise
+from itertools import chain, combinations_with_replacement, pairwise, product
 
 import mpmath
 import numpy as np
@@ -21,6 +21,7 @@ from dpq_fast._kernels import (
     lattice,
     path,
     race,
+    stray,
     strings,
     sums,
     uniform,
@@ -1088,3 +1089,100 @@ def test_strings_rejects_what_does_not_fit():
         table.find_objects(("a",), place[:1])
     with pytest.raises(TypeError, match=r"^keys must be bytes or strings"):
         strings.Table([1])
+
+
+# --- stray
+
+
+def log_strayed_by_definition(rank, width, q, n, rate, window, reach):
+    """ln of the sum over tuples of intervals within reach, in any order, not all in the windows."""
+    steps = []
+    for level in q:
+        steps.append(
+            [
+                (r - level * n, math.log(w), abs(r - math.floor(level * n)) <= window)
+                for r, w in zip(rank, width, strict=True)
+                if abs(r - math.floor(level * n)) <= reach
+            ]
+        )
+    terms = []
+    for path_of in product(*steps):
+        if not all(inside for _, _, inside in path_of):
+            v = [0.0, *(off for off, _, _ in path_of), 0.0]
+            loss = sum(abs(b - a) for a, b in pairwise(v))
+            terms.append(sum(log_width for _, log_width, _ in path_of) - rate * loss)
+    return float(np.logaddexp.reduce(terms, initial=-np.inf))
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=2, max_size=7),
+    st.lists(st.integers(1, 9), min_size=7, max_size=7),
+    st.lists(st.integers(0, 100), min_size=1, max_size=3, unique=True).map(sorted),
+    st.floats(0.5, 4.0),
+    st.integers(0, 3),
+    st.booleans(),
+)
+def test_strayed_weight_is_the_sum_over_tuples(steps, widths, percent, rate, window, on_lattice):
+    rank = np.cumsum([0, *(step + 1 for step in steps[1:])])
+    width = np.array(widths[: rank.size], dtype=float)
+    left = np.concatenate(([-1], -1 + np.cumsum(width)[:-1])).astype(int if on_lattice else float)
+    n, q, reach = int(rank[-1]), np.array(percent) / 100.0, 30
+    start = np.arange(reach + 2)  # a cell for each rank
+    found = stray.log_strayed(rank, width, left, q, n, rate, window + 1, start)
+    expected = log_strayed_by_definition(rank, width, q, n, rate, window, reach)
+    if expected > -math.inf:
+        assert found == pytest.approx(expected, abs=1e-9)
+    else:
+        assert found < -500.0
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 6),
+    st.floats(1e-3, 2.0),
+    st.integers(0, 20),
+    st.integers(0, 200),
+)
+def test_wide_cells_never_weigh_less(seed, m, rate, window, more):
+    rng = np.random.default_rng(seed)
+    rank = np.cumsum(rng.geometric(0.6, size=120))
+    width = np.exp2(rng.integers(0, 30, size=120)).astype(float)
+    left = np.concatenate(([0], np.cumsum(width)[:-1])).astype(np.int64)
+    q = np.sort(rng.random(m))
+    n, reach = int(rank[-1]), window + more
+    inside, start = stray.cells(window, reach, rate, m)
+    found = stray.log_strayed(rank, width, left, q, n, rate, inside, start)
+    single = np.arange(reach + 2)
+    least = stray.log_strayed(rank, width, left, q, n, rate, window + 1, single)
+    assert found >= least - 1e-9
+    # what cells inside may cost, and those outside, whose slack is the smaller the nearer they are
+    assert found <= least + 2.0 + 2.0 * rate * more + 1e-9
+
+
+def test_cells_are_single_near_the_target_and_wide_far_out():
+    inside, start = stray.cells(10, 10_000, 0.25, 100)
+    assert inside == 11 and start[inside] == 11 and start[-1] == 10_001
+    sizes = np.diff(start)
+    assert (sizes[:inside] == 1).all() and sizes[-2] > 20
+    assert (np.diff(sizes[inside:-1]) >= 0).all()
+
+
+def test_strayed_weight_of_all_floats_is_held():
+    # gaps between 1e-300 and 1e300, a rate that makes far cells vanish: the bound stays a number
+    rank = np.arange(20)
+    width = 10.0 ** np.linspace(-300, 300, 20)
+    left = np.concatenate(([0.0], np.cumsum(width)[:-1]))
+    q = np.array([0.2, 0.5, 0.8])
+    for rate in (1e-6, 0.3, 8.0):
+        inside, start = stray.cells(2, 60, rate, 3)
+        found = stray.log_strayed(rank, width, left, q, 19, rate, inside, start)
+        expected = log_strayed_by_definition(rank, width, q, 19, rate, 2, 60)
+        assert expected - 1e-6 <= found < math.inf
+
+
+def test_stray_rejects_arrays_that_do_not_fit():
+    rank, width, left = np.array([0, 1]), np.ones(2), np.array([-1, 0])
+    with pytest.raises(ValueError, match="rank, width and left must be of one length"):
+        stray.log_strayed(rank, width[:1], left, np.array([0.5]), 1, 1.0, 1, np.arange(3))
+    with pytest.raises(ValueError, match="a window must be within reach, and the rate positive"):
+        stray.cells(3, 2, 1.0, 1)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpq_fast as dpq
+from dpq_fast._kernels import intervals
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.sample import Sample
@@ -55,6 +56,75 @@ def test_windows_split_the_paths_without_overlap():
         total = np.logaddexp(forced._log_inside, forced._log_outside())
         assert total == pytest.approx(full.log_normalizer, abs=1e-12)
         assert forced._log_outside() <= forced._log_bound
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=12),
+    st.lists(st.floats(0, 1), min_size=1, max_size=3, unique=True).map(sorted),
+    st.floats(0.01, 5.0),
+    st.integers(0, 3),
+    st.integers(0, 9),
+)
+def test_windows_inside_of_the_reach_leave_the_law_unchanged(records, q, rate, window, more):
+    order, q = small_order(records), np.array(q)
+    full = PathLaw(order, q, rate)
+    forced = PathLaw(order, q, rate, reach=window + more, window=window)
+    assert forced._log_outside() <= forced._log_bound + 1e-9
+    assert np.logaddexp(forced._log_inside, forced._log_outside()) == pytest.approx(
+        full.log_normalizer, abs=1e-11
+    )
+    assert forced.log_normalizer == pytest.approx(full.log_normalizer, abs=1e-11)
+
+
+def adversarial(name, n):
+    rng = np.random.default_rng(5)
+    x = rng.normal(0, 5, n)
+    if name == "one huge gap":
+        x[: n // 2] -= 60.0
+    elif name == "a cluster":
+        x[: n // 3] = rng.normal(0, 1e-3, n // 3)
+    elif name == "an atom at each bound":
+        x[: n // 50], x[n // 50 : n // 25] = -100.0, 100.0
+    elif name == "heavy tails":
+        x = np.exp(rng.normal(size=n))
+    elif name == "geometric gaps":
+        x = -100.0 + 200.0 * 0.99 ** np.arange(n)
+    return np.sort(np.clip(x, -100.0, 100.0))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["even", "one huge gap", "a cluster", "an atom at each bound", "heavy tails", "geometric gaps"],
+)
+@pytest.mark.parametrize(("m", "rate"), [(40, 0.25), (100, 1.0)])
+def test_windows_inside_of_the_reach_are_certified(name, m, rate):
+    lattice = Lattice.of((-100.0, 100.0), 1e-6, False)
+    order = SortedOrder(adversarial(name, 20_000), lattice, (-100.0, 100.0))
+    q = np.arange(1, m + 1) / (m + 1)
+    law = PathLaw(order, q, rate)
+    reach = path_law.first_window(order, q, rate)
+    first, last, _, _ = intervals.windows(q, order.n, reach)
+    entries = int((law._windows[1] - law._windows[0] + 1).sum())
+    if name not in ("an atom at each bound", "geometric gaps"):  # ties wider than a window
+        assert entries < 0.5 * int((last - first + 1).sum())
+    assert law._log_escape <= math.log(2.0) - path_law.CERTIFICATE
+    everything = PathLaw(order, q, rate, reach=reach, window=reach)
+    assert law.log_normalizer == pytest.approx(everything._log_inside, abs=1e-9)
+
+
+@pytest.mark.parametrize("window", [0, 1])
+def test_draws_follow_the_law_where_paths_stray(window):
+    order, q = small_order([0, 1, 1, 1, 2, 4, 4, 5]), np.array([0.25, 0.5])
+    full = PathLaw(order, q, 0.05)
+    forced = PathLaw(order, q, 0.05, reach=8, window=window)
+    assert forced._log_beyond == -math.inf and forced._log_escape > math.log(0.2)
+    expected = all_log_probs(full, 6, 2)
+    counts = dict.fromkeys(expected, 0)
+    for output in forced.draw(np.random.default_rng(window), 20_000).tolist():
+        counts[tuple(output)] += 1
+    weights = np.exp(list(expected.values()))
+    found = stats.chisquare(list(counts.values()), 20_000 * weights / weights.sum())
+    assert found.pvalue > SMALLEST_P
 
 
 @pytest.mark.parametrize("window", [0, 1, 2])

@@ -1,0 +1,64 @@
+/* How much paths weigh at most that leave narrow windows.
+ *
+ * A path of JointExp (scan.h) is a non-decreasing sequence of intervals t_1, ..., t_m. With v_j = r - Q_j
+ * for the rank r of t_j it weighs prod_j w_{t_j} exp(-c sum_{j=1..m+1} |v_j - v_{j-1}|), v_0 = v_{m+1} = 0,
+ * or less where an interval holds several outputs, which are counted as multisets. So the paths that
+ * leave the narrow windows weigh at most
+ *
+ *   U = sum over all t_1, ..., t_m, in any order and not all inside, of the same product,
+ *
+ * which is a sum over a chain, one level after another. To make it short, ranks are cut into cells, the
+ * same ones around every target, and a cell weighs as much as all that it holds at the smallest
+ * distance. That makes the sum larger, never smaller.
+ */
+#ifndef DPQ_STRAY_H
+#define DPQ_STRAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Cells around a target: cell 0 holds the rank floor(Q_j), cell i > 0 the ranks floor(Q_j) + d and
+ * floor(Q_j) - d with start[i] <= d < start[i + 1], one side at a time. Ranks up to `window` are inside of
+ * narrow windows, and ranks up to `reach` have cells. Cells are as wide as they may be if all m levels
+ * together are to lose little by it: two nats, and farther out three quarters of what a path pays to get
+ * there and back.
+ *
+ *   window       0 <= window <= reach
+ *   reach        < 2^54
+ *   rate         c > 0, the loss per rank
+ *   m            number of levels, m >= 1
+ *   inside       OUT, cells 0, ..., inside - 1 are inside
+ *   start        OUT, inside + outside + 1 entries; NULL to count them
+ *
+ * Returns   the number of cells of one side, cell 0 included; start has one entry more.
+ */
+size_t
+dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
+                int64_t *start);
+
+typedef struct {
+    size_t intervals;      /* T >= 1 */
+    const int64_t *rank;   /* IN, length T, strictly ascending */
+    const double *width;   /* IN, length T, > 0 and finite */
+    const int64_t *points; /* IN, length T: where intervals begin on a lattice, or NULL, */
+    const double *numbers; /* IN: without one */
+    size_t levels;         /* m >= 1 */
+    const int64_t *whole;  /* IN, length m, floor of Q_j */
+    const double *part;    /* IN, length m, Q_j minus its floor */
+    double rate;           /* 0 < c <= 8 */
+    size_t cells, inside;  /* as from dpq_stray_cells */
+    const int64_t *start;  /* IN, length cells + 1 */
+} dpq_stray_problem;
+
+/* ln of an upper bound of U for the intervals given: of the sum over cells, and what is added so that
+ * underflow takes nothing away. INFINITY where float64 does not hold the sum.
+ *
+ *   work         WORK, length 15 cells
+ *
+ * Cost      O(1) for each cell, side and level, and a bisection where records are tied; no allocation.
+ * Accuracy  not below U by more than 1e-9 of it.
+ */
+double
+dpq_stray_log(const dpq_stray_problem *p, double *work);
+
+#endif

@@ -1,0 +1,163 @@
+#include "stray.h"
+
+#include "fuzz.h"
+#include "scan.h"
+
+#define MOST_LEVELS 6
+#define MOST_INTERVALS 40
+#define MOST_REACH 60
+
+/* exp(-rate |v - u|) at the smallest distance between cells [a, b] - part and [lo, hi] - other. */
+static long double
+between(const dpq_stray_problem *p, int64_t a, int64_t b, double part, int64_t lo, int64_t hi,
+        double other)
+{
+    long double below = (long double)(a - hi) - part + other;
+    long double above = (long double)(lo - b) - other + part;
+    long double distance = below > above ? below : above;
+
+    return expl(-(long double)p->rate * (distance > 0 ? distance : 0));
+}
+
+/* First and last rank of cell k, counted from the lowest, relative to the target. */
+static void
+cell(const dpq_stray_problem *p, size_t k, int64_t *a, int64_t *b)
+{
+    size_t middle = p->cells - 1, i = k > middle ? k - middle : middle - k;
+
+    *a = k > middle ? p->start[i] : 1 - p->start[i + 1];
+    *b = k > middle ? p->start[i + 1] - 1 : -p->start[i];
+}
+
+/* Measure of the cell: of all between its first interval and its last. */
+static long double
+measure(const dpq_stray_problem *p, int64_t a, int64_t b)
+{
+    size_t first = 0, end;
+
+    while (first < p->intervals && p->rank[first] < a) {
+        first++;
+    }
+    for (end = first; end < p->intervals && p->rank[end] <= b;) {
+        end++;
+    }
+    if (first == end) {
+        return 0;
+    }
+    return (p->points ? (long double)(p->points[end - 1] - p->points[first])
+                      : (long double)p->numbers[end - 1] - p->numbers[first]) +
+           p->width[end - 1];
+}
+
+/* ln U by its definition; of all paths, strayed or not, into *all. */
+static long double
+plain(const dpq_stray_problem *p, long double *all)
+{
+    size_t nodes = 2 * p->cells - 1, middle = p->cells - 1;
+    long double x[4 * MOST_REACH], y[4 * MOST_REACH], next_x[4 * MOST_REACH],
+        next_y[4 * MOST_REACH], strayed = 0, total = 0;
+
+    for (size_t j = 0; j < p->levels; j++) {
+        for (size_t k = 0; k < nodes; k++) {
+            int64_t a, b, lo, hi;
+            int in = k < middle + p->inside && k + p->inside > middle;
+            long double width;
+
+            cell(p, k, &a, &b);
+            width = measure(p, p->whole[j] + a, p->whole[j] + b);
+            next_x[k] = j == 0 ? between(p, a, b, p->part[0], 0, 0, 0.0) : 0;
+            next_y[k] = 0;
+            for (size_t s = 0; j > 0 && s < nodes; s++) {
+                long double step;
+
+                cell(p, s, &lo, &hi);
+                step = between(p, a, b, p->part[j], lo, hi, p->part[j - 1]);
+                next_x[k] += x[s] * step;
+                next_y[k] += y[s] * step;
+            }
+            next_y[k] = (in ? next_y[k] : next_x[k] + next_y[k]) * width;
+            next_x[k] = in ? next_x[k] * width : 0;
+        }
+        memcpy(x, next_x, sizeof x);
+        memcpy(y, next_y, sizeof y);
+    }
+    for (size_t k = 0; k < nodes; k++) {
+        int64_t a, b;
+
+        cell(p, k, &a, &b);
+        strayed += y[k] * between(p, a, b, p->part[p->levels - 1], 0, 0, 0.0);
+        total += x[k] * between(p, a, b, p->part[p->levels - 1], 0, 0, 0.0);
+    }
+    *all = logl(strayed + total);
+    return logl(strayed);
+}
+
+static void
+check_cells(const dpq_stray_problem *p, int64_t window, int64_t reach)
+{
+    CHECK(p->start[0] == 0 && p->start[1] == 1);
+    for (size_t i = 0; i < p->cells; i++) {
+        CHECK(p->start[i] < p->start[i + 1]);
+    }
+    CHECK(p->start[p->inside] == window + 1 && p->start[p->cells] == reach + 1);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input in = {data, size, 1};
+    int64_t window = fuzz_between(&in, 0, 12), reach = window + fuzz_between(&in, 0, MOST_REACH - 12);
+    size_t m = (size_t)fuzz_between(&in, 1, MOST_LEVELS);
+    size_t intervals = (size_t)fuzz_between(&in, 1, MOST_INTERVALS);
+    double rate = ldexp(1.0 + fuzz_share(&in), (int)fuzz_between(&in, -12, 2));
+    int lattice = fuzz_bit(&in), huge = fuzz_between(&in, 0, 3) == 0;
+    int64_t n = 0, *rank = fuzz_room(intervals, sizeof *rank);
+    int64_t *points = fuzz_room(intervals, sizeof *points), *whole = fuzz_room(m, sizeof *whole);
+    double *numbers = fuzz_room(intervals, sizeof *numbers);
+    double *width = fuzz_room(intervals, sizeof *width);
+    double *part = fuzz_room(m, sizeof *part), *q = fuzz_room(m, sizeof *q);
+    dpq_stray_problem p = {0};
+    long double least, all;
+    double found;
+    int64_t *start;
+    double *work;
+
+    for (size_t t = 0; t < intervals; t++) {
+        int64_t wide = huge ? (int64_t)1 << fuzz_between(&in, 0, 46) : fuzz_between(&in, 1, 9);
+
+        rank[t] = n += t > 0 ? fuzz_between(&in, 1, fuzz_bit(&in) ? 1 : 9) : fuzz_between(&in, 0, 2);
+        points[t] = t > 0 ? points[t - 1] + (int64_t)width[t - 1] : -1;
+        width[t] = (double)wide;
+    }
+    for (size_t t = 0; t < intervals; t++) {
+        numbers[t] = (double)points[t];
+    }
+    for (size_t j = 0; j < m; j++) {
+        q[j] = fuzz_share(&in);
+    }
+    qsort(q, m, sizeof *q, fuzz_compare_numbers);
+    dpq_scan_targets(m, q, n, whole, part);
+    p = (dpq_stray_problem){intervals, rank, width, lattice ? points : NULL,
+                            lattice ? NULL : numbers, m, whole, part, rate, 0, 0, NULL};
+    p.cells = dpq_stray_cells(window, reach, rate, m, &p.inside, NULL);
+    start = fuzz_room(p.cells + 1, sizeof *start);
+    CHECK(dpq_stray_cells(window, reach, rate, m, &p.inside, start) == p.cells);
+    p.start = start;
+    check_cells(&p, window, reach);
+    work = fuzz_room(15 * p.cells, sizeof *work);
+    found = dpq_stray_log(&p, work);
+    least = plain(&p, &all);
+    /* never less, and more only by what is added, which is nothing to all paths, if there is one */
+    CHECK(found >= least - 1e-9L);
+    CHECK(found <= least + 1e-9L || found < all - 600 || isinf(all));
+    free(work);
+    free(start);
+    free(q);
+    free(part);
+    free(width);
+    free(numbers);
+    free(whole);
+    free(points);
+    free(rank);
+    return 0;
+}
