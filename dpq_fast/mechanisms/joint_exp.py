@@ -187,8 +187,8 @@ def joint_exp(
     zero. Not covered: running time and memory.
 
     **Cost.** Two passes over `x`, none if it is sorted, then O(m W) for windows of W ranks. W is
-    about (2 / epsilon) min over 0 < s < 1 of (50 - m ln(1 - s^2)) / s: 200 ranks for 30 levels at an
-    `epsilon` of 1, 1,000 for 1,000 levels; more where ties are not dithered.
+    about (2 / epsilon) min over 0 < s < 1 of (50 - m ln(1 - s^2)) / s: 200 ranks for 30 levels at
+    an `epsilon` of 1, 1,000 for 1,000 levels; more where ties are not dithered.
 
     References
     ----------
