@@ -16,7 +16,7 @@ from pathlib import Path
 # Behind what is installed: what is measured need not be the package beside this folder.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench import compat, counts, engines, errors, joint_exp, programs, quantiles
+from bench import alternatives, compat, counts, engines, errors, joint_exp, programs, quantiles
 from bench.case import Call, Case, ErrorCase
 from bench.measure import alternately, digits, duration, machine, peak_memory, size_of
 from bench.peers import Missing
@@ -30,6 +30,7 @@ CASES: tuple[Case, ...] = (
     *quantiles.CASES,
     *counts.CASES,
     *engines.CASES,
+    *alternatives.CASES,
 )
 ERRORS: tuple[ErrorCase, ...] = errors.CASES
 
