@@ -99,7 +99,7 @@ CASES = (
         "30 quantiles of a Parquet file of {size} floats, reading included",
         Column,
         joint_exp(),
-        (10**8,),
+        (10**7,),
         10**4,
         (
             Side("the same, `workers=2`", joint_exp(workers=2)),

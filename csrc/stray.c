@@ -65,12 +65,15 @@ widths(const dpq_stray_problem *p, size_t j, const double *fade, double *width)
     for (size_t k = 0; k <= 2 * middle; k++) {
         size_t i = k > middle ? k - middle : middle - k;
         size_t ranks = (size_t)(p->start[i + 1] - p->start[i]);
-        /* ranks ascend: interval t + ranks is the first behind the cell, or beyond it */
+        /* mostly an interval for each rank */
         size_t end = p->intervals - t < ranks ? p->intervals : t + ranks;
 
         rank += (int64_t)ranks;
         if (end > t && p->rank[end - 1] >= rank) {
             end = dpq_ranks_first(p->rank, t, end, rank);
+        }
+        else if (end < p->intervals && p->rank[end] < rank) {
+            end = dpq_ranks_first(p->rank, end, p->intervals, rank);
         }
         width[k] = span(p, t, end) * fade[i];
         t = end;

@@ -38,7 +38,7 @@ dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *in
 
 typedef struct {
     size_t intervals;      /* T >= 1 */
-    const int64_t *rank;   /* IN, length T, strictly ascending */
+    const int64_t *rank;   /* IN, length T, non-decreasing */
     const double *width;   /* IN, length T, > 0 and finite */
     const int64_t *points; /* IN, length T: where intervals begin on a lattice, or NULL, */
     const double *numbers; /* IN: without one */

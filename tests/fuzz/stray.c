@@ -111,6 +111,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t intervals = (size_t)fuzz_between(&in, 1, MOST_INTERVALS);
     double rate = ldexp(1.0 + fuzz_share(&in), (int)fuzz_between(&in, -12, 2));
     int lattice = fuzz_bit(&in), huge = fuzz_between(&in, 0, 3) == 0;
+    int several = fuzz_bit(&in); /* intervals of one rank */
     int64_t n = 0, *rank = fuzz_room(intervals, sizeof *rank);
     int64_t *points = fuzz_room(intervals, sizeof *points), *whole = fuzz_room(m, sizeof *whole);
     double *numbers = fuzz_room(intervals, sizeof *numbers);
@@ -125,7 +126,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t t = 0; t < intervals; t++) {
         int64_t wide = huge ? (int64_t)1 << fuzz_between(&in, 0, 46) : fuzz_between(&in, 1, 9);
 
-        rank[t] = n += t > 0 ? fuzz_between(&in, 1, fuzz_bit(&in) ? 1 : 9) : fuzz_between(&in, 0, 2);
+        rank[t] = n += t > 0 ? fuzz_between(&in, several ? 0 : 1, fuzz_bit(&in) ? 1 : 9) : fuzz_between(&in, 0, 2);
         points[t] = t > 0 ? points[t - 1] + (int64_t)width[t - 1] : -1;
         width[t] = (double)wide;
     }
