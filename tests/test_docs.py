@@ -1,21 +1,17 @@
 """Every block of Python on a page runs, and prints what stands below it; links are well formed."""
 
 import gc
-import pathlib
 import re
 import subprocess
 import sys
 from urllib.parse import urlsplit
 
-import numpy as np
 import pages
-import pandas as pd
 import pytest
 
 import dpq_fast as dpq
 from dpq_fast.mechanisms.registry import MECHANISMS
 
-README = pages.ROOT / "README.md"
 EXAMPLES = sorted((pages.ROOT / "docs" / "examples").glob("plot_*.py"))
 
 
@@ -31,7 +27,7 @@ def page(path):
     """A page; with an engine, what runs only where the engines are."""
     engine = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
     marks = engine if path.stem in pages.ENGINES else []
-    return pytest.param(path, marks=marks, id=str(path.relative_to(pages.ROOT / "docs")))
+    return pytest.param(path, marks=marks, id=str(path.relative_to(pages.ROOT)))
 
 
 @pytest.mark.parametrize("path", [page(path) for path in pages.PAGES])
@@ -39,22 +35,6 @@ def test_code_on_pages_runs_and_prints_what_they_say(path):
     for block, printed in pages.run(path, {}):
         assert block.text is None or printed == block.text
     gc.collect()
-
-
-def test_code_in_the_readme_runs(tmp_path):
-    """Its columns are the reader's: here they are made."""
-    rng = np.random.default_rng(0)
-    salary = np.round(rng.lognormal(10.7, 0.4, 2_000), -2)
-    department = rng.choice(["hr", "it", "ops"], 2_000)
-    (tmp_path / "salaries").mkdir()
-    np.save(tmp_path / "salaries" / "2026.npy", salary)
-    frame = pd.DataFrame({"salary": salary, "department": department})
-    frame.to_parquet(tmp_path / "salaries.parquet")
-    given = dict(
-        np=np, dpq=dpq, salary=salary, department=department, grade=rng.integers(1, 5, 2_000)
-    )
-    ran = list(pages.run(README, {**given, "pathlib": pathlib}))
-    assert ran
 
 
 def test_a_page_that_says_something_else_is_found(tmp_path):
@@ -75,7 +55,7 @@ def test_examples_run(path):
 
 
 def test_links_to_elsewhere_are_well_formed():
-    for path in [README, *pages.PAGES, *EXAMPLES]:
+    for path in [*pages.PAGES, *EXAMPLES]:
         for link in re.findall(r"https?:[^\s)>\"'`\]]*", path.read_text("utf-8")):
             parts = urlsplit(link)
             assert parts.scheme == "https", link
