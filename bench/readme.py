@@ -57,6 +57,21 @@ SPEED = (
         (("unsorted, n = 10⁸, m = 30", "`np.quantile`", "`np.quantile`"),),
     ),
     Timed(
+        "30 quantiles of 10⁷ rows of Parquet, in DuckDB",
+        (
+            (
+                "10⁷ rows of Parquet files in DuckDB, one thread, m = 30",
+                "`quantile_cont` of DuckDB",
+                "its `quantile_cont`",
+            ),
+            (
+                "10⁷ rows of Parquet files in DuckDB, one thread, m = 30",
+                "`approx_quantile` of DuckDB",
+                "its `approx_quantile`",
+            ),
+        ),
+    ),
+    Timed(
         "1 quantile of 10 records",
         (("n = 10, m = 1", "`np.quantile`", "`np.quantile`"),),
     ),

@@ -13,9 +13,8 @@ import sys
 import traceback
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
 # Behind what is installed: what is measured need not be the package beside this folder.
-sys.path.append(str(ROOT))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from bench import compat, counts, engines, errors, joint_exp, programs, quantiles, readme
 from bench.case import Call, Case, ErrorCase
@@ -23,6 +22,7 @@ from bench.measure import alternately, digits, duration, machine, peak_memory, s
 from bench.peers import Missing
 from bench.tables import RANKS, TIMES, Row, works
 
+ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 4.0  # for one comparison
 CASES: tuple[Case, ...] = (
     *joint_exp.CASES,
