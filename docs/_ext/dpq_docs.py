@@ -1,8 +1,8 @@
 """What this documentation adds to Sphinx.
 
 Links that lead somewhere where the files are read as they lie, too; formulas as MathML, names
-between single backticks of docstrings, rows of tables that can be linked to, papers' keys that
-link, and the audits of one mechanism.
+between single backticks of docstrings, papers' keys that link to rows of their table, and the
+audits of one mechanism.
 """
 
 from __future__ import annotations
@@ -118,39 +118,35 @@ def _resolve_name(
     return contnode if node.get(LOOSE) else None
 
 
-# --- Rows that can be linked to -------------------------------------------------------------------
+# --- Long tables, and rows that can be linked to -------------------------------------------------
 
-# On these pages the first row of each first cell has a name: the title of that column, and what the
-# name begins with.
-NAMED_ROWS = {"papers": ("key", "paper-")}
+# Pages with such tables, and the title of their first column.
+LONG_TABLES = {"papers": "key", "security": "relation"}
 # What is left as it is.
 KEPT = (nodes.reference, nodes.literal, nodes.math, nodes.FixedTextElement)
 KEY = re.compile(r"\[([A-Z][A-Za-z]*\+?\d\d)\]")
 
 
-def row_name(prefix: str, cell: str) -> str:
-    return prefix + cell.strip("[]").lower().replace("+", "-")
+def row_name(key: str) -> str:
+    return "paper-" + key.strip("[]").lower().replace("+", "-")
 
 
-def _name_rows(app: Sphinx, document: nodes.document) -> None:
+def _long_tables(app: Sphinx, document: nodes.document) -> None:
+    """Smaller letters; each row of the papers gets a name."""
     page = app.env.docname
-    if page not in NAMED_ROWS:
-        return
-    title, prefix = NAMED_ROWS[page]
     labels = app.env.get_domain("std")
     for table in document.findall(nodes.table):
         rows = list(table.findall(nodes.row))
-        if rows[0].children[0].astext() != title:
+        if rows[0].children[0].astext() != LONG_TABLES.get(page):
             continue
         table["classes"].append("dense")
-        for row in rows[1:]:
+        for row in rows[1:] if page == "papers" else ():
             cell = row.children[0].astext()
-            name = row_name(prefix, cell)
-            if name not in document.ids:
-                row["ids"].append(name)
-                document.ids[name] = row
-                labels.anonlabels[name] = (page, name)
-                labels.labels[name] = (page, name, cell)
+            name = row_name(cell)
+            row["ids"].append(name)
+            document.ids[name] = row
+            labels.anonlabels[name] = (page, name)
+            labels.labels[name] = (page, name, cell)
 
 
 def _link_keys(app: Sphinx, document: nodes.document, page: str) -> None:
@@ -168,7 +164,7 @@ def _link_keys(app: Sphinx, document: nodes.document, page: str) -> None:
             continue
         found: list[nodes.Node] = [nodes.Text(parts[0])]
         for key, after in zip(parts[1::2], parts[2::2], strict=True):
-            name = row_name("paper-", key)
+            name = row_name(key)
             if name in labels:
                 link = nodes.reference("", f"[{key}]", internal=True, refuri=f"{uri}#{name}")
                 found.append(link)
@@ -238,6 +234,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", _as_pages)
     app.connect("autodoc-skip-member", _skip_field)
     app.connect("missing-reference", _resolve_name)
-    app.connect("doctree-read", _name_rows)
+    app.connect("doctree-read", _long_tables)
     app.connect("doctree-resolved", _link_keys)
     return {"parallel_read_safe": False, "parallel_write_safe": True}
