@@ -107,3 +107,31 @@ class ErrorCase:
     levels: tuple[int, ...]
     shown: bool = False
     bar: str | None = None
+
+
+@dataclass(frozen=True)
+class LossCase:
+    """What releases tell about one record: lower bounds on epsilon, found by running them.
+
+    Attributes
+    ----------
+    name : str
+        For ``--only``: losses/what.
+    change : str
+        Column "one record" of the table.
+    pair : callable
+        Makes the two data sets, which differ in that record.
+    sides : dict of str to callable
+        Releases of `EPSILON`, of a column and a generator ``rng``.
+    shown : bool, default False
+        Whether the table of `docs/integrations/peers.md` shows it.
+    bar : str, optional
+        As for `Case`.
+    """
+
+    name: str
+    change: str
+    pair: Callable[[], tuple[list[float], list[float]]]
+    sides: dict[str, Callable[..., Any]]
+    shown: bool = False
+    bar: str | None = None

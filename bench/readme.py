@@ -1,7 +1,7 @@
 """README's comparison: what it is better at, from the tables of the documentation.
 
-Nothing is measured for it. Each figure is that of a row of `docs/performance.md` or
-`docs/accuracy.md`, or a count of `SECURITY.md`'s audits.
+Nothing is measured for it. Each figure is that of a row of a table that `bench/run.py --write`
+keeps in the documentation, or a count of `SECURITY.md`'s audits.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.tables import RANKS, TIMES, Row, Table
+from bench.tables import LOSSES, RANKS, TIMES, Row, Table
 
 README = Path("README.md")
 PERFORMANCE = Path("docs", "performance.md")
 ACCURACY = Path("docs", "accuracy.md")
+PEERS = Path("docs", "integrations", "peers.md")
 SECURITY = Path("SECURITY.md")
 
 COMPARISON = Table("comparison", ("at", "dpq_fast", "others"))
@@ -93,6 +94,7 @@ def rows(root: Path) -> list[Row]:
     return [
         *_speed((root / PERFORMANCE).read_text("utf-8")),
         *_errors((root / ACCURACY).read_text("utf-8")),
+        *_losses((root / PEERS).read_text("utf-8")),
         *_audits((root / SECURITY).read_text("utf-8")),
     ]
 
@@ -121,7 +123,13 @@ def _errors(document: str) -> Iterator[Row]:
     for column, *cells in RANKS.rows(document):
         ours, *others = (cell.split(" / ")[LEVELS] for cell in cells)
         named = zip(RANKS.titles[2:], others, strict=True)
-        yield f"ranks off: {column}, 5 levels", ours, "; ".join(" ".join(pair) for pair in named)
+        yield f"ranks off: {column}, 5 levels", ours, "; ".join(map(" ".join, named))
+
+
+def _losses(document: str) -> Iterator[Row]:
+    for change, ours, *others in LOSSES.rows(document):
+        named = zip(LOSSES.titles[2:], others, strict=True)
+        yield f"ε found where 1 is claimed: {change}", ours, "; ".join(map(" ".join, named))
 
 
 def _audits(document: str) -> Iterator[Row]:

@@ -16,11 +16,11 @@ from pathlib import Path
 # Behind what is installed: what is measured need not be the package beside this folder.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench import compat, counts, engines, errors, joint_exp, programs, quantiles, readme
-from bench.case import Call, Case, ErrorCase
+from bench import compat, counts, engines, errors, joint_exp, losses, programs, quantiles, readme
+from bench.case import Call, Case, ErrorCase, LossCase
 from bench.measure import alternately, digits, duration, machine, peak_memory, size_of
 from bench.peers import Missing
-from bench.tables import RANKS, TIMES, Row, works
+from bench.tables import LOSSES, RANKS, TIMES, Row, works
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 4.0  # for one comparison
@@ -33,6 +33,8 @@ CASES: tuple[Case, ...] = (
     *engines.CASES,
 )
 ERRORS: tuple[ErrorCase, ...] = errors.CASES
+TOLD: tuple[LossCase, ...] = losses.CASES
+ALL = (*CASES, *ERRORS, *TOLD)
 
 
 def time_case(case: Case, quick: bool) -> dict[str, list[Row]]:
@@ -88,10 +90,30 @@ def rank_case(case: ErrorCase, quick: bool) -> dict[str, list[Row]]:
     return {case.column: [tuple(cells)]}
 
 
+def loss_case(case: LossCase, quick: bool) -> dict[str, list[Row]]:
+    """The same for what one record changes."""
+    trials = losses.QUICK_TRIALS if quick else losses.TRIALS
+    cells = [case.change]
+    for label, release in case.sides.items():
+        cells.append(f"≥ {losses.lower_bound(release, *case.pair(), trials):.2f}")
+        print(f"    {label}: epsilon {cells[-1]}, of {losses.EPSILON} claimed")
+    return {case.change: [tuple(cells)]}
+
+
+def run(case: Case | ErrorCase | LossCase, quick: bool) -> dict[str, list[Row]]:
+    """A case of any kind."""
+    if isinstance(case, Case):
+        return time_case(case, quick)
+    return rank_case(case, quick) if isinstance(case, ErrorCase) else loss_case(case, quick)
+
+
 def write(root: Path, measured: dict[str, list[Row]]) -> None:
     """Put what was measured into the tables below a folder; other rows keep their figures."""
-    tables = ((readme.PERFORMANCE, TIMES, CASES), (readme.ACCURACY, RANKS, ERRORS))
-    for page, table, cases in tables:
+    for page, table, cases in (
+        (readme.PERFORMANCE, TIMES, CASES),
+        (readme.ACCURACY, RANKS, ERRORS),
+        (readme.PEERS, LOSSES, TOLD),
+    ):
         order = [work for case in cases if case.shown for work in works(case)]
         path = root / page
         path.write_text(table.updated(path.read_text("utf-8"), order, measured), "utf-8")
@@ -108,11 +130,9 @@ def main() -> None:
         "--write", action="store_true", help="put it into the tables of docs/ and README.md"
     )
     options = parser.parse_args()
-    cases = [
-        case for case in (*CASES, *ERRORS) if case.name.startswith(tuple(options.only or [""]))
-    ]
+    cases = [case for case in ALL if case.name.startswith(tuple(options.only or [""]))]
     if not cases:
-        parser.error(f"no such case; there are {', '.join(c.name for c in (*CASES, *ERRORS))}")
+        parser.error(f"no such case; there are {', '.join(case.name for case in ALL)}")
     if options.write and options.quick:
         parser.error("--quick measures nothing that could be written")
     if not options.quick:
@@ -123,7 +143,7 @@ def main() -> None:
         bar = f" (bar: {case.bar})" if case.bar and not options.quick else ""
         print(f"{case.name}{bar}", flush=True)
         try:
-            rows = (time_case if isinstance(case, Case) else rank_case)(case, options.quick)
+            rows = run(case, options.quick)
         except Missing as reason:
             print(f"  skipped: {reason}")
         except Exception:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.case import Case, ErrorCase
+from bench.case import Case, ErrorCase, LossCase
 from bench.measure import count
 
 Row = tuple[str, ...]
@@ -56,10 +56,13 @@ def _line(cells: Row) -> str:
 
 TIMES = Table("bench table", ("work", "ours", "against", "time", "ratio"))
 RANKS = Table("error table", ("column", "`joint_exp`", "published algorithm", "diffprivlib"))
+LOSSES = Table("loss table", ("one record", "`dpq_fast.median`", "diffprivlib"))
 
 
-def works(case: Case | ErrorCase) -> list[str]:
+def works(case: Case | ErrorCase | LossCase) -> list[str]:
     """The first cells that a case has in its table, one for each size."""
+    if isinstance(case, LossCase):
+        return [case.change]
     if isinstance(case, ErrorCase):
         return [case.column]
     return [case.work.format(size=count(size)) for size in case.sizes]

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import audit_table
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +34,7 @@ def ranks(bench):
 
 
 def test_names_of_cases_are_unique(bench):
-    names = [case.name for case in (*bench.CASES, *bench.ERRORS)]
+    names = [case.name for case in bench.ALL]
     assert len(set(names)) == len(names)
     assert all(len(name.split("/")) == 2 for name in names)
 
@@ -57,6 +58,24 @@ def test_errors_are_well_formed(bench):
         assert not case.shown or tuple(case.sides) == bench.RANKS.titles[1:], case.name
 
 
+def test_losses_are_well_formed(bench):
+    for case in bench.TOLD:
+        x, neighbor = case.pair()
+        assert len(x) == len(neighbor), case.name
+        changed = [a for a, b in zip(x, neighbor, strict=True) if repr(a) != repr(b)]
+        assert len(changed) == 1, case.name
+        assert not case.shown or tuple(case.sides) == bench.LOSSES.titles[1:], case.name
+
+
+def test_a_release_that_tells_of_a_record_is_found(bench):
+    """Quickly; with more runs the bound grows."""
+    (case,) = bench.TOLD
+    x, neighbor = case.pair()
+    told = bench.losses.lower_bound(lambda x, rng: float(np.isnan(x).any()), x, neighbor, 2_000)
+    assert told > 4.0
+    assert bench.losses.lower_bound(bench.losses.median, x, neighbor, 500) <= 1.0
+
+
 def test_no_bar_in_what_tables_show(bench):
     for case in bench.CASES:
         shown = [case.work, *(side.label for side in case.against)]
@@ -74,6 +93,9 @@ def test_tables_have_a_line_for_every_row_they_show_and_no_other(bench, times, r
     assert len({work for work, _ in expected if work}) == sum(bool(work) for work, _ in expected)
     columns = [case.column for case in bench.ERRORS if case.shown]
     assert [row[0] for row in bench.RANKS.rows(ranks)] == columns
+    changes = [case.change for case in bench.TOLD if case.shown]
+    peers = (ROOT / bench.readme.PEERS).read_text("utf-8")
+    assert [row[0] for row in bench.LOSSES.rows(peers)] == changes
 
 
 def test_scaled_figures_say_so(bench):
@@ -100,19 +122,22 @@ def test_readme_compares_by_what_the_tables_hold(bench):
 
 
 def test_what_is_measured_comes_into_the_tables_and_from_there_into_readme(bench, tmp_path):
-    names = ("README.md", "SECURITY.md", "docs/performance.md", "docs/accuracy.md")
-    (tmp_path / "docs").mkdir()
+    tables = ("performance.md", "accuracy.md", "integrations/peers.md")
+    names = ("README.md", "SECURITY.md", *(f"docs/{name}" for name in tables))
+    (tmp_path / "docs" / "integrations").mkdir(parents=True)
     for name in names:
         shutil.copy(ROOT / name, tmp_path / name)
     bench.write(tmp_path, {})
     for name in names:
         assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes(), name
     work, column = "unsorted, n = 10⁸, m = 30", "age"
+    change = "a record of 100 becomes missing"
     bench.write(
         tmp_path,
         {
             work: [(work, "3 s", "`np.quantile`", "1 s", "0.33")],
             column: [(column, "1 / 5.5 / 9", "1 / 4.5 / 9", "1 / 3.5 / 9")],
+            change: [(change, "≥ 0.50", "≥ 0.60")],
         },
     )
     old, new = (
@@ -122,6 +147,7 @@ def test_what_is_measured_comes_into_the_tables_and_from_there_into_readme(bench
     assert [row for row in new if row not in old] == [
         ("30 quantiles of 10⁸ unsorted records", "3 s", "`np.quantile` 1 s (× 0.33)"),
         ("ranks off: age, 5 levels", "5.5", "published algorithm 4.5; diffprivlib 3.5"),
+        (f"ε found where 1 is claimed: {change}", "≥ 0.50", "diffprivlib ≥ 0.60"),
     ]
     assert len(new) == len(old)
 
