@@ -85,7 +85,8 @@ def errors(document: str, path: Path) -> None:
     axes.set_xscale("log")
     axes.set_xlim(0.3, 400)
     axes.set_xlabel(
-        "ranks off, of 1,000; five levels: ours (blue), as published (yellow), diffprivlib (violet)"
+        "ranks off, of 1,000; five levels:\n"
+        "ours (blue), as published (yellow), diffprivlib (violet)"
     )
     _save(figure, path)
 
