@@ -113,6 +113,6 @@ CASES = (
             Side("diffprivlib, scaled", of_records(peers.diffprivlib_quantile), part=PART),
             Side("opendp (2,001 candidates), scaled", of_records(peers.opendp_quantile), part=PART),
         ),
-        readme=True,
+        shown=True,
     ),
 )

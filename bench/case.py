@@ -21,21 +21,21 @@ class Side:
     Attributes
     ----------
     label : str
-        README's column "against". It says so where `part` or `repeats` scale the figure.
+        Column "against" of the table. It says so where `part` or `repeats` scale the figure.
     make : Maker
     part : int, optional
         Measured at this size, and scaled in proportion to the case's.
     repeats : int, default 1
         How often the call would have to be made for what ours does at once.
-    readme : bool, default True
-        Whether README shows it, if it shows the case.
+    shown : bool, default True
+        Whether the table of `docs/performance.md` shows it, if it shows the case.
     """
 
     label: str
     make: Maker
     part: int | None = None
     repeats: int = 1
-    readme: bool = True
+    shown: bool = True
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Case:
     name : str
         For ``--only``: subject/what.
     work : str
-        README's column "work"; ``{size}`` stands for the size.
+        Column "work" of the table; ``{size}`` stands for the size.
     setup : callable
         Makes the data of a size.
     ours : Maker
@@ -55,10 +55,10 @@ class Case:
     quick : int
         The size for ``--quick``.
     against : tuple of Side
-    readme : bool, default False
-        Whether README's table shows it.
+    shown : bool, default False
+        Whether the table of `docs/performance.md` shows it.
     bar : str, optional
-        What we aim at. The runner prints it; README never shows it.
+        What we aim at. The runner prints it; no table shows it.
     note : callable, optional
         More about the data that `setup` made, to be printed.
     """
@@ -70,7 +70,7 @@ class Case:
     sizes: tuple[int, ...]
     quick: int
     against: tuple[Side, ...] = ()
-    readme: bool = False
+    shown: bool = False
     bar: str | None = None
     note: Callable[[Any], str] | None = None
 
@@ -88,14 +88,14 @@ class ErrorCase:
     name : str
         For ``--only``: errors/what.
     column : str
-        README's column "column".
+        Column "column" of the table.
     setup : callable
         Makes a function that draws a fresh sample with a generator.
     sides : dict of str to Release
     levels : tuple of int
         Numbers of levels.
-    readme : bool, default False
-        Whether README's table shows it.
+    shown : bool, default False
+        Whether the table of `docs/accuracy.md` shows it.
     bar : str, optional
         As for `Case`.
     """
@@ -105,5 +105,33 @@ class ErrorCase:
     setup: Callable[[], Callable[[Generator], NDArray]]
     sides: dict[str, Release]
     levels: tuple[int, ...]
-    readme: bool = False
+    shown: bool = False
+    bar: str | None = None
+
+
+@dataclass(frozen=True)
+class LossCase:
+    """What releases tell about one record: lower bounds on epsilon, found by running them.
+
+    Attributes
+    ----------
+    name : str
+        For ``--only``: losses/what.
+    change : str
+        Column "one record" of the table.
+    pair : callable
+        Makes the two data sets, which differ in that record.
+    sides : dict of str to callable
+        Releases of `EPSILON`, of a column and a generator ``rng``.
+    shown : bool, default False
+        Whether the table of `docs/integrations/peers.md` shows it.
+    bar : str, optional
+        As for `Case`.
+    """
+
+    name: str
+    change: str
+    pair: Callable[[], tuple[list[float], list[float]]]
+    sides: dict[str, Callable[..., Any]]
+    shown: bool = False
     bar: str | None = None

@@ -30,7 +30,7 @@ CASES = tuple(
         (10**6,),
         1_000,
         (Side("diffprivlib, the same call", quantile(peers.diffprivlib, m)),),
-        readme=True,
+        shown=True,
         bar=bar,
     )
     for m, bar in ((1, "50 × faster"), (5, "200 × faster"))

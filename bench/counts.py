@@ -118,10 +118,10 @@ CASES = (
                 "`np.histogram`, same bins",
                 lambda x: partial(np.histogram, x, BRANCHING**HEIGHT, BOUNDS),
             ),
-            Side("its pass alone", tree_pass(), readme=False),
-            Side("its pass alone, workers=2", tree_pass(workers=2), readme=False),
+            Side("its pass alone", tree_pass(), shown=False),
+            Side("its pass alone, workers=2", tree_pass(workers=2), shown=False),
         ),
-        readme=True,
+        shown=True,
         bar="3.3 × faster",
     ),
     Case(
@@ -131,7 +131,7 @@ CASES = (
         cdf("binary_tree", bins=LEAVES),
         (10**6,),
         1_000,
-        readme=True,
+        shown=True,
         bar="1 s",
     ),
     Case(
@@ -158,9 +158,9 @@ CASES = (
         1_000,
         (
             Side("`x.sum()`", np_sum),
-            Side("the same, workers=2", exact_sum(workers=2), readme=False),
+            Side("the same, workers=2", exact_sum(workers=2), shown=False),
         ),
-        readme=True,
+        shown=True,
         bar="2 × x.sum()",
     ),
     Case(

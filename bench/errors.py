@@ -47,6 +47,15 @@ def published_joint_exp(bounds: tuple[float, float]) -> Release:
     return lambda x, q, rng: published.joint_exp(np.sort(x), q, EPSILON, bounds, rng)
 
 
+def diffprivlib_quantile(bounds: tuple[float, float]) -> Release:
+    """One level after another; `EPSILON` in total, as its documentation says."""
+    return lambda x, q, rng: np.atleast_1d(
+        peers.diffprivlib().quantile(
+            x, q, epsilon=EPSILON, bounds=bounds, random_state=int(rng.integers(2**31))
+        )
+    )
+
+
 def published_tree(x: NDArray, q: NDArray, rng: np.random.Generator) -> NDArray:
     return published.tree(x, q, EPSILON, BOUNDS, HEIGHT, BRANCHING, rng)
 
@@ -86,9 +95,10 @@ CASES = (
             {
                 "`joint_exp`": joint_exp(REAL[name].bounds, REAL[name].resolution),
                 "published algorithm": published_joint_exp(REAL[name].bounds),
+                "diffprivlib": diffprivlib_quantile(REAL[name].bounds),
             },
             (1, 5, 9),
-            readme=True,
+            shown=True,
             bar=bar,
         )
         for name, column, bar in (

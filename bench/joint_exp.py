@@ -129,7 +129,7 @@ CASES = (
                 part=10**4,
             ),
         ),
-        readme=True,
+        shown=True,
         bar="keep 82,000 × faster than the authors' 84 s; 2 MB over their 8.4 GB",
     ),
     Case(
@@ -139,8 +139,8 @@ CASES = (
         joint_exp(30),
         (10**6,),
         1_000,
-        (Side("`np.quantile`", np_quantile(30)), Side("`np.sort`", np_sort, readme=False)),
-        readme=True,
+        (Side("`np.quantile`", np_quantile(30)), Side("`np.sort`", np_sort, shown=False)),
+        shown=True,
         bar="keep 8.3 × faster than np.quantile; 17 ×",
     ),
     Case(
@@ -161,7 +161,7 @@ CASES = (
                 repeats=30,
             ),
         ),
-        readme=True,
+        shown=True,
     ),
     Case(
         "joint_exp/large",
@@ -170,8 +170,8 @@ CASES = (
         joint_exp(30),
         (10**8,),
         1_000,
-        (Side("`np.quantile`", np_quantile(30)), Side("`x.sum()`", np_sum, readme=False)),
-        readme=True,
+        (Side("`np.quantile`", np_quantile(30)), Side("`x.sum()`", np_sum, shown=False)),
+        shown=True,
         bar="25 × faster than np.quantile, 4 × x.sum(); 40 ×, 2.5 ×",
     ),
     Case(
@@ -181,8 +181,8 @@ CASES = (
         joint_exp(30, workers=2),
         (10**8,),
         1_000,
-        (Side("`np.quantile`", np_quantile(30)), Side("one thread", joint_exp(30), readme=False)),
-        readme=True,
+        (Side("`np.quantile`", np_quantile(30)), Side("one thread", joint_exp(30), shown=False)),
+        shown=True,
         bar="1.85 × faster than one thread",
     ),
     Case(
@@ -193,7 +193,7 @@ CASES = (
         (10**8,),
         1_000,
         (Side("`np.quantile`", np_quantile(1)),),
-        readme=True,
+        shown=True,
     ),
     Case(
         "joint_exp/ages",
@@ -203,7 +203,7 @@ CASES = (
         (10**8,),
         1_000,
         (Side("`np.quantile`", np_quantile(9)),),
-        readme=True,
+        shown=True,
     ),
     Case(
         "joint_exp/small",
@@ -214,10 +214,10 @@ CASES = (
         100,
         (
             Side("published algorithm, re-stated", published_joint_exp(9)),
-            Side("`np.quantile`", np_quantile(9), readme=False),
-            Side("`ind_exp`", ind_exp(9, assume_sorted=True), readme=False),
+            Side("`np.quantile`", np_quantile(9), shown=False),
+            Side("`ind_exp`", ind_exp(9, assume_sorted=True), shown=False),
         ),
-        readme=True,
+        shown=True,
         bar="50 µs; 30 µs; the authors' 4.7 ms",
     ),
     Case(
@@ -228,7 +228,7 @@ CASES = (
         (10,),
         10,
         (Side("`np.quantile`", np_quantile(1)),),
-        readme=True,
+        shown=True,
         bar="1.4 × faster than np.quantile; 2 ×",
     ),
     Case(

@@ -83,10 +83,10 @@ CASES = (
         1_000,
         (
             Side("selection of its windows alone", windows_of(100)),
-            Side("`np.quantile`", np_quantile(100), readme=False),
-            Side("`joint_exp`", joint_exp(100), readme=False),
+            Side("`np.quantile`", np_quantile(100), shown=False),
+            Side("`joint_exp`", joint_exp(100), shown=False),
         ),
-        readme=True,
+        shown=True,
         bar="0.67 of its time for the selection",
     ),
     Case(
@@ -119,10 +119,10 @@ CASES = (
         1_000,
         (
             Side("`np.log`, same data", np_log),
-            Side("`x.sum()`", np_sum, readme=False),
-            Side("9 levels", unbounded(levels(9)), readme=False),
+            Side("`x.sum()`", np_sum, shown=False),
+            Side("9 levels", unbounded(levels(9)), shown=False),
         ),
-        readme=True,
+        shown=True,
     ),
     Case(
         "unbounded_quantile/fine",
@@ -145,7 +145,7 @@ CASES = (
         (10**6,),
         1_000,
         (Side("published code, re-stated", published_unbounded),),
-        readme=True,
+        shown=True,
         bar="100 × faster",
     ),
     Case(
@@ -157,10 +157,10 @@ CASES = (
         1_000,
         (
             Side("published algorithm, re-stated in NumPy", published_csmooth),
-            Side("30 levels", csmooth(levels(30), assume_sorted=True), readme=False),
-            Side("unsorted", csmooth(), readme=False),
+            Side("30 levels", csmooth(levels(30), assume_sorted=True), shown=False),
+            Side("unsorted", csmooth(), shown=False),
         ),
-        readme=True,
+        shown=True,
         bar="keep 1,000 × faster; the authors' 4.9 s",
     ),
     *(

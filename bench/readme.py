@@ -1,65 +1,141 @@
-"""README's tables, each between two marks, and which rows stand in them."""
+"""README's comparison: what it is better at, from the tables of the documentation.
+
+Nothing is measured for it. Each figure is that of a row of a table that `bench/run.py --write`
+keeps in the documentation, or a count of `SECURITY.md`'s audits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
-from bench.case import Case, ErrorCase
-from bench.measure import count
+from bench.tables import LOSSES, RANKS, TIMES, Row, Table
 
-Row = tuple[str, ...]
+README = Path("README.md")
+PERFORMANCE = Path("docs", "performance.md")
+ACCURACY = Path("docs", "accuracy.md")
+PEERS = Path("docs", "integrations", "peers.md")
+SECURITY = Path("SECURITY.md")
 
-
-@dataclass(frozen=True)
-class Table:
-    """A table, by the name in its marks and the titles of its columns."""
-
-    name: str
-    titles: Row
-
-    def rows(self, document: str) -> list[Row]:
-        """The cells that stand in a document."""
-        _, inside, _ = self._parts(document)
-        lines = inside.strip().split("\n")[2:]
-        return [tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in lines]
-
-    def written(self, document: str, rows: Iterable[Row]) -> str:
-        """The document with these rows."""
-        before, _, after = self._parts(document)
-        lines = [_line(self.titles), f"|{'---|' * len(self.titles)}", *map(_line, rows)]
-        return "\n".join([before, *lines, after])
-
-    def updated(self, document: str, works: Iterable[str], measured: dict[str, list[Row]]) -> str:
-        """The document with the rows of these works: those measured, and for others the old ones.
-
-        Rows of an empty first cell go with the one above.
-        """
-        found: dict[str, list[Row]] = {}
-        work = ""
-        for row in self.rows(document):
-            work = row[0] or work
-            found.setdefault(work, []).append(row)
-        found |= measured
-        return self.written(document, [row for work in works for row in found[work]])
-
-    def _parts(self, document: str) -> tuple[str, str, str]:
-        begin, end = f"<!-- {self.name}: begin -->", f"<!-- {self.name}: end -->"
-        before, rest = document.split(begin)
-        inside, after = rest.split(end)
-        return before + begin, inside, end + after
+COMPARISON = Table("comparison", ("at", "dpq_fast", "others"))
+# Of the numbers of levels in the table of errors, which is shown, and what it is called.
+LEVELS = 1
+AUDITS = re.compile(r"<!-- audit table: begin -->\n(.*)<!-- audit table: end -->", re.DOTALL)
 
 
-def _line(cells: Row) -> str:
-    return f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in cells)}|"
+class Timed(NamedTuple):
+    """Rows of the table of times that become one.
+
+    Attributes
+    ----------
+    at : str
+        Column "at".
+    sides : tuple of (str, str, str)
+        "work" and "against" of each row, and what README calls the other side.
+    """
+
+    at: str
+    sides: tuple[tuple[str, str, str], ...]
 
 
-TIMES = Table("bench table", ("work", "ours", "against", "time", "ratio"))
-RANKS = Table("error table", ("column", "`joint_exp`", "published algorithm"))
+SPEED = (
+    Timed(
+        "30 quantiles of 10⁶ unsorted records",
+        (
+            ("unsorted, n = 10⁶, m = 30", "`np.quantile`", "`np.quantile`"),
+            ("unsorted, n = 10⁶, m = 30, in another run", "opendp (2,001 candidates)", "opendp"),
+            (
+                "unsorted, n = 10⁶, m = 30, in another run",
+                "diffprivlib, 30 times one level",
+                "diffprivlib",
+            ),
+        ),
+    ),
+    Timed(
+        "30 quantiles of 10⁸ unsorted records",
+        (("unsorted, n = 10⁸, m = 30", "`np.quantile`", "`np.quantile`"),),
+    ),
+    Timed(
+        "30 quantiles of 10⁷ rows of Parquet, in DuckDB",
+        (
+            (
+                "10⁷ rows of Parquet files in DuckDB, one thread, m = 30",
+                "`quantile_cont` of DuckDB",
+                "its `quantile_cont`",
+            ),
+            (
+                "10⁷ rows of Parquet files in DuckDB, one thread, m = 30",
+                "`approx_quantile` of DuckDB",
+                "its `approx_quantile`",
+            ),
+        ),
+    ),
+    Timed(
+        "1 quantile of 10 records",
+        (("n = 10, m = 1", "`np.quantile`", "`np.quantile`"),),
+    ),
+    Timed(
+        "3 quantiles in each of 10⁶ groups of 100",
+        (
+            (
+                "10⁶ groups of 100 rows, m = 3 (`quantile_by`, `workers=2`)",
+                "loop over diffprivlib, scaled",
+                "loop over diffprivlib",
+            ),
+        ),
+    ),
+)
 
 
-def works(case: Case | ErrorCase) -> list[str]:
-    """The first cells that a case has in its table, one for each size."""
-    if isinstance(case, ErrorCase):
-        return [case.column]
-    return [case.work.format(size=count(size)) for size in case.sizes]
+def rows(root: Path) -> list[Row]:
+    """The comparison that the tables below a folder give."""
+    return [
+        *_speed((root / PERFORMANCE).read_text("utf-8")),
+        *_errors((root / ACCURACY).read_text("utf-8")),
+        *_losses((root / PEERS).read_text("utf-8")),
+        *_audits((root / SECURITY).read_text("utf-8")),
+    ]
+
+
+def write(root: Path) -> None:
+    """Put the comparison into README."""
+    path = root / README
+    path.write_text(COMPARISON.written(path.read_text("utf-8"), rows(root)), "utf-8")
+
+
+def _speed(document: str) -> Iterator[Row]:
+    found: dict[tuple[str, str], tuple[str, str, str]] = {}
+    work = ours = ""
+    for first, time, against, theirs, ratio in TIMES.rows(document):
+        work, ours = first or work, time or ours
+        found[work, against] = ours, theirs, ratio
+    for at, sides in SPEED:
+        others = []
+        for work, against, name in sides:
+            _, theirs, ratio = found[work, against]
+            others.append(f"{name} {theirs} (× {ratio})")
+        yield at, found[sides[0][:2]][0], "; ".join(others)
+
+
+def _errors(document: str) -> Iterator[Row]:
+    for column, *cells in RANKS.rows(document):
+        ours, *others = (cell.split(" / ")[LEVELS] for cell in cells)
+        named = zip(RANKS.titles[2:], others, strict=True)
+        yield f"ranks off: {column}, 5 levels", ours, "; ".join(map(" ".join, named))
+
+
+def _losses(document: str) -> Iterator[Row]:
+    for change, ours, *others in LOSSES.rows(document):
+        named = zip(LOSSES.titles[2:], others, strict=True)
+        yield f"ε found where 1 is claimed: {change}", ours, "; ".join(map(" ".join, named))
+
+
+def _audits(document: str) -> Iterator[Row]:
+    """Each audit's row ends with how many broken copies it has caught: "2 of 2"."""
+    (inside,) = AUDITS.findall(document)
+    caught = re.findall(r"\| (\d+) of (\d+) \|$", inside, re.MULTILINE)
+    found, planted = (sum(map(int, column)) for column in zip(*caught, strict=True))
+    audits = f"{len(caught)} audits; {found} of {planted} deliberately broken copies caught"
+    yield "guarantee", audits, ""

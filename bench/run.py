@@ -1,4 +1,4 @@
-"""Run the benchmarks: ``python bench/run.py [--only NAME] [--quick] [--write README.md]``.
+"""Run the benchmarks: ``python bench/run.py [--only NAME] [--quick] [--write]``.
 
 The sides of a case are timed in turn in one run (A B A B ...): times are medians over the rounds,
 ratios medians over the rounds' ratios, with their quartiles. Memory is what a call allocates.
@@ -16,12 +16,24 @@ from pathlib import Path
 # Behind what is installed: what is measured need not be the package beside this folder.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from bench import alternatives, compat, counts, engines, errors, joint_exp, programs, quantiles
-from bench.case import Call, Case, ErrorCase
+from bench import (
+    alternatives,
+    compat,
+    counts,
+    engines,
+    errors,
+    joint_exp,
+    losses,
+    programs,
+    quantiles,
+    readme,
+)
+from bench.case import Call, Case, ErrorCase, LossCase
 from bench.measure import alternately, digits, duration, machine, peak_memory, size_of
 from bench.peers import Missing
-from bench.readme import RANKS, TIMES, Row, works
+from bench.tables import LOSSES, RANKS, TIMES, Row, works
 
+ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 4.0  # for one comparison
 CASES: tuple[Case, ...] = (
     *joint_exp.CASES,
@@ -33,10 +45,12 @@ CASES: tuple[Case, ...] = (
     *alternatives.CASES,
 )
 ERRORS: tuple[ErrorCase, ...] = errors.CASES
+TOLD: tuple[LossCase, ...] = losses.CASES
+ALL = (*CASES, *ERRORS, *TOLD)
 
 
 def time_case(case: Case, quick: bool) -> dict[str, list[Row]]:
-    """Time a case, print all of it, and return README's rows where no side was missing."""
+    """Time a case, print all of it, and return the table's rows where no side was missing."""
     complete = {}
     budget = (0.0, 1) if quick else (SECONDS,)
     for work, size in zip(works(case), (case.quick,) if quick else case.sizes, strict=False):
@@ -49,12 +63,12 @@ def time_case(case: Case, quick: bool) -> dict[str, list[Row]]:
                 calls[side.label] = side.make(data if part == size else case.setup(part))
             except Missing as reason:
                 print(f"  skipped: {side.label}: {reason}")
-                missing = missing or side.readme
+                missing = missing or side.shown
         timings = alternately(calls, *budget)
         ours = timings.pop("")
         cells = work, duration(ours.median)
         print(f"  {f'size {size}' if quick else work}: {cells[1]}, {memory(calls[''])}")
-        shown = {side.label for side in case.against if side.readme}
+        shown = {side.label for side in case.against if side.shown}
         for label, timing in timings.items():
             repeats, whole = parts[label]
             theirs = timing.scaled(repeats * whole)
@@ -83,18 +97,39 @@ def rank_case(case: ErrorCase, quick: bool) -> dict[str, list[Row]]:
     print(f"  {case.column}, m = {' / '.join(map(str, levels))}")
     for label, release in case.sides.items():
         found = [errors.mean_error(draw, release, m, draws) for m in levels]
-        cells.append(" / ".join(f"{mean:.2f}" for mean, _ in found))
+        cells.append(" / ".join(f"{mean:.2f}" if mean < 10 else f"{mean:.3g}" for mean, _ in found))
         print(f"    {label}: {' / '.join('{:.2f} ± {:.2f}'.format(*pair) for pair in found)}")
     return {case.column: [tuple(cells)]}
 
 
-def write(path: Path, measured: dict[str, list[Row]]) -> None:
-    """Put what was measured into README's tables; rows that were not keep their figures."""
-    document = path.read_text()
-    for table, cases in ((TIMES, CASES), (RANKS, ERRORS)):
-        order = [work for case in cases if case.readme for work in works(case)]
-        document = table.updated(document, order, measured)
-    path.write_text(document)
+def loss_case(case: LossCase, quick: bool) -> dict[str, list[Row]]:
+    """The same for what one record changes."""
+    trials = losses.QUICK_TRIALS if quick else losses.TRIALS
+    cells = [case.change]
+    for label, release in case.sides.items():
+        cells.append(f"≥ {losses.lower_bound(release, *case.pair(), trials):.2f}")
+        print(f"    {label}: epsilon {cells[-1]}, of {losses.EPSILON} claimed")
+    return {case.change: [tuple(cells)]}
+
+
+def run(case: Case | ErrorCase | LossCase, quick: bool) -> dict[str, list[Row]]:
+    """A case of any kind."""
+    if isinstance(case, Case):
+        return time_case(case, quick)
+    return rank_case(case, quick) if isinstance(case, ErrorCase) else loss_case(case, quick)
+
+
+def write(root: Path, measured: dict[str, list[Row]]) -> None:
+    """Put what was measured into the tables below a folder; other rows keep their figures."""
+    for page, table, cases in (
+        (readme.PERFORMANCE, TIMES, CASES),
+        (readme.ACCURACY, RANKS, ERRORS),
+        (readme.PEERS, LOSSES, TOLD),
+    ):
+        order = [work for case in cases if case.shown for work in works(case)]
+        path = root / page
+        path.write_text(table.updated(path.read_text("utf-8"), order, measured), "utf-8")
+    readme.write(root)
 
 
 def main() -> None:
@@ -103,13 +138,13 @@ def main() -> None:
     parser.add_argument(
         "--only", action="append", metavar="NAME", help="cases whose names begin like this"
     )
-    parser.add_argument("--write", type=Path, metavar="FILE", help="replace its tables")
+    parser.add_argument(
+        "--write", action="store_true", help="put it into the tables of docs/ and README.md"
+    )
     options = parser.parse_args()
-    cases = [
-        case for case in (*CASES, *ERRORS) if case.name.startswith(tuple(options.only or [""]))
-    ]
+    cases = [case for case in ALL if case.name.startswith(tuple(options.only or [""]))]
     if not cases:
-        parser.error(f"no such case; there are {', '.join(c.name for c in (*CASES, *ERRORS))}")
+        parser.error(f"no such case; there are {', '.join(case.name for case in ALL)}")
     if options.write and options.quick:
         parser.error("--quick measures nothing that could be written")
     if not options.quick:
@@ -120,16 +155,16 @@ def main() -> None:
         bar = f" (bar: {case.bar})" if case.bar and not options.quick else ""
         print(f"{case.name}{bar}", flush=True)
         try:
-            rows = (time_case if isinstance(case, Case) else rank_case)(case, options.quick)
+            rows = run(case, options.quick)
         except Missing as reason:
             print(f"  skipped: {reason}")
         except Exception:
             traceback.print_exc()
             failed.append(case.name)
         else:
-            measured |= rows if case.readme else {}
+            measured |= rows if case.shown else {}
     if options.write:
-        write(options.write, measured)
+        write(ROOT, measured)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

@@ -1304,7 +1304,13 @@ def all_cases() -> list[Case]:
     ]
 
 
-CASES = all_cases()
+def by_mechanism(cases: list[Case]) -> list[Case]:
+    """Those of each mechanism together, in the order in which the mechanisms come."""
+    order = list(dict.fromkeys(case.mechanism for case in cases))
+    return sorted(cases, key=lambda case: order.index(case.mechanism))
+
+
+CASES = by_mechanism(all_cases())
 
 
 @cache
@@ -1324,7 +1330,7 @@ def number(value: float | None) -> str:
 
 
 def row(index: int) -> str:
-    """One line of the table."""
+    """One line of a mechanism's table."""
     case, found = CASES[index], honest(index)
     if isinstance(found, audit.ExactAudit):
         promise = found.guarantee
@@ -1340,7 +1346,6 @@ def row(index: int) -> str:
         epsilon = f"≥ {number(found.epsilon)}"
     caught = sum(not mutated(index, name).holds for name in case.mutants)
     cells = (
-        f"`{case.mechanism}`",
         case.neighbors,
         case.setting,
         "runs" if case.by_runs else "law",
@@ -1355,7 +1360,6 @@ def row(index: int) -> str:
 
 
 TITLES = (
-    "mechanism",
     "relation",
     "setting",
     "by",
@@ -1370,18 +1374,29 @@ HEAD = f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}"
 
 
 def rows(document: str) -> list[str]:
-    """The lines of the table in a document."""
-    inside = document.split(BEGIN)[1].split(END)[0]
-    return inside.strip().split("\n")[HEAD.count("\n") + 1 :]
+    """The lines of all tables in a document, without the titles."""
+    inside = document.split(BEGIN)[1].split(END)[0].replace(HEAD, "")
+    return [line for line in inside.split("\n") if line.startswith("|")]
+
+
+def written(document: str, lines: list[str]) -> str:
+    """The document with these lines, those of each mechanism below a heading of their own."""
+    tables: dict[str, list[str]] = {}
+    for case, line in zip(CASES, lines, strict=True):
+        tables.setdefault(case.mechanism, []).append(line)
+    parts = [
+        "\n".join([f"### Audits of `{mechanism}`", "", HEAD, *own])
+        for mechanism, own in tables.items()
+    ]
+    before, rest = document.split(BEGIN)
+    return "\n\n".join([before + BEGIN, *parts, END + rest.split(END)[1]])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", type=Path, required=True, help="document with the marks")
     path = parser.parse_args().write
-    before, rest = path.read_text().split(BEGIN)
-    table = "\n".join([HEAD, *map(row, range(len(CASES)))])
-    path.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
+    path.write_text(written(path.read_text(), [row(index) for index in range(len(CASES))]))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The code on pages of the documentation: what it does, and what it prints.
+"""The code on the front page and in the documentation: what it does, and what it prints.
 
 ``python tests/pages.py --write`` puts what each block prints into the block of text below it.
 """
@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = sorted(
-    page
-    for page in (ROOT / "docs").rglob("*.md")
-    if not {"_build", "gallery", "generated"} & set(page.relative_to(ROOT).parts)
-)
+README = ROOT / "README.md"
+PAGES = [
+    README,
+    *sorted(
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if not {"_build", "gallery", "generated"} & set(page.relative_to(ROOT).parts)
+    ),
+]
 # What `.[test]` does not install.
 ENGINES = {"dask", "ray", "spark", "sql"}
 CODE = re.compile(

@@ -1,11 +1,15 @@
-"""The rows of the benchmarks, and the tables that README makes of them."""
+"""The rows of the benchmarks, the tables made of them, and README's comparison made of those."""
 
 from __future__ import annotations
 
 import importlib
+import re
+import shutil
 import sys
 from pathlib import Path
 
+import audit_table
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -20,12 +24,17 @@ def bench():
 
 
 @pytest.fixture(scope="module")
-def readme():
-    return (ROOT / "README.md").read_text()
+def times(bench):
+    return (ROOT / bench.readme.PERFORMANCE).read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def ranks(bench):
+    return (ROOT / bench.readme.ACCURACY).read_text("utf-8")
 
 
 def test_names_of_cases_are_unique(bench):
-    names = [case.name for case in (*bench.CASES, *bench.ERRORS)]
+    names = [case.name for case in bench.ALL]
     assert len(set(names)) == len(names)
     assert all(len(name.split("/")) == 2 for name in names)
 
@@ -46,26 +55,47 @@ def test_cases_are_well_formed(bench):
 def test_errors_are_well_formed(bench):
     for case in bench.ERRORS:
         assert case.levels == tuple(sorted(set(case.levels))), case.name
-        assert not case.readme or tuple(case.sides) == bench.RANKS.titles[1:], case.name
+        assert not case.shown or tuple(case.sides) == bench.RANKS.titles[1:], case.name
 
 
-def test_no_bar_in_what_readme_shows(bench):
+def test_losses_are_well_formed(bench):
+    for case in bench.TOLD:
+        x, neighbor = case.pair()
+        assert len(x) == len(neighbor), case.name
+        changed = [a for a, b in zip(x, neighbor, strict=True) if repr(a) != repr(b)]
+        assert len(changed) == 1, case.name
+        assert not case.shown or tuple(case.sides) == bench.LOSSES.titles[1:], case.name
+
+
+def test_a_release_that_tells_of_a_record_is_found(bench):
+    """Quickly; with more runs the bound grows."""
+    (case,) = bench.TOLD
+    x, neighbor = case.pair()
+    told = bench.losses.lower_bound(lambda x, rng: float(np.isnan(x).any()), x, neighbor, 2_000)
+    assert told > 4.0
+    assert bench.losses.lower_bound(bench.losses.median, x, neighbor, 500) <= 1.0
+
+
+def test_no_bar_in_what_tables_show(bench):
     for case in bench.CASES:
         shown = [case.work, *(side.label for side in case.against)]
         assert not any("bar" in cell or "stretch" in cell for cell in shown), case.name
 
 
-def test_readme_has_a_line_for_every_row_of_its_own_and_no_other(bench, readme):
-    """Run ``python bench/run.py --only NAME --write README.md`` for a new row."""
+def test_tables_have_a_line_for_every_row_they_show_and_no_other(bench, times, ranks):
+    """Run ``python bench/run.py --only NAME --write`` for a new row."""
     expected = []
     for case in bench.CASES:
-        labels = [side.label for side in case.against if side.readme] or [""]
-        for work in bench.works(case) if case.readme else ():
+        labels = [side.label for side in case.against if side.shown] or [""]
+        for work in bench.works(case) if case.shown else ():
             expected += zip([work, *[""] * (len(labels) - 1)], labels, strict=True)
-    assert [(row[0], row[2]) for row in bench.TIMES.rows(readme)] == expected
+    assert [(row[0], row[2]) for row in bench.TIMES.rows(times)] == expected
     assert len({work for work, _ in expected if work}) == sum(bool(work) for work, _ in expected)
-    columns = [case.column for case in bench.ERRORS if case.readme]
-    assert [row[0] for row in bench.RANKS.rows(readme)] == columns
+    columns = [case.column for case in bench.ERRORS if case.shown]
+    assert [row[0] for row in bench.RANKS.rows(ranks)] == columns
+    changes = [case.change for case in bench.TOLD if case.shown]
+    peers = (ROOT / bench.readme.PEERS).read_text("utf-8")
+    assert [row[0] for row in bench.LOSSES.rows(peers)] == changes
 
 
 def test_scaled_figures_say_so(bench):
@@ -77,13 +107,57 @@ def test_scaled_figures_say_so(bench):
                 assert f"{side.repeats} times" in side.label, case.name
 
 
-def test_written_tables_are_read_back(bench, readme):
-    works = [row[0] for row in bench.TIMES.rows(readme) if row[0]]
-    assert bench.TIMES.updated(readme, works, {}) == readme
+def test_written_tables_are_read_back(bench, times):
+    works = [row[0] for row in bench.TIMES.rows(times) if row[0]]
+    assert bench.TIMES.updated(times, works, {}) == times
     new = [("work", "1 s", "peer", "2 s", "2.0"), ("", "", "other", "3 s", "3.0")]
-    document = bench.TIMES.updated(readme, ["work"], {"work": new})
+    document = bench.TIMES.updated(times, ["work"], {"work": new})
     assert bench.TIMES.rows(document) == new
-    assert bench.RANKS.rows(document) == bench.RANKS.rows(readme)
+
+
+def test_readme_compares_by_what_the_tables_hold(bench):
+    """Run ``python bench/run.py --only NAME --write`` after a change."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert bench.readme.COMPARISON.rows(readme) == bench.readme.rows(ROOT)
+
+
+def test_what_is_measured_comes_into_the_tables_and_from_there_into_readme(bench, tmp_path):
+    tables = ("performance.md", "accuracy.md", "integrations/peers.md")
+    names = ("README.md", "SECURITY.md", *(f"docs/{name}" for name in tables))
+    (tmp_path / "docs" / "integrations").mkdir(parents=True)
+    for name in names:
+        shutil.copy(ROOT / name, tmp_path / name)
+    bench.write(tmp_path, {})
+    for name in names:
+        assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes(), name
+    work, column = "unsorted, n = 10⁸, m = 30", "age"
+    change = "a record of 100 becomes missing"
+    bench.write(
+        tmp_path,
+        {
+            work: [(work, "3 s", "`np.quantile`", "1 s", "0.33")],
+            column: [(column, "1 / 5.5 / 9", "1 / 4.5 / 9", "1 / 3.5 / 9")],
+            change: [(change, "≥ 0.50", "≥ 0.60")],
+        },
+    )
+    old, new = (
+        bench.readme.COMPARISON.rows((folder / "README.md").read_text("utf-8"))
+        for folder in (ROOT, tmp_path)
+    )
+    assert [row for row in new if row not in old] == [
+        ("30 quantiles of 10⁸ unsorted records", "3 s", "`np.quantile` 1 s (× 0.33)"),
+        ("ranks off: age, 5 levels", "5.5", "published algorithm 4.5; diffprivlib 3.5"),
+        (f"ε found where 1 is claimed: {change}", "≥ 0.50", "diffprivlib ≥ 0.60"),
+    ]
+    assert len(new) == len(old)
+
+
+def test_readme_counts_the_audits(bench):
+    *_, (at, ours, _) = bench.readme.rows(ROOT)
+    caught, planted = map(int, re.findall(r"(\d+) of (\d+)", ours)[0])
+    assert at == "guarantee"
+    assert caught == planted == sum(len(case.mutants) for case in audit_table.CASES)
+    assert ours.startswith(f"{len(audit_table.CASES)} audits")
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,17 @@
 """Every block of Python on a page runs, and prints what stands below it; links are well formed."""
 
 import gc
-import pathlib
 import re
 import subprocess
 import sys
 from urllib.parse import urlsplit
 
-import numpy as np
 import pages
-import pandas as pd
 import pytest
 
 import dpq_fast as dpq
 from dpq_fast.mechanisms.registry import MECHANISMS
 
-README = pages.ROOT / "README.md"
 EXAMPLES = sorted((pages.ROOT / "docs" / "examples").glob("plot_*.py"))
 
 
@@ -31,7 +27,7 @@ def page(path):
     """A page; with an engine, what runs only where the engines are."""
     engine = [pytest.mark.engines, pytest.mark.filterwarnings("ignore")]
     marks = engine if path.stem in pages.ENGINES else []
-    return pytest.param(path, marks=marks, id=str(path.relative_to(pages.ROOT / "docs")))
+    return pytest.param(path, marks=marks, id=str(path.relative_to(pages.ROOT)))
 
 
 @pytest.mark.parametrize("path", [page(path) for path in pages.PAGES])
@@ -39,22 +35,6 @@ def test_code_on_pages_runs_and_prints_what_they_say(path):
     for block, printed in pages.run(path, {}):
         assert block.text is None or printed == block.text
     gc.collect()
-
-
-def test_code_in_the_readme_runs(tmp_path):
-    """Its columns are the reader's: here they are made."""
-    rng = np.random.default_rng(0)
-    salary = np.round(rng.lognormal(10.7, 0.4, 2_000), -2)
-    department = rng.choice(["hr", "it", "ops"], 2_000)
-    (tmp_path / "salaries").mkdir()
-    np.save(tmp_path / "salaries" / "2026.npy", salary)
-    frame = pd.DataFrame({"salary": salary, "department": department})
-    frame.to_parquet(tmp_path / "salaries.parquet")
-    given = dict(
-        np=np, dpq=dpq, salary=salary, department=department, grade=rng.integers(1, 5, 2_000)
-    )
-    ran = list(pages.run(README, {**given, "pathlib": pathlib}))
-    assert ran
 
 
 def test_a_page_that_says_something_else_is_found(tmp_path):
@@ -75,7 +55,7 @@ def test_examples_run(path):
 
 
 def test_links_to_elsewhere_are_well_formed():
-    for path in [README, *pages.PAGES, *EXAMPLES]:
+    for path in [*pages.PAGES, *EXAMPLES]:
         for link in re.findall(r"https?:[^\s)>\"'`\]]*", path.read_text("utf-8")):
             parts = urlsplit(link)
             assert parts.scheme == "https", link
@@ -95,6 +75,48 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
     assert ran.stdout.splitlines() == ["page.html: other.html#there", "page.html: gone.html"]
 
 
+LINK = re.compile(r"\[[^\[\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def links(path):
+    """Files that a page links to, each with the heading, or ""."""
+    for target, place in LINK.findall(path.read_text("utf-8")):
+        yield (path.parent / target).resolve() if target else path, place
+
+
+def headings(path):
+    """What the headings of a file are called in links, by those who host files."""
+    lines = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.M | re.S).splitlines()
+    words = [line.lstrip("#").strip().lower() for line in lines if re.match("#+ ", line)]
+    return {re.sub(r"[^\w -]", "", heading).replace(" ", "-") for heading in words}
+
+
+def lead_nowhere(path):
+    return [
+        (target.name, place)
+        for target, place in links(path)
+        if not target.exists() or (place and place not in headings(target))
+    ]
+
+
+def test_links_between_files_lead_to_files_and_their_headings():
+    """So they work where files are read as they lie; in built pages `links.py` follows them."""
+    beside = [pages.ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "SECURITY")]
+    for path in [*pages.PAGES, *beside]:
+        assert not lead_nowhere(path), path
+
+
+def test_links_between_files_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "other.md").write_text("# Here `it_is`\n\n```\n# no heading\n```\n", "utf-8")
+    page = tmp_path / "page.md"
+    page.write_text("[a](other.md#here-it_is) [b](other.md#no-heading) [c](gone.md)", "utf-8")
+    assert lead_nowhere(page) == [("other.md", "no-heading"), ("gone.md", "")]
+
+
+def test_front_page_is_short():
+    assert len(pages.README.read_text("utf-8").splitlines()) <= 150
+
+
 def listed(page):
     """What an index lists, one a line."""
     return set(re.findall(r"^   ([\w.]+)$", (pages.ROOT / "docs" / page).read_text("utf-8"), re.M))
@@ -108,17 +130,27 @@ def test_reference_lists_all_public_names():
     assert {f"privacy.{name}" for name in functions} <= names
 
 
-def test_each_mechanism_has_a_page_with_its_proof_and_its_audits():
-    documents = {path.stem: path.read_text("utf-8") for path in pages.PAGES}
-    proofs = listed("proofs/index.rst")
-    for name in MECHANISMS:
-        found = [
-            text
-            for text in documents.values()
-            if re.search(rf"^\| \*\*functions\*\* \|.*`dpq_fast\.{name}`", text, re.M)
-        ]
-        assert len(found) == 1, name
-        (audits,) = re.findall(r"^```\{audits\} (.*)$", found[0], re.M)
-        assert name in audits.split()
-        (proof,) = re.findall(r"^\| \*\*proof\*\* \|(.*)$", found[0], re.M)
-        assert set(re.findall(r"`(dpq_fast\.[\w.]+)`", proof)) <= proofs
+def row(title, document):
+    """What the table at the top of a mechanism's page has beside a title."""
+    (cell,) = re.findall(rf"^\| \*\*{title}\*\* \|(.*)\|$", document, re.M)
+    return cell
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_guarantee_proof_and_audits_are_two_links_from_the_front_page(name):
+    """The page of the mechanism is one, and from there its proof, and its audits, another."""
+    table = pages.README.read_text("utf-8").partition("## Mechanisms")[2].partition("\n## ")[0]
+    (target,) = re.findall(rf"^\|.*`{name}`.*\]\((docs/mechanisms/\w+\.md)\)", table, re.M)
+    page = pages.ROOT / target
+    document = page.read_text("utf-8")
+    assert f"`dpq_fast.{name}`" in row("functions", document)
+    assert row("guarantee", document).strip()
+    proofs = re.findall(r"\[`(dpq_fast\.[\w.]+)`\]\(([\w./]+)\)", row("proof", document))
+    assert proofs
+    for proof, source in proofs:
+        # in built pages, a page made of the docstrings
+        assert proof in listed("proofs/index.rst")
+        assert (page.parent / source).resolve() == pages.ROOT / f"{proof.replace('.', '/')}.py"
+    (audits,) = re.findall(r"^<!-- audits: ([\w ]+) -->$", document, re.M)
+    assert name in audits.split()
+    assert (pages.ROOT / "SECURITY.md", f"audits-of-{name}") in set(links(page))

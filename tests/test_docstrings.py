@@ -65,7 +65,9 @@ def test_papers_cited_are_those_listed():
         for file in root.glob(pattern)
         for found in re.findall(key, file.read_text("utf-8"))
     }
-    readme = (root / "README.md").read_text("utf-8")
-    listed = re.findall(rf"^\| {key}\] \|", readme, re.MULTILINE)
+    papers = (root / "docs" / "papers.md").read_text("utf-8")
+    listed = re.findall(rf"^\| {key}\] \|", papers, re.MULTILINE)
     assert listed == sorted(cited)
-    assert set(re.findall(key, readme)) == cited
+    assert set(re.findall(key, papers)) == cited
+    for page in [root / "README.md", *root.glob("docs/**/*.md")]:
+        assert set(re.findall(key, page.read_text("utf-8"))) <= cited, page

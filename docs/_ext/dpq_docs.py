@@ -1,7 +1,8 @@
 """What this documentation adds to Sphinx.
 
-Formulas as MathML, names between single backticks of docstrings, rows of tables that can be linked
-to, papers' keys that link, and the audits of one mechanism.
+Links that lead somewhere where the files are read as they lie, too; formulas as MathML, names
+between single backticks of docstrings, papers' keys that link to rows of their table, and the
+audits of one mechanism.
 """
 
 from __future__ import annotations
@@ -20,8 +21,43 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 logger = logging.getLogger(__name__)
+
+
+# --- Links between files --------------------------------------------------------------------------
+
+# A link of Markdown to a file: what it says, the file, and the place on it.
+LINK = re.compile(r"\[([^\[\]]+)\]\(([\w./-]+\.(?:md|py|rst))(#[\w-]+)?\)")
+AUDITS = re.compile(r"^<!-- audits: ([\w ]+?)(?:; (\w+))? -->$", re.MULTILINE)
+
+
+def _as_pages(app: Sphinx, page: str, content: list[str]) -> None:
+    """What is written for readers of the files, for pages made of them.
+
+    Files beside `docs` are pages of theirs, examples those of the gallery, and a link from a name
+    to the source that documents it leads to its documentation. A comment names audits to be shown.
+    """
+    folder = (DOCS / page).parent
+
+    def changed(link: re.Match[str]) -> str:
+        text, target, place = link.groups()
+        path = (folder / target).resolve()
+        if path.parent == ROOT:
+            return f"[{text}](/{path.stem.lower()}.md{place or ''})"
+        if path.parent == DOCS / "examples":
+            return f"[{text}](/gallery/{'index' if path.stem == 'README' else path.stem})"
+        if ROOT / "dpq_fast" in path.parents:
+            name = text.strip("`").removeprefix("dpq_fast.")
+            return f"{{py:obj}}`{text.strip('`')} <dpq_fast.{name}>`"
+        return link[0]
+
+    def shown(audits: re.Match[str]) -> str:
+        setting = f":setting: {audits[2]}\n" if audits[2] else ""
+        return f"```{{audits}} {audits[1]}\n{setting}```"
+
+    content[0] = AUDITS.sub(shown, LINK.sub(changed, content[0]))
 
 
 # --- Formulas -------------------------------------------------------------------------------------
@@ -82,39 +118,35 @@ def _resolve_name(
     return contnode if node.get(LOOSE) else None
 
 
-# --- Rows that can be linked to -------------------------------------------------------------------
+# --- Long tables, and rows that can be linked to -------------------------------------------------
 
-# On these pages the first row of each first cell has a name: the title of that column, and what the
-# name begins with.
-NAMED_ROWS = {"security": ("mechanism", "audit-"), "papers": ("key", "paper-")}
+# Pages with such tables, and the title of their first column.
+LONG_TABLES = {"papers": "key", "security": "relation"}
 # What is left as it is.
 KEPT = (nodes.reference, nodes.literal, nodes.math, nodes.FixedTextElement)
 KEY = re.compile(r"\[([A-Z][A-Za-z]*\+?\d\d)\]")
 
 
-def row_name(prefix: str, cell: str) -> str:
-    return prefix + cell.strip("[]").lower().replace("+", "-")
+def row_name(key: str) -> str:
+    return "paper-" + key.strip("[]").lower().replace("+", "-")
 
 
-def _name_rows(app: Sphinx, document: nodes.document) -> None:
+def _long_tables(app: Sphinx, document: nodes.document) -> None:
+    """Smaller letters; each row of the papers gets a name."""
     page = app.env.docname
-    if page not in NAMED_ROWS:
-        return
-    title, prefix = NAMED_ROWS[page]
     labels = app.env.get_domain("std")
     for table in document.findall(nodes.table):
         rows = list(table.findall(nodes.row))
-        if rows[0].children[0].astext() != title:
+        if rows[0].children[0].astext() != LONG_TABLES.get(page):
             continue
         table["classes"].append("dense")
-        for row in rows[1:]:
+        for row in rows[1:] if page == "papers" else ():
             cell = row.children[0].astext()
-            name = row_name(prefix, cell)
-            if name not in document.ids:
-                row["ids"].append(name)
-                document.ids[name] = row
-                labels.anonlabels[name] = (page, name)
-                labels.labels[name] = (page, name, cell)
+            name = row_name(cell)
+            row["ids"].append(name)
+            document.ids[name] = row
+            labels.anonlabels[name] = (page, name)
+            labels.labels[name] = (page, name, cell)
 
 
 def _link_keys(app: Sphinx, document: nodes.document, page: str) -> None:
@@ -132,7 +164,7 @@ def _link_keys(app: Sphinx, document: nodes.document, page: str) -> None:
             continue
         found: list[nodes.Node] = [nodes.Text(parts[0])]
         for key, after in zip(parts[1::2], parts[2::2], strict=True):
-            name = row_name("paper-", key)
+            name = row_name(key)
             if name in labels:
                 link = nodes.reference("", f"[{key}]", internal=True, refuri=f"{uri}#{name}")
                 found.append(link)
@@ -144,9 +176,12 @@ def _link_keys(app: Sphinx, document: nodes.document, page: str) -> None:
 
 # --- The audits of a mechanism --------------------------------------------------------------------
 
+# A table of SECURITY.md, and whose it is.
+HEADED = re.compile(r"^### Audits of `(\w+)`\n\n((?:\|.*\n)+)", re.MULTILINE)
+
 
 class Audits(SphinxDirective):
-    """The rows of SECURITY.md's table that are of the functions given."""
+    """The rows of SECURITY.md's tables that are of the functions given."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -156,24 +191,28 @@ class Audits(SphinxDirective):
         source = ROOT / "SECURITY.md"
         self.env.note_dependency(str(source))
         inside = source.read_text("utf-8").split("<!-- audit table: begin -->")[1]
-        head, rule, *rows = inside.split("<!-- audit table: end -->")[0].strip().split("\n")
+        tables = dict(HEADED.findall(inside.split("<!-- audit table: end -->")[0]))
         names = self.arguments[0].split()
         setting = self.options.get("setting", "")
-        kept = [row for row in rows if row.split("`")[1] in names and setting in row.split("|")[3]]
-        if not kept:
-            raise self.error(f"SECURITY.md has no audit of {names}")
+        kept: list[str] = []
+        for name in names:
+            head, rule, *rows = tables.get(name, "\n").strip().split("\n")
+            own = [row for row in rows if setting in row.split("|")[2]]
+            if not own:
+                raise self.error(f"SECURITY.md has no such audit of {name}")
+            if len(names) > 1:  # else it needs no column
+                own = [f"| `{name}` {row}" for row in own]
+            kept += own
+        if len(names) > 1:
+            head, rule = f"| mechanism {head}", f"|---{rule}"
         caught = [tuple(map(int, re.findall(r"\d+", row.split("|")[-2]))) for row in kept]
         found, planted = (sum(column) for column in zip(*caught, strict=True))
         sentence = (
             f"{len(kept)} audits, beside {planted} deliberately broken copies, of which "
-            f"{found} were caught. How they are made, and what the columns are: "
-            f"[Security](#{row_name('audit-', names[0])})."
+            f"{found} were caught."
         )
-        lines = [head, rule, *kept]
-        if len(names) == 1:  # which needs no column
-            lines = ["|" + line.split("|", 2)[2] for line in lines]
         box = nodes.container(classes=["audits"])
-        content = StringList([sentence, "", *lines, ""], str(source))
+        content = StringList([sentence, "", head, rule, *kept, ""], str(source))
         self.state.nested_parse(content, self.content_offset, box)
         return [box]
 
@@ -192,8 +231,9 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))
     app.add_role("name", Name())
     app.add_directive("audits", Audits)
+    app.connect("source-read", _as_pages)
     app.connect("autodoc-skip-member", _skip_field)
     app.connect("missing-reference", _resolve_name)
-    app.connect("doctree-read", _name_rows)
+    app.connect("doctree-read", _long_tables)
     app.connect("doctree-resolved", _link_keys)
     return {"parallel_read_safe": False, "parallel_write_safe": True}

@@ -16,12 +16,13 @@ ROOT = Path(__file__).parents[2]
 # Behind what is installed: the package's modules are those that were compiled.
 sys.path.append(str(ROOT))
 
-from bench.readme import RANKS, TIMES  # noqa: E402
+from bench.readme import ACCURACY, LEVELS, PERFORMANCE  # noqa: E402
+from bench.tables import RANKS, TIMES  # noqa: E402
 
 # Where the tables are.
-TABLES = ROOT / "README.md"
+TABLES = (ROOT / PERFORMANCE, ROOT / ACCURACY)
 # Legible on white and on black.
-INK, OURS, THEIRS = "#7d8590", "#2f81f7", "#d29922"
+INK, OURS, THEIRS, OTHERS = "#7d8590", "#2f81f7", "#d29922", "#8957e5"
 
 
 def _axes(width: float, height: float) -> tuple[Figure, mpl.axes.Axes]:
@@ -71,27 +72,30 @@ def speed(document: str, path: Path) -> None:
 
 
 def errors(document: str, path: Path) -> None:
-    """Mean rank errors for five levels, ours and published."""
+    """Mean rank errors for five levels: ours, published, and of another library."""
     rows = RANKS.rows(document)
-    figure, axes = _axes(6.4, 0.75 * len(rows) + 0.7)
+    figure, axes = _axes(6.4, 0.9 * len(rows) + 0.7)
     for place, (_, *cells) in enumerate(reversed(rows)):
-        pairs = zip((0.18, -0.18), cells, (OURS, THEIRS), strict=True)
+        pairs = zip((0.27, 0.0, -0.27), cells, (OURS, THEIRS, OTHERS), strict=True)
         for shift, cell, color in pairs:
-            error = float(cell.split(" / ")[1])
-            axes.barh(place + shift, error, 0.34, color=color)
+            error = float(cell.split(" / ")[LEVELS])
+            axes.barh(place + shift, error, 0.24, color=color)
             axes.text(error * 1.06, place + shift, f"{error:g}", va="center", color=INK, fontsize=8)
     axes.set_yticks(range(len(rows)), [_plain(row[0]) for row in reversed(rows)], fontsize=8.5)
     axes.set_xscale("log")
     axes.set_xlim(0.3, 400)
-    axes.set_xlabel("ranks off, of 1,000; five levels: ours (blue), as published (yellow)")
+    axes.set_xlabel(
+        "ranks off, of 1,000; five levels:\n"
+        "ours (blue), as published (yellow), diffprivlib (violet)"
+    )
     _save(figure, path)
 
 
 def draw(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
-    document = TABLES.read_text("utf-8")
-    speed(document, folder / "speed.svg")
-    errors(document, folder / "errors.svg")
+    times, ranks = (path.read_text("utf-8") for path in TABLES)
+    speed(times, folder / "speed.svg")
+    errors(ranks, folder / "errors.svg")
 
 
 def front(path: Path) -> None:
@@ -102,14 +106,12 @@ def front(path: Path) -> None:
     pay = generated_payroll()[:2_000] / 1_000
     levels = np.arange(1, 10) / 10
     settings = dict(epsilon=1.0, bounds=(0, 1_000), resolution=0.1, confidence=0.95, rng=1)
-    made = dpq.quantile(pay, levels, **settings)
     figure = Figure(figsize=(7.0, 3.2), layout="constrained")
     axes = figure.subplots()
-    reach = [made.value - made.low, made.high - made.value]
-    axes.errorbar(levels, made.value, reach, fmt="o", capsize=4, color=OURS, label="private")
     axes.plot(levels, np.quantile(pay, levels), "_", ms=15, color="black", label="true")
-    axes.set(xlabel="level", ylabel="salary, thousands", xticks=levels)
-    axes.set_title("Deciles of 2,000 salaries: epsilon = 1 for all nine, 95% intervals")
+    dpq.plots.quantiles(levels, dpq.quantile(pay, levels, **settings), axes, label="private")
+    axes.set(xticks=levels, ylabel="salary, thousands\n(95% intervals)")
+    axes.set_title("Deciles of 2,000 salaries: epsilon = 1 for all nine and their intervals")
     axes.legend(frameon=False)
     figure.savefig(path, dpi=100, metadata={"Software": None})
 

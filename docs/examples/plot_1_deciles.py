@@ -32,9 +32,8 @@ print(deciles)
 # more.
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-reach = [deciles.value - deciles.low, deciles.high - deciles.value]
-axes.errorbar(levels, deciles.value, reach, fmt="o", capsize=4, label="private, ε = 0.5")
 axes.plot(levels, np.quantile(pay, levels), "_", ms=16, color="black", label="true")
-axes.set(xlabel="level", ylabel="salary")
+dpq.plots.quantiles(levels, deciles, axes, label="private, ε = 0.5")
+axes.set_ylabel("salary\n(95% intervals)")
 axes.legend()
 plt.show()

@@ -42,15 +42,10 @@ medians = dpq.quantile_by(
     confidence=0.95,
     rng=1,
 )
-for name in departments:
-    print(name, medians[name])
+print(medians)
 
 # %%
 
-figure, axes = plt.subplots(figsize=(7, 3.2), layout="constrained")
-for row, name in enumerate(departments):
-    value, low, high = medians[name]
-    axes.errorbar(value, row, xerr=[[value - low], [high - value]], fmt="o", capsize=4)
-axes.set_yticks(range(len(departments)), departments)
-axes.set_xlabel("median salary, with 95% intervals")
+axes = dpq.plots.groups(medians)
+axes.set_title("Median salary by department")
 plt.show()

@@ -46,7 +46,7 @@ record: dividing the rate by k makes every statement below a statement about per
 **Rounding.** What is solved numerically is rounded against the caller: the formula evaluated at
 the answer always satisfies the bound that was asked for.
 
-Keys ([GJK21], [DDR20], ...) are listed in the README, "Papers"; [DDR20] Theorem 3 is quoted as
+Keys ([GJK21], [DDR20], ...) are listed in docs/papers.md; [DDR20] Theorem 3 is quoted as
 [GJK21] Lemma 12, [CKS20] is Canonne, Kamath and Steinke 2020.
 """
 

@@ -71,7 +71,7 @@ References
 - [DKS+21] Z. Ding, D. Kifer, S. M. Saghaian N. E., T. Steinke, Y. Wang, Y. Xiao, D. Zhang, "The
   Permute-and-Flip Mechanism is Identical to Report-Noisy-Max with Exponential Noise",
   arXiv:2105.07260.
-- [S11], [MT07], [BS16], [DDR20]: README, "Papers".
+- [S11], [MT07], [BS16], [DDR20]: docs/papers.md.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ References
 ----------
 - [ZS12] A. M. Zubkov, A. A. Serov, "A complete proof of universal inequalities for the
   distribution function of the binomial law", Theory Probab. Appl. 57(3), 2013.
-- [Dur23], [BS16]: README, "Papers".
+- [Dur23], [BS16]: docs/papers.md.
 """
 
 from __future__ import annotations
