@@ -135,3 +135,29 @@ class LossCase:
     sides: dict[str, Callable[..., Any]]
     shown: bool = False
     bar: str | None = None
+
+
+@dataclass(frozen=True)
+class CostCase:
+    """Time and memory of JointExp on columns of one length, for several numbers of levels.
+
+    Attributes
+    ----------
+    name : str
+        For ``--only``: costs/what.
+    work : str
+        First column of the table.
+    n : int
+    epsilon : float
+    shown : bool, default False
+        Whether the second table of `docs/performance.md` shows it.
+    bar : str, optional
+        As for `Case`.
+    """
+
+    name: str
+    work: str
+    n: int
+    epsilon: float
+    shown: bool = False
+    bar: str | None = None

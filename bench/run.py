@@ -19,6 +19,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from bench import (
     alternatives,
     compat,
+    costs,
     counts,
     engines,
     errors,
@@ -28,10 +29,10 @@ from bench import (
     quantiles,
     readme,
 )
-from bench.case import Call, Case, ErrorCase, LossCase
+from bench.case import Call, Case, CostCase, ErrorCase, LossCase
 from bench.measure import alternately, digits, duration, machine, peak_memory, size_of
 from bench.peers import Missing
-from bench.tables import LOSSES, RANKS, TIMES, Row, works
+from bench.tables import COSTS, LOSSES, RANKS, TIMES, Row, works
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 4.0  # for one comparison
@@ -46,7 +47,8 @@ CASES: tuple[Case, ...] = (
 )
 ERRORS: tuple[ErrorCase, ...] = errors.CASES
 TOLD: tuple[LossCase, ...] = losses.CASES
-ALL = (*CASES, *ERRORS, *TOLD)
+SPENT: tuple[CostCase, ...] = costs.CASES
+ALL = (*CASES, *SPENT, *ERRORS, *TOLD)
 
 
 def time_case(case: Case, quick: bool) -> dict[str, list[Row]]:
@@ -112,10 +114,19 @@ def loss_case(case: LossCase, quick: bool) -> dict[str, list[Row]]:
     return {case.change: [tuple(cells)]}
 
 
-def run(case: Case | ErrorCase | LossCase, quick: bool) -> dict[str, list[Row]]:
+def cost_case(case: CostCase, quick: bool) -> dict[str, list[Row]]:
+    """The same for what JointExp costs."""
+    cells = costs.costs(case, 1_000, (0.5,)) if quick else costs.costs(case, case.n, costs.TIED)
+    print("  " + "; ".join(cells))
+    return {case.work: [(case.work, *cells)]}
+
+
+def run(case: Case | CostCase | ErrorCase | LossCase, quick: bool) -> dict[str, list[Row]]:
     """A case of any kind."""
     if isinstance(case, Case):
         return time_case(case, quick)
+    if isinstance(case, CostCase):
+        return cost_case(case, quick)
     return rank_case(case, quick) if isinstance(case, ErrorCase) else loss_case(case, quick)
 
 
@@ -123,6 +134,7 @@ def write(root: Path, measured: dict[str, list[Row]]) -> None:
     """Put what was measured into the tables below a folder; other rows keep their figures."""
     for page, table, cases in (
         (readme.PERFORMANCE, TIMES, CASES),
+        (readme.PERFORMANCE, COSTS, SPENT),
         (readme.ACCURACY, RANKS, ERRORS),
         (readme.PEERS, LOSSES, TOLD),
     ):
