@@ -33,6 +33,8 @@ from dpq_fast.reference.lattice import Lattice as ReferenceLattice
 
 # The same examples in every run: a failure in CI is the failure on the desk.
 settings.register_profile("dpq", deadline=None, derandomize=True, database=None, max_examples=60)
+# where each takes its time: tests/kernels/emulated/run
+settings.register_profile("few", settings.get_profile("dpq"), max_examples=5)
 settings.load_profile("dpq")
 
 IMPLEMENTATIONS = {"fast": dpq_fast, "reference": dpq_fast.reference}
