@@ -273,7 +273,7 @@ STREAMS = {
 def test_above_threshold_draws_follow_the_law(implementation, noise, stream):
     queries = STREAMS[stream]
     law = implementation.above_threshold_law(queries, 0, noise=noise, **BUDGET)
-    size = 40_000 if implementation is dpq else 6_000
+    size = 15_000 if implementation is dpq else 3_000
     drawn = law.sample(rng=1, size=size)
     outputs = [*range(queries.size), -1]
     expected = dict(zip(outputs, log_probs(law, queries.size), strict=True))

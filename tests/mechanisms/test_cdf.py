@@ -118,7 +118,7 @@ def test_smoothing_is_the_nearest_that_ascends(v):
 @pytest.mark.parametrize("height, branching", [(1, 2), (1, 9), (2, 4), (4, 2), (5, 2)])
 def test_cdf_of_noisy_nodes_equals_reference(height, branching, aggregate, total):
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(8):
         exact = exact_counts(rng.integers(0, 5, branching**height), height, branching)
         nodes = {node: count + int(rng.integers(-4, 5)) for node, count in exact.items()}
         arguments = dict(total=total, aggregate=aggregate)
