@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +34,8 @@ from dpq_fast.reference.lattice import Lattice as ReferenceLattice
 
 # The same examples in every run: a failure in CI is the failure on the desk.
 settings.register_profile("dpq", deadline=None, derandomize=True, database=None, max_examples=60)
+# where each takes its time: tests/kernels/emulated/run
+settings.register_profile("few", settings.get_profile("dpq"), max_examples=5)
 settings.load_profile("dpq")
 
 IMPLEMENTATIONS = {"fast": dpq_fast, "reference": dpq_fast.reference}
@@ -40,6 +43,16 @@ BOTH = ["swap", "add-remove"]
 SELECTIONS = ["permute-and-flip", "exponential"]
 # A right sampler fails a chi-square test once in a million seeds; ours are fixed.
 SMALLEST_P = 1e-6
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of every later round of the collector of cycles what lives to the end anyway."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", params=list(IMPLEMENTATIONS))

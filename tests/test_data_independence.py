@@ -84,7 +84,7 @@ def test_behavior_does_not_depend_on_the_records(name, capfd, caplog):
 
 
 @pytest.mark.parametrize("name", [name for name in RELEASES if "unbounded" not in name])
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(x=st.lists(st.floats(allow_nan=True), max_size=12), data=st.data())
 def test_behavior_is_that_on_a_neighbor(name, x, data):
     where = data.draw(st.integers(0, max(len(x) - 1, 0)))
@@ -275,7 +275,7 @@ def test_release_raises_no_floating_point_error(name):
     for column, x in COLUMNS.items():
         if column.startswith("long"):
             continue
-        for seed in range(3):
+        for seed in range(2):
             expected = RELEASES[name](np.array(x), seed)
             with np.errstate(all="raise"):
                 np.testing.assert_array_equal(RELEASES[name](np.array(x), seed), expected)
@@ -305,7 +305,9 @@ POINTS = np.linspace(-11.0, 11.0, 9)
     [
         (name, column)
         for name, column in product(CURVES, SMALL_COLUMNS)
-        if "many leaves" not in name or column in ("empty", "normal")
+        if "many leaves" not in name
+        or column == "normal"
+        or (column == "empty" and "huge epsilon" not in name)
     ],
 )
 def test_distribution_raises_no_floating_point_error(name, column):

@@ -14,7 +14,7 @@ import pytest
 from conftest import assert_draws_follow, lattice_of, tabulate
 
 import dpq_fast as dpq
-from dpq_fast._kernels import intervals, lattice, path, race, uniform
+from dpq_fast._kernels import intervals, lattice, path, race, strings, uniform
 from dpq_fast._kernels.scan import Scan
 
 THREADS = 8
@@ -112,6 +112,23 @@ def test_releases_in_threads_without_a_generator_differ():
     outs = in_threads(lambda call: dpq.joint_exp(x, 0.5, epsilon=0.1, **form), 200)
     assert len(set(outs)) == 200  # of 10^13 points: a repeated stream would show
     assert all(-5.0 <= out <= 5.0 for out in outs)
+
+
+def test_strings_of_a_list_are_found_while_other_threads_replace_them():
+    """Each string that is read is one that lives."""
+    table = strings.Table(["the first key", "the second key"])
+    items = ["the first key"] * 500
+
+    def work(call: int) -> bool:
+        if call % 2:
+            for i in range(len(items)):
+                items[i] = f"the {('first', 'second')[call % 4 // 2]} key"  # a new one each time
+            return True
+        place = np.empty(len(items), dtype=np.int32)
+        table.find_objects(items, place)
+        return bool(np.isin(place, [0, 1]).all())
+
+    assert all(in_threads(work, 200))
 
 
 @pytest.mark.parametrize("kernel", ["scan", "fft"])

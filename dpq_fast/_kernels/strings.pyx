@@ -2,6 +2,7 @@
 
 import numpy as np
 
+cimport cython
 from dpq_fast._kernels.buffers cimport PyArray_DATA, check_given
 from dpq_fast._kernels.csrc cimport (
     DPQ_PREFETCH,
@@ -167,27 +168,29 @@ cdef class Table:
             dpq_strings_one[BATCH] string
             int32_t[BATCH] other
 
-        if isinstance(items, ndarray):
-            check_given(items, 1, NPY_OBJECT)
-            item = <PyObject **>PyArray_DATA(items)
-        elif type(items) is list:
-            item = PySequence_Fast_ITEMS(items)
-        else:
-            raise TypeError("items must be a list or an array of objects")
-        if <size_t>len(items) != n:
-            raise ValueError("items and place must have one length")
-        # Nothing in here lets another thread run, nor code that could change the items.
-        for i in range(0, n, BATCH):
-            batch = min(n - i, <size_t>BATCH)
-            for k in range(batch):
-                if n - i - k > AHEAD:
-                    DPQ_PREFETCH(item[i + k + AHEAD])
-                    DPQ_PREFETCH(<const void *>(<size_t>item[i + k + AHEAD] + 48))
-                string[k].bytes = NULL
-                other[k] = 0
-                if item[i + k] != NULL:
-                    other[k] = describe(<object>item[i + k], &string[k])
-            dpq_strings_find(&self.table, batch, &string[0], &place[i])
-            for k in range(batch):
-                if other[k] != 0:
-                    place[i + k] = OTHER
+        # Nothing in here lets another thread run, nor code that could change the items; without the
+        # GIL another thread waits before it changes the list. Of arrays NumPy asks the same.
+        with cython.critical_section(items):
+            if isinstance(items, ndarray):
+                check_given(items, 1, NPY_OBJECT)
+                item = <PyObject **>PyArray_DATA(items)
+            elif type(items) is list:
+                item = PySequence_Fast_ITEMS(items)
+            else:
+                raise TypeError("items must be a list or an array of objects")
+            if <size_t>len(items) != n:
+                raise ValueError("items and place must have one length")
+            for i in range(0, n, BATCH):
+                batch = min(n - i, <size_t>BATCH)
+                for k in range(batch):
+                    if n - i - k > AHEAD:
+                        DPQ_PREFETCH(item[i + k + AHEAD])
+                        DPQ_PREFETCH(<const void *>(<size_t>item[i + k + AHEAD] + 48))
+                    string[k].bytes = NULL
+                    other[k] = 0
+                    if item[i + k] != NULL:
+                        other[k] = describe(<object>item[i + k], &string[k])
+                dpq_strings_find(&self.table, batch, &string[0], &place[i])
+                for k in range(batch):
+                    if other[k] != 0:
+                        place[i + k] = OTHER

@@ -52,7 +52,7 @@ def any_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     closed=st.booleans(),
     block=st.integers(1, 40),
 )
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_read_column_has_one_record_for_each_line(any_file, columns, lines, end, closed, block):
     names = [f"c{k}" for k in range(columns)]
     text = end.join(lines) + end * closed

@@ -172,8 +172,15 @@ def test_geometric_bins_known_values():
     assert Bins.geometric(2.0, 0.0, upper=2.5).edges.tolist() == [0.0, 1.0, 3.0]
 
 
-@pytest.mark.parametrize("lower", LOWERS)
-@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize(
+    ("beta", "lower"),
+    # many thresholds take their time
+    [
+        (beta, lower)
+        for beta, lower in itertools.product(BETAS, LOWERS)
+        if beta > 1.001 or lower in (0.0, -1000.0, 1e17)
+    ],
+)
 def test_geometric_bins_are_exact_at_every_threshold(beta, lower):
     expected = np.array(reference.geometric_thresholds(beta, lower))
     bins = Bins.geometric(beta, lower)

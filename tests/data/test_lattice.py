@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 from conftest import reference_lattice
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpq_fast.data.lattice import DITHER_BITS, MAX_POINTS, Lattice, points_per_unit
@@ -253,6 +253,7 @@ def test_encode_takes_any_dtype(dtype):
 
 
 @pytest.mark.parametrize("lattice", LATTICES, ids=str)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_encode_is_monotone_and_equals_reference(lattice, data):
     inside = st.floats(lattice.low, lattice.high)

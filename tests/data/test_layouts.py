@@ -206,7 +206,7 @@ def test_columns_with_nulls_are_masked_arrays(name, items, column, kind):
 
 
 @pytest.mark.parametrize("name", READINGS)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(x=plain(), layout=st.sampled_from(list(LAYOUTS)))
 def test_public_numbers_in_any_layout(name, x, layout):
     with np.errstate(all="ignore"):

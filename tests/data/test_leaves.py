@@ -297,7 +297,7 @@ def test_agg_tree_on_a_lattice_equals_reference(shape, total, aggregate):
         np.testing.assert_allclose(
             tree.cdf(at, monotone=monotone), [expected.cdf(x, monotone) for x in at], atol=1e-9
         )
-    for lo in at[::3]:
+    for lo in at[::8]:
         hi = at[at >= lo]
         np.testing.assert_allclose(
             tree.count(lo, hi), [expected.count(lo, x) for x in hi], atol=1e-9

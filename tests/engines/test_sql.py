@@ -234,15 +234,14 @@ def engine_of(request):
 
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_states_are_those_of_the_records_in_memory(kind, engine_of):
-    for seed in range(2):
-        column, values = records(kind, seed)
-        queries = list(some_queries(np.random.default_rng(seed), values))
-        engine = engine_of(pa.table({"a column": column}))
-        states = engine.answer([ColumnTask("a column", None, query) for query in queries])
-        for query, state in zip(queries, states, strict=True):
-            expected = query.start()
-            query.step(expected, values)
-            assert_same(query, state, expected)
+    column, values = records(kind, 0)
+    queries = list(some_queries(np.random.default_rng(0), values))
+    engine = engine_of(pa.table({"a column": column}))
+    states = engine.answer([ColumnTask("a column", None, query) for query in queries])
+    for query, state in zip(queries, states, strict=True):
+        expected = query.start()
+        query.step(expected, values)
+        assert_same(query, state, expected)
 
 
 KEYS = {

@@ -637,7 +637,7 @@ def test_path_draw_over_many_blocks_has_the_right_marginal(wide):
         scan.forward_wide()
     else:
         scan.forward()
-    drawn = path.draw(scan, -math.inf, 50_000, np.random.default_rng(7))[0][:, 0]
+    drawn = path.draw(scan, -math.inf, 10_000, np.random.default_rng(7))[0][:, 0]
     law = np.exp(-0.04 * np.abs(rank - 249.5))
     law *= drawn.size / law.sum()
     counts = np.bincount(drawn, minlength=500)

@@ -239,8 +239,8 @@ def test_crowds_are_drawn_from_like_by_the_exponential_mechanism(sample, where, 
 def test_depth_draws_follow_the_law(name, flip, window):
     runs, points, q = CASES[name]
     law = DepthLaw(order_of(runs, points), q, 0.4, flip, window=window)
-    draws = law.draw(np.random.default_rng(21), 6_000)
-    assert draws.shape == (6_000, 1)
+    draws = law.draw(np.random.default_rng(21), 3_000)
+    assert draws.shape == (3_000, 1)
     if points <= 10:
         assert_draws_follow(draws.ravel().tolist(), {o: log_prob(law, o) for o in range(points)})
     else:

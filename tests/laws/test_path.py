@@ -143,7 +143,7 @@ def test_draws_follow_the_law_through_the_rare_branch(window, bits):
     q = np.array([0.25, 0.5])
     full, forced = PathLaw(order, q, 0.05), PathLaw(order, q, 0.05, window=window)
     assert forced._log_escape > math.log(0.2)  # the rare branch is not rare here
-    drawn = forced.draw(np.random.default_rng(window), 20_000) >> bits
+    drawn = forced.draw(np.random.default_rng(window), 8_000) >> bits
     expected = all_log_probs(full, 6, 2)
     counts = dict.fromkeys(expected, 0)
     for output in drawn.tolist():

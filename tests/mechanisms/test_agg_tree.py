@@ -801,7 +801,7 @@ def test_agg_tree_confidence_intervals_cover(kind, aggregate):
         partial = dpq.PartialTree.of(
             x, bounds=(-2.0, 2.0), height=2, branching=6, nan_policy=nan_policy
         )
-        draws, hits = 400, {level: np.zeros(lo.size + q.size, dtype=int) for level in levels}
+        draws, hits = 150, {level: np.zeros(lo.size + q.size, dtype=int) for level in levels}
         for _ in range(draws):
             tree = partial.release(noise=kind, aggregate=aggregate, rng=rng, **budget)
             for level in levels:

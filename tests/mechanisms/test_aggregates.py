@@ -572,7 +572,7 @@ def test_sum_law_is_a_moved_discrete_laplace(implementation):
     x = np.array([1, 4, 9])
     options = dict(epsilon=2.0, q=None, lower=0, upper=5, resolution=1)
     rng = np.random.default_rng(5)
-    size = 2_000 if implementation is dpq.reference else 20_000
+    size = 1_500 if implementation is dpq.reference else 8_000
     drawn = Counter(implementation.sum(x, rng=rng, **options) for _ in range(size))
     law = {float(k): float(noise.discrete_laplace_log_prob(k - 10, 2.5)) for k in range(-200, 221)}
     assert_draws_follow(drawn.elements(), law)
@@ -802,6 +802,7 @@ def test_real_columns_are_summed_as_well_as_published(real_columns, file, name, 
 PLAIN = dict(q=0.99, share=0.5, split=2 / 3, beta=1.01, offset=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("law", "n", "epsilon", "options", "better"),
     [

@@ -118,7 +118,7 @@ def test_smoothing_is_the_nearest_that_ascends(v):
 @pytest.mark.parametrize("height, branching", [(1, 2), (1, 9), (2, 4), (4, 2), (5, 2)])
 def test_cdf_of_noisy_nodes_equals_reference(height, branching, aggregate, total):
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(8):
         exact = exact_counts(rng.integers(0, 5, branching**height), height, branching)
         nodes = {node: count + int(rng.integers(-4, 5)) for node, count in exact.items()}
         arguments = dict(total=total, aggregate=aggregate)
@@ -459,16 +459,16 @@ def test_gaussian_noise_has_the_law_of_the_promise():
     column = np.full(10_000, 0.75)
     draws = [
         dpq.cdf(column, epsilon=1.0, delta=1e-6, bins=2, **options).total - 10_000
-        for _ in range(2_000)
+        for _ in range(1_000)
     ]
     # the sum of two rounded draws
     assert all(draw == int(draw) for draw in draws)
-    assert stats.kstest(draws + rng.random(2_000) - 0.5, "norm", (0, sigma * 2**0.5)).pvalue > 1e-6
+    assert stats.kstest(draws + rng.random(1_000) - 0.5, "norm", (0, sigma * 2**0.5)).pvalue > 1e-6
     # quantiles: the middle of the bounds, plus the width times sigma
     sigma = privacy.gaussian_sigma(1, None, 0.0, 30.0)
     x = [
         dpq.cdf([1.0] * 9, rho=30.0, bounds=(-9, 11), method="gaussian", levels=1, rng=rng).x[1]
-        for _ in range(2_000)
+        for _ in range(1_000)
     ]
     cut = stats.norm(1.0, 20.0 * sigma).cdf
     grid = np.linspace(-8.0, 10.0, 37)
@@ -640,7 +640,7 @@ def test_cdf_accuracy_counts_what_its_numbers_are_apart(monkeypatch):
 def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
     rng = np.random.default_rng(5)
     x = np.concatenate((rng.normal(size=300), np.full(200, 1.3)))
-    draws, beta = 300, 0.1
+    draws, beta = 120, 0.1
     for budget in ({"epsilon": 1.0}, {"rho": 0.05}):
         options = dict(bounds=(-3.0, 3.0), nan_policy=nan_policy, **budget, **COUNTED[name])
         failures = idle = 0

@@ -306,14 +306,14 @@ def test_csmooth_laws_of_neighbors_are_zcdp(q, epsilon, t):
             laws[key] = np.log(np.array([first, *inner, last]))
         return laws[key]
 
-    worst = 0.0
+    worst, alpha = 0.0, np.array([[1.01], [2.0], [10.0], [50.0]])
     for n in range(5):
         for x in combinations_with_replacement(range(points), n):
             p = law_of(x)
-            for y in neighbors_of(list(x), points, "swap"):
-                for alpha in (1.01, 2.0, 10.0, 50.0):
-                    divergence = logsumexp(alpha * p + (1.0 - alpha) * law_of(y)) / (alpha - 1.0)
-                    worst = max(worst, divergence / (alpha * epsilon**2 / 2.0))
+            for y in {tuple(sorted(y)) for y in neighbors_of(list(x), points, "swap")}:
+                log_sums = logsumexp(alpha * p + (1.0 - alpha) * law_of(y), axis=1, keepdims=True)
+                shares = log_sums / (alpha - 1.0) / (alpha * epsilon**2 / 2.0)
+                worst = max(worst, float(shares.max()))
     assert 0.01 < worst <= 1.0
 
 
@@ -331,7 +331,7 @@ def assert_ks(u: np.ndarray, inside: np.ndarray) -> None:
 @pytest.mark.parametrize("sigma", [1e-3, 0.4, 1.3])
 def test_laplace_log_normal_follows_its_law(sigma):
     rng, log_scale = np.random.default_rng(5), 3.0
-    noise = [laplace_log_normal(sigma, log_scale, rng) for _ in range(10_000)]
+    noise = [laplace_log_normal(sigma, log_scale, rng) for _ in range(4_000)]
     z = np.array([float(one.variate) * math.exp(one.log_factor + 3) for one in noise])
     assert_ks(cdf(z, sigma), np.ones(z.size, dtype=bool))
 
@@ -342,7 +342,7 @@ def test_csmooth_follows_its_law_on_numbers(implementation):
     size = math.exp(log_smooth_sensitivity(x, 3, t, *bounds) - log_scale)
     rng = np.random.default_rng(11)
     options = {"rho": rho, "t": t, "bounds": bounds, "resolution": 0, "rng": rng}
-    draws = np.array([implementation.csmooth(x, 0.5, **options) for _ in range(4_000)])
+    draws = np.array([implementation.csmooth(x, 0.5, **options) for _ in range(2_000)])
     assert_ks(cdf((draws - 1.5) / size, sigma), (draws > -5.0) & (draws < 8.0))
 
 
@@ -364,7 +364,7 @@ def test_csmooth_follows_its_law_on_a_lattice(implementation, q):
         log_prob[key] = np.logaddexp(log_prob.get(key, -np.inf), math.log(p))
     options = {"rho": rho, "t": t, "bounds": (0, 8), "resolution": 1, "dither": False}
     rng = np.random.default_rng(2)
-    draws = [implementation.csmooth(x, q, rng=rng, **options) for _ in range(4_000)]
+    draws = [implementation.csmooth(x, q, rng=rng, **options) for _ in range(2_000)]
     assert_draws_follow((tuple(draw.astype(int).tolist()) for draw in draws), log_prob)
 
 
@@ -529,17 +529,20 @@ def test_tune_t_is_reached_by_attributes():
 
 
 def test_tune_t_is_near_the_default_and_repeats():
-    t = tune_t(10_000, [[0.5], [0.2]], rho=1.0)
+    # of the epsilon of the test below: shapes are kept
+    t = tune_t(2_000, [[0.5], [0.2]], rho=4.0)
     assert t.shape == (2, 1)
-    np.testing.assert_array_equal(t, tune_t(10_000, [[0.5], [0.2]], rho=1.0))
-    assert (np.abs(np.log(t / default_smoothness(1.0))) < 0.7).all()
-    assert isinstance(tune_t(100, 0.5, rho=1.0, trials=1, rng=3), float)
+    np.testing.assert_array_equal(t, tune_t(2_000, [[0.5], [0.2]], rho=4.0))
+    assert (np.abs(np.log(t / default_smoothness(2.0))) < 0.7).all()
+    assert isinstance(tune_t(100, 0.5, rho=2.0, trials=1, rng=3), float)
     with pytest.raises(ValueError, match="n must be at least 1"):
         tune_t(0, 0.5, rho=1.0)
 
 
-@pytest.mark.parametrize("own", [{}, {"bounds": (-3.0, 60.0), "trials": 2, "rng": 7}])
-@pytest.mark.parametrize(("n", "epsilon"), [(60, 2.0), (12, 0.8)])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "own"),
+    [(60, 2.0, {}), (12, 0.8, {"bounds": (-3.0, 60.0), "trials": 2, "rng": 7})],
+)
 @pytest.mark.parametrize("q", [0.02, 0.5, 0.9])
 def test_tune_t_has_the_least_deviation_of_its_grid(q, n, epsilon, own):
     form = dict(bounds=(-100.0, 100.0), trials=5, rng=0) | own

@@ -301,7 +301,7 @@ def test_draws_follow_the_law_of_the_value_times_that_of_the_halt(name, side):
             expected[key] = expected.get(key, 0.0) + math.exp(log_p) * chance
     assert sum(expected.values()) == pytest.approx(1.0, abs=1e-6)
     rng = np.random.default_rng(5)
-    size = 2_000 if side is dpq else 400
+    size = 1_000 if side is dpq else 200
     drawn = []
     for _ in range(size):
         found = getattr(side, name)(x, q, rng=rng, **budget, **asked, **PUBLIC[name])
@@ -322,7 +322,7 @@ def test_draws_of_groups_follow_their_laws(side, method):
     assert call.search is not None
     rng = np.random.default_rng(8)
     drawn: dict[int, list[Any]] = {0: [], 1: [], 7: []}
-    for _ in range(1_500 if side is dpq else 300):
+    for _ in range(600 if side is dpq else 150):
         answers = side.quantile_by(x, by, 0.5, rng=rng, **options, **request)
         for group in drawn:
             drawn[group].append(tuple(map(float, tuple(answers[group])[:3])))

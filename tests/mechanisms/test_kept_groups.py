@@ -33,7 +33,7 @@ def call(side, name: str, x, by, **options):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_keys_are_kept_with_the_share_of_the_selection(name, neighbors, implementation):
     """Keys of one record, hardly ever; of many, always; between them as the rule says."""
-    number, runs = 14 if neighbors == "swap" else 8, 400 if implementation is dpq else 60
+    number, runs = 14 if neighbors == "swap" else 8, 200 if implementation is dpq else 40
     by = ["rare"] + ["some"] * number + ["all"] * 90
     form = dict(neighbors=neighbors, selection_share=0.3)
     kept = [

@@ -506,6 +506,7 @@ def missed_by_thrice(n: int, epsilon: float, prior: Any, draws: int, **options: 
     return wrong / draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon", "most"), [(30, 1.0, 0.065), (100, 0.3, 0.065)])
 def test_few_incomes_between_wide_bounds_have_a_median(n, epsilon, most):
     """Log-uniform: 0.043 and 0.040, where a uniform prior has 0.98. Five standard errors more."""
@@ -515,6 +516,7 @@ def test_few_incomes_between_wide_bounds_have_a_median(n, epsilon, most):
     assert missed_by_thrice(n, epsilon, None, 200, **place) >= 0.9
 
 
+@pytest.mark.slow
 def test_many_records_outweigh_a_prior():
     """Mean rank errors at one resolution, for a prior that fits and for one that does not."""
     rng = np.random.default_rng(9)

@@ -217,7 +217,7 @@ def law_of_group(sample, points, q, spent):
 
 @pytest.mark.parametrize("method", [None, "ind_exp", "joint_exp"])
 def test_quantile_by_reference_follows_the_same_law(method):
-    x, by, groups = rows_of([[0, 2, 2, 3], [1]], 1_000)
+    x, by, groups = rows_of([[0, 2, 2, 3], [1]], 400)
     spent = privacy.quantile_by.calibrate(0.5, epsilon=2.0, method=method)
     assert spent.method == (method or "ind_exp")
     for implementation in (dpq, reference):
@@ -241,7 +241,7 @@ def test_quantile_by_reference_follows_the_same_law(method):
 @pytest.mark.parametrize("q", [0.0, 0.4, 1.0])
 def test_quantile_by_single_level_follows_the_law_of_depth(q, entries, monkeypatch):
     monkeypatch.setattr(module, "SMALL_ENTRIES", entries)
-    x, by, groups = rows_of(SAMPLES, 3_000)
+    x, by, groups = rows_of(SAMPLES, 1_200)
     out = dpq.quantile_by(x, by, q, groups=groups, resolution=1, rng=3, **OPTIONS)
     for i, sample in enumerate(SAMPLES):
         law = enumeration.ind_exp(sample, 5, [q], [1.0 / (2.0 * max(q, 1.0 - q))])
@@ -341,7 +341,10 @@ RELATIONS = [("swap", False), ("swap", True), ("add-remove", False)]
 
 
 @pytest.mark.parametrize("name", IN_PARTS)
-@pytest.mark.parametrize(("neighbors", "public_by"), RELATIONS)
+@pytest.mark.parametrize(
+    ("neighbors", "public_by"),
+    [RELATIONS[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in RELATIONS[1:])],
+)
 def test_quantile_by_of_any_method_is_that_of_each_group(neighbors, public_by, name):
     """Against the front door of one sample, which gets the part of the budget."""
     sample, options = [0.5, 1.0, 3.2, 3.3, 3.4, math.nan], dict(IN_PARTS[name])
@@ -353,11 +356,11 @@ def test_quantile_by_of_any_method_is_that_of_each_group(neighbors, public_by, n
     expected = [
         dpq.quantile(sample, [0.3, 0.7], bounds=(0, 4), neighbors=part.neighbors, rng=rng,
                      counts=[1] * 6, expected_n=10_000, **part.given(), **given)[1]
-        for _ in range(600)
+        for _ in range(400)
     ]  # fmt: skip
-    x, by, groups = rows_of([sample], 400)
+    x, by, groups = rows_of([sample], 300)
     form |= budget | options | dict(bounds=(0, 4), rng=2)
-    for side, number in ((dpq, 400), (reference, 60)):
+    for side, number in ((dpq, 300), (reference, 40)):
         few = by < number
         out = side.quantile_by(x[few], by[few], [0.3, 0.7], groups=groups[:number], **form)
         assert stats.ks_2samp(out.values[:, 1], expected).pvalue > 1e-6
@@ -1015,7 +1018,7 @@ def test_quantile_by_counts_follow_the_law_of_repeated_rows(implementation, opti
     """Each group of rows with its law: some are repeated, some are large."""
     monkeypatch.setattr(module, "SMALL_ENTRIES", 12)
     samples = [([0, 2, 3], [1, 0, 2]), ([0, 2, 3], [3, 1, 4]), ([4], [0]), ([1, 4], [0, 12])]
-    copies = 3_000 if implementation is dpq else 700
+    copies = 1_500 if implementation is dpq else 350
     x, by, groups = rows_of([values for values, _ in samples], copies)
     counts = rows_of([weights for _, weights in samples], copies)[0]
     out = implementation.quantile_by(

@@ -43,8 +43,8 @@ Draw = Callable[[np.random.Generator, int], Iterable[Hashable]]
 
 # A case makes so many draws that twice the budget, and every other law it names, are refused with
 # this probability.
-POWER, MORE = 0.999, 2.0
-SIZES = (200, 400, 700, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 8_000)
+POWER, MORE = 0.99, 2.0
+SIZES = [round(100 * 1.12**step) for step in range(40)]
 
 
 class Case(NamedTuple):

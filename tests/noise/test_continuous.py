@@ -40,7 +40,7 @@ def word(value: int) -> bytes:
 def test_variates_follow_their_law(draw, law):
     rng = np.random.default_rng(3)
     with continuous.digits():
-        drawn = [float(draw(rng)) for _ in range(20_000)]
+        drawn = [float(draw(rng)) for _ in range(8_000)]
     assert stats.kstest(drawn, law.cdf).pvalue > SMALLEST_P
     assert stats.kstest(np.abs(drawn), lambda x: 2.0 * law.cdf(x) - 1.0).pvalue > SMALLEST_P
     signs = np.sign(drawn)

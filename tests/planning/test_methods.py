@@ -80,6 +80,7 @@ def records_of(guess, n, rng):
     return guess.rvs(n, random_state=rng)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_plan_predicts_simulated_releases(name):
     q, options, guess = CASES[name]

@@ -12,6 +12,7 @@ from predicted import NORMAL, assert_predicted
 import dpq_fast as dpq
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, options",
     [

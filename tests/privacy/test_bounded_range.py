@@ -69,7 +69,7 @@ def test_bounded_range_delta_matches_lemma_12(each, m, epsilon):
 
 
 @given(each=st.floats(1e-6, 20), m=st.integers(1, 25), share=st.floats(0, 0.999))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_bounded_range_delta_matches_lemma_12_anywhere(each, m, share):
     epsilon = each * m * share
     expected = lemma_12(each, m, epsilon)

@@ -158,7 +158,7 @@ def test_search_costs_what_it_is_given_on_all_neighbors(q, sides, neighbors, cov
     spent = made(q, (below, above), neighbors, covers)
     queries_on = functools.cache(functools.partial(queries, spent=spent))
     seen, losses, ratios = set(), [0.0], [0.0]
-    for x, y in pairs(4 if m == 1 else 3, neighbors):
+    for x, y in pairs(3, neighbors):
         for values in combinations_with_replacement(range(POINTS), m):
             ones, others = queries_on(x, values), queries_on(y, values)
             if (ones, others) in seen:

@@ -32,6 +32,9 @@ from dpq_fast.privacy.accounting import added
 
 # Forks of a process with threads are what is tested here, and what pytest's workers are.
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork on this platform")
+# Nobody is the super user where there are no numbers of users.
+is_root = getattr(os, "getuid", lambda: None)() == 0
 
 # Where a sync of the disk costs nothing: what dies here are processes, not machines.
 MEMORY = Path("/dev/shm")
@@ -394,7 +397,7 @@ def as_nobody(work: Callable[[], None]) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="takes another user")
+@pytest.mark.skipif(not is_root, reason="takes another user")
 def test_ledger_that_may_not_be_written_is_read_but_not_charged(path):
     Accountant.open(path, epsilon=1.0).charge(Guarantee(0.25))
     os.chmod(path, 0o444)
@@ -824,6 +827,7 @@ def test_threads_spend_exactly_the_budget(path):
     accountant.check()
 
 
+@needs_fork
 def test_forked_children_charge_the_same_ledger(path):
     accountant = Accountant.open(path, epsilon=1.0)
     accountant.charge(Guarantee(0.1))
@@ -843,6 +847,7 @@ def test_forked_children_charge_the_same_ledger(path):
     accountant.check()
 
 
+@needs_fork
 def test_fork_waits_for_transactions_of_other_threads(path):
     """What a child inherits in the middle of a transaction it would roll back."""
     accountant = Accountant.open(path, epsilon=1e6)
@@ -888,6 +893,7 @@ def held() -> Iterator[None]:
     timer.join()
 
 
+@needs_fork
 def test_fork_begins_when_no_thread_is_in_a_transaction():
     with held():
         child = os.fork()
@@ -993,15 +999,18 @@ def kill_and_charge(path: str, charges: int, kills: int) -> None:
     assert charges - died <= noted <= charges
 
 
+@needs_fork
 def test_processes_that_are_killed_lose_no_charge(path):
     kill_and_charge(path, 400, 12)
 
 
+@needs_fork
 @pytest.mark.slow
 def test_ten_thousand_charges_by_processes_that_are_killed(path):
     kill_and_charge(path, 10_000, 100)
 
 
+@needs_fork
 def test_processes_that_make_the_ledger_at_once_agree(path):
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=killed, args=(path, f"{path}.n", i, 8)) for i in range(8)]
