@@ -245,7 +245,7 @@ forward(const dpq_scan_problem *problem, const dpq_groups_work *work, int same)
         dpq_scan_sums(problem, work->decay, work->level, j, work->H, work->A + problem->start[j],
                       work->race);
         status = dpq_scan_close(problem, work->decay, work->level, j, work->A, work->H,
-                                work->exponent, work->race);
+                                work->exponent);
     }
     return status;
 }

@@ -149,7 +149,7 @@ cdef extern from "scan.h" nogil:
                        double *work)
     dpq_status dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay,
                               dpq_scan_level *level, size_t j, double *A, double *H,
-                              int64_t *exponent, double *work)
+                              int64_t *exponent)
     dpq_status dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay,
                               const dpq_scan_level *level, const double *H,
                               const int64_t *exponent, double *log_total)

@@ -311,8 +311,7 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value,
     dpq_scan_prepare(&p, work->decay, work->level);
     for (size_t j = 0; j < m && status == DPQ_OK; j++) {
         dpq_scan_sums(&p, work->decay, work->level, j, work->H, work->A + p.start[j], work->race);
-        status = dpq_scan_close(&p, work->decay, work->level, j, work->A, work->H, work->exponent,
-                                work->race);
+        status = dpq_scan_close(&p, work->decay, work->level, j, work->A, work->H, work->exponent);
     }
     if (status != DPQ_OK) {
         return status;

@@ -243,7 +243,7 @@ check_forward(fuzz_problem *problem, rows *r, fuzz_input *in)
         double *work = fuzz_room(before, sizeof *work), *factor = fuzz_room(n, sizeof *factor);
 
         dpq_scan_sums(p, r->decay, r->level, j, r->H, r->A + p->start[j], work);
-        status = dpq_scan_close(p, r->decay, r->level, j, r->A, r->H, r->exponent, factor);
+        status = dpq_scan_close(p, r->decay, r->level, j, r->A, r->H, r->exponent);
         if (compare && status == DPQ_OK) {
             check_row(problem, r, j, accuracy);
         }
