@@ -435,14 +435,16 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 /* wide rows */
 
 /* exp(-rate * (ranks - part)), ranks - part >= 0, 0 <= part <= 1: with the ranks apart, nothing is
- * lost to rounding. */
+ * lost to rounding. `rest` is exp(-rate * (1 - part)) in float64. */
 static dpq_wide
-wide_stay(double rate, int64_t ranks, double part)
+wide_stay(const dpq_decay *decay, int64_t ranks, double part, double rest)
 {
     if (ranks <= 0) {
         return dpq_wide_of(1.0, 0);
     }
-    return dpq_wide_mul(dpq_wide_exp(rate, (double)(ranks - 1)), dpq_wide_exp(rate, 1.0 - part));
+    return dpq_wide_mul(dpq_decay_wide(decay, ranks - 1),
+                        rest > DPQ_DECAY_LONG ? dpq_wide_of(rest, 0)
+                                              : dpq_wide_exp(decay->rate, 1.0 - part));
 }
 
 #define NUMBER dpq_wide
@@ -450,14 +452,14 @@ wide_stay(double rate, int64_t ranks, double part)
 #define ADD(a, b) dpq_wide_add((a), (b))
 #define MUL(a, b) dpq_wide_mul((a), (b))
 #define ZERO DPQ_WIDE_ZERO
-#define DECAY(k) dpq_wide_exp(decay->rate, (double)(k))
+#define DECAY(k) dpq_decay_wide(decay, (k))
 #define DECAY_PART(y) dpq_wide_exp(p->rate, (y))
 #include "scan_body.h"
 
 /* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
 static dpq_wide
-copies_wide(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j, size_t t,
-            dpq_wide alone, const dpq_wide *A, const dpq_wide *H)
+copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+            size_t j, size_t t, dpq_wide alone, const dpq_wide *A, const dpq_wide *H)
 {
     int64_t r = p->rank[t];
     double width = p->width[t];
@@ -473,13 +475,14 @@ copies_wide(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j, si
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
         if (r > p->whole[l]) { /* u > 0 */
             int64_t ranks = level[l + 1].reach; /* u - v = n_{l+1} */
-            double part = level[l + 1].slack;
+            double part = level[l + 1].slack, rest = level[l + 1].ahead;
 
             if (r < p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] > 0.0)) { /* v < 0 */
                 ranks = r - p->whole[l];
                 part = p->part[l];
+                rest = level[l].up;
             }
-            factor = dpq_wide_mul(factor, wide_stay(p->rate, ranks, part));
+            factor = dpq_wide_mul(factor, wide_stay(decay, ranks, part, rest));
         }
         if (dpq_wide_less(dpq_wide_mul(factor, H[at]), dpq_wide_mul(sum, dpq_wide_of(REST, 0)))) {
             break;
@@ -508,13 +511,13 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
             dpq_wide width = dpq_wide_of(p->width[lo + i], 0);
 
             a[i] = j > 0 ? dpq_wide_mul(a[i], width) : width;
-            h[i] = copies_wide(p, level, j, lo + i, a[i], A, H);
+            h[i] = copies_wide(p, decay, level, j, lo + i, a[i], A, H);
         }
     }
     for (size_t t = p->lo[m]; t < p->hi[m]; t++) {
         int64_t above = p->rank[t] - p->whole[m];
-        dpq_wide last = above > 0 ? wide_stay(p->rate, above, p->part[m])
-                                  : dpq_wide_mul(dpq_wide_exp(p->rate, (double)-above),
+        dpq_wide last = above > 0 ? wide_stay(decay, above, p->part[m], level[m].up)
+                                  : dpq_wide_mul(dpq_decay_wide(decay, -above),
                                                  dpq_wide_exp(p->rate, p->part[m]));
 
         total = dpq_wide_add(total, dpq_wide_mul(H[p->start[m] + (t - p->lo[m])], last));

@@ -316,8 +316,7 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value,
     if (status != DPQ_OK) {
         return status;
     }
-    CHECK(dpq_path_draw(&p, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path,
-                        &escaped) == DPQ_OK);
+    dpq_path_draw(&p, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path, &escaped);
     if (law->lattice) {
         dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng, point);
     }
