@@ -6,8 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wide.h"
+
 #define DPQ_DECAY_TABLE 2048 /* rank differences tabulated; larger ones call exp() */
 #define DPQ_DECAY_STRIDE 32  /* the table is a product of two shorter ones: two roundings */
+#define DPQ_DECAY_LONG 0x1p-64   /* from here on a product of rate and k has lost digits */
 #define DPQ_DECAY_ZERO 708.0     /* beyond this exp() is subnormal: slow, and soon 0 */
 
 typedef struct {
@@ -45,6 +48,16 @@ dpq_decay_at(const dpq_decay *decay, int64_t k)
     }
     loss = decay->rate * (double)k;
     return loss < DPQ_DECAY_ZERO ? exp(-loss) : 0.0;
+}
+
+/* The same, however small, right to 1e-14. */
+static inline dpq_wide
+dpq_decay_wide(const dpq_decay *decay, int64_t k)
+{
+    if (k < decay->size && decay->table[k] > DPQ_DECAY_LONG) {
+        return dpq_wide_of(decay->table[k], 0);
+    }
+    return dpq_wide_exp(decay->rate, (double)k);
 }
 
 #endif

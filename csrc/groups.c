@@ -245,7 +245,7 @@ forward(const dpq_scan_problem *problem, const dpq_groups_work *work, int same)
         dpq_scan_sums(problem, work->decay, work->level, j, work->H, work->A + problem->start[j],
                       work->race);
         status = dpq_scan_close(problem, work->decay, work->level, j, work->A, work->H,
-                                work->exponent, work->race);
+                                work->exponent);
     }
     return status;
 }
@@ -288,10 +288,10 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
         last_n = n;
         last_span = span;
         if (status == DPQ_OK) {
-            status = dpq_path_draw(&problem, work->decay, &rows, -INFINITY, 1, rng, work->race,
-                                   work->path, &escaped);
+            dpq_path_draw(&problem, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path,
+                          &escaped);
         }
-        if (status != DPQ_OK) {
+        else {
             return status;
         }
         if (law->lattice) {

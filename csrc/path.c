@@ -5,8 +5,17 @@
 #include "race.h"
 #include "ranks.h"
 #include "uniform.h"
+#include "vector.h"
 
-#define SMALLEST 0x1p-900 /* weights below this are taken again as logarithms */
+/* A candidate that weighs less than FLOOR is drawn as if it weighed that much, and then taken with
+ * probability (its weight) / FLOOR; if it is not, all are drawn from anew. So the law is exact, and no
+ * other candidate asks for logarithms. */
+#define FLOOR 0x1p-880
+#define LOG_FLOOR (-880.0 * DPQ_LN2)
+#define LEAST 0x1p-800   /* a total from which on floors are nothing to it, */
+#define MOST 0x1p800     /* and that is far from overflow */
+#define REST 0x1p-60     /* so small a share of the total is looked at only when it is drawn */
+#define ROUNDING 0x1p-20 /* what a bound may be off by: far more than it is */
 
 /* The number whole + part, part in [0, 1]. */
 typedef struct {
@@ -62,17 +71,16 @@ distance(free_range range, int64_t r)
 
 /* What a weight keeps for that. */
 static double
-decay_of(const dpq_scan_problem *p, mixed away)
+decay_of(const dpq_scan_problem *p, const dpq_decay *decay, mixed away)
 {
-    return exp(-p->rate * ((double)away.whole + away.part));
+    return dpq_decay_at(decay, away.whole) * exp(-p->rate * away.part);
 }
 
 /* The same for all distances, and however much is lost. */
 static dpq_wide
-wide_decay_of(const dpq_scan_problem *p, mixed away)
+wide_decay_of(const dpq_scan_problem *p, const dpq_decay *decay, mixed away)
 {
-    return dpq_wide_mul(dpq_wide_exp(p->rate, (double)away.whole),
-                        dpq_wide_exp(p->rate, away.part));
+    return dpq_wide_mul(dpq_decay_wide(decay, away.whole), dpq_wide_exp(p->rate, away.part));
 }
 
 /* An entry of row j, at interval t. */
@@ -85,184 +93,241 @@ entry(const dpq_scan_problem *p, size_t j, size_t t, const int64_t *exponent, co
     return narrow ? dpq_wide_of(narrow[at], exponent[j]) : wide[at];
 }
 
-/* ln of the weights of the intervals s in [lo, hi) at level j as the one before, up to 2^top. */
-static void
-log_weights(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t lo, size_t hi,
-            free_range range, int64_t top, double *log_weight)
+/* x 2^-top, at least FLOOR. */
+static double
+floored(dpq_wide x, int64_t top)
 {
-    for (size_t s = lo; s < hi; s++) {
-        dpq_wide h = entry(p, j, s, rows->exponent, rows->H, rows->wide_H);
-        dpq_wide decay = wide_decay_of(p, distance(range, p->rank[s]));
+    int64_t exponent = x.exponent - top;
 
-        log_weight[s - lo] = dpq_wide_log(dpq_wide_mul(h, decay), top);
+    if (x.mantissa == 0.0 || exponent < -1000) {
+        return FLOOR;
+    }
+    return fmax(x.mantissa * dpq_wide_power(-exponent), FLOOR);
+}
+
+/* weight[i] = h[i] exp(-rate |rank[i] - from|) part for n entries, at least FLOOR. */
+DPQ_VECTORIZED static void
+fading_weights(size_t n, const dpq_decay *decay, const double *h, const int64_t *rank,
+               int64_t from, double part, double *restrict weight)
+{
+    const double *table = decay->table;
+    int64_t sign = n > 0 && rank[0] < from ? -1 : 1; /* all on one side */
+
+    if (n == 0) {
+        return;
+    }
+    if (sign * (rank[0] - from) < decay->size && sign * (rank[n - 1] - from) < decay->size) {
+        for (size_t i = 0; i < n; i++) {
+            weight[i] = h[i] * (table[sign * (rank[i] - from)] * part);
+        }
+    }
+    else {
+        for (size_t i = 0; i < n; i++) {
+            weight[i] = h[i] * (dpq_decay_at(decay, sign * (rank[i] - from)) * part);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        weight[i] = weight[i] > FLOOR ? weight[i] : FLOOR;
     }
 }
 
-/* About the exponent of the largest of these weights: logarithms are counted from there, or all
- * their digits would stand before the point where much is lost. */
-static int64_t
-top_exponent(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t lo, size_t hi,
-             free_range range)
-{
-    double top = -DPQ_WIDE_FARTHEST;
-
-    for (size_t s = lo; s < hi; s++) {
-        dpq_wide h = entry(p, j, s, rows->exponent, rows->H, rows->wide_H);
-        mixed away = distance(range, p->rank[s]);
-        double about = (double)h.exponent -
-                       p->rate * ((double)away.whole + away.part) / DPQ_LN2;
-
-        top = h.mantissa > 0.0 && about > top ? about : top;
-    }
-    return (int64_t)top;
-}
-
-/* The weights of s in [lo, hi), float64 rows, [flat, above) costing nothing. */
+/* The weights of the intervals s in [lo, hi) at level j as the one before, float64 rows, in units of
+ * the row. */
 static void
 plain_weights(const dpq_scan_problem *p, const dpq_decay *decay, const double *h, size_t lo,
-              size_t hi, size_t flat, size_t above, free_range range, double *weight)
+              size_t hi, free_range range, double *weight)
 {
-    double to_lower = exp(-p->rate * range.lower.part);
-    double to_upper = exp(-p->rate * (1.0 - range.upper.part));
+    size_t flat = dpq_ranks_first(p->rank, lo, hi,
+                                  range.lower.whole + (range.lower.part > 0.0));
+    size_t above = dpq_ranks_first(p->rank, flat, hi, range.upper.whole + 1);
 
-    for (size_t s = lo; s < flat; s++) {
-        weight[s - lo] = h[s - lo] * dpq_decay_at(decay, range.lower.whole - p->rank[s]) * to_lower;
-    }
+    fading_weights(flat - lo, decay, h, p->rank + lo, range.lower.whole,
+                   exp(-p->rate * range.lower.part), weight);
     for (size_t s = flat; s < above; s++) {
-        weight[s - lo] = h[s - lo];
+        weight[s - lo] = fmax(h[s - lo], FLOOR);
     }
-    for (size_t s = above; s < hi; s++) {
-        weight[s - lo] =
-            h[s - lo] * dpq_decay_at(decay, p->rank[s] - range.upper.whole - 1) * to_upper;
+    fading_weights(hi - above, decay, h + (above - lo), p->rank + above, range.upper.whole + 1,
+                   exp(-p->rate * (1.0 - range.upper.part)), weight + (above - lo));
+}
+
+/* One such weight, whatever its size. */
+static dpq_wide
+wide_weight(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
+            size_t s, free_range range)
+{
+    return dpq_wide_mul(entry(p, j, s, rows->exponent, rows->H, rows->wide_H),
+                        wide_decay_of(p, decay, distance(range, p->rank[s])));
+}
+
+/* The same weights for all rows, in units of 2^top: the largest is about 1. */
+static int64_t
+wide_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
+             size_t lo, size_t hi, free_range range, double *weight)
+{
+    int64_t top = DPQ_WIDE_LOWEST;
+
+    for (size_t s = lo; s < hi; s++) {
+        dpq_wide x = wide_weight(p, decay, rows, j, s, range);
+
+        top = x.mantissa > 0.0 && x.exponent > top ? x.exponent : top;
     }
+    for (size_t s = lo; s < hi; s++) {
+        weight[s - lo] = floored(wide_weight(p, decay, rows, j, s, range), top);
+    }
+    return top;
+}
+
+/* Put the sums of n weights by blocks into `sum`; the sum of all. */
+static double
+sum_blocks(size_t n, const double *weight, double *sum)
+{
+    double total = 0.0;
+
+    for (size_t from = 0; from < n; from += DPQ_PATH_BLOCK) {
+        *sum = dpq_race_sum(from + DPQ_PATH_BLOCK < n ? DPQ_PATH_BLOCK : n - from, weight + from);
+        total += *sum++;
+    }
+    return total;
 }
 
 /* Draw the interval at level j that comes before interval t at level j + 1 (any, after the last). */
-static dpq_status
+static size_t
 draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
-            size_t t, bitgen_t *rng, double *work, size_t *drawn)
+            size_t t, bitgen_t *rng, double *work)
 {
     free_range range = free_range_of(p, j, t);
-    size_t lo = p->lo[j], hi = t < p->hi[j] ? t : p->hi[j];
-    size_t blocks = (hi - lo + DPQ_PATH_BLOCK - 1) / DPQ_PATH_BLOCK, winner = 0;
-    double *weight = work + blocks, *inside = weight;
-    int plain = rows->H != NULL; /* whether all weigh enough to do without logarithms */
-    dpq_status status = DPQ_OK;
+    size_t lo = p->lo[j], n = (t < p->hi[j] ? t : p->hi[j]) - lo;
+    size_t blocks = (n + DPQ_PATH_BLOCK - 1) / DPQ_PATH_BLOCK;
+    double *weight = work + blocks, total = 0.0;
+    size_t from, drawn;
+    int64_t top = 0;
 
-    if (plain) {
-        size_t flat = dpq_ranks_first(p->rank, lo, hi,
-                                      range.lower.whole + (range.lower.part > 0.0));
-        size_t above = dpq_ranks_first(p->rank, flat, hi, range.upper.whole + 1);
-
-        plain_weights(p, decay, rows->H + p->start[j], lo, hi, flat, above, range, weight);
+    if (rows->H) {
+        plain_weights(p, decay, rows->H + p->start[j], lo, lo + n, range, weight);
+        total = sum_blocks(n, weight, work);
+        top = rows->exponent[j];
     }
-    for (size_t b = 0; plain && b < blocks; b++) {
-        size_t from = b * DPQ_PATH_BLOCK;
-
-        work[b] = dpq_race_sum(from + DPQ_PATH_BLOCK < hi - lo ? DPQ_PATH_BLOCK : hi - lo - from,
-                               weight + from);
-        plain = work[b] > SMALLEST;
+    if (!(total > LEAST && total < MOST)) {
+        top = wide_weights(p, decay, rows, j, lo, lo + n, range, weight);
+        (void)sum_blocks(n, weight, work);
     }
-    if (plain) {
-        winner = dpq_race_draw_plain(blocks, work, rng);
-        inside = weight + winner * DPQ_PATH_BLOCK;
-    }
-    else {
-        int64_t top = top_exponent(p, rows, j, lo, hi, range);
-
-        for (size_t b = 0; b < blocks; b++) {
-            size_t from = lo + b * DPQ_PATH_BLOCK;
-            size_t to = from + DPQ_PATH_BLOCK < hi ? from + DPQ_PATH_BLOCK : hi;
-
-            log_weights(p, rows, j, from, to, range, top, inside);
-            work[b] = dpq_race_log_sum(to - from, inside);
+    from = DPQ_PATH_BLOCK * dpq_race_draw_plain(blocks, work, rng);
+    drawn = from + dpq_race_draw_plain(from + DPQ_PATH_BLOCK < n ? DPQ_PATH_BLOCK : n - from,
+                                       weight + from, rng);
+    if (weight[drawn] <= FLOOR) {
+        for (size_t s = 0; s < n; s++) {
+            weight[s] = dpq_wide_log(wide_weight(p, decay, rows, j, lo + s, range), top);
         }
-        status = dpq_race_draw(blocks, work, rng, &winner);
-        if (status != DPQ_OK) {
-            return status;
+        if (dpq_uniform_log(rng) >= weight[drawn] - LOG_FLOOR) {
+            (void)dpq_race_draw(n, weight, rng, &drawn);
         }
     }
-    lo += winner * DPQ_PATH_BLOCK;
-    hi = lo + DPQ_PATH_BLOCK < hi ? lo + DPQ_PATH_BLOCK : hi;
-    for (size_t s = 0; plain && s < hi - lo; s++) {
-        plain = inside[s] > SMALLEST;
-    }
-    if (plain) {
-        *drawn = dpq_race_draw_plain(hi - lo, inside, rng);
-    }
-    else {
-        log_weights(p, rows, j, lo, hi, range, top_exponent(p, rows, j, lo, hi, range), inside);
-        status = dpq_race_draw(hi - lo, inside, rng, drawn);
-    }
-    *drawn += lo;
-    return status;
+    return lo + drawn;
 }
 
-/* ln of the weights of 1, ..., most outputs in interval t, the last at level j, up to 2^top; the
+/* What the k-th of several outputs in interval t multiplies the measure by, times k. */
+static double
+places_for(const dpq_scan_problem *p, size_t t, size_t k)
+{
+    return p->lattice ? p->width[t] + (double)(k - 1) : p->width[t];
+}
+
+/* ln of the weights of 1, ..., `most` outputs in interval t, the last at level j, up to 2^top; the
  * largest exponent of theirs. */
 static int64_t
-log_weights_of_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t t,
-                      size_t most, int64_t top, double *log_weight)
+log_weights_of_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                      size_t j, size_t t, int64_t top, size_t *most, double *log_weight)
 {
     dpq_wide factor = dpq_wide_of(1.0, 0);
     int64_t largest = DPQ_WIDE_LOWEST;
+    size_t k = 1;
 
-    for (size_t k = 0; k < most; k++) {
-        size_t l = j - k;
+    for (size_t l = j; k == 1 || (k <= j + 1 && t < p->hi[l]); k++, l--) {
         dpq_wide weight = entry(p, l, t, rows->exponent, rows->A, rows->wide_A);
 
-        if (k > 0) { /* one more output: from level l to l + 1 inside interval t */
-            double places = p->lattice ? p->width[t] + (double)k : p->width[t];
+        if (k > 1) { /* one more output: from level l to l + 1 inside interval t */
             mixed away = distance(free_range_of(p, l, t), p->rank[t]);
 
-            factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
-            factor = dpq_wide_mul(factor, dpq_wide_of(1.0 / (double)(k + 1), 0));
-            factor = dpq_wide_mul(factor, wide_decay_of(p, away));
+            factor = dpq_wide_mul(factor, dpq_wide_of(places_for(p, t, k), 0));
+            factor = dpq_wide_mul(factor, dpq_wide_of(1.0 / (double)k, 0));
+            factor = dpq_wide_mul(factor, wide_decay_of(p, decay, away));
         }
         weight = dpq_wide_mul(weight, factor);
         largest = weight.mantissa > 0.0 && weight.exponent > largest ? weight.exponent : largest;
-        log_weight[k] = dpq_wide_log(weight, top);
+        log_weight[k - 1] = dpq_wide_log(weight, top);
     }
+    *most = k - 1;
     return largest;
 }
 
-/* Draw k, the number of outputs in interval t of which the last is at level j. */
-static dpq_status
-draw_copies(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t t,
-            bitgen_t *rng, double *work, size_t *copies)
+/* The weights of 1, 2, ... outputs, float64 rows, in units of the row, until a bound on all others,
+ * `rest` and more outputs, is below REST of them: it comes last. How many weights there are. */
+static size_t
+plain_copies_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                     size_t j, size_t t, double *weight, double *total, size_t *rest)
 {
-    size_t most = 1;
-    double w = p->width[t], factor = 1.0;
-    int plain = rows->A != NULL; /* as for draw_before */
-    int64_t top;
-    dpq_status status = DPQ_OK;
+    double factor = 1.0;
 
-    while (most <= j && t < p->hi[j - most]) {
-        most++;
-    }
-    for (size_t k = 0; plain && k < most; k++) {
-        size_t l = j - k;
+    for (size_t k = 1; k <= j + 1; k++) {
+        size_t l = j - (k - 1), at = p->start[l] + (t - p->lo[l]);
 
-        if (k > 0) { /* one more output: from level l to l + 1 inside interval t */
-            factor *= (p->lattice ? w + (double)k : w) / (double)(k + 1);
-            factor *= decay_of(p, distance(free_range_of(p, l, t), p->rank[t]));
-            factor = ldexp(factor, (int)(rows->exponent[l] - rows->exponent[l + 1]));
+        if (t >= p->hi[l]) {
+            return k - 1;
         }
-        work[k] = rows->A[p->start[l] + (t - p->lo[l])] * factor;
-        plain = work[k] > SMALLEST && work[k] < 1.0 / SMALLEST;
+        if (k > 1) { /* one more output: from level l to l + 1 inside interval t */
+            double bound;
+
+            factor *= ldexp(places_for(p, t, k) / (double)k,
+                            (int)(rows->exponent[l] - rows->exponent[l + 1]));
+            factor *= decay_of(p, decay, distance(free_range_of(p, l, t), p->rank[t]));
+            bound = factor * rows->H[at] * (1.0 + ROUNDING);
+            if (bound < *total * REST) {
+                weight[k - 1] = fmax(bound, FLOOR);
+                *rest = k;
+                return k;
+            }
+        }
+        weight[k - 1] = fmax(rows->A[at] * factor, FLOOR);
+        *total += weight[k - 1];
     }
-    if (plain) {
-        *copies = 1 + dpq_race_draw_plain(most, work, rng);
-        return DPQ_OK;
-    }
-    top = log_weights_of_copies(p, rows, j, t, most, 0, work);
-    (void)log_weights_of_copies(p, rows, j, t, most, top, work);
-    status = dpq_race_draw(most, work, rng, copies);
-    *copies += 1;
-    return status;
+    return j + 1;
 }
 
-dpq_status
+/* Draw how many outputs there are in interval t, of which the last is at level j. */
+static size_t
+draw_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
+            size_t t, bitgen_t *rng, double *work)
+{
+    size_t first = 1, last = 0, n = 0, most, drawn = 0, rest = 0;
+    double total = 0.0, log_proposed;
+    int64_t top;
+
+    if (rows->A) {
+        n = plain_copies_weights(p, decay, rows, j, t, work, &total, &rest);
+    }
+    if (total > LEAST && total < MOST) {
+        first = last = 1 + dpq_race_draw_plain(n, work, rng);
+        if (first != rest && work[first - 1] > FLOOR) {
+            return first;
+        }
+        log_proposed = log(work[first - 1]);
+        (void)log_weights_of_copies(p, decay, rows, j, t, rows->exponent[j], &most, work);
+        last = first == rest ? most : first;
+        if (dpq_uniform_log(rng) >=
+            dpq_race_log_sum(last - first + 1, work + (first - 1)) - log_proposed) {
+            first = 1;
+            last = most;
+        }
+    }
+    else {
+        top = log_weights_of_copies(p, decay, rows, j, t, 0, &last, work);
+        (void)log_weights_of_copies(p, decay, rows, j, t, top, &last, work);
+    }
+    (void)dpq_race_draw(last - first + 1, work + (first - 1), rng, &drawn);
+    return first + drawn;
+}
+
+void
 dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
               double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path,
               size_t *escaped)
@@ -282,20 +347,16 @@ dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_
         }
         while (j > 0) {
             size_t copies = 1;
-            dpq_status status = draw_before(p, decay, rows, j - 1, t, rng, work, &t);
 
-            if (status == DPQ_OK && j > 1 && t < p->hi[j - 2]) {
-                status = draw_copies(p, rows, j - 1, t, rng, work, &copies);
-            }
-            if (status != DPQ_OK) {
-                return status;
+            t = draw_before(p, decay, rows, j - 1, t, rng, work);
+            if (j > 1 && t < p->hi[j - 2]) {
+                copies = draw_copies(p, decay, rows, j - 1, t, rng, work);
             }
             for (; copies > 0; copies--) {
                 path[--j] = t;
             }
         }
     }
-    return DPQ_OK;
 }
 
 /* How many of path[j], path[j + 1], ... are the same interval. */

@@ -8,7 +8,6 @@
 #include <numpy/random/bitgen.h>
 
 #include "scan.h"
-#include "status.h"
 
 /* The rows of a forward pass: float64 (`exponent` set) or wide (`exponent` NULL). */
 typedef struct {
@@ -33,14 +32,16 @@ typedef struct {
  *
  * [GJK21] Alg. 1 lines 13-18: the last interval t with weight H_m(t) exp(-c |n - r_t - n_{m+1}|),
  * then how many outputs k it holds, then the interval before, and so on. Each choice is a race of
- * log-weights: no weight, however small, is rounded to zero.
+ * plain weights. Those below a floor of 2^-880, and all counts k beyond the likely ones together, are
+ * drawn with a bound on their weight, and then taken or not by what they weigh, in logarithms: no
+ * weight, however small, is rounded to zero.
  *
  * Draws     one dpq_uniform_log if log_escape is finite; then two races for each choice of an
- *           interval and one for each k, of plain weights where float64 holds them all.
- * Returns   DPQ_OK; DPQ_ERR_NO_MASS, DPQ_ERR_NAN never happen with the rows of a forward pass.
+ *           interval and one for each k; one dpq_uniform_log more, and perhaps one race of
+ *           log-weights, where what was drawn had a bound for its weight.
  * Cost      O(sum(hi - lo)) per draw, no allocation, reentrant.
  */
-dpq_status
+void
 dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
               double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path,
               size_t *escaped);

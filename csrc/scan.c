@@ -10,6 +10,10 @@
 #define SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
 #define SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum is
                            * above 2^-900, and what decays below 2^-1021 is nothing to it */
+#define NEGLIGIBLE 0x1p-960 /* a row's entries are below 2^42: times this, they are nothing to those
+                             * that may not be below SMALLEST; and products never get subnormal */
+#define COPIES 64       /* intervals whose sums over k are taken together, */
+#define LANES 8         /* in vectors of at most so many */
 #define SHORT 512       /* entries of a short row, zeros in front included */
 #define MOST_SCALING 960  /* a power of two a row may be scaled by in float64 */
 
@@ -236,56 +240,71 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
     }
 }
 
-/* One more output in the same intervals, for n of them: factor[i] *= (width[i] + extra) * gain * stay,
- * and h[i] += factor[i] * a[i]. */
-DPQ_VECTORIZED static void
-one_more(size_t n, const double *width, double extra, double gain, double stay, const double *a,
-         double *factor, double *h)
+/* One more output in the same intervals, for n of them: factor[i] *= (width[i] + extra) * gain *
+ * stay[i], `stay` being NULL where it is 1 for all, and h[i] += factor[i] * a[i]. */
+static inline void
+one_more(size_t n, const double *width, double extra, double gain, const double *stay,
+         const double *a, double *restrict factor, double *restrict h)
 {
     for (size_t i = 0; i < n; i++) {
-        factor[i] *= (width[i] + extra) * gain * stay;
+        double more = factor[i] * ((width[i] + extra) * gain);
+
+        more = stay ? more * stay[i] : more;
+        factor[i] = more < NEGLIGIBLE ? 0.0 : more;
         h[i] += factor[i] * a[i];
     }
 }
 
-/* h_j(t) = sum_k ..., for the first n intervals of level j, which are in the last level, too. The
- * same sum as copies_wide, but for many intervals at once: they leave from the end, as soon as the
- * bound on what is to come is small; those before cost little more than they have to. */
-static void
+/* h_j(t) += sum_{k >= 2} ..., for n <= COPIES intervals of level j from t on that are in the last
+ * level, too, given h_j = a_j. The same sum as copies_wide, but for many intervals at once: they
+ * leave from the end, as soon as the bound on what is to come is small; those before cost little
+ * more than they have to. */
+DPQ_VECTORIZED static void
 copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-             size_t j, size_t n, const double *A, double *H, double *factor)
+             size_t j, size_t t, size_t n, const double *A, double *H)
 {
-    const int64_t *rank = p->rank + p->lo[j];
-    const double *width = p->width + p->lo[j];
-    double *h = H + p->start[j];
+    const int64_t *rank = p->rank + t;
+    const double *width = p->width + t;
+    double *h = H + p->start[j] + (t - p->lo[j]);
+    double factor[COPIES], stay[COPIES];
+    size_t open = n;
 
     for (size_t i = 0; i < n; i++) {
-        h[i] = A[p->start[j] + i];
         factor[i] = 1.0;
     }
-    for (size_t l = j, k = 2; l-- > 0 && p->hi[l] > p->lo[j]; k++) {
-        size_t at = p->start[l] + (p->lo[j] - p->lo[l]), below, above;
+    for (size_t l = j, k = 2; open > 0 && l-- > 0 && p->hi[l] > t; k++) {
+        const double *a = A + p->start[l] + (t - p->lo[l]);
+        const double *all = H + p->start[l] + (t - p->lo[l]);
         double extra = p->lattice ? (double)(k - 1) : 0.0;
         double gain = level[k - 1].share * level[l + 1].gain;
+        int64_t above = p->whole[l + 1] + (p->part[l + 1] > 0.0);
 
-        n = n < p->hi[l] - p->lo[j] ? n : p->hi[l] - p->lo[j];
+        n = n < p->hi[l] - t ? n : p->hi[l] - t;
+        open = open < n ? open : n;
+        n = n < open + LANES - 1 ? n : (open + LANES - 1) / LANES * LANES;
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v: */
-        below = dpq_ranks_first(rank, 0, n, p->whole[l] + 1);
-        above = dpq_ranks_first(rank, below, n, p->whole[l + 1] + (p->part[l + 1] > 0.0));
-        one_more(below, width, extra, gain, 1.0, A + at, factor, h); /* u <= 0: 0 */
-        for (size_t i = below; i < above; i++) { /* v < 0 < u: u */
-            double stay = dpq_decay_at(decay, rank[i] - p->whole[l] - 1) * level[l].up;
+        if (rank[n - 1] <= p->whole[l]) { /* u <= 0: 0 */
+            one_more(n, width, extra, gain, NULL, a, factor, h);
+        }
+        else if (rank[0] >= above) { /* v >= 0: u - v = n_{l+1} */
+            one_more(n, width, extra, gain * level[l + 1].stay, NULL, a, factor, h);
+        }
+        else {
+            size_t i = 0;
 
-            factor[i] *= (width[i] + extra) * gain * stay;
-            h[i] += factor[i] * A[at + i];
+            for (; i < n && rank[i] <= p->whole[l]; i++) {
+                stay[i] = 1.0;
+            }
+            for (; i < n && rank[i] < above; i++) { /* v < 0 < u: u */
+                stay[i] = dpq_decay_at(decay, rank[i] - p->whole[l] - 1) * level[l].up;
+            }
+            for (; i < n; i++) {
+                stay[i] = level[l + 1].stay;
+            }
+            one_more(n, width, extra, gain, stay, a, factor, h);
         }
-        one_more(n - above, width + above, extra, gain, level[l + 1].stay, A + at + above,
-                 factor + above, h + above); /* v >= 0: u - v = n_{l+1} */
-        while (n > 0 && factor[n - 1] * H[at + n - 1] < h[n - 1] * REST) {
-            n--;
-        }
-        if (n == 0) {
-            break;
+        while (open > 0 && factor[open - 1] * all[open - 1] < h[open - 1] * REST) {
+            open--;
         }
     }
 }
@@ -319,7 +338,7 @@ extremes(size_t n, const double *x, double *smallest, double *largest)
 
 dpq_status
 dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
-               double *A, double *H, int64_t *exponent, double *work)
+               double *A, double *H, int64_t *exponent)
 {
     size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0;
     double *a = A + p->start[j], *h = H + p->start[j];
@@ -352,9 +371,9 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     exponent[j] += scaling;
     scale(n, a, p->width + lo, level[j].gain);
     extremes(n - unreached, a + unreached, &smallest, &largest);
-    copies_float(p, decay, level, j, shared, A, H, work);
-    for (size_t i = shared; i < n; i++) {
-        h[i] = a[i];
+    memcpy(h, a, n * sizeof *h);
+    for (size_t i = 0; i < shared; i += COPIES) {
+        copies_float(p, decay, level, j, lo + i, shared - i < COPIES ? shared - i : COPIES, A, H);
     }
     extremes(n, h, &narrowest, &level[j].largest);
     return smallest < SMALLEST || h[0] < SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
@@ -405,7 +424,7 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
         dpq_status status;
 
         dpq_scan_sums(p, decay, level, j, H, A + p->start[j], work);
-        status = dpq_scan_close(p, decay, level, j, A, H, exponent, work);
+        status = dpq_scan_close(p, decay, level, j, A, H, exponent);
         if (status != DPQ_OK) {
             return status;
         }
@@ -416,14 +435,16 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 /* wide rows */
 
 /* exp(-rate * (ranks - part)), ranks - part >= 0, 0 <= part <= 1: with the ranks apart, nothing is
- * lost to rounding. */
+ * lost to rounding. `rest` is exp(-rate * (1 - part)) in float64. */
 static dpq_wide
-wide_stay(double rate, int64_t ranks, double part)
+wide_stay(const dpq_decay *decay, int64_t ranks, double part, double rest)
 {
     if (ranks <= 0) {
         return dpq_wide_of(1.0, 0);
     }
-    return dpq_wide_mul(dpq_wide_exp(rate, (double)(ranks - 1)), dpq_wide_exp(rate, 1.0 - part));
+    return dpq_wide_mul(dpq_decay_wide(decay, ranks - 1),
+                        rest > DPQ_DECAY_LONG ? dpq_wide_of(rest, 0)
+                                              : dpq_wide_exp(decay->rate, 1.0 - part));
 }
 
 #define NUMBER dpq_wide
@@ -431,14 +452,14 @@ wide_stay(double rate, int64_t ranks, double part)
 #define ADD(a, b) dpq_wide_add((a), (b))
 #define MUL(a, b) dpq_wide_mul((a), (b))
 #define ZERO DPQ_WIDE_ZERO
-#define DECAY(k) dpq_wide_exp(decay->rate, (double)(k))
+#define DECAY(k) dpq_decay_wide(decay, (k))
 #define DECAY_PART(y) dpq_wide_exp(p->rate, (y))
 #include "scan_body.h"
 
 /* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
 static dpq_wide
-copies_wide(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j, size_t t,
-            dpq_wide alone, const dpq_wide *A, const dpq_wide *H)
+copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+            size_t j, size_t t, dpq_wide alone, const dpq_wide *A, const dpq_wide *H)
 {
     int64_t r = p->rank[t];
     double width = p->width[t];
@@ -454,13 +475,14 @@ copies_wide(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j, si
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
         if (r > p->whole[l]) { /* u > 0 */
             int64_t ranks = level[l + 1].reach; /* u - v = n_{l+1} */
-            double part = level[l + 1].slack;
+            double part = level[l + 1].slack, rest = level[l + 1].ahead;
 
             if (r < p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] > 0.0)) { /* v < 0 */
                 ranks = r - p->whole[l];
                 part = p->part[l];
+                rest = level[l].up;
             }
-            factor = dpq_wide_mul(factor, wide_stay(p->rate, ranks, part));
+            factor = dpq_wide_mul(factor, wide_stay(decay, ranks, part, rest));
         }
         if (dpq_wide_less(dpq_wide_mul(factor, H[at]), dpq_wide_mul(sum, dpq_wide_of(REST, 0)))) {
             break;
@@ -489,13 +511,13 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
             dpq_wide width = dpq_wide_of(p->width[lo + i], 0);
 
             a[i] = j > 0 ? dpq_wide_mul(a[i], width) : width;
-            h[i] = copies_wide(p, level, j, lo + i, a[i], A, H);
+            h[i] = copies_wide(p, decay, level, j, lo + i, a[i], A, H);
         }
     }
     for (size_t t = p->lo[m]; t < p->hi[m]; t++) {
         int64_t above = p->rank[t] - p->whole[m];
-        dpq_wide last = above > 0 ? wide_stay(p->rate, above, p->part[m])
-                                  : dpq_wide_mul(dpq_wide_exp(p->rate, (double)-above),
+        dpq_wide last = above > 0 ? wide_stay(decay, above, p->part[m], level[m].up)
+                                  : dpq_wide_mul(dpq_decay_wide(decay, -above),
                                                  dpq_wide_exp(p->rate, p->part[m]));
 
         total = dpq_wide_add(total, dpq_wide_mul(H[p->start[m] + (t - p->lo[m])], last));

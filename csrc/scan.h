@@ -95,7 +95,6 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
  *   A            IN OUT, rows up to j - 1 and in row j the sums; OUT row j
  *   H            IN OUT, rows up to j - 1; OUT row j
  *   exponent     IN OUT, length m: row j stands for its entries times 2^exponent[j]
- *   work         WORK, length hi[j] - lo[j]
  *
  * The sum over k stops where a bound on its rest is below 2^-60 of it: what follows is at most
  * H_{j-k+1}(t) times the factor reached so far.
@@ -105,7 +104,7 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
  */
 dpq_status
 dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
-               double *A, double *H, int64_t *exponent, double *work);
+               double *A, double *H, int64_t *exponent);
 
 /* ln Z = ln sum_t H_m(t) exp(-c |n - r_t - n_{m+1}|).
  *

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #define DPQ_LN2 0.693147180559945309417
 
@@ -17,18 +18,36 @@ typedef struct {
 #define DPQ_WIDE_FARTHEST 1e17 /* a loss beyond this is held there, and the exponent of a product */
 #define DPQ_WIDE_LOWEST (-(INT64_C(1) << 61)) /* at the lowest: int64 must not overflow */
 
-/* x * 2^exponent, for finite x >= 0. */
+/* x * 2^exponent, for finite x >= 0. By its bits: many more of these are asked for than of frexp(). */
 static inline dpq_wide
 dpq_wide_of(double x, int64_t exponent)
 {
+    const uint64_t one = UINT64_C(1023) << 52, digits = (UINT64_C(1) << 52) - 1;
     dpq_wide number = DPQ_WIDE_ZERO;
-    int own;
+    uint64_t bits;
 
     if (x > 0.0) {
-        number.mantissa = 2.0 * frexp(x, &own);
-        number.exponent = own - 1 + exponent;
+        if (x < 0x1p-1022) { /* subnormal */
+            x *= 0x1p54;
+            exponent -= 54;
+        }
+        memcpy(&bits, &x, sizeof bits);
+        number.exponent = (int64_t)(bits >> 52) - 1023 + exponent;
+        bits = (bits & digits) | one;
+        memcpy(&number.mantissa, &bits, sizeof bits);
     }
     return number;
+}
+
+/* 2^-down, for down in [0, 1022]. */
+static inline double
+dpq_wide_power(int64_t down)
+{
+    uint64_t bits = (uint64_t)(1023 - down) << 52;
+    double power;
+
+    memcpy(&power, &bits, sizeof power);
+    return power;
 }
 
 static inline dpq_wide
@@ -63,7 +82,7 @@ dpq_wide_add(dpq_wide a, dpq_wide b)
     if (a.exponent - b.exponent > 64) { /* below the last bit */
         return a;
     }
-    a.mantissa += ldexp(b.mantissa, (int)(b.exponent - a.exponent));
+    a.mantissa += b.mantissa * dpq_wide_power(a.exponent - b.exponent);
     if (a.mantissa >= 2.0) {
         a.mantissa *= 0.5;
         a.exponent += 1;

@@ -149,7 +149,7 @@ cdef extern from "scan.h" nogil:
                        double *work)
     dpq_status dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay,
                               dpq_scan_level *level, size_t j, double *A, double *H,
-                              int64_t *exponent, double *work)
+                              int64_t *exponent)
     dpq_status dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay,
                               const dpq_scan_level *level, const double *H,
                               const int64_t *exponent, double *log_total)
@@ -169,9 +169,9 @@ cdef extern from "path.h" nogil:
         const dpq_wide *wide_A
         const dpq_wide *wide_H
 
-    dpq_status dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay,
-                             const dpq_path_rows *rows, double log_escape, size_t size,
-                             bitgen_t *rng, double *work, size_t *path, size_t *escaped)
+    void dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay,
+                       const dpq_path_rows *rows, double log_escape, size_t size, bitgen_t *rng,
+                       double *work, size_t *path, size_t *escaped)
     void dpq_path_points_lattice(size_t m, size_t size, const size_t *path, const int64_t *left,
                                  const double *width, bitgen_t *rng, int64_t *point)
     void dpq_path_points_continuous(size_t m, size_t size, const size_t *path,

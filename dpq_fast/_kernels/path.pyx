@@ -16,12 +16,10 @@ from dpq_fast._kernels.csrc cimport (
     dpq_path_draw,
     dpq_path_points_continuous,
     dpq_path_points_lattice,
-    dpq_status,
     int64_t,
     size_t,
 )
 from dpq_fast._kernels.scan cimport Scan
-from dpq_fast._kernels.status cimport check
 from numpy cimport NPY_FLOAT64, NPY_INT64, NPY_UINTP, import_array, ndarray
 from numpy.random cimport bitgen_t
 
@@ -39,12 +37,10 @@ def draw(Scan scan not None, double log_escape, size_t size, rng not None):
         size_t escaped
         object bit_generator = rng.bit_generator
         bitgen_t *bits = bitgen_of(bit_generator)
-        dpq_status status
 
     with bit_generator.lock, nogil:
-        status = dpq_path_draw(&scan.problem, scan.decay, &scan.rows, log_escape, size, bits, work,
-                               path, &escaped)
-    check(status)
+        dpq_path_draw(&scan.problem, scan.decay, &scan.rows, log_escape, size, bits, work, path,
+                      &escaped)
     return paths, escaped
 
 

@@ -163,8 +163,6 @@ cdef class Scan:
             double *a = doubles(A)
             double *h = doubles(H)
             int64_t *e = integers(exponent)
-            ndarray work = new_doubles(self.longest)
-            double *w = doubles(work)
             size_t j, at, n
             dpq_status status = DPQ_OK
 
@@ -176,7 +174,7 @@ cdef class Scan:
             n = self.problem.hi[j] - self.problem.lo[j]
             A[at:at + n] = product(j, self) if j > 0 else 1.0
             with nogil:
-                status = dpq_scan_close(&self.problem, self.decay, self.level, j, a, h, e, w)
+                status = dpq_scan_close(&self.problem, self.decay, self.level, j, a, h, e)
             if status != DPQ_OK:
                 break
         if status == DPQ_OK:

@@ -311,14 +311,12 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value,
     dpq_scan_prepare(&p, work->decay, work->level);
     for (size_t j = 0; j < m && status == DPQ_OK; j++) {
         dpq_scan_sums(&p, work->decay, work->level, j, work->H, work->A + p.start[j], work->race);
-        status = dpq_scan_close(&p, work->decay, work->level, j, work->A, work->H, work->exponent,
-                                work->race);
+        status = dpq_scan_close(&p, work->decay, work->level, j, work->A, work->H, work->exponent);
     }
     if (status != DPQ_OK) {
         return status;
     }
-    CHECK(dpq_path_draw(&p, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path,
-                        &escaped) == DPQ_OK);
+    dpq_path_draw(&p, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path, &escaped);
     if (law->lattice) {
         dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng, point);
     }

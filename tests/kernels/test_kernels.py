@@ -652,9 +652,15 @@ def test_path_draw_reaches_what_float64_cannot_hold():
     scan = problem([0, 1000], [1, 1], [0.0], 1000, 0.5)
     scan.forward()
     assert path.draw(scan, -math.inf, 1, scripted([1 << 63]))[0].tolist() == [[0]]
-    # e^-1000 is about 2^-1443
-    assert path.draw(scan, -math.inf, 1, scripted([0] * 22 + [1 << 30, 0]))[0].tolist() == [[0]]
-    assert path.draw(scan, -math.inf, 1, scripted([0] * 23 + [1, 0]))[0].tolist() == [[1]]
+    # e^-1000 is about 2^-1442.7: it is drawn as 2^-879, and taken with probability 2^-563.7
+    assert path.draw(scan, -math.inf, 1, scripted([0] * 13 + [1 << 18, 0]))[0].tolist() == [[0]]
+    proposed = [0] * 13 + [1 << 14, 0]
+    taken = [0] * 8 + [1 << 12, 0]
+    assert path.draw(scan, -math.inf, 1, scripted(proposed + taken))[0].tolist() == [[1]]
+    not_taken, near, far = [0] * 8 + [1 << 13, 0], [1 << 63], [0] * 22 + [1 << 20, 0]
+    for last, drawn in ((near, 0), (far, 1)):  # then the race is run anew, in logarithms
+        words = scripted(proposed + not_taken + last)
+        assert path.draw(scan, -math.inf, 1, words)[0].tolist() == [[drawn]]
 
 
 def test_path_draw_leaves_escapes_to_the_caller():
