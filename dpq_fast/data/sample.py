@@ -32,7 +32,7 @@ from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
+from dpq_fast.data.selection import PROBED, Buckets, Likely, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
@@ -216,10 +216,11 @@ class Sample:
         assume_sorted: bool = False,
         nan_policy: str = "omit",
         workers: int = 1,
-    ) -> Callable[[], Sample]:
+    ) -> Callable[..., Sample]:
         """`of` in two steps: what is public is checked here; what is returned reads the records.
 
-        A release is charged between the two.
+        A release is charged between the two. The reader may be told the levels that are asked for,
+        ascending: then one pass is likely to do for long columns.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
@@ -235,7 +236,7 @@ class Sample:
                     "resolution, dither, prior, counts, assume_sorted and nan_policy belong to "
                     "Sample.of, and must be left out for a Sample"
                 )
-            return lambda: x
+            return lambda q=None: x
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
         n_is_public = nan_policy == "raise"
         passes = passes_of(x)
@@ -243,10 +244,10 @@ class Sample:
             refuse_counts(counts)
             if assume_sorted:
                 raise ValueError("assume_sorted must be left out for a column of a table")
-            return lambda: cls._of_passes(passes, lattice, bounds, nan_policy)
+            return lambda q=None: cls._of_passes(passes, lattice, bounds, nan_policy)
         _checks.check_column(x)
 
-        def read() -> Sample:
+        def read(q: NDArray[np.float64] | None = None) -> Sample:
             values = as_column(x)
             own = x.unit if isinstance(x, Timed) else None
             unit = own if isinstance(own, Unit) else None
@@ -260,7 +261,7 @@ class Sample:
             if lattice is not None and lattice.bits and lattice.points <= few:
                 coarse = _of_points(chunks, lattice, bounds, nan_policy)
             else:
-                coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
+                coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy, q)
             records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
             return cls(coarse, records, lattice, bounds, unit)
 
@@ -507,11 +508,13 @@ def _of_array(
     bounds: tuple[float, float],
     assume_sorted: bool,
     nan_policy: str,
+    q: NDArray[np.float64] | None,
 ) -> Callable[[Lattice | None], CoarseOrder]:
     """Records of one array, as they are; sorted only if there are few."""
     if not (assume_sorted or _ascends(values)):
         if values.size > SORTED_RECORDS:
-            return _selected(chunks, lattice, bounds, nan_policy, _probe(values))
+            likely = None if q is None else Likely(values, q)
+            return _selected(chunks, lattice, bounds, nan_policy, _probe(values), likely)
         values = np.sort(values)
     if values.size and values[-1] != values[-1]:  # NaN sorts to the end
         refuse_nan(nan_policy)
@@ -526,9 +529,10 @@ def _selected(
     bounds: tuple[float, float],
     nan_policy: str,
     probe: NDArray[Any],
+    likely: Likely | None = None,
 ) -> Callable[[Lattice | None], CoarseOrder]:
     """Records that are read in passes: the first one here."""
-    buckets = Buckets(chunks, *bounds, probe, lattice)
+    buckets = Buckets(chunks, *bounds, probe, lattice, likely)
     if buckets.missing:
         refuse_nan(nan_policy)
     return lambda lattice: SelectedOrder(chunks, buckets, lattice, bounds)

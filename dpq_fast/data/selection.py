@@ -1,4 +1,10 @@
-"""Order statistics of unsorted values: one pass counts buckets, another collects a few of them."""
+"""Order statistics of unsorted values: a pass counts buckets and collects some of them.
+
+Where it is known which levels are asked for, a sample tells which buckets are likely to hold them,
+and these are collected while all are counted. Where it was wrong, or nothing was known, another
+pass collects. Counts are exact, and a bucket is collected whole or not at all: whatever the sample
+says, the order statistics are what they are.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +23,8 @@ from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder
-from dpq_fast.data.passes import Passes
+from dpq_fast.data.columns import as_float64
+from dpq_fast.data.passes import CONVERTED, Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
     BucketCounts,
@@ -28,7 +35,7 @@ from dpq_fast.data.queries import (
 )
 
 # Buckets of the first pass: their counts stay in a core's first cache.
-BUCKETS = 2**12
+BUCKETS = 2**13
 # From this many records on, a few stretches of buckets are collected by comparing values alone.
 COMPARED = 2**20
 FEW_STRETCHES = 4
@@ -42,6 +49,16 @@ PART_BITS = 9
 # on each side.
 PROBED = 2**12
 CROWDED = (2.0**-10, 2.0**-6)
+# Values looked at to foresee where levels lie: one of so many, in runs that lie next to each other,
+# as far as so many.
+SAMPLED_SHARE, SAMPLED_RUN, MOST_SAMPLED = 32, 16, 2**22
+# How far a level may be from where the sample has it, in standard deviations.
+DEVIATIONS = 4.0
+# Foreseen buckets are collected if they hold at most this share of the sample, and each of them at
+# most that one: what is tied is better counted.
+FORESEEN_SHARE, FORESEEN_BUCKET = 2.0**-4, 2.0**-7
+# At most so many records are collected with the first pass; how many more than the sample says.
+FORESEEN, FORESEEN_SLACK = 2**23, 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +117,56 @@ class BucketPlan(Plan):
     cell: NDArray[Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Likely:
+    """Levels that will be asked for, and the values that they are asked of.
+
+    Attributes
+    ----------
+    values : ndarray, shape (n,)
+    q : ndarray of float64, shape (m,)
+        Ascending.
+    """
+
+    values: NDArray[Any]
+    q: NDArray[np.float64]
+
+    def counts(self, chosen: Map) -> NDArray[np.int64]:
+        """How many values of a sample are in each bucket; at every so many there is a run of it."""
+        total = np.zeros(BUCKETS + 1, dtype=np.int64)
+        runs = min(self.values.size // SAMPLED_SHARE, MOST_SAMPLED) // SAMPLED_RUN
+        if runs:
+            apart = self.values.size // runs
+            rows = self.values[: runs * apart].reshape(runs, apart)[:, :SAMPLED_RUN]
+            for start in range(0, runs, CONVERTED // SAMPLED_RUN):
+                piece = as_float64(rows[start : start + CONVERTED // SAMPLED_RUN])
+                chosen.count(piece.reshape(-1), total)
+        return total[:-1]
+
+    def wanted(self, chosen: Map) -> tuple[NDArray[np.uint8], int] | None:
+        """Buckets that are likely to hold the levels, and room for their records.
+
+        None where these are too many to be collected.
+        """
+        counts = self.counts(chosen)
+        total = int(counts.sum())
+        if not total:
+            return None
+        ends = np.cumsum(counts)
+        spread = DEVIATIONS * np.sqrt(total * self.q * (1.0 - self.q)) + DEVIATIONS**2
+        middle = total * self.q
+        first = np.searchsorted(ends, middle - spread, side="right")
+        last = np.searchsorted(ends, middle + spread, side="right")
+        inside = np.zeros(BUCKETS + 2, dtype=np.int64)
+        np.add.at(inside, np.where(middle <= spread, 0, first), 1)
+        np.add.at(inside, np.minimum(last, BUCKETS - 1) + 1, -1)
+        wanted = (np.cumsum(inside[:-1]) > 0).astype(np.uint8)
+        wanted[:-1][counts > FORESEEN_BUCKET * total + DEVIATIONS**2] = 0
+        share = float(counts[wanted[:-1] > 0].sum()) / total
+        room = int(FORESEEN_SLACK * share * self.values.size) + BUCKETS
+        return (wanted, room) if share <= FORESEEN_SHARE and room <= FORESEEN else None
+
+
 class Counted(ABC):
     """Records counted by where they lie, so that some can be found by their places."""
 
@@ -143,6 +210,8 @@ class Buckets(Counted):
         Some of them, maybe none. It decides the cost, never the answer.
     lattice : Lattice or None
         What values are rounded to: those of one point need not be told apart.
+    likely : Likely, optional
+        What will be asked for. It decides the cost, never the answer.
 
     Attributes
     ----------
@@ -159,16 +228,29 @@ class Buckets(Counted):
         high: float,
         probe: NDArray[Any],
         lattice: Lattice | None = None,
+        likely: Likely | None = None,
     ) -> None:
         self._chunks = chunks
         self._lattice = lattice
         self._low, self._high = low, high
         self._map = _choose_map(low, high, probe)
-        total = chunks.fold(BucketCounts(self._map, BUCKETS))
-        self.count, self.missing = total[:-1], int(total[-1])
+        foreseen = None if likely is None else likely.wanted(self._map)
+        wanted, most = (None, 0) if foreseen is None else foreseen
+        total = chunks.fold(BucketCounts(self._map, BUCKETS, wanted, most))
+        self.count, self.missing = total.count[:-1], int(total.count[-1])
+        self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room
+        self._wanted = wanted
+        if wanted is not None and total.number <= most:
+            self._taken = Chunks(lambda: total.values, 1)
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
         self._refining = threading.Lock()  # releases in several threads may share a sample
+
+    def _passes_over(self, buckets: Any) -> Passes:
+        """What has all records of some buckets."""
+        if self._taken is not None and self._wanted is not None and self._wanted[buckets].all():
+            return self._taken
+        return self._chunks
 
     def _first_key(self, bucket: int) -> int:
         """Lowest key in the bucket or above it, by bisection."""
@@ -281,7 +363,7 @@ class Buckets(Counted):
         key_hi = np.array([c.key_hi for c in cells], dtype=np.int64)
         number = np.full(BUCKETS + 1, -1, dtype=np.int32)
         number[[c.bucket for c in cells]] = np.arange(len(cells))
-        total = self._chunks.fold(
+        total = self._passes_over([c.bucket for c in cells]).fold(
             PartCounts(self._map, 1 << PART_BITS, number, key_lo, key_hi, shift)
         )
         for cell, by, counts in zip(cells, shift.tolist(), total, strict=True):
@@ -302,7 +384,7 @@ class Buckets(Counted):
         if not expected:
             return np.empty(0)
         query = self._taker(plan, expected)
-        collected = query.all_of(self._chunks.fold(query))
+        collected = query.all_of(self._passes_over(plan.bucket[~plan.tied]).fold(query))
         if collected is None:
             raise source_changed()
         return collected
