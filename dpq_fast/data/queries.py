@@ -355,23 +355,24 @@ class Tally:
     def __init__(self, buckets: int, most: int) -> None:
         self.count = np.zeros(buckets + 1, dtype=np.int64)
         self.number = 0
-        self._rooms = [(np.empty(most), 0)]
+        self._rooms, self._filled = [np.empty(most)], [0]
 
     @property
     def values(self) -> list[Numbers]:
-        return [room[:filled] for room, filled in self._rooms]
+        return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
 
     def fill(self, take: Callable[[Numbers], int]) -> None:
         """Add what is taken into the room that is left."""
-        room, filled = self._rooms[0]
-        number = take(room[filled:])
-        self._rooms[0] = room, min(filled + number, room.size)
+        room = self._rooms[0]
+        number = take(room[self._filled[0] :])
+        self._filled[0] = min(self._filled[0] + number, room.size)
         self.number += number
 
     def __iadd__(self, other: Tally) -> Tally:
         self.count += other.count
         self.number += other.number
         self._rooms += other._rooms
+        self._filled += other._filled
         return self
 
 

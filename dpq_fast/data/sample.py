@@ -32,7 +32,7 @@ from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, Likely, SelectedOrder
+from dpq_fast.data.selection import PROBED, Buckets, Foreseen, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
@@ -43,6 +43,8 @@ SORTED_RECORDS = 2**16
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
+# Up to this many points are counted in a core's own caches: nothing is faster.
+NEAR_POINTS = 2**15
 # Of the columns of tables, which send their counts.
 FEW_TABLE_POINTS = 2**14
 
@@ -258,10 +260,15 @@ class Sample:
                 records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
                 return cls(coarse, records, lattice, bounds, unit)
             few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
-            if lattice is not None and lattice.bits and lattice.points <= few:
+            countable = lattice is not None and lattice.bits > 0 and lattice.points <= few
+            if lattice is not None and countable and lattice.points <= NEAR_POINTS:
                 coarse = _of_points(chunks, lattice, bounds, nan_policy)
+            elif assume_sorted or _ascends(values):
+                coarse = _of_sorted(values, lattice, bounds, nan_policy)
+            elif values.size <= SORTED_RECORDS:
+                coarse = _of_sorted(np.sort(values), lattice, bounds, nan_policy)
             else:
-                coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy, q)
+                coarse = _of_unsorted(values, chunks, lattice, bounds, nan_policy, countable, q)
             records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
             return cls(coarse, records, lattice, bounds, unit)
 
@@ -501,26 +508,35 @@ class Sample:
         return None if None in points else np.array(points, dtype=np.int64)
 
 
-def _of_array(
+def _of_sorted(
     values: NDArray[Any],
-    chunks: Chunks,
     lattice: Lattice | None,
     bounds: tuple[float, float],
-    assume_sorted: bool,
     nan_policy: str,
-    q: NDArray[np.float64] | None,
 ) -> Callable[[Lattice | None], CoarseOrder]:
-    """Records of one array, as they are; sorted only if there are few."""
-    if not (assume_sorted or _ascends(values)):
-        if values.size > SORTED_RECORDS:
-            likely = None if q is None else Likely(values, q)
-            return _selected(chunks, lattice, bounds, nan_policy, _probe(values), likely)
-        values = np.sort(values)
+    """Records of one array in order, as they are."""
     if values.size and values[-1] != values[-1]:  # NaN sorts to the end
         refuse_nan(nan_policy)
         with np.errstate(invalid="ignore"):  # NumPy would warn of a signaling NaN
             values = values[: np.searchsorted(values, np.nan)]
     return lambda lattice: SortedOrder(values, lattice, bounds)
+
+
+def _of_unsorted(
+    values: NDArray[Any],
+    chunks: Chunks,
+    lattice: Lattice | None,
+    bounds: tuple[float, float],
+    nan_policy: str,
+    countable: bool,
+    q: NDArray[np.float64] | None,
+) -> Callable[[Lattice | None], CoarseOrder]:
+    """Records of one array that is gone through, once if all goes well."""
+    probe = _probe(values)
+    foreseen = None if q is None else Foreseen.of(values, *bounds, probe, q)
+    if lattice is not None and countable and foreseen is None:
+        return _of_points(chunks, lattice, bounds, nan_policy)  # one pass, for many releases
+    return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
 
 
 def _selected(
@@ -529,10 +545,10 @@ def _selected(
     bounds: tuple[float, float],
     nan_policy: str,
     probe: NDArray[Any],
-    likely: Likely | None = None,
+    foreseen: Foreseen | None = None,
 ) -> Callable[[Lattice | None], CoarseOrder]:
     """Records that are read in passes: the first one here."""
-    buckets = Buckets(chunks, *bounds, probe, lattice, likely)
+    buckets = Buckets(chunks, *bounds, probe, lattice, foreseen)
     if buckets.missing:
         refuse_nan(nan_policy)
     return lambda lattice: SelectedOrder(chunks, buckets, lattice, bounds)

@@ -13,17 +13,17 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
+from dpq_fast.data.columns import as_plain
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder
-from dpq_fast.data.columns import as_float64
 from dpq_fast.data.passes import CONVERTED, Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
@@ -49,6 +49,8 @@ PART_BITS = 9
 # on each side.
 PROBED = 2**12
 CROWDED = (2.0**-10, 2.0**-6)
+# Buckets of so many lattice points' records around a window may be asked for.
+NEAR = 2.0
 # Values looked at to foresee where levels lie: one of so many, in runs that lie next to each other,
 # as far as so many.
 SAMPLED_SHARE, SAMPLED_RUN, MOST_SAMPLED = 32, 16, 2**22
@@ -117,54 +119,65 @@ class BucketPlan(Plan):
     cell: NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Likely:
-    """Levels that will be asked for, and the values that they are asked of.
+class Foreseen(NamedTuple):
+    """Buckets that are likely to hold what will be asked for. They decide the cost, not the answer.
 
     Attributes
     ----------
-    values : ndarray, shape (n,)
-    q : ndarray of float64, shape (m,)
-        Ascending.
+    map : Map
+    wanted : ndarray of uint8, shape (BUCKETS + 1,)
+        1 for these buckets.
+    room : int
+        For how many of their records there is room.
     """
 
-    values: NDArray[Any]
-    q: NDArray[np.float64]
+    map: Map
+    wanted: NDArray[np.uint8]
+    room: int
 
-    def counts(self, chosen: Map) -> NDArray[np.int64]:
-        """How many values of a sample are in each bucket; at every so many there is a run of it."""
-        total = np.zeros(BUCKETS + 1, dtype=np.int64)
-        runs = min(self.values.size // SAMPLED_SHARE, MOST_SAMPLED) // SAMPLED_RUN
-        if runs:
-            apart = self.values.size // runs
-            rows = self.values[: runs * apart].reshape(runs, apart)[:, :SAMPLED_RUN]
-            for start in range(0, runs, CONVERTED // SAMPLED_RUN):
-                piece = as_float64(rows[start : start + CONVERTED // SAMPLED_RUN])
-                chosen.count(piece.reshape(-1), total)
-        return total[:-1]
-
-    def wanted(self, chosen: Map) -> tuple[NDArray[np.uint8], int] | None:
-        """Buckets that are likely to hold the levels, and room for their records.
-
-        None where these are too many to be collected.
-        """
-        counts = self.counts(chosen)
+    @classmethod
+    def of(
+        cls,
+        values: NDArray[Any],
+        low: float,
+        high: float,
+        probe: NDArray[Any],
+        q: NDArray[np.float64],
+    ) -> Foreseen | None:
+        """By a sample of the values, for ascending levels; None if they are too many to collect."""
+        chosen = _choose_map(low, high, probe)
+        counts = _sampled(values, chosen)
         total = int(counts.sum())
         if not total:
             return None
         ends = np.cumsum(counts)
-        spread = DEVIATIONS * np.sqrt(total * self.q * (1.0 - self.q)) + DEVIATIONS**2
-        middle = total * self.q
+        spread = DEVIATIONS * np.sqrt(total * q * (1.0 - q)) + DEVIATIONS**2
+        middle = total * q
         first = np.searchsorted(ends, middle - spread, side="right")
         last = np.searchsorted(ends, middle + spread, side="right")
-        inside = np.zeros(BUCKETS + 2, dtype=np.int64)
+        inside = np.zeros(BUCKETS + 1, dtype=np.int64)
         np.add.at(inside, np.where(middle <= spread, 0, first), 1)
         np.add.at(inside, np.minimum(last, BUCKETS - 1) + 1, -1)
-        wanted = (np.cumsum(inside[:-1]) > 0).astype(np.uint8)
-        wanted[:-1][counts > FORESEEN_BUCKET * total + DEVIATIONS**2] = 0
-        share = float(counts[wanted[:-1] > 0].sum()) / total
-        room = int(FORESEEN_SLACK * share * self.values.size) + BUCKETS
-        return (wanted, room) if share <= FORESEEN_SHARE and room <= FORESEEN else None
+        wanted = np.cumsum(inside) > 0  # not NaN: all windows have ended there
+        wanted[:-1] &= counts <= FORESEEN_BUCKET * total + DEVIATIONS**2
+        share = float(counts[wanted[:-1]].sum()) / total
+        room = int(FORESEEN_SLACK * share * values.size) + BUCKETS
+        if share > FORESEEN_SHARE or room > FORESEEN:
+            return None
+        return cls(chosen, wanted.astype(np.uint8), room)
+
+
+def _sampled(values: NDArray[Any], chosen: Map) -> NDArray[np.int64]:
+    """How many values of a sample are in each bucket: runs of them, equally far apart."""
+    total = np.zeros(BUCKETS + 1, dtype=np.int64)
+    runs = min(values.size // SAMPLED_SHARE, MOST_SAMPLED) // SAMPLED_RUN
+    if runs:
+        apart = values.size // runs
+        rows = values[: runs * apart].reshape(runs, apart)[:, :SAMPLED_RUN]
+        for start in range(0, runs, CONVERTED // SAMPLED_RUN):
+            piece = np.ascontiguousarray(rows[start : start + CONVERTED // SAMPLED_RUN])
+            chosen.count(as_plain(piece.reshape(-1)), total)
+    return total[:-1]
 
 
 class Counted(ABC):
@@ -210,8 +223,8 @@ class Buckets(Counted):
         Some of them, maybe none. It decides the cost, never the answer.
     lattice : Lattice or None
         What values are rounded to: those of one point need not be told apart.
-    likely : Likely, optional
-        What will be asked for. It decides the cost, never the answer.
+    foreseen : Foreseen, optional
+        What to collect in the first pass.
 
     Attributes
     ----------
@@ -228,14 +241,15 @@ class Buckets(Counted):
         high: float,
         probe: NDArray[Any],
         lattice: Lattice | None = None,
-        likely: Likely | None = None,
+        foreseen: Foreseen | None = None,
     ) -> None:
         self._chunks = chunks
         self._lattice = lattice
         self._low, self._high = low, high
-        self._map = _choose_map(low, high, probe)
-        foreseen = None if likely is None else likely.wanted(self._map)
-        wanted, most = (None, 0) if foreseen is None else foreseen
+        if foreseen is None:
+            self._map, wanted, most = _choose_map(low, high, probe), None, 0
+        else:
+            self._map, wanted, most = foreseen
         total = chunks.fold(BucketCounts(self._map, BUCKETS, wanted, most))
         self.count, self.missing = total.count[:-1], int(total.count[-1])
         self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room
@@ -283,8 +297,7 @@ class Buckets(Counted):
     def _plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> BucketPlan:
         """`plan`, by one thread at a time."""
         most, full = room_for(self.total, start.size)
-        first = np.searchsorted(self.ends, start, side="right")
-        last = np.searchsorted(self.ends, stop - 1, side="right")
+        first, last = self._meeting(start, stop)
         inside = np.zeros(BUCKETS + 1, dtype=np.int64)
         np.add.at(inside, first, 1)
         np.add.at(inside, last + 1, -1)
@@ -321,6 +334,33 @@ class Buckets(Counted):
             bucket[order],
             cell[order],
         )
+
+    def _meeting(
+        self, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first and the last bucket of each window, with those of the ends' lattice points.
+
+        Where a point's records begin is asked for, too. They are in the bucket before, perhaps, if
+        a window begins within so many of the border as a point has here.
+        """
+        first = np.searchsorted(self.ends, start, side="right")
+        last = np.searchsorted(self.ends, stop - 1, side="right")
+        lattice = self._lattice
+        if lattice is None:
+            return first, last
+        edges = self._map.edges
+        below = self.ends[first] - self.count[first]
+        for ends, shift, within in (
+            (first, 0, start - below),
+            (last, 1, self.ends[last] - stop),
+        ):
+            points = (edges(ends + 1) - edges(ends)) / lattice.step
+            near = np.flatnonzero(within < NEAR * (1.0 + self.count[ends] / np.maximum(points, 1)))
+            border = lattice.encode(edges(ends[near] + shift)) + shift
+            for place, value in zip(near.tolist(), lattice.least(border).tolist(), strict=True):
+                bucket = self._map.bucket(value)
+                ends[place] = max(ends[place], bucket) if shift else min(ends[place], bucket)
+        return first, last
 
     def _whole(self, bucket: int) -> Cell:
         count = int(self.count[bucket])
