@@ -231,6 +231,36 @@ dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, 
 }
 
 void
+dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
+                  const dpq_column *column, int64_t *count)
+{
+    double read[BLOCK];
+    uint16_t bucket[BLOCK];
+    size_t at_once = BLOCK / run, width = dpq_column_width(column);
+
+    for (size_t first = 0; first < runs; first += at_once) {
+        size_t some = runs - first < at_once ? runs - first : at_once;
+
+        for (size_t r = first; r < first + some; r++) {
+            size_t next = runs - r > at_once ? r + at_once : r;
+            double *to = read + (r - first) * run;
+            const double *value = dpq_column_read(column, r * apart, run, to);
+
+            for (size_t i = 0; i < run; i += STEP) {
+                DPQ_PREFETCH((const char *)column->value + (next * apart + i) * width);
+            }
+            if (value != to) {
+                memcpy(to, value, run * sizeof *to);
+            }
+        }
+        buckets_of(map, some * run, read, bucket);
+        for (size_t i = 0; i < some * run; i++) {
+            count[bucket[i]]++;
+        }
+    }
+}
+
+void
 dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
                   const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
                   const dpq_column *column, int64_t *count)

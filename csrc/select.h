@@ -50,6 +50,16 @@ size_t
 dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, int64_t *count,
                  const uint8_t *wanted, size_t room, double *out);
 
+/* Count a sample by bucket: runs of values that begin at 0, apart, 2 * apart, ....
+ *
+ *   run          1 to DPQ_COLUMN_BLOCK values each; run <= apart
+ *   runs         number of runs; the column has (runs - 1) * apart + run values or more
+ *   count        IN OUT, length map->buckets + 1, added to
+ */
+void
+dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
+                  const dpq_column *column, int64_t *count);
+
 /* Count by key the values of some cells: part (key - key_lo) >> shift, from 0 to parts - 1.
  *
  *   cell         IN, length map->buckets + 1: number of the bucket's cell, -1 to pass it over

@@ -18,6 +18,8 @@ cdef extern from "column.h" nogil:
         DPQ_UINT16
         DPQ_UINT8
 
+    const size_t DPQ_COLUMN_BLOCK
+
     ctypedef struct dpq_column:
         const void *value
         dpq_column_kind kind
@@ -104,6 +106,8 @@ cdef extern from "select.h" nogil:
 
     size_t dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column,
                             int64_t *count, const uint8_t *wanted, size_t room, double *out)
+    void dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
+                           const dpq_column *column, int64_t *count)
     double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     int64_t dpq_select_bucket(const dpq_select_map *map, double value)
     void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,

@@ -26,6 +26,9 @@ class Map:
         wanted: NDArray[np.uint8] | None = None,
         out: NDArray[np.float64] | None = None,
     ) -> int: ...
+    def sample(
+        self, value: NDArray[Any], run: int, runs: int, total: NDArray[np.int64]
+    ) -> None: ...
     def refine(
         self,
         cell: NDArray[np.int32],

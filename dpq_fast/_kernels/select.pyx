@@ -4,6 +4,7 @@ import numpy as np
 
 from dpq_fast._kernels.buffers cimport doubles, given_column, integers
 from dpq_fast._kernels.csrc cimport (
+    DPQ_COLUMN_BLOCK,
     DPQ_SELECT_BUCKETS,
     dpq_column,
     dpq_key_of,
@@ -16,6 +17,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_select_edge,
     dpq_select_map,
     dpq_select_refine,
+    dpq_select_sample,
     int32_t,
     int64_t,
     size_t,
@@ -102,6 +104,22 @@ cdef class Map:
             with nogil:
                 taken = dpq_select_count(&self.map, n, &column, &total[0], flag, room, to)
         return taken
+
+    def sample(self, ndarray value not None, size_t run, size_t runs,
+               int64_t[::1] total not None):
+        """Add to `total` how many values of a sample are in each bucket: `runs` of them, of length
+        `run` each, equally far apart."""
+        cdef:
+            dpq_column column = given_column(value)
+            size_t apart = value.shape[0] // max(runs, 1)
+
+        if total.shape[0] != self.map.buckets + 1:
+            raise ValueError("total must have one entry for each bucket, and one more")
+        if not 1 <= run <= DPQ_COLUMN_BLOCK or (runs > 0 and run > apart):
+            raise ValueError("run must be 1 to 1,024, and runs must not overlap")
+        if runs > 0:
+            with nogil:
+                dpq_select_sample(&self.map, run, apart, runs, &column, &total[0])
 
     def refine(self, const int32_t[::1] cell not None, const int64_t[::1] key_lo not None,
                const int64_t[::1] key_hi not None, const int32_t[::1] shift not None,

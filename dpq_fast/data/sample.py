@@ -267,8 +267,14 @@ class Sample:
                 coarse = _of_sorted(values, lattice, bounds, nan_policy)
             elif values.size <= SORTED_RECORDS:
                 coarse = _of_sorted(np.sort(values), lattice, bounds, nan_policy)
+            elif lattice is not None and countable and q is None:
+                coarse = _of_points(chunks, lattice, bounds, nan_policy)  # for many releases
             else:
-                coarse = _of_unsorted(values, chunks, lattice, bounds, nan_policy, countable, q)
+                probe = _probe(values)
+                foreseen = None
+                if q is not None:
+                    foreseen = Foreseen.of(values, *bounds, probe, q, threads)
+                coarse = _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
             records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
             return cls(coarse, records, lattice, bounds, unit)
 
@@ -520,23 +526,6 @@ def _of_sorted(
         with np.errstate(invalid="ignore"):  # NumPy would warn of a signaling NaN
             values = values[: np.searchsorted(values, np.nan)]
     return lambda lattice: SortedOrder(values, lattice, bounds)
-
-
-def _of_unsorted(
-    values: NDArray[Any],
-    chunks: Chunks,
-    lattice: Lattice | None,
-    bounds: tuple[float, float],
-    nan_policy: str,
-    countable: bool,
-    q: NDArray[np.float64] | None,
-) -> Callable[[Lattice | None], CoarseOrder]:
-    """Records of one array that is gone through, once if all goes well."""
-    probe = _probe(values)
-    foreseen = None if q is None else Foreseen.of(values, *bounds, probe, q)
-    if lattice is not None and countable and foreseen is None:
-        return _of_points(chunks, lattice, bounds, nan_policy)  # one pass, for many releases
-    return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
 
 
 def _selected(

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.data.columns import as_plain
+from dpq_fast.data.columns import is_plain
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder
-from dpq_fast.data.passes import CONVERTED, Chunks, Passes
+from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
     BucketCounts,
@@ -58,7 +58,7 @@ SAMPLED_SHARE, SAMPLED_RUN, MOST_SAMPLED = 32, 16, 2**22
 DEVIATIONS = 4.0
 # Foreseen buckets are collected if they hold at most this share of the sample, and each of them at
 # most that one: what is tied is better counted.
-FORESEEN_SHARE, FORESEEN_BUCKET = 2.0**-4, 2.0**-7
+FORESEEN_SHARE, FORESEEN_BUCKET = 2.0**-3, 2.0**-7
 # At most so many records are collected with the first pass; how many more than the sample says.
 FORESEEN, FORESEEN_SLACK = 2**23, 1.25
 
@@ -129,11 +129,14 @@ class Foreseen(NamedTuple):
         1 for these buckets.
     room : int
         For how many of their records there is room.
+    workers : int
+        Threads for passes over these.
     """
 
     map: Map
     wanted: NDArray[np.uint8]
     room: int
+    workers: int = 1
 
     @classmethod
     def of(
@@ -143,6 +146,7 @@ class Foreseen(NamedTuple):
         high: float,
         probe: NDArray[Any],
         q: NDArray[np.float64],
+        workers: int = 1,
     ) -> Foreseen | None:
         """By a sample of the values, for ascending levels; None if they are too many to collect."""
         chosen = _choose_map(low, high, probe)
@@ -164,19 +168,15 @@ class Foreseen(NamedTuple):
         room = int(FORESEEN_SLACK * share * values.size) + BUCKETS
         if share > FORESEEN_SHARE or room > FORESEEN:
             return None
-        return cls(chosen, wanted.astype(np.uint8), room)
+        return cls(chosen, wanted.astype(np.uint8), room, workers)
 
 
 def _sampled(values: NDArray[Any], chosen: Map) -> NDArray[np.int64]:
     """How many values of a sample are in each bucket: runs of them, equally far apart."""
     total = np.zeros(BUCKETS + 1, dtype=np.int64)
-    runs = min(values.size // SAMPLED_SHARE, MOST_SAMPLED) // SAMPLED_RUN
-    if runs:
-        apart = values.size // runs
-        rows = values[: runs * apart].reshape(runs, apart)[:, :SAMPLED_RUN]
-        for start in range(0, runs, CONVERTED // SAMPLED_RUN):
-            piece = np.ascontiguousarray(rows[start : start + CONVERTED // SAMPLED_RUN])
-            chosen.count(as_plain(piece.reshape(-1)), total)
+    if is_plain(values):  # else to look at them costs more than it may save
+        runs = min(values.size // SAMPLED_SHARE, MOST_SAMPLED) // SAMPLED_RUN
+        chosen.sample(values, SAMPLED_RUN, runs, total)
     return total[:-1]
 
 
@@ -247,15 +247,15 @@ class Buckets(Counted):
         self._lattice = lattice
         self._low, self._high = low, high
         if foreseen is None:
-            self._map, wanted, most = _choose_map(low, high, probe), None, 0
+            self._map, wanted, most, workers = _choose_map(low, high, probe), None, 0, 1
         else:
-            self._map, wanted, most = foreseen
+            self._map, wanted, most, workers = foreseen
         total = chunks.fold(BucketCounts(self._map, BUCKETS, wanted, most))
         self.count, self.missing = total.count[:-1], int(total.count[-1])
         self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room
         self._wanted = wanted
         if wanted is not None and total.number <= most:
-            self._taken = Chunks(lambda: total.values, 1)
+            self._taken = Chunks(lambda: total.values, workers)
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
         self._refining = threading.Lock()  # releases in several threads may share a sample

@@ -129,6 +129,7 @@ def test_nothing_is_foreseen_where_it_would_not_pay(eager):
     assert Foreseen.of(x, *arguments, np.array([0.5])) is not None
     assert Foreseen.of(x, *arguments, np.arange(1, 100) / 100) is None  # most of the records
     assert Foreseen.of(x[:31], *arguments, np.array([0.5])) is None  # too few for a sample
+    assert Foreseen.of(x[::2], *arguments, np.array([0.5])) is None  # not as kernels read it
     assert Foreseen.of(np.full(100_000, np.nan), *arguments, np.array([0.5])) is None
 
 
@@ -171,9 +172,6 @@ def test_lattices_of_many_points_are_counted_where_a_sample_is_shared(eager, fol
     assert len(folds) == 1
     dpq.joint_exp(x, [0.3, 0.6], epsilon=1, bounds=BOUNDS, resolution=0.002)
     assert [name for name, size in folds[1:] if size == x.size] == ["BucketCounts"]
-    folds.clear()
-    dpq.joint_exp(x, np.arange(1, 100) / 100, epsilon=1, bounds=BOUNDS, resolution=0.002)
-    assert [name for name, _ in folds] == ["PointCounts"]
 
 
 def test_ranks_at_the_ends_of_windows_need_no_pass_of_their_own(folds):
@@ -183,6 +181,27 @@ def test_ranks_at_the_ends_of_windows_need_no_pass_of_their_own(folds):
     for seed in range(20):
         dpq.joint_exp(sample, [0.2, 0.5, 0.7], epsilon=1, rng=seed)
     assert {name for name, _ in folds} <= {"TakenByKey", "TakenBetween", "PartCounts"}
+
+
+@pytest.mark.parametrize("run, runs", [(1, 1), (16, 10), (16, 129), (1024, 3), (700, 5), (7, 0)])
+def test_samples_are_runs_equally_far_apart(run, runs):
+    x = np.arange(4_000.0) if run < 1000 else np.arange(4_500.0)
+    x = x.astype("f4") if run == 16 else x
+    chosen, total = Map(0.0, 8_000.0, 8_000, origin=0.0, scale=1.0), np.ones(8_001, dtype=np.int64)
+    chosen.sample(x, run, runs, total)
+    starts = np.arange(runs) * (x.size // max(runs, 1))
+    expected = (starts[:, None] + np.arange(run)).ravel()
+    np.testing.assert_array_equal(np.flatnonzero(total == 2), expected)
+    assert total.max() <= 2
+
+
+def test_samples_are_checked():
+    chosen, total = Map(0.0, 8.0, 8, origin=0.0, scale=1.0), np.zeros(9, dtype=np.int64)
+    for run, runs in ((0, 1), (1025, 1), (6, 2)):
+        with pytest.raises(ValueError, match="run must be 1 to 1,024, and runs must not overlap"):
+            chosen.sample(np.zeros(10), run, runs, total)
+    with pytest.raises(ValueError, match="total must have one entry for each bucket, and one more"):
+        chosen.sample(np.zeros(10), 2, 2, total[:-1])
 
 
 # --- columns in their own types

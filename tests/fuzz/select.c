@@ -54,6 +54,28 @@ check_found(size_t expected, const double *wanted, size_t found, size_t room, co
     }
 }
 
+static void
+check_sample(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
+{
+    const dpq_column column = {value, DPQ_FLOAT64};
+    size_t buckets = (size_t)map->buckets + 1;
+    size_t run = (size_t)fuzz_between(in, 1, 40), apart = (size_t)fuzz_between(in, 0, 20) + run;
+    size_t runs = n < run ? 0 : (n - run) / apart + 1;
+    int64_t *count = fuzz_room(buckets, sizeof *count);
+
+    memset(count, 0, buckets * sizeof *count);
+    dpq_select_sample(map, run, apart, runs, &column, count);
+    for (size_t r = 0; r < runs; r++) {
+        for (size_t i = 0; i < run; i++) {
+            count[dpq_select_bucket(map, value[r * apart + i])]--;
+        }
+    }
+    for (size_t b = 0; b < buckets; b++) {
+        CHECK(count[b] == 0);
+    }
+    free(count);
+}
+
 /* Buckets never decrease with the value, and counts agree with the buckets of single values. */
 static void
 check_count(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
@@ -100,6 +122,7 @@ check_count(const dpq_select_map *map, size_t n, const double *value, fuzz_input
     }
     check_found(taken, all, dpq_select_count(map, n, &column, count, wanted, room, out), room, out);
     CHECK(memcmp(count, expected, buckets * sizeof *count) == 0);
+    check_sample(map, n, value, in);
     free(wanted);
     free(all);
     free(out);
