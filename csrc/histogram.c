@@ -6,7 +6,7 @@
 #include "key.h"
 #include "vector.h"
 
-#define BLOCK 1024
+#define BLOCK DPQ_COLUMN_BLOCK
 /* Values counted in 32 bits each time. */
 #define PART ((size_t)1 << 31)
 /* Powers whose numbers are multiples of this follow from each other. */
@@ -145,15 +145,16 @@ count_weights(const dpq_histogram *h, size_t n, const double *value, const block
 
 /* For each key, its only edge tells two bins apart. Each is counted in two places by turns: to count
  * in the same place at once again would have to wait for the count before. Meanwhile BLOCK values
- * from `ahead` on come nearer.
+ * of `width` bytes from `ahead` on come nearer.
  */
 static void
-count_keys(const int64_t *next, size_t n, const block *b, const double *ahead, uint32_t *work)
+count_keys(const int64_t *next, size_t n, const block *b, const char *ahead, size_t width,
+           uint32_t *work)
 {
     size_t i = 0;
 
     for (; i + 8 <= n; i += 8) {
-        DPQ_PREFETCH(ahead + i);
+        DPQ_PREFETCH(ahead + i * width);
         for (size_t j = i; j < i + 8; j += 2) {
             size_t k = b->key[j], l = b->key[j + 1];
 
@@ -185,10 +186,12 @@ move_counts(const dpq_histogram *h, const block *b, uint32_t *work, int64_t *cou
 }
 
 void
-dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, double sign,
+dpq_histogram_count(const dpq_histogram *h, size_t n, const dpq_column *column, double sign,
                     const int64_t *weight, int64_t *count, uint32_t *work)
 {
     block b;
+    double read[BLOCK];
+    size_t width = dpq_column_width(column);
     size_t stride = 1;
 
     while (stride <= h->most / 2) {
@@ -202,15 +205,17 @@ dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, doubl
         b.largest = 0;
         for (size_t at = from; at < to; at += BLOCK) {
             size_t size = to - at < BLOCK ? to - at : BLOCK;
+            const double *value = dpq_column_read(column, at, size, read);
 
-            fill(h, size, value + at, sign, &b);
+            fill(h, size, value, sign, &b);
             if (work != NULL) {
                 size_t ahead = to - at >= 2 * BLOCK ? at + BLOCK : at;
 
-                count_keys(h->next, size, &b, value + ahead, work);
+                count_keys(h->next, size, &b, (const char *)column->value + ahead * width, width,
+                           work);
             }
             else if (weight != NULL) {
-                count_weights(h, size, value + at, &b, stride, weight + at, count);
+                count_weights(h, size, value, &b, stride, weight + at, count);
             }
             else {
                 count_bins(h, size, &b, stride, count);

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "column.h"
+
 /* Bins are told apart by `edges` inner edges: a value x, clamped from below to `low`, belongs to bin
  * #{c : edge[c] <= x}, one of edges + 1 bins. What lies above the last inner edge is the last bin.
  *
@@ -60,8 +62,8 @@ dpq_histogram_prepare(dpq_histogram *h);
  *
  *   h            IN, prepared
  *   n            number of values
- *   value        IN, length n; NaN is in no bin
- *   sign         1.0, or -1.0 to count -value[i] in place of value[i]
+ *   column       IN, length n; NaN is in no bin
+ *   sign         1.0, or -1.0 to count -x in place of each value x
  *   weight       IN, length n, or NULL for 1 each; sums are taken modulo 2^64
  *   count        IN OUT, length h->edges + 1
  *   work         WORK, length DPQ_HISTOGRAM_WORK * (h->last + 1), zeros before and after; or NULL.
@@ -72,7 +74,7 @@ dpq_histogram_prepare(dpq_histogram *h);
  *           smallest and the largest one) once in 2^31 values.
  */
 void
-dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, double sign,
+dpq_histogram_count(const dpq_histogram *h, size_t n, const dpq_column *column, double sign,
                     const int64_t *weight, int64_t *count, uint32_t *work);
 
 /* The thresholds t_i = (base^i - 1) + lower, i = 0, 1, ...: the power rounded to nearest, then each

@@ -1,11 +1,14 @@
 #include "lattice.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "vector.h"
 
-#define BLOCK 1024 /* values encoded at once before they are counted */
-#define CHUNK 4096 /* values looked at between two tests for an early stop */
+#define BLOCK DPQ_COLUMN_BLOCK /* values encoded at once before they are counted */
+#define NEAR 2048              /* up to this many points are counted in two places by turns */
+#define STEP 8                 /* values of a step, for which as many come nearer from memory */
+#define CHUNK 4096             /* values looked at between two tests for an early stop */
 
 /* rint(x): adding and taking away 1.5 * 2^52 rounds to an integer, without a library call. */
 static double
@@ -28,19 +31,87 @@ dpq_lattice_encode(size_t n, const double *value, double low, double high, doubl
     }
 }
 
+/* Counts of few points: those of every other value, which need not wait for the value before. */
+typedef struct {
+    int64_t *count, *other; /* the same where points are many */
+    int64_t room[NEAR + 1];
+} counters;
+
+static void
+begin(counters *c, int64_t points, int64_t *count)
+{
+    c->count = count;
+    c->other = count;
+    if (points <= NEAR) {
+        c->other = c->room;
+        memset(c->room, 0, sizeof c->room);
+    }
+}
+
+/* Count a block that starts at `start`; what comes after the next one comes nearer. */
+static void
+add(counters *c, const dpq_column *column, size_t start, size_t n, size_t size,
+    const int64_t *point)
+{
+    size_t i = 0, width = dpq_column_width(column);
+    const char *ahead = (const char *)column->value +
+                        (n - start >= 2 * BLOCK ? start + BLOCK : start) * width;
+
+    for (; i + STEP <= size; i += STEP) {
+        DPQ_PREFETCH(ahead + i * width);
+        for (size_t j = i; j < i + STEP; j += 2) {
+            c->count[point[j]]++;
+            c->other[point[j + 1]]++;
+        }
+    }
+    for (; i < size; i++) {
+        c->count[point[i]]++;
+    }
+}
+
+static void
+finish(counters *c, int64_t points)
+{
+    for (int64_t k = 0; c->other != c->count && k <= points; k++) {
+        c->count[k] += c->room[k];
+    }
+}
+
+DPQ_VECTORIZED static void
+set_missing(size_t n, const double *value, int64_t points, int64_t *point)
+{
+    for (size_t i = 0; i < n; i++) {
+        point[i] = value[i] == value[i] ? point[i] : points;
+    }
+}
+
 void
-dpq_lattice_count(size_t n, const double *value, double low, double high, double per_unit,
+dpq_lattice_count(size_t n, const dpq_column *column, double low, double high, double per_unit,
                   double step, int64_t first, int64_t points, int64_t *count)
 {
+    double read[BLOCK];
     int64_t point[BLOCK];
+    counters c;
 
+    begin(&c, points, count);
     for (size_t start = 0; start < n; start += BLOCK) {
         size_t size = n - start < BLOCK ? n - start : BLOCK;
+        const double *value = dpq_column_read(column, start, size, read);
 
-        dpq_lattice_encode(size, value + start, low, high, per_unit, step, first, points, point);
-        for (size_t i = 0; i < size; i++) {
-            count[isnan(value[start + i]) ? points : point[i]]++;
-        }
+        dpq_lattice_encode(size, value, low, high, per_unit, step, first, points, point);
+        set_missing(size, value, points, point);
+        add(&c, column, start, n, size, point);
+    }
+    finish(&c, points);
+}
+
+DPQ_VECTORIZED static void
+places_of(size_t n, const int64_t *value, int64_t first, int64_t last, int64_t *point)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t above = value[i] < first ? first : value[i];
+
+        point[i] = (above > last ? last : above) - first;
     }
 }
 
@@ -48,11 +119,18 @@ void
 dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
                            int64_t *count)
 {
-    int64_t last = first + points - 1;
+    dpq_column column = {value, DPQ_INT64};
+    int64_t point[BLOCK];
+    counters c;
 
-    for (size_t i = 0; i < n; i++) {
-        count[(value[i] < first ? first : value[i] > last ? last : value[i]) - first]++;
+    begin(&c, points, count);
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        places_of(size, value + start, first, first + points - 1, point);
+        add(&c, &column, start, n, size, point);
     }
+    finish(&c, points);
 }
 
 int

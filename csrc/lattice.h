@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "column.h"
+
 /* Number of the lattice point nearest to each value, counted from the lowest point in the bounds.
  *
  *   n            number of values
@@ -26,12 +28,13 @@ dpq_lattice_encode(size_t n, const double *value, double low, double high, doubl
 
 /* Count values by lattice point; NaN is counted at `points`.
  *
+ *   column       IN, length n
  *   count        IN OUT, length points + 1, added to
  *
  * Everything else as for dpq_lattice_encode.
  */
 void
-dpq_lattice_count(size_t n, const double *value, double low, double high, double per_unit,
+dpq_lattice_count(size_t n, const dpq_column *column, double low, double high, double per_unit,
                   double step, int64_t first, int64_t points, int64_t *count);
 
 /* The same for integers on the lattice of spacing 1. */

@@ -5,10 +5,10 @@
 #include "key.h"
 #include "vector.h"
 
-#define NEAR 4104  /* up to this many counters are kept near */
-#define FLUSH ((size_t)1 << 30) /* values after which they are added up, long before 2^32 */
-#define STRETCH 64 /* values looked at together for one that is wanted */
-#define BLOCK 1024 /* values whose buckets are computed at once, by vector instructions */
+#define FLUSH ((size_t)1 << 16) /* values after which near counters are added up: half in each */
+#define STRETCH 64              /* values looked at together for one that is wanted */
+#define BLOCK DPQ_COLUMN_BLOCK  /* values whose buckets are computed at once, by vector instructions */
+#define STEP 8                  /* values of a step, for which as many come nearer from memory */
 
 static inline double
 clamped(double value, double low, double high)
@@ -18,45 +18,54 @@ clamped(double value, double low, double high)
     return above > high ? high : above;
 }
 
+/* Buckets never decrease with the value: to clamp the buckets is to clamp the values. */
 DPQ_VECTORIZED static void
-buckets_linear(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
+buckets_linear(const dpq_select_map *map, size_t n, const double *restrict value,
+               uint16_t *restrict bucket)
 {
-    double low = map->low, high = map->high, origin = map->origin, scale = map->scale;
-    double last = (double)(map->buckets - 1);
-    int32_t missing = (int32_t)map->buckets;
+    double origin = map->origin, scale = map->scale, last = (double)(map->buckets - 1);
+    double first = clamped((map->low - origin) * scale, 0.0, last);
+    double most = clamped((map->high - origin) * scale, 0.0, last);
+    double missing = (double)map->buckets;
 
     for (size_t i = 0; i < n; i++) {
-        double v = clamped(value[i], low, high);
-        double place = clamped((v - origin) * scale, 0.0, last);
-        int32_t b = (int32_t)(place == place ? place : 0.0);
+        double place = (value[i] - origin) * scale;
+        double above = place > first ? place : first;
+        double held = above < most ? above : most;
 
-        bucket[i] = v == v ? b : missing;
+        bucket[i] = (uint16_t)(int32_t)(place == place ? held : missing);
     }
 }
 
 DPQ_VECTORIZED static void
-buckets_by_key(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
+buckets_by_key(const dpq_select_map *map, size_t n, const double *restrict value,
+               uint16_t *restrict bucket)
 {
-    double low = map->low, high = map->high;
-    int64_t base = map->base;
-    int32_t missing = (int32_t)map->buckets;
+    int64_t base = map->base, first = dpq_key_of(map->low), top = dpq_key_of(map->high);
+    uint16_t missing = (uint16_t)map->buckets;
     int shift = map->shift;
     /* The least key of the last bucket, if there is one: what is above it counts as it. */
     uint64_t reach = (uint64_t)(map->buckets - 1), room = (uint64_t)INT64_MAX - (uint64_t)base;
-    int64_t top = reach > room >> shift ? INT64_MAX
-                                        : (int64_t)((uint64_t)base + (reach << shift));
 
+    if (reach <= room >> shift) {
+        int64_t last = (int64_t)((uint64_t)base + (reach << shift));
+
+        top = top < last ? top : last;
+    }
+    first = first > base ? first : base;
+    first = first < top ? first : top;
     for (size_t i = 0; i < n; i++) {
-        double v = clamped(value[i], low, high);
-        int64_t key = dpq_key_of(v), held = key < top ? key : top;
-        uint64_t above = held > base ? (uint64_t)held - (uint64_t)base : 0;
+        int64_t key = dpq_key_of(value[i]), above = key > first ? key : first;
+        int64_t held = above < top ? above : top;
 
-        bucket[i] = v == v ? (int32_t)(above >> shift) : missing;
+        bucket[i] = value[i] == value[i]
+                        ? (uint16_t)(((uint64_t)held - (uint64_t)base) >> shift)
+                        : missing;
     }
 }
 
 static void
-buckets_of(const dpq_select_map *map, size_t n, const double *value, int32_t *bucket)
+buckets_of(const dpq_select_map *map, size_t n, const double *value, uint16_t *bucket)
 {
     if (map->linear) {
         buckets_linear(map, n, value, bucket);
@@ -91,70 +100,184 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     return clamped(edge, map->low, map->high);
 }
 
-static void
-flush(int64_t buckets, const uint32_t *near, int64_t *count)
+/* Values that a step asks memory for: as many as a block holds after those of this step. */
+typedef struct {
+    const char *at;
+    size_t width;
+} later;
+
+static later
+later_of(const dpq_column *column, size_t start, size_t n)
 {
-    for (int64_t b = 0; b < buckets; b++) {
-        count[b] += near[b];
+    later found;
+
+    found.width = dpq_column_width(column);
+    found.at = (const char *)column->value +
+               (n - start >= 2 * BLOCK ? start + BLOCK : start) * found.width;
+    return found;
+}
+
+/* What one loop over the buckets of a block does: count them, find the wanted ones, or both.
+ *
+ * Values are counted in two places by turns: to count in the same place at once again would have to
+ * wait for the count before. Each place is written, only the wanted ones are kept: which they are
+ * can not be foretold.
+ */
+static inline size_t
+look(size_t n, const uint16_t *restrict bucket, later ahead, int counted,
+     uint16_t *restrict even, uint16_t *restrict odd, int found, const uint8_t *restrict flag,
+     uint16_t *restrict place)
+{
+    size_t i = 0, here = 0;
+
+    for (; i + STEP <= n; i += STEP) {
+        DPQ_PREFETCH(ahead.at + i * ahead.width);
+        for (size_t j = i; j < i + STEP; j += 2) {
+            size_t k = bucket[j], l = bucket[j + 1];
+
+            if (counted) {
+                even[k]++;
+                odd[l]++;
+            }
+            if (found) {
+                place[here] = (uint16_t)j;
+                here += flag[k];
+                place[here] = (uint16_t)(j + 1);
+                here += flag[l];
+            }
+        }
     }
+    for (; i < n; i++) {
+        if (counted) {
+            even[bucket[i]]++;
+        }
+        if (found) {
+            place[here] = (uint16_t)i;
+            here += flag[bucket[i]];
+        }
+    }
+    return here;
+}
+
+/* Add up what was counted, and begin again. */
+static void
+flush(size_t buckets, uint16_t *even, uint16_t *odd, int64_t *count)
+{
+    for (size_t b = 0; b <= buckets; b++) {
+        count[b] += even[b] + odd[b];
+    }
+    memset(even, 0, (buckets + 1) * sizeof *even);
+    memset(odd, 0, (buckets + 1) * sizeof *odd);
+}
+
+/* Values, clamped, at some places of a block: written from out[found] on as far as there is room. */
+static size_t
+take(const dpq_select_map *map, const double *value, size_t here, const uint16_t *place,
+     size_t found, size_t room, double *out)
+{
+    size_t left = found < room ? room - found : 0, fits = here < left ? here : left;
+
+    for (size_t i = 0; i < fits; i++) {
+        out[found + i] = clamped(value[place[i]], map->low, map->high);
+    }
+    return found + here;
 }
 
 int64_t
 dpq_select_bucket(const dpq_select_map *map, double value)
 {
-    int32_t bucket;
+    uint16_t bucket;
 
     buckets_of(map, 1, &value, &bucket);
     return bucket;
 }
 
-void
-dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64_t *count)
+size_t
+dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, int64_t *count,
+                 const uint8_t *wanted, size_t room, double *out)
 {
-    int32_t bucket[BLOCK];
-    uint32_t near[NEAR]; /* half as large as the counts: it stays in the first cache */
-    int small = map->buckets < NEAR;
+    double read[BLOCK];
+    uint16_t bucket[BLOCK], place[BLOCK];
+    /* a quarter as large as the counts: they stay in the first cache */
+    uint16_t even[DPQ_SELECT_BUCKETS + 1], odd[DPQ_SELECT_BUCKETS + 1];
+    uint8_t flag[DPQ_SELECT_BUCKETS + 1];
+    size_t buckets = (size_t)map->buckets, found = 0;
 
+    for (size_t b = 0; wanted != NULL && b <= buckets; b++) {
+        flag[b] = wanted[b] != 0;
+    }
+    memset(even, 0, (buckets + 1) * sizeof *even);
+    memset(odd, 0, (buckets + 1) * sizeof *odd);
     for (size_t start = 0; start < n; start += BLOCK) {
         size_t size = n - start < BLOCK ? n - start : BLOCK;
+        const double *value = dpq_column_read(column, start, size, read);
+        later ahead = later_of(column, start, n);
 
-        if (small && start % FLUSH == 0) {
-            flush(start ? map->buckets + 1 : 0, near, count);
-            memset(near, 0, sizeof near);
+        if (start % FLUSH == 0 && start > 0) {
+            flush(buckets, even, odd, count);
         }
-        buckets_of(map, size, value + start, bucket);
-        if (small) {
-            for (size_t i = 0; i < size; i++) {
-                near[bucket[i]]++;
-            }
+        buckets_of(map, size, value, bucket);
+        if (wanted == NULL) {
+            look(size, bucket, ahead, 1, even, odd, 0, NULL, NULL);
         }
         else {
-            for (size_t i = 0; i < size; i++) {
-                count[bucket[i]]++;
-            }
+            size_t here = look(size, bucket, ahead, 1, even, odd, 1, flag, place);
+
+            found = take(map, value, here, place, found, room, out);
         }
     }
-    if (small && n > 0) {
-        flush(map->buckets + 1, near, count);
+    flush(buckets, even, odd, count);
+    return found;
+}
+
+void
+dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
+                  const dpq_column *column, int64_t *count)
+{
+    double read[BLOCK];
+    uint16_t bucket[BLOCK];
+    size_t at_once = BLOCK / run, width = dpq_column_width(column);
+
+    for (size_t first = 0; first < runs; first += at_once) {
+        size_t some = runs - first < at_once ? runs - first : at_once;
+
+        for (size_t r = first; r < first + some; r++) {
+            size_t next = runs - r > at_once ? r + at_once : r;
+            double *to = read + (r - first) * run;
+            const double *value = dpq_column_read(column, r * apart, run, to);
+
+            for (size_t i = 0; i < run; i += STEP) {
+                DPQ_PREFETCH((const char *)column->value + (next * apart + i) * width);
+            }
+            if (value != to) {
+                memcpy(to, value, run * sizeof *to);
+            }
+        }
+        buckets_of(map, some * run, read, bucket);
+        for (size_t i = 0; i < some * run; i++) {
+            count[bucket[i]]++;
+        }
     }
 }
 
 void
 dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
                   const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
-                  const double *value, int64_t *count)
+                  const dpq_column *column, int64_t *count)
 {
-    int32_t bucket[BLOCK];
+    double read[BLOCK];
+    uint16_t bucket[BLOCK];
 
     for (size_t start = 0; start < n; start += BLOCK) {
         size_t size = n - start < BLOCK ? n - start : BLOCK;
+        const double *value = dpq_column_read(column, start, size, read);
 
-        buckets_of(map, size, value + start, bucket);
+        buckets_of(map, size, value, bucket);
         for (size_t i = 0; i < size; i++) {
             int32_t c = cell[bucket[i]];
 
             if (c >= 0) {
-                int64_t key = dpq_key_of(clamped(value[start + i], map->low, map->high));
+                int64_t key = dpq_key_of(clamped(value[i], map->low, map->high));
                 uint64_t part = ((uint64_t)key - (uint64_t)key_lo[c]) >> shift[c];
 
                 if (key_lo[c] <= key && key < key_hi[c] && part < (uint64_t)parts) {
@@ -186,35 +309,39 @@ in_ranges(size_t ranges, const int64_t *key_lo, const int64_t *key_hi, int64_t k
 
 size_t
 dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
-                   const int64_t *key_lo, const int64_t *key_hi, size_t n, const double *value,
-                   size_t room, double *out)
+                   const int64_t *key_lo, const int64_t *key_hi, size_t n,
+                   const dpq_column *column, size_t room, double *out)
 {
-    int32_t bucket[BLOCK];
-    double spare[BLOCK];
+    double read[BLOCK];
+    uint16_t bucket[BLOCK], place[BLOCK];
+    uint8_t flag[DPQ_SELECT_BUCKETS + 1];
     size_t found = 0;
+    int some = 0; /* whether of a wanted bucket not all is */
 
+    for (int64_t b = 0; b <= map->buckets; b++) {
+        flag[b] = wanted[b] != 0;
+        some |= wanted[b] > 1;
+    }
     for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK, here = 0;
-        /* every value is written, only the wanted ones are kept; near the end, to spare memory */
-        int roomy = found <= room && room - found >= BLOCK;
-        double *to = roomy ? out + found : spare;
+        size_t size = n - start < BLOCK ? n - start : BLOCK, here;
+        const double *value = dpq_column_read(column, start, size, read);
+        later ahead = later_of(column, start, n);
 
-        buckets_of(map, size, value + start, bucket);
-        for (size_t i = 0; i < size; i++) {
-            uint8_t want = wanted[bucket[i]];
+        buckets_of(map, size, value, bucket);
+        here = look(size, bucket, ahead, 0, NULL, NULL, 1, flag, place);
+        if (some) {
+            size_t kept = 0;
 
-            to[here] = clamped(value[start + i], map->low, map->high);
-            if (want > 1) {
-                want = (uint8_t)in_ranges(ranges, key_lo, key_hi, dpq_key_of(to[here]));
+            for (size_t i = 0; i < here; i++) {
+                int64_t key = dpq_key_of(clamped(value[place[i]], map->low, map->high));
+                int whole = wanted[bucket[place[i]]] == 1;
+
+                place[kept] = place[i];
+                kept += (size_t)(whole || in_ranges(ranges, key_lo, key_hi, key));
             }
-            here += want;
+            here = kept;
         }
-        if (!roomy && found < room) {
-            size_t fits = here < room - found ? here : room - found;
-
-            memcpy(out + found, spare, fits * sizeof *out);
-        }
-        found += here;
+        found = take(map, value, here, place, found, room, out);
     }
     return found;
 }
@@ -233,18 +360,24 @@ any_inside(size_t n, const double *value, double lo, double hi)
 
 size_t
 dpq_select_between(double low, double high, size_t ranges, const double *lo, const double *hi,
-                   size_t n, const double *value, size_t room, double *out)
+                   size_t n, const dpq_column *column, size_t room, double *out)
 {
+    double read[BLOCK];
     size_t found = 0;
 
     for (size_t start = 0; start < n; start += STRETCH) {
         size_t size = n - start < STRETCH ? n - start : STRETCH;
+        const double *value = dpq_column_read(column, start, size, read);
+        later ahead = later_of(column, start, n);
 
+        for (size_t i = 0; i < size; i += STEP) {
+            DPQ_PREFETCH(ahead.at + i * ahead.width);
+        }
         for (size_t r = 0; r < ranges; r++) {
-            if (!any_inside(size, value + start, lo[r], hi[r])) {
+            if (!any_inside(size, value, lo[r], hi[r])) {
                 continue;
             }
-            for (size_t i = start; i < start + size; i++) {
+            for (size_t i = 0; i < size; i++) {
                 if (found < room) { /* kept if counted: which it is cannot be foretold */
                     out[found] = clamped(value[i], low, high);
                 }
@@ -302,20 +435,22 @@ cell_of(size_t ranges, const double *lo, const double *hi, const double *scale, 
 
 void
 dpq_select_cells(double low, double high, size_t ranges, const double *lo, const double *hi,
-                 const double *scale, int64_t parts, size_t n, const double *value,
-                 int64_t *count, double *least, double *most)
+                 const double *scale, int64_t parts, size_t n,
+                 const dpq_column *column, int64_t *count, double *least, double *most)
 {
     int64_t missing = (int64_t)ranges * parts;
+    double read[BLOCK];
     int32_t part[BLOCK];
 
     for (size_t start = 0; start < n; start += BLOCK) {
         size_t size = n - start < BLOCK ? n - start : BLOCK;
+        const double *value = dpq_column_read(column, start, size, read);
 
         if (ranges == 1) {
-            parts_of(low, high, lo[0], hi[0], scale[0], parts, size, value + start, part);
+            parts_of(low, high, lo[0], hi[0], scale[0], parts, size, value, part);
         }
         for (size_t i = 0; i < size; i++) {
-            double v = clamped(value[start + i], low, high) + 0.0; /* -0 becomes 0 */
+            double v = clamped(value[i], low, high) + 0.0; /* -0 becomes 0 */
             int64_t cell = ranges == 1 ? part[i] : cell_of(ranges, lo, hi, scale, parts, v);
 
             if (cell >= 0) {

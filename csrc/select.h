@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "column.h"
+
+/* Most buckets: their near counters, two of 16 bits each, take 32 KB. */
+#define DPQ_SELECT_BUCKETS 8192
+
 typedef struct {
     double low, high; /* values are clamped to this */
     int linear;       /* bucket of a value v: (v - origin) * scale, rounded down; */
@@ -18,7 +23,7 @@ typedef struct {
     double scale;     /* > 0, finite */
     int64_t base;    /* from the key of `low` to that of `high` */
     int shift;       /* 0 to 63 */
-    int64_t buckets; /* both held within [0, buckets - 1]; at most 2^30 */
+    int64_t buckets; /* both held within [0, buckets - 1] */
 } dpq_select_map;
 
 /* About where a bucket begins, within the bounds; exact bisection is the caller's business. */
@@ -29,16 +34,31 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket);
 int64_t
 dpq_select_bucket(const dpq_select_map *map, double value);
 
-/* Count values by bucket.
+/* Count values by bucket, and collect those of some buckets, clamped, in the order they stand.
  *
  *   n            number of values
- *   value        IN, length n
+ *   column       IN, length n
  *   count        IN OUT, length map->buckets + 1, added to
+ *   wanted       IN, length map->buckets + 1: 0 for those that are not; or NULL for none
+ *   room         length of `out`
+ *   out          OUT
  *
- * Cost      O(n), no allocation.
+ * Returns   how many are collected; only the first `room` are written.
+ * Cost      O(n), no allocation; 60 KB of the stack.
+ */
+size_t
+dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, int64_t *count,
+                 const uint8_t *wanted, size_t room, double *out);
+
+/* Count a sample by bucket: runs of values that begin at 0, apart, 2 * apart, ....
+ *
+ *   run          1 to DPQ_COLUMN_BLOCK values each; run <= apart
+ *   runs         number of runs; the column has (runs - 1) * apart + run values or more
+ *   count        IN OUT, length map->buckets + 1, added to
  */
 void
-dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64_t *count);
+dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
+                  const dpq_column *column, int64_t *count);
 
 /* Count by key the values of some cells: part (key - key_lo) >> shift, from 0 to parts - 1.
  *
@@ -52,7 +72,7 @@ dpq_select_count(const dpq_select_map *map, size_t n, const double *value, int64
 void
 dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
                   const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
-                  const double *value, int64_t *count);
+                  const dpq_column *column, int64_t *count);
 
 /* Collect the values of some buckets, clamped, in the order they stand.
  *
@@ -68,8 +88,8 @@ dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t 
  */
 size_t
 dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
-                   const int64_t *key_lo, const int64_t *key_hi, size_t n, const double *value,
-                   size_t room, double *out);
+                   const int64_t *key_lo, const int64_t *key_hi, size_t n,
+                   const dpq_column *column, size_t room, double *out);
 
 /* Collect the values in a few ranges, clamped; much faster than dpq_select_collect if few are.
  *
@@ -85,7 +105,7 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
  */
 size_t
 dpq_select_between(double low, double high, size_t ranges, const double *lo, const double *hi,
-                   size_t n, const double *value, size_t room, double *out);
+                   size_t n, const dpq_column *column, size_t room, double *out);
 
 /* Count values by cell, with the least and the largest of each.
  *
@@ -105,7 +125,7 @@ dpq_select_between(double low, double high, size_t ranges, const double *lo, con
  */
 void
 dpq_select_cells(double low, double high, size_t ranges, const double *lo, const double *hi,
-                 const double *scale, int64_t parts, size_t n, const double *value,
-                 int64_t *count, double *least, double *most);
+                 const double *scale, int64_t parts, size_t n,
+                 const dpq_column *column, int64_t *count, double *least, double *most);
 
 #endif

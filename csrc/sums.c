@@ -5,6 +5,8 @@
 #include "int128.h"
 #include "vector.h"
 
+#define NEXT 8 /* values of a line of memory */
+
 /* The integer nearest to `position`, clamped to [first, last]; `first` for NaN.
  *
  * Adding 1.5 * 2^52 leaves no room for a fraction: the sum is rounded to an integer, which stands
@@ -23,18 +25,39 @@ nearest(double position, double first, double last)
     return bits - zero;
 }
 
-DPQ_VECTORIZED size_t
-dpq_sums_plain(size_t n, const double *value, double scale, int64_t first, int64_t last,
-               int64_t *total)
+/* The sum of some of the values; how many there are is added to `kept`. */
+DPQ_VECTORIZED static int64_t
+sum_of(size_t n, const double *value, double scale, double low, double high, int64_t *kept)
 {
-    double low = (double)first, high = (double)last;
-    int64_t sum = 0, kept = 0;
+    int64_t sum = 0, numbers = 0;
 
     for (size_t i = 0; i < n; i++) {
         int64_t is_number = value[i] == value[i];
 
         sum += nearest(value[i] * scale, low, high) & -is_number;
-        kept += is_number;
+        numbers += is_number;
+    }
+    *kept += numbers;
+    return sum;
+}
+
+size_t
+dpq_sums_plain(size_t n, const dpq_column *column, double scale, int64_t first, int64_t last,
+               int64_t *total)
+{
+    double read[DPQ_COLUMN_BLOCK];
+    size_t width = dpq_column_width(column);
+    int64_t sum = 0, kept = 0;
+
+    for (size_t start = 0; start < n; start += DPQ_COLUMN_BLOCK) {
+        size_t size = n - start < DPQ_COLUMN_BLOCK ? n - start : DPQ_COLUMN_BLOCK;
+        const double *value = dpq_column_read(column, start, size, read);
+        size_t ahead = n - start >= 2 * DPQ_COLUMN_BLOCK ? start + DPQ_COLUMN_BLOCK : start;
+
+        for (size_t i = 0; i < size; i += NEXT) { /* the next block comes nearer */
+            DPQ_PREFETCH((const char *)column->value + (ahead + i) * width);
+        }
+        sum += sum_of(size, value, scale, (double)first, (double)last, &kept);
     }
     *total = sum;
     return (size_t)kept;

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "column.h"
+
 /* Integers lie in [-DPQ_SUMS_REACH, DPQ_SUMS_REACH]. */
 #define DPQ_SUMS_REACH ((int64_t)1 << 31)
 
@@ -22,7 +24,7 @@ typedef struct {
 /* Sum of the integers nearest to value * scale, clamped to [first, last]; ties go to the even one.
  *
  *   n            number of values, n < 2^32 (not checked)
- *   value        IN, length n; +-inf is clamped, NaN left out
+ *   column       IN, length n; +-inf is clamped, NaN left out
  *   scale        positive and finite
  *   first, last  first <= last, both in reach
  *   total        OUT, at most 2^63 - 2^31 in magnitude, hence exact
@@ -31,11 +33,12 @@ typedef struct {
  * Cost      O(n), no allocation, reentrant.
  */
 size_t
-dpq_sums_plain(size_t n, const double *value, double scale, int64_t first, int64_t last,
+dpq_sums_plain(size_t n, const dpq_column *column, double scale, int64_t first, int64_t last,
                int64_t *total);
 
 /* The same with value[i] counted weight[i] times.
  *
+ *   value        IN, length n
  *   weight       IN, length n; not negative, of sum at most 2^63 - 1
  *   total        OUT, at most 2^94 in magnitude, hence exact
  *

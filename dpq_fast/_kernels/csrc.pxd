@@ -5,6 +5,25 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from numpy.random cimport bitgen_t
 
 
+cdef extern from "column.h" nogil:
+    ctypedef enum dpq_column_kind:
+        DPQ_FLOAT64
+        DPQ_FLOAT32
+        DPQ_INT64
+        DPQ_INT32
+        DPQ_INT16
+        DPQ_INT8
+        DPQ_UINT64
+        DPQ_UINT32
+        DPQ_UINT16
+        DPQ_UINT8
+
+    const size_t DPQ_COLUMN_BLOCK
+
+    ctypedef struct dpq_column:
+        const void *value
+        dpq_column_kind kind
+
 cdef extern from "status.h" nogil:
     ctypedef enum dpq_status:
         DPQ_OK
@@ -49,7 +68,7 @@ cdef extern from "lattice.h" nogil:
     void dpq_lattice_encode(size_t n, const double *value, double low, double high,
                             double per_unit, double step, int64_t first, int64_t points,
                             int64_t *point)
-    void dpq_lattice_count(size_t n, const double *value, double low, double high,
+    void dpq_lattice_count(size_t n, const dpq_column *column, double low, double high,
                            double per_unit, double step, int64_t first, int64_t points,
                            int64_t *count)
     void dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
@@ -63,7 +82,7 @@ cdef extern from "sums.h" nogil:
         int64_t high
         uint64_t low
 
-    size_t dpq_sums_plain(size_t n, const double *value, double scale, int64_t first,
+    size_t dpq_sums_plain(size_t n, const dpq_column *column, double scale, int64_t first,
                           int64_t last, int64_t *total)
     int64_t dpq_sums_weighted(size_t n, const double *value, const int64_t *weight, double scale,
                               int64_t first, int64_t last, dpq_sums_wide *total)
@@ -73,6 +92,8 @@ cdef extern from "key.h" nogil:
     double dpq_key_value(int64_t key)
 
 cdef extern from "select.h" nogil:
+    const int64_t DPQ_SELECT_BUCKETS
+
     ctypedef struct dpq_select_map:
         double low
         double high
@@ -83,22 +104,24 @@ cdef extern from "select.h" nogil:
         int shift
         int64_t buckets
 
-    void dpq_select_count(const dpq_select_map *map, size_t n, const double *value,
-                          int64_t *count)
+    size_t dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column,
+                            int64_t *count, const uint8_t *wanted, size_t room, double *out)
+    void dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
+                           const dpq_column *column, int64_t *count)
     double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     int64_t dpq_select_bucket(const dpq_select_map *map, double value)
     void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
                            const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
-                           const double *value, int64_t *count)
+                           const dpq_column *column, int64_t *count)
     void dpq_select_cells(double low, double high, size_t ranges, const double *lo,
                           const double *hi, const double *scale, int64_t parts, size_t n,
-                          const double *value, int64_t *count, double *least, double *most)
+                          const dpq_column *column, int64_t *count, double *least, double *most)
     size_t dpq_select_between(double low, double high, size_t ranges, const double *lo,
-                              const double *hi, size_t n, const double *value, size_t room,
+                              const double *hi, size_t n, const dpq_column *column, size_t room,
                               double *out)
     size_t dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
                               const int64_t *key_lo, const int64_t *key_hi, size_t n,
-                              const double *value, size_t room, double *out)
+                              const dpq_column *column, size_t room, double *out)
 
 cdef extern from "intervals.h" nogil:
     size_t dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,
@@ -197,7 +220,7 @@ cdef extern from "histogram.h" nogil:
     size_t DPQ_HISTOGRAM_WORK
 
     void dpq_histogram_prepare(dpq_histogram *h)
-    void dpq_histogram_count(const dpq_histogram *h, size_t n, const double *value, double sign,
+    void dpq_histogram_count(const dpq_histogram *h, size_t n, const dpq_column *column, double sign,
                              const int64_t *weight, int64_t *count, uint32_t *work)
     size_t dpq_histogram_thresholds(double base, double lower, double upper, size_t skip,
                                     size_t step, size_t size, double *threshold)

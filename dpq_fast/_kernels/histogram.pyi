@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
@@ -17,7 +19,7 @@ class Table:
     ) -> Self: ...
     def count(
         self,
-        value: NDArray[np.float64],
+        value: NDArray[Any],
         negate: bool,
         weight: NDArray[np.int64] | None,
         count: NDArray[np.int64],

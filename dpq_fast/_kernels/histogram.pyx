@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from dpq_fast._kernels.buffers cimport doubles
+from dpq_fast._kernels.buffers cimport doubles, given_column
 from dpq_fast._kernels.csrc cimport (
     DPQ_HISTOGRAM_WORK,
+    dpq_column,
     dpq_histogram,
     dpq_histogram_count,
     dpq_histogram_prepare,
@@ -81,10 +82,11 @@ cdef class Table:
     def most(self):
         return self.bins.most
 
-    def count(self, const double[::1] value not None, bint negate, const int64_t[::1] weight,
+    def count(self, ndarray value not None, bint negate, const int64_t[::1] weight,
               int64_t[::1] count not None):
         """Add the number of values (negated) in each bin, or their weights, to `count`."""
         cdef:
+            dpq_column column = given_column(value)
             size_t n = value.shape[0]
             double sign = -1.0 if negate else 1.0
             const int64_t *weights = NULL
@@ -102,7 +104,7 @@ cdef class Table:
                 work = np.zeros(DPQ_HISTOGRAM_WORK * (<size_t>self.bins.last + 1), dtype=np.uint32)
                 counters = &work[0]
             with nogil:
-                dpq_histogram_count(&self.bins, n, &value[0], sign, weights, &count[0], counters)
+                dpq_histogram_count(&self.bins, n, &column, sign, weights, &count[0], counters)
 
 
 def thresholds(double base, double lower, size_t skip, size_t size, size_t step=1):

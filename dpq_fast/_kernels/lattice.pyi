@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +14,7 @@ def encode(
 ) -> NDArray[np.int64]: ...
 def is_sorted(value: NDArray[np.float64]) -> bool: ...
 def count(
-    value: NDArray[np.float64],
+    value: NDArray[Any],
     low: float,
     high: float,
     per_unit: float,

@@ -1,7 +1,8 @@
 """Lattice encoding of csrc/lattice.h."""
 
-from dpq_fast._kernels.buffers cimport given_doubles, integers, new_integers
+from dpq_fast._kernels.buffers cimport given_column, given_doubles, integers, new_integers
 from dpq_fast._kernels.csrc cimport (
+    dpq_column,
     dpq_lattice_count,
     dpq_lattice_count_integers,
     dpq_lattice_encode,
@@ -28,16 +29,18 @@ def encode(ndarray value not None, double low, double high, double per_unit,
     return point
 
 
-def count(const double[::1] value not None, double low, double high, double per_unit,
+def count(ndarray value not None, double low, double high, double per_unit,
           double step, int64_t first, int64_t points, int64_t[::1] total not None):
     """Add to `total`, of length points + 1, how many values are at each point; NaN comes last."""
-    cdef size_t n = value.shape[0]
+    cdef:
+        dpq_column column = given_column(value)
+        size_t n = value.shape[0]
 
     if total.shape[0] != points + 1:
         raise ValueError("total must have one entry for each point, and one more")
     if n > 0:
         with nogil:
-            dpq_lattice_count(n, &value[0], low, high, per_unit, step, first, points, &total[0])
+            dpq_lattice_count(n, &column, low, high, per_unit, step, first, points, &total[0])
 
 
 def count_integers(const int64_t[::1] value not None, int64_t first, int64_t points,

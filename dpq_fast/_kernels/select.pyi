@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,14 +19,23 @@ class Map:
     ) -> None: ...
     def edges(self, bucket: NDArray[np.int64]) -> NDArray[np.float64]: ...
     def bucket(self, value: float) -> int: ...
-    def count(self, value: NDArray[np.float64], total: NDArray[np.int64]) -> None: ...
+    def count(
+        self,
+        value: NDArray[Any],
+        total: NDArray[np.int64],
+        wanted: NDArray[np.uint8] | None = None,
+        out: NDArray[np.float64] | None = None,
+    ) -> int: ...
+    def sample(
+        self, value: NDArray[Any], run: int, runs: int, total: NDArray[np.int64]
+    ) -> None: ...
     def refine(
         self,
         cell: NDArray[np.int32],
         key_lo: NDArray[np.int64],
         key_hi: NDArray[np.int64],
         shift: NDArray[np.int32],
-        value: NDArray[np.float64],
+        value: NDArray[Any],
         total: NDArray[np.int64],
     ) -> None: ...
     def collect(
@@ -32,14 +43,14 @@ class Map:
         wanted: NDArray[np.uint8],
         key_lo: NDArray[np.int64],
         key_hi: NDArray[np.int64],
-        value: NDArray[np.float64],
+        value: NDArray[Any],
         room: int,
     ) -> tuple[NDArray[np.float64], int]: ...
     def between(
         self,
         lo: NDArray[np.float64],
         hi: NDArray[np.float64],
-        value: NDArray[np.float64],
+        value: NDArray[Any],
         room: int,
     ) -> tuple[NDArray[np.float64], int]: ...
 
@@ -49,7 +60,7 @@ def cells(
     lo: NDArray[np.float64],
     hi: NDArray[np.float64],
     scale: NDArray[np.float64],
-    value: NDArray[np.float64],
+    value: NDArray[Any],
     count: NDArray[np.int64],
     least: NDArray[np.float64],
     most: NDArray[np.float64],

@@ -2,8 +2,11 @@
 
 import numpy as np
 
-from dpq_fast._kernels.buffers cimport doubles, integers
+from dpq_fast._kernels.buffers cimport doubles, given_column, integers
 from dpq_fast._kernels.csrc cimport (
+    DPQ_COLUMN_BLOCK,
+    DPQ_SELECT_BUCKETS,
+    dpq_column,
     dpq_key_of,
     dpq_key_value,
     dpq_select_between,
@@ -14,6 +17,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_select_edge,
     dpq_select_map,
     dpq_select_refine,
+    dpq_select_sample,
     int32_t,
     int64_t,
     size_t,
@@ -30,7 +34,7 @@ cdef class Map:
     low, high : float
         Values are clamped to this first.
     buckets : int
-        Number of buckets, 1 to 2^30.
+        Number of buckets, 1 to 2^13.
     origin, scale : float, optional
         Bucket (v - origin) * scale, rounded down; scale > 0 and finite. Or:
     base, shift : int, optional
@@ -43,8 +47,8 @@ cdef class Map:
 
     def __init__(self, double low, double high, int64_t buckets, *, origin=None, scale=None,
                  base=None, shift=None):
-        if not 1 <= buckets <= 1 << 30:
-            raise ValueError(f"buckets must be 1 to 2^30, got {buckets}")
+        if not 1 <= buckets <= DPQ_SELECT_BUCKETS:
+            raise ValueError(f"buckets must be 1 to 2^13, got {buckets}")
         self.given = dict(origin=origin, scale=scale, base=base, shift=shift)
         self.map.low, self.map.high, self.map.buckets = low, high, buckets
         self.map.linear = origin is not None
@@ -76,65 +80,111 @@ cdef class Map:
         """Bucket of one value."""
         return dpq_select_bucket(&self.map, value)
 
-    def count(self, const double[::1] value not None, int64_t[::1] total not None):
-        """Add to `total`, of length buckets + 1, how many values are in each bucket."""
+    def count(self, ndarray value not None, int64_t[::1] total not None,
+              const uint8_t[::1] wanted=None, double[::1] out=None):
+        """Add to `total`, of length buckets + 1, how many values are in each bucket.
+
+        The values of the `wanted` buckets (0 for others), clamped, are written to `out` as far as
+        there is room; how many there are is given.
+        """
+        cdef:
+            dpq_column column = given_column(value)
+            size_t n = value.shape[0], taken = 0, room = 0
+            double *to = NULL
+            const uint8_t *flag = NULL
+
         if total.shape[0] != self.map.buckets + 1:
             raise ValueError("total must have one entry for each bucket, and one more")
-        if value.shape[0] > 0:
+        if wanted is not None:
+            _check_wanted(wanted, self.map.buckets)
+            flag = &wanted[0]
+        if out is not None and out.shape[0] > 0:
+            to, room = &out[0], out.shape[0]
+        if n > 0:
             with nogil:
-                dpq_select_count(&self.map, value.shape[0], &value[0], &total[0])
+                taken = dpq_select_count(&self.map, n, &column, &total[0], flag, room, to)
+        return taken
+
+    def sample(self, ndarray value not None, size_t run, size_t runs,
+               int64_t[::1] total not None):
+        """Add to `total` how many values of a sample are in each bucket: `runs` of them, of length
+        `run` each, equally far apart."""
+        cdef:
+            dpq_column column = given_column(value)
+            size_t apart = value.shape[0] // max(runs, 1)
+
+        if total.shape[0] != self.map.buckets + 1:
+            raise ValueError("total must have one entry for each bucket, and one more")
+        if not 1 <= run <= DPQ_COLUMN_BLOCK or (runs > 0 and run > apart):
+            raise ValueError("run must be 1 to 1,024, and runs must not overlap")
+        if runs > 0:
+            with nogil:
+                dpq_select_sample(&self.map, run, apart, runs, &column, &total[0])
 
     def refine(self, const int32_t[::1] cell not None, const int64_t[::1] key_lo not None,
                const int64_t[::1] key_hi not None, const int32_t[::1] shift not None,
-               const double[::1] value not None, int64_t[:, ::1] total not None):
+               ndarray value not None, int64_t[:, ::1] total not None):
         """Add to `total`, a row for each cell, how many values are in each part of its keys.
 
         ``cell[bucket]`` numbers the cells, -1 for none; one cell, or none, for each bucket. Part
         ``(key - key_lo) >> shift`` of the keys ``key_lo <= key < key_hi``.
         """
+        cdef:
+            dpq_column column = given_column(value)
+            size_t n = value.shape[0]
+
         if cell.shape[0] != self.map.buckets + 1 or not (
             key_lo.shape[0] == key_hi.shape[0] == shift.shape[0] == total.shape[0] > 0
         ):
             raise ValueError("cell must have one entry for each bucket, and one more")
-        if value.shape[0] > 0:
+        if n > 0:
             with nogil:
                 dpq_select_refine(&self.map, &cell[0], &key_lo[0], &key_hi[0], &shift[0],
-                                  total.shape[1], value.shape[0], &value[0], &total[0, 0])
+                                  total.shape[1], n, &column, &total[0, 0])
 
     def collect(self, const uint8_t[::1] wanted not None, const int64_t[::1] key_lo not None,
-                const int64_t[::1] key_hi not None, const double[::1] value not None,
-                size_t room):
+                const int64_t[::1] key_hi not None, ndarray value not None, size_t room):
         """Values of the wanted buckets or key ranges, at most `room`; and how many there were."""
         cdef:
-            ndarray found = np.empty(min(room, <size_t>value.shape[0]))
+            dpq_column column = given_column(value)
+            size_t n = value.shape[0], total = 0, kept = min(room, n)
+            size_t ranges = key_lo.shape[0]
+            ndarray found = np.empty(kept)
             double *out = doubles(found)
-            size_t total = 0, kept = found.shape[0], ranges = key_lo.shape[0]
             const int64_t *lo = &key_lo[0] if ranges else NULL
             const int64_t *hi = &key_hi[0] if ranges else NULL
 
-        if wanted.shape[0] != self.map.buckets + 1 or key_hi.shape[0] != key_lo.shape[0]:
-            raise ValueError("wanted must have one entry for each bucket, and one more")
-        if value.shape[0] > 0:
+        _check_wanted(wanted, self.map.buckets)
+        if key_hi.shape[0] != key_lo.shape[0]:
+            raise ValueError("key_lo and key_hi must have one entry for each range")
+        if n > 0:
             with nogil:
-                total = dpq_select_collect(&self.map, &wanted[0], ranges, lo, hi,
-                                           value.shape[0], &value[0], kept, out)
+                total = dpq_select_collect(&self.map, &wanted[0], ranges, lo, hi, n, &column,
+                                           kept, out)
         return found[:min(total, kept)], total
 
     def between(self, const double[::1] lo not None, const double[::1] hi not None,
-                const double[::1] value not None, size_t room):
+                ndarray value not None, size_t room):
         """Values with lo[r] <= v <= hi[r] for some r, clamped, as for `collect`."""
         cdef:
-            ndarray found = np.empty(min(room, <size_t>value.shape[0]))
+            dpq_column column = given_column(value)
+            size_t n = value.shape[0], total = 0, kept = min(room, n)
+            ndarray found = np.empty(kept)
             double *out = doubles(found)
-            size_t total = 0, kept = found.shape[0]
 
         if not lo.shape[0] == hi.shape[0] > 0:
             raise ValueError("lo and hi must have one entry for each range")
-        if value.shape[0] > 0:
+        if n > 0:
             with nogil:
                 total = dpq_select_between(self.map.low, self.map.high, lo.shape[0], &lo[0],
-                                           &hi[0], value.shape[0], &value[0], kept, out)
+                                           &hi[0], n, &column, kept, out)
         return found[:min(total, kept)], total
+
+
+cdef int _check_wanted(const uint8_t[::1] wanted, int64_t buckets) except -1:
+    if wanted.shape[0] != buckets + 1:
+        raise ValueError("wanted must have one entry for each bucket, and one more")
+    return 0
 
 
 def _map(low, high, buckets, given):
@@ -143,15 +193,16 @@ def _map(low, high, buckets, given):
 
 
 def cells(double low, double high, const double[::1] lo not None, const double[::1] hi not None,
-          const double[::1] scale not None, const double[::1] value not None,
-          int64_t[::1] count not None, double[:, ::1] least not None,
-          double[:, ::1] most not None):
+          const double[::1] scale not None, ndarray value not None, int64_t[::1] count not None,
+          double[:, ::1] least not None, double[:, ::1] most not None):
     """Add values, clamped to the bounds, to the counts of cells, and to their least and largest.
 
     Ranges lo[r] <= v <= hi[r] ascend and do not overlap; each is a row of `least` and `most`, with
     one entry for each part. `count` has one for each cell, and at last the number of NaN.
     """
-    cdef Py_ssize_t ranges = lo.shape[0], parts = least.shape[1]
+    cdef:
+        dpq_column column = given_column(value)
+        Py_ssize_t ranges = lo.shape[0], parts = least.shape[1]
 
     if not (hi.shape[0] == scale.shape[0] == least.shape[0] == most.shape[0] == ranges > 0):
         raise ValueError("lo, hi, scale, least and most must have one entry for each range")
@@ -161,7 +212,7 @@ def cells(double low, double high, const double[::1] lo not None, const double[:
     if value.shape[0] > 0:
         with nogil:
             dpq_select_cells(low, high, ranges, &lo[0], &hi[0], &scale[0], parts, value.shape[0],
-                             &value[0], &count[0], &least[0, 0], &most[0, 0])
+                             &column, &count[0], &least[0, 0], &most[0, 0])
 
 
 def value_of(int64_t key):

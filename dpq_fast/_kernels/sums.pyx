@@ -1,21 +1,25 @@
 """Exact sums of csrc/sums.h."""
 
+from dpq_fast._kernels.buffers cimport given_column
 from dpq_fast._kernels.csrc cimport (
     DPQ_SUMS_REACH,
+    dpq_column,
     dpq_sums_plain,
     dpq_sums_weighted,
     dpq_sums_wide,
     int64_t,
     size_t,
 )
+from numpy cimport ndarray
 
 # Integers may be as far from zero.
 REACH = DPQ_SUMS_REACH
 
 
-def plain(const double[::1] value not None, double scale, int64_t first, int64_t last):
+def plain(ndarray value not None, double scale, int64_t first, int64_t last):
     """Sum and number of the values that are not NaN, rounded and clamped; fewer than 2^32."""
     cdef:
+        dpq_column column = given_column(value)
         size_t n = value.shape[0], kept = 0
         int64_t total = 0
 
@@ -24,7 +28,7 @@ def plain(const double[::1] value not None, double scale, int64_t first, int64_t
         raise ValueError("value must hold fewer than 2^32 numbers")
     if n > 0:
         with nogil:
-            kept = dpq_sums_plain(n, &value[0], scale, first, last, &total)
+            kept = dpq_sums_plain(n, &column, scale, first, last, &total)
     return total, kept
 
 

@@ -14,10 +14,22 @@ from dpq_fast._checks import MAX_COUNT, check_column, check_width, extra
 from dpq_fast.data.units import DURATIONS, INSTANTS, Presence, Time, Timed, Unit
 
 
-def is_ready(values: NDArray[Any], dtype: type) -> bool:
+def is_ready(values: NDArray[Any], dtype: Any) -> bool:
     """Whether a kernel takes the array as it stands."""
     flags = values.flags
     return values.dtype == dtype and values.dtype.isnative and flags.c_contiguous and flags.aligned
+
+
+def is_plain(values: NDArray[Any]) -> bool:
+    """Whether a kernel that takes a column of any type takes the array as it stands."""
+    kind, width = values.dtype.kind, values.dtype.itemsize
+    known = kind in "iu" or (kind == "f" and width in (4, 8))
+    return known and is_ready(values, values.dtype)
+
+
+def as_plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Values in their own type where a kernel takes them so, else as float64."""
+    return values if is_plain(values) else as_float64(values)
 
 
 def as_float64(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -130,7 +142,7 @@ def _of_numpy(x: NDArray[Any], unit: AnyUnit) -> NDArray[Any]:
     if kind == "O" and x.ndim == 1:
         return _sequence(x, unit)
     if kind in "iufb" and takes_numbers(unit):
-        return x.astype(np.float64) if kind == "b" else x
+        return x.view(np.uint8) if kind == "b" else x
     if kind in "mM" and unit is not None and unit.takes(KINDS[kind], False):
         return unit.numbers_of(x)
     missing = np.isnat(x) if kind in "mM" else np.isnan(x) if kind == "f" else np.zeros(x.shape)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks
 from dpq_fast._kernels import histogram as kernel
-from dpq_fast.data.columns import as_float64, is_ready
+from dpq_fast.data.columns import as_float64, as_plain, is_plain, is_ready
 from dpq_fast.data.passes import CONVERTED
 
 # Most bins: of 8 bytes each, and as much again for the edges.
@@ -231,12 +231,12 @@ class Bins:
         if weight is not None and weight.size != column.size:
             raise ValueError("weights must have one entry for each value")
         counts = self.zeros() if out is None else self._checked(out)
-        ready = is_ready(column, np.float64) and (weight is None or is_ready(weight, np.int64))
+        ready = is_plain(column) and (weight is None or is_ready(weight, np.int64))
         step = max(column.size, 1) if ready else CONVERTED
         for start in range(0, column.size, step):
             part = slice(start, start + step)
             self._table.count(
-                as_float64(column[part]),
+                as_plain(column[part]),
                 negate,
                 None if weight is None else _as_int64(weight[part]),
                 counts,

@@ -254,9 +254,9 @@ class Lattice:
     def count(self, total: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Add to `total`, of length points + 1, how many values are at each point; NaN last.
 
-        Values are contiguous float64, or int64 where the step is 1.
+        Values are contiguous, of any type that kernels read.
         """
-        if values.dtype == np.int64:
+        if self.step == 1.0 and values.dtype == np.int64:  # not all of them are float64
             kernel.count_integers(values, self.first, self.points, total)
         else:
             kernel.count(

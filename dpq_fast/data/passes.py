@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
-from dpq_fast.data.columns import as_column, as_float64, is_ready
+from dpq_fast.data.columns import as_column, as_float64, is_plain, is_ready
 from dpq_fast.data.units import Unit
 
 # Values per piece where they have to be converted: the only copy that is ever made.
@@ -35,11 +35,12 @@ class Query(ABC, Generic[State]):
 
     Attributes
     ----------
-    integers : bool
-        Whether pieces of int64 are taken as they are; others are contiguous float64.
+    any_type : bool
+        Whether pieces are taken in the types that kernels read; else they are float64. They are
+        contiguous.
     """
 
-    integers: bool = False
+    any_type: bool = False
 
     @abstractmethod
     def start(self) -> State:
@@ -74,7 +75,7 @@ class Passes(Protocol):
 
 
 class Chunks:
-    """A column as pieces of contiguous float64, the same at every pass.
+    """A column as contiguous pieces, the same at every pass.
 
     Parameters
     ----------
@@ -140,13 +141,13 @@ class Chunks:
 
 def scan(values: NDArray[Any], query: Query[State], state: State) -> None:
     """Step a state through the values of an array."""
-    for piece in _pieces(values, PLAIN, query.integers):
+    for piece in _pieces(values, PLAIN, query.any_type):
         query.step(state, piece)
 
 
-def _pieces(values: NDArray[Any], size: int, integers: bool) -> Iterator[NDArray[Any]]:
+def _pieces(values: NDArray[Any], size: int, any_type: bool) -> Iterator[NDArray[Any]]:
     """Pieces of at most `size` values, of at most CONVERTED if they have to be converted."""
-    plain = is_ready(values, np.float64) or (integers and is_ready(values, np.int64))
+    plain = is_plain(values) if any_type else is_ready(values, np.float64)
     if not plain:
         size = min(size, CONVERTED)
     for start in range(0, values.size, size):

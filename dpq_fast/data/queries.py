@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -31,11 +32,7 @@ class PointCounts(Query[NDArray[np.int64]]):
     """How many records are at each point of a lattice, and last how many are NaN."""
 
     lattice: Lattice
-
-    @property
-    def integers(self) -> bool:  # type: ignore[override]
-        """As `Query.integers`."""
-        return self.lattice.step == 1.0
+    any_type = True
 
     def start(self) -> NDArray[np.int64]:
         return np.zeros(self.lattice.points + 1, dtype=np.int64)
@@ -60,6 +57,7 @@ class BinCounts(Query[NDArray[np.int64]]):
     bins: Bins
     negate: bool = False
     within: tuple[Numbers, Numbers] | None = None
+    any_type = True
 
     # Room for the records of a piece that are within; where they are more, they are found again.
     FOUND = 2**16
@@ -82,6 +80,7 @@ class Sums(Query[list[int]]):
     scale: float
     first: int
     last: int
+    any_type = True
 
     def start(self) -> list[int]:
         return [0, 0]
@@ -126,6 +125,8 @@ class Sums(Query[list[int]]):
 class AnyMissing(Query[NDArray[np.bool_]]):
     """Whether a record is NaN."""
 
+    any_type = True
+
     def start(self) -> NDArray[np.bool_]:
         return np.zeros(1, dtype=bool)
 
@@ -145,20 +146,6 @@ class AnyMissing(Query[NDArray[np.bool_]]):
             states[group] = states.get(group, self.start()) | any_missing
 
 
-@dataclass(frozen=True)
-class BucketCounts(Query[NDArray[np.int64]]):
-    """How many records are in each bucket of a map, and last how many are NaN."""
-
-    map: kernel.Map
-    buckets: int
-
-    def start(self) -> NDArray[np.int64]:
-        return np.zeros(self.buckets + 1, dtype=np.int64)
-
-    def step(self, state: NDArray[np.int64], piece: NDArray[Any]) -> None:
-        self.map.count(piece, state)
-
-
 @dataclass(frozen=True, repr=False)
 class PartCounts(Query[NDArray[np.int64]]):
     """How many records of some buckets are in each part of their keys, as `Map.refine` has them."""
@@ -169,6 +156,7 @@ class PartCounts(Query[NDArray[np.int64]]):
     key_lo: NDArray[np.int64]
     key_hi: NDArray[np.int64]
     shift: NDArray[np.int32]
+    any_type = True
 
     def start(self) -> NDArray[np.int64]:
         return np.zeros((self.key_lo.size, self.parts), dtype=np.int64)
@@ -220,6 +208,7 @@ class CellCounts(Query[Cells]):
     lo: Numbers
     hi: Numbers
     parts: int
+    any_type = True
 
     @property
     def scale(self) -> Numbers:
@@ -278,6 +267,7 @@ class Taken(Query[Found]):
     """
 
     size: int
+    any_type = True
 
     @abstractmethod
     def take(self, piece: Numbers) -> tuple[Numbers, int]:
@@ -347,3 +337,67 @@ class TakenBetween(Taken):
 
     def take(self, piece: Numbers) -> tuple[Numbers, int]:
         return self.map.between(self.lo, self.hi, piece, self.size)
+
+
+class Tally:
+    """Counts of buckets, and the records of some: the state of `BucketCounts`.
+
+    Attributes
+    ----------
+    count : ndarray of int64, shape (buckets + 1,)
+        Records in each bucket, and last how many are NaN.
+    values : list of ndarray of float64
+        Those that were taken, clamped, in any order, each in a room of its own.
+    number : int
+        How many there were; all are in `values` unless this is more than there may be.
+    """
+
+    def __init__(self, buckets: int, most: int) -> None:
+        self.count = np.zeros(buckets + 1, dtype=np.int64)
+        self.number = 0
+        self._rooms, self._filled = [np.empty(most)], [0]
+
+    @property
+    def values(self) -> list[Numbers]:
+        return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
+
+    def fill(self, take: Callable[[Numbers], int]) -> None:
+        """Add what is taken into the room that is left."""
+        room = self._rooms[0]
+        number = take(room[self._filled[0] :])
+        self._filled[0] = min(self._filled[0] + number, room.size)
+        self.number += number
+
+    def __iadd__(self, other: Tally) -> Tally:
+        self.count += other.count
+        self.number += other.number
+        self._rooms += other._rooms
+        self._filled += other._filled
+        return self
+
+
+@dataclass(frozen=True, repr=False)
+class BucketCounts(Query[Tally]):
+    """How many records are in each bucket of a map, and the records of the wanted buckets.
+
+    Attributes
+    ----------
+    map : Map
+    buckets : int
+    wanted : ndarray of uint8, shape (buckets + 1,), optional
+        1 for those whose records are to be taken.
+    most : int
+        Room for them, for each thread.
+    """
+
+    map: kernel.Map
+    buckets: int
+    wanted: NDArray[np.uint8] | None = None
+    most: int = 0
+    any_type = True
+
+    def start(self) -> Tally:
+        return Tally(self.buckets, self.most)
+
+    def step(self, state: Tally, piece: NDArray[Any]) -> None:
+        state.fill(lambda room: self.map.count(piece, state.count, self.wanted, room))

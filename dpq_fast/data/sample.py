@@ -32,7 +32,7 @@ from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
+from dpq_fast.data.selection import PROBED, Buckets, Foreseen, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
@@ -43,6 +43,8 @@ SORTED_RECORDS = 2**16
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
+# Up to this many points are counted in a core's own caches: nothing is faster.
+NEAR_POINTS = 2**15
 # Of the columns of tables, which send their counts.
 FEW_TABLE_POINTS = 2**14
 
@@ -216,10 +218,11 @@ class Sample:
         assume_sorted: bool = False,
         nan_policy: str = "omit",
         workers: int = 1,
-    ) -> Callable[[], Sample]:
+    ) -> Callable[..., Sample]:
         """`of` in two steps: what is public is checked here; what is returned reads the records.
 
-        A release is charged between the two.
+        A release is charged between the two. The reader may be told the levels that are asked for,
+        ascending: then one pass is likely to do for long columns.
         """
         _checks.check_choice("nan_policy", nan_policy, ("omit", "raise"))
         assume_sorted = _checks.check_flag("assume_sorted", assume_sorted)
@@ -235,7 +238,7 @@ class Sample:
                     "resolution, dither, prior, counts, assume_sorted and nan_policy belong to "
                     "Sample.of, and must be left out for a Sample"
                 )
-            return lambda: x
+            return lambda q=None: x
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
         n_is_public = nan_policy == "raise"
         passes = passes_of(x)
@@ -243,10 +246,10 @@ class Sample:
             refuse_counts(counts)
             if assume_sorted:
                 raise ValueError("assume_sorted must be left out for a column of a table")
-            return lambda: cls._of_passes(passes, lattice, bounds, nan_policy)
+            return lambda q=None: cls._of_passes(passes, lattice, bounds, nan_policy)
         _checks.check_column(x)
 
-        def read() -> Sample:
+        def read(q: NDArray[np.float64] | None = None) -> Sample:
             values = as_column(x)
             own = x.unit if isinstance(x, Timed) else None
             unit = own if isinstance(own, Unit) else None
@@ -257,10 +260,21 @@ class Sample:
                 records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
                 return cls(coarse, records, lattice, bounds, unit)
             few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
-            if lattice is not None and lattice.bits and lattice.points <= few:
+            countable = lattice is not None and lattice.bits > 0 and lattice.points <= few
+            if lattice is not None and countable and lattice.points <= NEAR_POINTS:
                 coarse = _of_points(chunks, lattice, bounds, nan_policy)
+            elif assume_sorted or _ascends(values):
+                coarse = _of_sorted(values, lattice, bounds, nan_policy)
+            elif values.size <= SORTED_RECORDS:
+                coarse = _of_sorted(np.sort(values), lattice, bounds, nan_policy)
+            elif lattice is not None and countable and q is None:
+                coarse = _of_points(chunks, lattice, bounds, nan_policy)  # for many releases
             else:
-                coarse = _of_array(values, chunks, lattice, bounds, assume_sorted, nan_policy)
+                probe = _probe(values)
+                foreseen = None
+                if q is not None:
+                    foreseen = Foreseen.of(values, *bounds, probe, q, threads)
+                coarse = _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
             records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
             return cls(coarse, records, lattice, bounds, unit)
 
@@ -500,19 +514,13 @@ class Sample:
         return None if None in points else np.array(points, dtype=np.int64)
 
 
-def _of_array(
+def _of_sorted(
     values: NDArray[Any],
-    chunks: Chunks,
     lattice: Lattice | None,
     bounds: tuple[float, float],
-    assume_sorted: bool,
     nan_policy: str,
 ) -> Callable[[Lattice | None], CoarseOrder]:
-    """Records of one array, as they are; sorted only if there are few."""
-    if not (assume_sorted or _ascends(values)):
-        if values.size > SORTED_RECORDS:
-            return _selected(chunks, lattice, bounds, nan_policy, _probe(values))
-        values = np.sort(values)
+    """Records of one array in order, as they are."""
     if values.size and values[-1] != values[-1]:  # NaN sorts to the end
         refuse_nan(nan_policy)
         with np.errstate(invalid="ignore"):  # NumPy would warn of a signaling NaN
@@ -526,9 +534,10 @@ def _selected(
     bounds: tuple[float, float],
     nan_policy: str,
     probe: NDArray[Any],
+    foreseen: Foreseen | None = None,
 ) -> Callable[[Lattice | None], CoarseOrder]:
     """Records that are read in passes: the first one here."""
-    buckets = Buckets(chunks, *bounds, probe, lattice)
+    buckets = Buckets(chunks, *bounds, probe, lattice, foreseen)
     if buckets.missing:
         refuse_nan(nan_policy)
     return lambda lattice: SelectedOrder(chunks, buckets, lattice, bounds)

@@ -1,4 +1,10 @@
-"""Order statistics of unsorted values: one pass counts buckets, another collects a few of them."""
+"""Order statistics of unsorted values: a pass counts buckets and collects some of them.
+
+Where it is known which levels are asked for, a sample tells which buckets are likely to hold them,
+and these are collected while all are counted. Where it was wrong, or nothing was known, another
+pass collects. Counts are exact, and a bucket is collected whole or not at all: whatever the sample
+says, the order statistics are what they are.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,18 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
+from dpq_fast.data.columns import is_plain
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder
-from dpq_fast.data.passes import Passes
+from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
     BucketCounts,
@@ -28,7 +35,7 @@ from dpq_fast.data.queries import (
 )
 
 # Buckets of the first pass: their counts stay in a core's first cache.
-BUCKETS = 2**12
+BUCKETS = 2**13
 # From this many records on, a few stretches of buckets are collected by comparing values alone.
 COMPARED = 2**20
 FEW_STRETCHES = 4
@@ -42,6 +49,18 @@ PART_BITS = 9
 # on each side.
 PROBED = 2**12
 CROWDED = (2.0**-10, 2.0**-6)
+# Buckets of so many lattice points' records around a window may be asked for.
+NEAR = 2.0
+# Values looked at to foresee where levels lie: one of so many, in runs that lie next to each other,
+# as far as so many.
+SAMPLED_SHARE, SAMPLED_RUN, MOST_SAMPLED = 32, 16, 2**22
+# How far a level may be from where the sample has it, in standard deviations.
+DEVIATIONS = 4.0
+# Foreseen buckets are collected if they hold at most this share of the sample, and each of them at
+# most that one: what is tied is better counted.
+FORESEEN_SHARE, FORESEEN_BUCKET = 2.0**-3, 2.0**-7
+# At most so many records are collected with the first pass; how many more than the sample says.
+FORESEEN, FORESEEN_SLACK = 2**23, 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +119,67 @@ class BucketPlan(Plan):
     cell: NDArray[Any]
 
 
+class Foreseen(NamedTuple):
+    """Buckets that are likely to hold what will be asked for. They decide the cost, not the answer.
+
+    Attributes
+    ----------
+    map : Map
+    wanted : ndarray of uint8, shape (BUCKETS + 1,)
+        1 for these buckets.
+    room : int
+        For how many of their records there is room.
+    workers : int
+        Threads for passes over these.
+    """
+
+    map: Map
+    wanted: NDArray[np.uint8]
+    room: int
+    workers: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        values: NDArray[Any],
+        low: float,
+        high: float,
+        probe: NDArray[Any],
+        q: NDArray[np.float64],
+        workers: int = 1,
+    ) -> Foreseen | None:
+        """By a sample of the values, for ascending levels; None if they are too many to collect."""
+        chosen = _choose_map(low, high, probe)
+        counts = _sampled(values, chosen)
+        total = int(counts.sum())
+        if not total:
+            return None
+        ends = np.cumsum(counts)
+        spread = DEVIATIONS * np.sqrt(total * q * (1.0 - q)) + DEVIATIONS**2
+        middle = total * q
+        first = np.searchsorted(ends, middle - spread, side="right")
+        last = np.searchsorted(ends, middle + spread, side="right")
+        inside = np.zeros(BUCKETS + 1, dtype=np.int64)
+        np.add.at(inside, np.where(middle <= spread, 0, first), 1)
+        np.add.at(inside, np.minimum(last, BUCKETS - 1) + 1, -1)
+        wanted = np.cumsum(inside) > 0  # not NaN: all windows have ended there
+        wanted[:-1] &= counts <= FORESEEN_BUCKET * total + DEVIATIONS**2
+        share = float(counts[wanted[:-1]].sum()) / total
+        room = int(FORESEEN_SLACK * share * values.size) + BUCKETS
+        if share > FORESEEN_SHARE or room > FORESEEN:
+            return None
+        return cls(chosen, wanted.astype(np.uint8), room, workers)
+
+
+def _sampled(values: NDArray[Any], chosen: Map) -> NDArray[np.int64]:
+    """How many values of a sample are in each bucket: runs of them, equally far apart."""
+    total = np.zeros(BUCKETS + 1, dtype=np.int64)
+    if is_plain(values):  # else to look at them costs more than it may save
+        runs = min(values.size // SAMPLED_SHARE, MOST_SAMPLED) // SAMPLED_RUN
+        chosen.sample(values, SAMPLED_RUN, runs, total)
+    return total[:-1]
+
+
 class Counted(ABC):
     """Records counted by where they lie, so that some can be found by their places."""
 
@@ -143,6 +223,8 @@ class Buckets(Counted):
         Some of them, maybe none. It decides the cost, never the answer.
     lattice : Lattice or None
         What values are rounded to: those of one point need not be told apart.
+    foreseen : Foreseen, optional
+        What to collect in the first pass.
 
     Attributes
     ----------
@@ -159,16 +241,30 @@ class Buckets(Counted):
         high: float,
         probe: NDArray[Any],
         lattice: Lattice | None = None,
+        foreseen: Foreseen | None = None,
     ) -> None:
         self._chunks = chunks
         self._lattice = lattice
         self._low, self._high = low, high
-        self._map = _choose_map(low, high, probe)
-        total = chunks.fold(BucketCounts(self._map, BUCKETS))
-        self.count, self.missing = total[:-1], int(total[-1])
+        if foreseen is None:
+            self._map, wanted, most, workers = _choose_map(low, high, probe), None, 0, 1
+        else:
+            self._map, wanted, most, workers = foreseen
+        total = chunks.fold(BucketCounts(self._map, BUCKETS, wanted, most))
+        self.count, self.missing = total.count[:-1], int(total.count[-1])
+        self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room
+        self._wanted = wanted
+        if wanted is not None and total.number <= most:
+            self._taken = Chunks(lambda: total.values, workers)
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
         self._refining = threading.Lock()  # releases in several threads may share a sample
+
+    def _passes_over(self, buckets: Any) -> Passes:
+        """What has all records of some buckets."""
+        if self._taken is not None and self._wanted is not None and self._wanted[buckets].all():
+            return self._taken
+        return self._chunks
 
     def _first_key(self, bucket: int) -> int:
         """Lowest key in the bucket or above it, by bisection."""
@@ -201,8 +297,7 @@ class Buckets(Counted):
     def _plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> BucketPlan:
         """`plan`, by one thread at a time."""
         most, full = room_for(self.total, start.size)
-        first = np.searchsorted(self.ends, start, side="right")
-        last = np.searchsorted(self.ends, stop - 1, side="right")
+        first, last = self._meeting(start, stop)
         inside = np.zeros(BUCKETS + 1, dtype=np.int64)
         np.add.at(inside, first, 1)
         np.add.at(inside, last + 1, -1)
@@ -239,6 +334,33 @@ class Buckets(Counted):
             bucket[order],
             cell[order],
         )
+
+    def _meeting(
+        self, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first and the last bucket of each window, with those of the ends' lattice points.
+
+        Where a point's records begin is asked for, too. They are in the bucket before, perhaps, if
+        a window begins within so many of the border as a point has here.
+        """
+        first = np.searchsorted(self.ends, start, side="right")
+        last = np.searchsorted(self.ends, stop - 1, side="right")
+        lattice = self._lattice
+        if lattice is None:
+            return first, last
+        edges = self._map.edges
+        below = self.ends[first] - self.count[first]
+        for ends, shift, within in (
+            (first, 0, start - below),
+            (last, 1, self.ends[last] - stop),
+        ):
+            points = (edges(ends + 1) - edges(ends)) / lattice.step
+            near = np.flatnonzero(within < NEAR * (1.0 + self.count[ends] / np.maximum(points, 1)))
+            border = lattice.encode(edges(ends[near] + shift)) + shift
+            for place, value in zip(near.tolist(), lattice.least(border).tolist(), strict=True):
+                bucket = self._map.bucket(value)
+                ends[place] = max(ends[place], bucket) if shift else min(ends[place], bucket)
+        return first, last
 
     def _whole(self, bucket: int) -> Cell:
         count = int(self.count[bucket])
@@ -281,7 +403,7 @@ class Buckets(Counted):
         key_hi = np.array([c.key_hi for c in cells], dtype=np.int64)
         number = np.full(BUCKETS + 1, -1, dtype=np.int32)
         number[[c.bucket for c in cells]] = np.arange(len(cells))
-        total = self._chunks.fold(
+        total = self._passes_over([c.bucket for c in cells]).fold(
             PartCounts(self._map, 1 << PART_BITS, number, key_lo, key_hi, shift)
         )
         for cell, by, counts in zip(cells, shift.tolist(), total, strict=True):
@@ -302,7 +424,7 @@ class Buckets(Counted):
         if not expected:
             return np.empty(0)
         query = self._taker(plan, expected)
-        collected = query.all_of(self._chunks.fold(query))
+        collected = query.all_of(self._passes_over(plan.bucket[~plan.tied]).fold(query))
         if collected is None:
             raise source_changed()
         return collected

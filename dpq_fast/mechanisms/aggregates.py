@@ -335,7 +335,8 @@ def _reader(
         read_sample = Sample.reader(x, clipping.bounds, resolution=clipping.resolution, **form)
 
         def read_order(rng: np.random.Generator) -> tuple[Records, Clip]:
-            sample, levels = read_sample(), clipping.levels
+            levels = clipping.levels
+            sample = read_sample(levels.values)
             law: JointExpLaw | IndExpLaw
             if isinstance(spent, privacy.joint_exp.Calibration):
                 law = joint_exp_law_of(sample, levels, spent.rate, clipping.kernel, rng)

@@ -407,7 +407,7 @@ def _reader(
     read = Sample.reader(x, **column)
 
     def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
-        sample = read()
+        sample = read(levels.values)
         return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), calibration.steps)
 
     return calibration, law_of

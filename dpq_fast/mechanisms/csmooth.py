@@ -391,7 +391,7 @@ def csmooth(
     read = Sample.reader(x, **column)
     generator = default_rng(rng)
     privacy.charge(accountant, calibration)
-    sample = read()
+    sample = read(levels.values)
     noise = [laplace_log_normal(*shape, generator) for shape in calibration.shapes]
     released = _released(sample, levels.values, calibration.smoothness, noise, generator)
     return levels.restore(released)

@@ -245,7 +245,7 @@ def ind_exp(
 
     def value_of(**budget: Any) -> Any:
         calibration = privacy.ind_exp.calibrate(levels, selection=selection, **budget, **person)
-        return calibration, lambda _: law_of(read(), levels, calibration)
+        return calibration, lambda _: law_of(read(levels.values), levels, calibration)
 
     return released(
         value_of,
@@ -310,10 +310,10 @@ def ind_exp_law(
         max_contributions=max_contributions,
         selection=selection,
     )
-    return law_of(_reader(x, column)(), levels, calibration)
+    return law_of(_reader(x, column)(levels.values), levels, calibration)
 
 
-def _reader(x: Any, column: ColumnOptions) -> Callable[[], Sample]:
+def _reader(x: Any, column: ColumnOptions) -> Callable[..., Sample]:
     """What reads the records; all that is public about them is checked here."""
     no_dither(column.get("dither"))
     return Sample.reader(x, **column)

@@ -279,7 +279,7 @@ def _reader(
     """What reads the records and gives the law, by dither; all that is public is checked here."""
     check_kernel(kernel)
     read = Sample.reader(x, **column)
-    return lambda dither_rng: law_of(read(), levels, rate, kernel, dither_rng)
+    return lambda dither_rng: law_of(read(levels.values), levels, rate, kernel, dither_rng)
 
 
 def check_kernel(kernel: str) -> str:

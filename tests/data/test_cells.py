@@ -212,6 +212,7 @@ def queries():
     yield Sums(10.0, -50, 50)
     yield AnyMissing()
     yield BucketCounts(where, 64)
+    yield BucketCounts(where, 64, wanted, 3_000)
     yield CellCounts(-10.0, 10.0, lo, hi, 5)
     yield TakenByKey(3_000, where, wanted, kernel.keys(lo[:1]), kernel.keys(hi[:1]))
     yield TakenBetween(3_000, where, lo, hi)

@@ -13,9 +13,9 @@ from dpq_fast.data.queries import Found, Taken
 class Asked(Query):
     """A query by a function of a list and a piece."""
 
-    def __init__(self, step, integers=False):
+    def __init__(self, step, any_type=False):
         self.step = step
-        self.integers = integers
+        self.any_type = any_type
 
     def start(self):
         return []
@@ -24,9 +24,9 @@ class Asked(Query):
         raise NotImplementedError
 
 
-def pieces_of(values, integers=False):
+def pieces_of(values, any_type=False):
     """What one pass gives."""
-    query = Asked(lambda pieces, piece: pieces.append(piece), integers)
+    query = Asked(lambda pieces, piece: pieces.append(piece), any_type)
     return Chunks.of_array(values, 1).fold(query)
 
 
@@ -42,14 +42,20 @@ def test_pieces_are_small_where_they_are_converted(monkeypatch):
     assert all(np.shares_memory(piece, x) for piece in pieces_of(x))
 
 
-def test_pieces_of_integers_stay_as_they_are_where_that_is_asked(monkeypatch):
+def test_pieces_stay_as_they_are_where_that_is_asked(monkeypatch):
     monkeypatch.setattr(passes, "PLAIN", 10)
     x = 2**53 + np.arange(25)  # not all are float64 numbers
-    pieces = pieces_of(x, integers=True)
+    pieces = pieces_of(x, any_type=True)
     assert all(piece.dtype == np.int64 and np.shares_memory(piece, x) for piece in pieces)
     assert np.concatenate(pieces).tolist() == x.tolist()
     assert all(piece.dtype == np.float64 for piece in pieces_of(x))
-    assert all(piece.dtype == np.float64 for piece in pieces_of(x.astype("i4"), integers=True))
+    for dtype in ("f4", "i4", "i2", "i1", "u8", "u4", "u2", "u1"):
+        column = (x % 100).astype(dtype)
+        assert all(np.shares_memory(piece, column) for piece in pieces_of(column, any_type=True))
+    for dtype in ("f2", ">f8", ">i4", np.longdouble):
+        column = (x % 100).astype(dtype)
+        assert all(piece.dtype == np.float64 for piece in pieces_of(column, any_type=True))
+    assert all(piece.dtype == np.float64 for piece in pieces_of((x % 100)[::2], any_type=True))
 
 
 @pytest.mark.parametrize(

@@ -410,7 +410,8 @@ def test_ranks_at_the_ends_of_cells_are_known_without_records(monkeypatch):
 
 
 @pytest.mark.parametrize("resolution, unit", [(0, 1.0), (0.5, 0.5)])
-def test_spread_known_values(resolution, unit):
+def test_spread_known_values(resolution, unit, monkeypatch):
+    monkeypatch.setattr(selection, "BUCKETS", 4096)
     # bucket k holds the numbers from k to k + 1: so many records, evenly spread
     x = np.repeat(np.arange(4096) + 0.5, 1 + np.arange(4096) % 3)
     lattice = Lattice.of((0.0, 4096.0), resolution, None)
@@ -716,6 +717,26 @@ def test_count_counts_buckets_and_missing():
     assert total.tolist() == [3, 1, 0, 0, 4, 1]
 
 
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1023, 1024, 1025, 70_000, 140_001])
+@pytest.mark.parametrize("value", [None, 2.5])
+def test_count_and_collect_in_one_go(size, value):
+    rng = np.random.default_rng(size)
+    x = np.where(rng.random(size) < 0.1, np.nan, rng.normal(5.0, 4.0, size))
+    x = x if value is None else np.full(size, value)  # 2^16 of one value in each place, and more
+    chosen = Map(0.0, 10.0, 5, origin=0.0, scale=0.5)
+    buckets = np.array([chosen.bucket(number) for number in x.tolist()], dtype=np.int64)
+    counts = np.bincount(buckets, minlength=6)
+    wanted = np.array([0, 1, 0, 2, 0, 1], dtype=np.uint8)
+    expected = np.clip(x[wanted[buckets] > 0], 0.0, 10.0)
+    for room in (size, expected.size, expected.size // 2, 0):
+        total, out = np.ones(6, dtype=np.int64), np.full(room + 1, -7.0)
+        assert chosen.count(x, total, wanted, out[:room]) == expected.size
+        assert total.tolist() == (counts + 1).tolist()
+        kept = min(room, expected.size)
+        np.testing.assert_array_equal(out[:kept], expected[:kept])
+        assert (out[kept:] == -7.0).all()
+
+
 def test_collect_keeps_to_its_room():
     chosen = Map(0.0, 10.0, 5, origin=0.0, scale=0.5)
     wanted = np.array([0, 1, 0, 0, 2, 0], dtype=np.uint8)
@@ -757,6 +778,18 @@ def test_kernel_rejects_sizes_that_do_not_fit():
             np.zeros(3),
             none[None, :],
         )
-    with pytest.raises(ValueError, match=r"buckets must be 1 to 2\^30, got 0"):
+    with pytest.raises(ValueError, match=r"buckets must be 1 to 2\^13, got 0"):
         Map(0.0, 1.0, 0, base=0, shift=0)
-    assert BUCKETS <= 2**30
+    with pytest.raises(ValueError, match=r"buckets must be 1 to 2\^13, got 8193"):
+        Map(0.0, 1.0, BUCKETS + 1, base=0, shift=0)
+    wanted = np.zeros(6, dtype=np.uint8)
+    with pytest.raises(ValueError, match="wanted must have one entry for each bucket, and one"):
+        chosen.count(np.zeros(3), np.zeros(6, dtype=np.int64), wanted[:5], np.empty(3))
+    with pytest.raises(ValueError, match="key_lo and key_hi must have one entry for each range"):
+        chosen.collect(wanted, none, np.zeros(1, dtype=np.int64), np.zeros(3), 3)
+    for column in (np.zeros(3, dtype=np.float16), np.zeros(3, dtype=complex)):
+        with pytest.raises(ValueError, match="takes columns of integers, float32 or float64"):
+            chosen.count(column, np.zeros(6, dtype=np.int64))
+    for column in (np.zeros(6)[::2], np.zeros((2, 3)), np.zeros(3, dtype=">f8")):
+        with pytest.raises(ValueError, match="takes contiguous arrays of its own dtype"):
+            chosen.count(column, np.zeros(6, dtype=np.int64))

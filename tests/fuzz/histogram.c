@@ -261,6 +261,7 @@ static void
 check_by_key(dpq_histogram *h, size_t n, const double *value, double sign, const int64_t *before,
              const uint64_t *added)
 {
+    const dpq_column column = {value, DPQ_FLOAT64};
     size_t bins = h->edges + 1, keys = (size_t)h->last + 1;
     size_t counters = DPQ_HISTOGRAM_WORK * keys;
     int64_t *count = fuzz_room(bins, sizeof *count), *next = fuzz_room(keys, sizeof *next);
@@ -272,7 +273,7 @@ check_by_key(dpq_histogram *h, size_t n, const double *value, double sign, const
         next[k] = h->edge[h->start[k]];
     }
     h->next = next;
-    dpq_histogram_count(h, n, value, sign, NULL, count, work);
+    dpq_histogram_count(h, n, &column, sign, NULL, count, work);
     check_counts(bins, count, before, added);
     for (size_t k = 0; k < counters; k++) {
         CHECK(work[k] == 0);
@@ -289,6 +290,7 @@ check_count(dpq_histogram *h, fuzz_input *in)
     size_t bins = h->edges + 1, n = fuzz_size(in, MOST_VALUES);
     double sign = fuzz_bit(in) ? 1.0 : -1.0;
     double *value = fuzz_room(n, sizeof *value);
+    const dpq_column column = {value, DPQ_FLOAT64};
     int64_t *weight = fuzz_room(n, sizeof *weight);
     int64_t *count = fuzz_room(bins, sizeof *count), *before = fuzz_room(bins, sizeof *before);
     uint64_t *values = fuzz_room(bins, sizeof *values), *weights = fuzz_room(bins, sizeof *weights);
@@ -308,10 +310,10 @@ check_count(dpq_histogram *h, fuzz_input *in)
         }
     }
     memcpy(count, before, bins * sizeof *count);
-    dpq_histogram_count(h, n, value, sign, NULL, count, NULL);
+    dpq_histogram_count(h, n, &column, sign, NULL, count, NULL);
     check_counts(bins, count, before, values);
     memcpy(count, before, bins * sizeof *count);
-    dpq_histogram_count(h, n, value, sign, weight, count, NULL);
+    dpq_histogram_count(h, n, &column, sign, weight, count, NULL);
     check_counts(bins, count, before, weights);
     if (h->most <= 1) {
         check_by_key(h, n, value, sign, before, values);

@@ -103,6 +103,7 @@ check_count(size_t n, fuzz_input *in)
     lattice l = draw_lattice(MOST_COUNTERS, in);
     size_t counters = (size_t)l.points + 1;
     double *value = fuzz_room(n, sizeof *value);
+    dpq_column column;
     int64_t *count = fuzz_room(counters, sizeof *count);
     int64_t *expected = fuzz_room(counters, sizeof *expected);
 
@@ -113,7 +114,9 @@ check_count(size_t n, fuzz_input *in)
         value[i] = draw_value(&l, in);
         expected[isnan(value[i]) ? l.points : encoded(&l, value[i])]++;
     }
-    dpq_lattice_count(n, value, l.low, l.high, l.per_unit, l.step, l.first, l.points, count);
+    column.value = value;
+    column.kind = DPQ_FLOAT64;
+    dpq_lattice_count(n, &column, l.low, l.high, l.per_unit, l.step, l.first, l.points, count);
     CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
     free(expected);
     free(count);

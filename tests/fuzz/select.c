@@ -6,7 +6,6 @@
 #include "key.h"
 
 #define MOST_VALUES 3000 /* a few blocks */
-#define MOST_BUCKETS 9000 /* counters near and far */
 #define MOST_RANGES 6
 
 static dpq_select_map
@@ -22,7 +21,7 @@ draw_map(fuzz_input *in)
     map.scale = fuzz_positive(in);
     map.base = fuzz_between(in, dpq_key_of(map.low), dpq_key_of(map.high));
     map.shift = (int)fuzz_between(in, 0, 63);
-    map.buckets = fuzz_bit(in) ? fuzz_between(in, 1, 64) : fuzz_between(in, 1, MOST_BUCKETS);
+    map.buckets = fuzz_bit(in) ? fuzz_between(in, 1, 64) : fuzz_between(in, 1, DPQ_SELECT_BUCKETS);
     return map;
 }
 
@@ -45,10 +44,46 @@ check_edges(const dpq_select_map *map)
     }
 }
 
+/* `found` values were found and the first `room` of them stand in `out`. */
+static void
+check_found(size_t expected, const double *wanted, size_t found, size_t room, const double *out)
+{
+    CHECK(found == expected);
+    for (size_t i = 0; i < found && i < room; i++) {
+        CHECK(dpq_key_of(out[i]) == dpq_key_of(wanted[i]) || wanted[i] != wanted[i]);
+    }
+}
+
+static void
+check_sample(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
+{
+    const dpq_column column = {value, DPQ_FLOAT64};
+    size_t buckets = (size_t)map->buckets + 1;
+    size_t run = (size_t)fuzz_between(in, 1, 40), apart = (size_t)fuzz_between(in, 0, 20) + run;
+    size_t runs = n < run ? 0 : (n - run) / apart + 1;
+    int64_t *count = fuzz_room(buckets, sizeof *count);
+
+    memset(count, 0, buckets * sizeof *count);
+    dpq_select_sample(map, run, apart, runs, &column, count);
+    for (size_t r = 0; r < runs; r++) {
+        for (size_t i = 0; i < run; i++) {
+            count[dpq_select_bucket(map, value[r * apart + i])]--;
+        }
+    }
+    for (size_t b = 0; b < buckets; b++) {
+        CHECK(count[b] == 0);
+    }
+    free(count);
+}
+
 /* Buckets never decrease with the value, and counts agree with the buckets of single values. */
 static void
-check_count(const dpq_select_map *map, size_t n, const double *value)
+check_count(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
 {
+    const dpq_column column = {value, DPQ_FLOAT64};
+    size_t room = (size_t)fuzz_between(in, 0, (int64_t)n + 2), taken = 0;
+    double *out = fuzz_room(room, sizeof *out), *all = fuzz_room(n, sizeof *all);
+    uint8_t *wanted = fuzz_room((size_t)map->buckets + 1, 1);
     size_t buckets = (size_t)map->buckets + 1;
     int64_t *count = fuzz_room(buckets, sizeof *count);
     int64_t *expected = fuzz_room(buckets, sizeof *expected);
@@ -58,6 +93,7 @@ check_count(const dpq_select_map *map, size_t n, const double *value)
 
     for (size_t b = 0; b < buckets; b++) {
         count[b] = expected[b] = (int64_t)b;
+        wanted[b] = (uint8_t)fuzz_between(in, 0, 2);
     }
     for (size_t i = 0; i < n; i++) {
         int64_t bucket = dpq_select_bucket(map, value[i]);
@@ -65,6 +101,9 @@ check_count(const dpq_select_map *map, size_t n, const double *value)
         CHECK(bucket >= 0 && (value[i] == value[i] ? bucket < map->buckets
                                                    : bucket == map->buckets));
         expected[bucket]++;
+        if (wanted[bucket]) {
+            all[taken++] = clamp(map, value[i]);
+        }
         if (value[i] == value[i]) {
             sorted[numbers++] = value[i];
         }
@@ -76,8 +115,17 @@ check_count(const dpq_select_map *map, size_t n, const double *value)
         CHECK(bucket >= last);
         last = bucket;
     }
-    dpq_select_count(map, n, value, count);
+    CHECK(dpq_select_count(map, n, &column, count, NULL, 0, NULL) == 0);
     CHECK(memcmp(count, expected, buckets * sizeof *count) == 0);
+    for (size_t b = 0; b < buckets; b++) {
+        count[b] = (int64_t)b;
+    }
+    check_found(taken, all, dpq_select_count(map, n, &column, count, wanted, room, out), room, out);
+    CHECK(memcmp(count, expected, buckets * sizeof *count) == 0);
+    check_sample(map, n, value, in);
+    free(wanted);
+    free(all);
+    free(out);
     free(sorted);
     free(expected);
     free(count);
@@ -86,6 +134,7 @@ check_count(const dpq_select_map *map, size_t n, const double *value)
 static void
 check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
 {
+    const dpq_column column = {value, DPQ_FLOAT64};
     size_t buckets = (size_t)map->buckets + 1, cells = (size_t)fuzz_between(in, 1, 4);
     int64_t parts = fuzz_between(in, 1, 300);
     int32_t *cell = fuzz_room(buckets, sizeof *cell), *shift = fuzz_room(cells, sizeof *shift);
@@ -116,7 +165,7 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
             }
         }
     }
-    dpq_select_refine(map, cell, lo, hi, shift, parts, n, value, count);
+    dpq_select_refine(map, cell, lo, hi, shift, parts, n, &column, count);
     CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
     free(expected);
     free(count);
@@ -126,19 +175,10 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
     free(cell);
 }
 
-/* `found` values were found and the first `room` of them stand in `out`. */
-static void
-check_found(size_t expected, const double *wanted, size_t found, size_t room, const double *out)
-{
-    CHECK(found == expected);
-    for (size_t i = 0; i < found && i < room; i++) {
-        CHECK(dpq_key_of(out[i]) == dpq_key_of(wanted[i]) || wanted[i] != wanted[i]);
-    }
-}
-
 static void
 check_collect(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
 {
+    const dpq_column column = {value, DPQ_FLOAT64};
     size_t buckets = (size_t)map->buckets + 1, ranges = (size_t)fuzz_between(in, 0, MOST_RANGES);
     size_t room = (size_t)fuzz_between(in, 0, (int64_t)n + 2), expected = 0;
     uint8_t *wanted = fuzz_room(buckets, 1);
@@ -171,7 +211,7 @@ check_collect(const dpq_select_map *map, size_t n, const double *value, fuzz_inp
         }
     }
     check_found(expected, all,
-                dpq_select_collect(map, wanted, ranges, lo, hi, n, value, room, out), room, out);
+                dpq_select_collect(map, wanted, ranges, lo, hi, n, &column, room, out), room, out);
     free(all);
     free(out);
     free(hi);
@@ -182,6 +222,7 @@ check_collect(const dpq_select_map *map, size_t n, const double *value, fuzz_inp
 static void
 check_between(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
 {
+    const dpq_column column = {value, DPQ_FLOAT64};
     size_t ranges = (size_t)fuzz_between(in, 0, MOST_RANGES);
     size_t room = (size_t)fuzz_between(in, 0, (int64_t)n + 2), expected = 0;
     double *end = fuzz_room(2 * ranges, sizeof *end);
@@ -204,7 +245,7 @@ check_between(const dpq_select_map *map, size_t n, const double *value, fuzz_inp
             }
         }
     }
-    CHECK(dpq_select_between(map->low, map->high, ranges, lo, hi, n, value, room, out) == expected);
+    CHECK(dpq_select_between(map->low, map->high, ranges, lo, hi, n, &column, room, out) == expected);
     if (room >= expected) {
         qsort(all, expected, sizeof *all, fuzz_compare_numbers);
         qsort(out, expected, sizeof *out, fuzz_compare_numbers);
@@ -222,6 +263,7 @@ check_between(const dpq_select_map *map, size_t n, const double *value, fuzz_inp
 static void
 check_cells(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
 {
+    const dpq_column column = {value, DPQ_FLOAT64};
     size_t ranges = (size_t)fuzz_between(in, 1, MOST_RANGES);
     int64_t parts = fuzz_between(in, 1, 64), cells = (int64_t)ranges * parts, inside = 0, held = 0;
     double *end = fuzz_room(2 * ranges, sizeof *end);
@@ -249,7 +291,7 @@ check_cells(const dpq_select_map *map, size_t n, const double *value, fuzz_input
         most[c] = -INFINITY;
     }
     count[cells] = 0;
-    dpq_select_cells(map->low, map->high, ranges, lo, hi, scale, parts, n, value, count, least,
+    dpq_select_cells(map->low, map->high, ranges, lo, hi, scale, parts, n, &column, count, least,
                      most);
     for (size_t i = 0; i < n; i++) {
         double v = clamp(map, value[i]);
@@ -297,7 +339,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         value[i] = fuzz_number(&in);
     }
     check_edges(&map);
-    check_count(&map, n, value);
+    check_count(&map, n, value, &in);
     check_refine(&map, n, value, &in);
     check_collect(&map, n, value, &in);
     check_between(&map, n, value, &in);

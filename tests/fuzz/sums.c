@@ -56,6 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t *weight = fuzz_room(n, sizeof *weight), left = INT64_MAX, weights = 0, total = -1;
     i128 sum = 0, weighted = 0;
     dpq_sums_wide wide = {-1, 1};
+    dpq_column column;
 
     for (size_t i = 0; i < n; i++) {
         value[i] = draw_value(scale, &in);
@@ -70,7 +71,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             weighted += (i128)integer * weight[i];
         }
     }
-    CHECK(dpq_sums_plain(n, value, scale, first, last, &total) == numbers && total == sum);
+    column.value = value;
+    column.kind = DPQ_FLOAT64;
+    CHECK(dpq_sums_plain(n, &column, scale, first, last, &total) == numbers && total == sum);
     CHECK(dpq_sums_weighted(n, value, weight, scale, first, last, &wide) == weights);
     CHECK((i128)wide.high * ((i128)1 << 64) + wide.low == weighted);
     free(weight);

@@ -1,0 +1,275 @@
+"""What is collected with the first pass: it decides the passes, never the answer."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import dpq_fast as dpq
+from dpq_fast._kernels.select import Map
+from dpq_fast.data import sample as sample_module
+from dpq_fast.data import selection
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.passes import Chunks
+from dpq_fast.data.sample import Sample
+from dpq_fast.data.selection import BUCKETS, Buckets, Foreseen, SelectedOrder
+
+from .test_selection import SHAPES, assert_same_intervals, in_order, some_windows
+
+BOUNDS = (-100.0, 100.0)
+Q = np.array([0.1, 0.5, 0.52, 0.9])
+
+# Foresights that are wrong in one way or another: of the true one, of how many records there are.
+WRONG = {
+    "nothing": lambda foreseen, n: foreseen._replace(wanted=np.zeros(BUCKETS + 1, dtype=np.uint8)),
+    "all": lambda foreseen, n: foreseen._replace(
+        wanted=np.ones(BUCKETS + 1, dtype=np.uint8), room=n
+    ),
+    "the others": lambda foreseen, n: foreseen._replace(wanted=1 - foreseen.wanted, room=n),
+    "every other bucket": lambda foreseen, n: foreseen._replace(
+        wanted=(np.arange(BUCKETS + 1) % 2).astype(np.uint8), room=n
+    ),
+    "no room": lambda foreseen, n: foreseen._replace(room=0),
+    "little room": lambda foreseen, n: foreseen._replace(room=3),
+}
+
+
+@pytest.fixture
+def folds(monkeypatch):
+    """The queries of all passes over records."""
+    asked, fold = [], Chunks.fold
+
+    def counted(self, query):
+        asked.append((type(query).__name__, sum(batch.size for batch in self._batches())))
+        return fold(self, query)
+
+    monkeypatch.setattr(Chunks, "fold", counted)
+    return asked
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Short columns, too, are looked at, and much of them is collected."""
+    monkeypatch.setattr(selection, "SAMPLED_SHARE", 2)
+    monkeypatch.setattr(selection, "FORESEEN_SHARE", 0.25)
+
+
+def foreseen_of(values, bounds, wanted, room):
+    chosen = selection._choose_map(*bounds, values[:100])
+    return Foreseen(chosen, wanted.astype(np.uint8), room)
+
+
+@pytest.mark.parametrize("resolution", [None, 0, 3.0])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_order_statistics_do_not_depend_on_what_was_foreseen(shape, resolution, monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 20)  # so that small data has full buckets, too
+    monkeypatch.setattr(selection, "COLLECTED", 50)
+    rng = np.random.default_rng(2)
+    lattice = Lattice.of(BOUNDS, resolution, None)
+    values = SHAPES[shape](400, rng)
+    expected = in_order(values, lattice, BOUNDS)
+    some = rng.random(BUCKETS + 1) < 0.5
+    for wanted, room in ((some, 400), (some, 7), (some | ~some, 400)):
+        chunks = Chunks.of_array(values, 1)
+        foreseen = foreseen_of(values, BOUNDS, wanted, room)
+        buckets = Buckets(chunks, *BOUNDS, values[:100], lattice, foreseen)
+        order = SelectedOrder(chunks, buckets, lattice, BOUNDS)
+        assert order.n == expected.n
+        assert_same_intervals(order, expected, *some_windows(order.n, rng))
+        assert_same_intervals(order, expected, np.array([0]), np.array([order.n + 1]))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("resolution", [None, 0])
+def test_answers_do_not_depend_on_what_was_foreseen(wrong, workers, resolution, eager, monkeypatch):
+    monkeypatch.setattr("dpq_fast.data.passes.MIN_SHARE", 1_000)
+    x = np.random.default_rng(3).normal(0.0, 5.0, 70_000)
+
+    def answer():
+        return dpq.joint_exp(
+            x, Q, epsilon=1, bounds=BOUNDS, resolution=resolution, rng=5, workers=workers
+        )
+
+    expected, true = answer(), Foreseen.of
+    used = []
+
+    def foreseen(*arguments):
+        used.append(WRONG[wrong](true(*arguments), x.size))
+        return used[-1]
+
+    monkeypatch.setattr(Foreseen, "of", foreseen)
+    np.testing.assert_array_equal(answer(), expected)
+    assert len(used) == 1
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_foreseen_holds_the_levels(shape, eager):
+    values = SHAPES[shape](50_000, np.random.default_rng(4))
+    probe = values[::12]
+    q = np.array([0.0, 0.25, 1.0])
+    foreseen = Foreseen.of(values, *BOUNDS, probe, q)
+    if foreseen is None:  # about to be counted or collected by another pass
+        assert shape not in ("normal", "narrow", "cauchy", "missing")
+        return
+    ordered = np.sort(np.clip(values[~np.isnan(values)], *BOUNDS))
+    places = np.minimum((q * ordered.size).astype(int), ordered.size - 1)
+    buckets = [foreseen.map.bucket(value) for value in ordered[places].tolist()]
+    crowded = np.zeros(BUCKETS + 1, dtype=np.int64)
+    foreseen.map.count(values, crowded)
+    for bucket in buckets:
+        assert foreseen.wanted[bucket] or crowded[bucket] > values.size * 2.0**-8
+    taken = crowded[foreseen.wanted > 0].sum()
+    assert taken <= foreseen.room and foreseen.wanted[-1] == 0
+
+
+def test_nothing_is_foreseen_where_it_would_not_pay(eager):
+    x = np.random.default_rng(5).normal(0.0, 5.0, 100_000)
+    arguments = (*BOUNDS, x[::25])
+    assert Foreseen.of(x, *arguments, np.array([0.5])) is not None
+    assert Foreseen.of(x, *arguments, np.arange(1, 100) / 100) is None  # most of the records
+    assert Foreseen.of(x[:31], *arguments, np.array([0.5])) is None  # too few for a sample
+    assert Foreseen.of(x[::2], *arguments, np.array([0.5])) is None  # not as kernels read it
+    assert Foreseen.of(np.full(100_000, np.nan), *arguments, np.array([0.5])) is None
+
+
+@pytest.mark.parametrize("resolution", [None, 0, 1e-3])
+def test_one_pass_does_for_a_release(resolution, eager, folds):
+    x = np.random.default_rng(6).normal(0.0, 5.0, 100_000)
+    for name in ("joint_exp", "ind_exp", "approx_quantiles"):
+        folds.clear()
+        getattr(dpq, name)(x, [0.3, 0.6], epsilon=1, bounds=BOUNDS, resolution=resolution, rng=1)
+        assert [size for _, size in folds].count(x.size) == 1, name
+
+
+def test_another_pass_is_made_where_the_sample_was_wrong(eager, folds):
+    x = np.sort(np.random.default_rng(7).normal(0.0, 5.0, 100_000))
+    apart = x.size // (x.size // 2 // 16)
+    runs = np.arange(x.size) % apart < 16
+    order = np.argsort(~runs, kind="stable")  # the sample sees the least records alone
+    y = np.empty_like(x)
+    y[order] = x
+    answer = dpq.joint_exp(y, 0.5, epsilon=1, bounds=BOUNDS, rng=1)
+    assert [size for _, size in folds] == [y.size, y.size]
+    assert abs(np.searchsorted(x, answer) / x.size - 0.5) < 1e-3
+
+
+def test_sorted_columns_are_not_counted(folds):
+    x = np.sort(np.random.default_rng(8).normal(0.0, 5.0, 200_000))
+    lattice_points = 2 * sample_module.NEAR_POINTS
+    for options in (dict(assume_sorted=True), {}):
+        bounds = (-lattice_points / 2.0, lattice_points / 2.0)
+        Sample.of(np.rint(x), bounds, resolution=1, **options)
+    assert folds == []
+
+
+def test_lattices_of_many_points_are_counted_where_a_sample_is_shared(eager, folds, monkeypatch):
+    monkeypatch.setattr(sample_module, "RECORDS_PER_POINT", 1)
+    x = np.random.default_rng(9).normal(0.0, 5.0, 200_000)
+    sample = Sample.of(x, BOUNDS, resolution=0.002)
+    assert [name for name, _ in folds] == ["PointCounts"]
+    dpq.joint_exp(sample, [0.3, 0.6], epsilon=1)
+    assert len(folds) == 1
+    dpq.joint_exp(x, [0.3, 0.6], epsilon=1, bounds=BOUNDS, resolution=0.002)
+    assert [name for name, size in folds[1:] if size == x.size] == ["BucketCounts"]
+
+
+def test_ranks_at_the_ends_of_windows_need_no_pass_of_their_own(folds):
+    x = np.random.default_rng(10).normal(0.0, 5.0, 300_000)
+    sample = Sample.of(x, BOUNDS, resolution=0.01)  # some 200 records of each point
+    folds.clear()
+    for seed in range(20):
+        dpq.joint_exp(sample, [0.2, 0.5, 0.7], epsilon=1, rng=seed)
+    assert {name for name, _ in folds} <= {"TakenByKey", "TakenBetween", "PartCounts"}
+
+
+@pytest.mark.parametrize("run, runs", [(1, 1), (16, 10), (16, 129), (1024, 3), (700, 5), (7, 0)])
+def test_samples_are_runs_equally_far_apart(run, runs):
+    x = np.arange(4_000.0) if run < 1000 else np.arange(4_500.0)
+    x = x.astype("f4") if run == 16 else x
+    chosen, total = Map(0.0, 8_000.0, 8_000, origin=0.0, scale=1.0), np.ones(8_001, dtype=np.int64)
+    chosen.sample(x, run, runs, total)
+    starts = np.arange(runs) * (x.size // max(runs, 1))
+    expected = (starts[:, None] + np.arange(run)).ravel()
+    np.testing.assert_array_equal(np.flatnonzero(total == 2), expected)
+    assert total.max() <= 2
+
+
+def test_samples_are_checked():
+    chosen, total = Map(0.0, 8.0, 8, origin=0.0, scale=1.0), np.zeros(9, dtype=np.int64)
+    for run, runs in ((0, 1), (1025, 1), (6, 2)):
+        with pytest.raises(ValueError, match="run must be 1 to 1,024, and runs must not overlap"):
+            chosen.sample(np.zeros(10), run, runs, total)
+    with pytest.raises(ValueError, match="total must have one entry for each bucket, and one more"):
+        chosen.sample(np.zeros(10), 2, 2, total[:-1])
+
+
+# --- columns in their own types
+
+TYPES = ["f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
+
+
+def column_of(dtype, size=70_000):
+    rng = np.random.default_rng(11)
+    if dtype == "f4":
+        x = rng.normal(0.0, 5.0, size).astype("f4")
+        x[:4] = np.nan, np.inf, -np.inf, -0.0
+        return x
+    info = (0, 2) if dtype == "?" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    x = rng.integers(max(info[0], -60), min(info[1], 60), size, endpoint=dtype != "?")
+    x = x.astype(dtype)
+    x[:2] = info
+    return x
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_columns_of_all_types_answer_like_float64(dtype):
+    x = column_of(dtype)
+    plain = x.astype(float)
+    common = dict(epsilon=1, rng=3)
+    bounds = dict(bounds=(-50.0, 50.0))
+    releases = (
+        lambda x: dpq.joint_exp(x, Q, **bounds, **common),
+        lambda x: dpq.joint_exp(x, Q, resolution=0.5, **bounds, **common),
+        lambda x: dpq.joint_exp(x, Q, resolution=1, **bounds, **common),
+        lambda x: dpq.ind_exp(x, Q, resolution=0, **bounds, **common),
+        lambda x: dpq.agg_tree(x, Q, **bounds, **common),
+        lambda x: dpq.unbounded_quantile(x, 0.5, **common),
+        lambda x: dpq.sum(x, q=None, lower=-20.0, upper=20.0, **common),
+        lambda x: dpq.count(x, **common),
+    )
+    for release in releases:
+        np.testing.assert_array_equal(release(x), release(plain))
+
+
+@pytest.mark.parametrize("dtype", [dtype for dtype in TYPES if dtype != "?"])
+def test_kernels_read_columns_of_all_types(dtype):
+    x = column_of(dtype, 5_000)
+    plain = x.astype(float)
+    chosen = Map(-40.0, 40.0, 100, origin=-40.0, scale=1.25)
+    wanted = (np.arange(101) % 3 == 0).astype(np.uint8)
+    found = []
+    for column in (x, plain):
+        total, out = np.zeros(101, dtype=np.int64), np.zeros(5_000)
+        number = chosen.count(column, total, wanted, out)
+        found.append((number, total.tolist(), out.tolist()))
+    np.testing.assert_array_equal(found[0][2], found[1][2])
+    assert found[0][:2] == found[1][:2]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_columns_are_not_copied(dtype):
+    x = np.tile(column_of(dtype, 2**16), 2**5)
+    for release in (
+        lambda: dpq.joint_exp(x, 0.5, epsilon=1, bounds=(0, 50)),
+        lambda: dpq.sum(x, epsilon=1, q=None, lower=0, upper=50),
+        lambda: dpq.agg_tree(x, 0.5, epsilon=1, bounds=(0, 50)),
+    ):
+        release()
+        tracemalloc.start()
+        try:
+            release()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 2**21 * 8 / 4  # a quarter of the column as float64
