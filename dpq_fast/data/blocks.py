@@ -21,7 +21,7 @@ class Blocks(Order):
     ----------
     order : WholeOrder
     most : int
-        At least 1.
+        At least 2.
 
     Attributes
     ----------

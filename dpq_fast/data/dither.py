@@ -107,9 +107,10 @@ class DitheredOrder(WholeOrder):
     def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
         point, below, above = self._coarse.cuts(places, most)
         bits = self._dither.bits
-        # before and after the cells, and inside of those that hold too many
+        # behind the cells, before those that hold records, and inside of those that hold too many
         before, after = (point << bits) - 1, ((point + 1) << bits) - 1
-        parts = [(before, below, below), (after, above, above)]
+        held = above > below
+        parts = [(before[held], below[held], below[held]), (after, above, above)]
         for i in np.flatnonzero(above - below >= most).tolist():
             start, stop = int(below[i]), int(above[i])
             inside = places[np.searchsorted(places, start) : np.searchsorted(places, stop)]

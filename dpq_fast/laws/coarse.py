@@ -34,15 +34,20 @@ from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.blocks import Blocks
 from dpq_fast.data.order import WholeOrder
-from dpq_fast.laws.path import Forward, PathLaw, first_window
+from dpq_fast.laws import path
+from dpq_fast.laws.path import Forward, PathLaw
 
-# c m B: proposals cost less than rows do, so that several for each draw are worth larger blocks.
-LOSS = 1.5
+# c m B. Proposals cost less than rows do: several for each draw are worth larger blocks, the
+# more where rows are long: they are to have no more than so many entries.
+LEAST_LOSS, MOST_LOSS = 1.5, 3.0
+MANY_ENTRIES = 2**22
 # Blocks of fewer ranks than this save too little, and so do any where there are few row entries.
-LEAST_RANKS = 8
+LEAST_RANKS = 4
 FEW_ENTRIES = 2**17
-# Proposals for one draw where their ranks take a pass over the records: one pass will mostly do.
-AT_ONCE = 16
+# Proposals at once, of those that a draw is expected to take; where their ranks take a pass over
+# the records, so many that one pass will mostly do. And most outputs of them all.
+SHARE, SHARE_OF_SCANS = 0.5, 2.0
+MOST_OUTPUTS = 2**18
 
 
 class CoarseLaw:
@@ -57,7 +62,7 @@ class CoarseLaw:
     rate : float
         Decay rate: log-weight lost per rank, c > 0.
     most : int
-        B: a block holds fewer ranks than that, and one at least.
+        B: a block holds fewer ranks than that; at least 2.
     forward : callable
         As for `PathLaw`.
     guess : int, optional
@@ -84,9 +89,11 @@ class CoarseLaw:
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """As `PathLaw.draw`."""
         accepted: list[NDArray[Any]] = []
-        missing = size
+        missing, m = size, self._q.size
+        share = SHARE_OF_SCANS if self._order.scans else SHARE
+        share *= math.exp(min(2.0 * self._rate * m * self._slack, 100.0))
         while missing:
-            tried = max(missing, AT_ONCE if self._order.scans else 1)
+            tried = max(1, math.ceil(min(missing * share, MOST_OUTPUTS / m)))
             points, rho = self._proposals.draw_ranked(rng, tried)
             kept = points[self._accepts(points, rho, rng)][:missing]
             accepted.append(kept)
@@ -120,8 +127,17 @@ def law_of(
     order: WholeOrder, q: NDArray[np.float64], rate: float, forward: Forward = Scan.forward
 ) -> PathLaw | CoarseLaw:
     """The law of JointExp, by blocks of ranks where they save most of its rows."""
-    guess = first_window(order, q, rate)
-    most = math.floor(min(LOSS / (rate * q.size), order.n + 1.0))
-    if most < LEAST_RANKS or min(2.0 * guess, order.n) * q.size < FEW_ENTRIES:
+    n, m = order.n, q.size
+    if rate * m * LEAST_RANKS > LEAST_LOSS or (n + 1) * m <= FEW_ENTRIES:
+        return PathLaw(order, q, rate, forward)
+    guess = path.first_window(order, q, rate)
+    entries = m * min(n + 1, 2 * guess + 1)
+    if entries <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward, guess=guess)
-    return CoarseLaw(order, q, rate, most, forward, guess)
+    return CoarseLaw(order, q, rate, block_size(n, m, rate, entries), forward, guess)
+
+
+def block_size(n: int, m: int, rate: float, entries: int) -> int:
+    """B, for rows that would have so many entries: the larger, the more these are."""
+    loss = min(max(LEAST_LOSS, entries * rate * m / MANY_ENTRIES), MOST_LOSS)
+    return math.floor(min(loss / (rate * m), n + 2.0))
