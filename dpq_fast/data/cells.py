@@ -101,6 +101,10 @@ class CountedCells(Counted):
         share = (places + 0.5 - self._start[cell]) / self._count[cell]
         return self._least[cell], self._most[cell], share
 
+    def edges(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        with self._refining:
+            return np.append(self._least, self._most[-1:]), self._count
+
     def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> CellPlan:
         with self._refining:
             most, full = room_for(self.total, start.size)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels import uniform
-from dpq_fast.data.order import CoarseOrder, SortedOrder, WholeOrder
+from dpq_fast.data.order import CoarseOrder, Cuts, SortedOrder, WholeOrder
 
 # Up to this many records, every record's dither is drawn at once.
 EAGER_RECORDS = 2**14
@@ -84,6 +84,51 @@ class DitheredOrder(WholeOrder):
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
 
+    def fine_ranks(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        cell = self._lattice.points_of(points)
+        cells, at = np.unique(cell, return_inverse=True)
+        bounds = self._coarse.ranks_of(np.append(cells, cells + 1))
+        start, stop = bounds[at], bounds[at + cells.size]
+        return start + self._dither.below(cell, self._reached(points, cell), start, stop)
+
+    def _reached(self, points: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first offset inside each point's cell that is spread to the point or above."""
+        first = cell << self._dither.bits
+        if self._lattice.masses is None:
+            return points - first
+        # the last offset of a cell is spread to its end
+        lo, hi = np.zeros_like(points), np.full_like(points, (1 << self._dither.bits) - 1)
+        for _ in range(self._dither.bits):
+            middle = (lo + hi) // 2
+            reached = self._lattice.spread(first + middle) >= points
+            lo, hi = np.where(reached, lo, middle + 1), np.where(reached, middle, hi)
+        return lo
+
+    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+        point, below, above = self._coarse.cuts(places, most)
+        bits = self._dither.bits
+        # behind the cells, before those that hold records, and inside of those that hold too many
+        before, after = (point << bits) - 1, ((point + 1) << bits) - 1
+        held = above > below
+        parts = [(before[held], below[held], below[held]), (after, above, above)]
+        for i in np.flatnonzero(above - below >= most).tolist():
+            start, stop = int(below[i]), int(above[i])
+            inside = places[np.searchsorted(places, start) : np.searchsorted(places, stop)]
+            if inside.size:
+                wanted = int(inside[0]) - 2 * most, int(inside[-1]) + 2 * most
+                offset, less, more = self._dither.cuts(int(point[i]), start, stop, *wanted, most)
+                parts.append((offset + (point[i] << bits), less, more))
+        at, less, more = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.argsort(at, kind="stable")
+        order = order[at[order] >= 0]
+        fine = self._lattice.spread(at[order])
+        first = np.append(0, np.flatnonzero(fine[1:] != fine[:-1]) + 1)
+        return Cuts(
+            fine[first],
+            np.minimum.reduceat(less[order], first),
+            np.maximum.reduceat(more[order], first),
+        )
+
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         masses = self._lattice.masses
         if masses is not None:
@@ -156,14 +201,55 @@ class Dither:
                 pieces.append(fine[max(start - a, 0) : min(stop, b) - a])
             if k < point.size:
                 begin, end = int(edges[k]), int(edges[k + 1])
-                block = self._blocks.setdefault(int(point[k]), _Block(end - begin, self.bits))
+                block = self._block(int(point[k]), end - begin)
                 part = block.order(max(start - begin, 0), min(stop, end) - begin, self._rng)
                 pieces.append(part + (int(point[k]) << self.bits))
             done = k + 1
         return np.concatenate(pieces)
 
+    def below(
+        self,
+        point: NDArray[np.int64],
+        offset: NDArray[np.int64],
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """How many records of each coarse point lie below an offset inside its cell.
+
+        The records of a point are at places start, ..., stop - 1.
+        """
+        size = stop - start
+        counts = np.zeros_like(start)
+        small = np.flatnonzero((size > 0) & (size <= WHOLE_BLOCK))
+        if small.size:
+            number = size[small]
+            lower = self._offsets(_ranges(start[small], stop[small])) < np.repeat(
+                offset[small], number
+            )
+            counts[small] = np.add.reduceat(lower, np.cumsum(number) - number, dtype=np.int64)
+        for i in np.flatnonzero(size > WHOLE_BLOCK).tolist():
+            counts[i] = self._block(int(point[i]), int(size[i])).below(int(offset[i]), self._rng)
+        return counts
+
+    def cuts(self, point: int, start: int, stop: int, first: int, last: int, most: int) -> Cuts:
+        """`WholeOrder.cuts` inside the cell of a coarse point, around places first, ..., last.
+
+        Its records are at places start, ..., stop - 1. Cuts are offsets inside the cell.
+        """
+        if stop - start <= WHOLE_BLOCK:
+            cuts = _cuts_of(np.sort(self._offsets(np.arange(start, stop))), most)
+        else:
+            block = self._block(point, stop - start)
+            parts = block.cuts(first - start, last - start, most, self._rng)
+            cuts = Cuts(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        return Cuts(cuts.point, cuts.below + start, cuts.above + start)
+
+    def _block(self, point: int, count: int) -> _Block:
+        """The records of a large block."""
+        return self._blocks.setdefault(point, _Block(count, self.bits))
+
     def _offsets(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the records at ascending places lie inside their cells."""
+        """Where the records at some places lie inside their cells."""
         stretch = places >> STRETCH_BITS
         first = np.append(0, np.flatnonzero(stretch[1:] != stretch[:-1]) + 1)
         wanted = stretch[first].tolist()
@@ -191,6 +277,12 @@ def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int
     return places
 
 
+def _cuts_of(records: NDArray[np.int64], most: int) -> Cuts:
+    """Cuts at every so many of ascending records."""
+    point = np.unique(records[most - 1 :: most])
+    return Cuts(point, np.searchsorted(records, point), np.searchsorted(records, point + 1))
+
+
 class _Block:
     """The dither of tied records, drawn only as far as it was asked for.
 
@@ -211,14 +303,10 @@ class _Block:
         """Offsets of the records start, ..., stop - 1 in ascending order."""
         if self._bits == 0:
             return np.zeros(stop - start, dtype=np.int64)
-        if self._drawn is None and self._count <= WHOLE_BLOCK:
-            self._drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
-        if self._drawn is not None:
-            return self._drawn[start:stop]
-        if self._halves is None:
-            lower, bits = fair_binomial(self._count, rng), self._bits - 1
-            self._halves = _Block(lower, bits), _Block(self._count - lower, bits)
-        below, above = self._halves
+        drawn = self._records(rng)
+        if drawn is not None:
+            return drawn[start:stop]
+        below, above = self._split(rng)
         split = below._count
         pieces = []
         if start < split:
@@ -227,6 +315,50 @@ class _Block:
             upper = above.order(max(start - split, 0), stop - split, rng)
             pieces.append(upper + (1 << (self._bits - 1)))
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def below(self, offset: int, rng: np.random.Generator) -> int:
+        """Number of records below an offset."""
+        if offset <= 0:
+            return 0
+        if offset >> self._bits:
+            return self._count
+        drawn = self._records(rng)
+        if drawn is not None:
+            return int(np.searchsorted(drawn, offset))
+        lower, upper = self._split(rng)
+        half = 1 << (self._bits - 1)
+        if offset <= half:
+            return lower.below(offset, rng)
+        return lower._count + upper.below(offset - half, rng)
+
+    def cuts(self, first: int, last: int, most: int, rng: np.random.Generator) -> list[Cuts]:
+        """Cuts that leave fewer than `most` in between, around the records first, ..., last."""
+        if self._count < most or last < 0 or first >= self._count:
+            return []
+        if self._bits == 0:
+            return [Cuts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([self._count]))]
+        drawn = self._records(rng)
+        if drawn is not None:
+            return [_cuts_of(drawn, most)]
+        lower, upper = self._split(rng)
+        half, split = 1 << (self._bits - 1), lower._count
+        middle = Cuts(np.array([half - 1]), np.array([split]), np.array([split]))
+        others = upper.cuts(first - split, last - split, most, rng)
+        moved = [Cuts(at + half, less + split, more + split) for at, less, more in others]
+        return [*lower.cuts(first, last, most, rng), middle, *moved]
+
+    def _records(self, rng: np.random.Generator) -> NDArray[np.int64] | None:
+        """All of them, where they are few."""
+        if self._drawn is None and self._halves is None and self._count <= WHOLE_BLOCK:
+            self._drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
+        return self._drawn
+
+    def _split(self, rng: np.random.Generator) -> tuple[_Block, _Block]:
+        """Those in the lower half, and those in the upper one."""
+        if self._halves is None:
+            lower, bits = fair_binomial(self._count, rng), self._bits - 1
+            self._halves = _Block(lower, bits), _Block(self._count - lower, bits)
+        return self._halves
 
 
 def fair_binomial(count: int, rng: np.random.Generator) -> int:

@@ -44,6 +44,24 @@ class Intervals(NamedTuple):
     left: NDArray[Any]
 
 
+class Cuts(NamedTuple):
+    """Where outputs are cut into blocks, ascending and distinct.
+
+    Attributes
+    ----------
+    point : ndarray of int64 or float64, shape (C,)
+        Outputs up to and with it are on one side. A (fine) lattice point, or a number.
+    below : ndarray of int64, shape (C,)
+        No output on that side has more records below it.
+    above : ndarray of int64, shape (C,)
+        No output on the other side has fewer. Where many records are tied it is far more.
+    """
+
+    point: NDArray[Any]
+    below: NDArray[np.int64]
+    above: NDArray[np.int64]
+
+
 class Order(ABC):
     """What mechanisms ask of a sample in order, or of a part of one.
 
@@ -146,6 +164,19 @@ class WholeOrder(Order):
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         """Number of records below each (coarse) lattice point, or number."""
 
+    def fine_ranks(self, points: NDArray[Any]) -> NDArray[np.int64]:
+        """Number of records below each (fine) lattice point, or number."""
+        return self.ranks_of(points)
+
+    @abstractmethod
+    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+        """Cuts at or near the records at some places: ascending, at least one.
+
+        Between cuts, ranks differ by less than `most`, wherever places are so close to each other;
+        these blocks do not depend on what other places are asked for. What the first cut has
+        `below` it and the last one `above` may be anything that fits.
+        """
+
     def rank_of(self, output: float) -> int:
         if self.lattice is None and output == self.before:
             output = math.nextafter(output, math.inf)
@@ -230,16 +261,37 @@ class SortedOrder(CoarseOrder):
         if self._fine:
             assert self.lattice is not None
             points = self.lattice.starts(outputs)
+        return self.fine_ranks(points)
+
+    def fine_ranks(self, points: NDArray[Any]) -> NDArray[np.int64]:
         if self.n <= FEW_RECORDS:
             return np.searchsorted(self._encode(self._values), points)
         lo = np.zeros(points.size, dtype=np.int64)
-        hi = np.full(points.size, self.n, dtype=np.int64)
-        for _ in range(self.n.bit_length()):  # bisection, for all at once
-            middle = (lo + hi) // 2
-            below = self._encode(self._values.take(middle, mode="clip")) < points
-            below &= lo < hi
-            lo, hi = np.where(below, middle + 1, lo), np.where(below, hi, middle)
+        return self._bisected(points, lo, np.full(points.size, self.n))
+
+    def _bisected(
+        self, points: NDArray[Any], lo: NDArray[np.int64], hi: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Records below each point, from lo to hi of them; both are overwritten."""
+        at: NDArray[Any] = np.flatnonzero(lo < hi)
+        while at.size:  # for all at once
+            middle = (lo[at] + hi[at]) // 2
+            below = self._encode(self._values.take(middle)) < points[at]
+            lo[at[below]] = middle[below] + 1
+            hi[at[~below]] = middle[~below]
+            at = at[lo[at] < hi[at]]
         return lo
+
+    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+        points = self._encode(self._values.take(places))
+        change = np.flatnonzero(points[1:] != points[:-1])
+        first, last = places[np.append(0, change + 1)], places[np.append(change, -1)]
+        point = points[np.append(0, change + 1)]
+        # a run of ties begins after the record taken before it, and ends before the next
+        past = point + 1 if self.lattice is not None else np.nextafter(point, np.inf)
+        lo = np.concatenate(([0], last[:-1] + 1, last + 1))
+        hi = np.concatenate((first, first[1:], [self.n]))
+        return Cuts(point, *np.split(self._bisected(np.append(point, past), lo, hi), 2))
 
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         points = self._encode(self._values.take(places))
@@ -297,6 +349,10 @@ class CountedOrder(CoarseOrder):
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
+
+    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+        run = np.unique(np.searchsorted(self._ends, places, side="right"))
+        return Cuts(self._values[run], self._ends[run] - self._counts[run], self._ends[run])
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         pieces = []
@@ -368,6 +424,13 @@ class WeighedOrder(WholeOrder):
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
+
+    def fine_ranks(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._coarse.ranks_of(self._masses.points_of(points))  # none inside of a cell
+
+    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+        point, below, above = self._coarse.cuts(places, most)
+        return Cuts(self._masses.below(point + 1) - 1, below, above)
 
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
         return self._coarse.rank_of(point), np.empty(0, dtype=np.int64)  # none inside

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data.columns import is_plain
+from dpq_fast.data.cutting import Cutter
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder
+from dpq_fast.data.order import CoarseOrder, Cuts
 from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
@@ -195,6 +196,10 @@ class Counted(ABC):
         """Between which values the records at some places lie, and at which share of the way."""
 
     @abstractmethod
+    def edges(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Ascending values, and about how many records are between each and the next."""
+
+    @abstractmethod
     def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Plan:
         """What holds the places start[s], ..., stop[s] - 1; passes until nothing is too full.
 
@@ -289,6 +294,10 @@ class Buckets(Counted):
         count = self.count[bucket]
         share = (places + 0.5 - (self.ends[bucket] - count)) / count
         return self._map.edges(bucket), self._map.edges(bucket + 1), share
+
+    def edges(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        inner = self._map.edges(np.arange(1, BUCKETS))
+        return np.concatenate(([self._low], inner, [self._high])), self.count
 
     def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> BucketPlan:
         with self._refining:
@@ -554,6 +563,7 @@ class SelectedOrder(CoarseOrder):
         self._held: CollectedWindows | None = None  # windows collected ahead
         self._latest: CollectedWindows | None = None  # windows asked for
         self._ranks: dict[float, int | None] = {}  # records below a value, where it was asked
+        self._cutters: dict[int, Cutter] = {}  # by how many records they leave between cuts
 
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         lower, upper, share = self._counted.around(places)
@@ -622,6 +632,16 @@ class SelectedOrder(CoarseOrder):
             ranks = np.cumsum(counts)
             self._ranks.update(zip(unknown, ranks[:-1].tolist(), strict=True))
         return np.array([self._ranks[value] for value in least])
+
+    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+        cutter = self._cutters.get(most)
+        if cutter is None:
+            edges = self._counted.edges()
+            cutter = Cutter(self._chunks, *edges, self.lattice, self.bounds, most)
+            self._cutters[most] = cutter
+        apart = np.flatnonzero(np.diff(places) > most)
+        start, stop = places[np.append(0, apart + 1)], places[np.append(apart, -1)]
+        return cutter.around(start - most, stop + most)
 
     def _least(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
         """The least record that is not below each output."""

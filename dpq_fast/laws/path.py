@@ -280,14 +280,17 @@ class PathLaw:
         lattice = self._order.lattice
         if lattice is not None and lattice.refined:
             return self._log_prob_of_cells(outputs)
-        scan = self._scan or self._outside()[1][0]
-        whole, part = scan.whole, scan.part
         rank = np.array([self._order.rank_of(output) for output in outputs.tolist()])
-        # total variation of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
-        off = rank - whole
-        steps = np.abs((off[1:] - off[:-1]) - (part[1:] - part[:-1]))
-        ends = abs(off[0] - part[0]) + abs(off[-1] - part[-1])
-        return float(-self._rate * (steps.sum() + ends) - self.log_normalizer)
+        return float(-self._rate * self.deviations(rank).sum() - self.log_normalizer)
+
+    def deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        """|r_j - r_{j-1} - n_j|, j = 1, ..., m + 1, of ranks of shape (..., m)."""
+        scan = self._scan or self._outside()[1][0]
+        # steps of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
+        ends = [(0, 0)] * (ranks.ndim - 1) + [(1, 1)]
+        off = np.pad(ranks - scan.whole, ends)
+        steps: NDArray[np.float64] = np.abs(np.diff(off) - np.diff(np.pad(scan.part, 1)))
+        return steps
 
     def _log_prob_of_cells(self, outputs: NDArray[np.int64]) -> float:
         """Sum over all fine outputs that are floored to these coarse points.

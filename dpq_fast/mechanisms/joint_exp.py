@@ -10,6 +10,8 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
+from dpq_fast.laws import coarse
+from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms._calls import in_units, with_options
 from dpq_fast.mechanisms.intervals import released
@@ -28,7 +30,7 @@ KERNELS = ("scan", "fft")
 class JointExpLaw:
     """The exact output law of `joint_exp` on one sample. Not a release: see `joint_exp_law`."""
 
-    def __init__(self, sample: Sample, levels: Levels, paths: PathLaw) -> None:
+    def __init__(self, sample: Sample, levels: Levels, paths: PathLaw | CoarseLaw) -> None:
         self.column = sample
         self._levels = levels
         self._paths = paths
@@ -306,5 +308,5 @@ def law_of(
         from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 
         forward = FftForward()
-    path = PathLaw(sample.order(dither_rng), levels.values, rate, forward)
-    return JointExpLaw(sample, levels, path)
+    paths = coarse.law_of(sample.order(dither_rng), levels.values, rate, forward)
+    return JointExpLaw(sample, levels, paths)

@@ -29,6 +29,7 @@ import enumeration
 from dpq_fast.data import dither, lattice, order, prior, sample
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.laws import coarse as coarse_law
 from dpq_fast.laws import depth as depth_law
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws.depth import DepthLaw
@@ -190,6 +191,11 @@ WINDOWS = (
 )
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
+RANKS = (  # blocks of few ranks
+    (coarse_law, "FEW_ENTRIES", 0),
+    (coarse_law, "LEAST_RANKS", 0),
+    (coarse_law, "block_size", lambda n, m, rate, entries: 2),
+)
 FLOATS = np.array(RECORDS, dtype=float)
 # How the records come, what else is asked for, and what sends them that way.
 WAYS: dict[str, tuple[Any, dict[str, Any], tuple]] = {
@@ -230,6 +236,22 @@ def way_cases() -> Iterator[tuple[str, Case]]:
                     (thrice,) if "counts" in way else (),
                 ),
             )
+
+
+def block_cases() -> Iterator[tuple[str, Case]]:
+    """JointExp by blocks of ranks, and each way to their borders."""
+    release, law = MECHANISMS["joint_exp"]
+    q, epsilon = LEVELS[2], 2.0
+    for way in ("sorted", "counts", "windows of a selection"):
+        x, options, forced = WAYS[way]
+        yield (
+            f"joint_exp, blocks of ranks, {way}",
+            Case(
+                repeated(release, x, q=q, epsilon=epsilon, **options),
+                lambda factor: law(RECORDS, q, factor * epsilon, "swap"),
+                (*forced, *RANKS),
+            ),
+        )
 
 
 def form_cases() -> Iterator[tuple[str, Case]]:
@@ -374,7 +396,11 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
             Case(repeated(release, sample, **given), of, EIGHT, (even,)),
         )
         if name == "joint_exp":
-            for drawn, forced in (("at once", ()), ("asked for", EAGER)):
+            for drawn, forced in (
+                ("at once", ()),
+                ("asked for", EAGER),
+                ("blocks of ranks", (*EAGER, *RANKS)),
+            ):
                 yield (
                     f"{name}, prior, dither, {drawn}",
                     Case(
@@ -434,6 +460,10 @@ DITHERED: dict[str, tuple] = {
     "points selected, in blocks": (*MANY_POINTS, *SELECTION, *BLOCKS),
     "points selected, in windows": (*MANY_POINTS, *SELECTION, *ASKED, *WINDOWS),
 }
+RANKED: dict[str, tuple] = {
+    "blocks of ranks": (*RANKS, *BLOCKS),
+    "blocks of ranks, points selected": (*RANKS, *MANY_POINTS, *SELECTION, *ASKED),
+}
 
 
 def dither_cases() -> Iterator[tuple[str, Case]]:
@@ -450,7 +480,7 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
 
         column = np.array(records, dtype=float)
         options = dict(q=q, epsilon=epsilon, **SPREAD)
-        for way, forced in DITHERED.items():
+        for way, forced in (DITHERED | (RANKED if size == "odd" else {})).items():
             yield (
                 f"joint_exp, dither, {way}, n {size}",
                 Case(
@@ -460,6 +490,8 @@ def dither_cases() -> Iterator[tuple[str, Case]]:
                     (joint(1.0, 0),),
                 ),
             )
+            if way in RANKED:
+                continue
             # a dither that a sample was made with is not used
             yield (
                 f"ind_exp, sample with dither, {way}, n {size}",
@@ -1155,6 +1187,7 @@ CASES: dict[str, Case] = dict(
     case
     for family in (
         way_cases,
+        block_cases,
         form_cases,
         prior_cases,
         dither_cases,
