@@ -662,6 +662,7 @@ def test_cdf_accuracy_covers_all_intervals(name, nan_policy):
         assert idle < draws / 2
 
 
+@pytest.mark.slow
 def test_cdf_accuracy_falls_with_beta_and_the_budget():
     for options in ({}, dict(bins=16, aggregate=False)):
         found = [
