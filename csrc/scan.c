@@ -6,10 +6,13 @@
 #include "ranks.h"
 #include "vector.h"
 
+#define REST_BITS 53
 #define REST 0x1p-53    /* the sum over k stops at this relative size of its rest: of one rounding */
 #define SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
 #define SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum is
                            * above 2^-900, and what decays below 2^-1021 is nothing to it */
+#define SMALLEST_PLACES 0x1p-900 /* widths whose products with a share and a decay are exact but for */
+#define LARGEST_PLACES 0x1p900   /* rounding */
 #define NEGLIGIBLE 0x1p-960 /* a row's entries are below 2^42: times this, they are nothing to those
                              * that may not be below SMALLEST */
 #define FLUSH 8         /* every so many factors are looked at for that: subnormal ones are slow */
@@ -520,11 +523,10 @@ copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
     dpq_wide sum = alone, factor = dpq_wide_of(1.0, 0);
 
     for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
-        double places = p->lattice ? width + (double)(k - 1) : width;
+        double places = p->lattice ? width + (double)(k - 1) : width, stay = 1.0;
+        dpq_wide stay_wide = {1.0, 0};
         size_t at = p->start[l] + (t - p->lo[l]);
 
-        factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
-        factor = dpq_wide_mul(factor, dpq_wide_of(level[k - 1].share, 0));
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
         if (r > p->whole[l]) { /* u > 0 */
             int64_t ranks = level[l + 1].reach; /* u - v = n_{l+1} */
@@ -535,9 +537,24 @@ copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
                 part = p->part[l];
                 rest = level[l].up;
             }
-            factor = dpq_wide_mul(factor, wide_stay(decay, ranks, part, rest));
+            stay = ranks > 0 ? dpq_decay_at(decay, ranks - 1) * rest : 1.0;
+            if (stay <= DPQ_DECAY_LONG) {
+                stay_wide = wide_stay(decay, ranks, part, rest);
+                stay = 1.0;
+            }
         }
-        if (dpq_wide_less(dpq_wide_mul(factor, H[at]), dpq_wide_mul(sum, dpq_wide_of(REST, 0)))) {
+        if (places > SMALLEST_PLACES && places < LARGEST_PLACES) { /* the usual: one product */
+            factor = dpq_wide_mul(factor, dpq_wide_of(places * level[k - 1].share * stay, 0));
+        }
+        else {
+            factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
+            factor = dpq_wide_mul(factor, dpq_wide_of(level[k - 1].share * stay, 0));
+        }
+        if (stay_wide.exponent < 0) {
+            factor = dpq_wide_mul(factor, stay_wide);
+        }
+        /* the mantissas' product is below 4 */
+        if (factor.exponent + H[at].exponent + 2 < sum.exponent - REST_BITS && sum.mantissa > 0.0) {
             break;
         }
         sum = dpq_wide_add(sum, dpq_wide_mul(factor, A[at]));
