@@ -159,22 +159,44 @@ wide_weight(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
                         wide_decay_of(p, decay, distance(range, p->rank[s])));
 }
 
-/* The same weights for all rows, in units of 2^top: the largest is about 1. */
+/* About the exponent of that weight, by less than 1 + 2^-50 of it; what is 0 is below all others. */
+static double
+exponent_of_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s,
+                   free_range range)
+{
+    dpq_wide h = entry(p, j, s, rows->exponent, rows->H, rows->wide_H);
+    mixed away = distance(range, p->rank[s]);
+
+    if (h.mantissa == 0.0) {
+        return -INFINITY;
+    }
+    return (double)h.exponent - p->rate * ((double)away.whole + away.part) / DPQ_LN2;
+}
+
+/* The same weights for all rows, in units of 2^top: the largest is about 1. Nothing but the exponent
+ * is computed of those that are far below FLOOR. */
 static int64_t
 wide_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
              size_t lo, size_t hi, free_range range, double *weight)
 {
-    int64_t top = DPQ_WIDE_LOWEST;
+    double top = -DPQ_WIDE_FARTHEST;
 
     for (size_t s = lo; s < hi; s++) {
-        dpq_wide x = wide_weight(p, decay, rows, j, s, range);
-
-        top = x.mantissa > 0.0 && x.exponent > top ? x.exponent : top;
+        weight[s - lo] = exponent_of_weight(p, rows, j, s, range);
+        top = fmax(top, weight[s - lo]);
     }
+    top = floor(top);
     for (size_t s = lo; s < hi; s++) {
-        weight[s - lo] = floored(wide_weight(p, decay, rows, j, s, range), top);
+        double about = weight[s - lo];
+
+        if (about + fabs(about) * 0x1p-48 > top - 900.0) {
+            weight[s - lo] = floored(wide_weight(p, decay, rows, j, s, range), (int64_t)top);
+        }
+        else {
+            weight[s - lo] = FLOOR;
+        }
     }
-    return top;
+    return (int64_t)top;
 }
 
 /* Put the sums of n weights by blocks into `sum`; the sum of all. */

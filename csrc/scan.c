@@ -6,15 +6,19 @@
 #include "ranks.h"
 #include "vector.h"
 
-#define REST 0x1p-60    /* the sum over k stops at this relative size of its rest */
+#define REST_BITS 53
+#define REST 0x1p-53    /* the sum over k stops at this relative size of its rest: of one rounding */
 #define SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
 #define SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum is
                            * above 2^-900, and what decays below 2^-1021 is nothing to it */
+#define SMALLEST_PLACES 0x1p-900 /* widths whose products with a share and a decay are exact but for */
+#define LARGEST_PLACES 0x1p900   /* rounding */
 #define NEGLIGIBLE 0x1p-960 /* a row's entries are below 2^42: times this, they are nothing to those
-                             * that may not be below SMALLEST; and products never get subnormal */
+                             * that may not be below SMALLEST */
+#define FLUSH 8         /* every so many factors are looked at for that: subnormal ones are slow */
 #define COPIES 64       /* intervals whose sums over k are taken together, */
 #define LANES 8         /* in vectors of at most so many */
-#define SHORT 512       /* entries of a short row, zeros in front included */
+#define TILE 1024       /* entries of a row of consecutive ranks that are worked on at once */
 #define MOST_SCALING 960  /* a power of two a row may be scaled by in float64 */
 
 void
@@ -83,9 +87,10 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #undef DECAY
 #undef DECAY_PART
 
-/* Short rows of consecutive ranks: the sums of scan_body.h, but the past of t ends `lag` intervals
- * before it for every t, so that vectors can work on many windows at once. With lag - 1 zeros in front
- * of a row no t is special: the window of t starts at entry t - first. */
+/* Rows of consecutive ranks: the sums of scan_body.h, but the past of t ends `lag` intervals before it
+ * for every t, so that vectors can work on many windows at once. With zeros in front of a row no t is
+ * special: its window starts `ahead` = lag - 1 entries before it, its past ends there. Rows are worked
+ * on in tiles that stay in the nearest cache. */
 
 /* Whether n ranks follow each other without a gap. */
 DPQ_VECTORIZED static int
@@ -99,9 +104,9 @@ consecutive(size_t n, const int64_t *rank)
     return off == 0;
 }
 
-/* sum_{k < length} x[i + k] exp(-rate k) for i < n, of n + length - 1 entries, length >= 1: windows
- * are doubled, or doubled and one added, along the binary digits of `length`. `fading` is NULL for a
- * rate of 0. The result is in one of the two buffers, or it is x. */
+/* sum_{k < length} x[i + k] exp(-rate k) for i < n, of n + length - 1 entries: windows are doubled, or
+ * doubled and one added, along the binary digits of `length`. `fading` is NULL for a rate of 0. The
+ * result is in one of the two buffers, or it is x. */
 static inline const double *
 windows(size_t n, size_t length, const dpq_decay *fading, const double *x, double *sums,
         double *spare)
@@ -110,6 +115,10 @@ windows(size_t n, size_t length, const dpq_decay *fading, const double *x, doubl
     const double *last = x;
     int digits = 0;
 
+    if (length == 0) {
+        memset(sums, 0, n * sizeof *sums);
+        return sums;
+    }
     while (length >> digits > 1) {
         digits++;
     }
@@ -135,12 +144,12 @@ windows(size_t n, size_t length, const dpq_decay *fading, const double *x, doubl
     return last;
 }
 
-/* sums[i] = sum_{k <= i} x[k] fade^(i - k) for n entries, four at a time: they add up among themselves
- * before they wait for what is before them. */
+/* sums[i] = sum_{k <= i} x[k] fade^(i - k) for n entries, given sums[-1], four at a time: they add up
+ * among themselves before they wait for what is before them. */
 static inline void
 running(size_t n, const double *x, double fade, double *sums)
 {
-    double fade2 = fade * fade, fade3 = fade2 * fade, fade4 = fade2 * fade2, before = 0.0;
+    double fade2 = fade * fade, fade3 = fade2 * fade, fade4 = fade2 * fade2, before = sums[-1];
     size_t i;
 
     for (i = 0; i + 4 <= n; i += 4) {
@@ -157,70 +166,115 @@ running(size_t n, const double *x, double fade, double *sums)
     }
 }
 
-DPQ_VECTORIZED static void
-sums_short(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-           size_t j, const double *H, double *restrict sums)
+/* A row of consecutive ranks, seen from one side of the next target. */
+typedef struct {
+    const double *h;      /* entry s counts h[s], */
+    size_t first, last;   /* times fade[0], fade[1], ... part for first <= s < last, */
+    const double *fade;   /* or, if `backwards`, ..., fade[1], fade[0]; */
+    int backwards;
+    double part;
+    size_t size;          /* and nothing for s >= size */
+} one_side;
+
+/* x[i] = what entry s + i counts, for i < n and s < 0, too. */
+static inline void
+see(const one_side *row, int64_t s, size_t n, double *x)
 {
-    double x[SHORT], past[SHORT + 1], one[SHORT], other[SHORT];
+    int64_t end = s + (int64_t)n, i = s;
+    int64_t first = (int64_t)row->first, last = (int64_t)row->last, size = (int64_t)row->size;
+
+    for (; i < end && i < 0; i++) {
+        x[i - s] = 0.0;
+    }
+    for (; i < end && i < first; i++) {
+        x[i - s] = row->h[i];
+    }
+    if (row->backwards) {
+        for (; i < end && i < last; i++) {
+            x[i - s] = row->h[i] * row->fade[last - 1 - i] * row->part;
+        }
+    }
+    else {
+        for (; i < end && i < last; i++) {
+            x[i - s] = row->h[i] * row->fade[i - first] * row->part;
+        }
+    }
+    for (; i < end && i < size; i++) {
+        x[i - s] = row->h[i];
+    }
+    for (; i < end; i++) {
+        x[i - s] = 0.0;
+    }
+}
+
+/* sums[i - from] = (sum_{s < i - ahead} x[s] fade^(i - ahead - 1 - s)) past
+ *                + (sum_{i - ahead <= s < i} x[s] exp(-rate (s - i + ahead))) window
+ * for from <= i < to, x being what the row counts; `fading` is NULL for a rate of 0. */
+DPQ_VECTORIZED static void
+sums_of_side(const one_side *row, size_t from, size_t to, size_t ahead, double fade, double past,
+             const dpq_decay *fading, double window, double *restrict sums)
+{
+    double x[TILE], before[TILE + 1], one[TILE], other[TILE];
+    size_t n;
+
+    before[0] = 0.0;
+    for (size_t i = 0; i < to; i += n) {
+        size_t stop = i < from ? from : to;
+
+        n = stop - i < TILE - ahead ? stop - i : TILE - ahead;
+        see(row, (int64_t)i - (int64_t)ahead, n + (i < from ? 0 : ahead), x);
+        running(n, x, fade, before + 1);
+        if (i >= from) {
+            const double *inside = windows(n, ahead, fading, x, one, other);
+
+            for (size_t k = 0; k < n; k++) {
+                sums[i - from + k] = before[k] * past + inside[k] * window;
+            }
+        }
+        before[0] = before[n];
+    }
+}
+
+static void
+sums_consecutive(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 size_t j, const double *H, double *restrict sums)
+{
     size_t first = p->lo[j - 1], begin = p->lo[j] - first, end = p->hi[j] - first;
     size_t last = p->hi[j - 1] - first < end ? p->hi[j - 1] - first : end;
     size_t ahead = (size_t)level[j].reach - 1;
     const int64_t *rank = p->rank + first;
-    const double *h = H + p->start[j - 1], *window;
     const int64_t below = p->whole[j - 1], above = below + (p->part[j - 1] > 0.0);
     size_t turn = dpq_ranks_first(rank, begin, end, p->whole[j] + (p->part[j] > 0.0));
     size_t zero = dpq_ranks_first(rank, 0, last, above); /* u >= 0 from here on */
-    double from_above = p->part[j - 1] > 0.0 ? level[j - 1].up : 1.0;
-    double *row = x + ahead;
+    one_side left = {.h = H + p->start[j - 1], .first = zero, .last = last, .size = last};
+    one_side right = {.h = left.h, .last = zero, .backwards = 1, .size = last};
 
-    for (size_t i = 0; i < ahead; i++) {
-        x[i] = past[i] = 0.0;
+    if (zero < last) {
+        left.fade = decay->table + (rank[zero] - above);
+        left.part = p->part[j - 1] > 0.0 ? level[j - 1].up : 1.0;
     }
-    past[ahead] = 0.0;
-    for (size_t s = last; s < end; s++) {
-        row[s] = 0.0;
+    if (zero > 0) {
+        right.fade = decay->table + (below - rank[zero - 1]);
+        right.part = level[j - 1].down;
     }
     /* v < 0: the past fades, the window weighs exp(-2c max(u, 0)) */
-    for (size_t s = 0; s < zero; s++) {
-        row[s] = h[s];
-    }
-    for (size_t s = zero; s < last; s++) {
-        row[s] = h[s] * decay->table[rank[zero] - above + (int64_t)(s - zero)] * from_above;
-    }
-    if (turn > ahead) {
-        running(turn - ahead - 1, row, dpq_decay_at(decay, 1), past + ahead + 1);
-    }
-    window = windows(turn - begin, ahead, NULL, x + begin, one, other);
-    for (size_t i = begin; i < turn; i++) {
-        sums[i - begin] = past[i] * level[j].past + window[i - begin];
-    }
+    sums_of_side(&left, begin, turn, ahead, dpq_decay_at(decay, 1), level[j].past, NULL, 1.0, sums);
     /* v >= 0: the past weighs exp(-2c max(-u, 0)), the window fades */
-    for (size_t s = 0; s < zero; s++) {
-        row[s] = h[s] * decay->table[below - rank[0] - (int64_t)s] * level[j - 1].down;
-    }
-    for (size_t s = zero; s < last; s++) {
-        row[s] = h[s];
-    }
-    if (end > ahead) {
-        running(end - ahead - 1, row, 1.0, past + ahead + 1);
-    }
-    window = windows(end - turn, ahead, decay, x + turn, one, other);
-    for (size_t i = turn; i < end; i++) {
-        sums[i - begin] = past[i] + window[i - turn] * level[j].ahead;
-    }
+    sums_of_side(&right, turn, end, ahead, 1.0, 1.0, decay, level[j].ahead, sums + (turn - begin));
 }
 
-/* Whether sums_short will do for level j. */
+/* Whether sums_consecutive will do for level j. */
 static int
-is_short(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level, size_t j)
+is_consecutive(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+               size_t j)
 {
-    size_t first = p->lo[j - 1], entries = p->hi[j] - first;
+    size_t first = p->lo[j - 1];
     int64_t target = p->whole[j - 1];
 
-    return entries <= SHORT && level[j].reach >= 2 &&
-           level[j].reach <= (int64_t)(SHORT - entries) &&
+    return level[j].reach >= 1 && level[j].reach <= TILE / 2 &&
            target - p->rank[first] < decay->size &&
-           p->rank[p->hi[j] - 1] - target < decay->size && consecutive(entries, p->rank + first);
+           p->rank[p->hi[j] - 1] - target < decay->size &&
+           consecutive(p->hi[j] - first, p->rank + first);
 }
 
 void
@@ -232,8 +286,8 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
             sums[t - p->lo[0]] = 1.0;
         }
     }
-    else if (is_short(p, decay, level, j)) {
-        sums_short(p, decay, level, j, H, sums);
+    else if (is_consecutive(p, decay, level, j)) {
+        sums_consecutive(p, decay, level, j, H, sums);
     }
     else {
         sums_float(p, decay, level, j, H, sums, work);
@@ -249,8 +303,7 @@ one_more(size_t n, const double *width, double extra, double gain, const double 
     for (size_t i = 0; i < n; i++) {
         double more = factor[i] * ((width[i] + extra) * gain);
 
-        more = stay ? more * stay[i] : more;
-        factor[i] = more < NEGLIGIBLE ? 0.0 : more;
+        factor[i] = stay ? more * stay[i] : more;
         h[i] += factor[i] * a[i];
     }
 }
@@ -302,6 +355,9 @@ copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
                 stay[i] = level[l + 1].stay;
             }
             one_more(n, width, extra, gain, stay, a, factor, h);
+        }
+        for (size_t i = 0; k % FLUSH == 0 && i < n; i++) {
+            factor[i] = factor[i] < NEGLIGIBLE ? 0.0 : factor[i];
         }
         while (open > 0 && factor[open - 1] * all[open - 1] < h[open - 1] * REST) {
             open--;
@@ -467,11 +523,10 @@ copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
     dpq_wide sum = alone, factor = dpq_wide_of(1.0, 0);
 
     for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
-        double places = p->lattice ? width + (double)(k - 1) : width;
+        double places = p->lattice ? width + (double)(k - 1) : width, stay = 1.0;
+        dpq_wide stay_wide = {1.0, 0};
         size_t at = p->start[l] + (t - p->lo[l]);
 
-        factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
-        factor = dpq_wide_mul(factor, dpq_wide_of(level[k - 1].share, 0));
         /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
         if (r > p->whole[l]) { /* u > 0 */
             int64_t ranks = level[l + 1].reach; /* u - v = n_{l+1} */
@@ -482,9 +537,24 @@ copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
                 part = p->part[l];
                 rest = level[l].up;
             }
-            factor = dpq_wide_mul(factor, wide_stay(decay, ranks, part, rest));
+            stay = ranks > 0 ? dpq_decay_at(decay, ranks - 1) * rest : 1.0;
+            if (stay <= DPQ_DECAY_LONG) {
+                stay_wide = wide_stay(decay, ranks, part, rest);
+                stay = 1.0;
+            }
         }
-        if (dpq_wide_less(dpq_wide_mul(factor, H[at]), dpq_wide_mul(sum, dpq_wide_of(REST, 0)))) {
+        if (places > SMALLEST_PLACES && places < LARGEST_PLACES) { /* the usual: one product */
+            factor = dpq_wide_mul(factor, dpq_wide_of(places * level[k - 1].share * stay, 0));
+        }
+        else {
+            factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
+            factor = dpq_wide_mul(factor, dpq_wide_of(level[k - 1].share * stay, 0));
+        }
+        if (stay_wide.exponent < 0) {
+            factor = dpq_wide_mul(factor, stay_wide);
+        }
+        /* the mantissas' product is below 4 */
+        if (factor.exponent + H[at].exponent + 2 < sum.exponent - REST_BITS && sum.mantissa > 0.0) {
             break;
         }
         sum = dpq_wide_add(sum, dpq_wide_mul(factor, A[at]));

@@ -96,7 +96,7 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
  *   H            IN OUT, rows up to j - 1; OUT row j
  *   exponent     IN OUT, length m: row j stands for its entries times 2^exponent[j]
  *
- * The sum over k stops where a bound on its rest is below 2^-60 of it: what follows is at most
+ * The sum over k stops where a bound on its rest is below 2^-53 of it: what follows is at most
  * H_{j-k+1}(t) times the factor reached so far.
  * Returns   DPQ_OK; DPQ_ERR_RANGE if a positive entry fell below 2^-840, or a whole row below
  *           2^-60: float64 rows will not do.

@@ -39,7 +39,7 @@ dpq_wide_of(double x, int64_t exponent)
     return number;
 }
 
-/* 2^-down, for down in [0, 1022]. */
+/* 2^-down, for down in [-1023, 1022]. */
 static inline double
 dpq_wide_power(int64_t down)
 {

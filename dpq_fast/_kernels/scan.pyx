@@ -128,6 +128,7 @@ cdef class Scan:
             status = dpq_scan_forward(&self.problem, self.decay, self.level, a, h, e, w,
                                       &self.log_total)
         if status == DPQ_ERR_RANGE:
+            A = H = work = None  # their memory is needed
             self.forward_wide()
             return
         check(status)

@@ -3,7 +3,7 @@
 import math
 import struct
 import sys
-from itertools import chain, combinations_with_replacement, pairwise, product
+from itertools import chain, combinations_with_replacement, pairwise, product, repeat
 
 import mpmath
 import numpy as np
@@ -505,6 +505,49 @@ def test_scan_sums_of_consecutive_ranks_equal_wide_rows(seed, size, m, rate, win
         np.testing.assert_allclose(a, wide_a, rtol=0, atol=1e-10)
 
 
+def assert_rows_equal_wide_rows(*arguments, **windows):
+    narrow, wide = (problem(*arguments, **windows) for _ in range(2))
+    narrow.forward()
+    wide.forward_wide()
+    assert narrow.exponent is not None
+    assert wide.log_total == pytest.approx(narrow.log_total, abs=1e-11 * wide.whole.size)
+    for (a, h), (wide_a, wide_h) in zip(log_rows(narrow), log_rows(wide), strict=True):
+        np.testing.assert_allclose(h, wide_h, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(a, wide_a, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("reach", [0, 1, 2, 7, 300, 511, 600])
+def test_scan_sums_of_long_rows_equal_wide_rows(reach):
+    """Rows of several tiles, with targets as far apart as vectors allow, and farther."""
+    rng = np.random.default_rng(reach)
+    n = 2600
+    width = rng.integers(1, 1000, n + 1)
+    for part in (0.0, 0.3):
+        q = (np.arange(3) * (reach + part) + 1000.25) / n
+        lo = np.array([0, 40, 41])
+        hi = np.array([2300, 2590, 2601])
+        if q[1] > q[0]:
+            assert_rows_equal_wide_rows(np.arange(n + 1), width, q, n, 0.02, lo=lo, hi=hi)
+
+
+@pytest.mark.parametrize("on_lattice", [False, True])
+@pytest.mark.parametrize("gaps", ["even", "wide ends", "ties", "spread"])
+def test_scan_sums_over_many_outputs_in_one_interval_equal_wide_rows(gaps, on_lattice):
+    """Levels closer than records: each interval may hold tens of outputs, and some hold most."""
+    rng = np.random.default_rng(5)
+    rank = np.arange(200) if gaps != "ties" else np.cumsum(rng.integers(1, 30, 200))
+    width = np.ceil(rng.exponential(50.0, 200))
+    if gaps == "wide ends":
+        width[[0, 70, 199]] = 1e6, 1e4, 1e6
+    if gaps == "spread":
+        width = np.ceil(np.exp(rng.uniform(0.0, 3.0, 200)))
+    q = np.linspace(0.01, 0.99, 90)
+    assert_rows_equal_wide_rows(rank, width, q, int(rank[-1]), 0.3, on_lattice)
+    lo = np.maximum.accumulate((q * 200).astype(int) - 50).clip(0)
+    hi = np.minimum((q * 200).astype(int) + 50, 200)
+    assert_rows_equal_wide_rows(rank, width, q, int(rank[-1]), 0.3, on_lattice, lo=lo, hi=hi)
+
+
 def test_scan_allows_pieces_of_one_rank():
     # an interval cut in two: same rank, and the law of the sum is that of the whole
     q, n, rate = [0.3, 0.6, 0.7], 5, 0.4
@@ -661,6 +704,16 @@ def test_path_draw_reaches_what_float64_cannot_hold():
     for last, drawn in ((near, 0), (far, 1)):  # then the race is run anew, in logarithms
         words = scripted(proposed + not_taken + last)
         assert path.draw(scan, -math.inf, 1, words)[0].tolist() == [[drawn]]
+
+
+def test_path_draw_reaches_counts_that_it_takes_together():
+    """40 outputs, the upper interval a hundredth as wide: 15 there have probability 1e-20."""
+    scan = problem([0, 1], [1, 0.01], np.linspace(0.2, 0.8, 40), 1, 0.01, on_lattice=False)
+    scan.forward()
+    assert scan.exponent is not None
+    words = chain([(1 << 64) - 1], repeat(1))  # the last output in it; then what is least likely
+    drawn, _ = path.draw(scan, -math.inf, 1, scripted(words))
+    assert int(drawn.sum()) == 27  # 2^-145: e^-44 is the smallest uniform of these words
 
 
 def test_path_draw_leaves_escapes_to_the_caller():
