@@ -41,7 +41,7 @@ from dpq_fast.laws.path import Forward, PathLaw
 # more where rows are long: they are to have no more than so many entries.
 LEAST_LOSS, MOST_LOSS = 1.5, 3.0
 MANY_ENTRIES = 2**22
-# Smaller blocks save too little, if rows are long at all; and so do any where there are few entries.
+# Smaller blocks save too little, unless rows are long, and so do any where there are few entries.
 ENOUGH_RANKS, LEAST_RANKS = 12, 3
 FEW_ENTRIES = 2**17
 # Proposals at once, of those that a draw is expected to take; where their ranks take a pass over
