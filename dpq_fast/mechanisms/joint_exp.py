@@ -191,6 +191,10 @@ def joint_exp(
     **Cost.** Two passes over `x`, none if it is sorted, then O(m W) for windows of W ranks, W about
     (64 + m ln n) / epsilon.
 
+    Where `epsilon` is small, outputs are drawn from blocks of about 6 / (m `epsilon`) ranks and
+    accepted by their true ranks, which is the same law (`dpq_fast.laws.coarse`): neither time nor
+    memory grows with 1 / epsilon, and unsorted records are counted, not collected.
+
     References
     ----------
     .. [1] J. Gillenwater, M. Joseph, A. Kulesza, "Differentially Private Quantiles", ICML 2021,
