@@ -436,7 +436,7 @@ class _Parts:
             numbers[i] = lower, count[i] - lower
         small = np.flatnonzero(count <= COUNTED_BITS)
         groups = np.cumsum(count[small]) // COUNTED_BITS  # some at a time
-        for group in np.split(small, np.flatnonzero(np.diff(groups)) + 1):
+        for group in np.split(small, np.flatnonzero(np.diff(groups)) + 1) if small.size else ():
             value = uniform.integers_of_bits(h, int(count[group].sum()), rng)
             value += np.repeat(np.arange(group.size) << h, count[group])
             counts = np.bincount(value, minlength=group.size << h)

@@ -194,3 +194,16 @@ def test_parts_that_were_asked_for_are_split_as_they_were_drawn():
     assert again == drawn
     assert dither._Cell(parts, 64, 128).order(3, 11, rng).tolist() == [x - 64 for x in drawn[3:11]]
     assert parts.start.tolist() == [7 + np.searchsorted(drawn, at) for at in parts.at]
+
+
+def test_a_large_cell_is_split_without_its_records():
+    rng, parts, count = np.random.default_rng(0), dither._Parts(), 5 * dither.COUNTED_BITS + 3
+    parts.add(np.array([0, 2**24]), 24, np.array([count, 7]), np.array([0, count]))
+    parts.split(np.array([0]), np.array([count]), 2**14, rng)
+    assert not parts._drawn
+    assert parts._count.max() < 2**14 and parts._count.sum() == count + 7
+    assert (parts.start == np.cumsum(parts._count) - parts._count).all()
+    share = parts._count[:-1] / np.exp2(parts._bits[:-1] - 24) / count
+    assert abs(share - 1.0).max() < 0.1
+    cuts = parts.cuts(2**14)
+    assert (np.diff(cuts.above) < 2**15).all()
