@@ -71,7 +71,7 @@ class DitheredOrder(WholeOrder):
             # A place outside of its window has the point of the nearest one inside.
             inside = np.clip(places, np.repeat(start, size), np.repeat(stop - 1, size))
             extended = points[inside + np.repeat(offset, size)]
-            if not _has_large(extended):
+            if not (_has_large(extended) or self._dither.has_parts):
                 fine = self._dither.of_small(extended, places)
                 shift = np.cumsum(size) - high
                 return self._lattice.spread(fine[_ranges(start + shift, stop + shift)])
@@ -110,14 +110,12 @@ class DitheredOrder(WholeOrder):
         # behind the cells, before those that hold records, and inside of those that hold too many
         before, after = (point << bits) - 1, ((point + 1) << bits) - 1
         held = above > below
-        parts = [(before[held], below[held], below[held]), (after, above, above)]
-        for i in np.flatnonzero(above - below >= most).tolist():
-            start, stop = int(below[i]), int(above[i])
-            inside = places[np.searchsorted(places, start) : np.searchsorted(places, stop)]
-            if inside.size:
-                wanted = int(inside[0]) - 2 * most, int(inside[-1]) + 2 * most
-                offset, less, more = self._dither.cuts(int(point[i]), start, stop, *wanted, most)
-                parts.append((offset + (point[i] << bits), less, more))
+        parts = [Cuts(before[held], below[held], below[held]), Cuts(after, above, above)]
+        crowded = above - below >= most
+        if crowded.any():
+            parts.append(
+                self._dither.cuts(point[crowded], below[crowded], above[crowded], places, most)
+            )
         at, less, more = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = np.argsort(at, kind="stable")
         order = order[at[order] >= 0]
@@ -156,7 +154,8 @@ class Dither:
     """The dither of a call: where each record lies inside the cell of its coarse point.
 
     The records of a large block are drawn by halves of the cell, keyed by its point; all others
-    one by one, keyed by their place. What is drawn is kept.
+    one by one, keyed by their place. Where a cell is cut, only their numbers in parts of it are
+    drawn, until it comes to the records of one part. What is drawn is kept.
 
     Parameters
     ----------
@@ -170,6 +169,8 @@ class Dither:
         self.bits = bits
         self._rng = rng
         self._blocks: dict[int, _Block] = {}
+        self._parts = _Parts()
+        self._parted = np.empty(0, dtype=np.int64)  # points whose records are there
         self._rows: dict[int, int] = {}  # of `_drawn`, by stretch of places
         self._drawn = np.empty((0, 1 << STRETCH_BITS), dtype=np.int64)
 
@@ -191,7 +192,7 @@ class Dither:
         changes = np.flatnonzero(points[1:] != points[:-1]) + 1
         point = points[np.append(0, changes)]
         edges = np.concatenate(([low], changes + start, [high]))
-        large = np.flatnonzero(np.diff(edges) > WHOLE_BLOCK)
+        large = np.flatnonzero((np.diff(edges) > WHOLE_BLOCK) | self._are_parted(point))
         pieces, done = [], 0
         for k in [*large.tolist(), point.size]:
             a, b = int(edges[done]), int(edges[k])
@@ -220,32 +221,51 @@ class Dither:
         """
         size = stop - start
         counts = np.zeros_like(start)
-        small = np.flatnonzero((size > 0) & (size <= WHOLE_BLOCK))
+        large = (size > WHOLE_BLOCK) | self._are_parted(point)
+        small = np.flatnonzero((size > 0) & ~large)
         if small.size:
             number = size[small]
             lower = self._offsets(_ranges(start[small], stop[small])) < np.repeat(
                 offset[small], number
             )
             counts[small] = np.add.reduceat(lower, np.cumsum(number) - number, dtype=np.int64)
-        for i in np.flatnonzero(size > WHOLE_BLOCK).tolist():
+        for i in np.flatnonzero(large).tolist():
             counts[i] = self._block(int(point[i]), int(size[i])).below(int(offset[i]), self._rng)
         return counts
 
-    def cuts(self, point: int, start: int, stop: int, first: int, last: int, most: int) -> Cuts:
-        """`WholeOrder.cuts` inside the cell of a coarse point, around places first, ..., last.
+    def cuts(
+        self,
+        point: NDArray[np.int64],
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        places: NDArray[np.int64],
+        most: int,
+    ) -> Cuts:
+        """Cuts inside the cells of some coarse points, in dithered points; see `WholeOrder.cuts`.
 
-        Its records are at places start, ..., stop - 1. Cuts are offsets inside the cell.
+        Their records are at places start, ..., stop - 1. They are asked for after this, or never.
         """
-        if stop - start <= WHOLE_BLOCK:
-            cuts = _cuts_of(np.sort(self._offsets(np.arange(start, stop))), most)
-        else:
-            block = self._block(point, stop - start)
-            parts = block.cuts(first - start, last - start, most, self._rng)
-            cuts = Cuts(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-        return Cuts(cuts.point, cuts.below + start, cuts.above + start)
+        new = ~self._are_parted(point)
+        self._parts.add(point[new] << self.bits, self.bits, (stop - start)[new], start[new])
+        self._parted = np.union1d(self._parted, point)
+        apart = np.flatnonzero(np.diff(places) > most)
+        first, last = places[np.append(0, apart + 1)], places[np.append(apart, -1)]
+        self._parts.split(first - most, last + most, most // 2, self._rng)
+        return self._parts.cuts(most // 2)
 
-    def _block(self, point: int, count: int) -> _Block:
-        """The records of a large block."""
+    @property
+    def has_parts(self) -> bool:
+        """Whether the records of some points are dithered by parts."""
+        return self._parted.size > 0
+
+    def _are_parted(self, point: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the records of some points are dithered by parts."""
+        return np.isin(point, self._parted)
+
+    def _block(self, point: int, count: int) -> _Block | _Cell:
+        """The records of a point that are not keyed by their places."""
+        if point in self._parted:
+            return _Cell(self._parts, point << self.bits, (point + 1) << self.bits)
         return self._blocks.setdefault(point, _Block(count, self.bits))
 
     def _offsets(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -275,12 +295,6 @@ def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int
     ends = np.cumsum(size)
     places: NDArray[np.int64] = np.arange(ends[-1]) + np.repeat(start - ends + size, size)
     return places
-
-
-def _cuts_of(records: NDArray[np.int64], most: int) -> Cuts:
-    """Cuts at every so many of ascending records."""
-    point = np.unique(records[most - 1 :: most])
-    return Cuts(point, np.searchsorted(records, point), np.searchsorted(records, point + 1))
 
 
 class _Block:
@@ -331,22 +345,6 @@ class _Block:
             return lower.below(offset, rng)
         return lower._count + upper.below(offset - half, rng)
 
-    def cuts(self, first: int, last: int, most: int, rng: np.random.Generator) -> list[Cuts]:
-        """Cuts that leave fewer than `most` in between, around the records first, ..., last."""
-        if self._count < most or last < 0 or first >= self._count:
-            return []
-        if self._bits == 0:
-            return [Cuts(np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([self._count]))]
-        drawn = self._records(rng)
-        if drawn is not None:
-            return [_cuts_of(drawn, most)]
-        lower, upper = self._split(rng)
-        half, split = 1 << (self._bits - 1), lower._count
-        middle = Cuts(np.array([half - 1]), np.array([split]), np.array([split]))
-        others = upper.cuts(first - split, last - split, most, rng)
-        moved = [Cuts(at + half, less + split, more + split) for at, less, more in others]
-        return [*lower.cuts(first, last, most, rng), middle, *moved]
-
     def _records(self, rng: np.random.Generator) -> NDArray[np.int64] | None:
         """All of them, where they are few."""
         if self._drawn is None and self._halves is None and self._count <= WHOLE_BLOCK:
@@ -359,6 +357,148 @@ class _Block:
             lower, bits = fair_binomial(self._count, rng), self._bits - 1
             self._halves = _Block(lower, bits), _Block(self._count - lower, bits)
         return self._halves
+
+
+class _Parts:
+    """Parts of cells, ascending, and how many records are dithered into each.
+
+    Of K records uniform on 2^s fine points the numbers in 2^h equal parts are those of the h
+    leading bits of each, and those in one part are uniform again: only these bits are drawn, until
+    the records of a part are asked for. What is drawn of them is kept.
+    """
+
+    def __init__(self) -> None:
+        nothing = np.empty(0, dtype=np.int64)
+        self.at = nothing  # first dithered points of the parts; where there is none, no record is
+        self.start = nothing  # places of the first records
+        self._bits = nothing  # each part has 2^bits dithered points
+        self._count = nothing  # records in each, at least one
+        self._drawn: dict[int, NDArray[np.int64]] = {}  # dithered records, by first point
+
+    def add(
+        self,
+        at: NDArray[np.int64],
+        bits: int | NDArray[np.int64],
+        count: NDArray[np.int64],
+        start: NDArray[np.int64],
+    ) -> None:
+        """More parts, none of which is there."""
+        self.at = np.append(self.at, at)
+        order = np.argsort(self.at, kind="stable")
+        self.at = self.at[order]
+        self.start = np.append(self.start, start)[order]
+        self._bits = np.append(self._bits, np.broadcast_to(bits, at.shape))[order]
+        self._count = np.append(self._count, count)[order]
+
+    def split(
+        self,
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+        full: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Split parts that have `full` records or more, some at places first[s], ..., last[s]."""
+        while True:
+            end = self.start + self._count
+            meets = np.searchsorted(last, self.start) < np.searchsorted(first, end, side="right")
+            crowded = meets & (self._count >= full) & (self._bits > 0)
+            if not crowded.any():
+                return
+            own = self.at, self._bits, self._count, self.start
+            at, bits, count, start = (each[crowded] for each in own)
+            self.at, self._bits, self._count, self.start = (each[~crowded] for each in own)
+            # so that parts would have half of `full`, but large ones in halves
+            by = np.clip(np.ceil(np.log2(2.0 * count / full)).astype(np.int64), 1, bits)
+            by[count > COUNTED_BITS] = 1
+            for h in np.unique(by).tolist():
+                of = by == h
+                numbers = self._numbers(at[of], bits[of] - h, h, count[of], rng)
+                held = numbers > 0
+                low = (bits[of] - h)[:, np.newaxis]
+                below = start[of][:, np.newaxis] + np.cumsum(numbers, axis=1) - numbers
+                begin = at[of][:, np.newaxis] + (np.arange(1 << h) << low)
+                left = np.broadcast_to(low, held.shape)
+                self.add(begin[held], left[held], numbers[held], below[held])
+
+    def _numbers(
+        self,
+        at: NDArray[np.int64],
+        low: NDArray[np.int64],
+        h: int,
+        count: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> NDArray[np.int64]:
+        """How many records of each part are in each of its 2^h parts of 2^low points."""
+        numbers = np.empty((at.size, 1 << h), dtype=np.int64)
+        large = np.flatnonzero(count > COUNTED_BITS)
+        for i in large.tolist():
+            lower = fair_binomial(int(count[i]), rng)
+            numbers[i] = lower, count[i] - lower
+        small = np.flatnonzero(count <= COUNTED_BITS)
+        groups = np.cumsum(count[small]) // COUNTED_BITS  # some at a time
+        for group in np.split(small, np.flatnonzero(np.diff(groups)) + 1) if small.size else ():
+            value = uniform.integers_of_bits(h, int(count[group].sum()), rng)
+            value += np.repeat(np.arange(group.size) << h, count[group])
+            counts = np.bincount(value, minlength=group.size << h)
+            numbers[group] = counts.reshape(group.size, -1)
+        for i, first in enumerate(at.tolist() if self._drawn else ()):
+            drawn = self._drawn.pop(first, None)
+            if drawn is not None:  # was asked for as a whole
+                value = (drawn - first) >> low[i]
+                numbers[i] = np.bincount(value, minlength=1 << h)
+                for part in np.unique(value).tolist():
+                    self._drawn[first + (part << int(low[i]))] = drawn[value == part]
+        return numbers
+
+    def cuts(self, full: int) -> Cuts:
+        """Cuts before the first part of each `full` ranks, and around points with so many."""
+        tied = (self._bits == 0) & (self._count >= full)
+        first = np.append(True, np.diff(self.start // full) > 0) | tied
+        end = self.start[tied] + self._count[tied]
+        return Cuts(
+            np.append(self.at[first] - 1, self.at[tied]),
+            np.append(self.start[first], self.start[tied]),
+            np.append(self.start[first], end),
+        )
+
+    def records(self, part: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The dithered records of a part, ascending."""
+        first = int(self.at[part])
+        drawn = self._drawn.get(first)
+        if drawn is None:
+            bits, count = int(self._bits[part]), int(self._count[part])
+            drawn = first + np.sort(uniform.integers_of_bits(bits, count, rng))
+            self._drawn[first] = drawn
+        return drawn
+
+
+class _Cell:
+    """The dither of a cell that is known by parts: what `_Block` is for one that is not."""
+
+    __slots__ = ("_first", "_origin", "_parts", "_stop")
+
+    def __init__(self, parts: _Parts, origin: int, end: int) -> None:
+        self._parts = parts
+        self._origin = origin
+        self._first, self._stop = np.searchsorted(parts.at, [origin, end]).tolist()
+
+    def below(self, offset: int, rng: np.random.Generator) -> int:
+        """Number of records below an offset."""
+        parts, at = self._parts, self._origin + offset
+        part = int(np.searchsorted(parts.at[: self._stop], at)) - 1
+        if part < self._first:
+            return 0
+        inside = int(np.searchsorted(parts.records(part, rng), at))
+        return int(parts.start[part] - parts.start[self._first]) + inside
+
+    def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Offsets of the records start, ..., stop - 1 in ascending order."""
+        own = self._parts.start[self._first : self._stop] - self._parts.start[self._first]
+        first, last = int(np.searchsorted(own, start, side="right")) - 1, np.searchsorted(own, stop)
+        wanted = range(self._first + first, self._first + int(last))
+        records = np.concatenate([self._parts.records(part, rng) for part in wanted])
+        shift = int(own[first])
+        return records[start - shift : stop - shift] - self._origin
 
 
 def fair_binomial(count: int, rng: np.random.Generator) -> int:

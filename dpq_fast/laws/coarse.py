@@ -41,8 +41,8 @@ from dpq_fast.laws.path import Forward, PathLaw
 # more where rows are long: they are to have no more than so many entries.
 LEAST_LOSS, MOST_LOSS = 1.5, 3.0
 MANY_ENTRIES = 2**22
-# Blocks of fewer ranks than this save too little, and so do any where there are few row entries.
-LEAST_RANKS = 4
+# Smaller blocks save too little, unless rows are long, and so do any where there are few entries.
+ENOUGH_RANKS, LEAST_RANKS = 12, 3
 FEW_ENTRIES = 2**17
 # Proposals at once, of those that a draw is expected to take; where their ranks take a pass over
 # the records, so many that one pass will mostly do. And most outputs of them all.
@@ -128,16 +128,20 @@ def law_of(
 ) -> PathLaw | CoarseLaw:
     """The law of JointExp, by blocks of ranks where they save most of its rows."""
     n, m = order.n, q.size
-    if rate * m * LEAST_RANKS > LEAST_LOSS or (n + 1) * m <= FEW_ENTRIES:
+    if rate * m * LEAST_RANKS > MOST_LOSS or (n + 1) * m <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward)
     guess = path.first_window(order, q, rate)
-    entries = m * min(n + 1, 2 * guess + 1)
-    if entries <= FEW_ENTRIES:
+    most = block_size(n, m, rate, m * min(n + 1, 2 * guess + 1))
+    if most is None:
         return PathLaw(order, q, rate, forward, guess=guess)
-    return CoarseLaw(order, q, rate, block_size(n, m, rate, entries), forward, guess)
+    return CoarseLaw(order, q, rate, most, forward, guess)
 
 
-def block_size(n: int, m: int, rate: float, entries: int) -> int:
-    """B, for rows that would have so many entries: the larger, the more these are."""
+def block_size(n: int, m: int, rate: float, entries: int) -> int | None:
+    """B, where rows would have so many entries: the larger, the more; None if blocks do not pay."""
     loss = min(max(LEAST_LOSS, entries * rate * m / MANY_ENTRIES), MOST_LOSS)
-    return math.floor(min(loss / (rate * m), n + 2.0))
+    most = math.floor(min(loss / (rate * m), n + 2.0))
+    least = ENOUGH_RANKS if entries <= MANY_ENTRIES else LEAST_RANKS
+    if entries <= FEW_ENTRIES or most < least:
+        return None
+    return most if most % 2 else most - 1  # ranks of an odd number have one in the middle

@@ -69,8 +69,8 @@ def test_draws_follow_the_law_of_single_ranks(monkeypatch, form, way):
         (1, 2, 2, 1, 2, 2, 2), (2, 2, 3, 4, 5, 3, 4), COLUMNS.items(), strict=True
     ):
         ranks, q = orders(monkeypatch, records, form, way), np.linspace(0.0, 1.0, m + 2)[1:-1]
-        law = PathLaw(ranks, q, 0.12)
         drawn = CoarseLaw(ranks, q, 0.12, most).draw(rng, 3_000)
+        law = PathLaw(ranks, q, 0.12)
         assert (drawn[:, 1:] >= drawn[:, :-1]).all()
         if form == "numbers":  # where no record is, the density is that of a cell's lower half
             cells = np.ceil(drawn).astype(int) - 1
@@ -168,8 +168,42 @@ def test_small_rates_are_drawn_from_blocks_and_no_release_makes_the_law():
     assert law.sample(0, size=0).shape == (0, 9)
 
 
-def test_block_sizes_bound_the_loss_and_the_entries():
-    for n, m, rate in ((10**6, 30, 2.5e-5), (10**6, 300, 2.5e-4), (10**9, 9, 1e-9), (0, 1, 1e-9)):
-        most = coarse.block_size(n, m, rate, (n + 1) * m)
-        assert 2 <= most <= n + 2
-        assert rate * m * most <= coarse.MOST_LOSS
+def test_block_sizes_bound_the_loss():
+    for n, m, rate in (
+        (10**6, 30, 2.5e-5),
+        (10**6, 300, 2.5e-3),
+        (10**9, 9, 1e-9),
+        (10**6, 1, 1.0),
+    ):
+        for entries in ((n + 1) * m, 2**20, 2**10):
+            most = coarse.block_size(n, m, rate, entries)
+            if most is not None:
+                assert 3 <= most <= n + 2 and most % 2 == 1
+                assert rate * m * most <= coarse.MOST_LOSS
+    assert coarse.block_size(10**6, 1, 1.0, 10**6) is None
+    assert coarse.block_size(10**6, 1, 1e-3, coarse.FEW_ENTRIES) is None
+
+
+def test_parts_that_were_asked_for_are_split_as_they_were_drawn():
+    rng, parts = np.random.default_rng(0), dither._Parts()
+    parts.add(np.array([64]), 6, np.array([40]), np.array([7]))
+    drawn = parts.records(0, rng).tolist()
+    parts.split(np.array([0]), np.array([60]), 3, rng)
+    assert len(parts.at) > 5
+    again = np.concatenate([parts.records(i, rng) for i in range(len(parts.at))]).tolist()
+    assert again == drawn
+    assert dither._Cell(parts, 64, 128).order(3, 11, rng).tolist() == [x - 64 for x in drawn[3:11]]
+    assert parts.start.tolist() == [7 + np.searchsorted(drawn, at) for at in parts.at]
+
+
+def test_a_large_cell_is_split_without_its_records():
+    rng, parts, count = np.random.default_rng(0), dither._Parts(), 5 * dither.COUNTED_BITS + 3
+    parts.add(np.array([0, 2**24]), 24, np.array([count, 7]), np.array([0, count]))
+    parts.split(np.array([0]), np.array([count]), 2**14, rng)
+    assert not parts._drawn
+    assert parts._count.max() < 2**14 and parts._count.sum() == count + 7
+    assert (parts.start == np.cumsum(parts._count) - parts._count).all()
+    share = parts._count[:-1] / np.exp2(parts._bits[:-1] - 24) / count
+    assert abs(share - 1.0).max() < 0.1
+    cuts = parts.cuts(2**14)
+    assert (np.diff(cuts.above) < 2**15).all()
