@@ -267,14 +267,14 @@ class Sample:
                 coarse = _of_sorted(values, lattice, bounds, nan_policy)
             elif values.size <= SORTED_RECORDS:
                 coarse = _of_sorted(np.sort(values), lattice, bounds, nan_policy)
-            elif lattice is not None and countable and q is None:
-                coarse = _of_points(chunks, lattice, bounds, nan_policy)  # for many releases
             else:
                 probe = _probe(values)
-                foreseen = None
-                if q is not None:
-                    foreseen = Foreseen.of(values, *bounds, probe, q, threads)
-                coarse = _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
+                foreseen = None if q is None else Foreseen.of(values, *bounds, probe, q, threads)
+                if lattice is not None and countable and (foreseen is None or foreseen.crowded):
+                    # all counts in one pass: for many releases, or for ties
+                    coarse = _of_points(chunks, lattice, bounds, nan_policy)
+                else:
+                    coarse = _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
             records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
             return cls(coarse, records, lattice, bounds, unit)
 

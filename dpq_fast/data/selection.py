@@ -125,18 +125,21 @@ class Foreseen(NamedTuple):
     Attributes
     ----------
     map : Map
-    wanted : ndarray of uint8, shape (BUCKETS + 1,)
-        1 for these buckets.
+    wanted : ndarray of uint8, shape (BUCKETS + 1,), or None
+        1 for these buckets; None where they are too many to collect, or nothing is foreseen.
     room : int
         For how many of their records there is room.
     workers : int
         Threads for passes over these.
+    crowded : bool
+        Whether many records are close to each other where levels are asked for: tied, perhaps.
     """
 
     map: Map
-    wanted: NDArray[np.uint8]
-    room: int
+    wanted: NDArray[np.uint8] | None = None
+    room: int = 0
     workers: int = 1
+    crowded: bool = False
 
     @classmethod
     def of(
@@ -147,13 +150,13 @@ class Foreseen(NamedTuple):
         probe: NDArray[Any],
         q: NDArray[np.float64],
         workers: int = 1,
-    ) -> Foreseen | None:
-        """By a sample of the values, for ascending levels; None if they are too many to collect."""
+    ) -> Foreseen:
+        """By a sample of the values, for ascending levels."""
         chosen = _choose_map(low, high, probe)
         counts = _sampled(values, chosen)
         total = int(counts.sum())
         if not total:
-            return None
+            return cls(chosen)
         ends = np.cumsum(counts)
         spread = DEVIATIONS * np.sqrt(total * q * (1.0 - q)) + DEVIATIONS**2
         middle = total * q
@@ -163,12 +166,13 @@ class Foreseen(NamedTuple):
         np.add.at(inside, np.where(middle <= spread, 0, first), 1)
         np.add.at(inside, np.minimum(last, BUCKETS - 1) + 1, -1)
         wanted = np.cumsum(inside) > 0  # not NaN: all windows have ended there
-        wanted[:-1] &= counts <= FORESEEN_BUCKET * total + DEVIATIONS**2
+        crowded = wanted[:-1] & (counts > FORESEEN_BUCKET * total + DEVIATIONS**2)
+        wanted[:-1] &= ~crowded
         share = float(counts[wanted[:-1]].sum()) / total
         room = int(FORESEEN_SLACK * share * values.size) + BUCKETS
         if share > FORESEEN_SHARE or room > FORESEEN:
-            return None
-        return cls(chosen, wanted.astype(np.uint8), room, workers)
+            return cls(chosen, crowded=bool(crowded.any()))
+        return cls(chosen, wanted.astype(np.uint8), room, workers, bool(crowded.any()))
 
 
 def _sampled(values: NDArray[Any], chosen: Map) -> NDArray[np.int64]:
@@ -247,9 +251,8 @@ class Buckets(Counted):
         self._lattice = lattice
         self._low, self._high = low, high
         if foreseen is None:
-            self._map, wanted, most, workers = _choose_map(low, high, probe), None, 0, 1
-        else:
-            self._map, wanted, most, workers = foreseen
+            foreseen = Foreseen(_choose_map(low, high, probe))
+        self._map, wanted, most, workers, _ = foreseen
         total = chunks.fold(BucketCounts(self._map, BUCKETS, wanted, most))
         self.count, self.missing = total.count[:-1], int(total.count[-1])
         self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room

@@ -437,7 +437,9 @@ CROWDS = {
 def test_buckets_are_filled_about_evenly(shape):
     x = CROWDS[shape](np.random.default_rng(0))
     share = Buckets(Chunks.of_array(x, 1), -8e307, 8e307, x[::5], None).count / x.size
-    assert np.square(share).sum() < 4.0 / BUCKETS  # the chance that two records share a bucket
+    # the chance that two records share a bucket; outliers may be clamped, as far as they are few
+    assert np.square(share[1:-1]).sum() < 4.0 / BUCKETS
+    assert share[[0, -1]].max() < 1.1 * max(selection.CROWDED)
 
 
 # --- dithered columns
