@@ -349,7 +349,7 @@ class Tally:
     values : list of ndarray of float64
         Those that were taken, clamped, in any order, each in a room of its own.
     number : int
-        How many there were; all are in `values` unless this is more than there may be.
+        How many there were.
     """
 
     def __init__(self, buckets: int, most: int) -> None:
@@ -360,6 +360,11 @@ class Tally:
     @property
     def values(self) -> list[Numbers]:
         return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
+
+    @property
+    def complete(self) -> bool:
+        """Whether there was room for all of them."""
+        return sum(self._filled) == self.number
 
     def fill(self, take: Callable[[Numbers], int]) -> None:
         """Add what is taken into the room that is left."""

@@ -128,7 +128,7 @@ class Foreseen(NamedTuple):
     wanted : ndarray of uint8, shape (BUCKETS + 1,), or None
         1 for these buckets; None where they are too many to collect, or nothing is foreseen.
     room : int
-        For how many of their records there is room.
+        For how many of their records there is room, in each thread.
     workers : int
         Threads for passes over these.
     crowded : bool
@@ -172,6 +172,7 @@ class Foreseen(NamedTuple):
         room = int(FORESEEN_SLACK * share * values.size) + BUCKETS
         if share > FORESEEN_SHARE or room > FORESEEN:
             return cls(chosen, crowded=bool(crowded.any()))
+        room = min(room, 2 * room // workers + BUCKETS)  # a share may have more than the others
         return cls(chosen, wanted.astype(np.uint8), room, workers, bool(crowded.any()))
 
 
@@ -257,7 +258,7 @@ class Buckets(Counted):
         self.count, self.missing = total.count[:-1], int(total.count[-1])
         self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room
         self._wanted = wanted
-        if wanted is not None and total.number <= most:
+        if wanted is not None and total.complete:
             self._taken = Chunks(lambda: total.values, workers)
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
