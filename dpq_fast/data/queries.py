@@ -156,13 +156,15 @@ class PartCounts(Query[NDArray[np.int64]]):
     key_lo: NDArray[np.int64]
     key_hi: NDArray[np.int64]
     shift: NDArray[np.int32]
+    pivot: NDArray[np.int64]
     any_type = True
 
     def start(self) -> NDArray[np.int64]:
         return np.zeros((self.key_lo.size, self.parts), dtype=np.int64)
 
     def step(self, state: NDArray[np.int64], piece: NDArray[Any]) -> None:
-        self.map.refine(self.cell, self.key_lo, self.key_hi, self.shift, piece, state)
+        keys = self.key_lo, self.key_hi, self.shift, self.pivot
+        self.map.refine(self.cell, *keys, piece, state)
 
 
 class Cells:

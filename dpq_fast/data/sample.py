@@ -186,7 +186,9 @@ class Sample:
         map from times to numbers is public and increasing, so that neighbors stay neighbors.
 
         **Cost.** O(n), without a copy of `x` (but for times): one pass here, and another in each
-        release; none but the windows of a release if `x` is sorted. `x` must not change while the
+        release; none but the windows of a release if `x` is sorted. A release that is given the
+        column itself mostly does with one pass where it is long: it knows which levels to collect.
+        Integers and float32 are read in their own type. `x` must not change while the
         sample is in use. Masses of a prior take some tens of milliseconds, once for each object
         that it is made of: make it once, and give the same one to all calls.
 
