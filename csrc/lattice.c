@@ -17,17 +17,69 @@ nearest(double x)
     return fabs(x) < 0x1p51 ? (x + 0x1.8p52) - 0x1.8p52 : rint(x);
 }
 
-DPQ_VECTORIZED void
+/* The same as an integer, for |x| < 2^51: it stands in the low bits of the sum, so that there is no
+ * conversion either, and loops are vectorized.
+ */
+static inline int64_t
+nearest_integer(double x)
+{
+    const double shift = 0x1.8p52;
+    double shifted = x + shift;
+    int64_t bits, zero;
+
+    memcpy(&bits, &shifted, sizeof bits);
+    memcpy(&zero, &shift, sizeof zero);
+    return bits - zero;
+}
+
+static inline int64_t
+held(int64_t number, int64_t points)
+{
+    int64_t above = number < 0 ? 0 : number;
+
+    return above >= points ? points - 1 : above;
+}
+
+/* Where positions are below 2^51. */
+DPQ_VECTORIZED static void
+encode_near(size_t n, const double *value, double low, double high, double per_unit, double step,
+            int64_t first, int64_t points, int64_t *point)
+{
+    if (per_unit != 0.0) {
+        for (size_t i = 0; i < n; i++) {
+            double above = value[i] >= low ? value[i] : low; /* as below */
+            double clamped = above <= high ? above : high;
+
+            point[i] = held(nearest_integer(clamped * per_unit) - first, points);
+        }
+    }
+    else {
+        for (size_t i = 0; i < n; i++) {
+            double above = value[i] >= low ? value[i] : low;
+            double clamped = above <= high ? above : high;
+
+            point[i] = held(nearest_integer(clamped / step) - first, points);
+        }
+    }
+}
+
+void
 dpq_lattice_encode(size_t n, const double *value, double low, double high, double per_unit,
                    double step, int64_t first, int64_t points, int64_t *point)
 {
+    double farthest = fabs(low) > fabs(high) ? fabs(low) : fabs(high);
+
+    if ((per_unit != 0.0 ? farthest * per_unit : farthest / step) < 0x1p51) {
+        encode_near(n, value, low, high, per_unit, step, first, points, point);
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         /* a NaN, where sortedness was promised and does not hold, becomes low: no wild cast */
         double clamped = value[i] >= low ? (value[i] <= high ? value[i] : high) : low;
         double position = per_unit != 0.0 ? clamped * per_unit : clamped / step;
         int64_t number = (int64_t)nearest(position) - first;
 
-        point[i] = number < 0 ? 0 : number >= points ? points - 1 : number;
+        point[i] = held(number, points);
     }
 }
 

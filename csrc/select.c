@@ -262,8 +262,8 @@ dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t ru
 
 void
 dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
-                  const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
-                  const dpq_column *column, int64_t *count)
+                  const int64_t *key_hi, const int32_t *shift, const int64_t *pivot, int64_t parts,
+                  size_t n, const dpq_column *column, int64_t *count)
 {
     double read[BLOCK];
     uint16_t bucket[BLOCK];
@@ -278,7 +278,9 @@ dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t 
 
             if (c >= 0) {
                 int64_t key = dpq_key_of(clamped(value[i], map->low, map->high));
-                uint64_t part = ((uint64_t)key - (uint64_t)key_lo[c]) >> shift[c];
+                uint64_t part = shift[c] < 0
+                                    ? (uint64_t)((key >= pivot[c]) + (key > pivot[c]))
+                                    : ((uint64_t)key - (uint64_t)key_lo[c]) >> shift[c];
 
                 if (key_lo[c] <= key && key < key_hi[c] && part < (uint64_t)parts) {
                     count[c * parts + (int64_t)part]++;

@@ -65,14 +65,15 @@ dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t ru
  *   cell         IN, length map->buckets + 1: number of the bucket's cell, -1 to pass it over
  *   key_lo, key_hi  IN, one for each cell: a bucket may hold other keys than
  *                key_lo <= key < key_hi, which are passed over like those beyond the last part
- *   shift        IN, one for each cell, 0 to 63
- *   parts        number of parts of a cell
+ *   shift        IN, one for each cell, 0 to 63; or -1 for the parts below, at and above its pivot
+ *   pivot        IN, one key for each cell
+ *   parts        number of parts of a cell; what lies in others is passed over
  *   count        IN OUT, `parts` for each cell, added to
  */
 void
 dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
-                  const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
-                  const dpq_column *column, int64_t *count);
+                  const int64_t *key_hi, const int32_t *shift, const int64_t *pivot, int64_t parts,
+                  size_t n, const dpq_column *column, int64_t *count);
 
 /* Collect the values of some buckets, clamped, in the order they stand.
  *

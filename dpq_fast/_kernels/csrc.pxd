@@ -111,8 +111,8 @@ cdef extern from "select.h" nogil:
     double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     int64_t dpq_select_bucket(const dpq_select_map *map, double value)
     void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
-                           const int64_t *key_hi, const int32_t *shift, int64_t parts, size_t n,
-                           const dpq_column *column, int64_t *count)
+                           const int64_t *key_hi, const int32_t *shift, const int64_t *pivot,
+                           int64_t parts, size_t n, const dpq_column *column, int64_t *count)
     void dpq_select_cells(double low, double high, size_t ranges, const double *lo,
                           const double *hi, const double *scale, int64_t parts, size_t n,
                           const dpq_column *column, int64_t *count, double *least, double *most)

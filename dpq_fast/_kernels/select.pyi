@@ -35,6 +35,7 @@ class Map:
         key_lo: NDArray[np.int64],
         key_hi: NDArray[np.int64],
         shift: NDArray[np.int32],
+        pivot: NDArray[np.int64],
         value: NDArray[Any],
         total: NDArray[np.int64],
     ) -> None: ...

@@ -123,24 +123,27 @@ cdef class Map:
 
     def refine(self, const int32_t[::1] cell not None, const int64_t[::1] key_lo not None,
                const int64_t[::1] key_hi not None, const int32_t[::1] shift not None,
-               ndarray value not None, int64_t[:, ::1] total not None):
+               const int64_t[::1] pivot not None, ndarray value not None,
+               int64_t[:, ::1] total not None):
         """Add to `total`, a row for each cell, how many values are in each part of its keys.
 
         ``cell[bucket]`` numbers the cells, -1 for none; one cell, or none, for each bucket. Part
-        ``(key - key_lo) >> shift`` of the keys ``key_lo <= key < key_hi``.
+        ``(key - key_lo) >> shift`` of the keys ``key_lo <= key < key_hi``; with a shift of -1 those
+        below, at and above the pivot.
         """
         cdef:
             dpq_column column = given_column(value)
             size_t n = value.shape[0]
 
         if cell.shape[0] != self.map.buckets + 1 or not (
-            key_lo.shape[0] == key_hi.shape[0] == shift.shape[0] == total.shape[0] > 0
+            key_lo.shape[0] == key_hi.shape[0] == shift.shape[0] == pivot.shape[0]
+            == total.shape[0] > 0
         ):
             raise ValueError("cell must have one entry for each bucket, and one more")
         if n > 0:
             with nogil:
                 dpq_select_refine(&self.map, &cell[0], &key_lo[0], &key_hi[0], &shift[0],
-                                  total.shape[1], n, &column, &total[0, 0])
+                                  &pivot[0], total.shape[1], n, &column, &total[0, 0])
 
     def collect(self, const uint8_t[::1] wanted not None, const int64_t[::1] key_lo not None,
                 const int64_t[::1] key_hi not None, ndarray value not None, size_t room):

@@ -156,13 +156,15 @@ class PartCounts(Query[NDArray[np.int64]]):
     key_lo: NDArray[np.int64]
     key_hi: NDArray[np.int64]
     shift: NDArray[np.int32]
+    pivot: NDArray[np.int64]
     any_type = True
 
     def start(self) -> NDArray[np.int64]:
         return np.zeros((self.key_lo.size, self.parts), dtype=np.int64)
 
     def step(self, state: NDArray[np.int64], piece: NDArray[Any]) -> None:
-        self.map.refine(self.cell, self.key_lo, self.key_hi, self.shift, piece, state)
+        keys = self.key_lo, self.key_hi, self.shift, self.pivot
+        self.map.refine(self.cell, *keys, piece, state)
 
 
 class Cells:
@@ -349,7 +351,7 @@ class Tally:
     values : list of ndarray of float64
         Those that were taken, clamped, in any order, each in a room of its own.
     number : int
-        How many there were; all are in `values` unless this is more than there may be.
+        How many there were.
     """
 
     def __init__(self, buckets: int, most: int) -> None:
@@ -360,6 +362,11 @@ class Tally:
     @property
     def values(self) -> list[Numbers]:
         return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
+
+    @property
+    def complete(self) -> bool:
+        """Whether there was room for all of them."""
+        return sum(self._filled) == self.number
 
     def fill(self, take: Callable[[Numbers], int]) -> None:
         """Add what is taken into the room that is left."""

@@ -186,7 +186,9 @@ class Sample:
         map from times to numbers is public and increasing, so that neighbors stay neighbors.
 
         **Cost.** O(n), without a copy of `x` (but for times): one pass here, and another in each
-        release; none but the windows of a release if `x` is sorted. `x` must not change while the
+        release; none but the windows of a release if `x` is sorted. A release that is given the
+        column itself mostly does with one pass where it is long: it knows which levels to collect.
+        Integers and float32 are read in their own type. `x` must not change while the
         sample is in use. Masses of a prior take some tens of milliseconds, once for each object
         that it is made of: make it once, and give the same one to all calls.
 
@@ -267,14 +269,14 @@ class Sample:
                 coarse = _of_sorted(values, lattice, bounds, nan_policy)
             elif values.size <= SORTED_RECORDS:
                 coarse = _of_sorted(np.sort(values), lattice, bounds, nan_policy)
-            elif lattice is not None and countable and q is None:
-                coarse = _of_points(chunks, lattice, bounds, nan_policy)  # for many releases
             else:
                 probe = _probe(values)
-                foreseen = None
-                if q is not None:
-                    foreseen = Foreseen.of(values, *bounds, probe, q, threads)
-                coarse = _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
+                foreseen = None if q is None else Foreseen.of(values, *bounds, probe, q, threads)
+                if lattice is not None and countable and (foreseen is None or foreseen.crowded):
+                    # all counts in one pass: for many releases, or for ties
+                    coarse = _of_points(chunks, lattice, bounds, nan_policy)
+                else:
+                    coarse = _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
             records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
             return cls(coarse, records, lattice, bounds, unit)
 

@@ -126,18 +126,21 @@ class Foreseen(NamedTuple):
     Attributes
     ----------
     map : Map
-    wanted : ndarray of uint8, shape (BUCKETS + 1,)
-        1 for these buckets.
+    wanted : ndarray of uint8, shape (BUCKETS + 1,), or None
+        1 for these buckets; None where they are too many to collect, or nothing is foreseen.
     room : int
-        For how many of their records there is room.
+        For how many of their records there is room, in each thread.
     workers : int
         Threads for passes over these.
+    crowded : bool
+        Whether many records are close to each other where levels are asked for: tied, perhaps.
     """
 
     map: Map
-    wanted: NDArray[np.uint8]
-    room: int
+    wanted: NDArray[np.uint8] | None = None
+    room: int = 0
     workers: int = 1
+    crowded: bool = False
 
     @classmethod
     def of(
@@ -148,13 +151,13 @@ class Foreseen(NamedTuple):
         probe: NDArray[Any],
         q: NDArray[np.float64],
         workers: int = 1,
-    ) -> Foreseen | None:
-        """By a sample of the values, for ascending levels; None if they are too many to collect."""
+    ) -> Foreseen:
+        """By a sample of the values, for ascending levels."""
         chosen = _choose_map(low, high, probe)
         counts = _sampled(values, chosen)
         total = int(counts.sum())
         if not total:
-            return None
+            return cls(chosen)
         ends = np.cumsum(counts)
         spread = DEVIATIONS * np.sqrt(total * q * (1.0 - q)) + DEVIATIONS**2
         middle = total * q
@@ -164,12 +167,14 @@ class Foreseen(NamedTuple):
         np.add.at(inside, np.where(middle <= spread, 0, first), 1)
         np.add.at(inside, np.minimum(last, BUCKETS - 1) + 1, -1)
         wanted = np.cumsum(inside) > 0  # not NaN: all windows have ended there
-        wanted[:-1] &= counts <= FORESEEN_BUCKET * total + DEVIATIONS**2
+        crowded = wanted[:-1] & (counts > FORESEEN_BUCKET * total + DEVIATIONS**2)
+        wanted[:-1] &= ~crowded
         share = float(counts[wanted[:-1]].sum()) / total
         room = int(FORESEEN_SLACK * share * values.size) + BUCKETS
         if share > FORESEEN_SHARE or room > FORESEEN:
-            return None
-        return cls(chosen, wanted.astype(np.uint8), room, workers)
+            return cls(chosen, crowded=bool(crowded.any()))
+        room = min(room, 2 * room // workers + BUCKETS)  # a share may have more than the others
+        return cls(chosen, wanted.astype(np.uint8), room, workers, bool(crowded.any()))
 
 
 def _sampled(values: NDArray[Any], chosen: Map) -> NDArray[np.int64]:
@@ -252,18 +257,18 @@ class Buckets(Counted):
         self._lattice = lattice
         self._low, self._high = low, high
         if foreseen is None:
-            self._map, wanted, most, workers = _choose_map(low, high, probe), None, 0, 1
-        else:
-            self._map, wanted, most, workers = foreseen
+            foreseen = Foreseen(_choose_map(low, high, probe))
+        self._map, wanted, most, workers, _ = foreseen
         total = chunks.fold(BucketCounts(self._map, BUCKETS, wanted, most))
         self.count, self.missing = total.count[:-1], int(total.count[-1])
         self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room
         self._wanted = wanted
-        if wanted is not None and total.number <= most:
+        if wanted is not None and total.complete:
             self._taken = Chunks(lambda: total.values, workers)
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
         self._refining = threading.Lock()  # releases in several threads may share a sample
+        self._probe_keys = np.sort(keys(np.clip(probe[~np.isnan(probe)], low, high)))
 
     def _passes_over(self, buckets: Any) -> Passes:
         """What has all records of some buckets."""
@@ -402,26 +407,46 @@ class Buckets(Counted):
             return cell.start + cell.count
         return None if held is None else held.rank_of(cell.start, value)
 
+    def _tied_key(self, cell: Cell) -> int | None:
+        """The commonest key of the probe in a cell, if it is there twice."""
+        a, b = np.searchsorted(self._probe_keys, (cell.key_lo, cell.key_hi)).tolist()
+        found, counts = np.unique(self._probe_keys[a:b], return_counts=True)
+        if not found.size or counts.max() < 2:
+            return None
+        return int(found[np.argmax(counts)])
+
     def _refine(self, cells: list[Cell]) -> None:
-        """Count one cell of each of some buckets by parts of its keys, in one pass."""
+        """Count one cell of each of some buckets by parts of its keys, in one pass.
+
+        Where values are seen to be tied, those below, at and above them.
+        """
+        pivots = [self._tied_key(cell) for cell in cells]
         shift = np.array(
-            [max(0, (c.key_hi - c.key_lo - 1).bit_length() - PART_BITS) for c in cells],
+            [
+                max(0, (c.key_hi - c.key_lo - 1).bit_length() - PART_BITS) if pivot is None else -1
+                for c, pivot in zip(cells, pivots, strict=True)
+            ],
             dtype=np.int32,
         )
+        pivot = np.array([0 if key is None else key for key in pivots], dtype=np.int64)
         key_lo = np.array([c.key_lo for c in cells], dtype=np.int64)
         key_hi = np.array([c.key_hi for c in cells], dtype=np.int64)
         number = np.full(BUCKETS + 1, -1, dtype=np.int32)
         number[[c.bucket for c in cells]] = np.arange(len(cells))
         total = self._passes_over([c.bucket for c in cells]).fold(
-            PartCounts(self._map, 1 << PART_BITS, number, key_lo, key_hi, shift)
+            PartCounts(self._map, 1 << PART_BITS, number, key_lo, key_hi, shift, pivot)
         )
-        for cell, by, counts in zip(cells, shift.tolist(), total, strict=True):
+        for cell, by, middle, counts in zip(cells, shift.tolist(), pivots, total, strict=True):
             if int(counts.sum()) != cell.count:
                 raise source_changed()
             parts, start = [], cell.start
             for part in np.flatnonzero(counts).tolist():
-                lowest = cell.key_lo + (part << by)
-                end = min(lowest + (1 << by), cell.key_hi)
+                if middle is None:
+                    lowest = cell.key_lo + (part << by)
+                    end = min(lowest + (1 << by), cell.key_hi)
+                else:
+                    borders = (cell.key_lo, middle, middle + 1, cell.key_hi)
+                    lowest, end = borders[part : part + 2]
                 parts.append(self._cell(cell.bucket, lowest, end, start, int(counts[part])))
                 start += int(counts[part])
             before = self._cells.get(cell.bucket, [cell])
@@ -453,8 +478,9 @@ class Buckets(Counted):
             hi = np.array([np.inf if key >= highest else value_of(key) for key in hi_keys])
             return TakenBetween(size, self._map, lo, hi)
         wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
-        wanted[plan.bucket] = 1
-        wanted[[cell.bucket for cell in parts]] = 2
+        whole = np.array([cell is None for cell in plan.cell])
+        wanted[plan.bucket[whole]] = 1
+        wanted[[cell.bucket for cell in parts if not cell.tied]] = 2
         ranges = [(cell.key_lo, cell.key_hi) for cell in parts if not cell.tied]
         keys_of = np.array(ranges, dtype=np.int64).reshape(-1, 2).T.copy()
         return TakenByKey(size, self._map, wanted, keys_of[0], keys_of[1])

@@ -317,16 +317,16 @@ def test_count_takes_weights(bins, dtype, monkeypatch):
 
 def test_what_has_to_be_converted_is_converted_in_pieces(bins, monkeypatch):
     monkeypatch.setattr(fast, "CONVERTED", 64)
-    sizes, as_float64 = [], fast.as_float64
+    sizes, as_plain = [], fast.as_plain
     monkeypatch.setattr(
-        fast, "as_float64", lambda values: (sizes.append(values.size), as_float64(values))[1]
+        fast, "as_plain", lambda values: (sizes.append(values.size), as_plain(values))[1]
     )
     x, weights = np.arange(150.0), np.ones(150, dtype=np.int64)
-    for values in (x, x.astype("f4")):
+    for values in (x, x.astype("f4"), x.astype("u1"), x.astype("f2"), x.astype(">i4")):
         for weight in (None, weights, weights.astype("i4")):
             sizes.clear()
             bins.count(values, weight)
-            plain = values.dtype == float and (weight is None or weight.dtype == np.int64)
+            plain = values.dtype in ("f8", "f4", "u1") and (weight is None or weight is weights)
             assert sizes == ([150] if plain else [64, 64, 22])
 
 

@@ -139,6 +139,7 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
     int64_t parts = fuzz_between(in, 1, 300);
     int32_t *cell = fuzz_room(buckets, sizeof *cell), *shift = fuzz_room(cells, sizeof *shift);
     int64_t *lo = fuzz_room(cells, sizeof *lo), *hi = fuzz_room(cells, sizeof *hi);
+    int64_t *pivot = fuzz_room(cells, sizeof *pivot);
     size_t counters = cells * (size_t)parts;
     int64_t *count = fuzz_room(counters, sizeof *count);
     int64_t *expected = fuzz_room(counters, sizeof *expected);
@@ -149,7 +150,8 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
     for (size_t c = 0; c < cells; c++) {
         lo[c] = fuzz_bit(in) ? dpq_key_of(fuzz_finite(in)) : dpq_key_of(map->low);
         hi[c] = fuzz_bit(in) ? dpq_key_of(fuzz_finite(in)) : INT64_MAX;
-        shift[c] = (int32_t)fuzz_between(in, 0, 63);
+        shift[c] = (int32_t)fuzz_between(in, -1, 63);
+        pivot[c] = dpq_key_of(n > 0 ? value[fuzz_between(in, 0, (int64_t)n - 1)] : 0.0);
     }
     memset(count, 0, counters * sizeof *count);
     memset(expected, 0, counters * sizeof *expected);
@@ -158,19 +160,23 @@ check_refine(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
         int64_t key = dpq_key_of(clamp(map, value[i]));
 
         if (c >= 0 && lo[c] <= key && key < hi[c]) {
-            uint64_t part = ((uint64_t)key - (uint64_t)lo[c]) >> shift[c];
+            uint64_t part = shift[c] >= 0      ? ((uint64_t)key - (uint64_t)lo[c]) >> shift[c]
+                            : key < pivot[c]   ? 0
+                            : key == pivot[c] ? 1
+                                              : 2;
 
             if (part < (uint64_t)parts) {
                 expected[c * parts + (int64_t)part]++;
             }
         }
     }
-    dpq_select_refine(map, cell, lo, hi, shift, parts, n, &column, count);
+    dpq_select_refine(map, cell, lo, hi, shift, pivot, parts, n, &column, count);
     CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
     free(expected);
     free(count);
     free(hi);
     free(lo);
+    free(pivot);
     free(shift);
     free(cell);
 }
