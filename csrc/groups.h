@@ -127,6 +127,19 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
                    const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
                    int64_t *point, double *number);
 
+/* Release one sample, as its law draws: dithered in order.
+ *
+ *   value        IN, length n, in any order, no NaN; `work` has room for n
+ *   point        OUT, lattice: (fine) points, m, ascending; else NULL
+ *   number       OUT, continuous: numbers; else NULL
+ *
+ * Everything else as for dpq_groups_release.
+ * Draws     dpq_uniform_bits for all records in their order, if s > 0; dpq_path_draw; its points.
+ */
+dpq_status
+dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
+                       const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number);
+
 /* Release one level of each of the groups first, ..., groups - 1 by depth and permute-and-flip.
  *
  *   law          on a lattice without dither, of one level; its rate is the loss of log-weight per
@@ -143,5 +156,16 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
 void
 dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups, const int64_t *start,
                 const double *value, const dpq_groups_work *work, bitgen_t *rng, int64_t *point);
+
+/* Release each of several levels of one sample like that, one after the other.
+ *
+ *   law          as for dpq_groups_flip, but of m levels; its rate is not used
+ *   rate         IN, length m, for each level
+ *   value        IN, length n, in any order, no NaN; `work` has room for n
+ *   point        OUT, length m, in the order of the levels: not sorted
+ */
+void
+dpq_groups_flip_one(const dpq_groups_law *law, const double *rate, size_t n, const double *value,
+                    const dpq_groups_work *work, bitgen_t *rng, int64_t *point);
 
 #endif

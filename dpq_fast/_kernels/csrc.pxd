@@ -30,6 +30,9 @@ cdef extern from "depth.h" nogil:
                            double *loss)
     size_t dpq_depth_flip(size_t cells, const double *points, const double *loss, double rate,
                           size_t best, bitgen_t *rng)
+    int64_t dpq_depth_point(size_t intervals, const int64_t *rank, const double *width,
+                            const int64_t *left, int64_t n, int64_t whole, double part,
+                            double rate, bitgen_t *rng)
 
 cdef extern from "noise.h" nogil:
     int DPQ_NOISE_BITS
@@ -54,6 +57,8 @@ cdef extern from "lattice.h" nogil:
                            int64_t *count)
     void dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
                                     int64_t *count)
+    void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
+                            int64_t first, double *value)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
 
 cdef extern from "sums.h" nogil:
@@ -276,6 +281,12 @@ cdef extern from "groups.h" nogil:
     dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
                                   const double *value, const dpq_groups_work *work,
                                   bitgen_t *rng, size_t *next, int64_t *point, double *number)
+    dpq_status dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
+                                      const dpq_groups_work *work, bitgen_t *rng, int64_t *point,
+                                      double *number)
+    void dpq_groups_flip_one(const dpq_groups_law *law, const double *rate, size_t n,
+                             const double *value, const dpq_groups_work *work, bitgen_t *rng,
+                             int64_t *point)
     void dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups,
                          const int64_t *start, const double *value, const dpq_groups_work *work,
                          bitgen_t *rng, int64_t *point)

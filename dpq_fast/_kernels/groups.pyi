@@ -37,6 +37,12 @@ class Releases:
         bounds: tuple[float, float],
         lattice: Lattice | None,
     ) -> None: ...
+    def one(
+        self, value: NDArray[np.float64], rng: np.random.Generator
+    ) -> tuple[Any, NDArray[Any] | None]: ...
+    def flip_one(
+        self, value: NDArray[np.float64], rate: NDArray[np.float64], rng: np.random.Generator
+    ) -> NDArray[np.int64]: ...
     def run(
         self,
         start: NDArray[np.int64],

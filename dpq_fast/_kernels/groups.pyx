@@ -3,7 +3,15 @@
 import numpy as np
 
 from dpq_fast._kernels.bitgen cimport bitgen_of
-from dpq_fast._kernels.buffers cimport doubles, integers, places
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    given_doubles,
+    integers,
+    new_doubles,
+    new_integers,
+    new_places,
+    places,
+)
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
     DPQ_GROUPS_CHUNK,
@@ -12,10 +20,12 @@ from dpq_fast._kernels.csrc cimport (
     dpq_decay,
     dpq_groups_count,
     dpq_groups_flip,
+    dpq_groups_flip_one,
     dpq_groups_keys,
     dpq_groups_law,
     dpq_groups_order,
     dpq_groups_release,
+    dpq_groups_release_one,
     dpq_groups_room,
     dpq_groups_scatter,
     dpq_groups_sort,
@@ -27,8 +37,10 @@ from dpq_fast._kernels.csrc cimport (
 )
 from dpq_fast._kernels.status cimport check
 from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
 from numpy.random cimport bitgen_t
+
+import_array()
 
 # Groups of one chunk; see csrc/groups.h.
 CHUNK = int(DPQ_GROUPS_CHUNK)
@@ -176,10 +188,10 @@ cdef class Releases:
         dpq_groups_law law
         object q
 
-    def __init__(self, const double[::1] q not None, double rate, tuple bounds, lattice):
-        self.q = q.base
+    def __init__(self, ndarray q not None, double rate, tuple bounds, lattice):
+        self.q = q
         self.law.levels = q.shape[0]
-        self.law.q = &q[0]
+        self.law.q = given_doubles(q)
         self.law.rate = rate
         self.law.low, self.law.high = bounds
         self.law.lattice = lattice is not None
@@ -190,6 +202,98 @@ cdef class Releases:
             self.law.points = lattice.points
             self.law.bits = lattice.bits
 
+    cdef tuple _room(self, size_t n, dpq_groups_work *work):
+        """Arrays that hold the work on up to n records: of integers, of numbers."""
+        cdef:
+            size_t m = self.law.levels
+            size_t room = dpq_groups_room(n) + 1
+            size_t race = n + (n + 1) // DPQ_PATH_BLOCK + m + 3
+            size_t decay_size = (sizeof(dpq_decay) + 7) // 8
+            size_t level_size = (sizeof(dpq_scan_level) + 7) // 8
+            ndarray counted = new_integers(2 * room + 2 * (n + 1) + 2 * m)
+            ndarray weighed = new_doubles(3 * (n + 1) + 2 * m * (n + 1) + race + m + decay_size
+                                          + m * level_size)
+            ndarray indexed = new_places(4 * m)
+
+        work.point = integers(counted)
+        work.spare = work.point + room
+        work.rank = work.spare + room
+        work.left = work.rank + n + 1
+        work.exponent = work.left + n + 1
+        work.whole = work.exponent + m
+        work.number = doubles(weighed)
+        work.width = work.number + n + 1
+        work.edge = work.width + n + 1
+        work.A = work.edge + n + 1
+        work.H = work.A + m * (n + 1)
+        work.race = work.H + m * (n + 1)
+        work.part = work.race + race
+        work.decay = <dpq_decay *>(work.part + m)
+        work.level = <dpq_scan_level *>(work.part + m + decay_size)
+        work.lo = places(indexed)
+        work.hi = work.lo + m
+        work.row = work.hi + m
+        work.path = work.row + m
+        return counted, weighed, indexed
+
+    cdef ndarray _points(self, size_t n, tuple room):
+        """The sorted points of n records that the kernel left behind."""
+        return room[0 if self.law.lattice else 1][:n].copy()
+
+    def one(self, ndarray value not None, rng not None):
+        """Release one sample of a float64 array without NaN: its m answers, and None.
+
+        Or where float64 will not do, None and its sorted points.
+        """
+        cdef:
+            size_t m = self.law.levels, n = value.shape[0]
+            const double *values = given_doubles(value)
+            bint lattice = self.law.lattice
+            ndarray answers = new_integers(m) if lattice else new_doubles(m)
+            int64_t *out = integers(answers)
+            dpq_groups_work work
+            tuple room = self._room(n, &work)
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+            dpq_status status
+
+        with bit_generator.lock, nogil:
+            status = dpq_groups_release_one(&self.law, n, values, &work, bits,
+                                            out if lattice else NULL,
+                                            NULL if lattice else <double *>out)
+        if status == DPQ_ERR_RANGE:
+            return None, self._points(n, room)
+        check(status)
+        return answers, None
+
+    def flip_one(self, ndarray value not None, ndarray rate not None, rng not None):
+        """Release each level of one sample like that, by permute-and-flip: its points, int64.
+
+        For a lattice without dither; `rate` has one for each level. Not sorted.
+        """
+        cdef:
+            size_t m = self.law.levels, n = value.shape[0]
+            const double *values = given_doubles(value)
+            const double *rates = given_doubles(rate)
+            ndarray answers = new_integers(m)
+            int64_t *out = integers(answers)
+            dpq_groups_work work
+            tuple room = self._room(n, &work)
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        self._check_flips()
+        if <size_t>rate.shape[0] != m:
+            raise ValueError("each level needs a rate")
+        with bit_generator.lock, nogil:
+            dpq_groups_flip_one(&self.law, rates, n, values, &work, bits, out)
+        return answers
+
+    cdef int _check_flips(self) except -1:
+        if not self.law.lattice or self.law.bits > 0:
+            raise ValueError("flips are for a lattice without dither")
+        return 0
+
     def run(self, const int64_t[::1] start not None, const double[::1] value not None, size_t next,
             size_t stop, ndarray answers not None, rng not None):
         """Release the groups next, ..., stop - 1 into rows of `answers`, shape (groups, m).
@@ -198,57 +302,25 @@ cdef class Releases:
         Returns (stop, None), or where float64 will not do (group, its sorted points).
         """
         cdef:
-            size_t m = self.law.levels, n = 0, g, room, race
-            size_t decay_size = (sizeof(dpq_decay) + 7) // 8
-            size_t level_size = (sizeof(dpq_scan_level) + 7) // 8
+            size_t n = 0, g
             int64_t *out = integers(answers)
             bint lattice = self.law.lattice
             dpq_groups_work work
-            ndarray counted, weighed, indexed
-            int64_t *integer
-            double *real
-            size_t *index
+            tuple room
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
             dpq_status status
 
         for g in range(next, stop):
             n = max(n, <size_t>(start[g + 1] - start[g]))
-        room = dpq_groups_room(n) + 1
-        race = n + (n + 1) // DPQ_PATH_BLOCK + m + 3
-        counted = np.empty(2 * room + 2 * (n + 1) + 2 * m, dtype=np.int64)
-        weighed = np.empty(3 * (n + 1) + 2 * m * (n + 1) + race + m + decay_size
-                           + m * level_size)
-        indexed = np.empty(4 * m, dtype=np.uintp)
-        integer, real, index = integers(counted), doubles(weighed), places(indexed)
-        work.point = integer
-        work.spare = work.point + room
-        work.rank = work.spare + room
-        work.left = work.rank + n + 1
-        work.exponent = work.left + n + 1
-        work.whole = work.exponent + m
-        work.width = real
-        work.number = work.width + n + 1
-        work.edge = work.number + n + 1
-        work.A = work.edge + n + 1
-        work.H = work.A + m * (n + 1)
-        work.race = work.H + m * (n + 1)
-        work.part = work.race + race
-        work.decay = <dpq_decay *>(work.part + m)
-        work.level = <dpq_scan_level *>(work.part + m + decay_size)
-        work.lo = index
-        work.hi = work.lo + m
-        work.row = work.hi + m
-        work.path = work.row + m
+        room = self._room(n, &work)
         with bit_generator.lock, nogil:
             status = dpq_groups_release(&self.law, stop, &start[0],
                                         &value[0] if value.shape[0] else NULL, &work, bits, &next,
                                         out if lattice else NULL,
                                         NULL if lattice else <double *>out)
         if status == DPQ_ERR_RANGE:
-            n = start[next + 1] - start[next]
-            g = 0 if lattice else <size_t>(work.number - real)
-            return next, (counted if lattice else weighed)[g:g + n].copy()
+            return next, self._points(start[next + 1] - start[next], room)
         check(status)
         return next, None
 
@@ -260,27 +332,19 @@ cdef class Releases:
         from `order`.
         """
         cdef:
-            size_t n = 0, g, room
+            size_t n = 0, g
             int64_t *point = integers(answers)
             dpq_groups_work work
-            ndarray counted, weighed
+            tuple room
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
-        if not self.law.lattice or self.law.bits > 0 or self.law.levels != 1:
-            raise ValueError("flips are for one level and a lattice without dither")
+        self._check_flips()
+        if self.law.levels != 1:
+            raise ValueError("flips are for one level at a time")
         for g in range(next, stop):
             n = max(n, <size_t>(start[g + 1] - start[g]))
-        room = dpq_groups_room(n) + 1
-        counted = np.empty(2 * room + 2 * (n + 1) + 1, dtype=np.int64)
-        weighed = np.empty(n + 2)
-        work.point = integers(counted)
-        work.spare = work.point + room
-        work.rank = work.spare + room
-        work.left = work.rank + n + 1
-        work.whole = work.left + n + 1
-        work.width = doubles(weighed)
-        work.part = work.width + n + 1
+        room = self._room(n, &work)
         with bit_generator.lock, nogil:
             dpq_groups_flip(&self.law, next, stop, &start[0], &value[0] if value.shape[0] else NULL,
                             &work, bits, point)
