@@ -125,9 +125,13 @@ sort_columns(size_t rows, size_t columns, int64_t *point)
 {
     for (size_t run = 1; run < rows; run *= 2) {
         for (size_t apart = run; apart > 0; apart /= 2) {
-            for (size_t row = apart % run; row + apart < rows; row++) {
-                if (((row - apart % run) & apart) == 0 && (row ^ (row + apart)) < 2 * run) {
-                    exchange(columns, point + row * columns, point + (row + apart) * columns);
+            /* stretches of `apart` rows, each with the next one, inside of merged runs */
+            for (size_t row = apart % run; row + apart < rows; row += 2 * apart) {
+                size_t size = rows - row - apart < apart ? rows - row - apart : apart;
+
+                if ((row ^ (row + apart)) < 2 * run) {
+                    exchange(size * columns, point + row * columns,
+                             point + (row + apart) * columns);
                 }
             }
         }
@@ -182,17 +186,17 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
 static void
 dither(size_t n, int64_t *point, int bits, bitgen_t *rng)
 {
-    uint64_t word = 0, mask = ((uint64_t)1 << bits) - 1;
-    int left = 0;
+    uint64_t mask = ((uint64_t)1 << bits) - 1;
+    size_t each = (size_t)(64 / bits);
 
-    for (size_t i = 0; i < n; i++) {
-        if (left < bits) {
-            word = rng->next_uint64(rng->state);
-            left = 64;
+    for (size_t i = 0; i < n; i += each) {
+        uint64_t word = rng->next_uint64(rng->state);
+        size_t size = n - i < each ? n - i : each;
+
+        for (size_t k = 0; k < size; k++) {
+            point[i + k] = (int64_t)(((uint64_t)point[i + k] << bits) | (word & mask));
+            word >>= bits;
         }
-        point[i] = (int64_t)(((uint64_t)point[i] << bits) | (word & mask));
-        word >>= bits;
-        left -= bits;
     }
 }
 
@@ -338,15 +342,15 @@ release(const dpq_groups_law *law, const dpq_scan_problem *problem, int same,
 
 dpq_status
 dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
-                   const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
-                   int64_t *point, double *number)
+                   const double *value, const int64_t *order, const dpq_groups_work *work,
+                   bitgen_t *rng, size_t *next, int64_t *point, double *number)
 {
     size_t m = law->levels, last_n = SIZE_MAX;
     int64_t last_span = -1;
     dpq_scan_problem problem = problem_of(law, work);
 
     for (; *next < groups; ++*next) {
-        size_t g = *next, n = (size_t)(start[g + 1] - start[g]);
+        size_t g = (size_t)order[*next], n = (size_t)(start[g + 1] - start[g]);
         int64_t span;
         dpq_status status;
 

@@ -105,11 +105,12 @@ dpq_groups_room(size_t n);
 int64_t *
 dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
 
-/* Release the groups *next, ..., groups - 1, one after the other.
+/* Release the groups order[*next], ..., order[groups - 1], one after the other.
  *
  *   start, value IN, as from dpq_groups_order; no group larger than `work` has room for
+ *   order        IN, groups; where one has as many records as the one before, it costs less
  *   rng          IN OUT, the caller holds its lock
- *   next         IN OUT, the first group that is left to do
+ *   next         IN OUT, where the groups that are left to do begin
  *   point        OUT, lattice: (fine) points, m for each group, ascending; else NULL
  *   number       OUT, continuous: numbers; else NULL
  *
@@ -117,15 +118,15 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
  * compressed; one forward pass over all intervals in float64 rows; one draw.
  * Draws     for each group: ceil(n / floor(64 / s)) words of dither, if s > 0; dpq_path_draw; its
  *           points.
- * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of group *next leave the range
+ * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of order[*next] leave the range
  *           of float64: its sorted points stand in work->point (lattice) or work->number, dither
  *           included, for the caller to go on with.
  * Cost      O(m n + n log n) per group, no allocation, reentrant.
  */
 dpq_status
 dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
-                   const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
-                   int64_t *point, double *number);
+                   const double *value, const int64_t *order, const dpq_groups_work *work,
+                   bitgen_t *rng, size_t *next, int64_t *point, double *number);
 
 /* Release one sample, as its law draws: dithered in order.
  *

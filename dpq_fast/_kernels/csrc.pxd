@@ -279,8 +279,9 @@ cdef extern from "groups.h" nogil:
     size_t dpq_groups_room(size_t n)
     int64_t *dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
     dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
-                                  const double *value, const dpq_groups_work *work,
-                                  bitgen_t *rng, size_t *next, int64_t *point, double *number)
+                                  const double *value, const int64_t *order,
+                                  const dpq_groups_work *work, bitgen_t *rng, size_t *next,
+                                  int64_t *point, double *number)
     dpq_status dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
                                       const dpq_groups_work *work, bitgen_t *rng, int64_t *point,
                                       double *number)

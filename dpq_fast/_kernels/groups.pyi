@@ -47,8 +47,8 @@ class Releases:
         self,
         start: NDArray[np.int64],
         value: NDArray[np.float64],
+        order: NDArray[np.int64],
         next: int,
-        stop: int,
         answers: NDArray[Any],
         rng: np.random.Generator,
     ) -> tuple[int, NDArray[Any] | None]: ...

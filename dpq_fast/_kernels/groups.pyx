@@ -294,33 +294,42 @@ cdef class Releases:
             raise ValueError("flips are for a lattice without dither")
         return 0
 
-    def run(self, const int64_t[::1] start not None, const double[::1] value not None, size_t next,
-            size_t stop, ndarray answers not None, rng not None):
-        """Release the groups next, ..., stop - 1 into rows of `answers`, shape (groups, m).
+    def run(self, const int64_t[::1] start not None, const double[::1] value not None,
+            const int64_t[::1] order not None, size_t next, ndarray answers not None,
+            rng not None):
+        """Release the groups order[next], ... into their rows of `answers`, shape (groups, m).
 
         `start` and `value` are as from `order`, `answers` is int64 for a lattice, else float64.
-        Returns (stop, None), or where float64 will not do (group, its sorted points).
+        Groups of one size cost less one after the other. Returns the length of `order` and None, or
+        where float64 will not do the place of a group in `order`, and its sorted points.
         """
         cdef:
-            size_t n = 0, g
+            size_t n = 0, g, place
             int64_t *out = integers(answers)
             bint lattice = self.law.lattice
             dpq_groups_work work
             tuple room
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
+            size_t groups = order.shape[0]
             dpq_status status
 
-        for g in range(next, stop):
+        if groups <= next:
+            return groups, None
+        for place in range(next, groups):
+            g = order[place]
+            if g >= <size_t>answers.shape[0] or g + 1 >= <size_t>start.shape[0]:
+                raise ValueError("each group needs a start and a row")
             n = max(n, <size_t>(start[g + 1] - start[g]))
         room = self._room(n, &work)
         with bit_generator.lock, nogil:
-            status = dpq_groups_release(&self.law, stop, &start[0],
-                                        &value[0] if value.shape[0] else NULL, &work, bits, &next,
-                                        out if lattice else NULL,
+            status = dpq_groups_release(&self.law, groups, &start[0],
+                                        &value[0] if value.shape[0] else NULL, &order[0], &work,
+                                        bits, &next, out if lattice else NULL,
                                         NULL if lattice else <double *>out)
         if status == DPQ_ERR_RANGE:
-            return next, self._points(start[next + 1] - start[next], room)
+            g = order[next]
+            return next, self._points(start[g + 1] - start[g], room)
         check(status)
         return next, None
 

@@ -11,13 +11,13 @@ from dpq_fast.data.order import SortedOrder
 from dpq_fast.laws.depth import window_for
 from dpq_fast.laws.path import SMALL_PROBLEM, PathLaw
 
-# Permute-and-flip looks at all records of up to so many.
-MOST_FLIPPED = 2**12
+# More records than that are never few.
+MOST = 2**12
 
 
 def most_of_paths(m: int) -> int:
     """How many records are few, for the law of m levels together: windows hold all of them."""
-    return SMALL_PROBLEM // m - 1
+    return min(MOST, SMALL_PROBLEM // m - 1)
 
 
 def draw_path(
@@ -42,7 +42,7 @@ def draw_path(
 
 def most_of_flips(rates: NDArray[np.float64], lattice: Lattice) -> int:
     """How many records are few, for the laws of single levels: as `most_of_paths`."""
-    return min(MOST_FLIPPED, int(window_for(float(lattice.points), max(rates.tolist()))))
+    return min(MOST, int(window_for(float(lattice.points), max(rates.tolist()))))
 
 
 def draw_flips(
