@@ -49,20 +49,23 @@ expected_n
     """
     if _checks.check_choice("method", method, METHODS) != "auto":
         return method
+    m, dithered = Levels.of(q).m, dither is True
+    if not isinstance(x, Sample) and bounds is None:
+        return "unbounded_quantile"
+    if m == 1:  # whatever the rest is, which the mechanism checks
+        return most_accurate(1, relation_of(neighbors), epsilon=None, dithered=dithered)
     if isinstance(x, Sample):
         lattice = x.lattice
-    elif bounds is None:
-        return "unbounded_quantile"
     else:
         _, lattice = Lattice.between(bounds, resolution, dither, prior)
     k = _checks.check_max_contributions(max_contributions)
     return most_accurate(
-        Levels.of(q).m,
+        m,
         relation_of(neighbors),
         epsilon=None if epsilon is None else _checks.check_epsilon(epsilon) / k,
         n=expected_n,
         points=None if lattice is None else lattice.points,
-        dithered=dither is True,
+        dithered=dithered,
     )
 
 

@@ -1198,6 +1198,10 @@ def few_flipped_at_twice_the_rate(values: Any, q: Any, rates: Any, *arguments: A
     return FEW_FLIPPED(values, q, 2.0 * rates, *arguments)
 
 
+def at_four_times_the_rate(self: Any, q: Any, spent: Any, *arguments: Any) -> None:
+    RELEASED(self, q, spent._replace(rate=4.0 * spent.rate), *arguments)
+
+
 def dithered_if_odd(coarse: order.CoarseOrder, rng: np.random.Generator) -> order.WholeOrder:
     if coarse.n % 2:
         return DITHERED_ORDER(coarse, rng)
