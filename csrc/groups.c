@@ -32,7 +32,7 @@ dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key, int6
         int64_t group = group_of(keys, key[i]);
 
         if (group >= 0) {
-            count[group / DPQ_GROUPS_CHUNK]++;
+            count[group >> keys->shift]++;
         }
     }
 }
@@ -47,11 +47,11 @@ dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key, co
         int64_t group = group_of(keys, key[i]);
 
         if (group >= 0) {
-            int64_t chunk = group / DPQ_GROUPS_CHUNK, at = place[chunk];
+            int64_t chunk = group >> keys->shift, at = place[chunk];
 
             if (at < end[chunk]) {
                 grouped[at] = value[i];
-                member[at] = (uint16_t)(group % DPQ_GROUPS_CHUNK);
+                member[at] = (uint16_t)(group - (chunk << keys->shift));
                 place[chunk] = at + 1;
                 missing += isnan(value[i]) != 0;
             }

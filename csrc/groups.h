@@ -11,16 +11,17 @@
 #include "scan.h"
 #include "status.h"
 
-/* Groups are handled in chunks of this many consecutive ones: group g is member
- * g % DPQ_GROUPS_CHUNK of chunk g / DPQ_GROUPS_CHUNK. What one pass over all rows scatters to is
- * chunks, few enough to stay in the cache; then a chunk fits into it, too. */
-#define DPQ_GROUPS_CHUNK 512
+/* Groups are handled in chunks of 2^shift consecutive ones: group g is member g % 2^shift of chunk
+ * g / 2^shift. What one pass over all rows scatters to is chunks, few enough to stay in the cache;
+ * then a chunk of 2^DPQ_GROUPS_MOST small groups fits into it, too. */
+#define DPQ_GROUPS_MOST 9
 
 /* Which group a key stands for: table[key - lowest], or key - lowest itself. */
 typedef struct {
     int64_t lowest;       /* the key of entry 0 */
     uint64_t span;        /* number of entries; keys outside belong to no group */
     const int32_t *table; /* IN, length `span`: group, or negative for none; NULL for identity */
+    int shift;            /* of chunks, at most DPQ_GROUPS_MOST */
 } dpq_groups_keys;
 
 /* Count rows by chunk.

@@ -228,12 +228,13 @@ cdef extern from "fit.h" nogil:
                         dpq_fit_bend *spare, double *offset, double *gain)
 
 cdef extern from "groups.h" nogil:
-    size_t DPQ_GROUPS_CHUNK
+    int DPQ_GROUPS_MOST
 
     ctypedef struct dpq_groups_keys:
         int64_t lowest
         uint64_t span
         const int32_t *table
+        int shift
 
     ctypedef struct dpq_groups_law:
         size_t levels

@@ -14,7 +14,7 @@ from dpq_fast._kernels.buffers cimport (
 )
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
-    DPQ_GROUPS_CHUNK,
+    DPQ_GROUPS_MOST,
     DPQ_OK,
     DPQ_PATH_BLOCK,
     dpq_decay,
@@ -42,8 +42,10 @@ from numpy.random cimport bitgen_t
 
 import_array()
 
-# Groups of one chunk; see csrc/groups.h.
-CHUNK = int(DPQ_GROUPS_CHUNK)
+# Groups of one chunk at most; see csrc/groups.h.
+CHUNK = 1 << int(DPQ_GROUPS_MOST)
+# Chunks of few groups are smaller: there are about so many, which threads share.
+SHARED_CHUNKS = 8
 
 cdef enum:
     WIDENED = 1024  # keys at a time, which stay in the cache
@@ -81,17 +83,29 @@ cdef class Keys:
         The key of entry 0.
     table : ndarray of int32, or None
         Group of each entry, negative for none, below `groups`; None if entry g is group g.
+
+    Attributes
+    ----------
+    chunk, chunks : int
+        Groups of each chunk but the last, and how many chunks there are: by `groups` alone.
     """
 
     cdef:
         dpq_groups_keys keys
         object table
         readonly int64_t groups
+        readonly int64_t chunk
         readonly int64_t chunks
 
     def __init__(self, int64_t groups, int64_t lowest, const int32_t[::1] table):
+        cdef int shift = DPQ_GROUPS_MOST
+
+        while shift > 0 and groups <= SHARED_CHUNKS << (shift - 1):
+            shift -= 1
         self.groups = groups
-        self.chunks = (groups + CHUNK - 1) // CHUNK
+        self.chunk = 1 << shift
+        self.chunks = (groups + self.chunk - 1) // self.chunk
+        self.keys.shift = shift
         self.keys.lowest = lowest
         self.keys.table = NULL
         self.keys.span = groups
@@ -275,6 +289,7 @@ cdef class Releases:
             size_t m = self.law.levels, n = value.shape[0]
             const double *values = given_doubles(value)
             const double *rates = given_doubles(rate)
+            bint lattice = self.law.lattice
             ndarray answers = new_integers(m)
             int64_t *out = integers(answers)
             dpq_groups_work work
@@ -282,17 +297,13 @@ cdef class Releases:
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
-        self._check_flips()
+        if not lattice or self.law.bits > 0:
+            raise ValueError("flips are for a lattice without dither")
         if <size_t>rate.shape[0] != m:
             raise ValueError("each level needs a rate")
         with bit_generator.lock, nogil:
             dpq_groups_flip_one(&self.law, rates, n, values, &work, bits, out)
         return answers
-
-    cdef int _check_flips(self) except -1:
-        if not self.law.lattice or self.law.bits > 0:
-            raise ValueError("flips are for a lattice without dither")
-        return 0
 
     def run(self, const int64_t[::1] start not None, const double[::1] value not None,
             const int64_t[::1] order not None, size_t next, ndarray answers not None,
@@ -348,9 +359,8 @@ cdef class Releases:
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
-        self._check_flips()
-        if self.law.levels != 1:
-            raise ValueError("flips are for one level at a time")
+        if not self.law.lattice or self.law.bits > 0 or self.law.levels != 1:
+            raise ValueError("flips are for one level and a lattice without dither")
         for g in range(next, stop):
             n = max(n, <size_t>(start[g + 1] - start[g]))
         room = self._room(n, &work)

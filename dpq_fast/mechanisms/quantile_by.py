@@ -520,8 +520,8 @@ class _Release:
         seeds = None if rng is None else rng.bytes(32 * keys.chunks)
 
         def chunk(number: int) -> None:
-            first = number * kernel.CHUNK
-            own = slice(first, first + kernel.CHUNK)
+            first = number * keys.chunk
+            own = slice(first, first + keys.chunk)
             rows = gathered.rows.of_chunk(number, gathered.ends)
             self._chunk(rows, answers[own], low[own], high[own], child(seeds, number))
 

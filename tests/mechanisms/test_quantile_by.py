@@ -279,6 +279,25 @@ def test_flips_are_for_one_level_and_a_lattice_without_dither():
             releases.flip(np.array([0]), np.empty(0), 0, 0, answers, rng)
 
 
+def test_flips_of_one_sample_are_for_a_lattice_without_dither():
+    rng, q, value = np.random.default_rng(0), np.array([0.2, 0.5]), np.zeros(3)
+    for lattice in (None, lattice_of(3, 1)):
+        with pytest.raises(ValueError, match="flips are for a lattice without dither"):
+            kernel.Releases(q, 0.0, (0.0, 2.0), lattice).flip_one(value, np.ones(2), rng)
+    releases = kernel.Releases(q, 0.0, (0.0, 2.0), lattice_of(3, 0))
+    with pytest.raises(ValueError, match="each level needs a rate"):
+        releases.flip_one(value, np.ones(3), rng)
+
+
+@pytest.mark.parametrize(
+    ("groups", "chunk", "chunks"),
+    [(0, 1, 0), (1, 1, 1), (8, 1, 8), (9, 2, 5), (1_000, 128, 8), (10**6, 512, 1_954)],
+)
+def test_chunks_of_few_groups_are_shared_by_threads(groups, chunk, chunks):
+    keys = kernel.Keys(groups, 0, None)
+    assert (keys.groups, keys.chunk, keys.chunks) == (groups, chunk, chunks)
+
+
 def test_quantile_by_of_one_level_finds_a_tied_value_without_dither():
     x, by = np.repeat([37.0, 80.0], [401, 199]), np.arange(600) % 3
     for q, answer in ((0.5, 37.0), (0.9, 80.0)):
