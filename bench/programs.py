@@ -35,12 +35,29 @@ class Groups(NamedTuple):
     apart: NDArray
 
 
-def groups(count: int) -> Groups:
+def groups(count: int, rows: int = ROWS) -> Groups:
     names = np.arange(count)
-    by = np.repeat(names, ROWS)
+    by = np.repeat(names, rows)
     np.random.default_rng(1).shuffle(by)
     x = gaussian(by.size)
-    return Groups(x, by, names, x.reshape(count, ROWS))
+    return Groups(x, by, names, x.reshape(count, rows))
+
+
+def skewed(count: int) -> Groups:
+    """The k-th group has about 1 / k of the records of the first one."""
+    names = np.arange(count)
+    draws = np.random.default_rng(1).random(count * ROWS)
+    by = np.minimum((float(count) ** draws).astype(np.int64), count) - 1
+    return Groups(gaussian(by.size), by, names, np.empty((0, ROWS)))
+
+
+def in_equal_groups(data: Groups) -> Call:
+    return quantile_by(workers=2)(data._replace(by=np.arange(data.by.size) % data.names.size))
+
+
+def by_dates(data: Groups) -> Call:
+    names = np.datetime64("1970-01-01") + data.names
+    return quantile_by()(data._replace(by=names[data.by], names=names))
 
 
 def quantile_by(**options: Any) -> Maker:
@@ -247,6 +264,34 @@ CASES = (
         bar="500 × faster than diffprivlib; 1,000 ×",
     ),
     Case(
+        "groups/large",
+        "{size} groups of 10⁵ rows, m = 3 (`quantile_by`, `workers=2`)",
+        partial(groups, rows=10**5),
+        quantile_by(workers=2),
+        (10**3,),
+        4,
+        (
+            Side("one thread", quantile_by()),
+            Side(
+                "loop over `np.quantile`",
+                loop(lambda x: partial(np.quantile, x, levels(3))),
+            ),
+        ),
+        bar="two threads 1.85 ×",
+    ),
+    Case(
+        "groups/skewed",
+        "{size} groups of sizes like 1/k, 100 rows on average, m = 3 (`quantile_by`, `workers=2`)",
+        skewed,
+        quantile_by(workers=2),
+        (10**5,),
+        100,
+        (
+            Side("groups of equal size", in_equal_groups),
+            Side("one thread", quantile_by()),
+        ),
+    ),
+    Case(
         "groups/kinds_of_keys",
         "5 × 10⁶ rows, {size} groups, m = 3 (`quantile_by`)",
         keyed,
@@ -275,6 +320,7 @@ CASES = (
                 by_strings(lambda _, codes, names: np.array(names)[codes], "numpy"),
             ),
             Side("list", by_strings(lambda strings, *_: strings.to_pylist(), "numpy")),
+            Side("dates of NumPy", by_dates),
         ),
         bar="strings and categories within 1.5 × of integers",
     ),

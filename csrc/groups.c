@@ -7,6 +7,7 @@
 #include "intervals.h"
 #include "key.h"
 #include "lattice.h"
+#include "uniform.h"
 #include "vector.h"
 
 #define NETWORK 16 /* points that one sorting network sorts */
@@ -31,7 +32,7 @@ dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key, int6
         int64_t group = group_of(keys, key[i]);
 
         if (group >= 0) {
-            count[group / DPQ_GROUPS_CHUNK]++;
+            count[group >> keys->shift]++;
         }
     }
 }
@@ -46,11 +47,11 @@ dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key, co
         int64_t group = group_of(keys, key[i]);
 
         if (group >= 0) {
-            int64_t chunk = group / DPQ_GROUPS_CHUNK, at = place[chunk];
+            int64_t chunk = group >> keys->shift, at = place[chunk];
 
             if (at < end[chunk]) {
                 grouped[at] = value[i];
-                member[at] = (uint16_t)(group % DPQ_GROUPS_CHUNK);
+                member[at] = (uint16_t)(group - (chunk << keys->shift));
                 place[chunk] = at + 1;
                 missing += isnan(value[i]) != 0;
             }
@@ -124,9 +125,13 @@ sort_columns(size_t rows, size_t columns, int64_t *point)
 {
     for (size_t run = 1; run < rows; run *= 2) {
         for (size_t apart = run; apart > 0; apart /= 2) {
-            for (size_t row = apart % run; row + apart < rows; row++) {
-                if (((row - apart % run) & apart) == 0 && (row ^ (row + apart)) < 2 * run) {
-                    exchange(columns, point + row * columns, point + (row + apart) * columns);
+            /* stretches of `apart` rows, each with the next one, inside of merged runs */
+            for (size_t row = apart % run; row + apart < rows; row += 2 * apart) {
+                size_t size = rows - row - apart < apart ? rows - row - apart : apart;
+
+                if ((row ^ (row + apart)) < 2 * run) {
+                    exchange(size * columns, point + row * columns,
+                             point + (row + apart) * columns);
                 }
             }
         }
@@ -181,53 +186,91 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
 static void
 dither(size_t n, int64_t *point, int bits, bitgen_t *rng)
 {
-    uint64_t word = 0, mask = ((uint64_t)1 << bits) - 1;
-    int left = 0;
+    uint64_t mask = ((uint64_t)1 << bits) - 1;
+    size_t each = (size_t)(64 / bits);
 
-    for (size_t i = 0; i < n; i++) {
-        if (left < bits) {
-            word = rng->next_uint64(rng->state);
-            left = 64;
+    for (size_t i = 0; i < n; i += each) {
+        uint64_t word = rng->next_uint64(rng->state);
+        size_t size = n - i < each ? n - i : each;
+
+        for (size_t k = 0; k < size; k++) {
+            point[i + k] = (int64_t)(((uint64_t)point[i + k] << bits) | (word & mask));
+            word >>= bits;
         }
-        point[i] = (int64_t)(((uint64_t)point[i] << bits) | (word & mask));
-        word >>= bits;
-        left -= bits;
     }
 }
 
-/* The intervals of n records; their number. Sorted points are left in work->point or ->number. */
-static size_t
-intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work,
-             bitgen_t *rng)
+/* Records as integers in their order, to work->point: lattice points, or the keys of numbers. */
+static void
+encode(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work)
 {
-    const int64_t first_rank = 0, count = (int64_t)n + 1;
-    int64_t *sorted;
-
     if (law->lattice) {
         dpq_lattice_encode(n, value, law->low, law->high, law->per_unit, law->step, law->first,
                            law->points, work->point);
-        if (law->bits > 0) {
-            dither(n, work->point, law->bits, rng);
-        }
-        sorted = dpq_groups_sort(n, work->point, work->spare);
-        if (sorted != work->point) {
-            memcpy(work->point, sorted, n * sizeof *sorted);
-        }
-        return dpq_intervals_lattice(1, &first_rank, &count, (int64_t)n, -1,
-                                     (law->points << law->bits) - 1, work->point, work->rank,
-                                     work->width, work->left);
+        return;
     }
     for (size_t i = 0; i < n; i++) {
         double x = value[i];
 
         work->point[i] = dpq_key_of(x >= law->low ? (x <= law->high ? x : law->high) : law->low);
     }
-    sorted = dpq_groups_sort(n, work->point, work->spare);
+}
+
+/* Sort work->point. */
+static void
+sort(size_t n, const dpq_groups_work *work)
+{
+    int64_t *sorted = dpq_groups_sort(n, work->point, work->spare);
+
+    if (sorted != work->point) {
+        memcpy(work->point, sorted, n * sizeof *sorted);
+    }
+}
+
+/* The same, where nothing may be left to do. */
+static void
+sort_again(size_t n, const dpq_groups_work *work)
+{
+    int64_t sorted = 1;
+
+    for (size_t i = 1; i < n; i++) {
+        sorted &= work->point[i - 1] <= work->point[i];
+    }
+    if (!sorted) {
+        sort(n, work);
+    }
+}
+
+/* The intervals between n points in order; their number. The points of numbers are left in
+ * work->number. */
+static size_t
+compress(const dpq_groups_law *law, size_t n, const dpq_groups_work *work)
+{
+    const int64_t first_rank = 0, count = (int64_t)n + 1;
+
+    if (law->lattice) {
+        return dpq_intervals_lattice(1, &first_rank, &count, (int64_t)n, -1,
+                                     (law->points << law->bits) - 1, work->point, work->rank,
+                                     work->width, work->left);
+    }
     for (size_t i = 0; i < n; i++) {
-        work->number[i] = dpq_key_value(sorted[i]);
+        work->number[i] = dpq_key_value(work->point[i]);
     }
     return dpq_intervals_continuous(1, &first_rank, &count, (int64_t)n, law->low, law->high,
                                     work->number, work->rank, work->width, work->edge);
+}
+
+/* The intervals of the n records of a group, dithered as they come; their number. */
+static size_t
+intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work,
+             bitgen_t *rng)
+{
+    encode(law, n, value, work);
+    if (law->lattice && law->bits > 0) {
+        dither(n, work->point, law->bits, rng);
+    }
+    sort(n, work);
+    return compress(law, n, work);
 }
 
 /* The rows of one forward pass over all intervals, as by dpq_scan_forward; nothing here asks for their
@@ -250,60 +293,98 @@ forward(const dpq_scan_problem *problem, const dpq_groups_work *work, int same)
     return status;
 }
 
+/* What is the same for all groups, but for their number of intervals. */
+static dpq_scan_problem
+problem_of(const dpq_groups_law *law, const dpq_groups_work *work)
+{
+    return (dpq_scan_problem){.rank = work->rank,
+                              .width = work->width,
+                              .lattice = law->lattice,
+                              .levels = law->levels,
+                              .whole = work->whole,
+                              .part = work->part,
+                              .lo = work->lo,
+                              .hi = work->hi,
+                              .start = work->row,
+                              .rate = 2.0 * law->rate};
+}
+
+/* One forward pass over all intervals, one draw; `same` as for `forward`. */
+static dpq_status
+release(const dpq_groups_law *law, const dpq_scan_problem *problem, int same,
+        const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+{
+    size_t m = law->levels, escaped;
+    dpq_path_rows rows = {.A = work->A, .H = work->H, .exponent = work->exponent};
+    dpq_status status;
+
+    for (size_t j = 0; j < m; j++) {
+        work->lo[j] = 0;
+        work->hi[j] = problem->intervals;
+        work->row[j] = j * problem->intervals;
+    }
+    status = forward(problem, work, same);
+    if (status != DPQ_OK) {
+        return status;
+    }
+    dpq_path_draw(problem, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path, &escaped);
+    if (law->lattice) {
+        dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng, point);
+    }
+    else {
+        dpq_path_points_continuous(m, 1, work->path, work->edge, work->width, rng, number);
+    }
+    return DPQ_OK;
+}
+
 dpq_status
 dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
-                   const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
-                   int64_t *point, double *number)
+                   const double *value, const int64_t *order, const dpq_groups_work *work,
+                   bitgen_t *rng, size_t *next, int64_t *point, double *number)
 {
     size_t m = law->levels, last_n = SIZE_MAX;
     int64_t last_span = -1;
-    dpq_path_rows rows = {.A = work->A, .H = work->H, .exponent = work->exponent};
-    dpq_scan_problem problem = {.rank = work->rank,
-                                .width = work->width,
-                                .lattice = law->lattice,
-                                .levels = m,
-                                .whole = work->whole,
-                                .part = work->part,
-                                .lo = work->lo,
-                                .hi = work->hi,
-                                .start = work->row,
-                                .rate = 2.0 * law->rate};
+    dpq_scan_problem problem = problem_of(law, work);
 
     for (; *next < groups; ++*next) {
-        size_t g = *next, n = (size_t)(start[g + 1] - start[g]), escaped;
+        size_t g = (size_t)order[*next], n = (size_t)(start[g + 1] - start[g]);
         int64_t span;
         dpq_status status;
 
         problem.intervals = intervals_of(law, n, value + start[g], work, rng);
-        for (size_t j = 0; j < m; j++) {
-            work->lo[j] = 0;
-            work->hi[j] = problem.intervals;
-            work->row[j] = j * problem.intervals;
-        }
         span = work->rank[problem.intervals - 1] - work->rank[0];
         if (n != last_n) {
             dpq_scan_targets(m, law->q, (int64_t)n, work->whole, work->part);
         }
-        status = forward(&problem, work, n == last_n && span == last_span);
-        last_n = n;
-        last_span = span;
-        if (status == DPQ_OK) {
-            dpq_path_draw(&problem, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path,
-                          &escaped);
-        }
-        else {
+        status = release(law, &problem, n == last_n && span == last_span, work, rng,
+                         law->lattice ? point + g * m : NULL, law->lattice ? NULL : number + g * m);
+        if (status != DPQ_OK) {
             return status;
         }
-        if (law->lattice) {
-            dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng,
-                                    point + g * m);
-        }
-        else {
-            dpq_path_points_continuous(m, 1, work->path, work->edge, work->width, rng,
-                                       number + g * m);
-        }
+        last_n = n;
+        last_span = span;
     }
     return DPQ_OK;
+}
+
+dpq_status
+dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
+                       const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+{
+    dpq_scan_problem problem = problem_of(law, work);
+
+    encode(law, n, value, work);
+    sort_again(n, work);
+    if (law->lattice && law->bits > 0) {
+        dpq_uniform_bits(n, law->bits, rng, work->spare);
+        for (size_t i = 0; i < n; i++) {
+            work->point[i] = (int64_t)((uint64_t)work->point[i] << law->bits) + work->spare[i];
+        }
+        sort_again(n, work);
+    }
+    problem.intervals = compress(law, n, work);
+    dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
+    return release(law, &problem, 0, work, rng, point, number);
 }
 
 void
@@ -317,5 +398,21 @@ dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups, const in
         dpq_scan_targets(1, law->q, (int64_t)n, work->whole, work->part);
         point[g] = dpq_depth_point(intervals, work->rank, work->width, work->left, (int64_t)n,
                                    *work->whole, *work->part, law->rate, rng);
+    }
+}
+
+void
+dpq_groups_flip_one(const dpq_groups_law *law, const double *rate, size_t n, const double *value,
+                    const dpq_groups_work *work, bitgen_t *rng, int64_t *point)
+{
+    size_t intervals;
+
+    encode(law, n, value, work);
+    sort_again(n, work);
+    intervals = compress(law, n, work);
+    dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
+    for (size_t j = 0; j < law->levels; j++) {
+        point[j] = dpq_depth_point(intervals, work->rank, work->width, work->left, (int64_t)n,
+                                   work->whole[j], work->part[j], rate[j], rng);
     }
 }

@@ -11,16 +11,17 @@
 #include "scan.h"
 #include "status.h"
 
-/* Groups are handled in chunks of this many consecutive ones: group g is member
- * g % DPQ_GROUPS_CHUNK of chunk g / DPQ_GROUPS_CHUNK. What one pass over all rows scatters to is
- * chunks, few enough to stay in the cache; then a chunk fits into it, too. */
-#define DPQ_GROUPS_CHUNK 512
+/* Groups are handled in chunks of 2^shift consecutive ones: group g is member g % 2^shift of chunk
+ * g / 2^shift. What one pass over all rows scatters to is chunks, few enough to stay in the cache;
+ * then a chunk of 2^DPQ_GROUPS_MOST small groups fits into it, too. */
+#define DPQ_GROUPS_MOST 9
 
 /* Which group a key stands for: table[key - lowest], or key - lowest itself. */
 typedef struct {
     int64_t lowest;       /* the key of entry 0 */
     uint64_t span;        /* number of entries; keys outside belong to no group */
     const int32_t *table; /* IN, length `span`: group, or negative for none; NULL for identity */
+    int shift;            /* of chunks, at most DPQ_GROUPS_MOST */
 } dpq_groups_keys;
 
 /* Count rows by chunk.
@@ -105,11 +106,12 @@ dpq_groups_room(size_t n);
 int64_t *
 dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
 
-/* Release the groups *next, ..., groups - 1, one after the other.
+/* Release the groups order[*next], ..., order[groups - 1], one after the other.
  *
  *   start, value IN, as from dpq_groups_order; no group larger than `work` has room for
+ *   order        IN, groups; where one has as many records as the one before, it costs less
  *   rng          IN OUT, the caller holds its lock
- *   next         IN OUT, the first group that is left to do
+ *   next         IN OUT, where the groups that are left to do begin
  *   point        OUT, lattice: (fine) points, m for each group, ascending; else NULL
  *   number       OUT, continuous: numbers; else NULL
  *
@@ -117,15 +119,28 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
  * compressed; one forward pass over all intervals in float64 rows; one draw.
  * Draws     for each group: ceil(n / floor(64 / s)) words of dither, if s > 0; dpq_path_draw; its
  *           points.
- * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of group *next leave the range
+ * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of order[*next] leave the range
  *           of float64: its sorted points stand in work->point (lattice) or work->number, dither
  *           included, for the caller to go on with.
  * Cost      O(m n + n log n) per group, no allocation, reentrant.
  */
 dpq_status
 dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
-                   const double *value, const dpq_groups_work *work, bitgen_t *rng, size_t *next,
-                   int64_t *point, double *number);
+                   const double *value, const int64_t *order, const dpq_groups_work *work,
+                   bitgen_t *rng, size_t *next, int64_t *point, double *number);
+
+/* Release one sample, as its law draws: dithered in order.
+ *
+ *   value        IN, length n, in any order, no NaN; `work` has room for n
+ *   point        OUT, lattice: (fine) points, m, ascending; else NULL
+ *   number       OUT, continuous: numbers; else NULL
+ *
+ * Everything else as for dpq_groups_release.
+ * Draws     dpq_uniform_bits for all records in their order, if s > 0; dpq_path_draw; its points.
+ */
+dpq_status
+dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
+                       const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number);
 
 /* Release one level of each of the groups first, ..., groups - 1 by depth and permute-and-flip.
  *
@@ -143,5 +158,16 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
 void
 dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups, const int64_t *start,
                 const double *value, const dpq_groups_work *work, bitgen_t *rng, int64_t *point);
+
+/* Release each of several levels of one sample like that, one after the other.
+ *
+ *   law          as for dpq_groups_flip, but of m levels; its rate is not used
+ *   rate         IN, length m, for each level
+ *   value        IN, length n, in any order, no NaN; `work` has room for n
+ *   point        OUT, length m, in the order of the levels: not sorted
+ */
+void
+dpq_groups_flip_one(const dpq_groups_law *law, const double *rate, size_t n, const double *value,
+                    const dpq_groups_work *work, bitgen_t *rng, int64_t *point);
 
 #endif

@@ -185,6 +185,17 @@ dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_
     finish(&c, points);
 }
 
+void
+dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step, int64_t first,
+                   double *value)
+{
+    for (size_t i = 0; i < n; i++) {
+        double index = (double)(point[i] + first);
+
+        value[i] = per_unit != 0.0 ? index / per_unit : index * step;
+    }
+}
+
 int
 dpq_lattice_is_sorted(size_t n, const double *value)
 {

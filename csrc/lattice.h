@@ -42,6 +42,12 @@ void
 dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
                            int64_t *count);
 
+/* The value of each of n lattice points, given by their number: the only way from the lattice to an
+ * output, a function of the point alone. |first + point| <= 2^53: exact before the division. */
+void
+dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step, int64_t first,
+                   double *value);
+
 /* Whether value[0] <= value[1] <= ...; false if a NaN is among n >= 2 values. O(n). */
 int
 dpq_lattice_is_sorted(size_t n, const double *value);

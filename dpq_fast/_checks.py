@@ -44,7 +44,9 @@ def _real(name: str, value: Any) -> float:
     """`value` as a float; bool and everything that is not a real number is a TypeError."""
     if type(value) is float:
         return value
-    if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, Real):
+    if type(value) is not int and (
+        isinstance(value, (bool, np.timedelta64)) or not isinstance(value, Real)
+    ):
         raise TypeError(f"{name} must be a real number, got {_shown(value)}")
     try:
         return float(value)
@@ -315,6 +317,8 @@ def check_column(x: Any) -> None:
 
     Its type says nothing more for sure: that of a column of missing records may be any.
     """
+    if type(x) is np.ndarray and x.ndim == 1:  # what most are
+        return
     names = names_of(x)
     if names is not None:
         check_width(len(names))

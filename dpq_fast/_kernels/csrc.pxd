@@ -49,6 +49,9 @@ cdef extern from "depth.h" nogil:
                            double *loss)
     size_t dpq_depth_flip(size_t cells, const double *points, const double *loss, double rate,
                           size_t best, bitgen_t *rng)
+    int64_t dpq_depth_point(size_t intervals, const int64_t *rank, const double *width,
+                            const int64_t *left, int64_t n, int64_t whole, double part,
+                            double rate, bitgen_t *rng)
 
 cdef extern from "noise.h" nogil:
     int DPQ_NOISE_BITS
@@ -73,6 +76,8 @@ cdef extern from "lattice.h" nogil:
                            int64_t *count)
     void dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
                                     int64_t *count)
+    void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
+                            int64_t first, double *value)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
 
 cdef extern from "sums.h" nogil:
@@ -246,12 +251,13 @@ cdef extern from "fit.h" nogil:
                         dpq_fit_bend *spare, double *offset, double *gain)
 
 cdef extern from "groups.h" nogil:
-    size_t DPQ_GROUPS_CHUNK
+    int DPQ_GROUPS_MOST
 
     ctypedef struct dpq_groups_keys:
         int64_t lowest
         uint64_t span
         const int32_t *table
+        int shift
 
     ctypedef struct dpq_groups_law:
         size_t levels
@@ -297,8 +303,15 @@ cdef extern from "groups.h" nogil:
     size_t dpq_groups_room(size_t n)
     int64_t *dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
     dpq_status dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
-                                  const double *value, const dpq_groups_work *work,
-                                  bitgen_t *rng, size_t *next, int64_t *point, double *number)
+                                  const double *value, const int64_t *order,
+                                  const dpq_groups_work *work, bitgen_t *rng, size_t *next,
+                                  int64_t *point, double *number)
+    dpq_status dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
+                                      const dpq_groups_work *work, bitgen_t *rng, int64_t *point,
+                                      double *number)
+    void dpq_groups_flip_one(const dpq_groups_law *law, const double *rate, size_t n,
+                             const double *value, const dpq_groups_work *work, bitgen_t *rng,
+                             int64_t *point)
     void dpq_groups_flip(const dpq_groups_law *law, size_t first, size_t groups,
                          const int64_t *start, const double *value, const dpq_groups_work *work,
                          bitgen_t *rng, int64_t *point)

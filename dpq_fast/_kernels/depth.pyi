@@ -20,3 +20,14 @@ def flip(
     size: int,
     rng: np.random.Generator,
 ) -> NDArray[np.uintp]: ...
+def points(
+    rank: NDArray[np.int64],
+    width: NDArray[np.float64],
+    left: NDArray[np.int64],
+    n: int,
+    whole: int,
+    part: float,
+    rate: float,
+    size: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]: ...

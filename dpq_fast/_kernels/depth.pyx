@@ -14,6 +14,7 @@ from dpq_fast._kernels.buffers cimport (
 from dpq_fast._kernels.csrc cimport (
     dpq_depth_cells,
     dpq_depth_flip,
+    dpq_depth_point,
     dpq_scan_targets,
     int64_t,
     size_t,
@@ -72,4 +73,26 @@ def flip(ndarray points not None, ndarray loss not None, double rate, size_t bes
     with bit_generator.lock, nogil:
         for i in range(size):
             cell[i] = dpq_depth_flip(count, sizes, losses, rate, best, bits)
+    return drawn
+
+
+def points(ndarray rank not None, ndarray width not None, ndarray left not None, int64_t n,
+           int64_t whole, double part, double rate, size_t size, rng not None):
+    """`size` points drawn by permute-and-flip, int64, from all T >= 1 intervals of n records."""
+    cdef:
+        Py_ssize_t intervals = rank.shape[0]
+        size_t i
+        const int64_t *ranks = given_integers(rank)
+        const double *widths = given_doubles(width)
+        const int64_t *lefts = given_integers(left)
+        ndarray drawn = new_integers(size)
+        int64_t *point = integers(drawn)
+        object bit_generator = rng.bit_generator
+        bitgen_t *bits = bitgen_of(bit_generator)
+
+    if intervals < 1 or width.shape[0] != intervals or left.shape[0] != intervals:
+        raise ValueError("points need a rank, a width and a left end of each of some intervals")
+    with bit_generator.lock, nogil:
+        for i in range(size):
+            point[i] = dpq_depth_point(intervals, ranks, widths, lefts, n, whole, part, rate, bits)
     return drawn

@@ -3,19 +3,29 @@
 import numpy as np
 
 from dpq_fast._kernels.bitgen cimport bitgen_of
-from dpq_fast._kernels.buffers cimport doubles, integers, places
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    given_doubles,
+    integers,
+    new_doubles,
+    new_integers,
+    new_places,
+    places,
+)
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
-    DPQ_GROUPS_CHUNK,
+    DPQ_GROUPS_MOST,
     DPQ_OK,
     DPQ_PATH_BLOCK,
     dpq_decay,
     dpq_groups_count,
     dpq_groups_flip,
+    dpq_groups_flip_one,
     dpq_groups_keys,
     dpq_groups_law,
     dpq_groups_order,
     dpq_groups_release,
+    dpq_groups_release_one,
     dpq_groups_room,
     dpq_groups_scatter,
     dpq_groups_sort,
@@ -27,11 +37,15 @@ from dpq_fast._kernels.csrc cimport (
 )
 from dpq_fast._kernels.status cimport check
 from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t
-from numpy cimport ndarray
+from numpy cimport import_array, ndarray
 from numpy.random cimport bitgen_t
 
-# Groups of one chunk; see csrc/groups.h.
-CHUNK = int(DPQ_GROUPS_CHUNK)
+import_array()
+
+# Groups of one chunk at most; see csrc/groups.h.
+CHUNK = 1 << int(DPQ_GROUPS_MOST)
+# Chunks of few groups are smaller: there are about so many, which threads share.
+SHARED_CHUNKS = 8
 
 cdef enum:
     WIDENED = 1024  # keys at a time, which stay in the cache
@@ -69,17 +83,29 @@ cdef class Keys:
         The key of entry 0.
     table : ndarray of int32, or None
         Group of each entry, negative for none, below `groups`; None if entry g is group g.
+
+    Attributes
+    ----------
+    chunk, chunks : int
+        Groups of each chunk but the last, and how many chunks there are: by `groups` alone.
     """
 
     cdef:
         dpq_groups_keys keys
         object table
         readonly int64_t groups
+        readonly int64_t chunk
         readonly int64_t chunks
 
     def __init__(self, int64_t groups, int64_t lowest, const int32_t[::1] table):
+        cdef int shift = DPQ_GROUPS_MOST
+
+        while shift > 0 and groups <= SHARED_CHUNKS << (shift - 1):
+            shift -= 1
         self.groups = groups
-        self.chunks = (groups + CHUNK - 1) // CHUNK
+        self.chunk = 1 << shift
+        self.chunks = (groups + self.chunk - 1) // self.chunk
+        self.keys.shift = shift
         self.keys.lowest = lowest
         self.keys.table = NULL
         self.keys.span = groups
@@ -176,10 +202,10 @@ cdef class Releases:
         dpq_groups_law law
         object q
 
-    def __init__(self, const double[::1] q not None, double rate, tuple bounds, lattice):
-        self.q = q.base
+    def __init__(self, ndarray q not None, double rate, tuple bounds, lattice):
+        self.q = q
         self.law.levels = q.shape[0]
-        self.law.q = &q[0]
+        self.law.q = given_doubles(q)
         self.law.rate = rate
         self.law.low, self.law.high = bounds
         self.law.lattice = lattice is not None
@@ -190,65 +216,131 @@ cdef class Releases:
             self.law.points = lattice.points
             self.law.bits = lattice.bits
 
-    def run(self, const int64_t[::1] start not None, const double[::1] value not None, size_t next,
-            size_t stop, ndarray answers not None, rng not None):
-        """Release the groups next, ..., stop - 1 into rows of `answers`, shape (groups, m).
-
-        `start` and `value` are as from `order`, `answers` is int64 for a lattice, else float64.
-        Returns (stop, None), or where float64 will not do (group, its sorted points).
-        """
+    cdef tuple _room(self, size_t n, dpq_groups_work *work):
+        """Arrays that hold the work on up to n records: of integers, of numbers."""
         cdef:
-            size_t m = self.law.levels, n = 0, g, room, race
+            size_t m = self.law.levels
+            size_t room = dpq_groups_room(n) + 1
+            size_t race = n + (n + 1) // DPQ_PATH_BLOCK + m + 3
             size_t decay_size = (sizeof(dpq_decay) + 7) // 8
             size_t level_size = (sizeof(dpq_scan_level) + 7) // 8
-            int64_t *out = integers(answers)
-            bint lattice = self.law.lattice
-            dpq_groups_work work
-            ndarray counted, weighed, indexed
-            int64_t *integer
-            double *real
-            size_t *index
-            object bit_generator = rng.bit_generator
-            bitgen_t *bits = bitgen_of(bit_generator)
-            dpq_status status
+            ndarray counted = new_integers(2 * room + 2 * (n + 1) + 2 * m)
+            ndarray weighed = new_doubles(3 * (n + 1) + 2 * m * (n + 1) + race + m + decay_size
+                                          + m * level_size)
+            ndarray indexed = new_places(4 * m)
 
-        for g in range(next, stop):
-            n = max(n, <size_t>(start[g + 1] - start[g]))
-        room = dpq_groups_room(n) + 1
-        race = n + (n + 1) // DPQ_PATH_BLOCK + m + 3
-        counted = np.empty(2 * room + 2 * (n + 1) + 2 * m, dtype=np.int64)
-        weighed = np.empty(3 * (n + 1) + 2 * m * (n + 1) + race + m + decay_size
-                           + m * level_size)
-        indexed = np.empty(4 * m, dtype=np.uintp)
-        integer, real, index = integers(counted), doubles(weighed), places(indexed)
-        work.point = integer
+        work.point = integers(counted)
         work.spare = work.point + room
         work.rank = work.spare + room
         work.left = work.rank + n + 1
         work.exponent = work.left + n + 1
         work.whole = work.exponent + m
-        work.width = real
-        work.number = work.width + n + 1
-        work.edge = work.number + n + 1
+        work.number = doubles(weighed)
+        work.width = work.number + n + 1
+        work.edge = work.width + n + 1
         work.A = work.edge + n + 1
         work.H = work.A + m * (n + 1)
         work.race = work.H + m * (n + 1)
         work.part = work.race + race
         work.decay = <dpq_decay *>(work.part + m)
         work.level = <dpq_scan_level *>(work.part + m + decay_size)
-        work.lo = index
+        work.lo = places(indexed)
         work.hi = work.lo + m
         work.row = work.hi + m
         work.path = work.row + m
+        return counted, weighed, indexed
+
+    cdef ndarray _points(self, size_t n, tuple room):
+        """The sorted points of n records that the kernel left behind."""
+        return room[0 if self.law.lattice else 1][:n].copy()
+
+    def one(self, ndarray value not None, rng not None):
+        """Release one sample of a float64 array without NaN: its m answers, and None.
+
+        Or where float64 will not do, None and its sorted points.
+        """
+        cdef:
+            size_t m = self.law.levels, n = value.shape[0]
+            const double *values = given_doubles(value)
+            bint lattice = self.law.lattice
+            ndarray answers = new_integers(m) if lattice else new_doubles(m)
+            int64_t *out = integers(answers)
+            dpq_groups_work work
+            tuple room = self._room(n, &work)
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+            dpq_status status
+
         with bit_generator.lock, nogil:
-            status = dpq_groups_release(&self.law, stop, &start[0],
-                                        &value[0] if value.shape[0] else NULL, &work, bits, &next,
-                                        out if lattice else NULL,
+            status = dpq_groups_release_one(&self.law, n, values, &work, bits,
+                                            out if lattice else NULL,
+                                            NULL if lattice else <double *>out)
+        if status == DPQ_ERR_RANGE:
+            return None, self._points(n, room)
+        check(status)
+        return answers, None
+
+    def flip_one(self, ndarray value not None, ndarray rate not None, rng not None):
+        """Release each level of one sample like that, by permute-and-flip: its points, int64.
+
+        For a lattice without dither; `rate` has one for each level. Not sorted.
+        """
+        cdef:
+            size_t m = self.law.levels, n = value.shape[0]
+            const double *values = given_doubles(value)
+            const double *rates = given_doubles(rate)
+            bint lattice = self.law.lattice
+            ndarray answers = new_integers(m)
+            int64_t *out = integers(answers)
+            dpq_groups_work work
+            tuple room = self._room(n, &work)
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        if not lattice or self.law.bits > 0:
+            raise ValueError("flips are for a lattice without dither")
+        if <size_t>rate.shape[0] != m:
+            raise ValueError("each level needs a rate")
+        with bit_generator.lock, nogil:
+            dpq_groups_flip_one(&self.law, rates, n, values, &work, bits, out)
+        return answers
+
+    def run(self, const int64_t[::1] start not None, const double[::1] value not None,
+            const int64_t[::1] order not None, size_t next, ndarray answers not None,
+            rng not None):
+        """Release the groups order[next], ... into their rows of `answers`, shape (groups, m).
+
+        `start` and `value` are as from `order`, `answers` is int64 for a lattice, else float64.
+        Groups of one size cost less one after the other. Returns the length of `order` and None, or
+        where float64 will not do the place of a group in `order`, and its sorted points.
+        """
+        cdef:
+            size_t n = 0, g, place
+            int64_t *out = integers(answers)
+            bint lattice = self.law.lattice
+            dpq_groups_work work
+            tuple room
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+            size_t groups = order.shape[0]
+            dpq_status status
+
+        if groups <= next:
+            return groups, None
+        for place in range(next, groups):
+            g = order[place]
+            if g >= <size_t>answers.shape[0] or g + 1 >= <size_t>start.shape[0]:
+                raise ValueError("each group needs a start and a row")
+            n = max(n, <size_t>(start[g + 1] - start[g]))
+        room = self._room(n, &work)
+        with bit_generator.lock, nogil:
+            status = dpq_groups_release(&self.law, groups, &start[0],
+                                        &value[0] if value.shape[0] else NULL, &order[0], &work,
+                                        bits, &next, out if lattice else NULL,
                                         NULL if lattice else <double *>out)
         if status == DPQ_ERR_RANGE:
-            n = start[next + 1] - start[next]
-            g = 0 if lattice else <size_t>(work.number - real)
-            return next, (counted if lattice else weighed)[g:g + n].copy()
+            g = order[next]
+            return next, self._points(start[g + 1] - start[g], room)
         check(status)
         return next, None
 
@@ -260,10 +352,10 @@ cdef class Releases:
         from `order`.
         """
         cdef:
-            size_t n = 0, g, room
+            size_t n = 0, g
             int64_t *point = integers(answers)
             dpq_groups_work work
-            ndarray counted, weighed
+            tuple room
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
@@ -271,16 +363,7 @@ cdef class Releases:
             raise ValueError("flips are for one level and a lattice without dither")
         for g in range(next, stop):
             n = max(n, <size_t>(start[g + 1] - start[g]))
-        room = dpq_groups_room(n) + 1
-        counted = np.empty(2 * room + 2 * (n + 1) + 1, dtype=np.int64)
-        weighed = np.empty(n + 2)
-        work.point = integers(counted)
-        work.spare = work.point + room
-        work.rank = work.spare + room
-        work.left = work.rank + n + 1
-        work.whole = work.left + n + 1
-        work.width = doubles(weighed)
-        work.part = work.width + n + 1
+        room = self._room(n, &work)
         with bit_generator.lock, nogil:
             dpq_groups_flip(&self.law, next, stop, &start[0], &value[0] if value.shape[0] else NULL,
                             &work, bits, point)

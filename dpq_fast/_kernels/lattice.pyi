@@ -12,6 +12,9 @@ def encode(
     first: int,
     points: int,
 ) -> NDArray[np.int64]: ...
+def decode(
+    point: NDArray[np.int64], per_unit: float, step: float, first: int
+) -> NDArray[np.float64]: ...
 def is_sorted(value: NDArray[np.float64]) -> bool: ...
 def count(
     value: NDArray[Any],

@@ -1,16 +1,33 @@
 """Lattice encoding of csrc/lattice.h."""
 
-from dpq_fast._kernels.buffers cimport given_column, given_doubles, integers, new_integers
+import numpy as np
+
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    given_column,
+    given_doubles,
+    integers,
+    new_integers,
+)
 from dpq_fast._kernels.csrc cimport (
     dpq_column,
     dpq_lattice_count,
     dpq_lattice_count_integers,
+    dpq_lattice_decode,
     dpq_lattice_encode,
     dpq_lattice_is_sorted,
     int64_t,
     size_t,
 )
-from numpy cimport import_array, ndarray
+from numpy cimport (
+    NPY_FLOAT64,
+    PyArray_DIMS,
+    PyArray_NDIM,
+    PyArray_SimpleNew,
+    PyArray_SIZE,
+    import_array,
+    ndarray,
+)
 
 import_array()
 
@@ -55,13 +72,25 @@ def count_integers(const int64_t[::1] value not None, int64_t first, int64_t poi
             dpq_lattice_count_integers(n, &value[0], first, points, &total[0])
 
 
-def is_sorted(const double[::1] value not None):
-    """Whether the values ascend; False if a NaN is among them."""
+def decode(point, double per_unit, double step, int64_t first):
+    """The value of each lattice point, given by their number: float64 of the same shape."""
+    cdef:
+        ndarray points = np.asarray(point, dtype=np.int64, order="C")
+        ndarray value = PyArray_SimpleNew(PyArray_NDIM(points), PyArray_DIMS(points), NPY_FLOAT64)
+
+    dpq_lattice_decode(PyArray_SIZE(points), integers(points), per_unit, step, first,
+                       doubles(value))
+    return value
+
+
+def is_sorted(ndarray value not None):
+    """Whether the values ascend; False if a NaN is among two or more."""
     cdef:
         size_t n = value.shape[0]
+        const double *values = given_doubles(value)
         bint sorted_ = True
 
     if n > 1:
         with nogil:
-            sorted_ = dpq_lattice_is_sorted(n, &value[0])
+            sorted_ = dpq_lattice_is_sorted(n, values)
     return bool(sorted_)

@@ -71,6 +71,8 @@ def as_column(x: Any, unit: AnyUnit = None) -> NDArray[Any]:
     if isinstance(x, Timed):
         x, unit = x.column, x.unit
     check_column(x)
+    if type(x) is np.ndarray:
+        return _of_numpy(x, unit)
     column = _array(x() if callable(x) else x, unit)
     if column.ndim != 1:
         raise ValueError(f"x must be one-dimensional, got {column.ndim} dimensions")

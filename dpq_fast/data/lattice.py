@@ -201,6 +201,11 @@ class Lattice:
         return self.bits > 0 or self.masses is not None
 
     @property
+    def undithered(self) -> Lattice:
+        """The same points without dither bits."""
+        return self if not self.bits else _undithered(self)
+
+    @property
     def even(self) -> Lattice:
         """The same points without masses."""
         return self if self.masses is None else dataclasses.replace(self, masses=None)
@@ -275,8 +280,7 @@ class Lattice:
 
         The only way from the lattice to an output: a function of the point alone.
         """
-        index = (points + self.first).astype(np.float64)  # |index| <= 2^53: exact
-        return index / self.per_unit if self.per_unit else index * self.step
+        return kernel.decode(points, self.per_unit, self.step, self.first)
 
     def locate(self, value: float) -> int | None:
         """Number of the lattice point that decodes to `value`; None if there is none."""
@@ -286,6 +290,12 @@ class Lattice:
         if self._value(index) != value:
             return None
         return index - self.first
+
+
+@lru_cache(maxsize=256)
+def _undithered(lattice: Lattice) -> Lattice:
+    """`Lattice.undithered`."""
+    return dataclasses.replace(lattice, bits=0)
 
 
 def default_step(extent: float) -> float:

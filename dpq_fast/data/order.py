@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,11 +90,7 @@ class Order(ABC):
 
     def log_volume(self, m: int) -> float:
         """ln of the measure of all non-decreasing m-tuples of outputs."""
-        if m == 1:
-            return math.log(self.extent)
-        if self.lattice is None:
-            return m * math.log(self.extent) - math.lgamma(m + 1)
-        return sum(math.log((self.extent + i) / (i + 1.0)) for i in range(m))
+        return log_volume(self.extent, m, self.lattice is not None)
 
     @abstractmethod
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
@@ -118,6 +114,18 @@ class Order(ABC):
     @abstractmethod
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
         """Records below a coarse lattice point, and the fine points of the records on it."""
+
+
+def log_volume(extent: float, m: int, lattice: bool) -> float:
+    """`Order.log_volume` of outputs that have this measure."""
+    if m == 1:
+        return math.log(extent)
+    if not lattice:
+        return m * math.log(extent) - math.lgamma(m + 1)
+    return sum(math.log((extent + i) / (i + 1.0)) for i in range(m))
+
+
+_public_volume = lru_cache(maxsize=256)(log_volume)
 
 
 class WholeOrder(Order):
@@ -145,6 +153,9 @@ class WholeOrder(Order):
             self.before, self.last = -1, lattice.fine_points - 1
             self.extent = float(lattice.fine_points)
             self._compress = kernel.compress_lattice
+
+    def log_volume(self, m: int) -> float:
+        return _public_volume(self.extent, m, self.lattice is not None)
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         return self.intervals_of(self, first, count)

@@ -6,7 +6,6 @@ decides whether or what is raised, and no message holds a number taken from it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -220,7 +219,7 @@ class Sample:
         assume_sorted: bool = False,
         nan_policy: str = "omit",
         workers: int = 1,
-    ) -> Callable[..., Sample]:
+    ) -> Reader:
         """`of` in two steps: what is public is checked here; what is returned reads the records.
 
         A release is charged between the two. The reader may be told the levels that are asked for,
@@ -240,47 +239,16 @@ class Sample:
                     "resolution, dither, prior, counts, assume_sorted and nan_policy belong to "
                     "Sample.of, and must be left out for a Sample"
                 )
-            return lambda q=None: x
+            return Reader(x, x.bounds, x.lattice)
         bounds, lattice = Lattice.between(bounds, resolution, dither, prior)
-        n_is_public = nan_policy == "raise"
         passes = passes_of(x)
         if passes is not None:
             refuse_counts(counts)
             if assume_sorted:
                 raise ValueError("assume_sorted must be left out for a column of a table")
-            return lambda q=None: cls._of_passes(passes, lattice, bounds, nan_policy)
+            return Reader(passes, bounds, lattice, nan_policy)
         _checks.check_column(x)
-
-        def read(q: NDArray[np.float64] | None = None) -> Sample:
-            values = as_column(x)
-            own = x.unit if isinstance(x, Timed) else None
-            unit = own if isinstance(own, Unit) else None
-            chunks = Chunks.of_array(values, threads)
-            if counts is not None:
-                weights = check_counts(counts, values.size)
-                coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
-                records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
-                return cls(coarse, records, lattice, bounds, unit)
-            few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
-            countable = lattice is not None and lattice.bits > 0 and lattice.points <= few
-            if lattice is not None and countable and lattice.points <= NEAR_POINTS:
-                coarse = _of_points(chunks, lattice, bounds, nan_policy)
-            elif assume_sorted or _ascends(values):
-                coarse = _of_sorted(values, lattice, bounds, nan_policy)
-            elif values.size <= SORTED_RECORDS:
-                coarse = _of_sorted(np.sort(values), lattice, bounds, nan_policy)
-            else:
-                probe = _probe(values)
-                foreseen = None if q is None else Foreseen.of(values, *bounds, probe, q, threads)
-                if lattice is not None and countable and (foreseen is None or foreseen.crowded):
-                    # all counts in one pass: for many releases, or for ties
-                    coarse = _of_points(chunks, lattice, bounds, nan_policy)
-                else:
-                    coarse = _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
-            records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
-            return cls(coarse, records, lattice, bounds, unit)
-
-        return read
+        return Reader(x, bounds, lattice, nan_policy, counts, assume_sorted, threads)
 
     @classmethod
     def _of_passes(
@@ -444,7 +412,7 @@ class Sample:
         """The same records without a dither, for mechanisms that know what to do with ties."""
         if self.lattice is None or not self.lattice.bits:
             return self
-        return self._on(dataclasses.replace(self.lattice, bits=0))
+        return self._on(self.lattice.undithered)
 
     def even(self) -> Sample:
         """The same records without a prior, for mechanisms that weigh points themselves."""
@@ -502,10 +470,7 @@ class Sample:
 
     def decode(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
-        if self.lattice is None:
-            clamped: NDArray[np.float64] = np.clip(points, *self.bounds)
-            return clamped
-        return self.lattice.decode(self.lattice.points_of(points))
+        return outputs_of(points, self.lattice, self.bounds)
 
     def locate(self, outputs: NDArray[np.float64]) -> NDArray[Any] | None:
         """Lattice points of outputs, or the numbers themselves; None if one cannot be released."""
@@ -514,6 +479,123 @@ class Sample:
             return outputs if ((outputs >= low) & (outputs <= high)).all() else None
         points = [self.lattice.locate(output) for output in outputs.tolist()]
         return None if None in points else np.array(points, dtype=np.int64)
+
+
+def outputs_of(
+    points: NDArray[Any], lattice: Lattice | None, bounds: tuple[float, float]
+) -> NDArray[np.float64]:
+    """Outputs behind (fine) lattice points; for the continuous mechanism, clamped numbers."""
+    if lattice is None:
+        clamped: NDArray[np.float64] = np.clip(points, *bounds)
+        return clamped
+    return lattice.decode(lattice.points_of(points))
+
+
+class Reader:
+    """What reads the records of a column: everything public about it has been checked.
+
+    Attributes
+    ----------
+    bounds : (float, float)
+    lattice : Lattice or None
+    """
+
+    __slots__ = (
+        "_assume_sorted",
+        "_counts",
+        "_nan_policy",
+        "_threads",
+        "_values",
+        "_x",
+        "bounds",
+        "lattice",
+    )
+
+    def __init__(
+        self,
+        x: Any,
+        bounds: tuple[float, float],
+        lattice: Lattice | None,
+        nan_policy: str = "omit",
+        counts: Any = None,
+        assume_sorted: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self._x = x
+        self.bounds = bounds
+        self.lattice = lattice
+        self._nan_policy = nan_policy
+        self._counts = counts
+        self._assume_sorted = assume_sorted
+        self._threads = threads
+        self._values: NDArray[Any] | None = None  # what may be read once is read once
+
+    def _column(self) -> NDArray[Any]:
+        if self._values is None:
+            self._values = as_column(self._x)
+        return self._values
+
+    def few(self, most: int) -> NDArray[np.float64] | None:
+        """The records in any order, NaN left out, if they are an array of at most so many values.
+
+        None for more of them, for those that stand for several, and where there is a prior.
+        """
+        weighed = self.lattice is not None and self.lattice.masses is not None
+        if weighed or self._counts is not None or isinstance(self._x, (Sample, TablePasses)):
+            return None
+        values = self._column()
+        if values.size > most:
+            return None
+        values = as_float64(values)
+        if (values.size < 2 or not kernel.is_sorted(values)) and (
+            missing := np.isnan(values)
+        ).any():
+            refuse_nan(self._nan_policy)
+            values = values[~missing]
+        return values
+
+    def __call__(self, q: NDArray[np.float64] | None = None) -> Sample:
+        """The sample; levels that are asked for, ascending, make one pass likely to do."""
+        x, bounds, lattice, nan_policy = self._x, self.bounds, self.lattice, self._nan_policy
+        if isinstance(x, Sample):
+            return x
+        if isinstance(x, TablePasses):
+            return Sample._of_passes(x, lattice, bounds, nan_policy)
+        n_is_public = nan_policy == "raise"
+        values = self._column()
+        own = x.unit if isinstance(x, Timed) else None
+        unit = own if isinstance(own, Unit) else None
+        chunks = Chunks.of_array(values, self._threads)
+        if self._counts is not None:
+            weights = check_counts(self._counts, values.size)
+            coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
+            records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
+            return Sample(coarse, records, lattice, bounds, unit)
+        coarse = self._coarse(values, chunks, q)
+        records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
+        return Sample(coarse, records, lattice, bounds, unit)
+
+    def _coarse(
+        self, values: NDArray[Any], chunks: Chunks, q: NDArray[np.float64] | None
+    ) -> Callable[[Lattice | None], CoarseOrder]:
+        """Records of one array; sorted only if there are few."""
+        lattice, bounds, nan_policy = self.lattice, self.bounds, self._nan_policy
+        few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
+        countable = lattice is not None and lattice.bits > 0 and lattice.points <= few
+        if lattice is not None and countable and lattice.points <= NEAR_POINTS:
+            return _of_points(chunks, lattice, bounds, nan_policy)
+        if self._assume_sorted or _ascends(values):
+            return _of_sorted(values, lattice, bounds, nan_policy)
+        if values.size <= SORTED_RECORDS:
+            return _of_sorted(np.sort(values), lattice, bounds, nan_policy)
+        probe = _probe(values)
+        foreseen = None
+        if q is not None:
+            foreseen = Foreseen.of(values, *bounds, probe, q, self._threads)
+        if lattice is not None and countable and (foreseen is None or foreseen.crowded):
+            # all counts in one pass: for many releases, or for ties
+            return _of_points(chunks, lattice, bounds, nan_policy)
+        return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
 
 
 def _of_sorted(

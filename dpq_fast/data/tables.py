@@ -601,6 +601,8 @@ def opened(x: Any) -> Any:
 
 def passes_of(x: Any) -> TablePasses | None:
     """Passes over a column of a table, in its unit if it has one; None for any other column."""
+    if type(x) is np.ndarray:  # what most are
+        return None
     if isinstance(x, TablePasses):
         return x
     column, unit = (x.column, x.unit) if isinstance(x, Timed) else (x, None)

@@ -321,6 +321,28 @@ def placed(x: Any, **options: Any) -> tuple[Any, Unit | None, dict[str, Any]]:
 
 # The arguments that say where a column lies.
 ENDS = ("lower", "upper")
+# What is a number for sure, or nothing.
+NUMBERS = frozenset({float, int, type(None)})
+
+
+def are_numbers(x: Any, options: Mapping[str, Any]) -> bool:
+    """Whether `placed` would change nothing, at a glance; False says that it has to look."""
+    bounds = options.get("bounds")
+    return (
+        type(x) is np.ndarray
+        and (
+            bounds is None
+            or (
+                type(bounds) is tuple
+                and len(bounds) == 2
+                and type(bounds[0]) in NUMBERS
+                and type(bounds[1]) in NUMBERS
+            )
+        )
+        and type(options.get("resolution")) in NUMBERS
+        and type(options.get("lower")) in NUMBERS
+        and type(options.get("upper")) in NUMBERS
+    )
 
 
 def unit_of(options: Mapping[str, Any]) -> Unit | None:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import depth as kernel
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path, race, uniform
-from dpq_fast.data.order import WholeOrder
+from dpq_fast.data.order import Intervals, WholeOrder
 from dpq_fast.data.prior import Masses
 from dpq_fast.laws.path import CERTIFICATE
 
@@ -118,6 +118,8 @@ class DepthLaw:
         self._flip = flip
         self._masses = masses
         self._target = kernel.target(q, order.n)
+        # all of them, where none is outside the window and points weigh the same
+        self._intervals: Intervals | None = None
         self._log_largest = _log_largest(masses)
         reach = window_of(order, rate, masses) if window is None else window
         self._cells, complete = self._cells_within(q, reach)
@@ -161,7 +163,10 @@ class DepthLaw:
         if rank[-1] < n and (whole - rank[-1]) + part > (through - whole) - part:
             through = order.rank_of(int(left[-1] + width[-1]) + 1)
         cells = Cells(*kernel.cells(rank, width, left, n, whole, part, below, through))
-        return self._weighed(cells), first == 0 and last == n
+        complete = first == 0 and last == n
+        if complete and self._masses is None:
+            self._intervals = Intervals(rank, width, left)
+        return self._weighed(cells), complete
 
     def _weighed(self, cells: Cells) -> Cells:
         return cells if self._masses is None else cells.weighed(self._masses, self._rate)
@@ -192,11 +197,14 @@ class DepthLaw:
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
         """`size` lattice points, shape (size, 1)."""
+        if self._flip and self._intervals is not None:
+            n, rate = self._order.n, self._rate
+            drawn = kernel.points(*self._intervals, n, *self._target, rate, size, rng)
+            every: NDArray[np.int64] = drawn.reshape(size, 1)
+            return every
         cells = self._cells
-        drawn = self._draw_cells(rng, size)
-        points: NDArray[np.int64] = path.points_lattice(
-            drawn.reshape(size, 1), cells.start, cells.points, rng
-        )
+        places = self._draw_cells(rng, size).reshape(size, 1)
+        points: NDArray[np.int64] = path.points_lattice(places, cells.start, cells.points, rng)
         if self._log_escape > -math.inf:
             for i in np.flatnonzero(uniform.log_uniforms(size, rng) < self._log_escape):
                 points[i] = self._draw_escaped(rng)
@@ -342,8 +350,12 @@ def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def window_of(order: WholeOrder, rate: float, masses: Masses | None = None) -> int:
     """The least W whose certificate holds, whatever the records are."""
-    log_volume = order.log_volume(1) + _log_largest(masses)
-    return math.ceil(min((CERTIFICATE + log_volume) / rate, order.n + 1.0))
+    return math.ceil(min(window_for(order.extent, rate, _log_largest(masses)), order.n + 1.0))
+
+
+def window_for(extent: float, rate: float, log_largest: float = 0.0) -> float:
+    """The same for so many points, not rounded: as wide as that, however few records there are."""
+    return (CERTIFICATE + (math.log(extent) + log_largest)) / rate
 
 
 def _log_largest(masses: Masses | None) -> float:

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.data.sample import Sample
-from dpq_fast.data.units import DURATIONS, INSTANTS, placed
+from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.sample import Sample, outputs_of
+from dpq_fast.data.units import DURATIONS, INSTANTS, are_numbers, placed
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.levels import Levels
 
 if TYPE_CHECKING:
     from dpq_fast.privacy.accounting import Calibrated
@@ -80,6 +83,8 @@ def in_durations(function: Function) -> Function:
 def _door(function: Function, kinds: tuple[str, ...]) -> Function:
     @functools.wraps(function)
     def call(x: Any, *arguments: Any, **options: Any) -> Any:
+        if are_numbers(x, options):
+            return function(x, *arguments, **options)
         x, unit, options = placed(x, **options)
         if unit is None:
             return function(x, *arguments, **options)
@@ -98,6 +103,37 @@ class Drawable(Protocol):
 
     def sample(self, rng: Any = None) -> Any:
         """Draw an output."""
+
+
+class OneRelease:
+    """In place of a law: what makes the one draw of a release by itself.
+
+    Parameters
+    ----------
+    levels : Levels
+    lattice, bounds
+        Of the outputs.
+    draw : callable
+        Gives the m (fine) points of an output, ascending.
+    """
+
+    __slots__ = ("_bounds", "_draw", "_lattice", "_levels")
+
+    def __init__(
+        self,
+        levels: Levels,
+        lattice: Lattice | None,
+        bounds: tuple[float, float],
+        draw: Callable[[np.random.Generator], NDArray[Any]],
+    ) -> None:
+        self._levels = levels
+        self._lattice = lattice
+        self._bounds = bounds
+        self._draw = draw
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        """The output."""
+        return self._levels.restore(outputs_of(self._draw(rng), self._lattice, self._bounds))
 
 
 def release(

@@ -768,7 +768,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
             In the shape of `q`, non-decreasing in `q`, inside the bounds, on the lattice. At 0,
             where the function begins to rise.
         """
-        levels = Levels(q)
+        levels = Levels.of(q)
         leaves = self._leaves.starts
         found = inverses(leaves, self._masses[None], self.lattice, levels.values)[0]
         return in_unit(self.unit, levels.restore(found))
@@ -796,7 +796,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
 
         Post-processing: it is read off the noisy counts alone.
         """
-        levels = Levels(q)
+        levels = Levels.of(q)
         last = self._leaves.places[1:]
         reached = np.maximum.accumulate(self._count(np.zeros(last.size), last))
         at = np.searchsorted(reached, levels.values * max(self.total, 0.0))
@@ -833,7 +833,7 @@ prior, counts, nan_policy, expected_n, max_contributions, accountant, rng, worke
         stays between (`privacy.intervals.binomial_above`), and half of what may be missed is for
         that.
         """
-        levels = Levels(q)
+        levels = Levels.of(q)
         miss, sampling = 1.0 - _check_level(level), 0.0
         if _checks.check_choice("covers", covers, KINDS) == POPULATION:
             sampling = miss / 2.0  # as much as noise, of which either end has half
@@ -1167,7 +1167,7 @@ def agg_tree(
     >>> bool((out[1:] >= out[:-1]).all())
     True
     """
-    Levels(q)  # refused before x is touched
+    Levels.of(q)  # refused before x is touched
     request = Request.of(confidence, covers, interval_share)
     if interval_share is not None:
         raise ValueError(

@@ -282,7 +282,7 @@ def approx_quantiles(
     >>> bool((out[1:] >= out[:-1]).all())
     True
     """
-    levels = Levels(q)
+    levels = Levels.of(q)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     estimate = dict[str, Any](
         confidence=confidence, covers=covers, interval_share=interval_share, expected_n=expected_n

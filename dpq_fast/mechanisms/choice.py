@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from dpq_fast import privacy
 from dpq_fast.privacy.relations import Relation
@@ -13,6 +14,7 @@ from dpq_fast.privacy.relations import Relation
 MISFIT, WEIGHT = 1.3, 1_000.0
 
 
+@lru_cache(maxsize=256)  # public; a program asks the same again and again
 def most_accurate(
     m: int,
     relation: Relation,

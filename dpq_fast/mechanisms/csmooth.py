@@ -265,7 +265,7 @@ def tune_t(
     >>> t.shape
     (2,)
     """
-    levels = Levels(q)
+    levels = Levels.of(q)
     n, trials = _checks.check_count("n", n), _checks.check_count("trials", trials)
     bounds = _checks.check_bounds(bounds)
     epsilon = privacy.csmooth.epsilon_each(levels.m, rho, max_contributions)
@@ -384,7 +384,7 @@ def csmooth(
     >>> bool(-10 <= low <= high <= 10)
     True
     """
-    levels = Levels(q)
+    levels = Levels.of(q)
     calibration = privacy.csmooth.calibrate(
         levels, rho=rho, t=t, neighbors=neighbors, max_contributions=max_contributions
     )

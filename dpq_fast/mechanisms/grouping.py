@@ -269,8 +269,8 @@ class Gathered(NamedTuple):
         totals, numbers = np.zeros((2, self.keys.groups), dtype=dtype)
 
         def chunk(number: int) -> None:
-            at = number * kernel.CHUNK
-            own = slice(at, at + kernel.CHUNK)
+            at = number * self.keys.chunk
+            own = slice(at, at + self.keys.chunk)
             rows, size = self.rows.of_chunk(number, self.ends), totals[own].size
             if weighted:
                 for g, (values, weights) in enumerate(records_of(rows, size)):
@@ -336,8 +336,8 @@ def each_group(
     seeds = None if rng is None else rng.bytes(32 * keys.chunks)
 
     def chunk(number: int) -> list[Any]:
-        first = number * kernel.CHUNK
-        groups = min(kernel.CHUNK, keys.groups - first)
+        first = number * keys.chunk
+        groups = min(keys.chunk, keys.groups - first)
         own = child(seeds, number)
         rows = gathered.rows.of_chunk(number, gathered.ends)
         return [

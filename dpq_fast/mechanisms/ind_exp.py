@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +10,14 @@ from numpy.typing import NDArray
 
 from dpq_fast import _checks, privacy
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.sample import Sample
+from dpq_fast.data.sample import Reader, Sample
+from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw, window_of
 from dpq_fast.laws.path import PathLaw, first_windows, prepare
-from dpq_fast.mechanisms._calls import in_units, with_options
+from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
+from dpq_fast.privacy.ind_exp import FLIP
 from dpq_fast.privacy.intervals import Request
 from dpq_fast.privacy.levels import Levels
 
@@ -239,18 +240,27 @@ def ind_exp(
     >>> bool(-10 <= low <= high <= 10)
     True
     """
-    levels = Levels(q)
+    levels = Levels.of(q)
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     read = _reader(x, column)
 
     def value_of(**budget: Any) -> Any:
         calibration = privacy.ind_exp.calibrate(levels, selection=selection, **budget, **person)
+        if request is None and read.lattice is not None and calibration.selection == FLIP:
+            return (
+                calibration,
+                lambda _: (
+                    _few(read, levels, calibration.rates)
+                    or law_of(read(levels.values), levels, calibration)
+                ),
+            )
         return calibration, lambda _: law_of(read(levels.values), levels, calibration)
 
+    request = Request.of(confidence, covers, interval_share)
     return released(
         value_of,
         levels,
-        Request.of(confidence, covers, interval_share),
+        request,
         x=x,
         epsilon=epsilon,
         delta=delta,
@@ -300,7 +310,7 @@ def ind_exp_law(
     >>> law.sample(size=5).shape
     (5,)
     """
-    levels = Levels(q)
+    levels = Levels.of(q)
     calibration = privacy.ind_exp.calibrate(
         levels,
         epsilon=epsilon,
@@ -313,7 +323,23 @@ def ind_exp_law(
     return law_of(_reader(x, column)(levels.values), levels, calibration)
 
 
-def _reader(x: Any, column: ColumnOptions) -> Callable[..., Sample]:
+def _few(read: Reader, levels: Levels, rates: NDArray[np.float64]) -> OneRelease | None:
+    """What releases from few records by permute-and-flip; None for others."""
+    assert read.lattice is not None
+    lattice, bounds = read.lattice.undithered, read.bounds
+    values = read.few(few.most_of_flips(rates, lattice))
+    if values is None:
+        return None
+
+    def draw(rng: np.random.Generator) -> NDArray[np.int64]:
+        points = few.draw_flips(values, levels.values, rates, bounds, lattice, rng)
+        points.sort()
+        return points
+
+    return OneRelease(levels, lattice, bounds, draw)
+
+
+def _reader(x: Any, column: ColumnOptions) -> Reader:
     """What reads the records; all that is public about them is checked here."""
     no_dither(column.get("dither"))
     return Sample.reader(x, **column)
@@ -346,7 +372,7 @@ def law_of(sample: Sample, levels: Levels, spent: privacy.ind_exp.Calibration) -
         if levels.m > 1:
             windows = np.array([window_of(order, rate, masses) for rate in rates.tolist()])
             prepare(order, q, windows)
-        flip = spent.selection == privacy.ind_exp.FLIP
+        flip = spent.selection == FLIP
         laws = [
             DepthLaw(order, level, rate, flip, masses=masses)
             for level, rate in zip(q.tolist(), rates.tolist(), strict=True)

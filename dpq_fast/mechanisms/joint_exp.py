@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.sample import Sample
-from dpq_fast.laws import coarse
+from dpq_fast.data.sample import Reader, Sample
+from dpq_fast.laws import coarse, few
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
-from dpq_fast.mechanisms._calls import in_units, with_options
+from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.intervals import Request
@@ -211,18 +211,27 @@ def joint_exp(
     >>> bool((out[1:] >= out[:-1]).all())
     True
     """
-    levels = Levels(q)
+    levels = Levels.of(q)
     epsilon = _checks.check_epsilon(epsilon)  # there is no `rho` to give in its place
     person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
 
     def value_of(*, epsilon: float, **_: Any) -> Any:
         calibration = privacy.joint_exp.calibrate(levels, epsilon=epsilon, **person)
-        return calibration, _reader(x, levels, calibration.rate, kernel, column)
+        rate = calibration.rate
+        if request is not None or kernel != "scan":
+            return calibration, _reader(x, levels, rate, kernel, column)
+        read = Sample.reader(x, **column)
+        most = few.most_of_paths(levels.m)
+        return (
+            calibration,
+            lambda rng: _few(read, most, levels, rate) or law_of(read(), levels, rate, kernel, rng),
+        )
 
+    request = Request.of(confidence, covers, interval_share)
     return released(
         value_of,
         levels,
-        Request.of(confidence, covers, interval_share),
+        request,
         x=x,
         epsilon=epsilon,
         accountant=accountant,
@@ -269,7 +278,7 @@ def joint_exp_law(
     >>> law.sample(size=5).shape
     (5,)
     """
-    levels = Levels(q)
+    levels = Levels.of(q)
     calibration = privacy.joint_exp.calibrate(
         levels,
         epsilon=_checks.check_epsilon(epsilon),  # there is no `rho` to give in its place
@@ -277,6 +286,20 @@ def joint_exp_law(
         max_contributions=max_contributions,
     )
     return _reader(x, levels, calibration.rate, kernel, column)(dither_rng)
+
+
+def _few(read: Reader, most: int, levels: Levels, rate: float) -> OneRelease | None:
+    """What releases from few records; None for others."""
+    values = read.few(most)
+    if values is None:
+        return None
+    bounds, lattice = read.bounds, read.lattice
+    return OneRelease(
+        levels,
+        lattice,
+        bounds,
+        lambda rng: few.draw_path(values, levels.values, rate, bounds, lattice, rng),
+    )
 
 
 def _reader(

@@ -49,20 +49,23 @@ expected_n
     """
     if _checks.check_choice("method", method, METHODS) != "auto":
         return method
+    m, dithered = Levels.of(q).m, dither is True
+    if not isinstance(x, Sample) and bounds is None:
+        return "unbounded_quantile"
+    if m == 1:  # whatever the rest is, which the mechanism checks
+        return most_accurate(1, relation_of(neighbors), epsilon=None, dithered=dithered)
     if isinstance(x, Sample):
         lattice = x.lattice
-    elif bounds is None:
-        return "unbounded_quantile"
     else:
         _, lattice = Lattice.between(bounds, resolution, dither, prior)
     k = _checks.check_max_contributions(max_contributions)
     return most_accurate(
-        Levels.of(q).m,
+        m,
         relation_of(neighbors),
         epsilon=None if epsilon is None else _checks.check_epsilon(epsilon) / k,
         n=expected_n,
         points=None if lattice is None else lattice.points,
-        dithered=dither is True,
+        dithered=dithered,
     )
 
 
@@ -248,22 +251,26 @@ def quantile(
     """
     delta = _checks.check_delta(delta)
     _checks.check_choice("method", method, METHODS)
-    levels = Levels(q)
+    levels = Levels.of(q)
     request = Request.of(confidence, covers, interval_share)
     given_n, expected_n = expected_n, expected_rows(x, method, expected_n, counts, neighbors)
-    chosen = choose_method(
-        x,
-        levels,
-        epsilon=value_epsilon(epsilon, request, levels, neighbors, max_contributions, expected_n),
-        bounds=bounds,
-        method=method,
-        neighbors=neighbors,
-        resolution=resolution,
-        dither=dither,
-        prior=prior,
-        max_contributions=max_contributions,
-        expected_n=expected_n,
-    )
+    chosen = method
+    if method == "auto":
+        chosen = choose_method(
+            x,
+            levels,
+            epsilon=value_epsilon(
+                epsilon, request, levels, neighbors, max_contributions, expected_n
+            ),
+            bounds=bounds,
+            method=method,
+            neighbors=neighbors,
+            resolution=resolution,
+            dither=dither,
+            prior=prior,
+            max_contributions=max_contributions,
+            expected_n=expected_n,
+        )
     row = MECHANISMS[chosen]
     if isinstance(accountant, _Asked):
         accountant.mechanism = chosen
@@ -296,14 +303,14 @@ def quantile(
                 )
     if row.reads == "records":
         options.update(unbounded_ends(bounds, resolution, dither, prior, assume_sorted))
-        return row.release(x, q, **options)
+        return row.release(x, levels, **options)
     options.update(bounds=bounds, resolution=resolution, prior=prior)
     if row.reads == "leaves":
         _checks.check_flag("assume_sorted", assume_sorted)
         if dither is not None and _checks.check_flag("dither", dither):
             raise ValueError(f"dither must be left out for method {chosen!r}, got True")
-        return row.release(x, q, expected_n=expected_n, **options)
-    return row.release(x, q, dither=dither, assume_sorted=assume_sorted, **options)
+        return row.release(x, levels, expected_n=expected_n, **options)
+    return row.release(x, levels, dither=dither, assume_sorted=assume_sorted, **options)
 
 
 def percentile(x: Any, q: Any, **options: Any) -> Any:

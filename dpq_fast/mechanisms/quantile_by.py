@@ -520,8 +520,8 @@ class _Release:
         seeds = None if rng is None else rng.bytes(32 * keys.chunks)
 
         def chunk(number: int) -> None:
-            first = number * kernel.CHUNK
-            own = slice(first, first + kernel.CHUNK)
+            first = number * keys.chunk
+            own = slice(first, first + keys.chunk)
             rows = gathered.rows.of_chunk(number, gathered.ends)
             self._chunk(rows, answers[own], low[own], high[own], child(seeds, number))
 
@@ -555,32 +555,36 @@ class _Release:
             }
         else:
             start, ordered, big = _repeated(rows, len(answers), self._largest)
-        at = 0
-        for stop in [*big, len(answers)]:
-            if self._flips:
+        if self._flips:
+            at = 0
+            for stop in [*big, len(answers)]:
                 self._kernel.flip(start, ordered, at, stop, answers, rng)
-                at = stop
-            while at < stop:
-                at, points = self._kernel.run(start, ordered, at, stop, answers, rng)
-                if points is not None:  # what float64 rows can not hold; its dither stays
-                    order = SortedOrder(points, self._lattice, self._bounds, fine=True)
-                    answers[at] = self._draw(order, rng)
-                    at += 1
-            if stop in big:
-                answers[stop] = self._draw(self._sample(*big[stop]).order(rng), rng)
                 at = stop + 1
+        else:
+            few = np.ones(len(answers), dtype=np.bool_)
+            few[list(big)] = False
+            # those of one size together
+            by_size = np.argsort(np.diff(start), kind="stable")
+            by_size = by_size[few[by_size]].astype(np.int64, copy=False)
+            at, points = self._kernel.run(start, ordered, by_size, 0, answers, rng)
+            while points is not None:  # what float64 rows can not hold; its dither stays
+                order = SortedOrder(points, self._lattice, self._bounds, fine=True)
+                answers[by_size[at]] = self._draw(order, rng)
+                at, points = self._kernel.run(start, ordered, by_size, at + 1, answers, rng)
+        for group, records in big.items():
+            answers[group] = self._draw(self._sample(*records).order(rng), rng)
         if self._search is None:
             return
         values = self.decode(answers)
         lattice = None if self._lattice is None else self._lattice.even
-        records: CoarseOrder
+        coarse: CoarseOrder
         for group in range(len(answers)):
             if group in big:
-                records = self._sample(*big[group]).coarse()
+                coarse = self._sample(*big[group]).coarse()
             else:
                 own = np.sort(ordered[start[group] : start[group + 1]])
-                records = SortedOrder(own, lattice, self._bounds)
-            around = nested(records, values[group], self._search)
+                coarse = SortedOrder(own, lattice, self._bounds)
+            around = nested(coarse, values[group], self._search)
             low[group], high[group] = halted(around, self._search, rng)
 
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:

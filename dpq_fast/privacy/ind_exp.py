@@ -76,6 +76,7 @@ References
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -211,6 +212,14 @@ def calibrate(
             raise ValueError(f"delta must be 0 with rho, got {delta}")
         each = bounded_range_epsilon_each(levels.m, epsilon, delta)
     relation = relation_of(neighbors)
-    rates = each / (2.0 * k * sensitivities(levels.values, relation))
-    rates = check_steps(np.minimum(rates, MAX_RATE))
+    rates = _rates(levels, each, k, relation)
     return Calibration(rates, each, epsilon, delta, rho, selection, relation)
+
+
+@lru_cache(maxsize=256)  # public; a program asks for few of them, again and again
+def _rates(levels: Levels, each: float, k: int, relation: Relation) -> NDArray[np.float64]:
+    """The rates of levels, not to be written to."""
+    rates = each / (2.0 * k * sensitivities(levels.values, relation))
+    rates = np.asarray(check_steps(np.minimum(rates, MAX_RATE)))
+    rates.setflags(write=False)
+    return rates

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from dpq_fast._checks import real_array
 
+# So many levels at most are kept for the next call.
+KEPT_LEVELS = 2**8
+
 
 class Levels:
     """Quantile levels in the caller's manner, kept as m distinct ascending values.
@@ -61,7 +64,17 @@ class Levels:
 
     @classmethod
     def of(cls, q: Any) -> Levels:
-        """`q` as levels, which it may be already."""
+        """`q` as levels, which it may be already; the same object for a `q` that came before.
+
+        Their arrays are not to be written to.
+        """
+        kind = type(q)
+        if kind is float:
+            return _of_tuple((q,), ())
+        if kind is np.ndarray and q.dtype == np.float64 and q.size <= KEPT_LEVELS:
+            return _of_tuple(tuple(q.ravel().tolist()), q.shape)
+        if kind in (list, tuple) and len(q) <= KEPT_LEVELS and {float}.issuperset(map(type, q)):
+            return _of_tuple(tuple(q), (len(q),))
         return q if isinstance(q, Levels) else cls(q)
 
     def restore(self, answers: NDArray[np.float64]) -> Any:
@@ -86,6 +99,14 @@ class Levels:
         kept = np.empty(self.m)
         kept[self._inverse] = flat
         return kept if np.array_equal(kept[self._inverse], flat) else None
+
+
+@lru_cache(maxsize=256)  # public; a program asks for few tuples of levels, again and again
+def _of_tuple(q: tuple[float, ...], shape: tuple[int, ...]) -> Levels:
+    """`Levels.of` floats."""
+    levels = Levels(np.array(q).reshape(shape))
+    levels.values.setflags(write=False)
+    return levels
 
 
 class Split(NamedTuple):

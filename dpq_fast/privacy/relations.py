@@ -141,4 +141,7 @@ RELATIONS: dict[str, Relation] = {kind.name: kind() for kind in (Swap, AddRemove
 
 def relation_of(neighbors: Any) -> Relation:
     """The relation that `neighbors` names; another string or type is refused."""
+    known = RELATIONS.get(neighbors) if type(neighbors) is str else None
+    if known is not None:
+        return known
     return RELATIONS[check_choice("neighbors", neighbors, tuple(RELATIONS))]

@@ -26,7 +26,8 @@ static void
 check_rows(const dpq_groups_keys *keys, size_t groups, size_t n, const int64_t *key,
            const double *value, int64_t less)
 {
-    size_t chunks = (groups + DPQ_GROUPS_CHUNK - 1) / DPQ_GROUPS_CHUNK, total = 0, found = 0;
+    size_t chunk = (size_t)1 << keys->shift, chunks = (groups + chunk - 1) / chunk;
+    size_t total = 0, found = 0;
     int64_t *count = calloc(chunks, sizeof *count), *group = fuzz_room(n, sizeof *group);
     int64_t *place = fuzz_room(chunks, sizeof *place), *end = fuzz_room(chunks, sizeof *end);
     int64_t missing = 0;
@@ -51,13 +52,13 @@ check_rows(const dpq_groups_keys *keys, size_t groups, size_t n, const int64_t *
     member = fuzz_room(total, sizeof *member);
     missing = dpq_groups_scatter(keys, n, key, value, place, end, grouped, member);
     for (size_t c = 0, at = 0; c < chunks; c++) {
-        size_t first = c * DPQ_GROUPS_CHUNK, begin = at, rows, next = 0;
-        size_t here = groups - first < DPQ_GROUPS_CHUNK ? groups - first : DPQ_GROUPS_CHUNK;
+        size_t first = c * chunk, begin = at, rows, next = 0;
+        size_t here = groups - first < chunk ? groups - first : chunk;
         int64_t *start = fuzz_room(here + 1, sizeof *start);
         double *ordered;
 
         for (size_t i = 0, of_chunk = 0; i < n; i++) {
-            if (group[i] >= 0 && (size_t)group[i] / DPQ_GROUPS_CHUNK == c) {
+            if (group[i] >= 0 && (size_t)group[i] / chunk == c) {
                 of_chunk++;
                 CHECK((int64_t)of_chunk <= count[c]);
                 if ((int64_t)at < end[c]) {
@@ -104,7 +105,9 @@ check_keys(fuzz_input *in)
     int32_t *table = fuzz_room((size_t)span, sizeof *table);
     double *value = fuzz_room(n, sizeof *value);
     dpq_groups_keys keys = {fuzz_bit(in) ? 0 : fuzz_between(in, INT64_MIN, INT64_MAX),
-                            (uint64_t)span, identity ? NULL : table};
+                            (uint64_t)span, identity ? NULL : table,
+                            fuzz_bit(in) ? DPQ_GROUPS_MOST
+                                         : (int)fuzz_between(in, 0, DPQ_GROUPS_MOST)};
 
     for (size_t i = 0; i < (size_t)span; i++) {
         table[i] = (int32_t)fuzz_between(in, -1, (int64_t)groups - 1);
@@ -274,9 +277,9 @@ plain_intervals(const dpq_groups_law *law, size_t n, const dpq_groups_work *work
     return intervals;
 }
 
-/* One group's release, from nothing kept. */
+/* One group's release, from nothing kept; or that of `one` sample, dithered in order. */
 static dpq_status
-plain_release(const dpq_groups_law *law, size_t n, const double *value,
+plain_release(const dpq_groups_law *law, size_t n, const double *value, int one,
               const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
 {
     size_t m = law->levels, escaped;
@@ -289,12 +292,13 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value,
 
     dpq_lattice_encode(law->lattice ? n : 0, value, law->low, law->high, law->per_unit, law->step,
                        law->first, law->points, work->point);
-    for (size_t i = 0, each = law->bits > 0 ? 64 / (size_t)law->bits : 1; i < n; i++) {
+    qsort(work->point, law->lattice && one ? n : 0, sizeof *work->point, fuzz_compare_integers);
+    for (size_t i = 0, each = one ? 2 : law->bits > 0 ? 64 / (size_t)law->bits : 1; i < n; i++) {
         if (!law->lattice) {
             work->number[i] = fmin(fmax(value[i], law->low), law->high);
         }
         else if (law->bits > 0) {
-            word = i % each == 0 ? rng->next_uint64(rng->state) : word >> law->bits;
+            word = i % each == 0 ? rng->next_uint64(rng->state) : word >> (one ? 32 : law->bits);
             work->point[i] = (int64_t)(((uint64_t)work->point[i] << law->bits) +
                                        word % ((uint64_t)1 << law->bits));
         }
@@ -328,8 +332,8 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value,
 
 /* The answers of one group, or where there are none its points. */
 static void
-check_answers(const dpq_groups_law *law, size_t n, const double *value, dpq_status status,
-              const dpq_groups_work *work, bitgen_t *rng, const int64_t *point,
+check_answers(const dpq_groups_law *law, size_t n, const double *value, int one,
+              dpq_status status, const dpq_groups_work *work, bitgen_t *rng, const int64_t *point,
               const double *number)
 {
     size_t m = law->levels;
@@ -337,7 +341,7 @@ check_answers(const dpq_groups_law *law, size_t n, const double *value, dpq_stat
     int64_t expected[MOST_LEVELS];
     double expected_number[MOST_LEVELS];
 
-    CHECK(plain_release(law, n, value, &plain, rng, expected, expected_number) == status);
+    CHECK(plain_release(law, n, value, one, &plain, rng, expected, expected_number) == status);
     for (size_t i = 0; i < n && status != DPQ_OK; i++) {
         CHECK(law->lattice ? work->point[i] == plain.point[i]
                            : work->number[i] == plain.number[i]);
@@ -396,6 +400,60 @@ check_flips(const dpq_groups_law *given, size_t groups, const int64_t *start, co
     free_work(&work);
 }
 
+/* Several levels of one sample by depth. */
+static void
+check_flips_of_one(const dpq_groups_law *given, size_t n, const double *value, fuzz_input *in)
+{
+    dpq_groups_law law = *given;
+    dpq_groups_work work = make_work(n, law.levels), plain = make_work(n, law.levels);
+    double rate[MOST_LEVELS];
+    int64_t point[MOST_LEVELS];
+    size_t intervals;
+    fuzz_input same;
+    bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
+
+    law.bits = 0;
+    for (size_t j = 0; j < law.levels; j++) {
+        rate[j] = fmin(ldexp(law.rate, (int)j), 0x1p16);
+    }
+    same = *in;
+    dpq_groups_flip_one(&law, rate, n, value, &work, &rng, point);
+    dpq_lattice_encode(n, value, law.low, law.high, law.per_unit, law.step, law.first, law.points,
+                       plain.point);
+    qsort(plain.point, n, sizeof *plain.point, fuzz_compare_integers);
+    intervals = plain_intervals(&law, n, &plain);
+    dpq_scan_targets(law.levels, law.q, (int64_t)n, plain.whole, plain.part);
+    for (size_t j = 0; j < law.levels; j++) {
+        CHECK(point[j] == dpq_depth_point(intervals, plain.rank, plain.width, plain.left,
+                                          (int64_t)n, plain.whole[j], plain.part[j], rate[j],
+                                          &again));
+    }
+    CHECK(same.left == in->left && same.state == in->state);
+    free_work(&plain);
+    free_work(&work);
+}
+
+/* One sample by itself. */
+static void
+check_one(const dpq_groups_law *law, size_t n, const double *value, fuzz_input *in)
+{
+    dpq_groups_work work = make_work(n, law->levels);
+    int64_t point[MOST_LEVELS];
+    double number[MOST_LEVELS];
+    dpq_status status;
+    fuzz_input same = *in;
+    bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
+
+    status = dpq_groups_release_one(law, n, value, &work, &rng, point, number);
+    CHECK(status == DPQ_OK || status == DPQ_ERR_RANGE);
+    check_answers(law, n, value, 1, status, &work, &again, point, number);
+    CHECK(same.left == in->left && same.state == in->state);
+    free_work(&work);
+    if (law->lattice) {
+        check_flips_of_one(law, n, value, in);
+    }
+}
+
 static void
 check_release(fuzz_input *in)
 {
@@ -403,6 +461,7 @@ check_release(fuzz_input *in)
     dpq_groups_law law = draw_law(in, q);
     size_t m = law.levels, groups = (size_t)fuzz_between(in, 0, 6), next = 0, done = 0, largest = 0;
     int64_t *start = fuzz_room(groups + 1, sizeof *start);
+    int64_t *order = fuzz_room(groups, sizeof *order);
     int64_t *point = law.lattice ? fuzz_room(groups * m, sizeof *point) : NULL;
     double *number = law.lattice ? NULL : fuzz_room(groups * m, sizeof *number), *value;
     int64_t n = fuzz_between(in, 0, MOST_FEW);
@@ -419,32 +478,46 @@ check_release(fuzz_input *in)
                         : n;
         largest = (size_t)n > largest ? (size_t)n : largest;
         start[g + 1] = start[g] + n;
+        order[g] = (int64_t)g;
     }
     value = fuzz_room((size_t)start[groups], sizeof *value);
     for (int64_t i = 0; i < start[groups]; i++) {
         value[i] = draw_value(&law, in);
     }
+    for (size_t g = 1; g < groups; g++) {
+        size_t other = (size_t)fuzz_between(in, 0, (int64_t)g);
+        int64_t swap = order[g];
+
+        order[g] = order[other];
+        order[other] = swap;
+    }
     work = make_work(largest, m);
     same = *in;
     while (next < groups) {
-        dpq_status status =
-            dpq_groups_release(&law, groups, start, value, &work, &rng, &next, point, number);
+        dpq_status status = dpq_groups_release(&law, groups, start, value, order, &work, &rng,
+                                               &next, point, number);
 
         CHECK(status == DPQ_OK ? next == groups : status == DPQ_ERR_RANGE && next < groups);
         next += status != DPQ_OK; /* the last of these gave no answer */
         for (; done < next; done++) {
-            check_answers(&law, (size_t)(start[done + 1] - start[done]), value + start[done],
+            size_t g = (size_t)order[done];
+
+            check_answers(&law, (size_t)(start[g + 1] - start[g]), value + start[g], 0,
                           done + 1 < next ? DPQ_OK : status, &work, &again,
-                          law.lattice ? point + done * m : NULL,
-                          law.lattice ? NULL : number + done * m);
+                          law.lattice ? point + g * m : NULL,
+                          law.lattice ? NULL : number + g * m);
         }
         CHECK(same.left == in->left && same.state == in->state);
     }
     if (law.lattice) {
         check_flips(&law, groups, start, value, largest, in);
     }
+    for (size_t g = 0; g < groups; g++) {
+        check_one(&law, (size_t)(start[g + 1] - start[g]), value + start[g], in);
+    }
     free_work(&work);
     free(value);
+    free(order);
     free(number);
     free(point);
     free(start);

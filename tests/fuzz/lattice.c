@@ -98,6 +98,27 @@ check_encode(size_t n, fuzz_input *in)
 }
 
 static void
+check_decode(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(INT64_C(1) << 53, in);
+    double *value = fuzz_room(n, sizeof *value);
+    int64_t *point = fuzz_room(n, sizeof *point);
+
+    for (size_t i = 0; i < n; i++) {
+        point[i] = fuzz_between(in, 0, l.points - 1);
+    }
+    dpq_lattice_decode(n, point, l.per_unit, l.step, l.first, value);
+    for (size_t i = 0; i < n; i++) {
+        double index = (double)(l.first + point[i]);
+        double expected = l.per_unit != 0.0 ? index / l.per_unit : index * l.step;
+
+        CHECK(memcmp(value + i, &expected, sizeof expected) == 0);
+    }
+    free(point);
+    free(value);
+}
+
+static void
 check_count(size_t n, fuzz_input *in)
 {
     lattice l = draw_lattice(MOST_COUNTERS, in);
@@ -182,6 +203,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = fuzz_size(&in, MOST_VALUES);
 
     check_encode(n, &in);
+    check_decode(n, &in);
     check_count(n, &in);
     check_count_integers(n < 200 ? n : 200, &in);
     check_is_sorted(n, &in);

@@ -128,10 +128,9 @@ def test_releases_follow_the_law_over_all_dithers(bits):
     releases = kernel.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
     start, ordered = kernel.order(x, by.astype(np.uint16), groups.size)
     points = np.empty((groups.size, 2), dtype=np.int64)
-    assert releases.run(start, ordered, 0, groups.size, points, np.random.default_rng(5)) == (
-        groups.size,
-        None,
-    )
+    order = np.argsort(np.diff(start), kind="stable")
+    rng = np.random.default_rng(5)
+    assert releases.run(start, ordered, order, 0, points, rng) == (groups.size, None)
     for i, sample in enumerate(samples):
         law = enumeration.joint_exp_dithered(sample, 3, q, 0.5, bits)
         draws = points[i :: len(samples)] >> bits
@@ -172,15 +171,22 @@ def test_releases_leave_out_of_range_groups_to_the_caller_with_their_dither():
     start = np.array([0, 2, 5, 5])
     answers = np.full((3, 2), np.nan)
     rng = np.random.default_rng(0)
-    at, points = releases.run(start, value, 0, 3, answers, rng)
+    order = np.array([2, 1, 0])
+    at, points = releases.run(start, value, order, 0, answers, rng)
     assert at == 1 and points.tolist() == [1e-300, 0.25, 1.0]
-    assert not np.isnan(answers[0]).any() and np.isnan(answers[1:]).all()
-    assert releases.run(start, value, 2, 3, answers, rng) == (3, None)
+    assert not np.isnan(answers[2]).any() and np.isnan(answers[:2]).all()
+    assert releases.run(start, value, order, 2, answers, rng) == (3, None)
+    assert np.isnan(answers[1]).all() and not np.isnan(answers[0]).any()
+    for wrong in ([3], [-1]):
+        with pytest.raises(ValueError, match="each group needs a start and a row"):
+            releases.run(start, value, np.array(wrong), 0, answers, rng)
 
     lattice = lattice_of(1_000, 4)
     releases = kernel.Releases(np.array([0.3, 0.7]), 5_000.0, (0.0, 999.0), lattice)
     points = np.empty((1, 2), dtype=np.int64)
-    at, dithered = releases.run(np.array([0, 3]), np.array([7.0, 3, 3]), 0, 1, points, rng)
+    at, dithered = releases.run(
+        np.array([0, 3]), np.array([7.0, 3, 3]), np.array([0]), 0, points, rng
+    )
     assert at == 0
     assert (dithered >> 4).tolist() == [3, 3, 7] and (np.diff(dithered) >= 0).all()
     out = dpq.quantile_by(
@@ -271,6 +277,25 @@ def test_flips_are_for_one_level_and_a_lattice_without_dither():
         releases = kernel.Releases(np.array(q), 0.5, (0.0, 2.0), lattice)
         with pytest.raises(ValueError, match="flips are for one level"):
             releases.flip(np.array([0]), np.empty(0), 0, 0, answers, rng)
+
+
+def test_flips_of_one_sample_are_for_a_lattice_without_dither():
+    rng, q, value = np.random.default_rng(0), np.array([0.2, 0.5]), np.zeros(3)
+    for lattice in (None, lattice_of(3, 1)):
+        with pytest.raises(ValueError, match="flips are for a lattice without dither"):
+            kernel.Releases(q, 0.0, (0.0, 2.0), lattice).flip_one(value, np.ones(2), rng)
+    releases = kernel.Releases(q, 0.0, (0.0, 2.0), lattice_of(3, 0))
+    with pytest.raises(ValueError, match="each level needs a rate"):
+        releases.flip_one(value, np.ones(3), rng)
+
+
+@pytest.mark.parametrize(
+    ("groups", "chunk", "chunks"),
+    [(0, 1, 0), (1, 1, 1), (8, 1, 8), (9, 2, 5), (1_000, 128, 8), (10**6, 512, 1_954)],
+)
+def test_chunks_of_few_groups_are_shared_by_threads(groups, chunk, chunks):
+    keys = kernel.Keys(groups, 0, None)
+    assert (keys.groups, keys.chunk, keys.chunks) == (groups, chunk, chunks)
 
 
 def test_quantile_by_of_one_level_finds_a_tied_value_without_dither():

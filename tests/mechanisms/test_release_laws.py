@@ -31,6 +31,7 @@ from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
 from dpq_fast.laws import coarse as coarse_law
 from dpq_fast.laws import depth as depth_law
+from dpq_fast.laws import few
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
@@ -71,9 +72,14 @@ class Case(NamedTuple):
 
 @contextlib.contextmanager
 def on_path(forced: Iterable[tuple[Any, str, Any]]) -> Iterator[None]:
-    """With some constants changed; nothing that was made with them stays."""
+    """With some constants changed; nothing that was made with them stays.
+
+    A few records, which a kernel releases by itself, go by the laws then.
+    """
     with contextlib.ExitStack() as changes:
         changes.callback(lattice.Lattice._of.cache_clear)
+        if any(target is not lattice for target, _, _ in forced):
+            changes.enter_context(mock.patch.object(few, "MOST", -1))
         for target, name, value in forced:
             changes.enter_context(mock.patch.object(target, name, value))
         lattice.Lattice._of.cache_clear()
@@ -1217,6 +1223,14 @@ def at_twice_the_rate(self: JointExpLaw, *arguments: Any) -> Any:
     return DRAWN(JointExpLaw(self.column, self._levels, paths), *arguments)
 
 
+def few_at_twice_the_rate(values: Any, q: Any, rate: float, *arguments: Any) -> Any:
+    return FEW_DRAWN(values, q, 2.0 * rate, *arguments)
+
+
+def few_flipped_at_twice_the_rate(values: Any, q: Any, rates: Any, *arguments: Any) -> Any:
+    return FEW_FLIPPED(values, q, 2.0 * rates, *arguments)
+
+
 def at_four_times_the_rate(self: Any, q: Any, spent: Any, *arguments: Any) -> None:
     RELEASED(self, q, spent._replace(rate=4.0 * spent.rate), *arguments)
 
@@ -1249,6 +1263,7 @@ def selected_at_twice_the_rate(
 
 
 DRAWN, RELEASED, DITHERED_ORDER = JointExpLaw.sample, by_group._Release.__init__, dither.dithered
+FEW_DRAWN, FEW_FLIPPED = few.draw_path, few.draw_flips
 COUNTED, RANKED, DEEP = sample.check_counts, PathLaw.__init__, DepthLaw.__init__
 # What is broken, and how; the cases that notice.
 BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
@@ -1257,6 +1272,18 @@ BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
         "sample",
         at_twice_the_rate,
         ("joint_exp, sorted", "joint_exp, swap, m = 1", "quantile, joint_exp, swap"),
+    ),
+    "few records of joint_exp at twice the rate": (
+        few,
+        "draw_path",
+        few_at_twice_the_rate,
+        ("joint_exp, sorted", "joint_exp, swap, m = 1", "quantile, joint_exp, swap"),
+    ),
+    "few records of ind_exp at twice the rate": (
+        few,
+        "draw_flips",
+        few_flipped_at_twice_the_rate,
+        ("ind_exp, swap, m = 1", "quantile, ind_exp, swap"),
     ),
     "rate times 4 inside quantile_by": (
         by_group._Release,
@@ -1301,6 +1328,7 @@ BROKEN: dict[str, tuple[Any, str, Callable, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_releases_that_are_broken_are_caught(name):
     target, attribute, fault, noticed_by = BROKEN[name]
-    with mock.patch.object(target, attribute, fault):
+    most = few.MOST if target is few else -1
+    with mock.patch.object(target, attribute, fault), mock.patch.object(few, "MOST", most):
         for case in noticed_by:
             assert p_value(CASES[case]) < SMALLEST_P, case
