@@ -283,7 +283,8 @@ log_weights_of_copies(const dpq_scan_problem *p, const dpq_decay *decay, const d
 }
 
 /* The weights of 1, 2, ... outputs, float64 rows, in units of the row, until a bound on all others,
- * `rest` and more outputs, is below REST of them: it comes last. How many weights there are. */
+ * `rest` and more outputs, is below REST of them: it comes last. How many weights there are; none,
+ * and a total of 0, if one is 0: logarithms know it from a small one, and draw nothing for it. */
 static size_t
 plain_copies_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
                      size_t j, size_t t, double *weight, double *total, size_t *rest)
@@ -308,6 +309,10 @@ plain_copies_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dp
                 *rest = k;
                 return k;
             }
+        }
+        if (rows->A[at] == 0.0) { /* truly: in the first interval of all, where none is before */
+            *total = 0.0;
+            return 0;
         }
         weight[k - 1] = fmax(rows->A[at] * factor, FLOOR);
         *total += weight[k - 1];
