@@ -1,8 +1,10 @@
 """What `import dpq_fast` loads, and what is there although it is loaded later."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +109,22 @@ def test_fft_kernel_without_pyfftw_is_refused_before_anything_is_spent_or_read(c
 def test_modules_loaded_later_are_attributes(name):
     code = f"import dpq_fast as dpq; print(dpq.{name}.__name__, dpq.{name} is dpq.{name})"
     assert fresh(code) == f"dpq_fast.{name} True"
+
+
+def test_a_checkout_that_is_not_built_says_so(tmp_path):
+    package = Path(dpq.__file__).parent
+    only_source = shutil.ignore_patterns("*.so", "*.pyd", "__pycache__")
+    shutil.copytree(package, tmp_path / "dpq_fast", ignore=only_source)
+    code = f"""
+import sys; sys.path.insert(0, {str(tmp_path)!r})
+try: import dpq_fast
+except ImportError as error: print(error)
+"""
+    assert fresh(code) == (
+        f"the extension modules of dpq_fast are not built in {tmp_path / 'dpq_fast' / '_kernels'}: "
+        "run `pip install .` in the checkout, then start Python in another folder, where the "
+        "installed package is found"
+    )
 
 
 def test_all_names_are_there_and_stay_what_they_are():

@@ -66,6 +66,8 @@ def _as_pages(app: Sphinx, page: str, content: list[str]) -> None:
 def _mathml(translator: Any, node: nodes.Element, display: str) -> None:
     """A formula as MathML, which browsers draw by themselves: nothing comes from elsewhere."""
     formula = node.astext()
+    if display == "block" and r"\\" in formula:  # lines, aligned at their ampersands
+        formula = rf"\begin{{split}}{formula}\end{{split}}"
     try:
         tree = convert(formula, display=display)
     except Exception as error:  # of any kind: it parses what it is given by hand
