@@ -157,6 +157,7 @@ class PathLaw:
         """Forward pass inside windows; ln of at most what leaves them within reach."""
         first, last, _, _ = intervals_kernel.windows(self._q, self._order.n, window)
         self._windows = first, last
+        self._scan = None  # the rows of the guess before go first
         self._scan = self._scan_of(self._intervals, first, last)
         self._log_inside = -math.inf if self._scan is None else self._scan.log_total
         log_strayed = -math.inf

@@ -224,7 +224,10 @@ def joint_exp(
         most = few.most_of_paths(levels.m)
         return (
             calibration,
-            lambda rng: _few(read, most, levels, rate) or law_of(read(), levels, rate, kernel, rng),
+            lambda rng: (
+                _few(read, most, levels, rate)
+                or law_of(read(levels.values), levels, rate, kernel, rng)
+            ),
         )
 
     request = Request.of(confidence, covers, interval_share)
