@@ -15,7 +15,7 @@ from bench.measure import alternately, count, duration, peak_memory, size_of
 LEVELS = (1, 30, 300, 1_000)
 # Shares of the records that have one and the same value.
 TIED = (0.0, 0.5, 1.0)
-ROUNDS = 3
+SECONDS = 1.0
 
 
 def column(n: int, tied: float) -> NDArray[np.float64]:
@@ -38,7 +38,7 @@ def costs(case: CostCase, n: int, shares: tuple[float, ...]) -> list[str]:
         x = column(n, tied)
         for m in LEVELS:
             call = release(x, m, case.epsilon)
-            seconds[m] = max(seconds[m], alternately({"": call}, 0.0, ROUNDS)[""].median)
+            seconds[m] = max(seconds[m], alternately({"": call}, SECONDS, 1)[""].median)
             space[m] = max(space[m], peak_memory(call))
     return [f"{duration(seconds[m])}, {size_of(space[m])}" for m in LEVELS]
 

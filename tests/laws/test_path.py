@@ -265,3 +265,7 @@ def test_many_levels_of_no_batches_have_an_answer():
     sample = Sample.from_batches(lambda: [], (0.0, 10.0))
     answers = dpq.joint_exp(sample, np.linspace(0.001, 0.999, 600), epsilon=1.0)
     assert (0 <= answers).all() and (answers <= 10).all()
+
+
+def test_a_reach_of_all_that_counts_can_hold_has_no_cells():
+    assert path_law.first_narrow(np.array([0.25, 0.75]), 2**52, 1 / 3, 2**51) == 2**51
