@@ -151,7 +151,7 @@ class PathLaw:
                 if not self._certified(self._log_beyond) or self._certified(log_strayed):
                     return  # so that reach is made wider, or as it should be
                 missing = CERTIFICATE + log_strayed - self._log_inside
-                window += max(window // 4, math.ceil(min(missing, n * self._rate) / self._rate))
+                window += max(window // 4, math.ceil(min(missing / self._rate, float(window))))
             window = reach
         self._run_inside(window, reach)
 
