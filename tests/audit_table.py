@@ -94,6 +94,7 @@ def replaced(target: Any, name: str, change: Callable[[Any], Any]) -> Iterator[N
         privacy.approx_quantiles._unit_steps,
         privacy.csmooth._certified_shape,
         privacy.csmooth._unit_shape,
+        privacy.ind_exp._rates,
         privacy.cdf._certified_scale,
     )
     try:

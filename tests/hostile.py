@@ -36,6 +36,7 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast import privacy
 from dpq_fast.compat import diffprivlib
+from dpq_fast.data.sample import Reader
 from dpq_fast.noise.threshold import NOISES
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.relations import relation_of
@@ -78,7 +79,7 @@ class Call(NamedTuple):
         if isinstance(answer, contextlib.AbstractContextManager):
             with answer:
                 return None
-        return answer() if inspect.isfunction(answer) else answer
+        return answer() if inspect.isfunction(answer) or isinstance(answer, Reader) else answer
 
 
 # What stands for a value that is made for each call.

@@ -361,6 +361,7 @@ class Tally:
 
     @property
     def values(self) -> list[Numbers]:
+        """What was collected of each, as far as there was room."""
         return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
 
     @property

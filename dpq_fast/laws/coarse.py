@@ -44,6 +44,8 @@ MANY_ENTRIES = 2**22
 # Smaller blocks save too little, unless rows are long, and so do any where there are few entries.
 ENOUGH_RANKS, LEAST_RANKS = 12, 3
 FEW_ENTRIES = 2**17
+# More blocks than this are for values that have counts of their own: their intervals are few.
+MOST_BLOCKS = 2**22
 # Proposals at once, of those that a draw is expected to take; where their ranks take a pass over
 # the records, so many that one pass will mostly do. And most outputs of them all.
 SHARE, SHARE_OF_SCANS = 0.5, 2.0
@@ -142,6 +144,6 @@ def block_size(n: int, m: int, rate: float, entries: int) -> int | None:
     loss = min(max(LEAST_LOSS, entries * rate * m / MANY_ENTRIES), MOST_LOSS)
     most = math.floor(min(loss / (rate * m), n + 2.0))
     least = ENOUGH_RANKS if entries <= MANY_ENTRIES else LEAST_RANKS
-    if entries <= FEW_ENTRIES or most < least:
+    if entries <= FEW_ENTRIES or most < least or entries / m / most > MOST_BLOCKS:
         return None
     return most if most % 2 else most - 1  # ranks of an odd number have one in the middle

@@ -46,7 +46,7 @@ Draw = Callable[[np.random.Generator, int], Iterable[Hashable]]
 # A case makes so many draws that twice the budget, and every other law it names, are refused with
 # this probability.
 POWER, MORE = 0.99, 2.0
-SIZES = [round(100 * 1.12**step) for step in range(40)]
+SIZES = [2 * round(50 * 1.12**step) for step in range(40)]
 
 
 class Case(NamedTuple):
