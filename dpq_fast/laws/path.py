@@ -287,7 +287,7 @@ class PathLaw:
         return float(-self._rate * self.deviations(rank).sum() - self.log_normalizer)
 
     def deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """|r_j - r_{j-1} - n_j|, j = 1, ..., m + 1, of ranks of shape (..., m)."""
+        """``|r_j - r_{j-1} - n_j|``, j = 1, ..., m + 1, of ranks of shape (..., m)."""
         scan = self._scan or self._outside()[1][0]
         # steps of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
         ends = [(0, 0)] * (ranks.ndim - 1) + [(1, 1)]
@@ -342,8 +342,8 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
 def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> int:
     """A guess at W, for records that are spread evenly; `reach` if that saves little.
 
-    A walk of m + 1 steps, each of a density like exp(-c |v|), returns to 0 having been beyond W
-    with a probability of about exp(-2 W s - m ln(1 - s^2 / c^2)) for the best slope s.
+    A walk of m + 1 steps, each of a density like ``exp(-c |v|)``, returns to 0 having been beyond W
+    with a probability of about ``exp(-2 W s - m ln(1 - s^2 / c^2))`` for the best slope s.
     """
     m = q.size
     if m * (min(2 * reach, n) + 1) <= WORTH or rate > STEEPEST:
