@@ -146,11 +146,11 @@ class CostCase:
     name : str
         For ``--only``: costs/what.
     work : str
-        First column of the table.
+        What is printed of it.
     n : int
     epsilon : float
     shown : bool, default False
-        Whether the second table of `docs/performance.md` shows it.
+        No table shows it.
     bar : str, optional
         As for `Case`.
     """

@@ -50,7 +50,6 @@ CASES = tuple(
         f"n = {count(n)}, ε = {named}",
         n,
         epsilon,
-        shown=True,
         bar="1 s and 200 MB",
     )
     for n in (10**3, 10**6)

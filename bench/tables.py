@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.case import Case, CostCase, ErrorCase, LossCase
+from bench.case import Case, ErrorCase, LossCase
 from bench.measure import count
 
 Row = tuple[str, ...]
@@ -56,14 +56,11 @@ def _line(cells: Row) -> str:
 
 TIMES = Table("bench table", ("work", "ours", "against", "time", "ratio"))
 RANKS = Table("error table", ("column", "`joint_exp`", "published algorithm", "diffprivlib"))
-COSTS = Table("cost table", ("column", "m = 1", "m = 30", "m = 300", "m = 1,000"))
 LOSSES = Table("loss table", ("one record", "`dpq_fast.median`", "diffprivlib"))
 
 
-def works(case: Case | CostCase | ErrorCase | LossCase) -> list[str]:
+def works(case: Case | ErrorCase | LossCase) -> list[str]:
     """The first cells that a case has in its table, one for each size."""
-    if isinstance(case, CostCase):
-        return [case.work]
     if isinstance(case, LossCase):
         return [case.change]
     if isinstance(case, ErrorCase):

@@ -91,7 +91,6 @@ def test_tables_have_a_line_for_every_row_they_show_and_no_other(bench, times, r
             expected += zip([work, *[""] * (len(labels) - 1)], labels, strict=True)
     assert [(row[0], row[2]) for row in bench.TIMES.rows(times)] == expected
     assert len({work for work, _ in expected if work}) == sum(bool(work) for work, _ in expected)
-    assert [row[0] for row in bench.COSTS.rows(times)] == [case.work for case in bench.SPENT]
     columns = [case.column for case in bench.ERRORS if case.shown]
     assert [row[0] for row in bench.RANKS.rows(ranks)] == columns
     changes = [case.change for case in bench.TOLD if case.shown]
