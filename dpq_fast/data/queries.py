@@ -359,6 +359,10 @@ class Tally:
         self.number = 0
         self._rooms, self._filled = [np.empty(most)], [0]
 
+    def __getstate__(self) -> dict[str, Any]:
+        # room that is left may hold anything, which is not for other processes
+        return vars(self) | {"_rooms": self.values}
+
     @property
     def values(self) -> list[Numbers]:
         """What was collected of each, as far as there was room."""

@@ -25,6 +25,7 @@ from dpq_fast.data.queries import (
     Sums,
     TakenBetween,
     TakenByKey,
+    Tally,
 )
 from dpq_fast.data.selection import SelectedOrder
 
@@ -225,7 +226,7 @@ def test_a_query_is_the_same_wherever_it_is_sent(query):
     here, there = query.start(), sent.start()
     query.step(here, x)
     sent.step(there, x)
-    there = pickle.loads(pickle.dumps(there))
+    here, there = (pickle.loads(pickle.dumps(state)) for state in (here, there))
     for one, other in zip(flat(here), flat(there), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -241,3 +242,16 @@ def flat(state):
     if hasattr(state, "__dict__"):
         state = [part for value in vars(state).values() for part in np.atleast_1d(value)]
     return list(state) if isinstance(state, list) else [state]
+
+
+def test_a_state_takes_no_room_along_that_was_not_filled():
+    tally = Tally(4, 1_000)
+
+    def take(room):
+        room[:3] = 7.0
+        return 3
+
+    tally.fill(take)
+    sent = pickle.loads(pickle.dumps(tally))
+    assert [room.tolist() for room in sent._rooms] == [[7.0, 7.0, 7.0]]
+    assert sent.complete and len(pickle.dumps(tally)) < 1_000
