@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "distance.h"
 #include "race.h"
 #include "ranks.h"
 #include "uniform.h"
@@ -17,70 +18,16 @@
 #define REST 0x1p-60     /* so small a share of the total is looked at only when it is drawn */
 #define ROUNDING 0x1p-20 /* what a bound may be off by: far more than it is */
 
-/* The number whole + part, part in [0, 1]. */
-typedef struct {
-    int64_t whole;
-    double part;
-} mixed;
-
-/* The stretch of ranks from which the next step costs nothing; see scan.h. */
-typedef struct {
-    mixed lower, upper;
-} free_range;
-
-static int
-mixed_less(mixed a, mixed b)
-{
-    return a.whole < b.whole || (a.whole == b.whole && a.part < b.part);
-}
-
-/* [min(0, v), max(0, v)] + Q_l as ranks, where v belongs to interval t at level l + 1; v = 0 after
- * the last level. */
-static free_range
+/* From which ranks the step to interval t at level l + 1 costs nothing, or to 0 after the last level. */
+static dpq_free_range
 free_range_of(const dpq_scan_problem *p, size_t l, size_t t)
 {
-    mixed target = {p->whole[l], p->part[l]}, other;
+    dpq_mixed target = {p->whole[l], p->part[l]};
 
     if (l + 1 == p->levels) {
-        return (free_range){target, target};
+        return (dpq_free_range){target, target};
     }
-    /* v + Q_l = r_t - (Q_{l+1} - Q_l) */
-    other.whole = p->rank[t] - (p->whole[l + 1] - p->whole[l]);
-    other.part = p->part[l] - p->part[l + 1];
-    if (other.part < 0.0) {
-        other.whole -= 1;
-        other.part += 1.0;
-    }
-    return mixed_less(other, target) ? (free_range){other, target} : (free_range){target, other};
-}
-
-/* How far rank r lies outside the range. */
-static mixed
-distance(free_range range, int64_t r)
-{
-    mixed none = {0, 0.0};
-
-    if (mixed_less((mixed){r, 0.0}, range.lower)) {
-        return (mixed){range.lower.whole - r, range.lower.part};
-    }
-    if (mixed_less(range.upper, (mixed){r, 0.0})) {
-        return (mixed){r - range.upper.whole - 1, 1.0 - range.upper.part};
-    }
-    return none;
-}
-
-/* What a weight keeps for that. */
-static double
-decay_of(const dpq_scan_problem *p, const dpq_decay *decay, mixed away)
-{
-    return dpq_decay_at(decay, away.whole) * exp(-p->rate * away.part);
-}
-
-/* The same for all distances, and however much is lost. */
-static dpq_wide
-wide_decay_of(const dpq_scan_problem *p, const dpq_decay *decay, mixed away)
-{
-    return dpq_wide_mul(dpq_decay_wide(decay, away.whole), dpq_wide_exp(p->rate, away.part));
+    return dpq_free_range_of(target, (dpq_mixed){p->whole[l + 1], p->part[l + 1]}, p->rank[t]);
 }
 
 /* An entry of row j, at interval t. */
@@ -135,7 +82,7 @@ fading_weights(size_t n, const dpq_decay *decay, const double *h, const int64_t 
  * the row. */
 static void
 plain_weights(const dpq_scan_problem *p, const dpq_decay *decay, const double *h, size_t lo,
-              size_t hi, free_range range, double *weight)
+              size_t hi, dpq_free_range range, double *weight)
 {
     size_t flat = dpq_ranks_first(p->rank, lo, hi,
                                   range.lower.whole + (range.lower.part > 0.0));
@@ -153,19 +100,19 @@ plain_weights(const dpq_scan_problem *p, const dpq_decay *decay, const double *h
 /* One such weight, whatever its size. */
 static dpq_wide
 wide_weight(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
-            size_t s, free_range range)
+            size_t s, dpq_free_range range)
 {
     return dpq_wide_mul(entry(p, j, s, rows->exponent, rows->H, rows->wide_H),
-                        wide_decay_of(p, decay, distance(range, p->rank[s])));
+                        dpq_decay_of_wide(decay, dpq_distance(range, p->rank[s])));
 }
 
 /* About the exponent of that weight, by less than 1 + 2^-50 of it; what is 0 is below all others. */
 static double
 exponent_of_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s,
-                   free_range range)
+                   dpq_free_range range)
 {
     dpq_wide h = entry(p, j, s, rows->exponent, rows->H, rows->wide_H);
-    mixed away = distance(range, p->rank[s]);
+    dpq_mixed away = dpq_distance(range, p->rank[s]);
 
     if (h.mantissa == 0.0) {
         return -INFINITY;
@@ -177,7 +124,7 @@ exponent_of_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t 
  * is computed of those that are far below FLOOR. */
 static int64_t
 wide_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
-             size_t lo, size_t hi, free_range range, double *weight)
+             size_t lo, size_t hi, dpq_free_range range, double *weight)
 {
     double top = -DPQ_WIDE_FARTHEST;
 
@@ -217,7 +164,7 @@ static size_t
 draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
             size_t t, bitgen_t *rng, double *work)
 {
-    free_range range = free_range_of(p, j, t);
+    dpq_free_range range = free_range_of(p, j, t);
     size_t lo = p->lo[j], n = (t < p->hi[j] ? t : p->hi[j]) - lo;
     size_t blocks = (n + DPQ_PATH_BLOCK - 1) / DPQ_PATH_BLOCK;
     double *weight = work + blocks, total = 0.0;
@@ -268,11 +215,11 @@ log_weights_of_copies(const dpq_scan_problem *p, const dpq_decay *decay, const d
         dpq_wide weight = entry(p, l, t, rows->exponent, rows->A, rows->wide_A);
 
         if (k > 1) { /* one more output: from level l to l + 1 inside interval t */
-            mixed away = distance(free_range_of(p, l, t), p->rank[t]);
+            dpq_mixed away = dpq_distance(free_range_of(p, l, t), p->rank[t]);
 
             factor = dpq_wide_mul(factor, dpq_wide_of(places_for(p, t, k), 0));
             factor = dpq_wide_mul(factor, dpq_wide_of(1.0 / (double)k, 0));
-            factor = dpq_wide_mul(factor, wide_decay_of(p, decay, away));
+            factor = dpq_wide_mul(factor, dpq_decay_of_wide(decay, away));
         }
         weight = dpq_wide_mul(weight, factor);
         largest = weight.mantissa > 0.0 && weight.exponent > largest ? weight.exponent : largest;
@@ -302,7 +249,7 @@ plain_copies_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dp
 
             factor *= ldexp(places_for(p, t, k) / (double)k,
                             (int)(rows->exponent[l] - rows->exponent[l + 1]));
-            factor *= decay_of(p, decay, distance(free_range_of(p, l, t), p->rank[t]));
+            factor *= dpq_decay_of(decay, dpq_distance(free_range_of(p, l, t), p->rank[t]));
             bound = factor * rows->H[at] * (1.0 + ROUNDING);
             if (bound < *total * REST) {
                 weight[k - 1] = fmax(bound, FLOOR);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ranks.h"
+#include "step.h"
 #include "vector.h"
 
 #define REST_BITS 53
@@ -69,7 +70,30 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
     }
 }
 
+/* From row j - 1 to row j, both within the same intervals. */
+static dpq_scan_step
+step_to(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j)
+{
+    return (dpq_scan_step){
+        .rank_before = p->rank + p->lo[j - 1],
+        .rank = p->rank + p->lo[j],
+        .size = p->hi[j] - p->lo[j],
+        .shift = p->lo[j] - p->lo[j - 1],
+        .before = p->hi[j - 1] - p->lo[j - 1],
+        .whole = p->whole[j - 1],
+        .whole_now = p->whole[j],
+        .part = p->part[j - 1],
+        .part_now = p->part[j],
+        .level = level + j,
+    };
+}
+
+#define DECAY_PART(y) DECAY_OF(decay->rate, (y))
+#define STORE(t, past, window) (sums[t] = ADD((past), (window)))
+
 /* float64 rows */
+
+#define SUMS NUMBER *
 
 #define NUMBER double
 #define NAME(f) f##_float
@@ -77,7 +101,7 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #define MUL(a, b) ((a) * (b))
 #define ZERO 0.0
 #define DECAY(k) dpq_decay_at(decay, (k))
-#define DECAY_PART(y) exp(-p->rate * (y))
+#define DECAY_OF(rate, y) exp(-(rate) * (y))
 #include "scan_body.h"
 #undef NUMBER
 #undef NAME
@@ -85,7 +109,7 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #undef MUL
 #undef ZERO
 #undef DECAY
-#undef DECAY_PART
+#undef DECAY_OF
 
 /* Rows of consecutive ranks: the sums of scan_body.h, but the past of t ends `lag` intervals before it
  * for every t, so that vectors can work on many windows at once. With zeros in front of a row no t is
@@ -290,7 +314,10 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
         sums_consecutive(p, decay, level, j, H, sums);
     }
     else {
-        sums_float(p, decay, level, j, H, sums, work);
+        const double *h = H + p->start[j - 1];
+        dpq_scan_step step = step_to(p, level, j);
+
+        sums_float(&step, decay, h, h, sums, work);
     }
 }
 
@@ -509,7 +536,7 @@ wide_stay(const dpq_decay *decay, int64_t ranks, double part, double rest)
 #define MUL(a, b) dpq_wide_mul((a), (b))
 #define ZERO DPQ_WIDE_ZERO
 #define DECAY(k) dpq_decay_wide(decay, (k))
-#define DECAY_PART(y) dpq_wide_exp(p->rate, (y))
+#define DECAY_OF(rate, y) dpq_wide_exp((rate), (y))
 #include "scan_body.h"
 
 /* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
@@ -575,7 +602,10 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
         dpq_wide *a = A + p->start[j], *h = H + p->start[j];
 
         if (j > 0) {
-            sums_wide(p, decay, level, j, H, a, work);
+            const dpq_wide *before = H + p->start[j - 1];
+            dpq_scan_step step = step_to(p, level, j);
+
+            sums_wide(&step, decay, before, before, a, work);
         }
         for (size_t i = 0; i < n; i++) {
             dpq_wide width = dpq_wide_of(p->width[lo + i], 0);

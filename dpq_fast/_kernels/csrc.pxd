@@ -394,3 +394,58 @@ cdef extern from "stray.h" nogil:
     size_t dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
                            int64_t *start)
     double dpq_stray_log(const dpq_stray_problem *p, double *work)
+
+cdef extern from "coarse.h" nogil:
+    ctypedef struct dpq_coarse_problem:
+        size_t leaves
+        int heights
+        const size_t *offset
+        const int64_t *least
+        const int64_t *most
+        const double *volume[3]
+        const double *low
+        const double *high
+        int lattice
+        size_t levels
+        const int64_t *whole
+        const double *part
+        const size_t *from_leaf "from"
+        const size_t *to_leaf "to"
+        const int64_t *below
+        const int64_t *above
+        double width
+        double growth
+        double rate
+
+    ctypedef struct dpq_coarse_rows:
+        const size_t *start
+        const uint32_t *node
+        uint32_t *same
+        double *digits[3]
+        int32_t *exponent[3]
+
+    ctypedef struct dpq_coarse_draw:
+        pass
+
+    ctypedef struct dpq_coarse_pieces:
+        const size_t *start
+        const double *width
+        const int64_t *least
+        const int64_t *most
+        const int64_t *points
+        const double *numbers
+        size_t longest
+
+    size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start,
+                            uint32_t *node)
+    size_t dpq_coarse_room(size_t longest, size_t levels)
+    double dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay,
+                              dpq_scan_level *level, const dpq_coarse_rows *rows, void *work)
+    void dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay,
+                          const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t size,
+                          bitgen_t *rng, dpq_coarse_draw *state, void *work, size_t *path)
+    void dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path,
+                          int64_t *bend)
+    void dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces,
+                           size_t size, const size_t *path, const int64_t *bend, bitgen_t *rng,
+                           double *work, size_t *piece, int64_t *point, double *number)

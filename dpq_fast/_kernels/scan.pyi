@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 
 WIDE: np.dtype[np.void]
 
+def targets(q: NDArray[np.float64], n: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...
+
 class Scan:
     @property
     def A(self) -> NDArray[Any]: ...

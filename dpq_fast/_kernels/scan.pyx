@@ -39,6 +39,17 @@ import_array()
 WIDE = np.dtype([("mantissa", np.float64), ("exponent", np.int64)])
 
 
+def targets(ndarray q not None, int64_t n):
+    """The targets q[j] n as floor, int64, and fraction, float64."""
+    cdef:
+        size_t m = q.shape[0]
+        ndarray whole = new_integers(m)
+        ndarray part = new_doubles(m)
+
+    dpq_scan_targets(m, given_doubles(q), n, integers(whole), doubles(part))
+    return whole, part
+
+
 cdef class Scan:
     """Rows A and H of the JointExp recursion over compressed intervals.
 
@@ -76,11 +87,8 @@ cdef class Scan:
                  double rate):
         cdef:
             size_t m = q.shape[0], j
-            ndarray whole = new_integers(m)
-            ndarray part = new_doubles(m)
             ndarray starts = new_places(m)
             size_t *start = places(starts)
-            const double *levels = given_doubles(q)
             const size_t *los = given_places(lo)
             const size_t *his = given_places(hi)
             # both consist of numbers of 8 bytes
@@ -96,20 +104,19 @@ cdef class Scan:
         self.level = <dpq_scan_level *>(self.decay + 1)
         self.inputs = (width, starts, buffers)
         self.rank, self.lo, self.hi = rank, lo, hi
-        self.whole, self.part = whole, part
+        self.whole, self.part = targets(q, n)
         self.rate = rate
         self.problem.intervals = rank.shape[0]
         self.problem.rank = given_integers(rank)
         self.problem.width = given_doubles(width)
         self.problem.lattice = lattice
         self.problem.levels = m
-        self.problem.whole = integers(whole)
-        self.problem.part = doubles(part)
+        self.problem.whole = integers(self.whole)
+        self.problem.part = doubles(self.part)
         self.problem.lo = los
         self.problem.hi = his
         self.problem.start = start
         self.problem.rate = 2.0 * rate
-        dpq_scan_targets(m, levels, n, integers(whole), doubles(part))
 
     def forward(self):
         """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""

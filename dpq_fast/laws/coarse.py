@@ -1,74 +1,130 @@
-r"""Exact draws of `PathLaw` from a coarse one, at rates so small that near ranks hardly differ.
+r"""Exact draws of `PathLaw` from proposals by cells of ranks: short rows at any rate.
 
 Weights are :math:`\exp(-c\,TV(r))` with :math:`TV(r) = \sum_{j=1}^{m+1} |r_j - r_{j-1} - n_j|`,
-where r_j is the number of records below output j, r_0 = 0 and r_{m+1} = n. Outputs are put into
-blocks (`Blocks`): all outputs of a block have a rank within D of the block's own one.
+where r_j is the number of records below output j, r_0 = 0 and r_{m+1} = n. Outputs are cut into
+blocks (`dpq_fast.data.blocks`), blocks make up the leaves of a tree, and each level has cells of
+this tree that are wider where paths seldom go (`csrc/coarse.h`).
 
-**Proposals** are tuples of outputs from `PathLaw` of the blocks: non-decreasing ones, with density
-proportional to :math:`\exp(-c\,TV(\rho))`, rho_j the rank of the block that holds output j. Their
-ranks r_j are then counted, and a proposal is **accepted** with probability
+**Proposals** put output j into a cell C_j with rank rho_j, and there into a block. With the signs
+s_j of the cells' steps, :math:`|y| \ge s_j y` bounds the weight of all that is in these cells by
 
-    exp(-c (TV(r) - TV(rho)) - 2 c m D).
+.. math::
 
-A rank occurs in two of the terms of TV, each of which is 1-Lipschitz in it, so that
-:math:`|TV(r) - TV(\rho)| \le 2 \sum_j |r_j - \rho_j| \le 2 m D`: that is a probability, and at
-least exp(-4 c m D). Accepted tuples have density proportional to the product of both, which is
-:math:`\exp(-c\,TV(r))` times a constant: the exact law, given the order (and so one dither).
-Proposals are independent of each other, so it does not matter how many are drawn at a time.
+    \exp(-c\,TV(\rho)) \prod_j \exp(-2 c b_j (\beta_j - \rho_j)), \quad b_j = (s_j - s_{j+1}) / 2,
 
-**Cost.** With blocks of B ranks, D = B/2, about one of exp(c m B) proposals is accepted: B is
-a constant over c m. There are about n c m blocks then, however small c is and whatever is tied; and
-counts are all that is asked of the records.
+where beta_j is the block's least rank for b_j = 1 and its greatest one for b_j = -1 (the cell's,
+where a cell holds outputs at several levels in a row). Proposals have densities proportional to
+this. Their ranks r_j are then counted, and a proposal is **accepted** with probability
+
+    exp(-c (TV(r) - TV(rho)) + 2 c sum_j b_j (beta_j - rho_j)),
+
+if its outputs ascend; else never. That is a probability, and accepted tuples have density
+proportional to :math:`\exp(-c\,TV(r))`: the exact law, given the order (and so one dither).
+Proposals are independent of each other, so it does not matter how many are drawn at a time, nor
+that another way to draw takes over after so many were not accepted.
+
+**Reach.** Only cells within reach R of a target are in its row. Paths that have an output beyond
+weigh at most exp(-2cR) V, V the measure of all outputs (`dpq_fast.laws.path`). So with probability
+exp(-2cR) V / (Z + exp(-2cR) V), which is below 2^-64, a proposal is uniform among all ascending
+tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs is beyond reach.
+
+**Cost.** A step loses something only where its sign is in doubt, which is about c B of all steps
+with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
+a constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
+A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks.
 """
 
 from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._kernels import intervals as intervals_kernel
+from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import uniform
-from dpq_fast._kernels.scan import Scan
-from dpq_fast.data.blocks import Blocks
+from dpq_fast._kernels.coarse import Cells
+from dpq_fast._kernels.scan import Scan, targets
+from dpq_fast.data.blocks import blocks
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
-from dpq_fast.laws.path import Forward, PathLaw
+from dpq_fast.laws.path import CERTIFICATE, Forward, PathLaw
 
-# c m B. Proposals cost less than rows do: several for each draw are worth larger blocks, the
-# more where rows are long: they are to have no more than so many entries.
-LEAST_LOSS, MOST_LOSS = 1.5, 3.0
-MANY_ENTRIES = 2**22
-# Smaller blocks save too little, unless rows are long, and so do any where there are few entries.
-ENOUGH_RANKS, LEAST_RANKS = 12, 3
+# What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
+# less where targets are so close that several outputs are likely to share a cell: by nats between.
+LOSS, FARTHER, FARTHER_EACH = 3.0, 0.8, 0.12
+# What a step loses, per squared nat of a cell, as measured: where targets are far apart, where they
+# are apart by some nats, and where they are crowded.
+APART, NEAR, CROWDED = 0.06, 0.16, 0.025
+# What all bends may lose by blocks, in nats; the latter where many would be needed.
+BENDS, MOST_BENDS = 0.5, 2.0
+MANY_BLOCKS = 2**20
+# Smaller ones cost more than the records do, up to so many.
+LEAST_BLOCK, MANY_RANKS = 12, 2**22
+# Cells of single ranks, and few entries, are for `PathLaw`.
+LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
-# More blocks than this are for values that have counts of their own: their intervals are few.
-MOST_BLOCKS = 2**22
-# Proposals at once, of those that a draw is expected to take; where their ranks take a pass over
-# the records, so many that one pass will mostly do. And most outputs of them all.
-SHARE, SHARE_OF_SCANS = 0.5, 2.0
-MOST_OUTPUTS = 2**18
+# A cell as wide as this in nats has a volume for each bend; wider ones are never used.
+WIDEST = 16.0
+# Proposals at once: for each draw, and where their ranks take a pass over the records; at least so
+# many, and at most so many outputs.
+EACH, EACH_SCAN = 16, 64
+LEAST_PROPOSALS, MOST_OUTPUTS = 64, 2**18
+# So many proposals without an accepted one, and cells become as narrow everywhere, since paths do
+# go far, if there are not too many then; and so many, and `PathLaw` draws.
+FEW_TRIES, MOST_TRIES = 2**10, 2**14
+MANY_ENTRIES = 2**23
+# Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
+MANY_LEVELS = 128
+
+
+class Tree(NamedTuple):
+    """Cells of 1, 2, 4, ... leaves, those of each size ascending.
+
+    Attributes
+    ----------
+    offset : ndarray of uintp, shape (H + 1,)
+        Where each size starts.
+    least, most : ndarray of int64, shape (C,)
+        Ranks of their outputs.
+    rising, volume, falling : ndarray of float64, shape (C,)
+        Volumes for the bends -1, 0 and 1; infinite where a cell is not to be used.
+    """
+
+    offset: NDArray[np.uintp]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+    rising: NDArray[np.float64]
+    volume: NDArray[np.float64]
+    falling: NDArray[np.float64]
 
 
 class CoarseLaw:
-    """The law of m ascending outputs, drawn from blocks of ranks.
+    """The law of m ascending outputs, drawn from cells of ranks.
 
     Parameters
     ----------
     order : WholeOrder
-        The sample in order.
+        The sample in order, of at least one record.
     q : ndarray of float64, shape (m,)
         Distinct ascending levels.
     rate : float
         Decay rate: log-weight lost per rank, c > 0.
-    most : int
-        B: a block holds fewer ranks than that; at least 2.
     forward : callable
-        As for `PathLaw`.
+        As for `PathLaw`, which takes over if need be.
     guess : int, optional
-        As for `PathLaw`.
+        The first reach to try; by default `path.first_window`.
+    reach : int, optional
+        R, for tests: forced.
+    nats : float, optional
+        How wide the narrowest cells are, for tests: c B.
+    growth : float, optional
+        How much wider farther away, for tests: see `csrc/coarse.h`.
+    most : int, optional
+        Outputs of a block have fewer ranks, for tests.
     """
 
     def __init__(
@@ -76,74 +132,291 @@ class CoarseLaw:
         order: WholeOrder,
         q: NDArray[np.float64],
         rate: float,
-        most: int,
         forward: Forward = Scan.forward,
         guess: int | None = None,
+        reach: int | None = None,
+        nats: float | None = None,
+        growth: float | None = None,
+        most: int | None = None,
     ) -> None:
         self._order = order
         self._q = q
         self._rate = rate
         self._forward = forward
-        blocks = Blocks(order, most)
-        self._slack = blocks.slack
-        self._proposals = PathLaw(blocks, q, rate, forward, guess=guess)
+        self._nats = narrowest(order.n, q, rate) if nats is None else nats
+        self._growth = growth_of(order.n, q, rate) if growth is None else growth
+        self._most = most
+        self._log_volume = order.log_volume(q.size)
+        self._whole, self._part = targets(q, order.n)
+        if reach is not None:
+            self._run(reach)
+            return
+        reach = path.first_window(order, q, rate) if guess is None else guess
+        while not self._run(reach) or self._log_beyond > self._cells.log_total - CERTIFICATE:
+            if self._empty:
+                reach = 2 * reach + 1
+                continue
+            excess = CERTIFICATE + self._log_volume - self._cells.log_total
+            needed = math.ceil(min(excess / (2.0 * rate), order.n + 1.0))
+            reach = max(needed, reach + 1)
+
+    def _run(self, reach: int) -> bool:
+        """Rows within reach; whether each has a cell."""
+        order, n = self._order, self._order.n
+        first, last, begin, count = intervals_kernel.windows(self._q, n, reach)
+        self._reach = reach
+        self._log_beyond = self._log_volume - 2.0 * self._rate * reach
+        if first[-1] == 0 and last[0] == n:
+            self._log_beyond = -math.inf
+        most = self._most
+        if most is None:
+            most = block_size(int(count.sum()), self._q.size, self._rate)
+        self._blocks = blocks(order, begin, count, most)
+        least, greatest = self._blocks.least, self._blocks.most
+        self._empty = not least.size
+        if self._empty:
+            return False
+        self._exact = most < 2
+        # leaves: blocks of about as many ranks, in one segment
+        span = max(1, math.floor(self._nats / self._rate))
+        leaf = least // span
+        segment = np.searchsorted(begin, least, side="right")
+        starts = (leaf[1:] != leaf[:-1]) | (segment[1:] != segment[:-1])
+        self._start = np.flatnonzero(np.concatenate(([True], starts, [True]))).view(np.uintp)
+        start = self._start[:-1].view(np.intp)
+        leaf_least = least[start]
+        leaf_most = greatest[self._start[1:].view(np.intp) - 1]
+        self._low = np.searchsorted(leaf_most, first)
+        self._high = np.searchsorted(leaf_least, last, side="right")
+        self._empty = bool((self._low >= self._high).any())
+        if self._empty:
+            return False
+        # the nearest ranks that outputs have, around each target
+        at = np.maximum(np.searchsorted(least, self._whole, side="right") - 1, 0)
+        below = np.minimum(greatest[at], self._whole)
+        at = np.minimum(np.searchsorted(greatest, self._whole), least.size - 1)
+        above = np.maximum(least[at], self._whole)
+        self._tree = _tree(self._leaves(start, leaf_least, leaf_most), self._rate)
+        spans = self._tree.most - self._tree.least
+        with np.errstate(over="ignore"):  # of cells wider than those in use
+            low = np.exp(2.0 * self._rate * (spans // 2))
+            high = np.exp(2.0 * self._rate * (spans - spans // 2))
+        self._cells = Cells(
+            *self._tree,
+            low,
+            high,
+            order.lattice is not None,
+            self._whole,
+            self._part,
+            self._rate,
+            self._low.astype(np.uintp),
+            self._high.astype(np.uintp),
+            below,
+            above,
+            self._nats,
+            self._growth,
+        )
+        self._log_escape = self._log_beyond - float(
+            np.logaddexp(self._log_beyond, self._cells.log_total)
+        )
+        return True
+
+    def _leaves(
+        self, start: NDArray[np.intp], least: NDArray[np.int64], most: NDArray[np.int64]
+    ) -> Tree:
+        """A tree of leaves alone: their ranks and volumes."""
+        size = np.diff(np.append(start, self._blocks.least.size))
+        rho = np.repeat(least + (most - least) // 2, size)
+        width, twice = self._blocks.width, 2.0 * self._rate
+        rising = np.add.reduceat(width * np.exp(twice * (self._blocks.most - rho)), start)
+        falling = np.add.reduceat(width * np.exp(-twice * (self._blocks.least - rho)), start)
+        volume = np.add.reduceat(width, start)
+        offset = np.array([0, least.size], dtype=np.uintp)
+        return Tree(offset, least, most, rising, volume, falling)
+
+    # Drawing
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """As `PathLaw.draw`."""
         accepted: list[NDArray[Any]] = []
-        missing, m = size, self._q.size
-        share = SHARE_OF_SCANS if self._order.scans else SHARE
-        share *= math.exp(min(2.0 * self._rate * m * self._slack, 100.0))
+        missing, m, tries = size, self._q.size, 0
+        each = EACH_SCAN if self._order.scans else EACH
         while missing:
-            tried = max(1, math.ceil(min(missing * share, MOST_OUTPUTS / m)))
-            points, rho = self._proposals.draw_ranked(rng, tried)
-            kept = points[self._accepts(points, rho, rng)][:missing]
+            tried = min(max(missing * each, LEAST_PROPOSALS), math.ceil(MOST_OUTPUTS / m))
+            points, log_accept = self._propose(rng, tried)
+            kept = points[uniform.log_uniforms(tried, rng) < log_accept][:missing]
             accepted.append(kept)
             missing -= len(kept)
+            tries = 0 if len(kept) else tries + tried
+            narrow = self._start.size * m <= MANY_ENTRIES
+            if tries >= FEW_TRIES and self._growth and narrow:
+                self._growth = 0.0
+                self._run(self._reach)
+            elif tries >= MOST_TRIES:
+                accepted.append(self._law.draw(rng, missing))
+                break
         if not accepted:
-            return self._proposals.draw(rng, 0)
+            return np.empty((0, m), dtype=self._blocks.left.dtype)
         return accepted[0] if len(accepted) == 1 else np.concatenate(accepted)
 
-    def _accepts(
-        self, points: NDArray[Any], rho: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.bool_]:
-        """Which proposals are accepted."""
+    def _propose(
+        self, rng: np.random.Generator, size: int
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Proposals, and ln of the probability with which each is to be accepted."""
+        paths = self._cells.paths(size, rng)
+        bends = self._cells.bends(paths)
+        least, most, width, left = self._blocks
+        points, held = self._cells.points(
+            paths, bends, self._start, width, least, most, left, self._longest, rng
+        )
+        cell, block = paths.view(np.intp), held.view(np.intp)
+        if self._log_escape > -math.inf:
+            escapes = uniform.log_uniforms(size, rng) < self._log_escape
+            points[escapes] = self._anywhere(int(escapes.sum()), rng)
+        if self._exact:
+            ranks = least[block]
+        else:  # a number may have been rounded to the border of its block
+            ranks = self._order.fine_ranks(points.ravel()).reshape(points.shape)
+            ranks = np.clip(ranks, least[block], most[block])
+        low, high = self._tree.least[cell], self._tree.most[cell]
+        rho = low + (high - low) // 2
+        again = cell[:, 1:] == cell[:, :-1]
+        alone = np.ones(cell.shape, dtype=bool)
+        alone[:, 1:] &= ~again
+        alone[:, :-1] &= ~again
+        beta = np.where(
+            bends > 0, np.where(alone, least[block], low), np.where(alone, most[block], high)
+        )
+        added = (self._deviations(ranks) - self._deviations(rho)).sum(axis=1)
+        log_accept = -self._rate * (added - 2.0 * (bends * (beta - rho)).sum(axis=1))
+        if self._log_escape > -math.inf and escapes.any():
+            log_accept[escapes] = self._log_accept_beyond(points[escapes])
+        log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = -math.inf
+        return points, log_accept
+
+    @cached_property
+    def _longest(self) -> int:
+        """Most blocks of a leaf."""
+        return int(np.diff(self._start.view(np.intp)).max())
+
+    def _deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        return path.deviations(ranks, self._whole, self._part)
+
+    def _anywhere(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Ascending outputs, uniform among all."""
+        order = self._order
+        points = (
+            path_kernel.points_continuous if order.lattice is None else path_kernel.points_lattice
+        )
+        left = np.array([order.before], dtype=self._blocks.left.dtype)
+        everywhere = np.zeros((size, self._q.size), dtype=np.uintp)
+        return points(everywhere, left, np.array([float(order.extent)]), rng)
+
+    def _log_accept_beyond(self, points: NDArray[Any]) -> NDArray[np.float64]:
+        """ln of the acceptance of outputs from anywhere: never if they are all within reach."""
+        start, (_, _, width, left) = self._start.view(np.intp), self._blocks
+        last = start[self._high] - 1
+        within = (points > left[start[self._low]]) & (points <= left[last] + width[last])
         ranks = self._order.fine_ranks(points.ravel()).reshape(points.shape)
-        # A number may have been rounded to the border of its block.
-        ranks = np.clip(ranks, rho - self._slack, rho + self._slack)
-        added = (self._proposals.deviations(ranks) - self._proposals.deviations(rho)).sum(axis=1)
-        log_accept = -self._rate * (added + 2.0 * self._q.size * self._slack)
-        accepts: NDArray[np.bool_] = uniform.log_uniforms(len(points), rng) < log_accept
-        return accepts
+        log_accept: NDArray[np.float64] = -self._rate * (
+            self._deviations(ranks).sum(axis=1) - 2.0 * self._reach
+        )
+        log_accept[within.all(axis=1)] = -math.inf
+        return log_accept
 
     def log_prob(self, outputs: NDArray[Any]) -> float:
         """As `PathLaw.log_prob`."""
-        return self._exact.log_prob(outputs)
+        return self._law.log_prob(outputs)
 
     @cached_property
-    def _exact(self) -> PathLaw:
+    def _law(self) -> PathLaw:
         return PathLaw(self._order, self._q, self._rate, self._forward)
+
+
+def _tree(leaves: Tree, rate: float) -> Tree:
+    """The tree over some leaves."""
+    heights, last = [leaves], leaves
+    alone = _heavy(leaves, rate)
+    while last.least.size > 1:
+        left, right = slice(0, None, 2), slice(1, None, 2)
+        rho, whole = last.least + (last.most - last.least) // 2, last.least.size // 2
+        least, most = last.least[left], np.append(last.most[right], last.most[2 * whole :])
+        middle = least + (most - least) // 2
+        away = rho - np.repeat(middle, 2)[: rho.size]
+        # cells that are too wide are never used: their volumes only have to be finite
+        away[np.abs(away) * rate > WIDEST] = 0
+        alone = np.logical_or.reduceat(alone, np.arange(0, alone.size, 2))
+        sums = []
+        for bend, part in ((-1, last.rising), (0, last.volume), (1, last.falling)):
+            moved = part * np.exp(-2.0 * rate * bend * away)
+            total = moved[left].copy()
+            total[:whole] += moved[right]
+            total[alone] = np.inf
+            sums.append(total)
+        offset = np.array([least.size], dtype=np.uintp)
+        last = Tree(offset, least, most, sums[0], sums[1], sums[2])
+        heights.append(last)
+    offset, least, most, rising, volume, falling = map(np.concatenate, zip(*heights, strict=True))
+    return Tree(np.cumsum(offset, dtype=np.uintp), least, most, rising, volume, falling)
+
+
+def _heavy(leaves: Tree, rate: float) -> NDArray[np.bool_]:
+    """Leaves that hold more than all else within a nat: paths stay in them at many levels.
+
+    These are multisets, and would not be if the leaf was part of a cell at some of them.
+    """
+    near = math.ceil(min(1.0 / rate, 2.0**62))
+    sums = np.append(0.0, np.cumsum(leaves.volume))
+    low = np.searchsorted(leaves.most, leaves.least - near)
+    high = np.searchsorted(leaves.least, leaves.most + near, side="right")
+    heavy: NDArray[np.bool_] = 2.0 * leaves.volume > sums[high] - sums[low]
+    return heavy
+
+
+def narrowest(n: int, q: NDArray[np.float64], rate: float) -> float:
+    """c B: how wide the narrowest cells are to be, in nats."""
+    gap = gap_of(n, q, rate)
+    step = max(APART, min(NEAR, 2.5 * NEAR / gap), CROWDED / gap)
+    return math.sqrt(LOSS / (q.size * step))
+
+
+def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
+    """How much wider cells may be farther away: see `csrc/coarse.h`."""
+    return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate)) / LOSS
+
+
+def gap_of(n: int, q: NDArray[np.float64], rate: float) -> float:
+    """c n_j: the mean gap between targets, in nats."""
+    return max(rate * n * float(q[-1] - q[0]) / (q.size - 1), 1e-300) if q.size > 1 else math.inf
+
+
+def block_size(ranks: int, m: int, rate: float) -> int:
+    """Fewer ranks than that are in a block, of so many ranks in all."""
+    size = min(BENDS / (rate * m), ranks + 2.0)
+    if ranks > MANY_BLOCKS * size:
+        size = min(ranks / MANY_BLOCKS, MOST_BENDS / (rate * m))
+    return 1 if size < LEAST_BLOCK and ranks <= MANY_RANKS else max(1, math.floor(size))
 
 
 def law_of(
     order: WholeOrder, q: NDArray[np.float64], rate: float, forward: Forward = Scan.forward
 ) -> PathLaw | CoarseLaw:
-    """The law of JointExp, by blocks of ranks where they save most of its rows."""
+    """The law of JointExp, by cells of ranks where they save most of its rows."""
     n, m = order.n, q.size
-    if rate * m * LEAST_RANKS > MOST_LOSS or (n + 1) * m <= FEW_ENTRIES:
+    if (n + 1) * m <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward)
     guess = path.first_window(order, q, rate)
-    most = block_size(n, m, rate, m * min(n + 1, 2 * guess + 1))
-    if most is None:
+    if m * min(n + 1, 2 * guess + 1) <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward, guess=guess)
-    return CoarseLaw(order, q, rate, most, forward, guess)
+    if narrowest(n, q, rate) < rate * LEAST_RANKS and not _is_tied(order, q, rate, guess):
+        return PathLaw(order, q, rate, forward, guess=guess)
+    return CoarseLaw(order, q, rate, forward, guess)
 
 
-def block_size(n: int, m: int, rate: float, entries: int) -> int | None:
-    """B, where rows would have so many entries: the larger, the more; None if blocks do not pay."""
-    loss = min(max(LEAST_LOSS, entries * rate * m / MANY_ENTRIES), MOST_LOSS)
-    most = math.floor(min(loss / (rate * m), n + 2.0))
-    least = ENOUGH_RANKS if entries <= MANY_ENTRIES else LEAST_RANKS
-    if entries <= FEW_ENTRIES or most < least or entries / m / most > MOST_BLOCKS:
-        return None
-    return most if most % 2 else most - 1  # ranks of an odd number have one in the middle
+def _is_tied(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) -> bool:
+    """Whether windows of `PathLaw` would have to be wider for a tie, and cells may do."""
+    window = path.first_narrow(q, order.n, rate, reach)
+    if window == reach or q.size > MANY_LEVELS:
+        return False
+    places = intervals_kernel.probes(q, order.n, np.full(q.size, window))
+    return bool((order.log_spans(places) == -math.inf).any())

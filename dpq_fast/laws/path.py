@@ -289,11 +289,7 @@ class PathLaw:
     def deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         """``|r_j - r_{j-1} - n_j|``, j = 1, ..., m + 1, of ranks of shape (..., m)."""
         scan = self._scan or self._outside()[1][0]
-        # steps of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
-        ends = [(0, 0)] * (ranks.ndim - 1) + [(1, 1)]
-        off = np.pad(ranks - scan.whole, ends)
-        steps: NDArray[np.float64] = np.abs(np.diff(off) - np.diff(np.pad(scan.part, 1)))
-        return steps
+        return deviations(ranks, scan.whole, scan.part)
 
     def _log_prob_of_cells(self, outputs: NDArray[np.int64]) -> float:
         """Sum over all fine outputs that are floored to these coarse points.
@@ -319,6 +315,18 @@ class PathLaw:
             pieces, (hi - ends)[place].astype(np.uintp), hi[place].astype(np.uintp)
         )
         return part.log_total - self.log_normalizer
+
+
+def deviations(
+    ranks: NDArray[np.int64], whole: NDArray[np.int64], part: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """``|r_j - r_{j-1} - n_j|`` for j = 1, ..., m + 1, of ranks of shape (..., m)."""
+    # steps of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
+    ends = [(0, 0)] * (ranks.ndim - 1) + [(1, 1)]
+    steps: NDArray[np.float64] = np.abs(
+        np.diff(np.pad(ranks - whole, ends)) - np.diff(np.pad(part, 1))
+    )
+    return steps
 
 
 def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:

@@ -192,9 +192,10 @@ def joint_exp(
     about (2 / epsilon) min over 0 < s < 1 of (50 - m ln(1 - s^2)) / s: 200 ranks for 30 levels at
     an `epsilon` of 1, 1,000 for 1,000 levels; more where ties are not dithered.
 
-    Where `epsilon` is small, outputs are drawn from blocks of about 6 / (m `epsilon`) ranks and
-    accepted by their true ranks, which is the same law (`dpq_fast.laws.coarse`): neither time nor
-    memory grows with 1 / epsilon, and unsorted records are counted, not collected.
+    Where `epsilon` is small, or ties are wide, outputs are proposed by cells of ranks that are as
+    wide as they may be, and accepted by their true ranks, which is the same law
+    (`dpq_fast.laws.coarse`): neither time nor memory grows with 1 / epsilon, and where blocks of
+    records are as long as that, unsorted ones are counted, not collected.
 
     References
     ----------

@@ -1,6 +1,7 @@
-"""Draws from blocks of ranks: the law of single ranks, whatever is tied and however records lie."""
+"""Draws by cells of ranks: the law of single ranks, whatever is tied and however records lie."""
 
 import math
+from functools import partial
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast._kernels import uniform
 from dpq_fast.data import dither, order, sample
-from dpq_fast.data.blocks import Blocks
+from dpq_fast.data.blocks import blocks
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.sample import Sample
@@ -61,45 +62,152 @@ def orders(monkeypatch, records, form, way):
     return read.order(np.random.default_rng(5))
 
 
+class Straight:
+    """Cells that know no bends."""
+
+    def __init__(self, cells):
+        self.paths, self.points = cells.paths, cells.points
+
+    def bends(self, path):
+        return np.zeros(path.shape, dtype=np.int64)
+
+
+def lopsided(leaves, rate, tree=coarse._tree):
+    """The cells' tree, with other volumes for bends downwards."""
+    grown = tree(leaves, rate)
+    return grown._replace(falling=grown.falling * np.linspace(1.0, 3.0, grown.falling.size))
+
+
+def without_descents(law, rng, size):
+    """Proposals as if they ascended."""
+    points, log_accept = CoarseLaw._propose(law, rng, size)
+    log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = 0.0
+    return np.sort(points, axis=1), log_accept
+
+
+def misfit(law, ranks, m, form, rng, size=3_000, mend=lambda: None):
+    """The p-value of draws against the law of single ranks; a density is that of a lower half."""
+    drawn = law.draw(rng, size)
+    mend()
+    exact = PathLaw(ranks, law._q, law._rate)
+    assert (drawn[:, 1:] >= drawn[:, :-1]).all()
+    if form == "numbers":
+        cells = np.ceil(drawn).astype(int) - 1
+        log_prob = {
+            c: exact.log_prob(np.array(c) + 0.5) - math.log(2.0) * (len(set(c)) < m)
+            for c in combinations_with_replacement(range(POINTS - 1), m)
+        }
+        if m > 2:  # several in one unit: 1 / k! each
+            for c in log_prob:
+                counts = np.unique(c, return_counts=True)[1]
+                log_prob[c] = exact.log_prob(np.array(c) + 0.5) - sum(
+                    math.lgamma(k + 1) for k in counts
+                )
+    else:
+        cells = ranks.lattice.points_of(drawn)
+        log_prob = {
+            c: exact.log_prob(np.array(c)) for c in combinations_with_replacement(range(POINTS), m)
+        }
+    assert np.logaddexp.reduce(list(log_prob.values())) == pytest.approx(0.0, abs=1e-9)
+    seen = dict.fromkeys(log_prob, 0)
+    for cell in cells.tolist():
+        seen[tuple(cell)] += 1
+    expected = size * np.exp(list(log_prob.values()))
+    observed = np.array(list(seen.values()))
+    often = expected >= 5.0
+    expected = np.append(expected[often], expected[~often].sum())
+    observed = np.append(observed[often], observed[~often].sum())
+    some = expected > 0.0
+    return stats.chisquare(observed[some], expected[some]).pvalue
+
+
 @pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected"])
 @pytest.mark.parametrize("form", FORMS)
 def test_draws_follow_the_law_of_single_ranks(monkeypatch, form, way):
     rng = np.random.default_rng(1)
-    for m, most, (name, records) in zip(
-        (1, 2, 2, 1, 2, 2, 2), (2, 2, 3, 4, 5, 3, 4), COLUMNS.items(), strict=True
+    for m, most, nats, (name, records) in zip(
+        (1, 2, 2, 1, 2, 3, 3),
+        (1, 2, 1, 4, 5, 1, 4),
+        (0.1, 0.4, 0.8, 0.8, 0.3, 0.2, 0.5),
+        COLUMNS.items(),
+        strict=True,
     ):
         ranks, q = orders(monkeypatch, records, form, way), np.linspace(0.0, 1.0, m + 2)[1:-1]
-        drawn = CoarseLaw(ranks, q, 0.12, most).draw(rng, 3_000)
-        law = PathLaw(ranks, q, 0.12)
-        assert (drawn[:, 1:] >= drawn[:, :-1]).all()
-        if form == "numbers":  # where no record is, the density is that of a cell's lower half
-            cells = np.ceil(drawn).astype(int) - 1
-            log_prob = {
-                c: law.log_prob(np.array(c) + 0.5) - math.log(2.0) * (len(set(c)) < m)
-                for c in combinations_with_replacement(range(POINTS - 1), m)
-            }
-        else:
-            cells = ranks.lattice.points_of(drawn)
-            log_prob = {
-                c: law.log_prob(np.array(c))
-                for c in combinations_with_replacement(range(POINTS), m)
-            }
-        assert np.logaddexp.reduce(list(log_prob.values())) == pytest.approx(0.0, abs=1e-9)
-        seen = dict.fromkeys(log_prob, 0)
-        for cell in cells.tolist():
-            seen[tuple(cell)] += 1
-        expected = 3_000 * np.exp(list(log_prob.values()))
-        observed = np.array(list(seen.values()))
-        often = expected >= 5.0
-        expected = np.append(expected[often], expected[~often].sum())
-        observed = np.append(observed[often], observed[~often].sum())
-        some = expected > 0.0
-        assert stats.chisquare(observed[some], expected[some]).pvalue > SMALLEST_P, name
+        law = CoarseLaw(ranks, q, 0.12, nats=nats, growth=4.0, most=most)
+        assert misfit(law, ranks, m, form, rng) > SMALLEST_P, name
+
+
+@pytest.mark.parametrize("form", ["lattice", "numbers"])
+@pytest.mark.parametrize("rate", [0.02, 0.3, 2.0])
+def test_draws_follow_the_law_in_cells_within_cells_and_beyond_reach(monkeypatch, form, rate):
+    rng, q = np.random.default_rng(2), np.array([0.2, 0.5, 0.55])
+    records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
+    ranks = orders(monkeypatch, records, form, "at once")
+    for reach, nats, growth in ((16, rate, 50.0), (1, 3.0 * rate, 0.0), (4, rate, 9.0)):
+        law = CoarseLaw(ranks, q, rate, reach=reach, nats=nats, growth=growth)
+        assert (law._log_escape > -math.inf) == (reach < 16)
+        assert misfit(law, ranks, 3, form, rng) > SMALLEST_P, reach
+
+
+def test_steep_rates_and_wide_ties_leave_no_number_behind(monkeypatch):
+    """A thousand nats between one way and another: floats alone would lose the rarer one's rows."""
+    rng, q = np.random.default_rng(3), np.array([0.3, 0.5, 0.6])
+    ranks = orders(monkeypatch, [2] * 400 + [3] * 500, "lattice", "sorted")
+    law = CoarseLaw(ranks, q, 3.0, nats=1.0, growth=1.0)
+    exact = PathLaw(ranks, q, 3.0)
+    assert law._cells.log_total >= exact.log_normalizer - 1e-6
+    assert misfit(law, ranks, 3, "lattice", rng) > SMALLEST_P
+
+
+@pytest.mark.parametrize("change", ["FEW_TRIES", "MOST_TRIES"])
+def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, change):
+    rng, q = np.random.default_rng(4), np.array([0.3, 0.6])
+    ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
+    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
+    monkeypatch.setattr(coarse, "LEAST_PROPOSALS", 1)
+    monkeypatch.setattr(coarse, "EACH", 1)
+    if change == "MOST_TRIES":
+        monkeypatch.setattr(coarse, "MOST_TRIES", 1)
+    drawn, changed = [], 0
+    for _ in range(40):
+        law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
+        drawn.append(law.draw(rng, 50))
+        changed += "_law" in vars(law) if change == "MOST_TRIES" else law._growth == 0.0
+    assert changed > 20
+    merged = CoarseLaw(ranks, q, 0.4)
+    monkeypatch.setattr(merged, "draw", lambda rng, size: np.concatenate(drawn))
+    assert misfit(merged, ranks, 2, "lattice", rng, 2_000) > SMALLEST_P
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=60),
+    st.lists(st.integers(1, 99), min_size=1, max_size=6, unique=True),
+    st.floats(0.01, 2.0),
+    st.floats(0.05, 3.0),
+    st.sampled_from([0.0, 0.3, 20.0]),
+    st.integers(1, 7),
+    st.booleans(),
+)
+def test_no_proposal_weighs_less_than_what_it_stands_for(
+    records, levels, rate, nats, growth, most, lattice
+):
+    x = np.sort(np.array(records, float))
+    bounds = (0.0, 40.0)
+    order_of = SortedOrder(
+        x.astype(np.int64) if lattice else x,
+        Lattice.of(bounds, 1.0, False) if lattice else None,
+        bounds,
+    )
+    q = np.sort(np.array(levels)) / 100
+    law = CoarseLaw(order_of, q, rate, nats=nats, growth=growth, most=most)
+    _, log_accept = law._propose(np.random.default_rng(0), 40)
+    assert (log_accept <= 1e-9).all()
+    assert law._cells.log_total >= PathLaw(order_of, q, rate).log_normalizer - 1e-9
 
 
 @given(
     st.lists(st.integers(0, 40), max_size=60),
-    st.integers(2, 9),
+    st.integers(1, 9),
     st.lists(st.integers(0, 2**20), max_size=30),
     st.sampled_from(["lattice", "dither", "numbers"]),
     st.booleans(),
@@ -112,9 +220,9 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
         patch.setattr(dither, "WHOLE_BLOCK", 4)
         patch.setattr(order, "FEW_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
-        blocks = Blocks(ranks, most)
-        rank, width, left = blocks.intervals(np.array([0]), np.array([ranks.n + 1]))
-        assert (np.diff(rank) >= 0).all() and (width > 0.0).all()
+        low, high, width, left = blocks(ranks, np.array([0]), np.array([ranks.n + 1]), most)
+        assert (low <= high).all() and (low[1:] >= high[:-1]).all() and (width > 0.0).all()
+        assert (high - low < most).all()
         assert left[0] == ranks.before and left[-1] + width[-1] == ranks.last
         assert (left[1:] == left[:-1] + width[:-1]).all()
         first = left if form == "numbers" else left + 1
@@ -125,34 +233,52 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
             (np.nextafter(first, 99.0) if form == "numbers" else first, last, inside)
         )
         points = points.astype(first.dtype)
-        own = rank[np.maximum(np.searchsorted(left, points) - 1, 0)]
-        assert (np.abs(ranks.fine_ranks(points) - own) <= blocks.slack).all()
-        # a part of the ranks shows the same blocks
+        own = np.maximum(np.searchsorted(left, points) - 1, 0)
+        found = ranks.fine_ranks(points)
+        assert ((low[own] <= found) & (found <= high[own])).all()
+        # a part of the ranks shows the same blocks, all that hold any of them
         a, b = sorted((most % (ranks.n + 1), len(outputs) % (ranks.n + 1)))
-        some = blocks.intervals(np.array([a]), np.array([b - a + 1]))
-        kept = (rank >= a) & (rank <= b)
-        for part, whole in zip(some, (rank, width, left), strict=True):
+        some = blocks(ranks, np.array([a]), np.array([b - a + 1]), most)
+        kept = np.isin(left, some.left)
+        assert kept[(high >= a) & (low <= b)].all()
+        for part, whole in zip(some, (low, high, width, left), strict=True):
             assert part.tolist() == whole[kept].tolist()
 
 
-@pytest.mark.parametrize("fault", ["slack", "rank", "log_uniforms"])
+@pytest.mark.parametrize(
+    "fault", ["bends", "rank", "log_uniforms", "descents", "volumes", "beyond"]
+)
 def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
-    lattice = Lattice.of(BOUNDS, 1.0, False)
-    ranks, q = SortedOrder(np.array(COLUMNS["no atom"]), lattice, BOUNDS), np.array([0.3, 0.6])
-    law, most, rate = PathLaw(ranks, q, 0.3), 6, 0.3
+    ranks, q = (
+        orders(monkeypatch, COLUMNS["no atom"] * 2, "lattice", "at once"),
+        np.array([0.3, 0.6]),
+    )
+    rng, rate = np.random.default_rng(0), 0.3
+    law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
+    if fault == "bends":
+        law._cells = Straight(law._cells)
     if fault == "rank":
         monkeypatch.setattr(SortedOrder, "fine_ranks", lambda self, points: 0 * points)
     if fault == "log_uniforms":
-        monkeypatch.setattr(uniform, "log_uniforms", lambda size, rng: np.full(size, -2.0))
-    drawn = CoarseLaw(ranks, q, rate, most)
-    if fault == "slack":
-        drawn._slack = 0
-    outputs = drawn.draw(np.random.default_rng(0), 4_000)
-    places = list(combinations_with_replacement(range(POINTS), 2))
-    expected = 4_000 * np.exp([law.log_prob(np.array(place)) for place in places])
-    observed = np.zeros(len(places))
-    np.add.at(observed, [places.index(tuple(output)) for output in outputs.tolist()], 1)
-    assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue < SMALLEST_P
+        monkeypatch.setattr(uniform, "log_uniforms", lambda size, rng: np.full(size, -0.7))
+    size = 4_000
+    if fault == "descents":  # of three proposals in a hundred
+        records, q, size = (
+            [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6],
+            np.array([0.05, 0.5]),
+            60_000,
+        )
+        ranks = orders(monkeypatch, records, "lattice", "at once")
+        law = CoarseLaw(ranks, q, 0.1, nats=0.101, growth=50.0)
+        monkeypatch.setattr(law, "_propose", partial(without_descents, law))
+    if fault == "volumes":
+        monkeypatch.setattr(coarse, "_tree", lopsided)
+        law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
+    if fault == "beyond":
+        law = CoarseLaw(ranks, q, rate, reach=2, nats=0.3)
+        law._log_escape = -1e-3
+    monkeypatch.setattr(coarse, "MOST_TRIES", 2**30)
+    assert misfit(law, ranks, 2, "lattice", rng, size, monkeypatch.undo) < SMALLEST_P
 
 
 def test_small_rates_are_drawn_from_blocks_and_no_release_makes_the_law():
@@ -161,27 +287,28 @@ def test_small_rates_are_drawn_from_blocks_and_no_release_makes_the_law():
     law = dpq.joint_exp_law(x, q, dither=False, **options)
     assert isinstance(law._paths, CoarseLaw)
     outputs = law.sample(0, size=50)
-    assert "_exact" not in vars(law._paths)
+    assert "_law" not in vars(law._paths)
     assert outputs.shape == (50, 9) and (np.diff(outputs) >= 0.0).all()
     exact = PathLaw(law.column.order(), q, law._paths._rate)
     assert law.log_prob(outputs[0]) == exact.log_prob(law.column.locate(outputs[0]))
     assert law.sample(0, size=0).shape == (0, 9)
 
 
-def test_block_sizes_bound_the_loss():
+def test_cells_lose_little_and_blocks_less():
     for n, m, rate in (
         (10**6, 30, 2.5e-5),
         (10**6, 300, 2.5e-3),
         (10**9, 9, 1e-9),
         (10**6, 1, 1.0),
     ):
-        for entries in ((n + 1) * m, 2**20, 2**10):
-            most = coarse.block_size(n, m, rate, entries)
-            if most is not None:
-                assert 3 <= most <= n + 2 and most % 2 == 1
-                assert rate * m * most <= coarse.MOST_LOSS
-    assert coarse.block_size(10**6, 1, 1.0, 10**6) is None
-    assert coarse.block_size(10**6, 1, 1e-3, coarse.FEW_ENTRIES) is None
+        q = np.linspace(0.0, 1.0, m + 2)[1:-1]
+        nats = coarse.narrowest(n, q, rate)
+        assert m * nats**2 * coarse.APART <= coarse.LOSS * (1 + 1e-12)
+        size = coarse.block_size(n, m, rate)
+        assert size == 1 or (size - 1) * rate * m <= coarse.MOST_BENDS
+    assert coarse.block_size(10**6, 1, 1.0) == 1
+    assert coarse.block_size(10**6, 1000, 2.5e-4) == 1  # records, not two at a time
+    assert coarse.block_size(10**9, 1000, 2.5e-7) > 10**3
 
 
 def test_parts_that_were_asked_for_are_split_as_they_were_drawn():

@@ -197,10 +197,12 @@ WINDOWS = (
 )
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
-RANKS = (  # blocks of few ranks
+RANKS = (  # blocks of few ranks, and cells of more
     (coarse_law, "FEW_ENTRIES", 0),
     (coarse_law, "LEAST_RANKS", 0),
-    (coarse_law, "block_size", lambda n, m, rate, entries: 2),
+    (coarse_law, "block_size", lambda ranks, m, rate: 2),
+    (coarse_law, "narrowest", lambda n, q, rate: 3.0 * rate),
+    (coarse_law, "growth_of", lambda n, q, rate: 9.0),
 )
 FLOATS = np.array(RECORDS, dtype=float)
 # How the records come, what else is asked for, and what sends them that way.

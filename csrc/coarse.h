@@ -1,0 +1,145 @@
+/* Paths through cells of ranks: proposals for JointExp that need few rows, whatever the rate is.
+ *
+ * Leaves are ascending parts of the outputs. Outputs of a leaf have ranks from `least` to `most`; a cell
+ * is one leaf, or 2, 4, 8, ... aligned ones, and stands at the rank rho = floor((least + most) / 2).
+ * Each level has cells of its own that do not overlap, wider ones far from its target. With
+ * v_j = rho_j - Q_j a step from cell to cell has the sign s_j = 1 where v_{j-1} <= v_j, else -1, and
+ *
+ *   exp(-c |y|) <= exp(-c s y)   for every y,
+ *
+ * which is nearly an equality, since ranks of distinct cells seldom cross. The exponents telescope: a
+ * tuple of outputs z_j in cells C_j weighs at most
+ *
+ *   prod_j exp(-c |v_j - v_{j-1}|) exp(-2c b_j (r(z_j) - rho_j)),   b_j = (s_j - s_{j+1}) / 2,
+ *
+ * v_0 = v_{m+1} = 0. So only bends count, and given the cells of its neighbors an output is drawn with a
+ * density of its own: `volume[b + 1]` of a cell holds the integral of exp(-2c b (r - rho)), or a bound
+ * on it. Outputs of one cell at k >= 2 levels in a row are a multiset of it; for a bend at the first and
+ * at the last of them the largest factor is taken.
+ *
+ * Cells of neighboring levels are the same, or apart, or one contains the other. Those that are apart
+ * ascend; where one contains the other, nothing is asked: the caller rejects outputs that do not.
+ */
+#ifndef DPQ_COARSE_H
+#define DPQ_COARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <numpy/random/bitgen.h>
+
+#include "scan.h"
+
+#define DPQ_COARSE_NONE UINT32_MAX
+#define DPQ_COARSE_WIDEST 8.0 /* nats that a cell of several leaves may span, c (most - least) */
+
+typedef struct {
+    size_t leaves;               /* K >= 1, below 2^31 */
+    int heights;                 /* cells of height h are 2^h leaves, or what is left of them; the last one is
+                                  * all leaves */
+    const size_t *offset;        /* IN, length heights + 1: cells of height h are offset[h], ... */
+    const int64_t *least, *most; /* IN, for each cell, least <= most; leaf i + 1 begins at or above the
+                                  * most of leaf i */
+    const double *volume[3];     /* IN, for each cell: bends -1, 0 and 1; positive. Cells of several leaves
+                                  * are used where they are finite */
+    const double *low, *high;    /* IN, for each cell: exp(2c (rho - least)) and exp(2c (most - rho)) */
+    int lattice;                 /* whether several outputs of a cell are counted as multisets */
+    size_t levels;               /* m >= 1 */
+    const int64_t *whole;        /* IN, length m, floor of Q_j */
+    const double *part;          /* IN, length m, Q_j minus its floor; Q_j ascending */
+    const size_t *from, *to;   /* IN, length m: row j holds the leaves from[j] <= i < to[j], some; both
+                                  * non-decreasing */
+    const int64_t *below, *above; /* IN, length m: cells between these ranks are the narrowest; */
+    double width, growth;        /* a cell at x nats from them may span width sqrt(1 + growth x^2 / (m + x)) */
+    double rate;                 /* 2c > 0 */
+} dpq_coarse_problem;
+
+typedef struct {
+    const size_t *start; /* length m + 1: the cells of row j are entries start[j], ..., start[j + 1] - 1 */
+    const uint32_t *node; /* cells, ascending within a row */
+    uint32_t *same;       /* where row j - 1 has the same cell, counted from its start; or NONE */
+    /* Sums over all that comes before, over the potential exp(-c |v|): with s_j = 1, with s_j = -1, and of
+     * k >= 2 outputs in the cell. Digits and exponents of large.h. */
+    double *digits[3];
+    int32_t *exponent[3];
+} dpq_coarse_rows;
+
+/* Choose the cells of all rows.
+ *
+ *   room         entries that fit into node
+ *   start        OUT, length m + 1
+ *   node         OUT, if they fit
+ *
+ * Returns   how many there are. O(1) for each, and the tree's height.
+ */
+size_t
+dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32_t *node);
+
+/* Bytes of workspace for rows of at most `longest` cells. */
+size_t
+dpq_coarse_room(size_t longest, size_t levels);
+
+/* The forward pass: the sums of all rows and ln of the weight of all paths.
+ *
+ *   decay        OUT
+ *   level        OUT, length m
+ *   rows         IN OUT
+ *   work         WORK
+ *
+ * Returns   ln of the weight of all paths
+ * Cost      O(1) for each entry and level of which it may be a run, no allocation.
+ */
+double
+dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
+                   const dpq_coarse_rows *rows, void *work);
+
+typedef struct {
+    size_t levels; /* so many of this draw are still to be drawn; */
+    uint32_t next; /* the cell of the level after them, */
+    int sign;      /* and of the step to it */
+} dpq_coarse_draw;
+
+/* Draw `size` paths of cells.
+ *
+ *   state        WORK, length size
+ *   work         WORK, as above
+ *   path         OUT, size times m cells
+ *
+ * Cost      O(entries) for all draws together; O(sqrt(entries)) for each draw and level.
+ */
+void
+dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 const dpq_coarse_rows *rows, size_t size, bitgen_t *rng, dpq_coarse_draw *state,
+                 void *work, size_t *path);
+
+/* Pieces of leaves, ascending. Outputs of one have ranks from least to most. */
+typedef struct {
+    const size_t *start;         /* IN, length K + 1: leaf i holds the pieces start[i], ... */
+    const double *width;         /* IN, > 0 */
+    const int64_t *least, *most; /* IN */
+    const int64_t *points;       /* IN: pieces begin after these, on a lattice; or NULL, */
+    const double *numbers;       /* IN: without one */
+    size_t longest;              /* most pieces of a leaf */
+} dpq_coarse_pieces;
+
+/* The bends of paths, [-1, 1], as above; 0 at both ends of a run.
+ *
+ *   path         IN, size times m
+ *   bend         OUT, size times m: b_j
+ */
+void
+dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path, int64_t *bend);
+
+/* Draw outputs inside the cells of paths: by volume[b_j + 1] where a cell holds one, else a multiset.
+ *
+ *   bend         IN, from dpq_coarse_bends
+ *   work         WORK, length longest
+ *   piece        OUT, size times m: where outputs are
+ *   point, number  OUT, size times m: the outputs, on a lattice or not; ascending within each run
+ */
+void
+dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t size,
+                  const size_t *path, const int64_t *bend, bitgen_t *rng, double *work,
+                  size_t *piece, int64_t *point, double *number);
+
+#endif

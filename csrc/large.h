@@ -1,0 +1,121 @@
+/* Non-negative numbers with a large exponent of their own, for sums of products that rarely need it:
+ * where exponents are equal, as they mostly are, these cost little more than float64. */
+#ifndef DPQ_LARGE_H
+#define DPQ_LARGE_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "decay.h"
+#include "wide.h"
+
+#define DPQ_LARGE_BITS 512        /* the number is digits 2^(512 exponent), */
+#define DPQ_LARGE_UNIT 0x1p512
+#define DPQ_LARGE_MOST 0x1p256    /* digits below this */
+#define DPQ_LARGE_LEAST 0x1p-256  /* and not below this, or 0 */
+
+typedef struct {
+    double digits;
+    int64_t exponent;
+} dpq_large;
+
+#define DPQ_LARGE_ZERO ((dpq_large){0.0, 0})
+
+/* Digits in (2^-1023, 2^1023) brought into range. */
+static inline dpq_large
+dpq_large_round(double digits, int64_t exponent)
+{
+    if (digits >= DPQ_LARGE_MOST) {
+        digits *= 1.0 / DPQ_LARGE_UNIT;
+        exponent++;
+        if (digits >= DPQ_LARGE_MOST) {
+            digits *= 1.0 / DPQ_LARGE_UNIT;
+            exponent++;
+        }
+    }
+    else if (digits < DPQ_LARGE_LEAST && digits > 0.0) {
+        digits *= DPQ_LARGE_UNIT;
+        exponent--;
+        if (digits < DPQ_LARGE_LEAST) {
+            digits *= DPQ_LARGE_UNIT;
+            exponent--;
+        }
+    }
+    return (dpq_large){digits, exponent};
+}
+
+/* Any finite x >= 0. */
+static inline dpq_large
+dpq_large_of(double x)
+{
+    return dpq_large_round(x, 0);
+}
+
+static inline dpq_large
+dpq_large_mul(dpq_large a, dpq_large b)
+{
+    return dpq_large_round(a.digits * b.digits, a.exponent + b.exponent);
+}
+
+static inline dpq_large
+dpq_large_add(dpq_large a, dpq_large b)
+{
+    int64_t apart = a.exponent - b.exponent;
+
+    if (apart == 0) {
+        return dpq_large_round(a.digits + b.digits, a.exponent);
+    }
+    if (a.digits == 0.0 || (b.digits > 0.0 && apart < -1)) { /* below the last bit */
+        return b;
+    }
+    if (b.digits == 0.0 || apart > 1) {
+        return a;
+    }
+    if (apart > 0) {
+        return dpq_large_round(a.digits + b.digits * (1.0 / DPQ_LARGE_UNIT), a.exponent);
+    }
+    return dpq_large_round(b.digits + a.digits * (1.0 / DPQ_LARGE_UNIT), b.exponent);
+}
+
+static inline int
+dpq_large_less(dpq_large a, dpq_large b)
+{
+    if (a.digits == 0.0 || b.digits == 0.0 || a.exponent == b.exponent) {
+        return a.digits < b.digits;
+    }
+    return a.exponent < b.exponent;
+}
+
+/* ln of it, -inf of 0. */
+static inline double
+dpq_large_log(dpq_large x)
+{
+    return log(x.digits) + (double)x.exponent * (DPQ_LARGE_BITS * DPQ_LN2);
+}
+
+/* exp(-rate * times), both >= 0; see dpq_wide_exp. */
+static inline dpq_large
+dpq_large_exp(double rate, double times)
+{
+    dpq_wide x;
+    int64_t whole;
+
+    if (rate * times < 170.0) {
+        return (dpq_large){exp(-rate * times), 0};
+    }
+    x = dpq_wide_exp(rate, times);
+    whole = -((-x.exponent) / DPQ_LARGE_BITS);
+    return dpq_large_round(ldexp(x.mantissa, (int)(x.exponent - whole * DPQ_LARGE_BITS)), whole);
+}
+
+/* exp(-rate * k) for an integer k >= 0. */
+static inline dpq_large
+dpq_large_decay(const dpq_decay *decay, int64_t k)
+{
+    if (k < decay->size && decay->table[k] >= DPQ_LARGE_LEAST) {
+        return (dpq_large){decay->table[k], 0};
+    }
+    return dpq_large_exp(decay->rate, (double)k);
+}
+
+#endif

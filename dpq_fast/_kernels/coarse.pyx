@@ -1,0 +1,212 @@
+"""Paths through cells of ranks, csrc/coarse.h."""
+
+import numpy as np
+
+from dpq_fast._kernels.bitgen cimport bitgen_of
+from dpq_fast._kernels.buffers cimport (
+    PyArray_DATA,
+    check_given,
+    doubles,
+    given_doubles,
+    given_integers,
+    given_places,
+    integers,
+    new_doubles,
+    new_places,
+    new_table,
+    places,
+)
+from dpq_fast._kernels.csrc cimport (
+    dpq_coarse_bends,
+    dpq_coarse_cells,
+    dpq_coarse_draw,
+    dpq_coarse_forward,
+    dpq_coarse_paths,
+    dpq_coarse_pieces,
+    dpq_coarse_points,
+    dpq_coarse_problem,
+    dpq_coarse_room,
+    dpq_coarse_rows,
+    dpq_decay,
+    dpq_scan_level,
+    int32_t,
+    int64_t,
+    size_t,
+    uint32_t,
+)
+from numpy cimport NPY_FLOAT64, NPY_INT64, NPY_UINTP, PyArray_TYPE, import_array, ndarray
+from numpy.random cimport bitgen_t
+
+import_array()
+
+
+cdef class Cells:
+    """Rows over cells of leaves, and draws of their paths.
+
+    Parameters
+    ----------
+    offset : ndarray of uintp, shape (H + 1,)
+        Cells of 2**h leaves are offset[h], ..., offset[h + 1] - 1.
+    least, most : ndarray of int64, shape (C,)
+        Ranks of outputs in each cell.
+    rising, volume, falling : ndarray of float64, shape (C,)
+        Volumes for the bends -1, 0 and 1.
+    low, high : ndarray of float64, shape (C,)
+        exp(2c (rho - least)) and exp(2c (most - rho)).
+    lattice : bool
+        Whether several outputs of a cell are counted as multisets.
+    whole, part : ndarray, shape (m,)
+        Targets, see `scan.targets`.
+    rate : float
+        Loss of log-weight per rank, c.
+    first, last : ndarray of uintp, shape (m,)
+        Row j holds the leaves first[j] <= i < last[j].
+    below, above : ndarray of int64, shape (m,)
+        Cells between these ranks are the narrowest.
+    width, growth : float
+        How wide cells may be.
+
+    Attributes
+    ----------
+    log_total : float
+        ln of the weight of all paths.
+    entries : int
+        Cells of all rows together.
+    """
+
+    cdef:
+        dpq_coarse_problem problem
+        dpq_coarse_rows rows
+        dpq_decay *decay
+        dpq_scan_level *level
+        object kept
+        size_t room  # of workspace, in numbers of 8 bytes
+        readonly size_t entries
+        readonly double log_total
+
+    def __init__(self, ndarray offset not None, ndarray least not None, ndarray most not None,
+                 ndarray rising not None, ndarray volume not None, ndarray falling not None,
+                 ndarray low not None, ndarray high not None, bint lattice, ndarray whole not None, ndarray part not None, double rate,
+                 ndarray first not None, ndarray last not None, ndarray below not None, ndarray above not None,
+                 double width, double growth):
+        cdef:
+            size_t m = whole.shape[0], room
+            ndarray starts = new_places(m + 1)
+            # both consist of numbers of 8 bytes
+            ndarray buffers = new_doubles((sizeof(dpq_decay) + m * sizeof(dpq_scan_level)) // 8)
+            size_t *start = places(starts)
+            size_t longest = 1, j
+            ndarray node, sums, exponent, workspace
+            void *work
+            int kind
+
+        self.problem.heights = offset.shape[0] - 1
+        self.problem.offset = given_places(offset)
+        self.problem.leaves = self.problem.offset[1]
+        self.problem.least, self.problem.most = given_integers(least), given_integers(most)
+        self.problem.volume[0] = given_doubles(rising)
+        self.problem.volume[1] = given_doubles(volume)
+        self.problem.volume[2] = given_doubles(falling)
+        self.problem.low, self.problem.high = given_doubles(low), given_doubles(high)
+        self.problem.lattice = lattice
+        self.problem.levels = m
+        self.problem.whole, self.problem.part = given_integers(whole), given_doubles(part)
+        self.problem.from_leaf, self.problem.to_leaf = given_places(first), given_places(last)
+        self.problem.below, self.problem.above = given_integers(below), given_integers(above)
+        self.problem.width, self.problem.growth = width, growth
+        self.problem.rate = 2.0 * rate
+        self.decay = <dpq_decay *>doubles(buffers)
+        self.level = <dpq_scan_level *>(self.decay + 1)
+        room = 64 * m
+        while True:
+            node = np.empty(room, dtype=np.uint32)
+            self.entries = dpq_coarse_cells(&self.problem, room, start,
+                                            <uint32_t *>PyArray_DATA(node))
+            if self.entries <= room:
+                break
+            room = self.entries
+        same = np.empty(self.entries, dtype=np.uint32)
+        self.rows.start, self.rows.node = start, <const uint32_t *>PyArray_DATA(node)
+        self.rows.same = <uint32_t *>PyArray_DATA(same)
+        self.kept = [offset, least, most, rising, volume, falling, low, high, whole, part, first,
+                     last, below, above, starts, buffers, node, same]
+        for kind in range(3):
+            sums = new_doubles(self.entries)
+            exponent = np.empty(self.entries, dtype=np.int32)
+            self.rows.digits[kind] = doubles(sums)
+            self.rows.exponent[kind] = <int32_t *>PyArray_DATA(exponent)
+            self.kept += (sums, exponent)
+        for j in range(m):
+            longest = max(longest, start[j + 1] - start[j])
+        self.room = dpq_coarse_room(longest, m) // 8 + 1
+        workspace = new_doubles(self.room)
+        work = doubles(workspace)
+        with nogil:
+            self.log_total = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows,
+                                                work)
+
+    def paths(self, size_t size, rng not None):
+        """`size` paths of cells, uintp of shape (size, m)."""
+        cdef:
+            ndarray drawn = new_table(size, self.problem.levels, NPY_UINTP)
+            size_t *path = places(drawn)
+            ndarray states = new_doubles(size * sizeof(dpq_coarse_draw) // 8)
+            ndarray workspace = new_doubles(self.room)
+            dpq_coarse_draw *state = <dpq_coarse_draw *>doubles(states)
+            void *work = doubles(workspace)
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        with bit_generator.lock, nogil:
+            dpq_coarse_paths(&self.problem, self.decay, self.level, &self.rows, size, bits, state,
+                             work, path)
+        return drawn
+
+    def bends(self, ndarray path not None):
+        """Bends of paths, int64 of the same shape."""
+        cdef:
+            size_t size = path.shape[0], m = path.shape[1]
+            ndarray bends = new_table(size, m, NPY_INT64)
+
+        check_given(path, 2, NPY_UINTP)
+        dpq_coarse_bends(&self.problem, size, places(path), integers(bends))
+        return bends
+
+    def points(self, ndarray path not None, ndarray bend not None, ndarray start not None,
+               ndarray width not None, ndarray least not None, ndarray most not None,
+               ndarray left not None, size_t longest, rng not None):
+        """Outputs inside the cells of paths, and the pieces of leaves that hold them.
+
+        Leaf i has the pieces start[i], ..., start[i + 1] - 1, at most `longest` of them.
+        """
+        cdef:
+            size_t size = path.shape[0], m = path.shape[1]
+            bint lattice = PyArray_TYPE(left) == NPY_INT64
+            ndarray outputs = new_table(size, m, NPY_INT64 if lattice else NPY_FLOAT64)
+            ndarray held = new_table(size, m, NPY_UINTP)
+            ndarray workspace = new_doubles(longest)
+            double *work = doubles(workspace)
+            size_t *piece = places(held)
+            const size_t *paths = places(path)
+            const int64_t *bends = integers(bend)
+            int64_t *point = NULL
+            double *number = NULL
+            dpq_coarse_pieces pieces
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        check_given(path, 2, NPY_UINTP)
+        check_given(bend, 2, NPY_INT64)
+        pieces.start, pieces.width = given_places(start), given_doubles(width)
+        pieces.least, pieces.most = given_integers(least), given_integers(most)
+        pieces.points, pieces.numbers, pieces.longest = NULL, NULL, longest
+        if lattice:
+            pieces.points = given_integers(left)
+            point = integers(outputs)
+        else:
+            pieces.numbers = given_doubles(left)
+            number = doubles(outputs)
+        with bit_generator.lock, nogil:
+            dpq_coarse_points(&self.problem, &pieces, size, paths, bends, bits, work, piece, point,
+                              number)
+        return outputs, held

@@ -1,0 +1,304 @@
+#include "coarse.h"
+
+#include "fuzz.h"
+
+#define MOST_LEAVES 24
+#define MOST_LEVELS 7
+#define MOST_CELLS 64
+#define MOST_PIECES 3
+
+typedef struct {
+    dpq_coarse_problem p;
+    dpq_coarse_pieces pieces;
+    size_t offset[8], from[MOST_LEVELS], to[MOST_LEVELS], start[MOST_LEAVES + 1];
+    int64_t least[MOST_CELLS], most[MOST_CELLS], whole[MOST_LEVELS], below[MOST_LEVELS],
+        above[MOST_LEVELS];
+    double volume[3][MOST_CELLS], low[MOST_CELLS], high[MOST_CELLS], part[MOST_LEVELS];
+    int64_t piece_least[MOST_LEAVES * MOST_PIECES], piece_most[MOST_LEAVES * MOST_PIECES],
+        points[MOST_LEAVES * MOST_PIECES];
+    double width[MOST_LEAVES * MOST_PIECES], numbers[MOST_LEAVES * MOST_PIECES];
+} problem;
+
+static int64_t
+rank_of(const dpq_coarse_problem *p, size_t c)
+{
+    return p->least[c] + (p->most[c] - p->least[c]) / 2;
+}
+
+static size_t
+first_leaf(const dpq_coarse_problem *p, size_t c, size_t *end)
+{
+    size_t h = 0;
+
+    while (c >= p->offset[h + 1]) {
+        h++;
+    }
+    *end = (c - p->offset[h] + 1) << h;
+    *end = *end < p->leaves ? *end : p->leaves;
+    return (c - p->offset[h]) << h;
+}
+
+static void
+draw_problem(fuzz_input *in, problem *x)
+{
+    size_t leaves = (size_t)fuzz_between(in, 1, MOST_LEAVES), m = (size_t)fuzz_between(in, 1, MOST_LEVELS);
+    double rate = ldexp(1.0 + fuzz_share(in), (int)fuzz_between(in, -12, 3));
+    int lattice = fuzz_bit(in), huge = fuzz_between(in, 0, 3) == 0;
+    int64_t n = 0, at = -1;
+    double q[MOST_LEVELS];
+    size_t pieces = 0, c, longest = 1;
+
+    memset(x, 0, sizeof *x);
+    for (size_t i = 0; i < leaves; i++) {
+        size_t size = (size_t)fuzz_between(in, 1, MOST_PIECES);
+
+        x->start[i] = pieces;
+        longest = size > longest ? size : longest;
+        for (size_t k = 0; k < size; k++, pieces++) {
+            int64_t span = fuzz_between(in, 0, 3), gap = fuzz_between(in, 0, 2);
+
+            x->piece_least[pieces] = n += pieces ? gap : 0;
+            x->piece_most[pieces] = n += span;
+            x->points[pieces] = at;
+            x->numbers[pieces] = (double)at;
+            x->width[pieces] = (double)(huge ? (int64_t)1 << fuzz_between(in, 0, 40)
+                                             : fuzz_between(in, 1, 9));
+            at += (int64_t)x->width[pieces];
+        }
+        n += fuzz_between(in, 0, 2) == 0 ? fuzz_between(in, 0, 60) : 0;
+        x->least[i] = x->piece_least[x->start[i]];
+        x->most[i] = x->piece_most[pieces - 1];
+        for (size_t k = x->start[i]; k < pieces; k++) {
+            int64_t rho = rank_of(&(dpq_coarse_problem){.least = x->least, .most = x->most}, i);
+
+            x->volume[0][i] += x->width[k] * exp(2.0 * rate * (double)(x->piece_most[k] - rho));
+            x->volume[1][i] += x->width[k];
+            x->volume[2][i] += x->width[k] * exp(-2.0 * rate * (double)(x->piece_least[k] - rho));
+        }
+    }
+    x->start[leaves] = pieces;
+    x->p = (dpq_coarse_problem){.leaves = leaves, .heights = 1, .offset = x->offset,
+                                .least = x->least, .most = x->most,
+                                .volume = {x->volume[0], x->volume[1], x->volume[2]},
+                                .low = x->low, .high = x->high, .lattice = lattice, .levels = m,
+                                .whole = x->whole, .part = x->part, .from = x->from, .to = x->to,
+                                .below = x->below, .above = x->above,
+                                .width = ldexp(1.0, (int)fuzz_between(in, -6, 3)),
+                                .growth = fuzz_bit(in) ? 0.0 : 1.0, .rate = 2.0 * rate};
+    x->offset[1] = c = leaves;
+    for (size_t before = 0, size = leaves; size > 1; x->p.heights++) {
+        size_t halves = (size + 1) / 2;
+
+        for (size_t i = 0; i < halves; i++, c++) {
+            size_t left = before + 2 * i, right = 2 * i + 1 < size ? left + 1 : left;
+
+            x->least[c] = x->least[left];
+            x->most[c] = x->most[right];
+            for (int bend = -1; bend < 2; bend++) {
+                for (size_t half = left; half <= right; half++) {
+                    double away = (double)(rank_of(&x->p, half) - rank_of(&x->p, c));
+
+                    /* cells that are too wide for a volume are not used */
+                    x->volume[bend + 1][c] += x->volume[bend + 1][half] *
+                                              exp(fmin(-2.0 * rate * bend * away, 100.0));
+                }
+            }
+        }
+        before += size;
+        size = halves;
+        x->offset[x->p.heights + 1] = c;
+    }
+    for (size_t i = 0; i < c; i++) {
+        x->low[i] = exp(2.0 * rate * (double)(rank_of(&x->p, i) - x->least[i]));
+        x->high[i] = exp(2.0 * rate * (double)(x->most[i] - rank_of(&x->p, i)));
+    }
+    for (size_t j = 0; j < m; j++) {
+        q[j] = fuzz_share(in);
+    }
+    qsort(q, m, sizeof *q, fuzz_compare_numbers);
+    dpq_scan_targets(m, q, n, x->whole, x->part);
+    for (size_t j = 0; j < m; j++) {
+        size_t before = j ? x->from[j - 1] : 0, end = j ? x->to[j - 1] : 1;
+
+        x->from[j] = (size_t)fuzz_between(in, (int64_t)before, (int64_t)leaves - 1);
+        end = end > x->from[j] + 1 ? end : x->from[j] + 1;
+        x->to[j] = (size_t)fuzz_between(in, (int64_t)end, (int64_t)leaves);
+        x->below[j] = x->whole[j] - fuzz_between(in, 0, 5);
+        x->above[j] = x->whole[j] + fuzz_between(in, 0, 5);
+    }
+    x->pieces = (dpq_coarse_pieces){x->start, x->width, x->piece_least, x->piece_most,
+                                    lattice ? x->points : NULL, lattice ? NULL : x->numbers,
+                                    longest};
+}
+
+static void
+check_rows(const dpq_coarse_problem *p, const size_t *start, const uint32_t *node)
+{
+    for (size_t j = 0; j < p->levels; j++) {
+        size_t leaf = p->from[j], end;
+
+        for (size_t at = start[j]; at < start[j + 1]; at++) {
+            CHECK(first_leaf(p, node[at], &end) == leaf);
+            leaf = end;
+        }
+        CHECK(leaf == p->to[j]);
+    }
+}
+
+/* Sums over paths whose last cells are the first ones of a run or alone (1), or not (0), for both signs,
+ * by the definition in coarse.h: every step between two rows is looked at. */
+static long double
+plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *node)
+{
+    static long double plus[MOST_LEVELS][MOST_LEAVES], minus[MOST_LEVELS][MOST_LEAVES],
+        leave[2][MOST_LEVELS][MOST_LEAVES];
+    long double total = 0, c = (long double)p->rate / 2;
+    size_t m = p->levels;
+
+#define V(j, cell) ((long double)(rank_of(p, cell) - p->whole[j]) - p->part[j])
+    for (size_t j = 0; j < m; j++) {
+        for (size_t i = 0; i < start[j + 1] - start[j]; i++) {
+            size_t cell = node[start[j] + i], end, other, at = cell;
+            long double v = V(j, cell), run = 0, factor = 1;
+
+            (void)first_leaf(p, cell, &end);
+            plus[j][i] = j == 0 && v >= 0 ? expl(-c * v) : 0;
+            minus[j][i] = j == 0 && v < 0 ? expl(c * v) : 0;
+            for (size_t s = 0; j > 0 && s < start[j] - start[j - 1]; s++) {
+                size_t before = node[start[j - 1] + s];
+                long double u = V(j - 1, before);
+
+                if (before == cell || first_leaf(p, before, &other) >= end) {
+                    continue;
+                }
+                if (u <= v) {
+                    plus[j][i] += leave[0][j - 1][s] * expl(-c * (v - u));
+                }
+                else {
+                    minus[j][i] += leave[1][j - 1][s] * expl(-c * (u - v));
+                }
+            }
+            for (size_t l = j, k = 2; l > 0; l--, k++) {
+                size_t s = 0, size = start[l] - start[l - 1];
+
+                while (s < size && node[start[l - 1] + s] != at) {
+                    s++;
+                }
+                if (s == size) {
+                    break;
+                }
+                factor *= ((long double)p->volume[1][cell] + (p->lattice ? (long double)(k - 1) : 0)) / k *
+                          expl(-c * (V(l - 1, cell) - V(l, cell)));
+                run += factor * p->volume[1][cell] *
+                       (p->low[cell] * plus[l - 1][s] + minus[l - 1][s]);
+            }
+            leave[0][j][i] = p->volume[1][cell] * plus[j][i] + p->volume[0][cell] * minus[j][i] +
+                             p->high[cell] * run;
+            leave[1][j][i] = p->volume[2][cell] * plus[j][i] + p->volume[1][cell] * minus[j][i] + run;
+            if (j == m - 1) {
+                total += v <= 0 ? leave[0][j][i] * expl(c * v) : leave[1][j][i] * expl(-c * v);
+            }
+        }
+    }
+#undef V
+    return logl(total);
+}
+
+/* Whether a path is one of cells of the rows that may follow each other. */
+static void
+check_path(const dpq_coarse_problem *p, const size_t *start, const uint32_t *node,
+           const size_t *path, const int64_t *bend)
+{
+    for (size_t j = 0; j < p->levels; j++) {
+        size_t at = start[j], end, other;
+
+        while (at < start[j + 1] && node[at] != path[j]) {
+            at++;
+        }
+        CHECK(at < start[j + 1]);
+        (void)first_leaf(p, path[j], &end);
+        CHECK(j == 0 || first_leaf(p, path[j - 1], &other) < end);
+        CHECK(bend[j] >= -1 && bend[j] <= 1);
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_input in = {data, size, 1};
+    static problem x;
+    dpq_coarse_rows rows = {0};
+    dpq_decay decay;
+    dpq_scan_level level[MOST_LEVELS];
+    size_t start[MOST_LEVELS + 1], entries, longest = 1, draws = 5, m;
+    uint32_t *node, *same;
+    void *work;
+    double found;
+    long double expected;
+    bitgen_t rng;
+
+    draw_problem(&in, &x);
+    m = x.p.levels;
+    entries = dpq_coarse_cells(&x.p, 0, start, NULL);
+    node = fuzz_room(entries, sizeof *node);
+    CHECK(dpq_coarse_cells(&x.p, entries, start, node) == entries);
+    check_rows(&x.p, start, node);
+    same = fuzz_room(entries, sizeof *same);
+    rows.start = start;
+    rows.node = node;
+    rows.same = same;
+    for (int kind = 0; kind < 3; kind++) {
+        rows.digits[kind] = fuzz_room(entries, sizeof(double));
+        rows.exponent[kind] = fuzz_room(entries, sizeof(int32_t));
+    }
+    for (size_t j = 0; j < m; j++) {
+        longest = start[j + 1] - start[j] > longest ? start[j + 1] - start[j] : longest;
+    }
+    work = fuzz_room(dpq_coarse_room(longest, m), 1);
+    found = dpq_coarse_forward(&x.p, &decay, level, &rows, work);
+    expected = plain_total(&x.p, start, node);
+    CHECK(fabsl(found - expected) <= 1e-9L * (1 + fabsl(expected)));
+    if (found > -INFINITY) {
+        dpq_coarse_draw *state = fuzz_room(draws, sizeof *state);
+        size_t *path = fuzz_room(draws * m, sizeof *path), *piece = fuzz_room(draws * m, sizeof *piece);
+        int64_t *bend = fuzz_room(draws * m, sizeof *bend), *point = fuzz_room(draws * m, sizeof *point);
+        double *number = fuzz_room(draws * m, sizeof *number);
+        double *weight = fuzz_room(x.pieces.longest, sizeof *weight);
+
+        rng = fuzz_generator(&in);
+        dpq_coarse_paths(&x.p, &decay, level, &rows, draws, &rng, state, work, path);
+        dpq_coarse_bends(&x.p, draws, path, bend);
+        dpq_coarse_points(&x.p, &x.pieces, draws, path, bend, &rng, weight, piece, point, number);
+        for (size_t i = 0; i < draws; i++) {
+            check_path(&x.p, start, node, path + i * m, bend + i * m);
+        }
+        for (size_t i = 0; i < draws * m; i++) {
+            size_t end, leaf = first_leaf(&x.p, path[i], &end);
+
+            CHECK(piece[i] >= x.start[leaf] && piece[i] < x.start[end]);
+            if (x.p.lattice) {
+                CHECK(point[i] > x.points[piece[i]] &&
+                      point[i] <= x.points[piece[i]] + (int64_t)x.width[piece[i]]);
+            }
+            else {
+                CHECK(number[i] >= x.numbers[piece[i]] &&
+                      number[i] <= x.numbers[piece[i]] + x.width[piece[i]]);
+            }
+        }
+        free(weight);
+        free(number);
+        free(point);
+        free(bend);
+        free(piece);
+        free(path);
+        free(state);
+    }
+    free(work);
+    for (int kind = 0; kind < 3; kind++) {
+        free(rows.exponent[kind]);
+        free(rows.digits[kind]);
+    }
+    free(same);
+    free(node);
+    return 0;
+}
