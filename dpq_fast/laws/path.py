@@ -290,9 +290,13 @@ class PathLaw:
         """``|r_j - r_{j-1} - n_j|``, j = 1, ..., m + 1, of ranks of shape (..., m)."""
         scan = self._scan or self._outside()[1][0]
         # steps of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
-        ends = [(0, 0)] * (ranks.ndim - 1) + [(1, 1)]
-        off = np.pad(ranks - scan.whole, ends)
-        steps: NDArray[np.float64] = np.abs(np.diff(off) - np.diff(np.pad(scan.part, 1)))
+        whole = np.zeros((*ranks.shape[:-1], ranks.shape[-1] + 2), dtype=np.int64)
+        part = np.zeros(ranks.shape[-1] + 2)
+        whole[..., 1:-1] = ranks - scan.whole
+        part[1:-1] = scan.part
+        steps: NDArray[np.float64] = np.abs(
+            (whole[..., 1:] - whole[..., :-1]) - (part[1:] - part[:-1])
+        )
         return steps
 
     def _log_prob_of_cells(self, outputs: NDArray[np.int64]) -> float:
