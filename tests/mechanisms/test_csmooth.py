@@ -364,7 +364,8 @@ def test_csmooth_follows_its_law_on_a_lattice(implementation, q):
         log_prob[key] = np.logaddexp(log_prob.get(key, -np.inf), math.log(p))
     options = {"rho": rho, "t": t, "bounds": (0, 8), "resolution": 1, "dither": False}
     rng = np.random.default_rng(2)
-    draws = [implementation.csmooth(x, q, rng=rng, **options) for _ in range(2_000)]
+    # 686 of them tell the law at 1.3 times epsilon
+    draws = [implementation.csmooth(x, q, rng=rng, **options) for _ in range(800)]
     assert_draws_follow((tuple(draw.astype(int).tolist()) for draw in draws), log_prob)
 
 
