@@ -242,7 +242,7 @@ def test_smooth_sensitivity_of_longer_neighbors(x, q, t, data):
 
 def log_density(z: np.ndarray, sigma: float) -> np.ndarray:
     """ln of the density of X exp(sigma Y), by the trapezoidal rule over Y."""
-    y = np.arange(-14.0, 14.0 + math.log1p(np.abs(z).max()) / sigma, 0.05)
+    y = np.arange(-14.0, 14.0 + math.log1p(np.abs(z).max()) / sigma, 0.1)
     log_weight = stats.norm.logpdf(y) + math.log(y[1] - y[0]) - math.log(2.0) - sigma * y
     return log_mixture(log_weight, np.exp(-sigma * y), np.abs(z))
 
