@@ -303,7 +303,9 @@ POINTS = np.linspace(-11.0, 11.0, 9)
     ("name", "column"),
     # many leaves take their time
     [
-        (name, column)
+        pytest.param(
+            name, column, marks=[pytest.mark.slow] if name == "huge epsilon, many leaves" else []
+        )
         for name, column in product(CURVES, SMALL_COLUMNS)
         if "many leaves" not in name
         or column == "normal"

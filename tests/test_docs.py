@@ -15,6 +15,13 @@ from dpq_fast.mechanisms.registry import MECHANISMS
 EXAMPLES = sorted((pages.ROOT / "docs" / "examples").glob("plot_*.py"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def apart():
+    """What was there before is no matter of the collections that follow pages."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     """Pages write files: not here."""

@@ -11,6 +11,7 @@ density of the threshold's, the probability to halt at k (counted from 0) is
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,16 @@ class HaltingLaw:
         shaped: NDArray[np.float64] = found.reshape(steps.shape)
         return shaped
 
+    @cached_property
+    def _runs(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Gaps that are numbers, and lengths."""
+        gaps = np.where(np.isnan(self._gaps), -np.inf, self._gaps)
+        return gaps, self._lengths.astype(np.float64)
+
+    @cached_property
+    def _mesh(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return _mesh(*self._runs, self._rate1, self._rate2, self._noise)
+
     @np.errstate(under="ignore")  # of terms far below others
     def _log_probs(self, run: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.float64]:
         """Log-probabilities to halt in `run` after passing `offset` queries of it.
@@ -102,11 +113,10 @@ class HaltingLaw:
         """
         if run.size == 0:
             return np.empty(0)
-        gaps = np.where(np.isnan(self._gaps), -np.inf, self._gaps)
-        lengths = self._lengths.astype(np.float64)
+        gaps, lengths = self._runs
         if not isinstance(self._noise, IntegratedNoise):
             return self._closed_form(gaps, lengths, run, offset)
-        nodes, log_weights = _mesh(gaps, lengths, self._rate1, self._rate2, self._noise)
+        nodes, log_weights = self._mesh
         log_total = np.full(run.size, -np.inf)
         nodes_at_once = max(1, _BLOCK // max(gaps.size, 1))
         for start in range(0, nodes.size, nodes_at_once):

@@ -284,12 +284,9 @@ class PathLaw:
         if lattice is not None and lattice.refined:
             return self._log_prob_of_cells(outputs)
         rank = np.array([self._order.rank_of(output) for output in outputs.tolist()])
-        return float(-self._rate * self.deviations(rank).sum() - self.log_normalizer)
-
-    def deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``|r_j - r_{j-1} - n_j|``, j = 1, ..., m + 1, of ranks of shape (..., m)."""
         scan = self._scan or self._outside()[1][0]
-        return deviations(ranks, scan.whole, scan.part)
+        steps = deviations(rank, scan.whole, scan.part)
+        return float(-self._rate * steps.sum() - self.log_normalizer)
 
     def _log_prob_of_cells(self, outputs: NDArray[np.int64]) -> float:
         """Sum over all fine outputs that are floored to these coarse points.
@@ -322,10 +319,11 @@ def deviations(
 ) -> NDArray[np.float64]:
     """``|r_j - r_{j-1} - n_j|`` for j = 1, ..., m + 1, of ranks of shape (..., m)."""
     # steps of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
-    ends = [(0, 0)] * (ranks.ndim - 1) + [(1, 1)]
-    steps: NDArray[np.float64] = np.abs(
-        np.diff(np.pad(ranks - whole, ends)) - np.diff(np.pad(part, 1))
-    )
+    off = np.zeros((*ranks.shape[:-1], ranks.shape[-1] + 2), dtype=np.int64)
+    rest = np.zeros(ranks.shape[-1] + 2)
+    off[..., 1:-1] = ranks - whole
+    rest[1:-1] = part
+    steps: NDArray[np.float64] = np.abs((off[..., 1:] - off[..., :-1]) - (rest[1:] - rest[:-1]))
     return steps
 
 

@@ -35,6 +35,8 @@ and 4, finitely many orders decide.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import scipy
@@ -55,43 +57,48 @@ _LEGENDRE = np.polynomial.legendre.leggauss(48)
 
 
 class _Density:
-    """ln p by the logarithm of the distance from 0."""
+    """ln p by the logarithm of the distance from 0; far below e^700, where exp ends."""
 
     def __init__(self, sigma: float, most: float) -> None:
         step = min(_STEP, _NORMAL_STEP / sigma)
         y = np.arange(-_TAIL, most / sigma + _TAIL, step)
         self._log_weight = math.log(step / math.sqrt(8.0 * math.pi)) - 0.5 * y * y - sigma * y
-        self._log_rate = -sigma * y
+        self._rate = np.exp(-sigma * y)
 
     def __call__(self, log_z: NDArray[np.float64]) -> NDArray[np.float64]:
-        with np.errstate(over="ignore", under="ignore"):
-            terms = self._log_weight - np.exp(log_z[:, None] + self._log_rate)
+        with np.errstate(under="ignore"):
+            terms = self._log_weight - np.multiply.outer(np.exp(log_z), self._rate)
             largest = terms.max(axis=1)
-            total = np.exp(terms - largest[:, None]).sum(axis=1)
+            terms -= largest[:, None]
+            total = np.exp(terms, out=terms).sum(axis=1)
         log_density: NDArray[np.float64] = largest + np.log(total)
         return log_density
 
 
-def _log_ratios(
-    density: _Density, tau: float, shift: float, most: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """ln of the weights of a quadrature over the law of Z, and ln of P/Q at its nodes."""
-    log_z = np.arange(_LEAST, most, _STEP)
-    beyond = np.logaddexp(log_z, math.log(shift))
-    weight = log_z + math.log(_STEP)
-    # on either side of both centers, by the distance from the nearer one
-    above = density(beyond), density(log_z - tau) - tau
-    below = density(log_z), density(beyond - tau) - tau
-    # between them, by the distance from either, up to the middle
-    end = math.log(shift / 2.0)
-    nodes = _LEAST + (end - _LEAST) * (_LEGENDRE[0] + 1.0) / 2.0
-    rest = np.log(shift - np.exp(nodes))
-    inside = nodes + np.log(_LEGENDRE[1] * (end - _LEAST) / 2.0)
-    left = density(nodes), density(rest - tau) - tau
-    right = density(rest), density(nodes - tau) - tau
-    log_q = np.concatenate([above[0], below[0], left[0], right[0]])
-    log_p = np.concatenate([above[1], below[1], left[1], right[1]])
-    return log_q + np.concatenate([weight, weight, inside, inside]), log_p - log_q
+class _Quadrature:
+    """Nodes and weights over the law Q of Z, for a shift and all tau."""
+
+    def __init__(self, density: _Density, shift: float, most: float) -> None:
+        self._density = density
+        log_z = np.arange(_LEAST, most, _STEP)
+        beyond = np.logaddexp(log_z, math.log(shift))
+        weight = log_z + math.log(_STEP)
+        # between both centers, by the distance from either, up to the middle
+        end = math.log(shift / 2.0)
+        nodes = _LEAST + (end - _LEAST) * (_LEGENDRE[0] + 1.0) / 2.0
+        rest = np.log(shift - np.exp(nodes))
+        inside = nodes + np.log(_LEGENDRE[1] * (end - _LEAST) / 2.0)
+        # ln of the distances from the center of Z, and from the other one: above both, below both,
+        # and between them
+        own = beyond, log_z, nodes, rest
+        self._other = log_z, beyond, rest, nodes
+        self._log_q = np.concatenate([density(part) for part in own])
+        self._log_weight = self._log_q + np.concatenate([weight, weight, inside, inside])
+
+    def log_ratios(self, tau: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """ln of the weights, and ln of P/Q at the nodes."""
+        log_p = np.concatenate([self._density(part - tau) for part in self._other]) - tau
+        return self._log_weight, log_p - self._log_q
 
 
 def _log_moments(
@@ -140,16 +147,15 @@ def _orders(t: float, sigma: float, scale: float, rho: float) -> NDArray[np.floa
 
 
 def _rho_at(
-    t: float, sigma: float, scale: float, rho: float, places: list[tuple[float, float]]
+    t: float, sigma: float, scale: float, rho: float, places: Sequence[tuple[float, float]]
 ) -> list[float]:
     """The largest D_alpha / alpha at some (tau, D / s), of all orders that `rho` leaves open."""
     beyond = _orders(t, sigma, scale, rho)
     most = (1.0 + float(beyond[-1])) * t + 9.0 * sigma + 4.0
     density = _Density(sigma, most)
+    at = cache(lambda share: _Quadrature(density, scale * share, most))
     return [
-        _highest_chord(
-            beyond, _log_moments(*_log_ratios(density, tau, scale * share, most), beyond)
-        )
+        _highest_chord(beyond, _log_moments(*at(share).log_ratios(tau), beyond))
         for tau, share in places
     ]
 
@@ -177,20 +183,22 @@ def largest_scale(t: float, sigma: float, rho: float) -> float:
     float
     """
     places = _worst_places(t)
-    likely = [places[0], places[1], places[-1]]
+    likely: tuple[tuple[float, float], ...] = places[0], places[1], places[-1]
 
-    def excess(log_scale: float) -> float:
+    @cache  # the ends of a bracket are asked for twice
+    def excess(log_scale: float, *likely: tuple[float, float]) -> float:
         return math.log(max(_rho_at(t, sigma, math.exp(log_scale), rho, likely)) / rho)
 
     low = 0.5 * math.log(2.0 * rho) - 2.0
-    while excess(low) > 0.0:
+    while excess(low, *likely) > 0.0:
         low -= 2.0
     while True:
         high = low + 1.0
-        while excess(high) < 0.0:
+        while excess(high, *likely) < 0.0:
             low, high = high, high + 1.0
-        scale = math.exp(scipy.optimize.brentq(excess, low, high, xtol=_SLACK) - 2.0 * _SLACK)
+        root = scipy.optimize.brentq(excess, low, high, args=likely, xtol=_SLACK)
+        scale = math.exp(root - 2.0 * _SLACK)
         found = _rho_at(t, sigma, scale, rho, places)
         if max(found) <= rho * (1.0 - _ERROR):
             return scale
-        likely, low = [places[found.index(max(found))]], low - 1.0
+        likely, low = (places[found.index(max(found))],), low - 1.0

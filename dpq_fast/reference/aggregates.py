@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -459,13 +460,15 @@ def beyond(w: float, v: float, scales: tuple[Fraction, Fraction], distance: floa
         return min((a * a * math.exp(-t / a) - b * b * math.exp(-t / b)) / (a * a - b * b), 1.0)
     reach = math.ceil(40.0 * second)
     r = math.exp(-1.0 / float(second))
+    of_first = cache(partial(chance, first))
     total = 0.0
-    for y in range(-reach, reach + 1):
+    for y in range(reach + 1):
         inside = 0.0
         for edge in ((distance - v * y) / w, (distance + v * y) / w):
             k = math.floor(edge)  # X is spread evenly over the unit around it
-            inside += (k + 1 - edge) * chance(first, k) + (edge - k) * chance(first, k + 1)
-        total += (1.0 - r) / (1.0 + r) * r ** abs(y) * min(inside, 1.0)
+            inside += (k + 1 - edge) * of_first(k) + (edge - k) * of_first(k + 1)
+        both = 2.0 if y else 1.0  # -y is as likely, and leaves as much
+        total += both * (1.0 - r) / (1.0 + r) * r**y * min(inside, 1.0)
     return min(total, 1.0)
 
 

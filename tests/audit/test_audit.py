@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -144,20 +145,24 @@ def mixture_of(points: int, **options: object) -> Callable[[np.ndarray], dict[tu
     fine = dict(bounds=(0, points - 0.5), resolution=0.5, dither=False)
     values = [k / 2.0 for k in range(2 * points)]
 
+    pairs = list(combinations_with_replacement(values, 2))
+    labels = [tuple(map(math.floor, pair)) for pair in pairs]
+
     @cache
-    def given(dithered: tuple[float, ...]) -> list[tuple[tuple, float]]:
+    def given(dithered: tuple[float, ...]) -> np.ndarray:
         law = dpq.joint_exp_law(np.array(dithered), nan_policy="raise", **fine, **options)
-        return [
-            (tuple(map(math.floor, pair)), math.exp(law.log_prob(pair)))
-            for pair in combinations_with_replacement(values, 2)
-        ]
+        return np.exp([law.log_prob(pair) for pair in pairs])
 
     def mixed(column: np.ndarray, nan_policy: str) -> dict[tuple, float]:
         assert nan_policy == "raise"
+        alike = Counter(
+            tuple(sorted(column + np.array(dither)))
+            for dither in product((0.0, 0.5), repeat=column.size)
+        )
+        of_pairs = sum(times * given(dithered) for dithered, times in alike.items())
         shares: dict[tuple, float] = {}
-        for dither in product((0.0, 0.5), repeat=column.size):
-            for label, share in given(tuple(sorted(column + np.array(dither)))):
-                shares[label] = shares.get(label, 0.0) + share / 2.0**column.size
+        for label, share in zip(labels, of_pairs / 2.0**column.size, strict=True):
+            shares[label] = shares.get(label, 0.0) + share
         return {label: math.log(share) for label, share in shares.items()}
 
     return mixed

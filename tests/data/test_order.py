@@ -284,7 +284,7 @@ def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, 
     lattice = lattice_of(3, bits=2)
     values, counts = np.array([1]), np.array([4])
     drawn = []
-    for _ in range(2_000):
+    for _ in range(600):  # 350 tell coins of 0.4 from fair ones
         order = dithered(CountedOrder(values, counts, lattice, BOUNDS), rng)
         if asked is not None:
             order.intervals(np.array([asked]), np.array([1]))
@@ -302,7 +302,7 @@ def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, w
     rng = np.random.default_rng(23)
     coarse = CountedOrder(np.array([0, 1]), np.array([4, 3]), lattice_of(3, bits=2), BOUNDS)
     drawn = []
-    for first in [4, 6] * 700:
+    for first in [4, 6] * 300:
         order = dithered(coarse, rng)
         order.intervals(np.array([first]), np.array([2]))
         below, points = order.cell(1)

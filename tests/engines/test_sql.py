@@ -817,6 +817,11 @@ def known_to(request, by):
         pytest.skip("SQLite has no times with a zone")
 
 
+# Parts of another arithmetic are those of whole columns: `test_states_are_those_of_the_records`.
+BY_GROUP = ["text", "relation", "random", *IBIS, "shifted sqlite_ibis", "shifted postgres_ibis"]
+
+
+@pytest.mark.parametrize("engine_of", BY_GROUP, indirect=True)
 @pytest.mark.parametrize("name", KEYS)
 def test_members_and_single_groups_are_those_in_memory(name, engine_of, request):
     by, given = KEYS[name]
@@ -854,6 +859,7 @@ def test_keys_are_counted_as_in_memory(by, engine_of, request):
     assert state.ordered().keys == expected.ordered().keys
 
 
+@pytest.mark.parametrize("engine_of", BY_GROUP, indirect=True)
 @pytest.mark.parametrize("few", [10, 2**16])
 def test_releases_by_group_are_those_of_the_same_rows_elsewhere(few, engine_of, monkeypatch):
     """Where no dither is drawn, the order of rows makes no difference."""

@@ -130,7 +130,7 @@ def test_agg_tree_takes_counts_workers_types_and_samples():
     values, counts = rng.uniform(-0.2, 1.2, 50), rng.integers(0, 5, 50)
     plain = exact_tree(np.repeat(values, counts))
     np.testing.assert_array_equal(exact_tree(values, counts=counts).nodes[-1], plain.nodes[-1])
-    x = rng.random(2**20)
+    x = rng.random(2**19)  # two shares
     x[::1000] = math.nan
     kept = exact_tree(x[~np.isnan(x)]).nodes[-1]
     sample = dpq.Sample.of(x, (0.0, 1.0))

@@ -242,7 +242,7 @@ def test_smooth_sensitivity_of_longer_neighbors(x, q, t, data):
 
 def log_density(z: np.ndarray, sigma: float) -> np.ndarray:
     """ln of the density of X exp(sigma Y), by the trapezoidal rule over Y."""
-    y = np.arange(-14.0, 14.0 + math.log1p(np.abs(z).max()) / sigma, 0.05)
+    y = np.arange(-14.0, 14.0 + math.log1p(np.abs(z).max()) / sigma, 0.1)
     log_weight = stats.norm.logpdf(y) + math.log(y[1] - y[0]) - math.log(2.0) - sigma * y
     return log_mixture(log_weight, np.exp(-sigma * y), np.abs(z))
 
@@ -364,7 +364,8 @@ def test_csmooth_follows_its_law_on_a_lattice(implementation, q):
         log_prob[key] = np.logaddexp(log_prob.get(key, -np.inf), math.log(p))
     options = {"rho": rho, "t": t, "bounds": (0, 8), "resolution": 1, "dither": False}
     rng = np.random.default_rng(2)
-    draws = [implementation.csmooth(x, q, rng=rng, **options) for _ in range(2_000)]
+    # 686 of them tell the law at 1.3 times epsilon
+    draws = [implementation.csmooth(x, q, rng=rng, **options) for _ in range(800)]
     assert_draws_follow((tuple(draw.astype(int).tolist()) for draw in draws), log_prob)
 
 

@@ -44,7 +44,7 @@ Law = dict[Hashable, float]
 Draw = Callable[[np.random.Generator, int], Iterable[Hashable]]
 
 # A case makes so many draws that twice the budget, and every other law it names, are refused with
-# this probability.
+# this probability; its epsilon is one at which few are enough.
 POWER, MORE = 0.99, 2.0
 SIZES = [2 * round(50 * 1.12**step) for step in range(40)]
 
@@ -118,6 +118,12 @@ def power(law: Law, other: Law, draws: int) -> float:
 POINTS = 4
 RECORDS = [1, 0, 3, 1, 1]  # not in order
 LEVELS = {1: [0.5], 2: [0.25, 0.75], 3: [0.25, 0.5, 0.75]}
+# By the number of levels, under "swap".
+EPSILONS = {
+    "joint_exp": {1: 2.0, 2: 2.0, 3: 3.0},
+    "ind_exp": {1: 1.0, 2: 4.0, 3: 4.0},
+    "approx_quantiles": {1: 2.0, 3: 6.0},
+}
 GRID = dict(bounds=(0, POINTS - 1), resolution=1, dither=False)
 
 
@@ -230,7 +236,7 @@ def way_cases() -> Iterator[tuple[str, Case]]:
     """Every mechanism by every way that records come, two levels or three."""
     for name, (release, law) in MECHANISMS.items():
         q = LEVELS[3 if name == "approx_quantiles" else 2]
-        epsilon = {"joint_exp": 2.0, "ind_exp": 3.0, "approx_quantiles": 4.0}[name]
+        epsilon = {"joint_exp": 2.0, "ind_exp": 6.0, "approx_quantiles": 6.0}[name]
         for way, (x, options, forced) in WAYS.items():
             thrice = law([record for record in RECORDS for _ in range(3)], q, epsilon, "swap")
             yield (
@@ -268,9 +274,8 @@ def form_cases() -> Iterator[tuple[str, Case]]:
         for m, q in LEVELS.items():
             if (name, m) == ("approx_quantiles", 2):
                 continue
-            for neighbors, epsilon in (("swap", 4.0), ("add-remove", 2.0)):
-                if (name, m) == ("ind_exp", 1):  # where almost all draws are the median
-                    epsilon /= 4.0
+            for neighbors, share in (("swap", 1.0), ("add-remove", 0.5)):
+                epsilon = share * EPSILONS[name][m]
 
                 def of(
                     factor: float,
@@ -304,10 +309,10 @@ def form_cases() -> Iterator[tuple[str, Case]]:
                 f"joint_exp, {kernel}{', windows' if forced else ''}",
                 Case(
                     repeated(
-                        dpq.joint_exp, FLOATS, q=LEVELS[3], epsilon=4.0, kernel=kernel, **GRID
+                        dpq.joint_exp, FLOATS, q=LEVELS[3], epsilon=3.0, kernel=kernel, **GRID
                     ),
                     lambda factor: MECHANISMS["joint_exp"][1](
-                        RECORDS, LEVELS[3], factor * 4.0, "swap"
+                        RECORDS, LEVELS[3], factor * 3.0, "swap"
                     ),
                     forced,
                 ),
@@ -371,12 +376,21 @@ EAGER = ((dither, "EAGER_RECORDS", 0),)
 
 def prior_cases() -> Iterator[tuple[str, Case]]:
     """Each mechanism on points with masses, and each way to its law; not that without a prior."""
-    epsilon = 4.0
-    for name, m in (("joint_exp", 2), ("ind_exp", 2), ("approx_quantiles", 3)):
+    for name, m, epsilon in (
+        ("joint_exp", 2, 2.0),
+        ("ind_exp", 2, 4.0),
+        ("approx_quantiles", 3, 5.0),
+    ):
         release, plain = MECHANISMS[name]
         q = LEVELS[m]
 
-        def of(factor: float, name: str = name, q: list[float] = q, bits: int = 0) -> Law:
+        def of(
+            factor: float,
+            name: str = name,
+            q: list[float] = q,
+            epsilon: float = epsilon,
+            bits: int = 0,
+        ) -> Law:
             spent = factor * epsilon
             if name == "ind_exp":
                 rates = ind_rates(q, spent / len(q), "swap")
@@ -388,14 +402,19 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
             return enumeration.weighed(law, RECORDS, MASSES, q, rate, bits)
 
         even = plain(RECORDS, q, epsilon, "swap")
-        options = dict(q=q, epsilon=epsilon, prior=PRIOR)
+        options = dict(q=q, prior=PRIOR)
         for way in ("sorted", "counts", "batches", "windows", "windows of a selection"):
             x, form, forced = WAYS[way]
             if way == "batches":
                 continue
             yield (
                 f"{name}, prior, {way}",
-                Case(repeated(release, x, **options | form), of, (*EIGHT, *forced), (even,)),
+                Case(
+                    repeated(release, x, epsilon=epsilon, **options | form),
+                    of,
+                    (*EIGHT, *forced),
+                    (even,),
+                ),
             )
         sample = partial(dpq.Sample.of, FLOATS, prior=PRIOR, **GRID)
         given = dict(q=q, epsilon=epsilon)
@@ -404,6 +423,7 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
             Case(repeated(release, sample, **given), of, EIGHT, (even,)),
         )
         if name == "joint_exp":
+            both = partial(of, epsilon=3.0)
             for drawn, forced in (
                 ("at once", ()),
                 ("asked for", EAGER),
@@ -412,10 +432,12 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
                 yield (
                     f"{name}, prior, dither, {drawn}",
                     Case(
-                        repeated(release, FLOATS, **options | GRID | dict(dither=True)),
-                        partial(of, bits=1),
+                        repeated(
+                            release, FLOATS, epsilon=3.0, **options | GRID | dict(dither=True)
+                        ),
+                        partial(both, bits=1),
                         (*EIGHT, (lattice, "DITHER_BITS", 1), *forced),
-                        (of(1.0), even),
+                        (both(1.0), plain(RECORDS, q, 3.0, "swap")),
                     ),
                 )
     yield (
@@ -428,7 +450,7 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
                         [1] * len(RECORDS),
                         LEVELS[2],
                         groups=[1],
-                        epsilon=4.0,
+                        epsilon=2.0,
                         public_by=True,
                         prior=PRIOR,
                         rng=rng,
@@ -442,10 +464,10 @@ def prior_cases() -> Iterator[tuple[str, Case]]:
                 RECORDS,
                 MASSES,
                 LEVELS[2],
-                joint_rate(LEVELS[2], factor * 4.0, "swap"),
+                joint_rate(LEVELS[2], factor * 2.0, "swap"),
             ),
             EIGHT,
-            (MECHANISMS["joint_exp"][1](RECORDS, LEVELS[2], 4.0, "swap"),),
+            (MECHANISMS["joint_exp"][1](RECORDS, LEVELS[2], 2.0, "swap"),),
         ),
     )
 
@@ -476,7 +498,7 @@ RANKED: dict[str, tuple] = {
 
 def dither_cases() -> Iterator[tuple[str, Case]]:
     """One bit of dither, over all dithers that may come, for odd and even numbers of records."""
-    epsilon, q = 4.0, LEVELS[2]
+    epsilon, q = 2.0, LEVELS[2]
     for size, records in (("odd", ODD), ("even", EVEN)):
 
         def joint(factor: float, bits: int = 1, records: list[int] = records) -> Law:
@@ -627,7 +649,7 @@ def many_cases() -> Iterator[tuple[str, Case]]:
 
 def group_cases() -> Iterator[tuple[str, Case]]:
     """One call answers for many groups of the same records, among rows of other keys."""
-    q, epsilon = LEVELS[2], 4.0
+    q, epsilon = LEVELS[2], 2.0
     for neighbors, public_by in product(("swap", "add-remove"), (False, True)):
         # a record that changes its key is a removal and an addition
         swap = neighbors == "swap"

@@ -246,7 +246,8 @@ def test_draws_by_blocks_of_steep_counts_follow_the_law(
     law = dpq.unbounded_quantile_law(x, q, epsilon=0.5, noise=noise, **way)
     table = {o: law.log_prob(o) for o in outcomes(way, q)}
     in_blocks(monkeypatch, 16)
-    assert_draws_follow(fresh_draws(law, x, 1_500, 1), table)
+    # 222 of them tell the law at twice epsilon
+    assert_draws_follow(fresh_draws(law, x, 400, 1), table)
 
 
 @pytest.mark.parametrize("name", ["up", "down", "inverted"])
@@ -258,7 +259,8 @@ def test_draws_by_blocks_of_several_levels_follow_the_law(
     table = {o: law.log_prob(o) for o in outcomes(way, q)}
     table = {o: log_prob for o, log_prob in table.items() if log_prob > -math.inf}
     in_blocks(monkeypatch, 2)
-    assert_draws_follow(map(tuple, np.array(fresh_draws(law, x, 1_500, 2)).tolist()), table)
+    # 548 of them tell the law at twice epsilon
+    assert_draws_follow(map(tuple, np.array(fresh_draws(law, x, 600, 2)).tolist()), table)
 
 
 @pytest.mark.parametrize("q", [0.3, [0.25, 0.75]])

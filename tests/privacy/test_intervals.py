@@ -109,14 +109,15 @@ def made(q: list[float], sides: Any, neighbors: str, covers: str, unit: float = 
 POINTS = 4
 
 
-def queries(records: tuple[int, ...], values: tuple[int, ...], spent: Search) -> tuple[float, ...]:
+def queries(
+    records: tuple[int, ...], values: tuple[int, ...], spent: Search, thresholds: Any
+) -> tuple[float, ...]:
     """Of half-widths in lattice points, for all records that there are."""
-    thresholds = spent.thresholds(len(records))
     found = []
     for width in range(POINTS, -1, -1):
         beyond = [-math.inf]
         for value, (enough, needed), below, above in zip(
-            values, thresholds, spent.below, spent.above, strict=True
+            values, thresholds(len(records)), spent.below, spent.above, strict=True
         ):
             if below and value - width > 0:
                 beyond.append(float(sum(x < value - width for x in records) - enough))
@@ -156,7 +157,8 @@ def test_search_costs_what_it_is_given_on_all_neighbors(q, sides, neighbors, cov
     m = len(q)
     below, above = (side[:m] for side in SIDES[sides])
     spent = made(q, (below, above), neighbors, covers)
-    queries_on = functools.cache(functools.partial(queries, spent=spent))
+    thresholds = functools.cache(spent.thresholds)
+    queries_on = functools.cache(functools.partial(queries, spent=spent, thresholds=thresholds))
     seen, losses, ratios = set(), [0.0], [0.0]
     for x, y in pairs(3, neighbors):
         for values in combinations_with_replacement(range(POINTS), m):
@@ -198,7 +200,10 @@ def test_search_of_groups_pays_for_a_record_that_moves():
     worst = [0.0, 0.0]
     for x, y in pairs(4, "add-remove"):
         for value in range(POINTS):
-            pair = [[f for f in queries(each, (value,), spent) if f > -math.inf] for each in (x, y)]
+            pair = [
+                [f for f in queries(each, (value,), spent, spent.thresholds) if f > -math.inf]
+                for each in (x, y)
+            ]
             if pair[0]:
                 more = len(y) > len(x)
                 worst[more] = max(worst[more], one_sided_loss(*pair, *spent.rates))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from fractions import Fraction
 
@@ -33,10 +34,15 @@ def joint_utility(x, outputs, q):
 def largest_change(relation, q, values):
     cuts = [0, 0.5, 1.5, 2.5]
     tuples = list(itertools.combinations_with_replacement(cuts, len(q)))
+
+    @functools.cache
+    def utilities(records):
+        return [joint_utility(records, o, q) for o in tuples]
+
     return max(
-        abs(joint_utility(x, o, q) - joint_utility(y, o, q))
+        abs(one - other)
         for x, y in neighbor_pairs(relation, range(1, 6), values)
-        for o in tuples
+        for one, other in zip(utilities(tuple(x)), utilities(tuple(y)), strict=True)
     )
 
 

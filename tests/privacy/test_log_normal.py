@@ -71,7 +71,7 @@ def test_moments_are_those_of_a_finer_quadrature(epsilon, ratio):
     most = orders[-1] * t + 9.0 * sigma + 4.0
     density = log_normal._Density(sigma, most)
     for tau, shift in ((t, math.exp(log_scale)), (-t, 0.3 * math.exp(log_scale))):
-        ratios = log_normal._log_ratios(density, tau, shift, most)
+        ratios = log_normal._Quadrature(density, shift, most).log_ratios(tau)
         found = log_normal._log_moments(*ratios, orders - 1.0) / (orders - 1.0) / orders
         assert found == pytest.approx(divergences(tau, shift, sigma, orders), rel=2e-7, abs=1e-11)
 
