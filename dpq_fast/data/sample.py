@@ -6,6 +6,7 @@ decides whether or what is raised, and no message holds a number taken from it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -536,7 +537,7 @@ class Reader:
         return self._values
 
     def few(self, most: int) -> NDArray[np.float64] | None:
-        """The records in any order, NaN left out, if they are an array of at most so many values.
+        """The records in order, NaN left out, if they are an array of at most so many values.
 
         None for more of them, for those that stand for several, and where there is a prior.
         """
@@ -547,11 +548,11 @@ class Reader:
         if values.size > most:
             return None
         values = as_float64(values)
-        if (values.size < 2 or not kernel.is_sorted(values)) and (
-            missing := np.isnan(values)
-        ).any():
-            refuse_nan(self._nan_policy)
-            values = values[~missing]
+        if values.size < 2 or not kernel.is_sorted(values):
+            values = np.sort(values)
+            if values.size and math.isnan(values.item(-1)):  # NaN sorts to the end
+                refuse_nan(self._nan_policy)
+                values = values[~np.isnan(values)]
         return values
 
     def __call__(self, q: NDArray[np.float64] | None = None) -> Sample:

@@ -331,12 +331,12 @@ def _few(read: Reader, levels: Levels, rates: NDArray[np.float64]) -> OneRelease
     if values is None:
         return None
 
-    def draw(rng: np.random.Generator) -> NDArray[np.int64]:
-        points = few.draw_flips(values, levels.values, rates, bounds, lattice, rng)
-        points.sort()
-        return points
+    def draw(rng: np.random.Generator) -> NDArray[np.float64]:
+        outputs = few.draw_flips(values, levels.values, rates, bounds, lattice, rng)
+        outputs.sort()
+        return outputs
 
-    return OneRelease(levels, lattice, bounds, draw)
+    return OneRelease(levels, draw)
 
 
 def _reader(x: Any, column: ColumnOptions) -> Reader:

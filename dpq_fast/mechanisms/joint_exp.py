@@ -299,8 +299,6 @@ def _few(read: Reader, most: int, levels: Levels, rate: float) -> OneRelease | N
     bounds, lattice = read.bounds, read.lattice
     return OneRelease(
         levels,
-        lattice,
-        bounds,
         lambda rng: few.draw_path(values, levels.values, rate, bounds, lattice, rng),
     )
 
