@@ -481,12 +481,19 @@ use_within(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n,
     return sum;
 }
 
+/* ln(exp(a) + exp(b)), b finite. */
+static double
+log_add(double a, double b)
+{
+    return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+}
+
 /* Windows for paths that weigh about exp(log_mass), and let levels use them. */
 static void
 choose_windows(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n,
                double log_mass, const dpq_groups_work *work, dpq_groups_windows *windows)
 {
-    double log_volume = windows->log_volume, bound = 0.0; /* B / exp(log_mass) */
+    double log_volume = windows->log_volume, log_bound = -INFINITY;
     int64_t reach = (int64_t)n;
 
     for (int rung = 0; rung < RUNGS; rung++) {
@@ -497,7 +504,7 @@ choose_windows(const dpq_groups_law *law, const dpq_scan_problem *problem, size_
             break;
         }
         reach = (int64_t)narrower;
-        bound += exp(log_volume - log_mass - 2.0 * law->rate * narrower);
+        log_bound = log_add(log_bound, log_volume - 2.0 * law->rate * narrower);
         log_volume = use_within(law, problem, n, reach, work);
         if (log_volume == -INFINITY) { /* records are tied: no path is inside */
             reach = (int64_t)n;
@@ -505,7 +512,7 @@ choose_windows(const dpq_groups_law *law, const dpq_scan_problem *problem, size_
         }
     }
     windows->reach = reach;
-    windows->log_bound = log_mass + log(bound);
+    windows->log_bound = log_bound;
     if (reach == (int64_t)n) {
         windows->log_bound = -INFINITY;
         use_all(problem, work);
@@ -540,7 +547,7 @@ dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
     }
     log_mass = log_mass_near(law, &problem, n, work);
     for (;;) {
-        double log_total, above;
+        double log_total;
         dpq_status status;
 
         choose_windows(law, &problem, n, log_mass, work, windows);
@@ -556,9 +563,8 @@ dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
         if (status != DPQ_OK) {
             return status;
         }
-        above = windows->log_bound - log_total;
-        if (above <= SLACK - windows->spare) {
-            log_escape = above - (above > 0.0 ? above + log1p(exp(-above)) : log1p(exp(above)));
+        if (windows->log_bound <= log_total + SLACK - windows->spare) {
+            log_escape = windows->log_bound - log_add(windows->log_bound, log_total);
             break;
         }
         guesses++;

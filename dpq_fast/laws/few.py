@@ -12,13 +12,14 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder, public_volume
 from dpq_fast.data.sample import outputs_of
 from dpq_fast.laws.depth import window_for
-from dpq_fast.laws.path import SMALL_PROBLEM, PathLaw
+from dpq_fast.laws.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
 
-# More records than that are never few, nor are more row entries than the last.
-MOST, MOST_ENTRIES = 2**12, 2**14
-# What is outside of windows weighs e^-SPARE of what is inside, or a few times that: a draw that is
-# decided there costs about 1,000 times as much as wider windows would.
-SPARE = 10.0
+# More records than that are never few, nor are those of more row entries.
+MOST, MOST_ENTRIES = 2**12, 2**17
+# What is outside of windows weighs e^-SPARE of what is inside, or a few times that. A draw that is
+# decided there takes all rows 2m times, so that this is for so many entries at most; for more,
+# windows are as wide as those of `PathLaw`.
+SPARE, LIGHT_PROBLEM = 10.0, 2**14
 
 
 def most_of_paths(m: int) -> int:
@@ -38,11 +39,13 @@ def draw_path(
 
     `values` are in any order, without NaN, and at most `most_of_paths`.
     """
-    spare = SPARE if (values.size + 1) * q.size > SMALL_PROBLEM else math.inf
+    entries = (values.size + 1) * q.size
+    spare = SPARE if entries <= LIGHT_PROBLEM else CERTIFICATE
+    if entries <= SMALL_PROBLEM:
+        spare = math.inf
     extent = bounds[1] - bounds[0] if lattice is None else float(lattice.fine_points)
     log_volume = public_volume(extent, q.size, lattice is not None)
     releases = Releases(q, rate, bounds, lattice)
-    outputs: NDArray[np.float64]
     outputs, points, left = releases.one(values, log_volume, spare, rng)
     if points is None:
         return outputs
@@ -70,5 +73,4 @@ def draw_flips(
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """The outputs of `DepthLaw` at each level by permute-and-flip, as `draw_path`; not sorted."""
-    outputs: NDArray[np.float64] = Releases(q, 0.0, bounds, lattice).flip_one(values, rates, rng)
-    return outputs
+    return Releases(q, 0.0, bounds, lattice).flip_one(values, rates, rng)

@@ -213,10 +213,11 @@ def joint_exp(
     """
     levels = Levels.of(q)
     epsilon = _checks.check_epsilon(epsilon)  # there is no `rho` to give in its place
-    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
 
     def value_of(*, epsilon: float, **_: Any) -> Any:
-        calibration = privacy.joint_exp.calibrate(levels, epsilon=epsilon, **person)
+        calibration = privacy.joint_exp.calibrate(
+            levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+        )
         rate = calibration.rate
         if request is not None or kernel != "scan":
             return calibration, _reader(x, levels, rate, kernel, column)
@@ -237,11 +238,12 @@ def joint_exp(
         request,
         x=x,
         epsilon=epsilon,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
         accountant=accountant,
         rng=rng,
+        counts=column.get("counts"),
         expected_n=expected_n,
-        **person,
-        **column,
     )
 
 

@@ -81,6 +81,8 @@ class Levels:
         """Answers of shape (..., m) as (...) + q's shape, in its order; a float for one scalar."""
         if self._inverse is not None:
             answers = answers[..., self._inverse]
+        if not self._shape and answers.ndim == 1:  # the commonest call, as above
+            return answers.item()
         out = answers.reshape(answers.shape[:-1] + self._shape)
         return float(out) if out.ndim == 0 else out
 
