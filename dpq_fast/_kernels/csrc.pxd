@@ -79,6 +79,7 @@ cdef extern from "lattice.h" nogil:
     void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
                             int64_t first, double *value)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
+    bint dpq_lattice_has_missing(size_t n, const double *value)
 
 cdef extern from "sums.h" nogil:
     const int64_t DPQ_SUMS_REACH
