@@ -51,11 +51,12 @@ def draw_path(
         return outputs
     # what float64 rows can not hold, or is decided outside of windows; its dither stays
     order = SortedOrder(points, lattice, bounds, fine=True)
-    if left is None:
-        drawn = PathLaw(order, q, rate).draw(rng, 1)[0]
-    else:
+    drawn = None
+    if left is not None:
         reach, log_bound = left
         drawn = PathLaw(order, q, rate, window=reach).draw_escaped(log_bound, rng)
+    if drawn is None:
+        drawn = PathLaw(order, q, rate).draw(rng, 1)[0]
     return outputs_of(drawn, lattice, bounds)
 
 

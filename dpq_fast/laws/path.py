@@ -264,11 +264,14 @@ class PathLaw:
             points[i], ranks[i] = drawn[0][0], drawn[1][0]
         return points, ranks
 
-    def draw_escaped(self, log_bound: float, rng: np.random.Generator) -> NDArray[Any]:
-        """A draw that a bound on what leaves the windows has decided to be outside, if it is."""
-        drawn = self._draw_outside(log_bound, rng) or self.draw_ranked(rng, 1)
-        points: NDArray[Any] = drawn[0][0]
-        return points
+    def draw_escaped(self, log_bound: float, rng: np.random.Generator) -> NDArray[Any] | None:
+        """One draw outside of the windows, which weighs exp(log_bound) at most.
+
+        None in that share of cases that the bound is too large by: then the law has to be drawn
+        from once more, by windows of its own choice.
+        """
+        drawn = self._draw_outside(log_bound, rng)
+        return None if drawn is None else drawn[0][0]
 
     def _inside(
         self, paths: NDArray[np.uintp], intervals: Intervals, rng: np.random.Generator

@@ -13,6 +13,7 @@ from conftest import assert_draws_follow, fit, lattice_of
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import reference
+from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels.groups import Releases
 from dpq_fast.data.order import SortedOrder, log_volume
 from dpq_fast.laws import few
@@ -177,10 +178,29 @@ def test_draws_inside_of_windows_follow_the_density(monkeypatch):
     assert_draws_follow([cell if cell in cells else "rest" for cell in seen], cells)
 
 
-def test_draws_that_stay_inside_of_windows_are_caught(monkeypatch):
+def inside(law, _, rng):
+    """A draw that does not leave the windows."""
+    paths, _ = path_kernel.draw(law._scan, -math.inf, 1, rng)
+    return law._inside(paths, law._intervals, rng)[0][0]
+
+
+def outside(law, _, rng):
+    """A draw that leaves them, whatever the bound says."""
+    return law._draw_outside(law._log_outside(), rng)[0][0]
+
+
+def again(*_):
+    """No draw: as if nothing were outside."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "spare", "size"),
+    [(inside, -2.0, 3_000), (outside, 0.0, 3_000), (again, 0.0, 24_000)],
+)
+def test_wrong_draws_outside_of_windows_are_caught(fault, spare, size, monkeypatch):
     q, rate = [0.5], 0.4
-    monkeypatch.setattr(PathLaw, "_draw_outside", lambda *_: None)
-    draws = draws_inside(DISTINCT, q, rate, lattice_of(40), -2.0, monkeypatch)
+    monkeypatch.setattr(PathLaw, "draw_escaped", fault)
+    draws = draws_inside(DISTINCT, q, rate, lattice_of(40), spare, monkeypatch, size)
     assert fit(draws, enumeration.joint_exp(DISTINCT.astype(int).tolist(), 40, q, rate)) < 1e-6
 
 
@@ -224,15 +244,19 @@ def test_what_windows_leave_out_is_bounded(name, bits):
 
 
 def test_draws_are_hardly_ever_decided_outside_of_windows(monkeypatch):
-    escaped = []
-    monkeypatch.setattr(
-        few.PathLaw, "draw_escaped", lambda self, *_: escaped.append(self) or np.zeros(9, dtype=int)
-    )
+    escaped, draw_escaped = [], PathLaw.draw_escaped
+
+    def noted(*arguments):
+        escaped.append(arguments)
+        return draw_escaped(*arguments)
+
+    monkeypatch.setattr(PathLaw, "draw_escaped", noted)
     x, q = np.random.default_rng(0).normal(0.0, 5.0, 1_000), np.arange(1, 10) / 10
     x.sort()
     for seed in range(200):
         few.draw_path(x, q, 0.25, (0.0, 999.0), lattice_of(1_000, 20), np.random.default_rng(seed))
     assert len(escaped) <= 2
     monkeypatch.setattr(few, "SPARE", -5.0)
-    few.draw_path(x, q, 0.25, (0.0, 999.0), lattice_of(1_000, 20), np.random.default_rng(0))
+    for seed in range(5):  # a bound that is far too large is no trouble
+        few.draw_path(x, q, 0.25, (0.0, 999.0), lattice_of(1_000, 20), np.random.default_rng(seed))
     assert escaped  # there are windows
