@@ -552,9 +552,9 @@ class Reader:
         if kernel.has_missing(values):
             refuse_nan(self._nan_policy)
             values = values[~np.isnan(values)]
-        if values.size > SORTED_BY_KERNEL and not kernel.is_sorted(values):
-            values = np.sort(values)
-        return values
+        if self._assume_sorted or values.size <= SORTED_BY_KERNEL or kernel.is_sorted(values):
+            return values
+        return np.sort(values)
 
     def __call__(self, q: NDArray[np.float64] | None = None) -> Sample:
         """The sample; levels that are asked for, ascending, make one pass likely to do."""

@@ -1,4 +1,8 @@
-"""The laws of a few records, drawn from by one call of a kernel: the same draws as of the laws."""
+"""The laws of a few records, drawn from by one call of a kernel.
+
+Where there are so few row entries that rows hold all of them, these are the same draws as of the
+laws.
+"""
 
 from __future__ import annotations
 
