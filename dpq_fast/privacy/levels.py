@@ -71,11 +71,14 @@ class Levels:
         kind = type(q)
         if kind is float:
             return _of_tuple((q,), ())
+        if kind is Levels:
+            levels: Levels = q
+            return levels
         if kind is np.ndarray and q.dtype == np.float64 and q.size <= KEPT_LEVELS:
             return _of_bytes(q.tobytes(), q.shape)
         if kind in (list, tuple) and len(q) <= KEPT_LEVELS and {float}.issuperset(map(type, q)):
             return _of_tuple(tuple(q), (len(q),))
-        return q if isinstance(q, Levels) else cls(q)
+        return cls(q)
 
     def restore(self, answers: NDArray[np.float64]) -> Any:
         """Answers of shape (..., m) as (...) + q's shape, in its order; a float for one scalar."""
