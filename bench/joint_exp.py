@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import dpq_fast as dpq
 from bench import peers
 from bench.case import Call, Case, Maker, Side
 from bench.columns import BOUNDS, EPSILON, gaussian, levels, ordered
-from bench.sides import ind_exp, joint_exp, np_quantile, np_sum, published_joint_exp
+from bench.sides import ind_exp, joint_exp, np_quantile, np_sum, published_joint_exp, released
 from dpq_fast import privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.laws.fft import FftForward
@@ -230,6 +231,30 @@ CASES = (
         (Side("`np.quantile`", np_quantile(1)),),
         shown=True,
         bar="1.4 × faster than np.quantile; 2 ×",
+    ),
+    Case(
+        "joint_exp/small_unsorted",
+        "unsorted, n = {size}, m = 9",
+        gaussian,
+        joint_exp(9),
+        (1_000,),
+        100,
+        (Side("`np.quantile`", np_quantile(9)),),
+        bar="1.4 × faster than np.quantile",
+    ),
+    Case(
+        "quantile/call",
+        "`quantile`, n = {size}, m = 1",
+        ordered,
+        released(dpq.quantile, 0.5),
+        (10,),
+        10,
+        (
+            Side("`np.quantile`", np_quantile(1)),
+            Side("`median`", released(dpq.median)),
+            Side("`np.median`", lambda x: partial(np.median, x)),
+        ),
+        bar="1.4 × faster than np.quantile",
     ),
     Case(
         "joint_exp/options",

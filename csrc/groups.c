@@ -12,6 +12,15 @@
 
 #define NETWORK 16 /* points that one sorting network sorts */
 #define LANES 8    /* networks that work side by side */
+#define MOVES 8    /* places that each of the points in nearly sorted order may move, on average */
+
+/* How much paths near the targets weigh, about: as in laws/path.py. */
+#define TYPICAL_SAVING 1.6
+#define GUESS_MARGIN 0.9
+#define SLACK 4.0    /* nats by which a guess may be too small before it is made again */
+#define GUESSES 2    /* before windows hold all ranks */
+#define LEAST_GAIN 8 /* windows are made narrower while it saves more than one in so many ranks, */
+#define RUNGS 4      /* so many times at most */
 
 /* Group of a key, or -1. */
 static int64_t
@@ -241,6 +250,29 @@ sort_again(size_t n, const dpq_groups_work *work)
     }
 }
 
+/* The same, where points that are not in order are mostly near their places. */
+static void
+sort_nearly(size_t n, const dpq_groups_work *work)
+{
+    int64_t *point = work->point;
+    size_t moves = 0;
+
+    for (size_t i = 1; i < n; i++) {
+        int64_t moved = point[i];
+        size_t at = i;
+
+        for (; at > 0 && point[at - 1] > moved; at--) {
+            point[at] = point[at - 1];
+        }
+        point[at] = moved;
+        moves += i - at;
+        if (moves > MOVES * n) {
+            sort(n, work);
+            return;
+        }
+    }
+}
+
 /* The intervals between n points in order; their number. The points of numbers are left in
  * work->number. */
 static size_t
@@ -309,32 +341,52 @@ problem_of(const dpq_groups_law *law, const dpq_groups_work *work)
                               .rate = 2.0 * law->rate};
 }
 
-/* One forward pass over all intervals, one draw; `same` as for `forward`. */
-static dpq_status
-release(const dpq_groups_law *law, const dpq_scan_problem *problem, int same,
-        const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+/* All levels may use all intervals. */
+static void
+use_all(const dpq_scan_problem *problem, const dpq_groups_work *work)
 {
-    size_t m = law->levels, escaped;
-    dpq_path_rows rows = {.A = work->A, .H = work->H, .exponent = work->exponent};
-    dpq_status status;
-
-    for (size_t j = 0; j < m; j++) {
+    for (size_t j = 0; j < problem->levels; j++) {
         work->lo[j] = 0;
         work->hi[j] = problem->intervals;
         work->row[j] = j * problem->intervals;
     }
-    status = forward(problem, work, same);
-    if (status != DPQ_OK) {
-        return status;
+}
+
+/* One draw from the rows; where `log_escape` decides so, none, and 1 is returned. */
+static int
+draw(const dpq_groups_law *law, const dpq_scan_problem *problem, double log_escape,
+     const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+{
+    size_t m = law->levels, escaped;
+    dpq_path_rows rows = {.A = work->A, .H = work->H, .exponent = work->exponent};
+
+    dpq_path_draw(problem, work->decay, &rows, log_escape, 1, rng, work->race, work->path,
+                  &escaped);
+    if (escaped) {
+        return 1;
     }
-    dpq_path_draw(problem, work->decay, &rows, -INFINITY, 1, rng, work->race, work->path, &escaped);
     if (law->lattice) {
         dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng, point);
     }
     else {
         dpq_path_points_continuous(m, 1, work->path, work->edge, work->width, rng, number);
     }
-    return DPQ_OK;
+    return 0;
+}
+
+/* One forward pass over all intervals, one draw; `same` as for `forward`. */
+static dpq_status
+release(const dpq_groups_law *law, const dpq_scan_problem *problem, int same,
+        const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+{
+    dpq_status status;
+
+    use_all(problem, work);
+    status = forward(problem, work, same);
+    if (status == DPQ_OK) {
+        (void)draw(law, problem, -INFINITY, work, rng, point, number);
+    }
+    return status;
 }
 
 dpq_status
@@ -367,11 +419,114 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
     return DPQ_OK;
 }
 
+/* Measure of the outputs between two of the intervals, and inside them. */
+static double
+span(const dpq_groups_law *law, const dpq_groups_work *work, size_t from, size_t to)
+{
+    double between = law->lattice ? (double)(work->left[to] - work->left[from])
+                                  : work->edge[to] - work->edge[from];
+
+    return between + work->width[to];
+}
+
+/* ln of about what the paths near all targets weigh, from how far records there are apart. */
+static double
+log_mass_near(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n,
+              const dpq_groups_work *work)
+{
+    const int64_t nearest = (int64_t)ceil(fmin(1.0 / law->rate, (double)n + 1.0));
+    const double all = span(law, work, 0, problem->intervals - 1);
+    const double saving = TYPICAL_SAVING * fmin(1.0, law->rate * (double)nearest);
+    double sum = -GUESS_MARGIN;
+    size_t m = law->levels;
+
+    for (size_t j = 0; j < m; j++) {
+        int64_t reach = nearest, place[2];
+        double apart = 0.0;
+
+        for (; !(apart > 0.0) && reach <= 2 * (int64_t)n; reach *= 2) { /* tied: look farther out */
+            dpq_intervals_probes(1, law->q + j, (int64_t)n, &reach, place);
+            apart = law->lattice ? (double)(work->point[place[1]] - work->point[place[0]])
+                                 : work->number[place[1]] - work->number[place[0]];
+            sum -= 2.0 * law->rate * (double)reach * (apart > 0.0);
+        }
+        sum += log(apart > 0.0 ? apart : all / ((double)n + 2.0)) + saving;
+        if ((int64_t)n < 2 * nearest * (int64_t)m) {
+            sum -= log((double)(j + 1)); /* these overlap: outputs have to be in order, too */
+        }
+    }
+    return sum;
+}
+
+/* Let levels use the intervals within reach of their targets. Returns ln of the measure of all tuples
+ * of these, in any order; -INFINITY if there are none. */
+static double
+use_within(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n, int64_t reach,
+           const dpq_groups_work *work)
+{
+    size_t m = law->levels, row = 0;
+    double sum = 0.0;
+
+    (void)dpq_intervals_windows(m, law->q, (int64_t)n, reach, work->first, work->last,
+                                work->first + m, work->last + m);
+    if (!dpq_intervals_ranges(m, work->first, work->last, problem->intervals, work->rank, work->lo,
+                              work->hi)) {
+        return -INFINITY;
+    }
+    for (size_t j = 0; j < m; j++) {
+        sum += log(span(law, work, work->lo[j], work->hi[j] - 1));
+        work->row[j] = row;
+        row += work->hi[j] - work->lo[j];
+    }
+    return sum;
+}
+
+/* ln(exp(a) + exp(b)), b finite. */
+static double
+log_add(double a, double b)
+{
+    return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
+}
+
+/* Windows for paths that weigh about exp(log_mass), and let levels use them. */
+static void
+choose_windows(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n,
+               double log_mass, const dpq_groups_work *work, dpq_groups_windows *windows)
+{
+    double log_volume = windows->log_volume, log_bound = -INFINITY;
+    int64_t reach = (int64_t)n;
+
+    for (int rung = 0; rung < RUNGS; rung++) {
+        double nats = windows->spare + log_volume - log_mass, narrower;
+
+        narrower = ceil(fmax(nats, 0.0) / (2.0 * law->rate));
+        if (!(narrower + fmax(1.0, (double)reach / LEAST_GAIN) <= (double)reach)) {
+            break;
+        }
+        reach = (int64_t)narrower;
+        log_bound = log_add(log_bound, log_volume - 2.0 * law->rate * narrower);
+        log_volume = use_within(law, problem, n, reach, work);
+        if (log_volume == -INFINITY) { /* records are tied: no path is inside */
+            reach = (int64_t)n;
+            break;
+        }
+    }
+    windows->reach = reach;
+    windows->log_bound = log_bound;
+    if (reach == (int64_t)n) {
+        windows->log_bound = -INFINITY;
+        use_all(problem, work);
+    }
+}
+
 dpq_status
 dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
-                       const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+                       const dpq_groups_work *work, bitgen_t *rng, dpq_groups_windows *windows,
+                       int64_t *point, double *number)
 {
     dpq_scan_problem problem = problem_of(law, work);
+    double log_mass, log_escape = -INFINITY;
+    int guesses = 0;
 
     encode(law, n, value, work);
     sort_again(n, work);
@@ -380,11 +535,43 @@ dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
         for (size_t i = 0; i < n; i++) {
             work->point[i] = (int64_t)((uint64_t)work->point[i] << law->bits) + work->spare[i];
         }
-        sort_again(n, work);
+        sort_nearly(n, work);
     }
     problem.intervals = compress(law, n, work);
     dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
-    return release(law, &problem, 0, work, rng, point, number);
+    windows->escaped = 0;
+    windows->reach = (int64_t)n;
+    windows->log_bound = -INFINITY;
+    if (!(windows->spare < INFINITY) || n == 0) {
+        return release(law, &problem, 0, work, rng, point, number);
+    }
+    log_mass = log_mass_near(law, &problem, n, work);
+    for (;;) {
+        double log_total;
+        dpq_status status;
+
+        choose_windows(law, &problem, n, log_mass, work, windows);
+        status = forward(&problem, work, guesses > 0);
+        if (status != DPQ_OK) {
+            return status;
+        }
+        if (windows->reach == (int64_t)n) {
+            break;
+        }
+        status = dpq_scan_total(&problem, work->decay, work->level, work->H, work->exponent,
+                                &log_total);
+        if (status != DPQ_OK) {
+            return status;
+        }
+        if (windows->log_bound <= log_total + SLACK - windows->spare) {
+            log_escape = windows->log_bound - log_add(windows->log_bound, log_total);
+            break;
+        }
+        guesses++;
+        log_mass = guesses < GUESSES ? log_total : -INFINITY; /* then windows hold all ranks */
+    }
+    windows->escaped = draw(law, &problem, log_escape, work, rng, point, number);
+    return DPQ_OK;
 }
 
 void

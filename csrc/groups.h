@@ -87,6 +87,7 @@ typedef struct {
     double *race;                  /* WORK, length n + (n + 1) / DPQ_PATH_BLOCK + m + 3 */
     int64_t *exponent, *whole;     /* WORK, length m */
     double *part;                  /* WORK, length m */
+    int64_t *first, *last;         /* WORK, length 2 m */
     size_t *lo, *hi, *row, *path;  /* WORK, length m */
     dpq_decay *decay;              /* WORK */
     dpq_scan_level *level;         /* WORK, length m */
@@ -129,18 +130,40 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
                    const double *value, const int64_t *order, const dpq_groups_work *work,
                    bitgen_t *rng, size_t *next, int64_t *point, double *number);
 
+/* Which windows of ranks one release keeps to: |r - Q_j| <= W at each level j.
+ *
+ * With D_0 = W < D_1 < ... < D_K, V(D) the measure of all tuples of outputs within D of their targets, in
+ * any order, and V that of all tuples in order, the paths that leave the windows weigh at most
+ *
+ *   B = sum_{k < K} exp(-2c D_k) V(D_{k+1}) + exp(-2c D_K) V,
+ *
+ * since a path that is D ranks away from a target loses 2 D on its way there and back. So a draw
+ * is decided outside of the windows with probability B / (Z + B) at most, Z being what paths inside
+ * weigh: it is left to the caller that often. */
+typedef struct {
+    double log_volume; /* IN, ln V */
+    double spare;      /* IN, how many nats B is to be below Z; INFINITY for windows of all ranks */
+    int64_t reach;     /* OUT, W; n for all ranks */
+    double log_bound;  /* OUT, ln B; -INFINITY for all ranks */
+    int escaped;       /* OUT, whether this draw is left to the caller */
+} dpq_groups_windows;
+
 /* Release one sample, as its law draws: dithered in order.
  *
  *   value        IN, length n, in any order, no NaN; `work` has room for n
+ *   windows      IN OUT
  *   point        OUT, lattice: (fine) points, m, ascending; else NULL
  *   number       OUT, continuous: numbers; else NULL
  *
- * Everything else as for dpq_groups_release.
+ * Everything else as for dpq_groups_release; where windows->escaped, the sorted points are left as for
+ * DPQ_ERR_RANGE.
  * Draws     dpq_uniform_bits for all records in their order, if s > 0; dpq_path_draw; its points.
+ * Cost      O(m W + n log n), no allocation, reentrant.
  */
 dpq_status
 dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
-                       const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number);
+                       const dpq_groups_work *work, bitgen_t *rng, dpq_groups_windows *windows,
+                       int64_t *point, double *number);
 
 /* Release one level of each of the groups first, ..., groups - 1 by depth and permute-and-flip.
  *

@@ -212,3 +212,14 @@ dpq_lattice_is_sorted(size_t n, const double *value)
     }
     return 1;
 }
+
+DPQ_VECTORIZED int
+dpq_lattice_has_missing(size_t n, const double *value)
+{
+    int64_t missing = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        missing += value[i] != value[i];
+    }
+    return missing > 0;
+}

@@ -52,4 +52,8 @@ dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
 int
 dpq_lattice_is_sorted(size_t n, const double *value);
 
+/* Whether a NaN is among n values. O(n). */
+int
+dpq_lattice_has_missing(size_t n, const double *value);
+
 #endif

@@ -79,6 +79,7 @@ cdef extern from "lattice.h" nogil:
     void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
                             int64_t first, double *value)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
+    bint dpq_lattice_has_missing(size_t n, const double *value)
 
 cdef extern from "sums.h" nogil:
     const int64_t DPQ_SUMS_REACH
@@ -286,12 +287,21 @@ cdef extern from "groups.h" nogil:
         int64_t *exponent
         int64_t *whole
         double *part
+        int64_t *first
+        int64_t *last
         size_t *lo
         size_t *hi
         size_t *row
         size_t *path
         dpq_decay *decay
         dpq_scan_level *level
+
+    ctypedef struct dpq_groups_windows:
+        double log_volume
+        double spare
+        int64_t reach
+        double log_bound
+        bint escaped
 
     void dpq_groups_count(const dpq_groups_keys *keys, size_t n, const int64_t *key,
                           int64_t *count)
@@ -307,8 +317,8 @@ cdef extern from "groups.h" nogil:
                                   const dpq_groups_work *work, bitgen_t *rng, size_t *next,
                                   int64_t *point, double *number)
     dpq_status dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
-                                      const dpq_groups_work *work, bitgen_t *rng, int64_t *point,
-                                      double *number)
+                                      const dpq_groups_work *work, bitgen_t *rng,
+                                      dpq_groups_windows *windows, int64_t *point, double *number)
     void dpq_groups_flip_one(const dpq_groups_law *law, const double *rate, size_t n,
                              const double *value, const dpq_groups_work *work, bitgen_t *rng,
                              int64_t *point)

@@ -40,11 +40,15 @@ class Releases:
         lattice: Lattice | None,
     ) -> None: ...
     def one(
-        self, value: NDArray[np.float64], rng: np.random.Generator
-    ) -> tuple[Any, NDArray[Any] | None]: ...
+        self,
+        value: NDArray[np.float64],
+        log_volume: float,
+        spare: float,
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.float64], NDArray[Any] | None, tuple[int, float] | None]: ...
     def flip_one(
         self, value: NDArray[np.float64], rate: NDArray[np.float64], rng: np.random.Generator
-    ) -> NDArray[np.int64]: ...
+    ) -> NDArray[np.float64]: ...
     def run(
         self,
         start: NDArray[np.int64],

@@ -9,8 +9,6 @@ from dpq_fast._kernels.buffers cimport (
     integers,
     new_doubles,
     new_integers,
-    new_places,
-    places,
 )
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
@@ -29,7 +27,9 @@ from dpq_fast._kernels.csrc cimport (
     dpq_groups_room,
     dpq_groups_scatter,
     dpq_groups_sort,
+    dpq_groups_windows,
     dpq_groups_work,
+    dpq_lattice_decode,
     dpq_scan_level,
     dpq_status,
     int64_t,
@@ -37,6 +37,7 @@ from dpq_fast._kernels.csrc cimport (
 )
 from dpq_fast._kernels.status cimport check
 from libc.stdint cimport int8_t, int16_t, int32_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
 from numpy cimport import_array, ndarray
 from numpy.random cimport bitgen_t
 
@@ -216,72 +217,107 @@ cdef class Releases:
             self.law.points = lattice.points
             self.law.bits = lattice.bits
 
-    cdef tuple _room(self, size_t n, dpq_groups_work *work):
-        """Arrays that hold the work on up to n records: of integers, of numbers."""
+    cdef ndarray _room(self, size_t n, dpq_groups_work *work):
+        """What holds the work on up to n records: numbers of 8 bytes, of whatever kind."""
         cdef:
             size_t m = self.law.levels
             size_t room = dpq_groups_room(n) + 1
             size_t race = n + (n + 1) // DPQ_PATH_BLOCK + m + 3
             size_t decay_size = (sizeof(dpq_decay) + 7) // 8
             size_t level_size = (sizeof(dpq_scan_level) + 7) // 8
-            ndarray counted = new_integers(2 * room + 2 * (n + 1) + 2 * m)
-            ndarray weighed = new_doubles(3 * (n + 1) + 2 * m * (n + 1) + race + m + decay_size
-                                          + m * level_size)
-            ndarray indexed = new_places(4 * m)
+            size_t integral = 2 * room + 2 * (n + 1) + 6 * m
+            size_t weighed = (3 * (n + 1) + 2 * m * (n + 1) + race + m + decay_size
+                              + m * level_size)
+            ndarray held = new_doubles(integral + weighed + 4 * m)
 
-        work.point = integers(counted)
+        work.point = integers(held)
         work.spare = work.point + room
         work.rank = work.spare + room
         work.left = work.rank + n + 1
         work.exponent = work.left + n + 1
         work.whole = work.exponent + m
-        work.number = doubles(weighed)
+        work.first = work.whole + m
+        work.last = work.first + 2 * m
+        work.number = doubles(held) + integral
         work.width = work.number + n + 1
         work.edge = work.width + n + 1
-        work.A = work.edge + n + 1
-        work.H = work.A + m * (n + 1)
-        work.race = work.H + m * (n + 1)
+        work.race = work.edge + n + 1
         work.part = work.race + race
         work.decay = <dpq_decay *>(work.part + m)
         work.level = <dpq_scan_level *>(work.part + m + decay_size)
-        work.lo = places(indexed)
+        work.lo = <size_t *>(work.part + m + decay_size + m * level_size)
         work.hi = work.lo + m
         work.row = work.hi + m
         work.path = work.row + m
-        return counted, weighed, indexed
+        # last: mostly more than is used
+        work.A = doubles(held) + integral + weighed + 4 * m - 2 * m * (n + 1)
+        work.H = work.A + m * (n + 1)
+        return held
 
-    cdef ndarray _points(self, size_t n, tuple room):
+    cdef ndarray _points(self, size_t n, const dpq_groups_work *work):
         """The sorted points of n records that the kernel left behind."""
-        return room[0 if self.law.lattice else 1][:n].copy()
+        cdef ndarray points = new_integers(n) if self.law.lattice else new_doubles(n)
 
-    def one(self, ndarray value not None, rng not None):
-        """Release one sample of a float64 array without NaN: its m answers, and None.
+        if self.law.lattice:
+            memcpy(integers(points), work.point, n * sizeof(int64_t))
+        else:
+            memcpy(doubles(points), work.number, n * sizeof(double))
+        return points
 
-        Or where float64 will not do, None and its sorted points.
+    cdef ndarray _numbers(self, ndarray points):
+        """Outputs of (fine) points, in their place."""
+        cdef:
+            size_t m = points.shape[0], j
+            int64_t *point = integers(points)
+            ndarray outputs = new_doubles(m)
+
+        for j in range(m):
+            point[j] >>= self.law.bits
+        dpq_lattice_decode(m, point, self.law.per_unit, self.law.step, self.law.first,
+                           doubles(outputs))
+        return outputs
+
+    def one(self, ndarray value not None, double log_volume, double spare, rng not None):
+        """Release one sample of a float64 array without NaN: its m outputs, None and None.
+
+        Where float64 will not do, or outputs are to be outside of windows: None, the sorted points,
+        and the windows' reach and ln of what is outside at most; None for the former.
+
+        `log_volume` is that of all tuples, and what is outside of windows is to weigh less by
+        `spare` nats; inf for no windows.
         """
         cdef:
-            size_t m = self.law.levels, n = value.shape[0]
+            size_t m = self.law.levels, n = value.shape[0], j
             const double *values = given_doubles(value)
             bint lattice = self.law.lattice
             ndarray answers = new_integers(m) if lattice else new_doubles(m)
-            int64_t *out = integers(answers)
+            int64_t *point = integers(answers)
+            double *number = <double *>point
             dpq_groups_work work
-            tuple room = self._room(n, &work)
+            dpq_groups_windows windows
+            ndarray room = self._room(n, &work)
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
             dpq_status status
 
+        windows.log_volume, windows.spare = log_volume, spare
         with bit_generator.lock, nogil:
-            status = dpq_groups_release_one(&self.law, n, values, &work, bits,
-                                            out if lattice else NULL,
-                                            NULL if lattice else <double *>out)
+            status = dpq_groups_release_one(&self.law, n, values, &work, bits, &windows,
+                                            point if lattice else NULL,
+                                            NULL if lattice else number)
         if status == DPQ_ERR_RANGE:
-            return None, self._points(n, room)
+            return None, self._points(n, &work), None
         check(status)
-        return answers, None
+        if windows.escaped:
+            return None, self._points(n, &work), (windows.reach, windows.log_bound)
+        if lattice:
+            return self._numbers(answers), None, None
+        for j in range(m):  # rounded past a bound
+            number[j] = min(max(number[j], self.law.low), self.law.high)
+        return answers, None, None
 
     def flip_one(self, ndarray value not None, ndarray rate not None, rng not None):
-        """Release each level of one sample like that, by permute-and-flip: its points, int64.
+        """Release each level of one sample like that, by permute-and-flip: its outputs, float64.
 
         For a lattice without dither; `rate` has one for each level. Not sorted.
         """
@@ -293,7 +329,7 @@ cdef class Releases:
             ndarray answers = new_integers(m)
             int64_t *out = integers(answers)
             dpq_groups_work work
-            tuple room = self._room(n, &work)
+            ndarray room = self._room(n, &work)
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
@@ -303,7 +339,7 @@ cdef class Releases:
             raise ValueError("each level needs a rate")
         with bit_generator.lock, nogil:
             dpq_groups_flip_one(&self.law, rates, n, values, &work, bits, out)
-        return answers
+        return self._numbers(answers)
 
     def run(self, const int64_t[::1] start not None, const double[::1] value not None,
             const int64_t[::1] order not None, size_t next, ndarray answers not None,
@@ -319,7 +355,7 @@ cdef class Releases:
             int64_t *out = integers(answers)
             bint lattice = self.law.lattice
             dpq_groups_work work
-            tuple room
+            ndarray room
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
             size_t groups = order.shape[0]
@@ -340,7 +376,7 @@ cdef class Releases:
                                         NULL if lattice else <double *>out)
         if status == DPQ_ERR_RANGE:
             g = order[next]
-            return next, self._points(start[g + 1] - start[g], room)
+            return next, self._points(start[g + 1] - start[g], &work)
         check(status)
         return next, None
 
@@ -355,7 +391,7 @@ cdef class Releases:
             size_t n = 0, g
             int64_t *point = integers(answers)
             dpq_groups_work work
-            tuple room
+            ndarray room
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 

@@ -15,6 +15,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_lattice_count_integers,
     dpq_lattice_decode,
     dpq_lattice_encode,
+    dpq_lattice_has_missing,
     dpq_lattice_is_sorted,
     int64_t,
     size_t,
@@ -94,3 +95,15 @@ def is_sorted(ndarray value not None):
         with nogil:
             sorted_ = dpq_lattice_is_sorted(n, values)
     return bool(sorted_)
+
+
+def has_missing(ndarray value not None):
+    """Whether a NaN is among the values."""
+    cdef:
+        size_t n = value.shape[0]
+        const double *values = given_doubles(value)
+        bint missing
+
+    with nogil:
+        missing = dpq_lattice_has_missing(n, values)
+    return bool(missing)

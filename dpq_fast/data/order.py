@@ -125,7 +125,7 @@ def log_volume(extent: float, m: int, lattice: bool) -> float:
     return sum(math.log((extent + i) / (i + 1.0)) for i in range(m))
 
 
-_public_volume = lru_cache(maxsize=256)(log_volume)
+public_volume = lru_cache(maxsize=256)(log_volume)
 
 
 class WholeOrder(Order):
@@ -155,7 +155,7 @@ class WholeOrder(Order):
             self._compress = kernel.compress_lattice
 
     def log_volume(self, m: int) -> float:
-        return _public_volume(self.extent, m, self.lattice is not None)
+        return public_volume(self.extent, m, self.lattice is not None)
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         return self.intervals_of(self, first, count)

@@ -39,6 +39,8 @@ from dpq_fast.noise.rng import default_rng
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
 # through, and only windows of ranks are sorted.
 SORTED_RECORDS = 2**16
+# Of a few, those up to this many are put in order by the kernel that releases them.
+SORTED_BY_KERNEL = 64
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
@@ -536,7 +538,7 @@ class Reader:
         return self._values
 
     def few(self, most: int) -> NDArray[np.float64] | None:
-        """The records in any order, NaN left out, if they are an array of at most so many values.
+        """The records, NaN left out, if they are an array of at most so many values.
 
         None for more of them, for those that stand for several, and where there is a prior.
         """
@@ -547,12 +549,12 @@ class Reader:
         if values.size > most:
             return None
         values = as_float64(values)
-        if (values.size < 2 or not kernel.is_sorted(values)) and (
-            missing := np.isnan(values)
-        ).any():
+        if kernel.has_missing(values):
             refuse_nan(self._nan_policy)
-            values = values[~missing]
-        return values
+            values = values[~np.isnan(values)]
+        if self._assume_sorted or values.size <= SORTED_BY_KERNEL or kernel.is_sorted(values):
+            return values
+        return np.sort(values)
 
     def __call__(self, q: NDArray[np.float64] | None = None) -> Sample:
         """The sample; levels that are asked for, ascending, make one pass likely to do."""

@@ -1,23 +1,34 @@
-"""The laws of a few records, drawn from by one call of a kernel: the same draws as of the laws."""
+"""The laws of a few records, drawn from by one call of a kernel.
+
+Where there are so few row entries that rows hold all of them, these are the same draws as of the
+laws.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels.groups import Releases
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.order import SortedOrder, public_volume
+from dpq_fast.data.sample import outputs_of
 from dpq_fast.laws.depth import window_for
-from dpq_fast.laws.path import SMALL_PROBLEM, PathLaw
+from dpq_fast.laws.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
 
-# More records than that are never few.
-MOST = 2**12
+# More records than that are never few, nor are those of more row entries.
+MOST, MOST_ENTRIES = 2**12, 2**17
+# What is outside of windows weighs e^-SPARE of what is inside, or a few times that. A draw that is
+# decided there takes all rows 2m times, so that this is for so many entries at most; for more,
+# windows are as wide as those of `PathLaw`.
+SPARE, LIGHT_PROBLEM = 10.0, 2**14
 
 
 def most_of_paths(m: int) -> int:
-    """How many records are few, for the law of m levels together: windows hold all of them."""
-    return min(MOST, SMALL_PROBLEM // m - 1)
+    """How many records are few, for the law of m levels together."""
+    return min(MOST, MOST_ENTRIES // m - 1)
 
 
 def draw_path(
@@ -27,21 +38,34 @@ def draw_path(
     bounds: tuple[float, float],
     lattice: Lattice | None,
     rng: np.random.Generator,
-) -> NDArray[np.int64] | NDArray[np.float64]:
-    """The m answers of `PathLaw`, its dither drawn before: (fine) points or numbers.
+) -> NDArray[np.float64]:
+    """The m outputs of `PathLaw`, its dither drawn before.
 
     `values` are in any order, without NaN, and at most `most_of_paths`.
     """
-    answers: NDArray[np.int64] | NDArray[np.float64]
-    answers, points = Releases(q, rate, bounds, lattice).one(values, rng)
-    if points is not None:  # what float64 rows can not hold; its dither stays
-        order = SortedOrder(points, lattice, bounds, fine=True)
-        answers = PathLaw(order, q, rate).draw(rng, 1)[0]
-    return answers
+    entries = (values.size + 1) * q.size
+    spare = SPARE if entries <= LIGHT_PROBLEM else CERTIFICATE
+    if entries <= SMALL_PROBLEM:
+        spare = math.inf
+    extent = bounds[1] - bounds[0] if lattice is None else float(lattice.fine_points)
+    log_volume = public_volume(extent, q.size, lattice is not None)
+    releases = Releases(q, rate, bounds, lattice)
+    outputs, points, left = releases.one(values, log_volume, spare, rng)
+    if points is None:
+        return outputs
+    # what float64 rows can not hold, or is decided outside of windows; its dither stays
+    order = SortedOrder(points, lattice, bounds, fine=True)
+    drawn = None
+    if left is not None:
+        reach, log_bound = left
+        drawn = PathLaw(order, q, rate, window=reach).draw_escaped(log_bound, rng)
+    if drawn is None:
+        drawn = PathLaw(order, q, rate).draw(rng, 1)[0]
+    return outputs_of(drawn, lattice, bounds)
 
 
 def most_of_flips(rates: NDArray[np.float64], lattice: Lattice) -> int:
-    """How many records are few, for the laws of single levels: as `most_of_paths`."""
+    """How many records are few, for the laws of single levels: their windows hold all of them."""
     return min(MOST, int(window_for(float(lattice.points), max(rates.tolist()))))
 
 
@@ -52,7 +76,6 @@ def draw_flips(
     bounds: tuple[float, float],
     lattice: Lattice,
     rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """The answers of `DepthLaw` at each level by permute-and-flip, as `draw_path`; not sorted."""
-    answers: NDArray[np.int64] = Releases(q, 0.0, bounds, lattice).flip_one(values, rates, rng)
-    return answers
+) -> NDArray[np.float64]:
+    """The outputs of `DepthLaw` at each level by permute-and-flip, as `draw_path`; not sorted."""
+    return Releases(q, 0.0, bounds, lattice).flip_one(values, rates, rng)

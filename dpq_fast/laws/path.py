@@ -227,10 +227,12 @@ class PathLaw:
         parts = self._outside()[1]
         return float(np.logaddexp.reduce([part.log_total for part in parts], initial=-np.inf))
 
-    def _draw_outside(self, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    def _draw_outside(
+        self, log_bound: float, rng: np.random.Generator
+    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """One draw conditioned on leaving the windows; None if it is rejected: then start again."""
         everything, parts = self._outside()
-        if uniform.log_uniforms(1, rng)[0] >= self._log_outside() - self._log_bound:
+        if uniform.log_uniforms(1, rng)[0] >= self._log_outside() - log_bound:
             return None
         part = parts[race.draw(np.array([part.log_total for part in parts]), rng)]
         return self._inside(path_kernel.draw(part, -math.inf, 1, rng)[0], everything, rng)
@@ -258,9 +260,18 @@ class PathLaw:
         if not escaped.all():
             points[~escaped], ranks[~escaped] = self._inside(paths[~escaped], self._intervals, rng)
         for i in np.flatnonzero(escaped):
-            drawn = self._draw_outside(rng) or self.draw_ranked(rng, 1)
+            drawn = self._draw_outside(self._log_bound, rng) or self.draw_ranked(rng, 1)
             points[i], ranks[i] = drawn[0][0], drawn[1][0]
         return points, ranks
+
+    def draw_escaped(self, log_bound: float, rng: np.random.Generator) -> NDArray[Any] | None:
+        """One draw outside of the windows, which weighs exp(log_bound) at most.
+
+        None in that share of cases that the bound is too large by: then the law has to be drawn
+        from once more, by windows of its own choice.
+        """
+        drawn = self._draw_outside(log_bound, rng)
+        return None if drawn is None else drawn[0][0]
 
     def _inside(
         self, paths: NDArray[np.uintp], intervals: Intervals, rng: np.random.Generator

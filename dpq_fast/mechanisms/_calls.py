@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import privacy
-from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.sample import Sample, outputs_of
+from dpq_fast.data.sample import Sample
 from dpq_fast.data.units import DURATIONS, INSTANTS, are_numbers, placed
 from dpq_fast.noise.rng import default_rng
 from dpq_fast.privacy.levels import Levels
@@ -111,29 +110,21 @@ class OneRelease:
     Parameters
     ----------
     levels : Levels
-    lattice, bounds
-        Of the outputs.
     draw : callable
-        Gives the m (fine) points of an output, ascending.
+        Gives the m numbers of an output, ascending.
     """
 
-    __slots__ = ("_bounds", "_draw", "_lattice", "_levels")
+    __slots__ = ("_draw", "_levels")
 
     def __init__(
-        self,
-        levels: Levels,
-        lattice: Lattice | None,
-        bounds: tuple[float, float],
-        draw: Callable[[np.random.Generator], NDArray[Any]],
+        self, levels: Levels, draw: Callable[[np.random.Generator], NDArray[np.float64]]
     ) -> None:
         self._levels = levels
-        self._lattice = lattice
-        self._bounds = bounds
         self._draw = draw
 
     def sample(self, rng: np.random.Generator) -> Any:
         """The output."""
-        return self._levels.restore(outputs_of(self._draw(rng), self._lattice, self._bounds))
+        return self._levels.restore(self._draw(rng))
 
 
 def release(

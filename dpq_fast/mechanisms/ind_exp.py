@@ -241,11 +241,18 @@ def ind_exp(
     True
     """
     levels = Levels.of(q)
-    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
     read = _reader(x, column)
 
-    def value_of(**budget: Any) -> Any:
-        calibration = privacy.ind_exp.calibrate(levels, selection=selection, **budget, **person)
+    def value_of(*, epsilon: float | None, delta: float, rho: float | None) -> Any:
+        calibration = privacy.ind_exp.calibrate(
+            levels,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            neighbors=neighbors,
+            max_contributions=max_contributions,
+            selection=selection,
+        )
         if request is None and read.lattice is not None and calibration.selection == FLIP:
             return (
                 calibration,
@@ -265,11 +272,12 @@ def ind_exp(
         epsilon=epsilon,
         delta=delta,
         rho=rho,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
         accountant=accountant,
         rng=rng,
+        counts=column.get("counts"),
         expected_n=expected_n,
-        **person,
-        **column,
     )
 
 
@@ -331,12 +339,13 @@ def _few(read: Reader, levels: Levels, rates: NDArray[np.float64]) -> OneRelease
     if values is None:
         return None
 
-    def draw(rng: np.random.Generator) -> NDArray[np.int64]:
-        points = few.draw_flips(values, levels.values, rates, bounds, lattice, rng)
-        points.sort()
-        return points
+    def draw(rng: np.random.Generator) -> NDArray[np.float64]:
+        outputs = few.draw_flips(values, levels.values, rates, bounds, lattice, rng)
+        if outputs.size > 1:
+            outputs.sort()
+        return outputs
 
-    return OneRelease(levels, lattice, bounds, draw)
+    return OneRelease(levels, draw)
 
 
 def _reader(x: Any, column: ColumnOptions) -> Reader:

@@ -214,10 +214,11 @@ def joint_exp(
     """
     levels = Levels.of(q)
     epsilon = _checks.check_epsilon(epsilon)  # there is no `rho` to give in its place
-    person = dict[str, Any](neighbors=neighbors, max_contributions=max_contributions)
 
     def value_of(*, epsilon: float, **_: Any) -> Any:
-        calibration = privacy.joint_exp.calibrate(levels, epsilon=epsilon, **person)
+        calibration = privacy.joint_exp.calibrate(
+            levels, epsilon=epsilon, neighbors=neighbors, max_contributions=max_contributions
+        )
         rate = calibration.rate
         if request is not None or kernel != "scan":
             return calibration, _reader(x, levels, rate, kernel, column)
@@ -238,11 +239,12 @@ def joint_exp(
         request,
         x=x,
         epsilon=epsilon,
+        neighbors=neighbors,
+        max_contributions=max_contributions,
         accountant=accountant,
         rng=rng,
+        counts=column.get("counts"),
         expected_n=expected_n,
-        **person,
-        **column,
     )
 
 
@@ -300,8 +302,6 @@ def _few(read: Reader, most: int, levels: Levels, rate: float) -> OneRelease | N
     bounds, lattice = read.bounds, read.lattice
     return OneRelease(
         levels,
-        lattice,
-        bounds,
         lambda rng: few.draw_path(values, levels.values, rate, bounds, lattice, rng),
     )
 

@@ -272,6 +272,7 @@ def quantile(
             expected_n=expected_n,
         )
     row = MECHANISMS[chosen]
+    release = row.release_of_numbers  # times have become numbers here
     if isinstance(accountant, _Asked):
         accountant.mechanism = chosen
     if method == "auto":
@@ -303,14 +304,14 @@ def quantile(
                 )
     if row.reads == "records":
         options.update(unbounded_ends(bounds, resolution, dither, prior, assume_sorted))
-        return row.release(x, levels, **options)
-    options.update(bounds=bounds, resolution=resolution, prior=prior)
+        return release(x, levels, **options)
+    place = dict(bounds=bounds, resolution=resolution, prior=prior)
     if row.reads == "leaves":
         _checks.check_flag("assume_sorted", assume_sorted)
         if dither is not None and _checks.check_flag("dither", dither):
             raise ValueError(f"dither must be left out for method {chosen!r}, got True")
-        return row.release(x, levels, expected_n=expected_n, **options)
-    return row.release(x, levels, dither=dither, assume_sorted=assume_sorted, **options)
+        return release(x, levels, expected_n=expected_n, **place, **options)
+    return release(x, levels, dither=dither, assume_sorted=assume_sorted, **place, **options)
 
 
 def percentile(x: Any, q: Any, **options: Any) -> Any:

@@ -71,16 +71,21 @@ class Levels:
         kind = type(q)
         if kind is float:
             return _of_tuple((q,), ())
+        if kind is Levels:
+            levels: Levels = q
+            return levels
         if kind is np.ndarray and q.dtype == np.float64 and q.size <= KEPT_LEVELS:
-            return _of_tuple(tuple(q.ravel().tolist()), q.shape)
+            return _of_bytes(q.tobytes(), q.shape)
         if kind in (list, tuple) and len(q) <= KEPT_LEVELS and {float}.issuperset(map(type, q)):
             return _of_tuple(tuple(q), (len(q),))
-        return q if isinstance(q, Levels) else cls(q)
+        return cls(q)
 
     def restore(self, answers: NDArray[np.float64]) -> Any:
         """Answers of shape (..., m) as (...) + q's shape, in its order; a float for one scalar."""
         if self._inverse is not None:
             answers = answers[..., self._inverse]
+        if not self._shape and answers.ndim == 1:  # the commonest call, as above
+            return answers.item()
         out = answers.reshape(answers.shape[:-1] + self._shape)
         return float(out) if out.ndim == 0 else out
 
@@ -107,6 +112,12 @@ def _of_tuple(q: tuple[float, ...], shape: tuple[int, ...]) -> Levels:
     levels = Levels(np.array(q).reshape(shape))
     levels.values.setflags(write=False)
     return levels
+
+
+@lru_cache(maxsize=256)
+def _of_bytes(q: bytes, shape: tuple[int, ...]) -> Levels:
+    """`Levels.of` an array's float64 numbers; the same object as for a tuple of them."""
+    return _of_tuple(tuple(np.frombuffer(q).tolist()), shape)
 
 
 class Split(NamedTuple):

@@ -2,6 +2,7 @@
 
 #include "depth.h"
 #include "fuzz.h"
+#include "intervals.h"
 #include "lattice.h"
 
 #define MOST_GROUPS 1100 /* three chunks */
@@ -218,6 +219,8 @@ make_work(size_t n, size_t m)
         .exponent = fuzz_room(m, sizeof(int64_t)),
         .whole = fuzz_room(m, sizeof(int64_t)),
         .part = fuzz_room(m, sizeof(double)),
+        .first = fuzz_room(2 * m, sizeof(int64_t)),
+        .last = fuzz_room(2 * m, sizeof(int64_t)),
         .lo = fuzz_room(m, sizeof(size_t)),
         .hi = fuzz_room(m, sizeof(size_t)),
         .row = fuzz_room(m, sizeof(size_t)),
@@ -236,6 +239,8 @@ free_work(dpq_groups_work *work)
     free(work->left);
     free(work->width);
     free(work->number);
+    free(work->first);
+    free(work->last);
     free(work->edge);
     free(work->A);
     free(work->H);
@@ -433,6 +438,80 @@ check_flips_of_one(const dpq_groups_law *given, size_t n, const double *value, f
     free_work(&work);
 }
 
+/* ln of the measure of all tuples of outputs in order. */
+static double
+log_volume_of(const dpq_groups_law *law)
+{
+    double sum = 0.0;
+
+    for (size_t j = 0; j < law->levels; j++) {
+        double part = (double)j, extent = ldexp((double)law->points, law->bits);
+
+        sum += law->lattice ? log((extent + part) / (part + 1.0))
+                            : log((law->high - law->low) / (part + 1.0));
+    }
+    return sum;
+}
+
+/* ln of what the paths inside of some windows weigh, of sorted points. */
+static dpq_status
+log_inside(const dpq_groups_law *law, size_t n, int64_t reach, const dpq_groups_work *work,
+           double *log_total)
+{
+    size_t m = law->levels, row = 0;
+    dpq_scan_problem p = {0,          work->rank, work->width, law->lattice, m,
+                          work->whole, work->part, work->lo,    work->hi,     work->row,
+                          2.0 * law->rate};
+
+    p.intervals = plain_intervals(law, n, work);
+    (void)dpq_intervals_windows(m, law->q, (int64_t)n, reach, work->first, work->last,
+                                work->first + m, work->last + m);
+    *log_total = -INFINITY;
+    if (!dpq_intervals_ranges(m, work->first, work->last, p.intervals, work->rank, work->lo,
+                              work->hi)) {
+        return DPQ_OK;
+    }
+    for (size_t j = 0; j < m; j++) {
+        work->row[j] = row;
+        row += work->hi[j] - work->lo[j];
+    }
+    dpq_scan_targets(m, law->q, (int64_t)n, work->whole, work->part);
+    return dpq_scan_forward(&p, work->decay, work->level, work->A, work->H, work->exponent,
+                            work->race, log_total);
+}
+
+/* One sample by itself, inside of windows: what they leave out is bounded. */
+static void
+check_windows(const dpq_groups_law *law, size_t n, const double *value, fuzz_input *in)
+{
+    dpq_groups_work work = make_work(n, law->levels);
+    dpq_groups_windows windows = {.log_volume = log_volume_of(law),
+                                  .spare = (double)fuzz_between(in, -40, 40)};
+    int64_t point[MOST_LEVELS];
+    double number[MOST_LEVELS], inside, all;
+    bitgen_t rng = fuzz_generator(in);
+    dpq_status status =
+        dpq_groups_release_one(law, n, value, &work, &rng, &windows, point, number);
+
+    CHECK(status == DPQ_OK || status == DPQ_ERR_RANGE);
+    for (size_t j = 0; j < law->levels && status == DPQ_OK && !windows.escaped; j++) {
+        CHECK(law->lattice ? point[j] >= 0 && point[j] < law->points << law->bits
+                           : number[j] >= law->low && number[j] <= law->high);
+        CHECK(j == 0 || (law->lattice ? point[j - 1] <= point[j] : number[j - 1] <= number[j]));
+    }
+    CHECK(windows.reach >= 0 && windows.reach <= (int64_t)n);
+    CHECK((windows.log_bound == -INFINITY) == (windows.reach == (int64_t)n));
+    CHECK(!windows.escaped || windows.log_bound > -INFINITY);
+    if (status == DPQ_OK && log_inside(law, n, (int64_t)n, &work, &all) == DPQ_OK &&
+        log_inside(law, n, windows.reach, &work, &inside) == DPQ_OK) {
+        double top = fmax(inside, windows.log_bound);
+
+        top += log(exp(inside - top) + exp(windows.log_bound - top));
+        CHECK(all <= top + 1e-9 * fmax(1.0, fabs(top)));
+    }
+    free_work(&work);
+}
+
 /* One sample by itself. */
 static void
 check_one(const dpq_groups_law *law, size_t n, const double *value, fuzz_input *in)
@@ -441,14 +520,17 @@ check_one(const dpq_groups_law *law, size_t n, const double *value, fuzz_input *
     int64_t point[MOST_LEVELS];
     double number[MOST_LEVELS];
     dpq_status status;
+    dpq_groups_windows all = {.log_volume = log_volume_of(law), .spare = INFINITY};
     fuzz_input same = *in;
     bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
 
-    status = dpq_groups_release_one(law, n, value, &work, &rng, point, number);
+    status = dpq_groups_release_one(law, n, value, &work, &rng, &all, point, number);
+    CHECK(!all.escaped && all.reach == (int64_t)n);
     CHECK(status == DPQ_OK || status == DPQ_ERR_RANGE);
     check_answers(law, n, value, 1, status, &work, &again, point, number);
     CHECK(same.left == in->left && same.state == in->state);
     free_work(&work);
+    check_windows(law, n, value, in);
     if (law->lattice) {
         check_flips_of_one(law, n, value, in);
     }

@@ -177,7 +177,7 @@ static void
 check_is_sorted(size_t n, fuzz_input *in)
 {
     double *value = fuzz_room(n, sizeof *value);
-    int sorted = 1;
+    int sorted = 1, missing = 0;
 
     for (size_t i = 0; i < n; i++) {
         value[i] = fuzz_bit(in) ? 0.0 : fuzz_finite(in);
@@ -189,10 +189,12 @@ check_is_sorted(size_t n, fuzz_input *in)
         at = at < n ? at : (size_t)fuzz_between(in, 0, (int64_t)n - 1);
         value[at] = fuzz_number(in);
     }
-    for (size_t i = 1; i < n; i++) {
-        sorted = sorted && value[i - 1] <= value[i];
+    for (size_t i = 0; i < n; i++) {
+        sorted = sorted && (i == 0 || value[i - 1] <= value[i]);
+        missing = missing || isnan(value[i]);
     }
     CHECK(!dpq_lattice_is_sorted(n, value) == !sorted);
+    CHECK(!dpq_lattice_has_missing(n, value) == !missing);
     free(value);
 }
 

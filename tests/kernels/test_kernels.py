@@ -258,6 +258,7 @@ def test_race_rejects_nan_and_infinity(bad):
 def test_is_sorted_agrees_with_python(values):
     values = np.array(values, dtype=np.float64)
     assert lattice.is_sorted(values) == (values.tolist() == sorted(values.tolist()))
+    assert not lattice.has_missing(values)
     assert lattice.is_sorted(np.sort(values))
 
 
@@ -267,6 +268,16 @@ def test_is_sorted_sees_a_fall_at_every_place(size):
         values = np.arange(size, dtype=np.float64)
         values[place] = -1.0
         assert not lattice.is_sorted(values)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 100])
+def test_has_missing_sees_a_nan_at_every_place(size):
+    values = np.full(size, np.inf)
+    assert not lattice.has_missing(values)
+    for place in range(size):
+        missing = values.copy()
+        missing[place] = np.nan
+        assert lattice.has_missing(missing)
 
 
 def test_encode_of_a_stray_nan_is_the_lowest_point():

@@ -1,10 +1,23 @@
-"""A few records, released by one call of a kernel: the draws of the laws, seed by seed."""
+"""A few records, released by one call of a kernel: the draws of the laws, seed by seed.
+
+But where there are so many that windows leave some of them out: then draws follow the law.
+"""
+
+import math
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
+from conftest import assert_draws_follow, fit, lattice_of
 
 import dpq_fast as dpq
+import enumeration
+from dpq_fast import reference
+from dpq_fast._kernels import path as path_kernel
+from dpq_fast._kernels.groups import Releases
+from dpq_fast.data.order import SortedOrder, log_volume
 from dpq_fast.laws import few
+from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 
 RNG = np.random.default_rng(11)
@@ -101,3 +114,149 @@ def test_missing_records_of_a_few_are_refused_where_there_must_be_none(function)
         with pytest.raises(ValueError, match="x must not contain NaN with nan_policy='raise'"):
             release(np.array(column), 0.5, **options)
     assert -100.0 <= release(np.array([1.0, 0.0]), 0.5, **options) <= 100.0
+
+
+# Windows
+
+DISTINCT = np.sort(np.random.default_rng(1).permutation(40)[:30]).astype(float)
+
+
+def draws_inside(records, q, rate, lattice, spare, monkeypatch, size=6_000):
+    """Outputs drawn inside of windows that leave out what weighs less by so many nats."""
+    bounds = (0.0, float(lattice.points - 1))
+    monkeypatch.setattr(few, "SMALL_PROBLEM", 0)
+    monkeypatch.setattr(few, "SPARE", spare)
+    rng, q = np.random.default_rng(2), np.array(q)
+    outputs = [few.draw_path(records, q, rate, bounds, lattice, rng) for _ in range(size)]
+    return [tuple(output.astype(int).tolist()) for output in outputs]
+
+
+@pytest.mark.parametrize("spare", [-2.0, 0.0, 3.0, 10.0])
+@pytest.mark.parametrize(
+    ("q", "rate", "records"),
+    [
+        ([0.5], 0.4, DISTINCT),
+        ([0.25, 0.6], 0.8, DISTINCT[:20]),
+        ([0.0, 1.0], 1.0, DISTINCT[:20]),
+        ([0.25, 0.6], 0.8, np.repeat(DISTINCT[:10], 2)),
+    ],
+)
+def test_draws_inside_of_windows_follow_the_law(q, rate, records, spare, monkeypatch):
+    points = int(records[-1]) + 3
+    draws = draws_inside(records, q, rate, lattice_of(points), spare, monkeypatch, 3_000)
+    law = enumeration.joint_exp(records.astype(int).tolist(), points, q, rate)
+    assert_draws_follow(draws, law)
+
+
+def test_draws_inside_of_windows_follow_the_law_over_all_dithers(monkeypatch):
+    records, q, rate, bits = [0, 1, 1, 3, 5, 5], [0.3, 0.6], 1.5, 1
+    draws = draws_inside(
+        np.array(records, dtype=float), q, rate, lattice_of(6, bits), -2.0, monkeypatch
+    )
+    assert_draws_follow(draws, enumeration.joint_exp_dithered(records, 6, q, rate, bits))
+
+
+def test_draws_inside_of_windows_follow_the_density(monkeypatch):
+    x, q = np.array([0.5, 1.0, 1.25, 2.0, 3.0, 3.5, 4.0]), [0.3, 0.7]
+    monkeypatch.setattr(few, "SMALL_PROBLEM", 0)
+    monkeypatch.setattr(few, "SPARE", -2.0)
+    rng = np.random.default_rng(4)
+    draws = [few.draw_path(x, np.array(q), 1.0, (0.0, 5.0), None, rng) for _ in range(6_000)]
+    law = reference.joint_exp_law(x, q, epsilon=4.0, bounds=(0.0, 5.0), resolution=0)
+    # halves between records: one density each; k outputs in one have 1 / k! of its power
+    middle = np.arange(10) / 2.0 + 0.25
+    halves = combinations_with_replacement(range(10), 2)
+    cells = {
+        cell: law.log_prob(middle[list(cell)]) - 2.0 * math.log(2.0) - math.log(1 + (a == b))
+        for cell in halves
+        for a, b in [cell]
+        if not {a, b} & {2}  # in which a record lies
+    }
+    rest = 1.0 - math.fsum(math.exp(p) for p in cells.values())
+    cells["rest"] = math.log(rest)
+    seen = (tuple(np.floor(2.0 * draw).astype(int).tolist()) for draw in draws)
+    assert_draws_follow([cell if cell in cells else "rest" for cell in seen], cells)
+
+
+def inside(law, _, rng):
+    """A draw that does not leave the windows."""
+    paths, _ = path_kernel.draw(law._scan, -math.inf, 1, rng)
+    return law._inside(paths, law._intervals, rng)[0][0]
+
+
+def outside(law, _, rng):
+    """A draw that leaves them, whatever the bound says."""
+    return law._draw_outside(law._log_outside(), rng)[0][0]
+
+
+def again(*_):
+    """No draw: as if nothing were outside."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "spare", "size"),
+    [(inside, -2.0, 3_000), (outside, 0.0, 3_000), (again, 0.0, 24_000)],
+)
+def test_wrong_draws_outside_of_windows_are_caught(fault, spare, size, monkeypatch):
+    q, rate = [0.5], 0.4
+    monkeypatch.setattr(PathLaw, "draw_escaped", fault)
+    draws = draws_inside(DISTINCT, q, rate, lattice_of(40), spare, monkeypatch, size)
+    assert fit(draws, enumeration.joint_exp(DISTINCT.astype(int).tolist(), 40, q, rate)) < 1e-6
+
+
+SPREAD = np.random.default_rng(5)
+WIDE_COLUMNS = {
+    "normal": SPREAD.normal(500.0, 20.0, 700),
+    "uniform": SPREAD.uniform(0.0, 999.0, 700),
+    "gap": np.append(SPREAD.uniform(0.0, 1.0, 400), SPREAD.uniform(998.0, 999.0, 300)),
+    "cluster": np.append(SPREAD.uniform(0.0, 999.0, 300), SPREAD.normal(123.0, 1e-3, 400)),
+    "bounds": np.concatenate((np.zeros(250), SPREAD.uniform(0.0, 999.0, 300), np.full(250, 999.0))),
+    "tied": np.round(SPREAD.normal(500.0, 3.0, 700)),
+    "all tied": np.full(700, 500.0),
+}
+
+
+@pytest.mark.parametrize("bits", [None, 0, 20])
+@pytest.mark.parametrize("name", WIDE_COLUMNS)
+def test_what_windows_leave_out_is_bounded(name, bits):
+    x, bounds = np.sort(WIDE_COLUMNS[name]), (0.0, 999.0)
+    lattice = None if bits is None else lattice_of(1_000, bits)
+    extent = 999.0 if lattice is None else float(lattice.fine_points)
+    rng, left_out = np.random.default_rng(0), 0
+    for q, rate in (
+        ([0.5], 0.1),
+        ([0.1, 0.2, 0.9], 0.25),
+        (np.arange(1, 10) / 10, 0.5),
+        ([0.0, 0.4, 1.0], 2.0),
+        ([0.3, 0.31], 900.0),
+    ):
+        q = np.array(q)
+        volume = log_volume(extent, q.size, lattice is not None)
+        _, points, left = Releases(q, rate, bounds, lattice).one(x, volume, -30.0, rng)
+        if left is None:
+            continue  # ties leave nothing out, or float64 will not do
+        reach, log_bound = left
+        law = PathLaw(SortedOrder(points, lattice, bounds, fine=True), q, rate, window=reach)
+        assert -math.inf < law._log_outside() <= log_bound
+        left_out += 1
+    if bits == 20 or (bits is None and name in ("normal", "uniform", "gap", "cluster")):
+        assert left_out >= 3
+
+
+def test_draws_are_hardly_ever_decided_outside_of_windows(monkeypatch):
+    escaped, draw_escaped = [], PathLaw.draw_escaped
+
+    def noted(*arguments):
+        escaped.append(arguments)
+        return draw_escaped(*arguments)
+
+    monkeypatch.setattr(PathLaw, "draw_escaped", noted)
+    x, q = np.random.default_rng(0).normal(0.0, 5.0, 1_000), np.arange(1, 10) / 10
+    x.sort()
+    for seed in range(200):
+        few.draw_path(x, q, 0.25, (0.0, 999.0), lattice_of(1_000, 20), np.random.default_rng(seed))
+    assert len(escaped) <= 2
+    monkeypatch.setattr(few, "SPARE", -5.0)
+    for seed in range(5):  # a bound that is far too large is no trouble
+        few.draw_path(x, q, 0.25, (0.0, 999.0), lattice_of(1_000, 20), np.random.default_rng(seed))
+    assert escaped  # there are windows
