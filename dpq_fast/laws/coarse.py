@@ -37,6 +37,7 @@ A bend in a block loses as much as the block is long, and so blocks have 1 / (c 
 from __future__ import annotations
 
 import math
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.coarse import Cells
 from dpq_fast._kernels.scan import Scan, targets
-from dpq_fast.data.blocks import blocks
+from dpq_fast.data.blocks import Blocks, blocks
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
 from dpq_fast.laws.path import CERTIFICATE, Forward, PathLaw
@@ -149,20 +150,24 @@ class CoarseLaw:
         self._log_volume = order.log_volume(q.size)
         self._whole, self._part = targets(q, order.n)
         if reach is not None:
-            self._run(reach)
+            self._collect(reach)
+            self._fill()
             return
         reach = path.first_window(order, q, rate) if guess is None else guess
-        while not self._run(reach) or self._log_beyond > self._cells.log_total - CERTIFICATE:
-            if self._empty:
+        while True:
+            if not self._collect(reach):
                 reach = 2 * reach + 1
                 continue
+            self._fill()
+            if self._log_beyond <= self._cells.log_total - CERTIFICATE:
+                return
             excess = CERTIFICATE + self._log_volume - self._cells.log_total
             needed = math.ceil(min(excess / (2.0 * rate), order.n + 1.0))
             reach = max(needed, reach + 1)
 
-    def _run(self, reach: int) -> bool:
-        """Rows within reach; whether each has a cell."""
-        order, n = self._order, self._order.n
+    def _collect(self, reach: int) -> bool:
+        """Blocks and leaves within reach; whether there are some for each target."""
+        n = self._order.n
         first, last, begin, count = intervals_kernel.windows(self._q, n, reach)
         self._reach = reach
         self._log_beyond = self._log_volume - 2.0 * self._rate * reach
@@ -171,32 +176,35 @@ class CoarseLaw:
         most = self._most
         if most is None:
             most = block_size(int(count.sum()), self._q.size, self._rate)
-        self._blocks = blocks(order, begin, count, most)
-        least, greatest = self._blocks.least, self._blocks.most
-        self._empty = not least.size
-        if self._empty:
-            return False
         self._exact = most < 2
+        self._blocks = blocks(self._order, begin, count, most)
+        least, greatest = self._blocks.least, self._blocks.most
+        if not least.size:
+            return False
         # leaves: blocks of about as many ranks, in one segment
-        span = max(1, math.floor(self._nats / self._rate))
-        leaf = least // span
+        leaf = least // max(1, math.floor(self._nats / self._rate))
         segment = np.searchsorted(begin, least, side="right")
         starts = (leaf[1:] != leaf[:-1]) | (segment[1:] != segment[:-1])
         self._start = np.flatnonzero(np.concatenate(([True], starts, [True]))).view(np.uintp)
-        start = self._start[:-1].view(np.intp)
-        leaf_least = least[start]
-        leaf_most = greatest[self._start[1:].view(np.intp) - 1]
+        start = self._start.view(np.intp)
+        leaf_least, leaf_most = least[start[:-1]], greatest[start[1:] - 1]
         self._low = np.searchsorted(leaf_most, first)
         self._high = np.searchsorted(leaf_least, last, side="right")
-        self._empty = bool((self._low >= self._high).any())
-        if self._empty:
+        if (self._low >= self._high).any():
             return False
+        self._tree = _tree(
+            _leaves(self._blocks, start, leaf_least, leaf_most, self._rate), self._rate
+        )
+        return True
+
+    def _fill(self) -> None:
+        """Rows of cells."""
+        least, greatest = self._blocks.least, self._blocks.most
         # the nearest ranks that outputs have, around each target
         at = np.maximum(np.searchsorted(least, self._whole, side="right") - 1, 0)
         below = np.minimum(greatest[at], self._whole)
         at = np.minimum(np.searchsorted(greatest, self._whole), least.size - 1)
         above = np.maximum(least[at], self._whole)
-        self._tree = _tree(self._leaves(start, leaf_least, leaf_most), self._rate)
         spans = self._tree.most - self._tree.least
         with np.errstate(over="ignore"):  # of cells wider than those in use
             low = np.exp(2.0 * self._rate * (spans // 2))
@@ -205,7 +213,7 @@ class CoarseLaw:
             *self._tree,
             low,
             high,
-            order.lattice is not None,
+            self._order.lattice is not None,
             self._whole,
             self._part,
             self._rate,
@@ -219,20 +227,14 @@ class CoarseLaw:
         self._log_escape = self._log_beyond - float(
             np.logaddexp(self._log_beyond, self._cells.log_total)
         )
-        return True
 
-    def _leaves(
-        self, start: NDArray[np.intp], least: NDArray[np.int64], most: NDArray[np.int64]
-    ) -> Tree:
-        """A tree of leaves alone: their ranks and volumes."""
-        size = np.diff(np.append(start, self._blocks.least.size))
-        rho = np.repeat(least + (most - least) // 2, size)
-        width, twice = self._blocks.width, 2.0 * self._rate
-        rising = np.add.reduceat(width * np.exp(twice * (self._blocks.most - rho)), start)
-        falling = np.add.reduceat(width * np.exp(-twice * (self._blocks.least - rho)), start)
-        volume = np.add.reduceat(width, start)
-        offset = np.array([0, least.size], dtype=np.uintp)
-        return Tree(offset, least, most, rising, volume, falling)
+    @cached_property
+    def _even(self) -> CoarseLaw:
+        """The same law by cells that are as narrow everywhere."""
+        law = copy(self)
+        law._growth = 0.0
+        law._fill()
+        return law
 
     # Drawing
 
@@ -248,11 +250,11 @@ class CoarseLaw:
             accepted.append(kept)
             missing -= len(kept)
             tries = 0 if len(kept) else tries + tried
-            narrow = self._start.size * m <= MANY_ENTRIES
-            if tries >= FEW_TRIES and self._growth and narrow:
-                self._growth = 0.0
-                self._run(self._reach)
-            elif tries >= MOST_TRIES:
+            few = self._start.size * m <= MANY_ENTRIES
+            if tries >= FEW_TRIES and self._growth and few:
+                accepted.append(self._even.draw(rng, missing))
+                break
+            if tries >= MOST_TRIES:
                 accepted.append(self._law.draw(rng, missing))
                 break
         if not accepted:
@@ -331,6 +333,22 @@ class CoarseLaw:
     @cached_property
     def _law(self) -> PathLaw:
         return PathLaw(self._order, self._q, self._rate, self._forward)
+
+
+def _leaves(
+    given: Blocks,
+    start: NDArray[np.intp],
+    least: NDArray[np.int64],
+    most: NDArray[np.int64],
+    rate: float,
+) -> Tree:
+    """A tree of leaves alone: leaf i has the blocks start[i], ..., start[i + 1] - 1."""
+    rho = np.repeat(least + (most - least) // 2, np.diff(start))
+    rising = np.add.reduceat(given.width * np.exp(2.0 * rate * (given.most - rho)), start[:-1])
+    falling = np.add.reduceat(given.width * np.exp(-2.0 * rate * (given.least - rho)), start[:-1])
+    volume = np.add.reduceat(given.width, start[:-1])
+    offset = np.array([0, least.size], dtype=np.uintp)
+    return Tree(offset, least, most, rising, volume, falling)
 
 
 def _tree(leaves: Tree, rate: float) -> Tree:
