@@ -74,10 +74,11 @@ WIDEST = 16.0
 # many, and at most so many outputs.
 EACH, EACH_SCAN = 16, 64
 LEAST_PROPOSALS, MOST_OUTPUTS = 64, 2**18
-# So many proposals without an accepted one, and cells become as narrow everywhere, since paths do
-# go far, if there are not too many then; and so many, and `PathLaw` draws.
-FEW_TRIES, MOST_TRIES = 2**10, 2**14
-MANY_ENTRIES = 2**23
+# So many proposals without an accepted one, and cells become nearly as narrow everywhere, since
+# paths do go far: by this share of their growth, if there are not too many then. And so many, and
+# `PathLaw` draws.
+FEW_TRIES, MOST_TRIES = 2**9, 2**14
+LESS_GROWTH, MANY_ENTRIES = 1.0 / 16.0, 2**25
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
 
@@ -192,6 +193,7 @@ class CoarseLaw:
         self._high = np.searchsorted(leaf_least, last, side="right")
         if (self._low >= self._high).any():
             return False
+        self._may_narrow = self._growth > 0.0 and start.size * self._q.size <= MANY_ENTRIES
         self._tree = _tree(
             _leaves(self._blocks, start, leaf_least, leaf_most, self._rate), self._rate
         )
@@ -229,10 +231,11 @@ class CoarseLaw:
         )
 
     @cached_property
-    def _even(self) -> CoarseLaw:
-        """The same law by cells that are as narrow everywhere."""
+    def _narrower(self) -> CoarseLaw:
+        """The same law by narrower cells, from which `PathLaw` alone takes over."""
         law = copy(self)
-        law._growth = 0.0
+        law._growth *= LESS_GROWTH
+        law._may_narrow = False
         law._fill()
         return law
 
@@ -244,15 +247,15 @@ class CoarseLaw:
         missing, m, tries = size, self._q.size, 0
         each = EACH_SCAN if self._order.scans else EACH
         while missing:
-            tried = min(max(missing * each, LEAST_PROPOSALS), math.ceil(MOST_OUTPUTS / m))
+            tried = max(missing * each, LEAST_PROPOSALS, tries)
+            tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             points, log_accept = self._propose(rng, tried)
             kept = points[uniform.log_uniforms(tried, rng) < log_accept][:missing]
             accepted.append(kept)
             missing -= len(kept)
             tries = 0 if len(kept) else tries + tried
-            few = self._start.size * m <= MANY_ENTRIES
-            if tries >= FEW_TRIES and self._growth and few:
-                accepted.append(self._even.draw(rng, missing))
+            if tries >= FEW_TRIES and self._may_narrow:
+                accepted.append(self._narrower.draw(rng, missing))
                 break
             if tries >= MOST_TRIES:
                 accepted.append(self._law.draw(rng, missing))

@@ -173,7 +173,7 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     for _ in range(40):
         law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
         drawn.append(law.draw(rng, 50))
-        changed += ("_law" if change == "MOST_TRIES" else "_even") in vars(law)
+        changed += ("_law" if change == "MOST_TRIES" else "_narrower") in vars(law)
     assert changed > 20
     merged = CoarseLaw(ranks, q, 0.4)
     monkeypatch.setattr(merged, "draw", lambda rng, size: np.concatenate(drawn))
