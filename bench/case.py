@@ -146,11 +146,11 @@ class CostCase:
     name : str
         For ``--only``: costs/what.
     work : str
-        What is printed of it.
+        First cell of the table's row.
     n : int
     epsilon : float
-    shown : bool, default False
-        No table shows it.
+    shown : bool, default True
+        As for `Case`.
     bar : str, optional
         As for `Case`.
     """
@@ -159,5 +159,5 @@ class CostCase:
     work: str
     n: int
     epsilon: float
-    shown: bool = False
+    shown: bool = True
     bar: str | None = None

@@ -43,7 +43,7 @@ def costs(case: CostCase, n: int, shares: tuple[float, ...]) -> list[str]:
     return [f"{duration(seconds[m])}, {size_of(space[m])}" for m in LEVELS]
 
 
-EPSILONS = {1e-4: "10⁻⁴", 1e-2: "10⁻²", 1.0: "1", 10.0: "10"}
+EPSILONS = {1e-4: "10⁻⁴", 1e-3: "10⁻³", 1e-2: "10⁻²", 0.1: "0.1", 1.0: "1", 10.0: "10"}
 CASES = tuple(
     CostCase(
         f"costs/{n:.0e}-{epsilon:g}",

@@ -32,7 +32,7 @@ from bench import (
 from bench.case import Call, Case, CostCase, ErrorCase, LossCase
 from bench.measure import alternately, digits, duration, machine, peak_memory, size_of
 from bench.peers import Missing
-from bench.tables import LOSSES, RANKS, TIMES, Row, works
+from bench.tables import COSTS, LOSSES, RANKS, TIMES, Row, works
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 4.0  # for one comparison
@@ -115,10 +115,10 @@ def loss_case(case: LossCase, quick: bool) -> dict[str, list[Row]]:
 
 
 def cost_case(case: CostCase, quick: bool) -> dict[str, list[Row]]:
-    """What JointExp costs, printed alone."""
+    """What JointExp costs."""
     cells = costs.costs(case, 1_000, (0.5,)) if quick else costs.costs(case, case.n, costs.TIED)
     print(f"  {case.work}: {'; '.join(cells)}")
-    return {}
+    return {case.work: [(case.work, *cells)]}
 
 
 def run(case: Case | CostCase | ErrorCase | LossCase, quick: bool) -> dict[str, list[Row]]:
@@ -134,6 +134,7 @@ def write(root: Path, measured: dict[str, list[Row]]) -> None:
     """Put what was measured into the tables below a folder; other rows keep their figures."""
     for page, table, cases in (
         (readme.PERFORMANCE, TIMES, CASES),
+        (readme.PERFORMANCE, COSTS, SPENT),
         (readme.ACCURACY, RANKS, ERRORS),
         (readme.PEERS, LOSSES, TOLD),
     ):

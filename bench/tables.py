@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bench.case import Case, ErrorCase, LossCase
+from bench import costs
+from bench.case import Case, CostCase, ErrorCase, LossCase
 from bench.measure import count
 
 Row = tuple[str, ...]
@@ -55,14 +56,17 @@ def _line(cells: Row) -> str:
 
 
 TIMES = Table("bench table", ("work", "ours", "against", "time", "ratio"))
+COSTS = Table("cost table", ("records and budget", *(f"m = {m:,}" for m in costs.LEVELS)))
 RANKS = Table("error table", ("column", "`joint_exp`", "published algorithm", "diffprivlib"))
 LOSSES = Table("loss table", ("one record", "`dpq_fast.median`", "diffprivlib"))
 
 
-def works(case: Case | ErrorCase | LossCase) -> list[str]:
+def works(case: Case | CostCase | ErrorCase | LossCase) -> list[str]:
     """The first cells that a case has in its table, one for each size."""
     if isinstance(case, LossCase):
         return [case.change]
     if isinstance(case, ErrorCase):
         return [case.column]
+    if isinstance(case, CostCase):
+        return [case.work]
     return [case.work.format(size=count(size)) for size in case.sizes]

@@ -93,6 +93,8 @@ def test_tables_have_a_line_for_every_row_they_show_and_no_other(bench, times, r
     assert len({work for work, _ in expected if work}) == sum(bool(work) for work, _ in expected)
     columns = [case.column for case in bench.ERRORS if case.shown]
     assert [row[0] for row in bench.RANKS.rows(ranks)] == columns
+    works = [case.work for case in bench.SPENT if case.shown]
+    assert [row[0] for row in bench.COSTS.rows(times)] == works
     changes = [case.change for case in bench.TOLD if case.shown]
     peers = (ROOT / bench.readme.PEERS).read_text("utf-8")
     assert [row[0] for row in bench.LOSSES.rows(peers)] == changes
