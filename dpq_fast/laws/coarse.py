@@ -63,8 +63,9 @@ APART, NEAR, CROWDED = 0.06, 0.16, 0.025
 # What all bends may lose by blocks, in nats; the latter where many would be needed.
 BENDS, MOST_BENDS = 0.5, 2.0
 MANY_BLOCKS = 2**20
-# Smaller ones cost more than the records do, up to so many.
-LEAST_BLOCK, MANY_RANKS = 12, 2**22
+# Smaller ones cost more than the records do. More blocks than that are for values that have counts
+# of their own: their intervals are few.
+LEAST_BLOCK, MOST_BLOCKS = 12, 2**22
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
@@ -416,7 +417,7 @@ def block_size(ranks: int, m: int, rate: float) -> int:
     size = min(BENDS / (rate * m), ranks + 2.0)
     if ranks > MANY_BLOCKS * size:
         size = min(ranks / MANY_BLOCKS, MOST_BENDS / (rate * m))
-    return 1 if size < LEAST_BLOCK and ranks <= MANY_RANKS else max(1, math.floor(size))
+    return 1 if size < LEAST_BLOCK or ranks > MOST_BLOCKS * size else math.floor(size)
 
 
 def law_of(
@@ -429,7 +430,11 @@ def law_of(
     guess = path.first_window(order, q, rate)
     if m * min(n + 1, 2 * guess + 1) <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward, guess=guess)
-    if narrowest(n, q, rate) < rate * LEAST_RANKS and not _is_tied(order, q, rate, guess):
+    ranks = min(n + 1, m * (2 * guess + 1))
+    too_many = ranks > MOST_BLOCKS and block_size(ranks, m, rate) == 1
+    if (too_many or narrowest(n, q, rate) < rate * LEAST_RANKS) and not _is_tied(
+        order, q, rate, guess
+    ):
         return PathLaw(order, q, rate, forward, guess=guess)
     return CoarseLaw(order, q, rate, forward, guess)
 

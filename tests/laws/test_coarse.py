@@ -310,6 +310,23 @@ def test_cells_lose_little_and_blocks_less():
     assert coarse.block_size(10**6, 1, 1.0) == 1
     assert coarse.block_size(10**6, 1000, 2.5e-4) == 1  # records, not two at a time
     assert coarse.block_size(10**9, 1000, 2.5e-7) > 10**3
+    assert coarse.block_size(2**53, 1, 1e-4) == 1  # the intervals of a few values
+
+
+def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
+    """The choice decides the cost alone; both draw from one law."""
+    rng, q = np.random.default_rng(5), np.linspace(0.0, 1.0, 22)[1:-1]
+    x = np.sort(rng.normal(0.0, 5.0, 60_000))
+    tied = np.sort(np.where(np.arange(60_000) < 30_000, 0.0, x))
+    for column, rate, kind in ((x, 0.25, PathLaw), (tied, 0.25, CoarseLaw), (x, 1e-4, CoarseLaw)):
+        ranks = SortedOrder(column, None, (-100.0, 100.0))
+        law = coarse.law_of(ranks, q, rate)
+        assert type(law) is kind
+        assert law.draw(rng, 3).shape == (3, 20)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(coarse, "MOST_BLOCKS", 10)
+            chosen = type(coarse.law_of(ranks, q, rate))
+            assert chosen is (CoarseLaw if column is tied else PathLaw)
 
 
 def test_parts_that_were_asked_for_are_split_as_they_were_drawn():
