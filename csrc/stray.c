@@ -8,11 +8,10 @@
 #define LN2 0.693147180559945309417
 #define SLACK 2.0       /* nats that inner cells may cost all levels together */
 #define SHARE 0.75      /* and outer ones, of what a path pays to get there and back */
-#define MOST_LOSS 8.0   /* nats from end to end of a cell */
 #define MOST_SLACK 32.0 /* nats for each level */
 #define TOP 850         /* the power of two of a row's largest weight */
 #define LEAST 0x1p-1000 /* added to every sum: more than underflow may have taken from it, some 2^-1075
-                         * for each of 2^20 cells, times exp(MOST_LOSS) and exp(c) */
+                         * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
 
 size_t
 dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
@@ -25,7 +24,7 @@ dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *in
     while (at <= reach) {
         double outside = at > window ? (double)(at - window) : 0.0;
         double slack = SLACK + 2.0 * SHARE * rate * outside;
-        double size = 1.0 + fmin(slack / (double)m, MOST_LOSS) / rate;
+        double size = 1.0 + fmin(slack / (double)m, DPQ_STRAY_WIDEST) / rate;
         int64_t end = at <= window ? window + 1 : reach + 1; /* of this kind of cells */
 
         *inside += at <= window;

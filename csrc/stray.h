@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define DPQ_STRAY_WIDEST 8.0 /* nats from end to end of a cell, at most */
+
 /* Cells around a target: cell 0 holds the rank floor(Q_j), cell i > 0 the ranks floor(Q_j) + d and
  * floor(Q_j) - d with start[i] <= d < start[i + 1], one side at a time. Ranks up to `window` are inside of
  * narrow windows, and ranks up to `reach` have cells. Cells are as wide as they may be if all m levels

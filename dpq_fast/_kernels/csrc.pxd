@@ -387,6 +387,8 @@ cdef extern from "vector.h" nogil:
     void DPQ_PREFETCH(const void *address)
 
 cdef extern from "stray.h" nogil:
+    double DPQ_STRAY_WIDEST
+
     ctypedef struct dpq_stray_problem:
         size_t intervals
         const int64_t *rank

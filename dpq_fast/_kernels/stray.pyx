@@ -9,6 +9,7 @@ from dpq_fast._kernels.buffers cimport (
     new_integers,
 )
 from dpq_fast._kernels.csrc cimport (
+    DPQ_STRAY_WIDEST,
     dpq_scan_targets,
     dpq_stray_cells,
     dpq_stray_log,
@@ -19,6 +20,9 @@ from dpq_fast._kernels.csrc cimport (
 from numpy cimport NPY_INT64, PyArray_TYPE, import_array, ndarray
 
 import_array()
+
+# How many nats a cell is wide at most.
+WIDEST = DPQ_STRAY_WIDEST
 
 
 def cells(int64_t window, int64_t reach, double rate, Py_ssize_t m):

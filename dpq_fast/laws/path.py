@@ -49,8 +49,8 @@ WORTH = 8192
 SPARE, SPARE_EACH = 5.0, 0.01
 # Slopes of a walk that strays, as shares of c: one of them is nearly the likeliest.
 SLOPES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-# The most cells on one side of a target, and how many nats a cell is wide at most (csrc/stray.c).
-MOST_CELLS, WIDEST_CELL = 2**19, 8.0
+# The most cells on one side of a target.
+MOST_CELLS = 2**19
 # Guesses at windows before all within reach is taken.
 GUESSES = 3
 # Ranks by which windows are wider than they are said to be.
@@ -372,7 +372,7 @@ def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> int
     window = min((nats - m * math.log1p(-s * s)) / (2.0 * s * rate) for s in SLOPES)
     if m * (min(2 * reach, n) - 2.0 * window) <= WORTH:
         return reach
-    if (reach - window) * rate / WIDEST_CELL > MOST_CELLS:  # ties by counts of their own
+    if (reach - window) * rate / stray.WIDEST > MOST_CELLS:  # ties by counts of their own
         return reach
     cells = stray.cells(math.ceil(window), reach + REST, rate, m)[1].size
     saved = min(2 * reach, n) - 2.0 * window - 2 * cells
