@@ -436,7 +436,8 @@ draw_one(size_t n, const dpq_large *x, bitgen_t *rng, double *weight)
     for (size_t i = 0; i < n; i++) {
         double plain = x[i].exponent == top       ? x[i].digits
                        : x[i].exponent == top - 1 ? x[i].digits / DPQ_LARGE_UNIT
-                                                  : 0.0;
+                       : x[i].exponent == top - 2 ? x[i].digits / DPQ_LARGE_UNIT / DPQ_LARGE_UNIT
+                                                  : 0.0; /* below FLOOR */
 
         weight[i] = fmax(plain, FLOOR);
     }
@@ -523,8 +524,8 @@ draw_sign(const dpq_coarse_rows *rows, size_t at, double volume_plus, double vol
     return draw_one(2, x, rng, weight) ? -1 : 1;
 }
 
-/* ln of the weights of 2, 3, ... outputs in the cell of entry `at` of row j; how many there are. Unless
- * `all` are asked for, the last one may be a bound on it and on all that would follow: `rest` is set. */
+/* ln of the weights of 2, 3, ... outputs in the cell of entry `at` of row j, in units of about the first
+ * one; how many there are. Unless `all` are asked for, the last one may be a bound on it and on all that would follow: `rest` is set. */
 static size_t
 log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
                     const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t j, size_t at,
@@ -532,6 +533,7 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
 {
     size_t c = rows->node[at], l = j, n = 0;
     dpq_large factor = dpq_large_of(1.0), sum = DPQ_LARGE_ZERO;
+    int64_t unit = 0;
 
     *rest = 0;
     for (size_t k = 2; rows->same[at] != DPQ_COARSE_NONE; k++) {
@@ -546,6 +548,9 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
         }
         bound = dpq_large_mul(factor, bound);
         first = dpq_large_mul(factor, first);
+        unit = n == 0 ? first.exponent : unit;
+        first.exponent -= unit;
+        bound.exponent -= unit;
         if (!all && n > 0 &&
             dpq_large_less(bound, dpq_large_mul(sum, dpq_large_of(REST)))) {
             *rest = 1;

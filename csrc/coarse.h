@@ -122,7 +122,7 @@ typedef struct {
     size_t longest;              /* most pieces of a leaf */
 } dpq_coarse_pieces;
 
-/* The bends of paths, [-1, 1], as above; 0 at both ends of a run.
+/* The bends of paths, b_j above: -1, 0 or 1.
  *
  *   path         IN, size times m
  *   bend         OUT, size times m: b_j

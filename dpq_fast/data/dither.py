@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,15 @@ class DitheredOrder(WholeOrder):
         assert coarse.lattice is not None  # there is no dither without one
         self._lattice = coarse.lattice
         self._dither = Dither(coarse.lattice.bits, rng)
+        self._drawing = (
+            threading.RLock()
+        )  # threads may draw from one law, which asks for more of it
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
+        with self._drawing:
+            return self._dithered_points(windows)
+
+    def _dithered_points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         windows = [(start, stop) for start, stop in windows if start < stop]
         if not windows:
             return np.empty(0, dtype=np.int64)
@@ -89,7 +97,9 @@ class DitheredOrder(WholeOrder):
         cells, at = np.unique(cell, return_inverse=True)
         bounds = self._coarse.ranks_of(np.append(cells, cells + 1))
         start, stop = bounds[at], bounds[at + cells.size]
-        return start + self._dither.below(cell, self._reached(points, cell), start, stop)
+        reached = self._reached(points, cell)
+        with self._drawing:
+            return start + self._dither.below(cell, reached, start, stop)
 
     def _reached(self, points: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first offset inside each point's cell that is spread to the point or above."""
@@ -113,9 +123,10 @@ class DitheredOrder(WholeOrder):
         parts = [Cuts(before[held], below[held], below[held]), Cuts(after, above, above)]
         crowded = above - below >= most
         if crowded.any():
-            parts.append(
-                self._dither.cuts(point[crowded], below[crowded], above[crowded], places, most)
-            )
+            with self._drawing:
+                parts.append(
+                    self._dither.cuts(point[crowded], below[crowded], above[crowded], places, most)
+                )
         at, less, more = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = np.argsort(at, kind="stable")
         order = order[at[order] >= 0]

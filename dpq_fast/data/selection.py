@@ -588,7 +588,7 @@ class SelectedOrder(CoarseOrder):
         self._counted = counted
         self._held: CollectedWindows | None = None  # windows collected ahead
         self._latest: CollectedWindows | None = None  # windows asked for
-        self._ranks: dict[float, int | None] = {}  # records below a value, where it was asked
+        self._ranks: dict[float, int] = {}  # records below a value, where it was asked
         self._cutters: dict[int, Cutter] = {}  # by how many records they leave between cuts
 
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -649,15 +649,22 @@ class SelectedOrder(CoarseOrder):
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         least = self._least(outputs).tolist()
-        new = {value for value in least if value not in self._ranks}
-        self._ranks.update((value, self._counted.rank_of(value, self._latest)) for value in new)
-        unknown = sorted(value for value in new if self._ranks[value] is None)
+        found, unknown = {}, []
+        for value in set(least):
+            rank = self._ranks.get(value)
+            if rank is None:
+                rank = self._counted.rank_of(value, self._latest)
+            if rank is None:
+                unknown.append(value)
+            else:
+                found[value] = rank
         if unknown:  # a pass for all of them
+            unknown.sort()
             bins = Bins.of([-math.inf, *unknown, math.inf])
             counts = self._chunks.fold(BinCounts(bins))
-            ranks = np.cumsum(counts)
-            self._ranks.update(zip(unknown, ranks[:-1].tolist(), strict=True))
-        return np.array([self._ranks[value] for value in least])
+            found.update(zip(unknown, np.cumsum(counts)[:-1].tolist(), strict=True))
+        self._ranks.update(found)  # finished ones alone: other threads may read
+        return np.array([found[value] for value in least])
 
     def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
         cutter = self._cutters.get(most)

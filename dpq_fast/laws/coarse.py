@@ -69,6 +69,10 @@ LEAST_BLOCK, MOST_BLOCKS = 12, 2**22
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
+# Powers of two: the extent without a lattice is scaled to this, and may be as large as that; what
+# all levels together may lose, in nats.
+LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
+MOST_LOST = 1e11
 # A cell as wide as this in nats has a volume for each bend; wider ones are never used.
 WIDEST = 16.0
 # Proposals at once: for each draw, and where their ranks take a pass over the records; at least so
@@ -150,6 +154,10 @@ class CoarseLaw:
         self._growth = growth_of(order.n, q, rate) if growth is None else growth
         self._most = most
         self._log_volume = order.log_volume(q.size)
+        # widths that are not of lattice points times a power of two: no volume is subnormal
+        self._shift = 0
+        if order.lattice is None:
+            self._shift = LARGEST_VOLUME - math.frexp(order.extent)[1]
         self._whole, self._part = targets(q, order.n)
         if reach is not None:
             self._collect(reach)
@@ -161,9 +169,9 @@ class CoarseLaw:
                 reach = 2 * reach + 1
                 continue
             self._fill()
-            if self._log_beyond <= self._cells.log_total - CERTIFICATE:
+            if self._log_beyond <= self._log_total - CERTIFICATE:
                 return
-            excess = CERTIFICATE + self._log_volume - self._cells.log_total
+            excess = CERTIFICATE + self._log_volume - self._log_total
             needed = math.ceil(min(excess / (2.0 * rate), order.n + 1.0))
             reach = max(needed, reach + 1)
 
@@ -184,8 +192,9 @@ class CoarseLaw:
         if not least.size:
             return False
         # leaves: blocks of about as many ranks, in one segment
-        leaf = least // max(1, math.floor(self._nats / self._rate))
-        segment = np.searchsorted(begin, least, side="right")
+        leaf = least // max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
+        # a block on the border of a segment is one of it, too: nothing lies between it and the next
+        segment = np.searchsorted(begin, greatest, side="right")
         starts = (leaf[1:] != leaf[:-1]) | (segment[1:] != segment[:-1])
         self._start = np.flatnonzero(np.concatenate(([True], starts, [True]))).view(np.uintp)
         start = self._start.view(np.intp)
@@ -196,7 +205,7 @@ class CoarseLaw:
             return False
         self._may_narrow = self._growth > 0.0 and start.size * self._q.size <= MANY_ENTRIES
         self._tree = _tree(
-            _leaves(self._blocks, start, leaf_least, leaf_most, self._rate), self._rate
+            _leaves(self._blocks, start, leaf_least, leaf_most, self._rate, self._shift), self._rate
         )
         return True
 
@@ -227,9 +236,9 @@ class CoarseLaw:
             self._nats,
             self._growth,
         )
-        self._log_escape = self._log_beyond - float(
-            np.logaddexp(self._log_beyond, self._cells.log_total)
-        )
+        # ln of what all proposals weigh within reach
+        self._log_total = self._cells.log_total - self._q.size * self._shift * math.log(2.0)
+        self._log_escape = self._log_beyond - float(np.logaddexp(self._log_beyond, self._log_total))
 
     @cached_property
     def _narrower(self) -> CoarseLaw:
@@ -345,12 +354,14 @@ def _leaves(
     least: NDArray[np.int64],
     most: NDArray[np.int64],
     rate: float,
+    shift: int,
 ) -> Tree:
     """A tree of leaves alone: leaf i has the blocks start[i], ..., start[i + 1] - 1."""
     rho = np.repeat(least + (most - least) // 2, np.diff(start))
-    rising = np.add.reduceat(given.width * np.exp(2.0 * rate * (given.most - rho)), start[:-1])
-    falling = np.add.reduceat(given.width * np.exp(-2.0 * rate * (given.least - rho)), start[:-1])
-    volume = np.add.reduceat(given.width, start[:-1])
+    width = np.ldexp(given.width, shift)
+    rising = np.add.reduceat(width * np.exp(2.0 * rate * (given.most - rho)), start[:-1])
+    falling = np.add.reduceat(width * np.exp(-2.0 * rate * (given.least - rho)), start[:-1])
+    volume = np.add.reduceat(width, start[:-1])
     offset = np.array([0, least.size], dtype=np.uintp)
     return Tree(offset, least, most, rising, volume, falling)
 
@@ -425,7 +436,8 @@ def law_of(
 ) -> PathLaw | CoarseLaw:
     """The law of JointExp, by cells of ranks where they save most of its rows."""
     n, m = order.n, q.size
-    if (n + 1) * m <= FEW_ENTRIES:
+    extreme = m * rate * n > MOST_LOST or (order.lattice is None and order.extent > LARGEST_EXTENT)
+    if extreme or (n + 1) * m <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward)
     guess = path.first_window(order, q, rate)
     if m * min(n + 1, 2 * guess + 1) <= FEW_ENTRIES:

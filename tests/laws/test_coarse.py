@@ -1,6 +1,8 @@
 """Draws by cells of ranks: the law of single ranks, whatever is tied and however records lie."""
 
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import combinations_with_replacement
 
@@ -155,7 +157,7 @@ def test_steep_rates_and_wide_ties_leave_no_number_behind(monkeypatch):
     ranks = orders(monkeypatch, [2] * 400 + [3] * 500, "lattice", "sorted")
     law = CoarseLaw(ranks, q, 3.0, nats=1.0, growth=1.0)
     exact = PathLaw(ranks, q, 3.0)
-    assert law._cells.log_total >= exact.log_normalizer - 1e-6
+    assert law._log_total >= exact.log_normalizer - 1e-6
     assert misfit(law, ranks, 3, "lattice", rng) > SMALLEST_P
 
 
@@ -203,7 +205,7 @@ def test_no_proposal_weighs_less_than_what_it_stands_for(
     law = CoarseLaw(order_of, q, rate, nats=nats, growth=growth, most=most)
     _, log_accept = law._propose(np.random.default_rng(0), 40)
     assert (log_accept <= 1e-9).all()
-    assert law._cells.log_total >= PathLaw(order_of, q, rate).log_normalizer - 1e-9
+    assert law._log_total >= PathLaw(order_of, q, rate).log_normalizer - 1e-9
 
 
 @given(
@@ -293,6 +295,76 @@ def test_small_rates_are_drawn_from_blocks_and_no_release_makes_the_law():
     exact = PathLaw(law.column.order(), q, law._paths._rate)
     assert law.log_prob(outputs[0]) == exact.log_prob(law.column.locate(outputs[0]))
     assert law.sample(0, size=0).shape == (0, 9)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=60),
+    st.lists(st.integers(1, 99), min_size=2, max_size=6, unique=True),
+    st.integers(1, 12),
+    st.integers(1, 7),
+    st.floats(0.05, 3.0),
+)
+def test_no_output_within_reach_is_between_leaves(records, levels, reach, most, nats):
+    """Also where the blocks of two targets meet."""
+    order_of = SortedOrder(
+        np.sort(np.array(records)), Lattice.of((0.0, 40.0), 1.0, False), (0.0, 40.0)
+    )
+    law = CoarseLaw(
+        order_of, np.sort(np.array(levels)) / 100, 0.3, reach=10**6, nats=nats, most=most
+    )
+    if not law._collect(reach):
+        return
+    law._fill()
+    start, (_, _, width, left) = law._start.view(np.intp), law._blocks
+    for low, high in zip(law._low, law._high, strict=True):
+        row = slice(start[low], start[high])
+        assert (left[row][1:] == (left[row] + width[row])[:-1]).all()
+
+
+def test_blocks_of_two_targets_that_meet_leave_nothing_out():
+    n, q = 200_000, [0.3, 0.85]
+    law = dpq.joint_exp_law(
+        np.arange(float(n)), q, epsilon=2e-3, bounds=(0, n - 1), resolution=1, dither=False
+    )
+    start, (_, _, width, left) = law._paths._start.view(np.intp), law._paths._blocks
+    for low, high in zip(law._paths._low, law._paths._high, strict=True):
+        row = slice(start[low], start[high])
+        assert (left[row][1:] == (left[row] + width[row])[:-1]).all()
+
+
+def test_extreme_rates_bounds_and_counts_are_drawn_as_others():
+    rng, q = np.random.default_rng(6), np.arange(1, 10) / 10
+    x = rng.normal(0.0, 5.0, 20_000)
+    for neighbors, size in (("swap", 20_000), ("add-remove", 14_562), ("add-remove", 14_563)):
+        options = dict(bounds=(-100, 100), neighbors=neighbors, rng=0)
+        for epsilon in (1e-40, 1e-300, 1e7):
+            out = dpq.joint_exp(x[:size], q, epsilon=epsilon, **options)
+            assert (np.diff(out) >= 0.0).all()
+    for high, scale in ((8.9e307, 1e307), (8.9e307, 5.0), (1e-300, 1e-301), (4e-320, 1e-320)):
+        y = np.clip(rng.normal(0.0, 1.0, 20_000) * scale, -high, high)
+        out = dpq.joint_exp(y, q, epsilon=4e-3, bounds=(-high, high), resolution=0, rng=0)
+        assert (np.diff(out) >= 0.0).all() and (abs(out) <= high).all()
+    counts = dict(bounds=(0, 6), resolution=1, dither=False, counts=np.full(4, 2**50))
+    law = dpq.joint_exp_law([1.0, 2.0, 4.0, 5.0], q, epsilon=1.0, **counts)
+    assert isinstance(law._paths, PathLaw)  # a loss that exponents of cells do not hold
+
+
+def test_threads_that_draw_from_one_law_see_one_dither():
+    x = np.sort(np.random.default_rng(7).normal(0.0, 5.0, 100_000))
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for lazy in range(3):
+            law = dpq.joint_exp_law(
+                x, np.arange(1, 10) / 10, epsilon=2e-3, bounds=(-100, 100), dither_rng=lazy
+            )
+            assert isinstance(law._paths, CoarseLaw) and not law._paths._exact
+            with ThreadPoolExecutor(6) as threads:
+                drawn = list(threads.map(partial(law.sample, size=5), range(12)))
+            for seed, outputs in enumerate(drawn):
+                assert (law.sample(seed, size=5) == outputs).all()
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_cells_lose_little_and_blocks_less():
