@@ -350,19 +350,19 @@ def test_extreme_rates_bounds_and_counts_are_drawn_as_others():
 
 
 def test_threads_that_draw_from_one_law_see_one_dither():
-    x = np.sort(np.random.default_rng(7).normal(0.0, 5.0, 100_000))
+    x = np.sort(np.random.default_rng(7).normal(0.0, 5.0, 200_000))
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for lazy in range(3):
+        for lazy in range(6):
             law = dpq.joint_exp_law(
-                x, np.arange(1, 10) / 10, epsilon=2e-3, bounds=(-100, 100), dither_rng=lazy
+                x, np.arange(1, 10) / 10, epsilon=1e-3, bounds=(-100, 100), dither_rng=lazy
             )
             assert isinstance(law._paths, CoarseLaw) and not law._paths._exact
             with ThreadPoolExecutor(6) as threads:
-                drawn = list(threads.map(partial(law.sample, size=5), range(12)))
+                drawn = list(threads.map(partial(law.sample, size=20), range(12)))
             for seed, outputs in enumerate(drawn):
-                assert (law.sample(seed, size=5) == outputs).all()
+                assert (law.sample(seed, size=20) == outputs).all()
     finally:
         sys.setswitchinterval(before)
 
