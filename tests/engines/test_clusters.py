@@ -28,7 +28,7 @@ from dpq_fast.engines import partials
 from dpq_fast.engines.partials import Sealed
 from dpq_fast.mechanisms import grouping
 
-N = 2_000
+N = 6_000  # with a seed, releases of 4,096 records or fewer in memory draw other numbers
 PARTS = 11  # more than are merged at once
 
 
