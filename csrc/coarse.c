@@ -1,7 +1,6 @@
 #include "coarse.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "distance.h"
 #include "large.h"
@@ -525,7 +524,8 @@ draw_sign(const dpq_coarse_rows *rows, size_t at, double volume_plus, double vol
 }
 
 /* ln of the weights of 2, 3, ... outputs in the cell of entry `at` of row j, in units of about the first
- * one; how many there are. Unless `all` are asked for, the last one may be a bound on it and on all that would follow: `rest` is set. */
+ * one; how many there are. Unless `all` are asked for, the last one may be a bound on it and on all that
+ * would follow: `rest` is set. */
 static size_t
 log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
                     const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t j, size_t at,
@@ -705,6 +705,15 @@ dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path, i
     }
 }
 
+/* -ln of what a bend leaves of a piece's weight in a leaf c. */
+static double
+loss_of(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t c, size_t at, int bend)
+{
+    int64_t rank = bend > 0 ? pieces->least[at] : pieces->most[at];
+
+    return p->rate * (double)bend * (double)(rank - rank_of(p, c));
+}
+
 /* One of the pieces of a cell, by their weights for a bend. */
 static size_t
 draw_piece(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t c, int bend,
@@ -736,11 +745,9 @@ draw_piece(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t 
         return start;
     }
     for (size_t i = 0; i < n; i++) {
-        int64_t rank = bend > 0 ? pieces->least[start + i] : pieces->most[start + i];
-
         work[i] = pieces->width[start + i];
         if (bend != 0) {
-            work[i] *= exp(-steepness * (double)(rank - rank_of(p, c)));
+            work[i] *= exp(-loss_of(p, pieces, c, start + i, bend));
         }
         plain &= work[i] >= SMALL && work[i] <= LARGE;
     }
@@ -748,9 +755,7 @@ draw_piece(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t 
         return start + dpq_race_draw_plain(n, work, rng);
     }
     for (size_t i = 0; i < n; i++) {
-        int64_t rank = bend > 0 ? pieces->least[start + i] : pieces->most[start + i];
-
-        work[i] = log(pieces->width[start + i]) - steepness * (double)(rank - rank_of(p, c));
+        work[i] = log(pieces->width[start + i]) - loss_of(p, pieces, c, start + i, bend);
     }
     drawn = 0;
     (void)dpq_race_draw(n, work, rng, &drawn);

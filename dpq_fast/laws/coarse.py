@@ -45,7 +45,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
-from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.coarse import Cells
 from dpq_fast._kernels.scan import Scan, targets
@@ -320,12 +319,9 @@ class CoarseLaw:
     def _anywhere(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Ascending outputs, uniform among all."""
         order = self._order
-        points = (
-            path_kernel.points_continuous if order.lattice is None else path_kernel.points_lattice
-        )
         left = np.array([order.before], dtype=self._blocks.left.dtype)
         everywhere = np.zeros((size, self._q.size), dtype=np.uintp)
-        return points(everywhere, left, np.array([float(order.extent)]), rng)
+        return path.points_inside(everywhere, left, np.array([float(order.extent)]), rng)
 
     def _log_accept_beyond(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """ln of the acceptance of outputs from anywhere: never if they are all within reach."""

@@ -277,13 +277,8 @@ class PathLaw:
         self, paths: NDArray[np.uintp], intervals: Intervals, rng: np.random.Generator
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Points drawn inside the paths' intervals, and the intervals' ranks."""
-        points = (
-            path_kernel.points_continuous
-            if self._order.lattice is None
-            else path_kernel.points_lattice
-        )
         places = paths.view(np.intp)  # NumPy would convert each unsigned index
-        return points(paths, intervals.left, intervals.width, rng), intervals.rank[places]
+        return points_inside(paths, intervals.left, intervals.width, rng), intervals.rank[places]
 
     # Probabilities
 
@@ -323,6 +318,18 @@ class PathLaw:
             pieces, (hi - ends)[place].astype(np.uintp), hi[place].astype(np.uintp)
         )
         return part.log_total - self.log_normalizer
+
+
+def points_inside(
+    paths: NDArray[np.uintp],
+    left: NDArray[Any],
+    width: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[Any]:
+    """Points drawn inside the intervals of paths, ascending: on a lattice, or numbers."""
+    lattice = left.dtype == np.int64
+    points = path_kernel.points_lattice if lattice else path_kernel.points_continuous
+    return points(paths, left, width, rng)
 
 
 def deviations(
