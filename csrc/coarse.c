@@ -48,12 +48,17 @@ rank_of(const dpq_coarse_problem *p, size_t c)
 static int
 is_narrow(const dpq_coarse_problem *p, size_t j, size_t c)
 {
-    double span = 0.5 * p->rate * (double)(p->most[c] - p->least[c]);
-    int64_t above = p->least[c] - p->above[j], below = p->below[j] - p->most[c];
-    int64_t away = above > below ? above : below;
-    double x = away > 0 ? 0.5 * p->rate * (double)away : 0.0;
+    double span = 0.5 * p->rate * (double)(p->most[c] - p->least[c]), x;
+    int64_t above, below, away;
 
-    return span <= DPQ_COARSE_WIDEST && p->volume[1][c] < INFINITY &&
+    if (span > DPQ_COARSE_WIDEST) {
+        return 0;
+    }
+    above = p->least[c] - p->above[j];
+    below = p->below[j] - p->most[c];
+    away = above > below ? above : below;
+    x = away > 0 ? 0.5 * p->rate * (double)away : 0.0;
+    return p->volume[1][c] < INFINITY &&
            span * span <=
                p->width * p->width * (1.0 + p->growth * x * x / ((double)p->levels + x));
 }
@@ -361,6 +366,7 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
                              .rate = p->rate};
 
     dpq_scan_prepare(&scan, decay, level);
+    dpq_decay_fill_far(decay, p->most[p->leaves - 1] - p->least[0], DPQ_LARGE_LEAST);
     for (size_t j = 0; j <= m; j++) {
         size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
         int64_t *rank = work.rank[j % 2];

@@ -10,13 +10,16 @@
 
 #define DPQ_DECAY_TABLE 2048 /* rank differences tabulated; larger ones call exp() */
 #define DPQ_DECAY_STRIDE 32  /* the table is a product of two shorter ones: two roundings */
+#define DPQ_DECAY_FAR 512        /* multiples of that which may be tabulated, too */
 #define DPQ_DECAY_LONG 0x1p-64   /* from here on a product of rate and k has lost digits */
 #define DPQ_DECAY_ZERO 708.0     /* beyond this exp() is subnormal: slow, and soon 0 */
 
 typedef struct {
     double rate;  /* per rank, >= 0 */
     int64_t size; /* entries in use, at most DPQ_DECAY_TABLE */
+    int64_t far;  /* multiples of DPQ_DECAY_TABLE in use; 0 unless the table is full */
     double table[DPQ_DECAY_TABLE];
+    double multiple[DPQ_DECAY_FAR]; /* exp(-rate * DPQ_DECAY_TABLE * k) */
 } dpq_decay;
 
 static inline void
@@ -25,6 +28,7 @@ dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
     double fine[DPQ_DECAY_STRIDE];
 
     decay->rate = rate;
+    decay->far = 0;
     decay->size = largest < DPQ_DECAY_TABLE ? largest + 1 : DPQ_DECAY_TABLE;
     for (int i = 0; i < DPQ_DECAY_STRIDE; i++) {
         fine[i] = exp(-rate * (double)i);
@@ -35,6 +39,24 @@ dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
         for (int64_t i = 0; i < DPQ_DECAY_STRIDE && k + i < decay->size; i++) {
             decay->table[k + i] = coarse * fine[i];
         }
+    }
+}
+
+/* Tabulate multiples up to `largest`, too, as far as they are not below `least`. */
+static inline void
+dpq_decay_fill_far(dpq_decay *decay, int64_t largest, double least)
+{
+    double x;
+
+    if (decay->size < DPQ_DECAY_TABLE) {
+        return;
+    }
+    for (; decay->far < DPQ_DECAY_FAR && decay->far <= largest / DPQ_DECAY_TABLE; decay->far++) {
+        x = exp(-decay->rate * (double)(decay->far * DPQ_DECAY_TABLE));
+        if (x < least) {
+            break;
+        }
+        decay->multiple[decay->far] = x;
     }
 }
 

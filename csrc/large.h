@@ -115,6 +115,13 @@ dpq_large_decay(const dpq_decay *decay, int64_t k)
     if (k < decay->size && decay->table[k] >= DPQ_LARGE_LEAST) {
         return (dpq_large){decay->table[k], 0};
     }
+    if (k < decay->far * DPQ_DECAY_TABLE) {
+        double x = decay->multiple[k / DPQ_DECAY_TABLE] * decay->table[k % DPQ_DECAY_TABLE];
+
+        if (x >= DPQ_LARGE_LEAST) {
+            return (dpq_large){x, 0};
+        }
+    }
     return dpq_large_exp(decay->rate, (double)k);
 }
 

@@ -41,7 +41,7 @@ import_array()
 
 
 cdef class Cells:
-    """Rows over cells of leaves, and draws of their paths.
+    """Rows over cells of leaves, and draws of their paths once `forward` was called.
 
     Parameters
     ----------
@@ -68,10 +68,10 @@ cdef class Cells:
 
     Attributes
     ----------
-    log_total : float
-        ln of the weight of all paths.
     entries : int
         Cells of all rows together.
+    log_total : float
+        ln of the weight of all paths, from `forward`.
     """
 
     cdef:
@@ -80,7 +80,9 @@ cdef class Cells:
         dpq_decay *decay
         dpq_scan_level *level
         object kept
+        ndarray starts
         size_t room  # of workspace, in numbers of 8 bytes
+        size_t fit  # entries that node has room for
         readonly size_t entries
         readonly double log_total
 
@@ -90,15 +92,10 @@ cdef class Cells:
                  ndarray first not None, ndarray last not None, ndarray below not None, ndarray above not None,
                  double width, double growth):
         cdef:
-            size_t m = whole.shape[0], room
-            ndarray starts = new_places(m + 1)
+            size_t m = whole.shape[0]
             # both consist of numbers of 8 bytes
             ndarray buffers = new_doubles((sizeof(dpq_decay) + m * sizeof(dpq_scan_level)) // 8)
-            size_t *start = places(starts)
-            size_t longest = 1, j
-            ndarray node, sums, exponent, workspace
-            void *work
-            int kind
+            ndarray node
 
         self.problem.heights = offset.shape[0] - 1
         self.problem.offset = given_places(offset)
@@ -117,30 +114,44 @@ cdef class Cells:
         self.problem.rate = 2.0 * rate
         self.decay = <dpq_decay *>doubles(buffers)
         self.level = <dpq_scan_level *>(self.decay + 1)
-        room = 64 * m
-        while True:
-            node = np.empty(room, dtype=np.uint32)
-            self.entries = dpq_coarse_cells(&self.problem, room, start,
-                                            <uint32_t *>PyArray_DATA(node))
-            if self.entries <= room:
-                break
-            room = self.entries
-        same = np.empty(self.entries, dtype=np.uint32)
-        self.rows.start, self.rows.node = start, <const uint32_t *>PyArray_DATA(node)
-        self.rows.same = <uint32_t *>PyArray_DATA(same)
+        self.starts = new_places(m + 1)
+        self.fit = 64 * m
+        node = np.empty(self.fit, dtype=np.uint32)
+        self.entries = dpq_coarse_cells(&self.problem, self.fit, places(self.starts),
+                                        <uint32_t *>PyArray_DATA(node))
+        self.rows.start = places(self.starts)
+        self.rows.node = <const uint32_t *>PyArray_DATA(node)
         self.kept = [offset, least, most, rising, volume, falling, low, high, whole, part, first,
-                     last, below, above, starts, buffers, node, same]
+                     last, below, above, buffers, node]
+
+    def forward(self):
+        """Compute all rows."""
+        cdef:
+            ndarray same = np.empty(self.entries, dtype=np.uint32)
+            ndarray node, sums, exponent, workspace
+            size_t longest = 1, j
+            void *work
+            int kind
+
+        if self.entries > self.fit:
+            node = np.empty(self.entries, dtype=np.uint32)
+            dpq_coarse_cells(&self.problem, self.entries, places(self.starts),
+                             <uint32_t *>PyArray_DATA(node))
+            self.rows.node = <const uint32_t *>PyArray_DATA(node)
+            self.kept.append(node)
         for kind in range(3):
             sums = new_doubles(self.entries)
             exponent = np.empty(self.entries, dtype=np.int32)
             self.rows.digits[kind] = doubles(sums)
             self.rows.exponent[kind] = <int32_t *>PyArray_DATA(exponent)
             self.kept += (sums, exponent)
-        for j in range(m):
-            longest = max(longest, start[j + 1] - start[j])
-        self.room = dpq_coarse_room(longest, m) // 8 + 1
+        for j in range(self.problem.levels):
+            longest = max(longest, self.rows.start[j + 1] - self.rows.start[j])
+        self.room = dpq_coarse_room(longest, self.problem.levels) // 8 + 1
         workspace = new_doubles(self.room)
         work = doubles(workspace)
+        self.rows.same = <uint32_t *>PyArray_DATA(same)
+        self.kept.append(same)
         with nogil:
             self.log_total = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows,
                                                 work)
@@ -157,6 +168,8 @@ cdef class Cells:
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
+        if self.rows.same == NULL:
+            raise ValueError("rows are to be computed before paths are drawn")
         with bit_generator.lock, nogil:
             dpq_coarse_paths(&self.problem, self.decay, self.level, &self.rows, size, bits, state,
                              work, path)

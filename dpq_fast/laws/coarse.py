@@ -32,6 +32,10 @@ tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs 
 with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
 a constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
 A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks.
+
+Wide gaps and ties draw the paths of many levels hundreds of nats away from their targets. Where rows
+are long, and where few proposals are accepted, some paths are drawn first to see where they are, and
+cells are the narrowest there. That decides the cost and never the law.
 """
 
 from __future__ import annotations
@@ -78,11 +82,16 @@ WIDEST = 16.0
 # many, and at most so many outputs.
 EACH, EACH_SCAN = 16, 64
 LEAST_PROPOSALS, MOST_OUTPUTS = 64, 2**18
-# So many proposals without an accepted one, and cells become nearly as narrow everywhere, since
-# paths do go far: by this share of their growth, if there are not too many then. And so many, and
-# `PathLaw` draws.
-FEW_TRIES, MOST_TRIES = 2**9, 2**14
-LESS_GROWTH, MANY_ENTRIES = 1.0 / 16.0, 2**25
+# So many proposals without an accepted one, and cells become narrower where paths are and grow less
+# elsewhere, by this share, up to so many times and if rows have no more entries than that. And so
+# many proposals, and `PathLaw` draws.
+FEW_TRIES, MOST_TRIES = 2**8, 2**14
+LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
+# With more entries than that, it is asked first where paths are: by so many of them, from cells of
+# so many nats and their growth. Then cells may grow more elsewhere, by this factor.
+MANY_ENTRIES = 2**22
+VISITORS, ROUGH, ROUGH_GROWTH = 64, 2.0, 0.01
+CENTERED = 2.5
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
 
@@ -202,7 +211,6 @@ class CoarseLaw:
         self._high = np.searchsorted(leaf_least, last, side="right")
         if (self._low >= self._high).any():
             return False
-        self._may_narrow = self._growth > 0.0 and start.size * self._q.size <= MANY_ENTRIES
         self._tree = _tree(
             _leaves(self._blocks, start, leaf_least, leaf_most, self._rate, self._shift), self._rate
         )
@@ -210,18 +218,52 @@ class CoarseLaw:
 
     def _fill(self) -> None:
         """Rows of cells."""
+        self._rounds = 0
+        self._near = self._nearest()
+        cells = self._rows(self._growth)
+        if cells.entries > MANY_ENTRIES and self._growth > 0.0:
+            self._rounds = 1
+            self._near = self._visited()
+            cells = self._rows(CENTERED * self._growth)
+        self._use(cells)
+
+    def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The nearest ranks that outputs have, around each target."""
         least, greatest = self._blocks.least, self._blocks.most
-        # the nearest ranks that outputs have, around each target
         at = np.maximum(np.searchsorted(least, self._whole, side="right") - 1, 0)
         below = np.minimum(greatest[at], self._whole)
         at = np.minimum(np.searchsorted(greatest, self._whole), least.size - 1)
-        above = np.maximum(least[at], self._whole)
-        spans = self._tree.most - self._tree.least
-        with np.errstate(over="ignore"):  # of cells wider than those in use
-            low = np.exp(2.0 * self._rate * (spans // 2))
-            high = np.exp(2.0 * self._rate * (spans - spans // 2))
-        self._cells = Cells(
-            *self._tree,
+        return below, np.maximum(least[at], self._whole)
+
+    def _visited(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ranks between which paths are likely to be at each level.
+
+        They decide the cost alone, and so rows are rough: a cell counts as if it was a point, which
+        bounds nothing but does not draw paths to where cells are wide.
+        """
+        cells = self._rows(ROUGH_GROWTH, rough=True)
+        cells.forward()
+        return self._between(cells)
+
+    def _between(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ranks between which some paths are at each level."""
+        # no randomness of a release: what comes out does not depend on these
+        paths = cells.paths(VISITORS, np.random.Generator(np.random.PCG64(0))).view(np.intp)
+        return self._tree.least[paths].min(axis=0), self._tree.most[paths].max(axis=0)
+
+    def _rows(self, growth: float, rough: bool = False) -> Cells:
+        """Rows whose cells are the narrowest where paths are near; still to be computed."""
+        tree = self._tree
+        if rough:
+            tree = tree._replace(rising=tree.volume, falling=tree.volume)
+            low = high = np.ones(tree.least.size)
+        else:
+            spans = tree.most - tree.least
+            with np.errstate(over="ignore"):  # of cells wider than those in use
+                low = np.exp(2.0 * self._rate * (spans // 2))
+                high = np.exp(2.0 * self._rate * (spans - spans // 2))
+        return Cells(
+            *tree,
             low,
             high,
             self._order.lattice is not None,
@@ -230,22 +272,38 @@ class CoarseLaw:
             self._rate,
             self._low.astype(np.uintp),
             self._high.astype(np.uintp),
-            below,
-            above,
-            self._nats,
-            self._growth,
+            *self._near,
+            ROUGH if rough else self._nats,
+            growth,
+        )
+
+    def _use(self, cells: Cells) -> None:
+        """Compute rows, to draw from them."""
+        cells.forward()
+        self._cells = cells
+        self._may_narrow = (
+            self._growth > 0.0 and self._rounds < ROUNDS and cells.entries <= MOST_ENTRIES
         )
         # ln of what all proposals weigh within reach
-        self._log_total = self._cells.log_total - self._q.size * self._shift * math.log(2.0)
+        self._log_total = cells.log_total - self._q.size * self._shift * math.log(2.0)
         self._log_escape = self._log_beyond - float(np.logaddexp(self._log_beyond, self._log_total))
 
     @cached_property
-    def _narrower(self) -> CoarseLaw:
-        """The same law by narrower cells, from which `PathLaw` alone takes over."""
+    def _closer(self) -> CoarseLaw:
+        """The same law by cells that are narrower where paths are seen to be.
+
+        Where its proposals still are not accepted, they are drawn to cells that are too wide: and
+        so these become narrow, too.
+        """
         law = copy(self)
-        law._growth *= LESS_GROWTH
-        law._may_narrow = False
-        law._fill()
+        if self._rounds == 0:
+            law._near = self._visited()
+        else:
+            below, above = self._between(self._cells)
+            law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
+        law._rounds += 1
+        law._growth = self._growth * LESS_GROWTH
+        law._use(law._rows(law._growth))
         return law
 
     # Drawing
@@ -264,7 +322,7 @@ class CoarseLaw:
             missing -= len(kept)
             tries = 0 if len(kept) else tries + tried
             if tries >= FEW_TRIES and self._may_narrow:
-                accepted.append(self._narrower.draw(rng, missing))
+                accepted.append(self._closer.draw(rng, missing))
                 break
             if tries >= MOST_TRIES:
                 accepted.append(self._law.draw(rng, missing))

@@ -170,16 +170,71 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     monkeypatch.setattr(coarse, "EACH", 1)
     if change == "MOST_TRIES":
         monkeypatch.setattr(coarse, "MOST_TRIES", 1)
-        monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+        monkeypatch.setattr(coarse, "ROUNDS", 0)
     drawn, changed = [], 0
     for _ in range(40):
         law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
         drawn.append(law.draw(rng, 50))
-        changed += ("_law" if change == "MOST_TRIES" else "_narrower") in vars(law)
+        changed += ("_law" if change == "MOST_TRIES" else "_closer") in vars(law)
     assert changed > 20
     merged = CoarseLaw(ranks, q, 0.4)
     monkeypatch.setattr(merged, "draw", lambda rng, size: np.concatenate(drawn))
     assert misfit(merged, ranks, 2, "lattice", rng, 2_000) > SMALLEST_P
+
+
+@pytest.mark.parametrize("form", ["lattice", "numbers"])
+def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form):
+    """Asked at first, and again in each of several rounds."""
+    rng, q = np.random.default_rng(8), np.array([0.1, 0.15, 0.8])
+    monkeypatch.setattr(coarse, "ROUGH", 0.9)
+    monkeypatch.setattr(coarse, "VISITORS", 2)
+    ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
+    law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
+    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    first = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
+    assert law._rounds == 0 and first._rounds == 1
+    assert (first._near[0] != law._near[0]).any()
+    narrow, rounds = first, 1
+    while narrow._may_narrow:
+        wider, narrow, rounds = narrow, narrow._closer, rounds + 1
+        assert (narrow._near[0] <= wider._near[0]).all()
+        assert (narrow._near[1] >= wider._near[1]).all()
+    assert rounds == narrow._rounds == coarse.ROUNDS
+    for some in (law._closer, first, first._closer, narrow):
+        assert misfit(some, ranks, 3, form, rng) > SMALLEST_P
+
+
+def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets():
+    """Few of the first proposals would be accepted: paths are hundreds of nats away."""
+    n, m, rng = 200_000, 200, np.random.default_rng(9)
+    x = np.sort(np.where(np.arange(n) % 2, 0.0, rng.normal(0.0, 5.0, n)))
+    law = coarse.law_of(
+        SortedOrder(x, None, (-100.0, 100.0)), np.linspace(0.0, 1.0, m + 2)[1:-1], 0.0125
+    )
+    first, closer = (part._propose(rng, 400)[1] for part in (law, law._closer._closer))
+    share = np.exp(np.minimum(closer, 0.0)).mean()
+    assert share > 0.02
+    assert share > 20.0 * np.exp(np.minimum(first, 0.0)).mean()
+
+
+def test_cells_of_one_rank_weigh_what_they_hold_across_wide_ties():
+    """Thousands of ranks apart, where decays come from two tables."""
+    records = np.repeat([1, 2, 3, 5], [9_000, 30_000, 4_000, 17_000])
+    ranks = SortedOrder(records, Lattice.of((0.0, 6.0), 1.0, False), (0.0, 6.0))
+    q = np.array([0.1, 0.11, 0.6, 0.75])
+    for rate in (1e-5, 3e-4, 2e-3, 5e-2):
+        law = CoarseLaw(ranks, q, rate, reach=ranks.n, nats=1e-9, growth=0.0, most=1)
+        exact = PathLaw(ranks, q, rate, reach=ranks.n)
+        assert law._log_total == pytest.approx(exact.log_normalizer, abs=1e-9)
+
+
+def test_paths_are_not_drawn_from_rows_that_are_still_to_be_computed():
+    records = np.arange(10)
+    law = CoarseLaw(
+        SortedOrder(records, Lattice.of((0.0, 9.0), 1.0, False), (0.0, 9.0)), np.array([0.5]), 0.1
+    )
+    with pytest.raises(ValueError, match="rows are to be computed before paths are drawn"):
+        law._rows(0.0).paths(1, np.random.default_rng(0))
 
 
 @given(
@@ -249,7 +304,7 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
 
 
 @pytest.mark.parametrize(
-    "fault", ["bends", "rank", "log_uniforms", "descents", "volumes", "beyond"]
+    "fault", ["bends", "rank", "log_uniforms", "descents", "volumes", "beyond", "rough"]
 )
 def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
     ranks, q = (
@@ -277,6 +332,8 @@ def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
     if fault == "volumes":
         monkeypatch.setattr(coarse, "_tree", lopsided)
         law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
+    if fault == "rough":
+        law._use(law._rows(9.0, rough=True))
     if fault == "beyond":
         law = CoarseLaw(ranks, q, rate, reach=2, nats=0.3)
         law._log_escape = -1e-3
