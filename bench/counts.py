@@ -1,4 +1,4 @@
-"""Passes that count and add: bins, trees, distribution functions, sums."""
+"""Passes that count, add and compare: bins, trees, distribution functions, sums, thresholds."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ BINS = 1_000
 HEIGHT, BRANCHING = 3, 10  # the paper's most frequent choice, [GJK21] Table 1
 SHAPE = dict(bounds=BOUNDS, height=HEIGHT, branching=BRANCHING)
 LEAVES = 2**20
+PARTS = 1_000  # of a column, so that what NumPy makes of one stays in a cache
 
 
 def half_normal(n: int) -> NDArray[np.float64]:
@@ -76,6 +77,28 @@ def bounded(x: NDArray) -> Call:
 def clipped(function: Any) -> Maker:
     """With a private clip on either side of zero: two more passes, that count."""
     return lambda x: partial(function, x, epsilon=EPSILON, lower=None)
+
+
+def above_threshold(threshold: float, **options: Any) -> Maker:
+    """The records are the queries' values."""
+    budget = dict(epsilon1=EPSILON, epsilon2=EPSILON)
+    return lambda x: partial(dpq.above_threshold, x, threshold, **budget, **options)
+
+
+def equal_queries(x: NDArray[np.float64]) -> Call:
+    """As many queries, all of one value, far below the threshold."""
+    return above_threshold(BOUNDS[1])(np.zeros(x.size))
+
+
+def log1p_exp(x: NDArray[np.float64]) -> Call:
+    """What the hazards of as many queries are made of, by NumPy's vectors."""
+    parts = np.split(x, PARTS)
+
+    def call() -> None:
+        for part in parts:
+            np.log1p(np.exp(part))
+
+    return call
 
 
 CASES = (
@@ -177,5 +200,21 @@ CASES = (
             Side("diffprivlib, in ±100", peers.diffprivlib_sum),
             Side("opendp, in ±100", peers.opendp_sum),
         ),
+    ),
+    Case(
+        "above_threshold/large",
+        "`above_threshold`, n = {size} queries, none of which halts",
+        gaussian,
+        above_threshold(BOUNDS[1]),
+        (10**8,),
+        1_000,
+        (
+            Side("`x.sum()`", np_sum),
+            Side("gumbel", above_threshold(BOUNDS[1], noise="gumbel"), shown=False),
+            Side("equal queries", equal_queries, shown=False),
+            Side("the first one halts", above_threshold(BOUNDS[0]), shown=False),
+            Side("`np.log1p` of `np.exp`", log1p_exp, shown=False),
+        ),
+        shown=True,
     ),
 )

@@ -163,6 +163,21 @@ CASES = (
         shown=True,
         bar="keep 1,000 × faster; the authors' 4.9 s",
     ),
+    Case(
+        "csmooth/unsorted",
+        "`csmooth`, unsorted, n = {size}, m = 1",
+        gaussian,
+        csmooth(),
+        (10**8,),
+        1_000,
+        (
+            Side("`x.sum()`", np_sum),
+            Side("`np.quantile`", np_quantile(1), shown=False),
+            Side("`ind_exp`", ind_exp(1), shown=False),
+            Side("30 levels", csmooth(levels(30)), shown=False),
+        ),
+        shown=True,
+    ),
     *(
         Case(
             f"{function}/reference",

@@ -58,7 +58,7 @@ def speed(document: str, path: Path) -> None:
     for first, _, against, _, ratio in TIMES.rows(document):
         work = first or work
         if ratio:
-            what = textwrap.fill(_plain(f"{work}, against {against}"), 80)
+            what = textwrap.fill(_plain(f"{work}, against {against}"), 70)
             bars.append((what, float(ratio.replace(",", ""))))
     # in lines of letters: each bar stands below what it is, as narrow screens have no room beside
     places = np.cumsum([label.count("\n") + 2.6 for label, _ in bars])
@@ -73,7 +73,8 @@ def speed(document: str, path: Path) -> None:
     axes.set_yticks([])
     axes.set_ylim(places[-1] + 1.0, 0.0)
     axes.set_xscale("log")
-    axes.set_xlim(0.5, 4.0 * max(ratio for _, ratio in bars))
+    ratios = [ratio for _, ratio in bars]
+    axes.set_xlim(min(0.5, 0.8 * min(ratios)), 4.0 * max(ratios))
     axes.set_xlabel("times as long as ours")
     _save(figure, path)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 import time
+import tracemalloc
 
 import mpmath
 import numpy as np
@@ -343,6 +345,48 @@ def test_above_threshold_leaves_input_unchanged(implementation, dtype):
     copied = implementation.above_threshold(queries[::2].tolist(), 20, rng=1, **BUDGET)
     assert strided == copied
     np.testing.assert_array_equal(queries, np.arange(40).astype(dtype))
+
+
+# Parts of an array
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_halts_do_not_depend_on_parts(monkeypatch, noise):
+    """One stream goes on from part to part: the same halts and the same state of the generator."""
+    module = importlib.import_module("dpq_fast.mechanisms.above_threshold")
+    draw = np.random.default_rng(3)
+    columns = [
+        draw.normal(0.0, 5.0, 40),
+        draw.integers(-9, 9, 40),
+        draw.normal(0.0, 5.0, 80).astype(np.float32)[::2],
+        np.where(draw.random(40) < 0.5, np.nan, -0.0),
+        np.repeat([0.0, -np.inf, 3.0, np.inf], 10),
+        np.empty(0),
+    ]
+    for queries, threshold, halts, seed in itertools.product(
+        columns, (0, 6, 60), (1, 3, 99), (1, 2)
+    ):
+        found = []
+        for part in (1, 7, 20, 64):
+            monkeypatch.setattr(module, "PART", part)
+            rng = np.random.default_rng(seed)
+            drawn = dpq.sparse_vector(
+                queries, threshold, halts=halts, noise=noise, rng=rng, **BUDGET
+            )
+            first = dpq.above_threshold(queries, threshold, noise=noise, rng=rng, **BUDGET)
+            found.append((drawn.tolist(), first, rng.bit_generator.state))
+        assert all(one == found[-1] for one in found)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
+def test_an_array_is_not_copied_whole(dtype):
+    queries = np.zeros(10**6, dtype=dtype)
+    tracemalloc.start()
+    try:
+        assert dpq.above_threshold(queries, 1e6, **BUDGET) is None
+        assert tracemalloc.get_traced_memory()[1] < 10**6
+    finally:
+        tracemalloc.stop()
 
 
 # Iterators
