@@ -33,9 +33,9 @@ with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 
 a constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
 A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks.
 
-Wide gaps and ties draw the paths of many levels hundreds of nats away from their targets. Where rows
-are long, and where few proposals are accepted, some paths are drawn first to see where they are, and
-cells are the narrowest there. That decides the cost and never the law.
+Wide gaps and ties draw the paths of many levels hundreds of nats away from their targets. Where
+rows are long, and where few proposals are accepted, some paths are drawn first to see where they
+are, and cells are the narrowest there. That decides the cost and never the law.
 """
 
 from __future__ import annotations
