@@ -21,7 +21,7 @@ this. Their ranks r_j are then counted, and a proposal is **accepted** with prob
 if its outputs ascend; else never. That is a probability, and accepted tuples have density
 proportional to :math:`\exp(-c\,TV(r))`: the exact law, given the order (and so one dither).
 Proposals are independent of each other, so it does not matter how many are drawn at a time, nor
-that another way to draw takes over after so many were not accepted.
+that another way to draw takes over after some that were not accepted, whatever they were.
 
 **Reach.** Only cells within reach R of a target are in its row. Paths that have an output beyond
 weigh at most exp(-2cR) V, V the measure of all outputs (`dpq_fast.laws.path`). So with probability
@@ -82,10 +82,10 @@ WIDEST = 16.0
 # many, and at most so many outputs.
 EACH, EACH_SCAN = 16, 64
 LEAST_PROPOSALS, MOST_OUTPUTS = 64, 2**18
-# So many proposals without an accepted one, and cells become narrower where paths are and grow less
-# elsewhere, by this share, up to so many times and if rows have no more entries than that. And so
-# many proposals, and `PathLaw` draws.
-FEW_TRIES, MOST_TRIES = 2**8, 2**14
+# So many proposals without an accepted one, which one in so many was likely to be, and cells become
+# narrower where paths are and grow less elsewhere, by this share, up to so many times and if rows
+# have no more entries than that. And so many proposals, and `PathLaw` draws.
+FEW_TRIES, LEAST_HOPE, MOST_TRIES = 2**6, 2.0**-9, 2**14
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
 # so many nats and their growth. Then cells may grow more elsewhere, by this factor.
@@ -311,7 +311,7 @@ class CoarseLaw:
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """As `PathLaw.draw`."""
         accepted: list[NDArray[Any]] = []
-        missing, m, tries = size, self._q.size, 0
+        missing, m, tries, hope = size, self._q.size, 0, 0.0
         each = EACH_SCAN if self._order.scans else EACH
         while missing:
             tried = max(missing * each, LEAST_PROPOSALS, tries)
@@ -320,8 +320,10 @@ class CoarseLaw:
             kept = points[uniform.log_uniforms(tried, rng) < log_accept][:missing]
             accepted.append(kept)
             missing -= len(kept)
-            tries = 0 if len(kept) else tries + tried
-            if tries >= FEW_TRIES and self._may_narrow:
+            tries, hope = tries + tried, hope + float(np.exp(log_accept).sum())
+            if len(kept):
+                tries, hope = 0, 0.0
+            if tries >= FEW_TRIES and hope <= LEAST_HOPE * tries and self._may_narrow:
                 accepted.append(self._closer.draw(rng, missing))
                 break
             if tries >= MOST_TRIES:

@@ -166,6 +166,7 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     rng, q = np.random.default_rng(4), np.array([0.3, 0.6])
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
     monkeypatch.setattr(coarse, "FEW_TRIES", 1)
+    monkeypatch.setattr(coarse, "LEAST_HOPE", 1.0)
     monkeypatch.setattr(coarse, "LEAST_PROPOSALS", 1)
     monkeypatch.setattr(coarse, "EACH", 1)
     if change == "MOST_TRIES":
