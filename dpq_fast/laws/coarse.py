@@ -66,9 +66,10 @@ APART, NEAR, CROWDED = 0.06, 0.16, 0.025
 # What all bends may lose by blocks, in nats; the latter where many would be needed.
 BENDS, MOST_BENDS = 0.5, 2.0
 MANY_BLOCKS = 2**20
-# Smaller ones cost more than the records do. More blocks than that are for values that have counts
-# of their own: their intervals are few.
-LEAST_BLOCK, MOST_BLOCKS = 12, 2**22
+# Smaller ones cost more than the records do; half of that where there are so many of these. More
+# blocks than that are for values that have counts of their own, whose intervals are few, and for
+# rows of single ranks, if they have no more entries than this.
+LEAST_BLOCK, MOST_BLOCKS, MOST_RANKS = 12, 2**22, 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
@@ -484,7 +485,8 @@ def block_size(ranks: int, m: int, rate: float) -> int:
     size = min(BENDS / (rate * m), ranks + 2.0)
     if ranks > MANY_BLOCKS * size:
         size = min(ranks / MANY_BLOCKS, MOST_BENDS / (rate * m))
-    return 1 if size < LEAST_BLOCK or ranks > MOST_BLOCKS * size else math.floor(size)
+    least = LEAST_BLOCK if ranks <= MOST_BLOCKS else LEAST_BLOCK // 2
+    return 1 if size < least or ranks > MOST_BLOCKS * size else math.floor(size)
 
 
 def law_of(
@@ -499,10 +501,10 @@ def law_of(
     if m * min(n + 1, 2 * guess + 1) <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward, guess=guess)
     ranks = min(n + 1, m * (2 * guess + 1))
-    too_many = ranks > MOST_BLOCKS and block_size(ranks, m, rate) == 1
-    if (too_many or narrowest(n, q, rate) < rate * LEAST_RANKS) and not _is_tied(
-        order, q, rate, guess
-    ):
+    single = narrowest(n, q, rate) < rate * LEAST_RANKS
+    if ranks > MOST_BLOCKS and block_size(ranks, m, rate) == 1:
+        single |= m * path.first_narrow(q, n, rate, guess) <= MOST_RANKS
+    if single and not _is_tied(order, q, rate, guess):
         return PathLaw(order, q, rate, forward, guess=guess)
     return CoarseLaw(order, q, rate, forward, guess)
 

@@ -439,6 +439,8 @@ def test_cells_lose_little_and_blocks_less():
         assert size == 1 or (size - 1) * rate * m <= coarse.MOST_BENDS
     assert coarse.block_size(10**6, 1, 1.0) == 1
     assert coarse.block_size(10**6, 1000, 2.5e-4) == 1  # records, not two at a time
+    assert coarse.block_size(10**7, 1000, 2.5e-4) == 8  # but not of so many
+    assert coarse.block_size(10**7, 300, 2.5e-3) == 1
     assert coarse.block_size(10**9, 1000, 2.5e-7) > 10**3
     assert coarse.block_size(2**53, 1, 1e-4) == 1  # the intervals of a few values
 
@@ -457,6 +459,9 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
             patch.setattr(coarse, "MOST_BLOCKS", 10)
             chosen = type(coarse.law_of(ranks, q, rate))
             assert chosen is (CoarseLaw if column is tied else PathLaw)
+            patch.setattr(coarse, "MOST_RANKS", 0)
+            chosen = type(coarse.law_of(ranks, q, rate))
+            assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
 
 
 def test_parts_that_were_asked_for_are_split_as_they_were_drawn():
