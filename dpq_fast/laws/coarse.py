@@ -66,9 +66,8 @@ APART, NEAR, CROWDED = 0.06, 0.16, 0.025
 # What all bends may lose by blocks, in nats; the latter where many would be needed.
 BENDS, MOST_BENDS = 0.5, 2.0
 MANY_BLOCKS = 2**20
-# Smaller ones cost more than the records do; half of that where there are so many of these. More
-# blocks than that are for values that have counts of their own, whose intervals are few, and for
-# rows of single ranks, if they have no more entries than this.
+# Smaller ones cost more than the records do. More blocks than that are for values that have counts
+# of their own, whose intervals are few, and for rows of single ranks, if these are no more.
 LEAST_BLOCK, MOST_BLOCKS, MOST_RANKS = 12, 2**22, 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
@@ -485,8 +484,7 @@ def block_size(ranks: int, m: int, rate: float) -> int:
     size = min(BENDS / (rate * m), ranks + 2.0)
     if ranks > MANY_BLOCKS * size:
         size = min(ranks / MANY_BLOCKS, MOST_BENDS / (rate * m))
-    least = LEAST_BLOCK if ranks <= MOST_BLOCKS else LEAST_BLOCK // 2
-    return 1 if size < least or ranks > MOST_BLOCKS * size else math.floor(size)
+    return 1 if size < LEAST_BLOCK or ranks > MOST_BLOCKS * size else math.floor(size)
 
 
 def law_of(
