@@ -52,6 +52,6 @@ CASES = tuple(
         epsilon,
         bar="1 s and 200 MB",
     )
-    for n in (10**3, 10**6)
+    for n in (10**3, 10**6, 10**7)
     for epsilon, named in EPSILONS.items()
 )
