@@ -78,6 +78,9 @@ LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
 MOST_LOST = 1e11
 # A cell as wide as this in nats has a volume for each bend; wider ones are never used.
 WIDEST = 16.0
+# A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer, leaves
+# of a few records each would be that by chance all over a column.
+AROUND = 8.0
 # Proposals at once: for each draw, and where their ranks take a pass over the records; at least so
 # many, and at most so many outputs.
 EACH, EACH_SCAN = 16, 64
@@ -450,11 +453,11 @@ def _tree(leaves: Tree, rate: float) -> Tree:
 
 
 def _heavy(leaves: Tree, rate: float) -> NDArray[np.bool_]:
-    """Leaves that hold more than all else within a nat: paths stay in them at many levels.
+    """Leaves that hold more than all else around them: paths stay in them at many levels.
 
     These are multisets, and would not be if the leaf was part of a cell at some of them.
     """
-    near = math.ceil(min(1.0 / rate, 2.0**62))
+    near = math.ceil(min(AROUND / rate, 2.0**62))
     sums = np.append(0.0, np.cumsum(leaves.volume))
     low = np.searchsorted(leaves.most, leaves.least - near)
     high = np.searchsorted(leaves.least, leaves.most + near, side="right")
