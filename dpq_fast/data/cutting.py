@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels.select import keys
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import Cuts
+from dpq_fast.data.order import Cuts, Stretch, half_of_most, is_first
 from dpq_fast.data.passes import Passes
 from dpq_fast.data.queries import BinCounts
 
@@ -26,10 +26,11 @@ PARTS = 2**14
 
 
 class Cutter:
-    """Cuts of a column that leave fewer than `most` records in between, or one number.
+    """Cuts of a column that leave fewer than so many records in between, or one number.
 
     Parts are cut until they hold fewer than half as many, or one number. Then only the first cut of
-    each so many ranks is given: what is between two of these is less than that, and one part more.
+    each half of `most` ranks is given: what is between two of these is less than that, and one part
+    more.
 
     Parameters
     ----------
@@ -41,8 +42,6 @@ class Cutter:
         About how many records are between two of them.
     lattice : Lattice or None
     bounds : (float, float)
-    most : int
-        At least 2.
     """
 
     def __init__(
@@ -52,12 +51,10 @@ class Cutter:
         counts: NDArray[np.int64],
         lattice: Lattice | None,
         bounds: tuple[float, float],
-        most: int,
     ) -> None:
         self._passes = passes
         self._lattice = lattice
         self._bounds = bounds
-        self._full = most // 2
         if lattice is None:
             ends = keys(np.array(bounds)) + np.array([0, 1])
             numbers = keys(np.clip(edges, *bounds))
@@ -72,26 +69,27 @@ class Cutter:
         self._is_counted = False
         self._cutting = threading.Lock()
 
-    def around(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Cuts:
-        """All cuts so far, with enough of them around the ranks start[s], ..., stop[s]."""
+    def around(self, wanted: list[Stretch]) -> Cuts:
+        """Enough cuts around some ranks, and some of the others."""
         with self._cutting:
             while True:
-                new = self._crowded(start, stop)
+                new = self._crowded(wanted)
                 if self._is_counted and not new.size:
-                    return self._cuts()
+                    return self._cuts(wanted)
                 self._count(new)
 
-    def _crowded(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _crowded(self, wanted: list[Stretch]) -> NDArray[np.int64]:
         """Where to cut next: between cuts that leave too many of these ranks between them."""
         number, below = self._number, self._below
         length, count = np.diff(number), np.diff(below)
-        meets = np.searchsorted(stop, below[:-1]) < np.searchsorted(start, below[1:], side="right")
-        at = np.flatnonzero(meets & (count >= self._full) & (length != 1))
+        full = half_of_most(wanted, below[:-1], below[1:])
+        meets = np.logical_or.reduce([part.meets(below[:-1], below[1:]) for part in wanted])
+        at = np.flatnonzero(meets & (count >= full) & (length != 1))
         if not at.size:
             return np.empty(0, dtype=np.int64)
         # the difference of two keys may be beyond int64
         length = length[at].view(np.uint64).astype(np.float64)
-        parts = np.maximum(SPARE * (count[at] // self._full + 1), PARTS // at.size)
+        parts = np.maximum(SPARE * (count[at] // full[at] + 1), PARTS // at.size)
         parts = np.minimum(parts, length).astype(np.int64)
         part = np.arange(int((parts - 1).sum())) - np.repeat(
             np.cumsum(parts - 1) - (parts - 1), parts - 1
@@ -121,13 +119,13 @@ class Cutter:
         least = np.where(number > low, _values_of(number), -np.inf)
         return np.where(number > high, np.inf, least)
 
-    def _cuts(self) -> Cuts:
+    def _cuts(self, wanted: list[Stretch]) -> Cuts:
         # outputs up to the number before, and those from the number on
         number, above = self._number, self._below
         below = above.copy()
         next_to = np.flatnonzero(np.diff(number) == 1) + 1
         below[next_to] = above[next_to - 1]
-        kept = np.append(True, np.diff(above // self._full) > 0)
+        kept = is_first(above, half_of_most(wanted, above, np.append(above[1:], above[-1])))
         kept[-1] = True
         number, below, above = number[kept] - 1, below[kept], above[kept]
         if self._lattice is not None:

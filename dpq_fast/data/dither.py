@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels import uniform
-from dpq_fast.data.order import CoarseOrder, Cuts, SortedOrder, WholeOrder
+from dpq_fast.data.order import (
+    CoarseOrder,
+    Cuts,
+    SortedOrder,
+    Stretch,
+    WholeOrder,
+    half_of_most,
+    is_first,
+    stretches,
+)
 
 # Up to this many records, every record's dither is drawn at once.
 EAGER_RECORDS = 2**14
@@ -114,18 +123,21 @@ class DitheredOrder(WholeOrder):
             lo, hi = np.where(reached, lo, middle + 1), np.where(reached, middle, hi)
         return lo
 
-    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
         point, below, above = self._coarse.cuts(places, most)
+        around = stretches(places, most)
         bits = self._dither.bits
         # behind the cells, before those that hold records, and inside of those that hold too many
         before, after = (point << bits) - 1, ((point + 1) << bits) - 1
         held = above > below
         parts = [Cuts(before[held], below[held], below[held]), Cuts(after, above, above)]
-        crowded = above - below >= most
+        crowded = np.zeros(point.size, dtype=bool)
+        for stretch in around:
+            crowded |= (above - below >= stretch.most) & stretch.meets(below, above)
         if crowded.any():
             with self._drawing:
                 parts.append(
-                    self._dither.cuts(point[crowded], below[crowded], above[crowded], places, most)
+                    self._dither.cuts(point[crowded], below[crowded], above[crowded], around)
                 )
         at, less, more = (np.concatenate(each) for each in zip(*parts, strict=True))
         order = np.argsort(at, kind="stable")
@@ -249,20 +261,37 @@ class Dither:
         point: NDArray[np.int64],
         start: NDArray[np.int64],
         stop: NDArray[np.int64],
-        places: NDArray[np.int64],
-        most: int,
+        around: list[Stretch],
     ) -> Cuts:
         """Cuts inside the cells of some coarse points, in dithered points; see `WholeOrder.cuts`.
 
-        Their records are at places start, ..., stop - 1. They are asked for after this, or never.
+        Their records are at places start, ..., stop - 1. From now on they are dithered by parts.
         """
         new = ~self._are_parted(point)
+        known = np.array(sorted(self._rows), dtype=np.int64)
+        first, last = start >> STRETCH_BITS, (stop - 1) >> STRETCH_BITS
+        drawn = np.searchsorted(known, last, side="right") - np.searchsorted(known, first) > (
+            last - first
+        )
+        drawn |= np.isin(point, np.array(list(self._blocks), dtype=np.int64))
+        for i in np.flatnonzero(new & drawn).tolist():
+            self._add_drawn(int(point[i]), int(start[i]), int(stop[i]))
+        new &= ~drawn
         self._parts.add(point[new] << self.bits, self.bits, (stop - start)[new], start[new])
         self._parted = np.union1d(self._parted, point)
-        apart = np.flatnonzero(np.diff(places) > most)
-        first, last = places[np.append(0, apart + 1)], places[np.append(apart, -1)]
-        self._parts.split(first - most, last + most, most // 2, self._rng)
-        return self._parts.cuts(most // 2)
+        for stretch in reversed(around):  # the short ones are of parts that are short already
+            self._parts.split(stretch, self._rng)
+        return self._parts.cuts(around)
+
+    def _add_drawn(self, point: int, start: int, stop: int) -> None:
+        """Parts of the records of a point, some of which were asked for before."""
+        block = self._blocks.pop(point, None)
+        if block is None:
+            block = _Block(stop - start, self.bits)
+            block.drawn = np.sort(self._offsets(np.arange(start, stop)))
+        parts = block.parts(point << self.bits, start)
+        self._parts.add(*np.array([part[:4] for part in parts]).T)
+        self._parts.keep({part[0]: part[0] + part[4] for part in parts if part[4] is not None})
 
     @property
     def has_parts(self) -> bool:
@@ -271,11 +300,15 @@ class Dither:
 
     def _are_parted(self, point: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the records of some points are dithered by parts."""
-        return np.isin(point, self._parted)
+        if not self._parted.size:
+            return np.zeros(point.size, dtype=bool)
+        at = np.minimum(np.searchsorted(self._parted, point), self._parted.size - 1)
+        parted: NDArray[np.bool_] = self._parted[at] == point
+        return parted
 
     def _block(self, point: int, count: int) -> _Block | _Cell:
         """The records of a point that are not keyed by their places."""
-        if point in self._parted:
+        if self._are_parted(np.array([point]))[0]:
             return _Cell(self._parts, point << self.bits, (point + 1) << self.bits)
         return self._blocks.setdefault(point, _Block(count, self.bits))
 
@@ -316,12 +349,12 @@ class _Block:
     What is drawn is kept.
     """
 
-    __slots__ = ("_bits", "_count", "_drawn", "_halves")
+    __slots__ = ("_bits", "_count", "_halves", "drawn")
 
     def __init__(self, count: int, bits: int) -> None:
         self._count = count
         self._bits = bits
-        self._drawn: NDArray[np.int64] | None = None
+        self.drawn: NDArray[np.int64] | None = None
         self._halves: tuple[_Block, _Block] | None = None
 
     def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -358,9 +391,9 @@ class _Block:
 
     def _records(self, rng: np.random.Generator) -> NDArray[np.int64] | None:
         """All of them, where they are few."""
-        if self._drawn is None and self._halves is None and self._count <= WHOLE_BLOCK:
-            self._drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
-        return self._drawn
+        if self.drawn is None and self._halves is None and self._count <= WHOLE_BLOCK:
+            self.drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
+        return self.drawn
 
     def _split(self, rng: np.random.Generator) -> tuple[_Block, _Block]:
         """Those in the lower half, and those in the upper one."""
@@ -368,6 +401,19 @@ class _Block:
             lower, bits = fair_binomial(self._count, rng), self._bits - 1
             self._halves = _Block(lower, bits), _Block(self._count - lower, bits)
         return self._halves
+
+    def parts(
+        self, at: int, start: int
+    ) -> list[tuple[int, int, int, int, NDArray[np.int64] | None]]:
+        """What is known of these records: as of `_Parts.add`, and offsets where they are drawn.
+
+        The first dithered point is `at`, and the first record at place `start`.
+        """
+        if self._halves is None:
+            return [(at, self._bits, self._count, start, self.drawn)] if self._count else []
+        below, above = self._halves
+        middle = at + (1 << (self._bits - 1))
+        return below.parts(at, start) + above.parts(middle, start + below._count)
 
 
 class _Parts:
@@ -401,17 +447,15 @@ class _Parts:
         self._bits = np.append(self._bits, np.broadcast_to(bits, at.shape))[order]
         self._count = np.append(self._count, count)[order]
 
-    def split(
-        self,
-        first: NDArray[np.int64],
-        last: NDArray[np.int64],
-        full: int,
-        rng: np.random.Generator,
-    ) -> None:
-        """Split parts that have `full` records or more, some at places first[s], ..., last[s]."""
+    def keep(self, drawn: dict[int, NDArray[np.int64]]) -> None:
+        """The dithered records of some parts, by first point."""
+        self._drawn |= drawn
+
+    def split(self, around: Stretch, rng: np.random.Generator) -> None:
+        """Split parts with half of what blocks may have, or more, where cuts are asked for."""
+        full = around.most // 2
         while True:
-            end = self.start + self._count
-            meets = np.searchsorted(last, self.start) < np.searchsorted(first, end, side="right")
+            meets = around.meets(self.start, self.start + self._count)
             crowded = meets & (self._count >= full) & (self._bits > 0)
             if not crowded.any():
                 return
@@ -421,6 +465,7 @@ class _Parts:
             # so that parts would have half of `full`, but large ones in halves
             by = np.clip(np.ceil(np.log2(2.0 * count / full)).astype(np.int64), 1, bits)
             by[count > COUNTED_BITS] = 1
+            new = []
             for h in np.unique(by).tolist():
                 of = by == h
                 numbers = self._numbers(at[of], bits[of] - h, h, count[of], rng)
@@ -429,7 +474,8 @@ class _Parts:
                 below = start[of][:, np.newaxis] + np.cumsum(numbers, axis=1) - numbers
                 begin = at[of][:, np.newaxis] + (np.arange(1 << h) << low)
                 left = np.broadcast_to(low, held.shape)
-                self.add(begin[held], left[held], numbers[held], below[held])
+                new.append((begin[held], left[held], numbers[held], below[held]))
+            self.add(*map(np.concatenate, zip(*new, strict=True)))
 
     def _numbers(
         self,
@@ -461,10 +507,11 @@ class _Parts:
                     self._drawn[first + (part << int(low[i]))] = drawn[value == part]
         return numbers
 
-    def cuts(self, full: int) -> Cuts:
-        """Cuts before the first part of each `full` ranks, and around points with so many."""
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        """Cuts before the first part of each so many ranks, and around points with as many."""
+        full = half_of_most(around, self.start, self.start + self._count)
         tied = (self._bits == 0) & (self._count >= full)
-        first = np.append(True, np.diff(self.start // full) > 0) | tied
+        first = is_first(self.start, full) | tied
         end = self.start[tied] + self._count[tied]
         return Cuts(
             np.append(self.at[first] - 1, self.at[tied]),

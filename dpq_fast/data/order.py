@@ -62,6 +62,54 @@ class Cuts(NamedTuple):
     above: NDArray[np.int64]
 
 
+class Stretch(NamedTuple):
+    """Places that are cut the same way, and ranks around them.
+
+    Attributes
+    ----------
+    most : int
+        Of all these places; see `WholeOrder.cuts`.
+    first, last : ndarray of int64, shape (S,)
+        Ranks first[s], ..., last[s], in ascending order, are close to the places or between them.
+    """
+
+    most: int
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    def meets(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether some of these ranks are among start[i], ..., stop[i], which ascend."""
+        return np.searchsorted(self.last, start) < np.searchsorted(self.first, stop, side="right")
+
+
+def stretches(places: NDArray[np.int64], most: NDArray[np.int64]) -> list[Stretch]:
+    """What `WholeOrder.cuts` is asked for, by `most`."""
+    found = []
+    for size in np.unique(most).tolist():
+        at = places[most == size]
+        apart = np.flatnonzero(np.diff(at) > size)
+        first, last = at[np.append(0, apart + 1)], at[np.append(apart, -1)]
+        found.append(Stretch(size, first - size, last + size))
+    return found
+
+
+def half_of_most(
+    around: list[Stretch], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Half the lowest `most` of the stretches that meet start[i], ..., stop[i]; or the highest."""
+    half = np.full(start.size, around[-1].most // 2)
+    for stretch in reversed(around):
+        half[stretch.meets(start, stop)] = stretch.most // 2
+    return half
+
+
+def is_first(rank: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether ascending ranks are the first ones of each `size`, which may change on the way."""
+    block = rank // size
+    found: NDArray[np.bool_] = np.append(True, (np.diff(block) > 0) | (np.diff(size) != 0))
+    return found
+
+
 class Order(ABC):
     """What mechanisms ask of a sample in order, or of a part of one.
 
@@ -180,12 +228,13 @@ class WholeOrder(Order):
         return self.ranks_of(points)
 
     @abstractmethod
-    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
         """Cuts at or near the records at some places: ascending, at least one.
 
-        Between cuts, ranks differ by less than `most`, wherever places are so close to each other;
-        these blocks do not depend on what other places are asked for. What the first cut has
-        `below` it and the last one `above` may be anything that fits.
+        Between cuts around a place, ranks differ by less than its `most`, wherever places are so
+        close to each other; where all have the same, these blocks do not depend on what other
+        places are asked for. What the first cut has `below` it and the last one `above` may be
+        anything that fits.
         """
 
     def rank_of(self, output: float) -> int:
@@ -293,7 +342,7 @@ class SortedOrder(CoarseOrder):
             at = at[lo[at] < hi[at]]
         return lo
 
-    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
         points = self._encode(self._values.take(places))
         change = np.flatnonzero(points[1:] != points[:-1])
         first, last = places[np.append(0, change + 1)], places[np.append(change, -1)]
@@ -361,7 +410,7 @@ class CountedOrder(CoarseOrder):
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
-    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
         run = np.unique(np.searchsorted(self._ends, places, side="right"))
         return Cuts(self._values[run], self._ends[run] - self._counts[run], self._ends[run])
 
@@ -439,7 +488,7 @@ class WeighedOrder(WholeOrder):
     def fine_ranks(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(self._masses.points_of(points))  # none inside of a cell
 
-    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
+    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
         point, below, above = self._coarse.cuts(places, most)
         return Cuts(self._masses.below(point + 1) - 1, below, above)
 

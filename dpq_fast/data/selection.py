@@ -13,6 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from dpq_fast.data.columns import is_plain
 from dpq_fast.data.cutting import Cutter
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, Cuts
+from dpq_fast.data.order import CoarseOrder, Cuts, stretches
 from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
@@ -466,10 +467,10 @@ class Buckets(Counted):
     def _taker(self, plan: BucketPlan, size: int) -> Taken:
         """What takes the plan's records, so many, out of a piece."""
         parts = [cell for cell in plan.cell if cell is not None]
-        stretches = np.flatnonzero(np.diff(plan.bucket) != 1) + 1
-        if not parts and stretches.size < FEW_STRETCHES and self.ends[-1] >= COMPARED:
-            first = plan.bucket[np.append(0, stretches)].tolist()
-            last = plan.bucket[np.append(stretches - 1, plan.bucket.size - 1)].tolist()
+        gaps = np.flatnonzero(np.diff(plan.bucket) != 1) + 1
+        if not parts and gaps.size < FEW_STRETCHES and self.ends[-1] >= COMPARED:
+            first = plan.bucket[np.append(0, gaps)].tolist()
+            last = plan.bucket[np.append(gaps - 1, plan.bucket.size - 1)].tolist()
             lowest, highest = (int(key) for key in keys(np.array([self._low, self._high])))
             lo_keys = [self._first_key(bucket) for bucket in first]
             hi_keys = [self._first_key(bucket + 1) - 1 for bucket in last]
@@ -589,7 +590,6 @@ class SelectedOrder(CoarseOrder):
         self._held: CollectedWindows | None = None  # windows collected ahead
         self._latest: CollectedWindows | None = None  # windows asked for
         self._ranks: dict[float, int] = {}  # records below a value, where it was asked
-        self._cutters: dict[int, Cutter] = {}  # by how many records they leave between cuts
 
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         lower, upper, share = self._counted.around(places)
@@ -666,15 +666,12 @@ class SelectedOrder(CoarseOrder):
         self._ranks.update(found)  # finished ones alone: other threads may read
         return np.array([found[value] for value in least])
 
-    def cuts(self, places: NDArray[np.int64], most: int) -> Cuts:
-        cutter = self._cutters.get(most)
-        if cutter is None:
-            edges = self._counted.edges()
-            cutter = Cutter(self._chunks, *edges, self.lattice, self.bounds, most)
-            self._cutters[most] = cutter
-        apart = np.flatnonzero(np.diff(places) > most)
-        start, stop = places[np.append(0, apart + 1)], places[np.append(apart, -1)]
-        return cutter.around(start - most, stop + most)
+    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
+        return self._cutter.around(stretches(places, most))
+
+    @cached_property
+    def _cutter(self) -> Cutter:
+        return Cutter(self._chunks, *self._counted.edges(), self.lattice, self.bounds)
 
     def _least(self, outputs: NDArray[Any]) -> NDArray[np.float64]:
         """The least record that is not below each output."""

@@ -31,11 +31,14 @@ tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs 
 **Cost.** A step loses something only where its sign is in doubt, which is about c B of all steps
 with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
 a constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
-A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks.
+A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks near
+targets. Where a path pays x nats to be, all m levels may lose a share of x together: blocks are
+longer there, by a share of x / m nats, and their number is a multiple of m^2 log(R).
 
 Wide gaps and ties draw the paths of many levels hundreds of nats away from their targets. Where
 rows are long, and where few proposals are accepted, some paths are drawn first to see where they
-are, and cells are the narrowest there. That decides the cost and never the law.
+are, and cells are the narrowest, and blocks the shortest, there. That decides the cost and never
+the law.
 """
 
 from __future__ import annotations
@@ -52,23 +55,28 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.coarse import Cells
 from dpq_fast._kernels.scan import Scan, targets
-from dpq_fast.data.blocks import Blocks, blocks
+from dpq_fast.data.blocks import Blocks, Zone, blocks, segments
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
 from dpq_fast.laws.path import CERTIFICATE, Forward, PathLaw
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
+# And of few levels, whose rows are short.
 LOSS, FARTHER, FARTHER_EACH = 3.0, 0.8, 0.12
+FEW_LEVELS, LOSS_OF_FEW = 256, 1.5
 # What a step loses, per squared nat of a cell, as measured: where targets are far apart, where they
 # are apart by some nats, and where they are crowded.
 APART, NEAR, CROWDED = 0.06, 0.16, 0.025
-# What all bends may lose by blocks, in nats; the latter where many would be needed.
-BENDS, MOST_BENDS = 0.5, 2.0
-MANY_BLOCKS = 2**20
-# Smaller ones cost more than the records do. More blocks than that are for values that have counts
-# of their own, whose intervals are few, and for rows of single ranks, if these are no more.
-LEAST_BLOCK, MOST_BLOCKS, MOST_RANKS = 12, 2**22, 2**25
+# What all bends may lose by blocks, in nats; a later one where more blocks than that would be
+# needed.
+BENDS = (0.5, 1.0, 2.0, 4.0, 8.0)
+MANY_BLOCKS = 2**18
+# And more for each nat from where paths are, up to so many nats for a block.
+BENDS_FARTHER, WIDEST_BLOCK = 0.3, 8.0
+# Shorter ones cost more than the records do, which are read where they are few, and where there
+# would be too many blocks; rows of single ranks take over there if they have no more entries.
+LEAST_BLOCK, MANY_RANKS, MOST_BLOCKS, MOST_RANKS = 12, 2**20, 2**22, 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
@@ -78,8 +86,10 @@ LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
 MOST_LOST = 1e11
 # A cell as wide as this in nats has a volume for each bend; wider ones are never used.
 WIDEST = 16.0
-# A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer, leaves
-# of a few records each would be that by chance all over a column.
+# What ln of a probability is off by, at most.
+ROUNDING = 1e-6
+# A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
+# leaves of a few records would be that by chance, all over a column.
 AROUND = 8.0
 # Proposals at once: for each draw, and where their ranks take a pass over the records; at least so
 # many, and at most so many outputs.
@@ -170,6 +180,7 @@ class CoarseLaw:
         if order.lattice is None:
             self._shift = LARGEST_VOLUME - math.frexp(order.extent)[1]
         self._whole, self._part = targets(q, order.n)
+        self._around = self._whole, self._whole
         if reach is not None:
             self._collect(reach)
             self._fill()
@@ -194,11 +205,10 @@ class CoarseLaw:
         self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         if first[-1] == 0 and last[0] == n:
             self._log_beyond = -math.inf
-        most = self._most
-        if most is None:
-            most = block_size(int(count.sum()), self._q.size, self._rate)
-        self._exact = most < 2
-        self._blocks = blocks(self._order, begin, count, most)
+        zones = [Zone(self._most, begin, count)] if self._most else None
+        zones = zones or zones_of(n, *self._around, begin, count, self._rate)
+        self._exact, self._zoned = zones[0].most < 2, len(zones) > 1
+        self._blocks = blocks(self._order, zones)
         least, greatest = self._blocks.least, self._blocks.most
         if not least.size:
             return False
@@ -209,6 +219,7 @@ class CoarseLaw:
         starts = (leaf[1:] != leaf[:-1]) | (segment[1:] != segment[:-1])
         self._start = np.flatnonzero(np.concatenate(([True], starts, [True]))).view(np.uintp)
         start = self._start.view(np.intp)
+        self._longest = int(np.diff(start).max())
         leaf_least, leaf_most = least[start[:-1]], greatest[start[1:] - 1]
         self._low = np.searchsorted(leaf_most, first)
         self._high = np.searchsorted(leaf_least, last, side="right")
@@ -304,6 +315,9 @@ class CoarseLaw:
         else:
             below, above = self._between(self._cells)
             law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
+        if self._zoned:
+            law._around = law._near
+            law._collect(self._reach)
         law._rounds += 1
         law._growth = self._growth * LESS_GROWTH
         law._use(law._rows(law._growth))
@@ -319,8 +333,9 @@ class CoarseLaw:
         while missing:
             tried = max(missing * each, LEAST_PROPOSALS, tries)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
-            points, log_accept = self._propose(rng, tried)
-            kept = points[uniform.log_uniforms(tried, rng) < log_accept][:missing]
+            log_variates = uniform.log_uniforms(tried, rng)
+            points, log_accept = self._propose(rng, tried, log_variates)
+            kept = points[log_variates < log_accept][:missing]
             accepted.append(kept)
             missing -= len(kept)
             tries, hope = tries + tried, hope + float(np.exp(log_accept).sum())
@@ -337,9 +352,13 @@ class CoarseLaw:
         return accepted[0] if len(accepted) == 1 else np.concatenate(accepted)
 
     def _propose(
-        self, rng: np.random.Generator, size: int
+        self, rng: np.random.Generator, size: int, needed: NDArray[np.float64] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Proposals, and ln of the probability with which each is to be accepted."""
+        """Proposals, and ln of the probability with which each is to be accepted.
+
+        Or a bound, where that shows already that it is below what is `needed`: ranks are counted of
+        all others alone.
+        """
         paths = self._cells.paths(size, rng)
         bends = self._cells.bends(paths)
         least, most, width, left = self._blocks
@@ -347,37 +366,40 @@ class CoarseLaw:
             paths, bends, self._start, width, least, most, left, self._longest, rng
         )
         cell, block = paths.view(np.intp), held.view(np.intp)
-        if self._log_escape > -math.inf:
-            escapes = uniform.log_uniforms(size, rng) < self._log_escape
-            points[escapes] = self._anywhere(int(escapes.sum()), rng)
-        if self._exact:
-            ranks = least[block]
-        else:  # a number may have been rounded to the border of its block
-            ranks = self._order.fine_ranks(points.ravel()).reshape(points.shape)
-            ranks = np.clip(ranks, least[block], most[block])
         low, high = self._tree.least[cell], self._tree.most[cell]
+        least, most = least[block], most[block]
         rho = low + (high - low) // 2
         again = cell[:, 1:] == cell[:, :-1]
         alone = np.ones(cell.shape, dtype=bool)
         alone[:, 1:] &= ~again
         alone[:, :-1] &= ~again
-        beta = np.where(
-            bends > 0, np.where(alone, least[block], low), np.where(alone, most[block], high)
-        )
-        added = (self._deviations(ranks) - self._deviations(rho)).sum(axis=1)
-        log_accept = -self._rate * (added - 2.0 * (bends * (beta - rho)).sum(axis=1))
-        if self._log_escape > -math.inf and escapes.any():
+        beta = np.where(bends > 0, np.where(alone, least, low), np.where(alone, most, high))
+        bound = self._deviations(rho) + 2.0 * (bends * (beta - rho)).sum(axis=1)
+        fewest = path.least_deviations(least, most, self._whole, self._part).sum(axis=1)
+        log_accept = self._rate * (bound - fewest)
+        if self._log_escape > -math.inf:
+            escapes = uniform.log_uniforms(size, rng) < self._log_escape
+            points[escapes] = self._anywhere(int(escapes.sum()), rng)
             log_accept[escapes] = self._log_accept_beyond(points[escapes])
+        else:
+            escapes = np.zeros(size, dtype=bool)
         log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = -math.inf
+        if not self._exact:
+            counted = (log_accept > -math.inf) & ~escapes
+            if needed is not None:
+                counted &= log_accept > needed - ROUNDING
+            ranks = self._order.fine_ranks(points[counted].ravel()).reshape(-1, self._q.size)
+            # a number may have been rounded to the border of its block
+            ranks = np.clip(ranks, least[counted], most[counted])
+            log_accept[counted] = self._rate * (bound[counted] - self._deviations(ranks))
         return points, log_accept
 
-    @cached_property
-    def _longest(self) -> int:
-        """Most blocks of a leaf."""
-        return int(np.diff(self._start.view(np.intp)).max())
-
     def _deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-        return path.deviations(ranks, self._whole, self._part)
+        """TV of paths."""
+        deviations: NDArray[np.float64] = path.deviations(ranks, self._whole, self._part).sum(
+            axis=1
+        )
+        return deviations
 
     def _anywhere(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Ascending outputs, uniform among all."""
@@ -393,7 +415,7 @@ class CoarseLaw:
         within = (points > left[start[self._low]]) & (points <= left[last] + width[last])
         ranks = self._order.fine_ranks(points.ravel()).reshape(points.shape)
         log_accept: NDArray[np.float64] = -self._rate * (
-            self._deviations(ranks).sum(axis=1) - 2.0 * self._reach
+            self._deviations(ranks) - 2.0 * self._reach
         )
         log_accept[within.all(axis=1)] = -math.inf
         return log_accept
@@ -469,7 +491,7 @@ def narrowest(n: int, q: NDArray[np.float64], rate: float) -> float:
     """c B: how wide the narrowest cells are to be, in nats."""
     gap = gap_of(n, q, rate)
     step = max(APART, min(NEAR, 2.5 * NEAR / gap), CROWDED / gap)
-    return math.sqrt(LOSS / (q.size * step))
+    return math.sqrt((LOSS if q.size > FEW_LEVELS else LOSS_OF_FEW) / (q.size * step))
 
 
 def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
@@ -482,12 +504,58 @@ def gap_of(n: int, q: NDArray[np.float64], rate: float) -> float:
     return max(rate * n * float(q[-1] - q[0]) / (q.size - 1), 1e-300) if q.size > 1 else math.inf
 
 
-def block_size(ranks: int, m: int, rate: float) -> int:
-    """Fewer ranks than that are in a block, of so many ranks in all."""
-    size = min(BENDS / (rate * m), ranks + 2.0)
-    if ranks > MANY_BLOCKS * size:
-        size = min(ranks / MANY_BLOCKS, MOST_BENDS / (rate * m))
-    return 1 if size < LEAST_BLOCK or ranks > MOST_BLOCKS * size else math.floor(size)
+def zones_of(
+    n: int,
+    below: NDArray[np.int64],
+    above: NDArray[np.int64],
+    first: NDArray[np.int64],
+    count: NDArray[np.int64],
+    rate: float,
+) -> list[Zone]:
+    """How long blocks are in some segments of ranks, where paths are from below[j] to above[j].
+
+    Blocks are twice as long where twice as much may be lost. One zone of single ranks if these are
+    few, or if blocks would be too many.
+    """
+    ranks = int(count.sum())
+    for bends in BENDS:
+        size = math.floor(min(bends / (rate * below.size), ranks + 1.0))
+        if size < LEAST_BLOCK and ranks <= MANY_RANKS:
+            break
+        zones = _doubling(n, below, above, first, count, rate, size)
+        most = MANY_BLOCKS if bends < BENDS[-1] else MOST_BLOCKS
+        if size >= LEAST_BLOCK and _count(zones) <= most:
+            return zones
+    return [Zone(1, first, count)]
+
+
+def _doubling(
+    n: int,
+    below: NDArray[np.int64],
+    above: NDArray[np.int64],
+    first: NDArray[np.int64],
+    count: NDArray[np.int64],
+    rate: float,
+    size: int,
+) -> list[Zone]:
+    """Zones of blocks that are of a size where paths are."""
+    zones: list[Zone] = []
+    away, ranks = 0, int(count.sum())
+    while size > 1 and 2.0 * size * rate <= WIDEST_BLOCK:
+        # so far that a block may lose twice as much
+        away += math.ceil(size * below.size / BENDS_FARTHER)
+        inner = segments(below - away, above + away, n)
+        if away > n or int(inner[1].sum()) >= ranks:
+            break
+        zones.append(Zone(size, *inner))
+        size *= 2
+    return [*zones, Zone(size, first, count)]
+
+
+def _count(zones: list[Zone]) -> int:
+    """About how many blocks some zones have."""
+    ranks = np.diff([float(zone.ranks.sum()) for zone in zones], prepend=0.0)
+    return math.ceil(float((ranks / [zone.most for zone in zones]).sum()))
 
 
 def law_of(
@@ -501,9 +569,10 @@ def law_of(
     guess = path.first_window(order, q, rate)
     if m * min(n + 1, 2 * guess + 1) <= FEW_ENTRIES:
         return PathLaw(order, q, rate, forward, guess=guess)
-    ranks = min(n + 1, m * (2 * guess + 1))
+    first, count = intervals_kernel.windows(q, n, guess)[2:]
+    whole = targets(q, n)[0]
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
-    if ranks > MOST_BLOCKS and block_size(ranks, m, rate) == 1:
+    if count.sum() > MOST_BLOCKS and zones_of(n, whole, whole, first, count, rate)[0].most == 1:
         single |= m * path.first_narrow(q, n, rate, guess) <= MOST_RANKS
     if single and not _is_tied(order, q, rate, guess):
         return PathLaw(order, q, rate, forward, guess=guess)

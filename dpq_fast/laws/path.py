@@ -336,12 +336,34 @@ def deviations(
     ranks: NDArray[np.int64], whole: NDArray[np.int64], part: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """``|r_j - r_{j-1} - n_j|`` for j = 1, ..., m + 1, of ranks of shape (..., m)."""
+    return np.abs(_steps(ranks, ranks, whole, part))
+
+
+def least_deviations(
+    least: NDArray[np.int64],
+    most: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    part: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The lowest that `deviations` of ranks from `least` to `most` have, each by itself."""
+    upward, downward = _steps(most, least, whole, part), _steps(least, most, whole, part)
+    fewest: NDArray[np.float64] = np.maximum(np.maximum(upward, -downward), 0.0)
+    return fewest
+
+
+def _steps(
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    part: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The step r_j - r_{j-1} - n_j from a rank `before` to one `after` it."""
     # steps of v_j = r_j - Q_j with v_0 = v_{m+1} = 0; differences of integers first
-    off = np.zeros((*ranks.shape[:-1], ranks.shape[-1] + 2), dtype=np.int64)
-    rest = np.zeros(ranks.shape[-1] + 2)
-    off[..., 1:-1] = ranks - whole
-    rest[1:-1] = part
-    steps: NDArray[np.float64] = np.abs((off[..., 1:] - off[..., :-1]) - (rest[1:] - rest[:-1]))
+    ends = np.zeros((*after.shape[:-1], 1), dtype=np.int64)
+    rest = np.concatenate(([0.0], part, [0.0]))
+    to = np.concatenate((after - whole, ends), axis=-1)
+    steps: NDArray[np.float64] = to - np.concatenate((ends, before - whole), axis=-1)
+    steps = steps - (rest[1:] - rest[:-1])
     return steps
 
 

@@ -124,6 +124,51 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
         assert everything(order) == brute_force(order, fine, [0], [len(records)])
 
 
+@pytest.mark.parametrize("whole", [0, 4, 9, 100])
+@pytest.mark.parametrize("bits", [1, 3, 20])
+def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, whole, bits):
+    """Ranks, intervals and cuts, in any order: what was drawn for one holds for all others."""
+    for name, value in (("WHOLE_BLOCK", whole), ("STRETCH_BITS", 2), ("COUNTED_BITS", 16)):
+        monkeypatch.setattr(dither_module, name, value)
+    rng, lattice = np.random.default_rng(whole + bits), lattice_of(10, bits=bits)
+    for _ in range(30):
+        n = int(rng.integers(1, 60))
+        records = np.sort(rng.choice([0, 1, 3, 3, 3, 3, 7, 9], n))
+        order = DitheredOrder(SortedOrder(records, lattice, BOUNDS), rng)
+        found = []
+        for what in rng.choice(["ranks", "intervals", "cuts"], 5):
+            if what == "ranks":
+                points = rng.integers(0, lattice.fine_points, 4)
+                found.append((what, points, order.fine_ranks(points)))
+            elif what == "intervals":
+                first, last = np.sort(rng.integers(0, n + 1, 2))
+                answer = order.intervals(np.array([first]), np.array([last - first + 1]))
+                found.append((what, None, answer))
+            else:
+                apart = int(rng.integers(2, 12))
+                places = np.arange(rng.integers(n), n, apart)
+                most = np.where(np.arange(places.size) < places.size // 2, apart, 2 * apart)
+                found.append((what, None, order.cuts(places, most)))
+        check_answers(found, records, order)
+
+
+def check_answers(found, records, order):
+    """Against all records of a dither, laid out."""
+    points = order._points([(0, order.n)])
+    assert (np.diff(points) >= 0).all()
+    assert (points >> order.lattice.bits == records).all()
+    edges = np.concatenate(([order.before], points, [order.last]))
+    for what, asked, answer in found:
+        if what == "ranks":
+            assert answer.tolist() == np.searchsorted(points, asked).tolist()
+        elif what == "intervals":
+            assert (edges[answer.rank] == answer.left).all()
+            assert (edges[answer.rank + 1] == answer.left + answer.width).all()
+        else:
+            assert (np.searchsorted(points, answer.point) <= answer.below)[1:].all()
+            assert (np.searchsorted(points, answer.point + 1) >= answer.above)[:-1].all()
+
+
 def test_intervals_of_windows_in_one_block_and_apart_from_it():
     """Two windows need all of one block, a third none of it: each is read as if alone."""
     records = [2] * 6 + [5] * 4

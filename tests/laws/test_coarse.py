@@ -4,7 +4,7 @@ import math
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
@@ -15,9 +15,9 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast._kernels import uniform
 from dpq_fast.data import dither, order, sample
-from dpq_fast.data.blocks import blocks
+from dpq_fast.data.blocks import Zone, blocks, segments
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.order import SortedOrder, Stretch
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws import coarse
 from dpq_fast.laws.coarse import CoarseLaw
@@ -80,9 +80,9 @@ def lopsided(leaves, rate, tree=coarse._tree):
     return grown._replace(falling=grown.falling * np.linspace(1.0, 3.0, grown.falling.size))
 
 
-def without_descents(law, rng, size):
+def without_descents(law, rng, size, needed):
     """Proposals as if they ascended."""
-    points, log_accept = CoarseLaw._propose(law, rng, size)
+    points, log_accept = CoarseLaw._propose(law, rng, size, needed)
     log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = 0.0
     return np.sort(points, axis=1), log_accept
 
@@ -279,7 +279,8 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
         patch.setattr(dither, "WHOLE_BLOCK", 4)
         patch.setattr(order, "FEW_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
-        low, high, width, left = blocks(ranks, np.array([0]), np.array([ranks.n + 1]), most)
+        everywhere = Zone(most, np.array([0]), np.array([ranks.n + 1]))
+        low, high, width, left = blocks(ranks, [everywhere])
         assert (low <= high).all() and (low[1:] >= high[:-1]).all() and (width > 0.0).all()
         assert (high - low < most).all()
         assert left[0] == ranks.before and left[-1] + width[-1] == ranks.last
@@ -297,11 +298,86 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
         assert ((low[own] <= found) & (found <= high[own])).all()
         # a part of the ranks shows the same blocks, all that hold any of them
         a, b = sorted((most % (ranks.n + 1), len(outputs) % (ranks.n + 1)))
-        some = blocks(ranks, np.array([a]), np.array([b - a + 1]), most)
+        some = blocks(ranks, [Zone(most, np.array([a]), np.array([b - a + 1]))])
         kept = np.isin(left, some.left)
         assert kept[(high >= a) & (low <= b)].all()
         for part, whole in zip(some, (low, high, width, left), strict=True):
             assert part.tolist() == whole[kept].tolist()
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=80),
+    st.lists(st.tuples(st.integers(0, 80), st.integers(0, 9)), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.sampled_from(["lattice", "dither", "numbers"]),
+    st.booleans(),
+)
+def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, selected):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "SORTED_RECORDS", 0 if selected else 100)
+        patch.setattr(sample, "FEW_POINTS", 1)
+        patch.setattr(dither, "EAGER_RECORDS", 0)
+        patch.setattr(dither, "WHOLE_BLOCK", 4)
+        ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
+        middle, away = np.array(inner).T
+        zones = [
+            Zone(2 * most * factor, *segments(middle - farther, middle + farther, ranks.n))
+            for factor, farther in ((1, away), (2, away + 5), (4, away + 15))
+        ]
+        low, high, width, left = blocks(ranks, zones)
+    assert (low <= high).all() and (low[1:] >= high[:-1]).all() and (width > 0.0).all()
+    for zone in zones:
+        for start, count in zip(zone.first.tolist(), zone.ranks.tolist(), strict=True):
+            meets = (high >= start) & (low < start + count)
+            assert (high - low < zone.most)[meets].all()
+            of_it = np.flatnonzero(meets)
+            assert (np.diff(of_it) == 1).all()
+            assert (left[of_it][1:] == (left + width)[of_it][:-1]).all()
+            assert of_it.size or ranks.intervals(*np.array([[start], [count]])).rank.size == 0
+    last = left + width
+    first = np.nextafter(left, 99.0) if form == "numbers" else left + 1
+    for points in (first, last):
+        found = ranks.fine_ranks(points.astype(left.dtype))
+        assert ((low <= found) & (found <= high)).all()
+
+
+@pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected"])
+@pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
+def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, form, way):
+    """As chosen at first, and around where paths were seen."""
+    rng, q = np.random.default_rng(10), np.array([0.2, 0.3])
+    for name, value in (("BENDS", (0.9,)), ("LEAST_BLOCK", 2), ("MANY_RANKS", 0)):
+        monkeypatch.setattr(coarse, name, value)
+    monkeypatch.setattr(coarse, "BENDS_FARTHER", 3.0)
+    monkeypatch.setattr(coarse, "VISITORS", 3)
+    records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
+    ranks = orders(monkeypatch, records, form, way)
+    law = CoarseLaw(ranks, q, 0.15, nats=0.5, growth=4.0)
+    assert law._zoned and not law._exact
+    assert law._closer._around[1][0] > law._around[1][0]
+    for some in (law, law._closer):
+        assert misfit(some, ranks, 2, form, rng, 2_000) > SMALLEST_P
+
+
+def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
+    ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
+    law = CoarseLaw(ranks, np.array([0.3, 0.6, 0.8]), 0.1, nats=2.0, growth=9.0, most=16)
+    counted = []
+    monkeypatch.setattr(
+        SortedOrder,
+        "fine_ranks",
+        lambda self, points, count=SortedOrder.fine_ranks: (
+            counted.append(points.size) or count(self, points)
+        ),
+    )
+    size = 3_000
+    points, exact = law._propose(np.random.default_rng(0), size)
+    needed = uniform.log_uniforms(size, np.random.default_rng(1))
+    again, bound = law._propose(np.random.default_rng(0), size, needed)
+    assert counted[1] < 0.8 * counted[0]
+    assert (again == points).all() and (bound >= exact - 1e-9).all()
+    assert ((needed < bound) == (needed < exact)).all()
+    assert (bound > exact + 1e-9).any()
 
 
 @pytest.mark.parametrize(
@@ -435,12 +511,36 @@ def test_cells_lose_little_and_blocks_less():
         q = np.linspace(0.0, 1.0, m + 2)[1:-1]
         nats = coarse.narrowest(n, q, rate)
         assert m * nats**2 * coarse.APART <= coarse.LOSS * (1 + 1e-12)
-        size = coarse.block_size(n, m, rate)
-        assert size == 1 or (size - 1) * rate * m <= coarse.MOST_BENDS
-    assert coarse.block_size(10**6, 1, 1.0) == 1
-    assert coarse.block_size(10**6, 1000, 2.5e-4) == 1  # records, not two at a time
-    assert coarse.block_size(10**9, 1000, 2.5e-7) > 10**3
-    assert coarse.block_size(2**53, 1, 1e-4) == 1  # the intervals of a few values
+        zones = zones_around(n, q, rate)
+        assert zones[0].most == 1 or (zones[0].most - 1) * rate * m <= coarse.BENDS[-1]
+    assert zones_around(10**6, np.array([0.5]), 1.0)[0].most == 1
+    many = np.linspace(0.0, 1.0, 1002)[1:-1]
+    assert zones_around(10**6, many, 2.5e-4)[0].most == 1  # records, not two at a time
+    assert zones_around(10**9, many, 2.5e-7)[0].most > 10**3
+    assert zones_around(10**9, many, 1e-3)[0].most == 1  # more blocks than records are worth
+
+
+def zones_around(n, q, rate):
+    """Zones of all ranks, for paths at their targets."""
+    whole = np.floor(n * q).astype(np.int64)
+    return coarse.zones_of(n, whole, whole, np.array([0]), np.array([n + 1]), rate)
+
+
+def test_blocks_are_longer_where_paths_pay_to_be():
+    n, q, rate = 10**8, np.arange(1, 31) / 31, 2.5e-4
+    zones = zones_around(n, q, rate)
+    assert len(zones) > 5 and zones[0].most >= coarse.LEAST_BLOCK
+    for inner, outer in pairwise(zones):
+        assert outer.most == 2 * inner.most
+        assert inner.ranks.sum() < outer.ranks.sum()
+        # what a block outside may lose more than one at a target, at all levels, is a share of what
+        # a path pays to be there
+        away = (int(inner.ranks[0]) - 1) // 2
+        more = (outer.most - zones[0].most) * q.size * rate
+        assert more <= coarse.BENDS_FARTHER * away * rate * (1 + 1e-9)
+    assert zones[-1].most * rate <= coarse.WIDEST_BLOCK
+    assert coarse._count(zones) < coarse.MANY_BLOCKS
+    assert coarse._count([Zone(zones[0].most, *zones[-1][1:])]) > 4 * coarse.MANY_BLOCKS
 
 
 def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
@@ -454,6 +554,7 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
         assert type(law) is kind
         assert law.draw(rng, 3).shape == (3, 20)
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(coarse, "MANY_BLOCKS", 10)
             patch.setattr(coarse, "MOST_BLOCKS", 10)
             chosen = type(coarse.law_of(ranks, q, rate))
             assert chosen is (CoarseLaw if column is tied else PathLaw)
@@ -466,7 +567,7 @@ def test_parts_that_were_asked_for_are_split_as_they_were_drawn():
     rng, parts = np.random.default_rng(0), dither._Parts()
     parts.add(np.array([64]), 6, np.array([40]), np.array([7]))
     drawn = parts.records(0, rng).tolist()
-    parts.split(np.array([0]), np.array([60]), 3, rng)
+    parts.split(Stretch(6, np.array([0]), np.array([60])), rng)
     assert len(parts.at) > 5
     again = np.concatenate([parts.records(i, rng) for i in range(len(parts.at))]).tolist()
     assert again == drawn
@@ -477,11 +578,12 @@ def test_parts_that_were_asked_for_are_split_as_they_were_drawn():
 def test_a_large_cell_is_split_without_its_records():
     rng, parts, count = np.random.default_rng(0), dither._Parts(), 5 * dither.COUNTED_BITS + 3
     parts.add(np.array([0, 2**24]), 24, np.array([count, 7]), np.array([0, count]))
-    parts.split(np.array([0]), np.array([count]), 2**14, rng)
+    around = Stretch(2**15, np.array([0]), np.array([count]))
+    parts.split(around, rng)
     assert not parts._drawn
     assert parts._count.max() < 2**14 and parts._count.sum() == count + 7
     assert (parts.start == np.cumsum(parts._count) - parts._count).all()
     share = parts._count[:-1] / np.exp2(parts._bits[:-1] - 24) / count
     assert abs(share - 1.0).max() < 0.1
-    cuts = parts.cuts(2**14)
+    cuts = parts.cuts([around])
     assert (np.diff(cuts.above) < 2**15).all()

@@ -206,7 +206,8 @@ THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
     (coarse_law, "FEW_ENTRIES", 0),
     (coarse_law, "LEAST_RANKS", 0),
-    (coarse_law, "block_size", lambda ranks, m, rate: 2),
+    (coarse_law, "BENDS", (math.inf,)),
+    (coarse_law, "MANY_RANKS", 0),
     (coarse_law, "narrowest", lambda n, q, rate: 3.0 * rate),
     (coarse_law, "growth_of", lambda n, q, rate: 9.0),
 )
