@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ EAGER_RECORDS = 2**14
 WHOLE_BLOCK = 2**12
 # Records outside of large blocks are dithered by stretches of 2^STRETCH_BITS places.
 STRETCH_BITS = 9
+# So many records are dithered at a time, so that what that takes stays in caches.
+PIECE = 2**17
 # Up to this many records, a block is split by counting random bits.
 COUNTED_BITS = 2**20
 
@@ -63,10 +66,16 @@ class DitheredOrder(WholeOrder):
             return self._dithered_points(windows)
 
     def _dithered_points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
-        windows = [(start, stop) for start, stop in windows if start < stop]
-        if not windows:
-            return np.empty(0, dtype=np.int64)
-        start, stop = np.array(windows).T
+        most = self.n if self.scans else PIECE  # what takes a pass is collected at once
+        pieces = [self._dithered_piece(*piece) for piece in _pieces(windows, most)]
+        if len(pieces) == 1:
+            return pieces[0]
+        return np.concatenate([np.empty(0, dtype=np.int64), *pieces])
+
+    def _dithered_piece(
+        self, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Points of the records at places start[w], ..., stop[w] - 1, some in each window."""
         # One more record on each side shows whether tied records go on there.
         begin, end = np.maximum(start - 1, 0), np.minimum(stop + 1, self.n)
         points = self._coarse._points(list(zip(begin.tolist(), end.tolist(), strict=True)))
@@ -194,8 +203,8 @@ class Dither:
         self._blocks: dict[int, _Block] = {}
         self._parts = _Parts()
         self._parted = np.empty(0, dtype=np.int64)  # points whose records are there
-        self._rows: dict[int, int] = {}  # of `_drawn`, by stretch of places
-        self._drawn = np.empty((0, 1 << STRETCH_BITS), dtype=np.int64)
+        self._rows: dict[int, NDArray[Any]] = {}  # offsets, by stretch of places
+        self._kind = np.int32 if bits < 32 else np.int64
 
     def of_small(self, points: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Fine points, ascending, of all records of some blocks that are not large."""
@@ -288,7 +297,7 @@ class Dither:
         block = self._blocks.pop(point, None)
         if block is None:
             block = _Block(stop - start, self.bits)
-            block.drawn = np.sort(self._offsets(np.arange(start, stop)))
+            block.drawn = np.sort(self._offsets(np.arange(start, stop)).astype(np.int64))
         parts = block.parts(point << self.bits, start)
         self._parts.add(*np.array([part[:4] for part in parts]).T)
         self._parts.keep({part[0]: part[0] + part[4] for part in parts if part[4] is not None})
@@ -312,20 +321,41 @@ class Dither:
             return _Cell(self._parts, point << self.bits, (point + 1) << self.bits)
         return self._blocks.setdefault(point, _Block(count, self.bits))
 
-    def _offsets(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _offsets(self, places: NDArray[np.int64]) -> NDArray[Any]:
         """Where the records at some places lie inside their cells."""
         stretch = places >> STRETCH_BITS
         first = np.append(0, np.flatnonzero(stretch[1:] != stretch[:-1]) + 1)
         wanted = stretch[first].tolist()
         new = [key for key in dict.fromkeys(wanted) if key not in self._rows]
         if new:
-            self._rows.update((key, row) for row, key in enumerate(new, len(self._rows)))
-            size = len(new) << STRETCH_BITS
-            drawn = uniform.integers_of_bits(self.bits, size, self._rng)
-            self._drawn = np.concatenate((self._drawn, drawn.reshape(len(new), -1)))
-        shift = np.array([self._rows[key] - key for key in wanted]) << STRETCH_BITS
+            drawn = uniform.integers_of_bits(self.bits, len(new) << STRETCH_BITS, self._rng)
+            self._rows.update(zip(new, drawn.astype(self._kind).reshape(len(new), -1), strict=True))
+        offsets = np.concatenate([self._rows[key] for key in wanted])
+        shift = (np.arange(first.size) - stretch[first]) << STRETCH_BITS
         sizes = np.diff(np.append(first, places.size))
-        return self._drawn.ravel().take(places + np.repeat(shift, sizes))
+        found: NDArray[Any] = offsets.take(places + np.repeat(shift, sizes))
+        return found
+
+
+def _pieces(
+    windows: list[tuple[int, int]], most: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Windows by pieces of at most so many records; those without a record are left out."""
+    starts: list[int] = []
+    stops: list[int] = []
+    room = most
+    for start, stop in windows:
+        while start < stop:
+            end = min(stop, start + room)
+            starts.append(start)
+            stops.append(end)
+            room -= end - start
+            start = end
+            if not room:
+                yield np.array(starts), np.array(stops)
+                starts, stops, room = [], [], most
+    if starts:
+        yield np.array(starts), np.array(stops)
 
 
 def _has_large(points: NDArray[np.int64]) -> bool:

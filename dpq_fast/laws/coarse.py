@@ -75,7 +75,8 @@ MANY_BLOCKS = 2**18
 # And more for each nat from where paths are, up to so many nats for a block.
 BENDS_FARTHER, WIDEST_BLOCK = 0.3, 8.0
 # Shorter ones cost more than the records do, which are read where they are few, and where there
-# would be too many blocks; rows of single ranks take over there if they have no more entries.
+# would be too many blocks; rows of single ranks take over there if they have no more entries. Of
+# more records than that, blocks are half as long at least: it is memory that counts.
 LEAST_BLOCK, MANY_RANKS, MOST_BLOCKS, MOST_RANKS = 12, 2**20, 2**22, 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
@@ -518,13 +519,14 @@ def zones_of(
     few, or if blocks would be too many.
     """
     ranks = int(count.sum())
+    least = LEAST_BLOCK if ranks <= MOST_RANKS else LEAST_BLOCK // 2
     for bends in BENDS:
         size = math.floor(min(bends / (rate * below.size), ranks + 1.0))
-        if size < LEAST_BLOCK and ranks <= MANY_RANKS:
+        if size < least and ranks <= MANY_RANKS:
             break
         zones = _doubling(n, below, above, first, count, rate, size)
         most = MANY_BLOCKS if bends < BENDS[-1] else MOST_BLOCKS
-        if size >= LEAST_BLOCK and _count(zones) <= most:
+        if size >= least and _count(zones) <= most:
             return zones
     return [Zone(1, first, count)]
 

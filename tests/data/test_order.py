@@ -128,7 +128,8 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
 @pytest.mark.parametrize("bits", [1, 3, 20])
 def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, whole, bits):
     """Ranks, intervals and cuts, in any order: what was drawn for one holds for all others."""
-    for name, value in (("WHOLE_BLOCK", whole), ("STRETCH_BITS", 2), ("COUNTED_BITS", 16)):
+    small = {"WHOLE_BLOCK": whole, "STRETCH_BITS": 2, "COUNTED_BITS": 16, "PIECE": 7}
+    for name, value in small.items():
         monkeypatch.setattr(dither_module, name, value)
     rng, lattice = np.random.default_rng(whole + bits), lattice_of(10, bits=bits)
     for _ in range(30):

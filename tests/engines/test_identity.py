@@ -31,7 +31,7 @@ MANY = 10_000_000
 # are collected at once, so that cells are counted again.
 SLOW = {"sqlite": 1_200_000, "postgres": 1_200_000}
 FILES = 8
-# Megabytes of the process that asks. Some 100 are the engine's, which reads ahead as it likes, and a
+# Megabytes of the process that asks. Some 100 are the engine's, which reads ahead as it likes; a
 # column of so many records would be 80 more.
 DRIVER = 250
 
