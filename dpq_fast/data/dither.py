@@ -32,7 +32,7 @@ STRETCH_BITS = 9
 # So many records are dithered at a time, so that what that takes stays in caches.
 PIECE = 2**17
 # Up to this many records, a block is split by counting random bits.
-COUNTED_BITS = 2**20
+COUNTED_BITS = 2**17
 
 
 class DitheredOrder(WholeOrder):
