@@ -13,6 +13,9 @@
 
 #define NETWORK 16 /* points that one sorting network sorts */
 #define COLUMNS 8  /* networks that work side by side */
+#define VALUES_AHEAD 8   /* a line of the cache: what is scattered to next in the same place */
+#define MEMBERS_AHEAD 32
+#define TILE 128   /* rows of lanes that are sorted at once */
 #define MOVES 8    /* places that each of the points in nearly sorted order may move, on average */
 
 /* How much paths near the targets weigh, about: as in laws/path.py. */
@@ -62,6 +65,8 @@ dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key, co
             if (at < end[chunk]) {
                 grouped[at] = value[i];
                 member[at] = (uint16_t)(group - (chunk << keys->shift));
+                DPQ_PREFETCH(grouped + at + VALUES_AHEAD);
+                DPQ_PREFETCH(member + at + MEMBERS_AHEAD);
                 place[chunk] = at + 1;
                 missing += isnan(value[i]) != 0;
             }
@@ -128,24 +133,49 @@ exchange(size_t n, int64_t *restrict a, int64_t *restrict b)
     }
 }
 
-/* Sort the columns of some rows by the odd-even merges of Batcher: every exchange brings the
- * smaller points to the lower row, so rows that are missing do not matter. */
-DPQ_VECTORIZED static void
-sort_columns(size_t rows, size_t columns, int64_t *point)
+/* Merge runs of `run` rows, pairwise: the last stages of an odd-even merge sort by Batcher, where every
+ * exchange brings the smaller points to the lower row, so that rows that are missing do not matter. */
+static inline void
+merge_columns(size_t rows, size_t columns, size_t run, int64_t *point)
 {
-    for (size_t run = 1; run < rows; run *= 2) {
-        for (size_t apart = run; apart > 0; apart /= 2) {
-            /* stretches of `apart` rows, each with the next one, inside of merged runs */
-            for (size_t row = apart % run; row + apart < rows; row += 2 * apart) {
-                size_t size = rows - row - apart < apart ? rows - row - apart : apart;
+    for (size_t apart = run; apart > 0; apart /= 2) {
+        /* stretches of `apart` rows, each with the next one, inside of merged runs */
+        for (size_t row = apart % run; row + apart < rows; row += 2 * apart) {
+            size_t size = rows - row - apart < apart ? rows - row - apart : apart;
 
-                if ((row ^ (row + apart)) < 2 * run) {
-                    exchange(size * columns, point + row * columns,
-                             point + (row + apart) * columns);
-                }
+            if ((row ^ (row + apart)) < 2 * run) {
+                exchange(size * columns, point + row * columns, point + (row + apart) * columns);
             }
         }
     }
+}
+
+/* Sort the columns of some rows, runs of `run` of which are sorted. */
+DPQ_VECTORIZED static void
+sort_columns(size_t rows, size_t columns, size_t run, int64_t *point)
+{
+    for (; run < rows; run *= 2) {
+        merge_columns(rows, columns, run, point);
+    }
+}
+
+/* Sort DPQ_LANES columns: TILE rows by themselves, which stay in the nearest cache, then twice as many,
+ * and so on. */
+static void
+sort_lanes(size_t rows, int64_t *point)
+{
+    size_t half = 1;
+
+    if (rows <= TILE) {
+        sort_columns(rows, DPQ_LANES, 1, point);
+        return;
+    }
+    while (2 * half < rows) {
+        half *= 2;
+    }
+    sort_lanes(half, point);
+    sort_lanes(rows - half, point + half * DPQ_LANES);
+    sort_columns(rows, DPQ_LANES, half, point);
 }
 
 /* Merge two runs of `length`, `apart` from each point to the next, from both ends at once: either end
@@ -176,7 +206,7 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
     for (size_t i = n; i < room; i++) {
         point[i] = INT64_MAX;
     }
-    sort_columns(length, columns, point);
+    sort_columns(length, columns, 1, point);
     for (size_t i = 0; i < columns; i += 2) {
         merge(length, columns, point + i, point + i + 1, spare + i * length);
     }
@@ -495,7 +525,7 @@ fill_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const
     if (law->lattice && law->bits > 0) {
         dither_lanes(n, column, law->bits, stream);
     }
-    sort_columns(n, DPQ_LANES, column);
+    sort_lanes(n, column);
     for (size_t i = 0; i < DPQ_LANES * n; i++) {
         lanes->point[DPQ_LANES + i] = law->lattice ? (double)column[i] : dpq_key_value(column[i]);
     }

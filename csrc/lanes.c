@@ -372,14 +372,14 @@ weight_of(const choice *c, size_t s)
     return c->h[DPQ_LANES * s] * kept;
 }
 
-/* One lane by itself, as path.c has it. */
+/* The intervals first <= t < end of one lane by themselves, as path.c has them. */
 static dpq_scan_problem
-take_lane(const dpq_lanes *lanes, size_t lane)
+take_lane(const dpq_lanes *lanes, size_t lane, size_t first, size_t end)
 {
     const size_t m = lanes->levels;
     size_t kept = 0;
 
-    for (size_t t = 0; t < intervals_of(lanes); t++) {
+    for (size_t t = first; t < end; t++) {
         lanes->rank[kept] = (int64_t)t;
         lanes->width[kept] = width_of(lanes, t, lane);
         kept += lanes->width[kept] > 0.0;
@@ -451,11 +451,11 @@ draw_light(const dpq_lanes *lanes, size_t lane, size_t j, size_t t, const choice
         if (weight[s] > DPQ_PATH_FLOOR) {
             return s;
         }
-        p = take_lane(lanes, lane);
+        p = take_lane(lanes, lane, 0, intervals_of(lanes));
         return (size_t)p.rank[dpq_path_settle(&p, lanes->decay, &rows, j, place_of(&p, t),
                                               place_of(&p, s), rng, weight)];
     }
-    p = take_lane(lanes, lane);
+    p = take_lane(lanes, lane, 0, intervals_of(lanes));
     return (size_t)p.rank[dpq_path_draw_before(&p, lanes->decay, &rows, j, place_of(&p, t), rng,
                                                weight)];
 }
@@ -475,7 +475,7 @@ draw_before(const dpq_lanes *lanes, size_t lane, size_t j, size_t t, bitgen_t *r
     }
     if (!(total >= LEAST)) {
         dpq_path_rows rows = taken_rows(lanes);
-        dpq_scan_problem p = take_lane(lanes, lane);
+        dpq_scan_problem p = take_lane(lanes, lane, 0, intervals_of(lanes));
 
         return (size_t)p.rank[dpq_path_draw_before(&p, lanes->decay, &rows, j, place_of(&p, t),
                                                    rng, lanes->weight)];
@@ -519,9 +519,9 @@ draw_copies(const dpq_lanes *lanes, size_t lane, size_t j, size_t t, bitgen_t *r
     if (several < LIKELY && dpq_uniform_fine(rng) >= several) {
         return 1;
     }
-    p = take_lane(lanes, lane);
-    dpq_path_log_copies(&p, lanes->decay, &rows, j, place_of(&p, t), lanes->exponent[j], &most,
-                        lanes->weight);
+    p = take_lane(lanes, lane, t, t + 1);
+    (void)dpq_path_log_copies(&p, lanes->decay, &rows, j, 0, lanes->exponent[j], &most,
+                              lanes->weight);
     if (several < LIKELY) { /* not so by more than it is off */
         double share = dpq_race_log_sum(most - 1, lanes->weight + 1) -
                        dpq_race_log_sum(most, lanes->weight);
