@@ -137,6 +137,47 @@ def test_releases_follow_the_law_over_all_dithers(bits):
         assert_draws_follow(map(tuple, draws.tolist()), law)
 
 
+ADVERSARIAL = {
+    "one": [3],
+    "two": [0, 8],
+    "a gap": [0] * 3 + [1, 1, 8, 8, 8, 8],
+    "a cluster": [0, 2] + [4] * 20 + [5, 7, 8],
+    "atoms at the bounds": [0] * 9 + [3] + [8] * 9,
+    "tied": [6] * 16,
+    "spread": [0, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 7, 8, 8],
+}
+
+
+@pytest.mark.parametrize("light", [None, 0.05, 0.9])
+@pytest.mark.parametrize(
+    ("q", "rate"), [([0.25, 0.5, 0.75], 0.25), ([0.5], 0.02), ([0.4, 0.45, 1.0], 20.0)]
+)
+def test_groups_side_by_side_follow_the_law(q, rate, light):
+    """`light` makes most weights such that are drawn by themselves."""
+    copies, options = 4_001, {} if light is None else {"light": light}
+    releases = kernel.Releases(np.array(q), rate, (0.0, 8.0), lattice_of(9, 0), **options)
+    for sample in ADVERSARIAL.values():
+        points = np.empty((copies, len(q)), dtype=np.int64)
+        start, order = np.arange(copies + 1) * len(sample), np.arange(copies)
+        value = np.tile(np.array(sample, dtype=float), copies)
+        rng = np.random.default_rng(12)
+        assert releases.run(start, value, order, 0, points, rng) == (copies, None)
+        law = enumeration.joint_exp(sample, 9, q, rate)
+        assert_draws_follow(map(tuple, points.tolist()), law)
+
+
+@pytest.mark.parametrize("light", [2.0**-16, 0.9])
+def test_groups_side_by_side_follow_the_density(light):
+    sample, q, copies = [0.0, 2.0, 2.0, 3.0, 3.0, 3.0], [0.2, 0.7], 6_000
+    releases = kernel.Releases(np.array(q), 0.25, (0.0, 4.0), None, light=light)
+    numbers = np.empty((copies, 2))
+    value, start = np.tile(sample, copies), np.arange(copies + 1) * len(sample)
+    rng = np.random.default_rng(13)
+    assert releases.run(start, value, np.arange(copies), 0, numbers, rng) == (copies, None)
+    law = reference.joint_exp_law(sample, q, resolution=0, epsilon=1.0, bounds=(0, 4))
+    assert_draws_follow(map(tuple, np.floor(numbers).astype(int).tolist()), cells_of(law, 4, 2))
+
+
 @pytest.mark.parametrize("entries", [0, 20_000])
 def test_quantile_by_dithers_integers(entries, monkeypatch):
     """All records on one point: the answer is that point, which no undithered release finds."""
