@@ -15,7 +15,7 @@
 /* Groups are handled in chunks of 2^shift consecutive ones: group g is member g % 2^shift of chunk
  * g / 2^shift. What one pass over all rows scatters to is chunks, few enough to stay in the cache;
  * then a chunk of 2^DPQ_GROUPS_MOST small groups fits into it, too. */
-#define DPQ_GROUPS_MOST 9
+#define DPQ_GROUPS_MOST 10
 
 /* Which group a key stands for: table[key - lowest], or key - lowest itself. */
 typedef struct {

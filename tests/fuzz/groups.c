@@ -6,7 +6,7 @@
 #include "intervals.h"
 #include "lattice.h"
 
-#define MOST_GROUPS 1100 /* three chunks */
+#define MOST_GROUPS 2100 /* three chunks */
 #define MOST_LEVELS 5
 #define MOST_FEW 24   /* records of a small group, */
 #define MOST_MANY 400 /* and of a large one */

@@ -332,7 +332,7 @@ def test_flips_of_one_sample_are_for_a_lattice_without_dither():
 
 @pytest.mark.parametrize(
     ("groups", "chunk", "chunks"),
-    [(0, 1, 0), (1, 1, 1), (8, 1, 8), (9, 2, 5), (1_000, 128, 8), (10**6, 512, 1_954)],
+    [(0, 1, 0), (1, 1, 1), (8, 1, 8), (9, 2, 5), (1_000, 128, 8), (10**6, 1_024, 977)],
 )
 def test_chunks_of_few_groups_are_shared_by_threads(groups, chunk, chunks):
     keys = kernel.Keys(groups, 0, None)
