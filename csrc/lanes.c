@@ -12,7 +12,7 @@
 #define SMALLEST 0x1p-840
 #define SMALLEST_ROW -60
 #define MOST_SCALING 960
-#define FEW 3               /* so many outputs in one interval are added without a look at the rest */
+#define FEW 3               /* so many outputs in one interval are added without a look at the rest, */
 #define LEAST 0x1p-800      /* a total from which on floors are nothing to it, as in path.c */
 #define ROOM 0x1p-13        /* beyond the total: far more than it may be off by */
 #define COPIES_ROOM 0x1p-10 /* the same for the share of several outputs in an interval, */
@@ -108,16 +108,15 @@ finish(row_pass *pass, size_t t, const numbers *sum)
     const size_t lane = pass->lane, size = pass->size;
     numbers left = AT(lanes->point, t), width = AT(lanes->point, t + 1) - left;
     numbers alone = width * pass->gain * *sum, all = alone, factor = SAME(1.0);
-    numbers seen, tried;
-    double kappa = 1.0;
+    numbers places = lanes->lattice ? width + 1.0 : width, seen, tried;
 
     for (size_t l = pass->level, added = 1; l-- > 0; added++) {
-        numbers places = lanes->lattice ? width + kappa : width;
+        double kept = lanes->stay[l * size + t] * lanes->level[added].share;
 
-        kappa += 1.0;
-        factor *= places * AT(lanes->gain, l + 1) * (lanes->stay[l * size + t] / kappa);
+        factor *= places * AT(lanes->gain, l + 1) * kept;
+        places += lanes->lattice ? SAME(1.0) : SAME(0.0);
         all += factor * AT(lanes->A, l * size + t);
-        if (added >= FEW) {
+        if (added >= FEW && added % 2 == 1) {
             truths more = (truths)(factor * AT(lanes->H, l * size + t) >= all * REST);
             int64_t any = 0;
 
