@@ -1,6 +1,7 @@
 #include "lanes.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "race.h"
@@ -8,16 +9,12 @@
 #include "uniform.h"
 #include "vector.h"
 
-#define REST 0x1p-53        /* as in scan.c, and so are the next three */
-#define SMALLEST 0x1p-840
-#define SMALLEST_ROW -60
-#define MOST_SCALING 960
 #define FEW 3               /* so many outputs in one interval are added without a look at the rest, */
-#define LEAST 0x1p-800      /* a total from which on floors are nothing to it, as in path.c */
+#define OFTEN 2             /* then there is one after so many more */
 #define ROOM 0x1p-13        /* beyond the total: far more than it may be off by */
 #define COPIES_ROOM 0x1p-10 /* the same for the share of several outputs in an interval, */
 #define COPIES_MORE 0x1p-40 /* which may be lost to rounding itself */
-#define LIKELY 0.5
+#define LIKELY 0.5          /* a share from which on its complement might be */
 
 /* Numbers of all lanes, or of one after the other. */
 #ifdef DPQ_VECTORS
@@ -116,8 +113,8 @@ finish(row_pass *pass, size_t t, const numbers *sum)
         factor *= places * AT(lanes->gain, l + 1) * kept;
         places += lanes->lattice ? SAME(1.0) : SAME(0.0);
         all += factor * AT(lanes->A, l * size + t);
-        if (added >= FEW && added % 2 == 1) {
-            truths more = (truths)(factor * AT(lanes->H, l * size + t) >= all * REST);
+        if (added >= FEW && (added - FEW) % OFTEN == 0) {
+            truths more = (truths)(factor * AT(lanes->H, l * size + t) >= all * DPQ_SCAN_REST);
             int64_t any = 0;
 
             for (size_t i = 0; i < AT_ONCE; i++) {
@@ -228,20 +225,56 @@ right_of_target(row_pass *pass, size_t turn)
     }
 }
 
+/* Scale row j so that the largest factor of an entry is about one: widths, and what the last row ended
+ * with. Lanes that `failed`, or that fail here, are not scaled; they are returned. */
+static unsigned
+set_gains(const dpq_lanes *lanes, size_t lane, size_t j, unsigned failed, const double *widest,
+          const double *largest)
+{
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        int scaling = 0, last = 0;
+
+        if (!(failed >> (lane + i) & 1)) {
+            (void)frexp(widest[i], &scaling);
+            (void)frexp(largest[i], &last);
+            scaling += last;
+        }
+        if (last < DPQ_SCAN_SMALLEST_ROW || abs(scaling) > DPQ_SCAN_MOST_SCALING) {
+            failed |= 1U << (lane + i);
+            scaling = 0;
+        }
+        lanes->gain[DPQ_LANES * j + lane + i] = ldexp(1.0, -scaling);
+    }
+    return failed;
+}
+
+/* The lanes whose number is below `least`, or is none. */
+static unsigned
+lanes_below(const numbers *number, double least, size_t lane)
+{
+    double own[AT_ONCE];
+    unsigned below = 0;
+
+    memcpy(own, number, sizeof own);
+    for (size_t i = 0; i < AT_ONCE; i++) {
+        below |= (unsigned)!(own[i] >= least) << (lane + i);
+    }
+    return below;
+}
+
 /* The rows of the lanes from `lane` on. */
 DPQ_VECTORIZED static unsigned
 forward(const dpq_lanes *lanes, size_t lane)
 {
     const size_t size = intervals_of(lanes), m = lanes->levels;
     row_pass pass = {.lanes = lanes, .lane = lane, .size = size};
-    double largest[AT_ONCE], smallest[AT_ONCE], widest[AT_ONCE], total[AT_ONCE];
+    double largest[AT_ONCE], widest[AT_ONCE];
     unsigned failed = 0;
     numbers sum;
 
     for (size_t i = 0; i < AT_ONCE; i++) {
         lanes->point[lane + i] = lanes->before;
         lanes->point[DPQ_LANES * size + lane + i] = lanes->after;
-        largest[i] = 0.5;
     }
     pass.low = AT(lanes->point, 0);
     pass.largest = SAME(0.0);
@@ -250,25 +283,14 @@ forward(const dpq_lanes *lanes, size_t lane)
         pass.largest = PICK((truths)(sum > pass.largest), sum, pass.largest);
     }
     memcpy(widest, &pass.largest, sizeof widest);
+    pass.largest = SAME(0.5); /* 2^0 times a half, for frexp() */
     for (size_t j = 0; j < m; j++) {
-        for (size_t i = 0; i < AT_ONCE; i++) { /* so that the largest factor is about one */
-            int scaling, last;
-
-            (void)frexp(widest[i], &scaling);
-            (void)frexp(largest[i], &last);
-            scaling += last;
-            if (last < SMALLEST_ROW || scaling > MOST_SCALING || scaling < -MOST_SCALING) {
-                failed |= 1U << (lane + i);
-                scaling = 0;
-            }
-            lanes->gain[DPQ_LANES * j + lane + i] = ldexp(1.0, -scaling);
-            smallest[i] = INFINITY;
-            largest[i] = 0.0;
-        }
+        memcpy(largest, &pass.largest, sizeof largest);
+        failed = set_gains(lanes, lane, j, failed, widest, largest);
         pass.level = j;
         pass.gain = AT(lanes->gain, j);
-        memcpy(&pass.smallest, smallest, sizeof smallest);
-        memcpy(&pass.largest, largest, sizeof largest);
+        pass.smallest = SAME(INFINITY);
+        pass.largest = SAME(0.0);
         pass.a = lanes->A + DPQ_LANES * j * size;
         pass.h = lanes->H + DPQ_LANES * j * size;
         if (j == 0) {
@@ -284,22 +306,14 @@ forward(const dpq_lanes *lanes, size_t lane)
             left_of_target(&pass, turn);
             right_of_target(&pass, turn);
         }
-        memcpy(smallest, &pass.smallest, sizeof smallest);
-        memcpy(largest, &pass.largest, sizeof largest);
-        for (size_t i = 0; i < AT_ONCE; i++) {
-            failed |= (unsigned)!(smallest[i] >= SMALLEST) << (lane + i);
-        }
+        failed |= lanes_below(&pass.smallest, DPQ_SCAN_SMALLEST, lane);
     }
     sum = SAME(0.0);
     for (size_t t = 0; t < size; t++) {
         sum += AT(pass.h, t) * lanes->fade[(m - 1) * size + t];
     }
     AT(lanes->total, 0) = sum;
-    memcpy(total, &sum, sizeof total);
-    for (size_t i = 0; i < AT_ONCE; i++) {
-        failed |= (unsigned)!(total[i] >= LEAST) << (lane + i);
-    }
-    return failed;
+    return failed | lanes_below(&sum, DPQ_PATH_LEAST, lane);
 }
 
 unsigned
@@ -472,7 +486,7 @@ draw_before(const dpq_lanes *lanes, size_t lane, size_t j, size_t t, bitgen_t *r
 
         total = entry(lanes, lanes->A, j + 1, t, lane) / scale;
     }
-    if (!(total >= LEAST)) {
+    if (!(total >= DPQ_PATH_LEAST)) {
         dpq_path_rows rows = taken_rows(lanes);
         dpq_scan_problem p = take_lane(lanes, lane, 0, intervals_of(lanes));
 

@@ -10,8 +10,7 @@
 
 #define FLOOR DPQ_PATH_FLOOR
 #define LOG_FLOOR (-880.0 * DPQ_LN2)
-#define LEAST 0x1p-800   /* a total from which on floors are nothing to it, */
-#define MOST 0x1p800     /* and that is far from overflow */
+#define MOST 0x1p800     /* a total up to here is far from overflow */
 #define REST 0x1p-60     /* so small a share of the total is looked at only when it is drawn */
 #define ROUNDING 0x1p-20 /* what a bound may be off by: far more than it is */
 
@@ -196,7 +195,7 @@ dpq_path_draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dp
         total = sum_blocks(n, weight, work);
         top = rows->exponent[j];
     }
-    if (!(total > LEAST && total < MOST)) {
+    if (!(total > DPQ_PATH_LEAST && total < MOST)) {
         top = wide_weights(p, decay, rows, j, lo, lo + n, range, weight);
         (void)sum_blocks(n, weight, work);
     }
@@ -292,7 +291,7 @@ draw_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     if (rows->A) {
         n = plain_copies_weights(p, decay, rows, j, t, work, &total, &rest);
     }
-    if (total > LEAST && total < MOST) {
+    if (total > DPQ_PATH_LEAST && total < MOST) {
         first = last = 1 + dpq_race_draw_plain(n, work, rng);
         if (first != rest && work[first - 1] > FLOOR) {
             return first;

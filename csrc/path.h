@@ -56,6 +56,7 @@ dpq_path_draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dp
  * probability (its weight) / DPQ_PATH_FLOOR; if it is not, all are drawn from anew. So the law is exact,
  * and no other candidate asks for logarithms. */
 #define DPQ_PATH_FLOOR 0x1p-880
+#define DPQ_PATH_LEAST 0x1p-800 /* a total from which on floors are nothing to it */
 
 /* The second step for candidate s of the choice above, that was drawn in units of a float64 row: s, or
  * what is drawn anew. `work` has an entry for each candidate. */
