@@ -57,32 +57,36 @@ dpq_lanes_fit(const dpq_lanes *lanes)
     return 1;
 }
 
-void
+DPQ_VECTORIZED void
 dpq_lanes_prepare(const dpq_lanes *lanes)
 {
     const double *table = lanes->decay->table;
-    const dpq_scan_level *level = lanes->level;
-    size_t size = intervals_of(lanes);
+    const size_t size = intervals_of(lanes);
 
     for (size_t j = 0; j < lanes->levels; j++) {
-        int64_t whole = lanes->whole[j];
-        double part = lanes->part[j];
+        const dpq_scan_level *level = lanes->level + j;
+        const size_t whole = (size_t)lanes->whole[j];
         double *fade = lanes->fade + j * size, *stay = lanes->stay + j * size;
         double *above = lanes->above + j * size, *below = lanes->below + j * size;
+        size_t next = size; /* first rank not below the next target */
 
-        for (int64_t t = 0; t < (int64_t)size; t++) {
-            int over = t > whole, under = t < whole || (t == whole && part > 0.0);
-
-            fade[t] = over ? table[t - whole - 1] * level[j].up : table[whole - t] * level[j].down;
-            above[t] = over ? fade[t] : 1.0;
-            below[t] = under ? fade[t] : 1.0;
+        if (j + 1 < lanes->levels) {
+            next = (size_t)lanes->whole[j + 1] + (lanes->part[j + 1] > 0.0);
+        }
+        for (size_t t = 0; t <= whole; t++) {
+            fade[t] = table[whole - t] * level->down;
+            below[t] = fade[t]; /* 1 on a target that is a rank */
+            above[t] = 1.0;
             stay[t] = 1.0;
-            if (over && j + 1 < lanes->levels) {
-                int ahead = t > lanes->whole[j + 1] ||
-                            (t == lanes->whole[j + 1] && lanes->part[j + 1] == 0.0);
-
-                stay[t] = ahead ? level[j + 1].stay : fade[t];
-            }
+        }
+        for (size_t t = whole + 1; t < size; t++) {
+            fade[t] = table[t - whole - 1] * level->up;
+            above[t] = fade[t];
+            below[t] = 1.0;
+            stay[t] = fade[t];
+        }
+        for (size_t t = next > whole + 1 ? next : whole + 1; t < size; t++) {
+            stay[t] = level[1].stay;
         }
     }
 }
