@@ -79,11 +79,11 @@ void
 dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
                  int64_t *start, double *ordered)
 {
-    int64_t total = 0;
+    int64_t total = 0, kept = 0, missing = 0;
 
     memset(start, 0, (groups + 1) * sizeof *start);
     for (size_t i = 0; i < n; i++) {
-        start[member[i] + 1] += !isnan(value[i]);
+        start[member[i] + 1]++;
     }
     /* start[g + 1] is where group g's next row goes, and so in the end where group g + 1 starts */
     for (size_t g = 1; g <= groups; g++) {
@@ -93,9 +93,16 @@ dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t g
         total += size;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!isnan(value[i])) {
-            ordered[start[member[i] + 1]++] = value[i];
+        ordered[start[member[i] + 1]++] = value[i];
+        missing += isnan(value[i]) != 0;
+    }
+    /* mostly there are none */
+    for (size_t g = 0, i = 0; missing > 0 && g < groups; g++) {
+        for (; i < (size_t)start[g + 1]; i++) {
+            ordered[kept] = ordered[i];
+            kept += !isnan(ordered[i]);
         }
+        start[g + 1] = kept;
     }
 }
 
