@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "chacha.h"
 #include "depth.h"
 #include "intervals.h"
 #include "key.h"
@@ -247,20 +246,33 @@ dither(size_t n, int64_t *point, int bits, bitgen_t *rng)
     }
 }
 
-/* The same for n rows of DPQ_LANES points, each lane from words of its own. */
+/* The same for n rows of DPQ_LANES points, each lane from words of its own, of which no bit is left
+ * over. */
 DPQ_VECTORIZED static void
-dither_lanes(size_t n, int64_t *point, int bits, dpq_chacha *stream)
+dither_lanes(size_t n, int64_t *point, int bits, bitgen_t *rng)
 {
-    uint64_t mask = ((uint64_t)1 << bits) - 1, word[DPQ_LANES];
-    size_t each = (size_t)(64 / bits);
+    uint64_t mask = ((uint64_t)1 << bits) - 1, word[DPQ_LANES] = {0}, low[DPQ_LANES];
+    int unread = 0; /* bits of each word */
 
     for (size_t i = 0; i < n; i++, point += DPQ_LANES) {
-        if (i % each == 0) {
-            dpq_chacha_take(stream, DPQ_LANES, word);
+        if (unread >= bits) {
+            for (size_t l = 0; l < DPQ_LANES; l++) {
+                low[l] = word[l];
+                word[l] >>= bits;
+            }
+            unread -= bits;
+        }
+        else { /* bits < 64 and so unread < 63, and bits - unread from 1 to 63 */
+            for (size_t l = 0; l < DPQ_LANES; l++) {
+                uint64_t next = rng->next_uint64(rng->state);
+
+                low[l] = word[l] | next << unread;
+                word[l] = next >> (bits - unread);
+            }
+            unread += 64 - bits;
         }
         for (size_t l = 0; l < DPQ_LANES; l++) {
-            point[l] = (int64_t)(((uint64_t)point[l] << bits) | (word[l] & mask));
-            word[l] >>= bits;
+            point[l] = (int64_t)(((uint64_t)point[l] << bits) | (low[l] & mask));
         }
     }
 }
@@ -516,7 +528,7 @@ numbers_of(const answers *out, int64_t group)
 static void
 fill_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const double *value,
            const int64_t *order, const dpq_groups_work *work, const dpq_lanes *lanes,
-           dpq_chacha *stream)
+           bitgen_t *rng)
 {
     size_t n = lanes->records;
     int64_t *column = work->column;
@@ -530,7 +542,7 @@ fill_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const
         }
     }
     if (law->lattice && law->bits > 0) {
-        dither_lanes(n, column, law->bits, stream);
+        dither_lanes(n, column, law->bits, rng);
     }
     sort_lanes(n, column);
     for (size_t i = 0; i < DPQ_LANES * n; i++) {
@@ -573,12 +585,12 @@ draw_lane(const dpq_groups_law *law, const dpq_lanes *lanes, size_t lane,
 static dpq_status
 release_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const double *value,
               const int64_t *order, const dpq_groups_work *work, const dpq_lanes *lanes,
-              dpq_chacha *stream, bitgen_t *rng, size_t *next, const answers *out)
+              bitgen_t *rng, size_t *next, const answers *out)
 {
     unsigned failed;
 
     order += *next;
-    fill_lanes(law, groups, start, value, order, work, lanes, stream);
+    fill_lanes(law, groups, start, value, order, work, lanes, rng);
     failed = dpq_lanes_forward(lanes);
     for (size_t l = 0; l < groups; l++, ++*next) {
         int64_t *point = points_of(out, order[l]);
@@ -614,10 +626,7 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
     int fit = 0;
     dpq_lanes lanes = lanes_of(law, work);
     dpq_scan_problem problem = problem_of(law, work);
-    dpq_chacha stream;
-    bitgen_t bits = dpq_chacha_bits(&stream);
 
-    dpq_chacha_begin(&stream, rng);
     while (*next < groups) {
         int64_t g = order[*next];
         size_t n = (size_t)(start[g + 1] - start[g]), equal = 1;
@@ -636,12 +645,11 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
             equal++;
         }
         if (equal > 1) {
-            status = release_lanes(law, equal, start, value, order, work, &lanes, &stream, &bits,
-                                   next, &out);
+            status = release_lanes(law, equal, start, value, order, work, &lanes, rng, next, &out);
         }
         else {
-            problem.intervals = intervals_of(law, n, value + start[g], work, &bits);
-            status = release(law, &problem, 1, work, &bits, points_of(&out, g),
+            problem.intervals = intervals_of(law, n, value + start[g], work, rng);
+            status = release(law, &problem, 1, work, rng, points_of(&out, g),
                              numbers_of(&out, g));
             *next += status == DPQ_OK;
         }

@@ -124,9 +124,9 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
  * For each group: every record on the lattice and dithered, p 2^s + U{0, ..., 2^s - 1}, sorted; one
  * forward pass over all intervals in float64 rows; one draw. Up to DPQ_LANES groups of one size that
  * follow each other do so side by side (lanes.h), as far as there is room, others by themselves.
- * Draws     dpq_chacha_begin; all else from its stream: for so many groups at a time
- *           ceil(n / floor(64 / s)) words of dither for each, or for each lane, if s > 0; then for
- *           each dpq_lanes_draw or dpq_path_draw, and its points.
+ * Draws     for so many groups at a time ceil(n / floor(64 / s)) words of dither for each, or
+ *           ceil(n s / 64) for each lane, if s > 0; then for each dpq_lanes_draw or dpq_path_draw,
+ *           and its points.
  * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of order[*next] leave the range
  *           of float64: its sorted points stand in work->point (lattice) or work->number, dither
  *           included, for the caller to go on with. What was drawn for groups behind it is forgotten.

@@ -32,13 +32,6 @@ cdef extern from "status.h" nogil:
         DPQ_ERR_RANGE
         DPQ_STATUS_END
 
-cdef extern from "chacha.h" nogil:
-    ctypedef struct dpq_chacha:
-        pass
-
-    void dpq_chacha_begin(dpq_chacha *chacha, bitgen_t *rng)
-    void dpq_chacha_take(dpq_chacha *chacha, size_t n, uint64_t *word)
-
 cdef extern from "uniform.h" nogil:
     double dpq_uniform_log(bitgen_t *rng)
     uint64_t dpq_uniform_below(uint64_t n, bitgen_t *rng)

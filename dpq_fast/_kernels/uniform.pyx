@@ -5,9 +5,6 @@ import numpy as np
 from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport integers, new_integers
 from dpq_fast._kernels.csrc cimport (
-    dpq_chacha,
-    dpq_chacha_begin,
-    dpq_chacha_take,
     dpq_uniform_below,
     dpq_uniform_bits,
     dpq_uniform_log,
@@ -76,17 +73,3 @@ def multiset(size_t k, uint64_t w, rng not None):
         with bit_generator.lock, nogil:
             dpq_uniform_multiset(k, w, bits, &out[0])
     return out.base
-
-
-def chacha_words(size_t size, rng not None):
-    """The first `size` words of a stream of csrc/chacha.h keyed by `rng`, uint64."""
-    cdef:
-        dpq_chacha chacha
-        uint64_t[::1] out = np.empty(size + 1, dtype=np.uint64)
-        object bit_generator = rng.bit_generator
-        bitgen_t *bits = bitgen_of(bit_generator)
-
-    with bit_generator.lock, nogil:
-        dpq_chacha_begin(&chacha, bits)
-        dpq_chacha_take(&chacha, size, &out[0])
-    return out.base[:size]

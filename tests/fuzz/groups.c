@@ -1,6 +1,5 @@
 #include "groups.h"
 
-#include "chacha.h"
 #include "depth.h"
 #include "fuzz.h"
 #include "intervals.h"
@@ -643,14 +642,11 @@ check_release(fuzz_input *in)
     }
     same = *in;
     while (next < groups) {
-        dpq_chacha stream;
-        bitgen_t bits = dpq_chacha_bits(&stream);
         dpq_status status = dpq_groups_release(&law, groups, start, value, order, &work, &rng,
                                                &next, point, number);
 
         CHECK(status == DPQ_OK ? next == groups : status == DPQ_ERR_RANGE && next < groups);
         next += status != DPQ_OK; /* the last of these gave no answer */
-        dpq_chacha_begin(&stream, &again);
         for (; done < next; done++) {
             size_t g = (size_t)order[done], size = (size_t)(start[g + 1] - start[g]);
             dpq_status own = done + 1 < next ? DPQ_OK : status;
@@ -659,7 +655,7 @@ check_release(fuzz_input *in)
 
             check_answer(&law, size, value + start[g], own, &work, points, numbers);
             if (alone) {
-                check_answers(&law, size, value + start[g], 0, own, &work, &bits, points,
+                check_answers(&law, size, value + start[g], 0, own, &work, &again, points,
                               numbers);
             }
         }
