@@ -11,7 +11,10 @@
 #include "vector.h"
 
 #define NETWORK 16 /* points that one sorting network sorts */
-#define LANES 8    /* networks that work side by side */
+#define COLUMNS 8  /* networks that work side by side */
+#define VALUES_AHEAD 8   /* a line of the cache: what is scattered to next in the same place */
+#define MEMBERS_AHEAD 32
+#define TILE 128   /* rows of lanes that are sorted at once */
 #define MOVES 8    /* places that each of the points in nearly sorted order may move, on average */
 
 /* How much paths near the targets weigh, about: as in laws/path.py. */
@@ -61,6 +64,8 @@ dpq_groups_scatter(const dpq_groups_keys *keys, size_t n, const int64_t *key, co
             if (at < end[chunk]) {
                 grouped[at] = value[i];
                 member[at] = (uint16_t)(group - (chunk << keys->shift));
+                DPQ_PREFETCH(grouped + at + VALUES_AHEAD);
+                DPQ_PREFETCH(member + at + MEMBERS_AHEAD);
                 place[chunk] = at + 1;
                 missing += isnan(value[i]) != 0;
             }
@@ -73,11 +78,11 @@ void
 dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t groups,
                  int64_t *start, double *ordered)
 {
-    int64_t total = 0;
+    int64_t total = 0, kept = 0, missing = 0;
 
     memset(start, 0, (groups + 1) * sizeof *start);
     for (size_t i = 0; i < n; i++) {
-        start[member[i] + 1] += !isnan(value[i]);
+        start[member[i] + 1]++;
     }
     /* start[g + 1] is where group g's next row goes, and so in the end where group g + 1 starts */
     for (size_t g = 1; g <= groups; g++) {
@@ -87,9 +92,16 @@ dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t g
         total += size;
     }
     for (size_t i = 0; i < n; i++) {
-        if (!isnan(value[i])) {
-            ordered[start[member[i] + 1]++] = value[i];
+        ordered[start[member[i] + 1]++] = value[i];
+        missing += isnan(value[i]) != 0;
+    }
+    /* mostly there are none */
+    for (size_t g = 0, i = 0; missing > 0 && g < groups; g++) {
+        for (; i < (size_t)start[g + 1]; i++) {
+            ordered[kept] = ordered[i];
+            kept += !isnan(ordered[i]);
         }
+        start[g + 1] = kept;
     }
 }
 
@@ -99,7 +111,7 @@ dpq_groups_order(size_t n, const double *value, const uint16_t *member, size_t g
 static size_t
 columns_of(size_t n)
 {
-    size_t columns = LANES;
+    size_t columns = COLUMNS;
 
     while (columns * NETWORK < n) {
         columns *= 2;
@@ -127,24 +139,49 @@ exchange(size_t n, int64_t *restrict a, int64_t *restrict b)
     }
 }
 
-/* Sort the columns of up to NETWORK rows by the odd-even merges of Batcher: every exchange brings the
- * smaller points to the lower row, so rows that are missing do not matter. */
-DPQ_VECTORIZED static void
-sort_columns(size_t rows, size_t columns, int64_t *point)
+/* Merge runs of `run` rows, pairwise: the last stages of an odd-even merge sort by Batcher, where every
+ * exchange brings the smaller points to the lower row, so that rows that are missing do not matter. */
+static inline void
+merge_columns(size_t rows, size_t columns, size_t run, int64_t *point)
 {
-    for (size_t run = 1; run < rows; run *= 2) {
-        for (size_t apart = run; apart > 0; apart /= 2) {
-            /* stretches of `apart` rows, each with the next one, inside of merged runs */
-            for (size_t row = apart % run; row + apart < rows; row += 2 * apart) {
-                size_t size = rows - row - apart < apart ? rows - row - apart : apart;
+    for (size_t apart = run; apart > 0; apart /= 2) {
+        /* stretches of `apart` rows, each with the next one, inside of merged runs */
+        for (size_t row = apart % run; row + apart < rows; row += 2 * apart) {
+            size_t size = rows - row - apart < apart ? rows - row - apart : apart;
 
-                if ((row ^ (row + apart)) < 2 * run) {
-                    exchange(size * columns, point + row * columns,
-                             point + (row + apart) * columns);
-                }
+            if ((row ^ (row + apart)) < 2 * run) {
+                exchange(size * columns, point + row * columns, point + (row + apart) * columns);
             }
         }
     }
+}
+
+/* Sort the columns of some rows, runs of `run` of which are sorted. */
+DPQ_VECTORIZED static void
+sort_columns(size_t rows, size_t columns, size_t run, int64_t *point)
+{
+    for (; run < rows; run *= 2) {
+        merge_columns(rows, columns, run, point);
+    }
+}
+
+/* Sort DPQ_LANES columns: TILE rows by themselves, which stay in the nearest cache, then twice as many,
+ * and so on. */
+static void
+sort_lanes(size_t rows, int64_t *point)
+{
+    size_t half = 1;
+
+    if (rows <= TILE) {
+        sort_columns(rows, DPQ_LANES, 1, point);
+        return;
+    }
+    while (2 * half < rows) {
+        half *= 2;
+    }
+    sort_lanes(half, point);
+    sort_lanes(rows - half, point + half * DPQ_LANES);
+    sort_columns(rows, DPQ_LANES, half, point);
 }
 
 /* Merge two runs of `length`, `apart` from each point to the next, from both ends at once: either end
@@ -175,7 +212,7 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
     for (size_t i = n; i < room; i++) {
         point[i] = INT64_MAX;
     }
-    sort_columns(length, columns, point);
+    sort_columns(length, columns, 1, point);
     for (size_t i = 0; i < columns; i += 2) {
         merge(length, columns, point + i, point + i + 1, spare + i * length);
     }
@@ -205,6 +242,37 @@ dither(size_t n, int64_t *point, int bits, bitgen_t *rng)
         for (size_t k = 0; k < size; k++) {
             point[i + k] = (int64_t)(((uint64_t)point[i + k] << bits) | (word & mask));
             word >>= bits;
+        }
+    }
+}
+
+/* The same for n rows of DPQ_LANES points, each lane from words of its own, of which no bit is left
+ * over. */
+DPQ_VECTORIZED static void
+dither_lanes(size_t n, int64_t *point, int bits, bitgen_t *rng)
+{
+    uint64_t mask = ((uint64_t)1 << bits) - 1, word[DPQ_LANES] = {0}, low[DPQ_LANES];
+    int unread = 0; /* bits of each word */
+
+    for (size_t i = 0; i < n; i++, point += DPQ_LANES) {
+        if (unread >= bits) {
+            for (size_t l = 0; l < DPQ_LANES; l++) {
+                low[l] = word[l];
+                word[l] >>= bits;
+            }
+            unread -= bits;
+        }
+        else { /* bits < 64 and so unread < 63, and bits - unread from 1 to 63 */
+            for (size_t l = 0; l < DPQ_LANES; l++) {
+                uint64_t next = rng->next_uint64(rng->state);
+
+                low[l] = word[l] | next << unread;
+                word[l] = next >> (bits - unread);
+            }
+            unread += 64 - bits;
+        }
+        for (size_t l = 0; l < DPQ_LANES; l++) {
+            point[l] = (int64_t)(((uint64_t)point[l] << bits) | (low[l] & mask));
         }
     }
 }
@@ -389,32 +457,205 @@ release(const dpq_groups_law *law, const dpq_scan_problem *problem, int same,
     return status;
 }
 
+/* Everything that depends on n alone; whether lanes can have groups of that size. */
+static int
+prepare(const dpq_groups_law *law, size_t n, const dpq_groups_work *work, dpq_lanes *lanes)
+{
+    dpq_scan_problem all = problem_of(law, work);
+
+    dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
+    all.intervals = n > 0 ? 2 : 1; /* the first and the last */
+    work->rank[0] = 0;
+    work->rank[n > 0] = (int64_t)n;
+    dpq_scan_prepare(&all, work->decay, work->level);
+    lanes->records = n;
+    if (n > work->lanes_room || !dpq_lanes_fit(lanes)) {
+        return 0;
+    }
+    dpq_lanes_prepare(lanes);
+    return 1;
+}
+
+/* What lanes know of the law, and their room. */
+static dpq_lanes
+lanes_of(const dpq_groups_law *law, const dpq_groups_work *work)
+{
+    dpq_lanes lanes = work->lanes;
+
+    lanes.levels = law->levels;
+    lanes.lattice = law->lattice;
+    lanes.rate = 2.0 * law->rate;
+    lanes.before = law->lattice ? -1.0 : law->low;
+    lanes.after = law->lattice ? (double)((law->points << law->bits) - 1) : law->high;
+    lanes.whole = work->whole;
+    lanes.part = work->part;
+    lanes.decay = work->decay;
+    lanes.level = work->level;
+    lanes.light = law->light;
+    lanes.rank = work->rank;
+    lanes.width = work->width;
+    lanes.plain_A = work->A;
+    lanes.plain_H = work->H;
+    lanes.weight = work->race;
+    lanes.exponent = work->exponent;
+    lanes.lo = work->lo;
+    lanes.hi = work->hi;
+    lanes.start = work->row;
+    return lanes;
+}
+
+/* Where the answers of groups go. */
+typedef struct {
+    size_t levels;
+    int64_t *point; /* or NULL */
+    double *number;
+} answers;
+
+static int64_t *
+points_of(const answers *out, int64_t group)
+{
+    return out->point ? out->point + (size_t)group * out->levels : NULL;
+}
+
+static double *
+numbers_of(const answers *out, int64_t group)
+{
+    return out->number ? out->number + (size_t)group * out->levels : NULL;
+}
+
+/* The sorted points of n records of so many groups, dithered, side by side: rows 1, ..., n of
+ * lanes->point, and as integers in `column`. Lanes that are left over have the first group's. */
+static void
+fill_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const double *value,
+           const int64_t *order, const dpq_groups_work *work, const dpq_lanes *lanes,
+           bitgen_t *rng)
+{
+    size_t n = lanes->records;
+    int64_t *column = work->column;
+
+    for (size_t l = 0; l < DPQ_LANES; l++) {
+        if (l < groups) {
+            encode(law, n, value + start[order[l]], work);
+        }
+        for (size_t i = 0; i < n; i++) {
+            column[DPQ_LANES * i + l] = l < groups ? work->point[i] : column[DPQ_LANES * i];
+        }
+    }
+    if (law->lattice && law->bits > 0) {
+        dither_lanes(n, column, law->bits, rng);
+    }
+    sort_lanes(n, column);
+    for (size_t i = 0; i < DPQ_LANES * n; i++) {
+        lanes->point[DPQ_LANES + i] = law->lattice ? (double)column[i] : dpq_key_value(column[i]);
+    }
+}
+
+/* One draw of one lane. */
+static void
+draw_lane(const dpq_groups_law *law, const dpq_lanes *lanes, size_t lane,
+          const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+{
+    size_t m = law->levels, own = 0, last = SIZE_MAX;
+
+    dpq_lanes_draw(lanes, lane, rng, work->path);
+    for (size_t j = 0; j < m; j++) { /* the intervals that hold outputs, each once */
+        size_t t = work->path[j];
+        double left = lanes->point[DPQ_LANES * t + lane];
+
+        own += j > 0 && t != last;
+        last = t;
+        work->path[j] = own;
+        work->width[own] = lanes->point[DPQ_LANES * (t + 1) + lane] - left;
+        if (law->lattice) {
+            work->left[own] = (int64_t)left;
+        }
+        else {
+            work->edge[own] = left;
+        }
+    }
+    if (law->lattice) {
+        dpq_path_points_lattice(m, 1, work->path, work->left, work->width, rng, point);
+    }
+    else {
+        dpq_path_points_continuous(m, 1, work->path, work->edge, work->width, rng, number);
+    }
+}
+
+/* Release so many groups of equal size side by side; *next goes on with each that is done. */
+static dpq_status
+release_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const double *value,
+              const int64_t *order, const dpq_groups_work *work, const dpq_lanes *lanes,
+              bitgen_t *rng, size_t *next, const answers *out)
+{
+    unsigned failed;
+
+    order += *next;
+    fill_lanes(law, groups, start, value, order, work, lanes, rng);
+    failed = dpq_lanes_forward(lanes);
+    for (size_t l = 0; l < groups; l++, ++*next) {
+        int64_t *point = points_of(out, order[l]);
+        double *number = numbers_of(out, order[l]);
+
+        if (failed >> l & 1) {
+            dpq_scan_problem problem = problem_of(law, work);
+            dpq_status status;
+
+            for (size_t i = 0; i < lanes->records; i++) {
+                work->point[i] = work->column[DPQ_LANES * i + l];
+            }
+            problem.intervals = compress(law, lanes->records, work);
+            status = release(law, &problem, 1, work, rng, point, number);
+            if (status != DPQ_OK) {
+                return status;
+            }
+        }
+        else {
+            draw_lane(law, lanes, l, work, rng, point, number);
+        }
+    }
+    return DPQ_OK;
+}
+
 dpq_status
 dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,
                    const double *value, const int64_t *order, const dpq_groups_work *work,
                    bitgen_t *rng, size_t *next, int64_t *point, double *number)
 {
-    size_t m = law->levels, last_n = SIZE_MAX;
-    int64_t last_span = -1;
+    const answers out = {law->levels, law->lattice ? point : NULL, law->lattice ? NULL : number};
+    size_t last_n = SIZE_MAX;
+    int fit = 0;
+    dpq_lanes lanes = lanes_of(law, work);
     dpq_scan_problem problem = problem_of(law, work);
 
-    for (; *next < groups; ++*next) {
-        size_t g = (size_t)order[*next], n = (size_t)(start[g + 1] - start[g]);
-        int64_t span;
+    while (*next < groups) {
+        int64_t g = order[*next];
+        size_t n = (size_t)(start[g + 1] - start[g]), equal = 1;
         dpq_status status;
 
-        problem.intervals = intervals_of(law, n, value + start[g], work, rng);
-        span = work->rank[problem.intervals - 1] - work->rank[0];
         if (n != last_n) {
-            dpq_scan_targets(m, law->q, (int64_t)n, work->whole, work->part);
+            fit = prepare(law, n, work, &lanes);
+            last_n = n;
         }
-        status = release(law, &problem, n == last_n && span == last_span, work, rng,
-                         law->lattice ? point + g * m : NULL, law->lattice ? NULL : number + g * m);
+        while (fit && equal < DPQ_LANES && *next + equal < groups) {
+            int64_t other = order[*next + equal];
+
+            if ((size_t)(start[other + 1] - start[other]) != n) {
+                break;
+            }
+            equal++;
+        }
+        if (equal > 1) {
+            status = release_lanes(law, equal, start, value, order, work, &lanes, rng, next, &out);
+        }
+        else {
+            problem.intervals = intervals_of(law, n, value + start[g], work, rng);
+            status = release(law, &problem, 1, work, rng, points_of(&out, g),
+                             numbers_of(&out, g));
+            *next += status == DPQ_OK;
+        }
         if (status != DPQ_OK) {
             return status;
         }
-        last_n = n;
-        last_span = span;
     }
     return DPQ_OK;
 }

@@ -7,6 +7,7 @@
 
 #include <numpy/random/bitgen.h>
 
+#include "lanes.h"
 #include "path.h"
 #include "scan.h"
 #include "status.h"
@@ -14,7 +15,7 @@
 /* Groups are handled in chunks of 2^shift consecutive ones: group g is member g % 2^shift of chunk
  * g / 2^shift. What one pass over all rows scatters to is chunks, few enough to stay in the cache;
  * then a chunk of 2^DPQ_GROUPS_MOST small groups fits into it, too. */
-#define DPQ_GROUPS_MOST 9
+#define DPQ_GROUPS_MOST 10
 
 /* Which group a key stands for: table[key - lowest], or key - lowest itself. */
 typedef struct {
@@ -76,6 +77,7 @@ typedef struct {
     double step;
     int64_t first, points;
     int bits; /* dither bits s >= 0, points * 2^s <= 2^53 */
+    double light; /* see lanes.h */
 } dpq_groups_law;
 
 /* Room for groups of up to n records. */
@@ -91,6 +93,9 @@ typedef struct {
     size_t *lo, *hi, *row, *path;  /* WORK, length m */
     dpq_decay *decay;              /* WORK */
     dpq_scan_level *level;         /* WORK, length m */
+    size_t lanes_room;             /* for dpq_groups_release: groups of up to so many records have */
+    dpq_lanes lanes;               /* room side by side: the arrays that are not among these, */
+    int64_t *column;               /* WORK, length DPQ_LANES lanes_room */
 } dpq_groups_work;
 
 /* Length of the arrays that n points are sorted in. */
@@ -107,23 +112,25 @@ dpq_groups_room(size_t n);
 int64_t *
 dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
 
-/* Release the groups order[*next], ..., order[groups - 1], one after the other.
+/* Release the groups order[*next], ..., order[groups - 1].
  *
  *   start, value IN, as from dpq_groups_order; no group larger than `work` has room for
- *   order        IN, groups; where one has as many records as the one before, it costs less
+ *   order        IN, groups; those of one size cost less where they follow each other
  *   rng          IN OUT, the caller holds its lock
  *   next         IN OUT, where the groups that are left to do begin
  *   point        OUT, lattice: (fine) points, m for each group, ascending; else NULL
  *   number       OUT, continuous: numbers; else NULL
  *
- * For each group: every record on the lattice and dithered, p 2^s + U{0, ..., 2^s - 1}, sorted,
- * compressed; one forward pass over all intervals in float64 rows; one draw.
- * Draws     for each group: ceil(n / floor(64 / s)) words of dither, if s > 0; dpq_path_draw; its
- *           points.
+ * For each group: every record on the lattice and dithered, p 2^s + U{0, ..., 2^s - 1}, sorted; one
+ * forward pass over all intervals in float64 rows; one draw. Up to DPQ_LANES groups of one size that
+ * follow each other do so side by side (lanes.h), as far as there is room, others by themselves.
+ * Draws     for so many groups at a time ceil(n / floor(64 / s)) words of dither for each, or
+ *           ceil(n s / 64) for each lane, if s > 0; then for each dpq_lanes_draw or dpq_path_draw,
+ *           and its points.
  * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of order[*next] leave the range
  *           of float64: its sorted points stand in work->point (lattice) or work->number, dither
- *           included, for the caller to go on with.
- * Cost      O(m n + n log n) per group, no allocation, reentrant.
+ *           included, for the caller to go on with. What was drawn for groups behind it is forgotten.
+ * Cost      O(m n + n log(n)^2) per group, no allocation, reentrant.
  */
 dpq_status
 dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *start,

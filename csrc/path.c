@@ -8,13 +8,9 @@
 #include "uniform.h"
 #include "vector.h"
 
-/* A candidate that weighs less than FLOOR is drawn as if it weighed that much, and then taken with
- * probability (its weight) / FLOOR; if it is not, all are drawn from anew. So the law is exact, and no
- * other candidate asks for logarithms. */
-#define FLOOR 0x1p-880
+#define FLOOR DPQ_PATH_FLOOR
 #define LOG_FLOOR (-880.0 * DPQ_LN2)
-#define LEAST 0x1p-800   /* a total from which on floors are nothing to it, */
-#define MOST 0x1p800     /* and that is far from overflow */
+#define MOST 0x1p800     /* a total up to here is far from overflow */
 #define REST 0x1p-60     /* so small a share of the total is looked at only when it is drawn */
 #define ROUNDING 0x1p-20 /* what a bound may be off by: far more than it is */
 
@@ -159,10 +155,33 @@ sum_blocks(size_t n, const double *weight, double *sum)
     return total;
 }
 
-/* Draw the interval at level j that comes before interval t at level j + 1 (any, after the last). */
+/* What dpq_path_settle does, in units of 2^top. */
 static size_t
-draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
-            size_t t, bitgen_t *rng, double *work)
+settle(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
+       size_t t, int64_t top, size_t s, bitgen_t *rng, double *weight)
+{
+    dpq_free_range range = free_range_of(p, j, t);
+    size_t lo = p->lo[j], n = (t < p->hi[j] ? t : p->hi[j]) - lo, drawn = s - lo;
+
+    for (size_t i = 0; i < n; i++) {
+        weight[i] = dpq_wide_log(wide_weight(p, decay, rows, j, lo + i, range), top);
+    }
+    if (dpq_uniform_log(rng) >= weight[drawn] - LOG_FLOOR) {
+        (void)dpq_race_draw(n, weight, rng, &drawn);
+    }
+    return lo + drawn;
+}
+
+size_t
+dpq_path_settle(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                size_t j, size_t t, size_t s, bitgen_t *rng, double *work)
+{
+    return settle(p, decay, rows, j, t, rows->exponent[j], s, rng, work);
+}
+
+size_t
+dpq_path_draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                     size_t j, size_t t, bitgen_t *rng, double *work)
 {
     dpq_free_range range = free_range_of(p, j, t);
     size_t lo = p->lo[j], n = (t < p->hi[j] ? t : p->hi[j]) - lo;
@@ -176,7 +195,7 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
         total = sum_blocks(n, weight, work);
         top = rows->exponent[j];
     }
-    if (!(total > LEAST && total < MOST)) {
+    if (!(total > DPQ_PATH_LEAST && total < MOST)) {
         top = wide_weights(p, decay, rows, j, lo, lo + n, range, weight);
         (void)sum_blocks(n, weight, work);
     }
@@ -184,12 +203,7 @@ draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     drawn = from + dpq_race_draw_plain(from + DPQ_PATH_BLOCK < n ? DPQ_PATH_BLOCK : n - from,
                                        weight + from, rng);
     if (weight[drawn] <= FLOOR) {
-        for (size_t s = 0; s < n; s++) {
-            weight[s] = dpq_wide_log(wide_weight(p, decay, rows, j, lo + s, range), top);
-        }
-        if (dpq_uniform_log(rng) >= weight[drawn] - LOG_FLOOR) {
-            (void)dpq_race_draw(n, weight, rng, &drawn);
-        }
+        return settle(p, decay, rows, j, t, top, lo + drawn, rng, weight);
     }
     return lo + drawn;
 }
@@ -201,11 +215,9 @@ places_for(const dpq_scan_problem *p, size_t t, size_t k)
     return p->lattice ? p->width[t] + (double)(k - 1) : p->width[t];
 }
 
-/* ln of the weights of 1, ..., `most` outputs in interval t, the last at level j, up to 2^top; the
- * largest exponent of theirs. */
-static int64_t
-log_weights_of_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
-                      size_t j, size_t t, int64_t top, size_t *most, double *log_weight)
+int64_t
+dpq_path_log_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                    size_t j, size_t t, int64_t top, size_t *most, double *log_weight)
 {
     dpq_wide factor = dpq_wide_of(1.0, 0);
     int64_t largest = DPQ_WIDE_LOWEST;
@@ -279,13 +291,13 @@ draw_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     if (rows->A) {
         n = plain_copies_weights(p, decay, rows, j, t, work, &total, &rest);
     }
-    if (total > LEAST && total < MOST) {
+    if (total > DPQ_PATH_LEAST && total < MOST) {
         first = last = 1 + dpq_race_draw_plain(n, work, rng);
         if (first != rest && work[first - 1] > FLOOR) {
             return first;
         }
         log_proposed = log(work[first - 1]);
-        (void)log_weights_of_copies(p, decay, rows, j, t, rows->exponent[j], &most, work);
+        (void)dpq_path_log_copies(p, decay, rows, j, t, rows->exponent[j], &most, work);
         last = first == rest ? most : first;
         if (dpq_uniform_log(rng) >=
             dpq_race_log_sum(last - first + 1, work + (first - 1)) - log_proposed) {
@@ -294,8 +306,8 @@ draw_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
         }
     }
     else {
-        top = log_weights_of_copies(p, decay, rows, j, t, 0, &last, work);
-        (void)log_weights_of_copies(p, decay, rows, j, t, top, &last, work);
+        top = dpq_path_log_copies(p, decay, rows, j, t, 0, &last, work);
+        (void)dpq_path_log_copies(p, decay, rows, j, t, top, &last, work);
     }
     (void)dpq_race_draw(last - first + 1, work + (first - 1), rng, &drawn);
     return first + drawn;
@@ -322,7 +334,7 @@ dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_
         while (j > 0) {
             size_t copies = 1;
 
-            t = draw_before(p, decay, rows, j - 1, t, rng, work);
+            t = dpq_path_draw_before(p, decay, rows, j - 1, t, rng, work);
             if (j > 1 && t < p->hi[j - 2]) {
                 copies = draw_copies(p, decay, rows, j - 1, t, rng, work);
             }

@@ -46,6 +46,36 @@ dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_
               double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path,
               size_t *escaped);
 
+/* One such choice: the interval at level j that comes before interval t at level j + 1, or the last one
+ * of all for t = p->intervals. `work` is as above. */
+size_t
+dpq_path_draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                     size_t j, size_t t, bitgen_t *rng, double *work);
+
+/* A candidate that weighs less than this is drawn as if it weighed that much, and then taken with
+ * probability (its weight) / DPQ_PATH_FLOOR; if it is not, all are drawn from anew. So the law is exact,
+ * and no other candidate asks for logarithms. */
+#define DPQ_PATH_FLOOR 0x1p-880
+#define DPQ_PATH_LEAST 0x1p-800 /* a total from which on floors are nothing to it */
+
+/* The second step for candidate s of the choice above, that was drawn in units of a float64 row: s, or
+ * what is drawn anew. `work` has an entry for each candidate. */
+size_t
+dpq_path_settle(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                size_t j, size_t t, size_t s, bitgen_t *rng, double *work);
+
+/* ln of the weights of 1, 2, ... outputs in interval t, the last at level j.
+ *
+ *   top          they are over 2^top
+ *   most         OUT, how many weights there are, at most j + 1
+ *   log_weight   OUT, length j + 1; -inf for none
+ *
+ * Returns   the largest exponent of theirs.
+ */
+int64_t
+dpq_path_log_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+                    size_t j, size_t t, int64_t top, size_t *most, double *log_weight);
+
 /* Draw the outputs inside the intervals of `size` sequences, a uniform multiset where one interval
  * holds several.
  *

@@ -7,20 +7,15 @@
 #include "step.h"
 #include "vector.h"
 
-#define REST_BITS 53
-#define REST 0x1p-53    /* the sum over k stops at this relative size of its rest: of one rounding */
-#define SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
-#define SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum is
-                           * above 2^-900, and what decays below 2^-1021 is nothing to it */
+#define REST_BITS 53 /* of DPQ_SCAN_REST */
 #define SMALLEST_PLACES 0x1p-900 /* widths whose products with a share and a decay are exact but for */
 #define LARGEST_PLACES 0x1p900   /* rounding */
 #define NEGLIGIBLE 0x1p-960 /* a row's entries are below 2^42: times this, they are nothing to those
-                             * that may not be below SMALLEST */
+                             * that may not be below DPQ_SCAN_SMALLEST */
 #define FLUSH 8         /* every so many factors are looked at for that: subnormal ones are slow */
 #define COPIES 64       /* intervals whose sums over k are taken together, */
 #define LANES 8         /* in vectors of at most so many */
 #define TILE 1024       /* entries of a row of consecutive ranks that are worked on at once */
-#define MOST_SCALING 960  /* a power of two a row may be scaled by in float64 */
 
 void
 dpq_scan_targets(size_t m, const double *q, int64_t n, int64_t *whole, double *part)
@@ -386,7 +381,7 @@ copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
         for (size_t i = 0; k % FLUSH == 0 && i < n; i++) {
             factor[i] = factor[i] < NEGLIGIBLE ? 0.0 : factor[i];
         }
-        while (open > 0 && factor[open - 1] * all[open - 1] < h[open - 1] * REST) {
+        while (open > 0 && factor[open - 1] * all[open - 1] < h[open - 1] * DPQ_SCAN_REST) {
             open--;
         }
     }
@@ -436,7 +431,7 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
         int last;
 
         (void)frexp(level[j - 1].largest, &last);
-        if (last < SMALLEST_ROW) {
+        if (last < DPQ_SCAN_SMALLEST_ROW) {
             return DPQ_ERR_RANGE;
         }
         scaling += last;
@@ -447,7 +442,7 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
         /* a_j(t) is truly zero only at the first interval, where no other comes before it */
         unreached = lo == p->lo[j - 1];
     }
-    if (scaling > MOST_SCALING || scaling < -MOST_SCALING) {
+    if (scaling > DPQ_SCAN_MOST_SCALING || scaling < -DPQ_SCAN_MOST_SCALING) {
         return DPQ_ERR_RANGE;
     }
     level[j].gain = ldexp(1.0, -scaling);
@@ -459,7 +454,7 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
         copies_float(p, decay, level, j, lo + i, shared - i < COPIES ? shared - i : COPIES, A, H);
     }
     extremes(n, h, &narrowest, &level[j].largest);
-    return smallest < SMALLEST || h[0] < SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
+    return smallest < DPQ_SCAN_SMALLEST || h[0] < DPQ_SCAN_SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
 }
 
 /* sum_i x[i] exp(-rate |rank[i] - from|) for n entries; four sums, so that none waits for the last. */
@@ -491,7 +486,7 @@ dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
                  faded(hi - turn, h + (turn - lo), p->rank + turn, p->whole[m] + 1, decay) *
                      level[m].up;
 
-    if (sum < SMALLEST) {
+    if (sum < DPQ_SCAN_SMALLEST) {
         return DPQ_ERR_RANGE;
     }
     *log_total = log(sum) + (double)exponent[m] * DPQ_LN2;

@@ -30,6 +30,13 @@
 #include "status.h"
 #include "wide.h"
 
+/* Of float64 rows: */
+#define DPQ_SCAN_REST 0x1p-53      /* the sum over k stops at this relative size of its rest: of one rounding */
+#define DPQ_SCAN_SMALLEST 0x1p-840 /* positive row entries below this might have lost something */
+#define DPQ_SCAN_SMALLEST_ROW -60  /* ... and the power of two of a row's largest entry: with both, a sum
+                                    * is above 2^-900, and what decays below 2^-1021 is nothing to it */
+#define DPQ_SCAN_MOST_SCALING 960  /* a power of two a row may be scaled by */
+
 typedef struct {
     size_t intervals;     /* T >= 1 */
     const int64_t *rank;  /* IN, length T, non-decreasing, in [0, 2^62] */

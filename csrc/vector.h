@@ -16,6 +16,12 @@
 #define DPQ_VECTORIZED
 #endif
 
+/* Whether there are types of vectors, with the operators of numbers: the compiler makes several
+ * instructions of one where the machine's vectors are shorter. */
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(DPQ_PORTABLE)
+#define DPQ_VECTORS
+#endif
+
 /* Ask for memory that will be read soon; any address is allowed. */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(DPQ_PORTABLE)
 #define DPQ_PREFETCH(address) __builtin_prefetch(address)

@@ -251,6 +251,24 @@ cdef extern from "fit.h" nogil:
                         const double *node_count, double total, double *mass, dpq_fit_bend *bend,
                         dpq_fit_bend *spare, double *offset, double *gain)
 
+cdef extern from "lanes.h" nogil:
+    enum:
+        DPQ_LANES
+        DPQ_LANES_MOST
+    const double DPQ_LANES_LIGHT
+
+    ctypedef struct dpq_lanes:
+        double *fade
+        double *above
+        double *below
+        double *stay
+        double *point
+        double *A
+        double *H
+        double *gain
+        double *total
+        double *suffix
+
 cdef extern from "groups.h" nogil:
     int DPQ_GROUPS_MOST
 
@@ -272,6 +290,7 @@ cdef extern from "groups.h" nogil:
         int64_t first
         int64_t points
         int bits
+        double light
 
     ctypedef struct dpq_groups_work:
         int64_t *point
@@ -295,6 +314,9 @@ cdef extern from "groups.h" nogil:
         size_t *path
         dpq_decay *decay
         dpq_scan_level *level
+        size_t lanes_room
+        dpq_lanes lanes
+        int64_t *column
 
     ctypedef struct dpq_groups_windows:
         double log_volume

@@ -38,6 +38,7 @@ class Releases:
         rate: float,
         bounds: tuple[float, float],
         lattice: Lattice | None,
+        light: float = ...,
     ) -> None: ...
     def one(
         self,

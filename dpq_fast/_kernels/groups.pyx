@@ -13,6 +13,9 @@ from dpq_fast._kernels.buffers cimport (
 from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
     DPQ_GROUPS_MOST,
+    DPQ_LANES,
+    DPQ_LANES_LIGHT,
+    DPQ_LANES_MOST,
     DPQ_OK,
     DPQ_PATH_BLOCK,
     dpq_decay,
@@ -50,6 +53,10 @@ SHARED_CHUNKS = 8
 
 cdef enum:
     WIDENED = 1024  # keys at a time, which stay in the cache
+    LINE = 64  # bytes
+    # Groups of so many row entries, m (n + 1), are released side by side: their rows, of all lanes
+    # together, stay in the cache.
+    LANES_ENTRIES = 16384
 
 ctypedef fused key_t:
     int8_t
@@ -197,19 +204,23 @@ cdef class Releases:
         Loss of log-weight per rank, c > 0.
     bounds : (float, float)
     lattice : Lattice or None
+    light : float
+        Share of a total below which weights are drawn by themselves; more for tests.
     """
 
     cdef:
         dpq_groups_law law
         object q
 
-    def __init__(self, ndarray q not None, double rate, tuple bounds, lattice):
+    def __init__(self, ndarray q not None, double rate, tuple bounds, lattice,
+                 double light=DPQ_LANES_LIGHT):
         self.q = q
         self.law.levels = q.shape[0]
         self.law.q = given_doubles(q)
         self.law.rate = rate
         self.law.low, self.law.high = bounds
         self.law.lattice = lattice is not None
+        self.law.light = light
         if lattice is not None:
             self.law.per_unit = lattice.per_unit
             self.law.step = lattice.step
@@ -252,6 +263,30 @@ cdef class Releases:
         # last: mostly more than is used
         work.A = doubles(held) + integral + weighed + 4 * m - 2 * m * (n + 1)
         work.H = work.A + m * (n + 1)
+        work.lanes_room = 0
+        return held
+
+    cdef ndarray _lanes(self, size_t n, dpq_groups_work *work):
+        """Room for several groups of up to n records side by side."""
+        cdef:
+            size_t m = self.law.levels, entries = m * (n + 1)
+            ndarray held = new_doubles(4 * entries + DPQ_LANES * (2 * entries + 3 * n + m + 8))
+            double *at = doubles(held)
+
+        work.lanes_room = n
+        work.lanes.fade = at
+        work.lanes.above = work.lanes.fade + entries
+        work.lanes.below = work.lanes.above + entries
+        work.lanes.stay = work.lanes.below + entries
+        # rows at whole lines of the cache
+        at = <double *>((<size_t>(work.lanes.stay + entries) + LINE - 1) // LINE * LINE)
+        work.lanes.point = at
+        work.lanes.suffix = work.lanes.point + DPQ_LANES * (n + 2)
+        work.lanes.gain = work.lanes.suffix + DPQ_LANES * (n + 1)
+        work.lanes.total = work.lanes.gain + DPQ_LANES * m
+        work.column = <int64_t *>(work.lanes.total + DPQ_LANES)
+        work.lanes.A = work.lanes.total + DPQ_LANES * (n + 1)
+        work.lanes.H = work.lanes.A + DPQ_LANES * entries
         return held
 
     cdef ndarray _points(self, size_t n, const dpq_groups_work *work):
@@ -351,11 +386,11 @@ cdef class Releases:
         where float64 will not do the place of a group in `order`, and its sorted points.
         """
         cdef:
-            size_t n = 0, g, place
+            size_t n = 0, few = 0, size, g, place
             int64_t *out = integers(answers)
             bint lattice = self.law.lattice
             dpq_groups_work work
-            ndarray room
+            ndarray room, lanes
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
             size_t groups = order.shape[0]
@@ -367,8 +402,12 @@ cdef class Releases:
             g = order[place]
             if g >= <size_t>answers.shape[0] or g + 1 >= <size_t>start.shape[0]:
                 raise ValueError("each group needs a start and a row")
-            n = max(n, <size_t>(start[g + 1] - start[g]))
+            size = start[g + 1] - start[g]
+            n = max(n, size)
+            if size <= DPQ_LANES_MOST and (size + 1) * self.law.levels <= LANES_ENTRIES:
+                few = max(few, size)
         room = self._room(n, &work)
+        lanes = self._lanes(few, &work)
         with bit_generator.lock, nogil:
             status = dpq_groups_release(&self.law, groups, &start[0],
                                         &value[0] if value.shape[0] else NULL, &order[0], &work,

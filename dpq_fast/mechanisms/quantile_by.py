@@ -274,7 +274,7 @@ def quantile_by(
     how records are read: the number of passes, as running time and memory, is not covered.
 
     **Cost.** O(n) to put rows together by group, with 10 bytes per row, 18 with `counts` (and 8
-    more for the records of one chunk of 512 groups), then O(m n + n log n) for a group of n
+    more for the records of one chunk of 1,024 groups), then O(m n + n log² n) for a group of n
     records; groups of more than 20,000 / m records cost what the mechanism does on one sample, with
     `counts` what it costs for their rows. Keys that are strings are looked up among `groups`,
     with 4 more bytes per row; those of a list, or of objects of NumPy or pandas, by one thread.

@@ -5,7 +5,7 @@
 #include "intervals.h"
 #include "lattice.h"
 
-#define MOST_GROUPS 1100 /* three chunks */
+#define MOST_GROUPS 2100 /* three chunks */
 #define MOST_LEVELS 5
 #define MOST_FEW 24   /* records of a small group, */
 #define MOST_MANY 400 /* and of a large one */
@@ -154,7 +154,7 @@ static dpq_groups_law
 draw_law(fuzz_input *in, double *q)
 {
     size_t m = (size_t)fuzz_between(in, 1, MOST_LEVELS), distinct = 0;
-    dpq_groups_law law = {.q = q, .lattice = fuzz_bit(in)};
+    dpq_groups_law law = {.q = q, .lattice = fuzz_bit(in), .light = DPQ_LANES_LIGHT};
 
     for (size_t j = 0; j < m; j++) {
         q[j] = fuzz_share(in);
@@ -536,12 +536,74 @@ check_one(const dpq_groups_law *law, size_t n, const double *value, fuzz_input *
     }
 }
 
+/* Room for groups of up to n records side by side. */
+static void
+add_lanes(size_t n, size_t m, dpq_groups_work *work)
+{
+    size_t entries = m * (n + 1), row = DPQ_LANES * sizeof(double);
+
+    work->lanes_room = n;
+    work->lanes.fade = fuzz_room(entries, sizeof(double));
+    work->lanes.above = fuzz_room(entries, sizeof(double));
+    work->lanes.below = fuzz_room(entries, sizeof(double));
+    work->lanes.stay = fuzz_room(entries, sizeof(double));
+    work->lanes.point = fuzz_room(n + 2, row);
+    work->lanes.A = fuzz_room(entries, row);
+    work->lanes.H = fuzz_room(entries, row);
+    work->lanes.gain = fuzz_room(m, row);
+    work->lanes.total = fuzz_room(1, row);
+    work->lanes.suffix = fuzz_room(n + 1, row);
+    work->column = fuzz_room(n, row);
+}
+
+static void
+free_added(dpq_groups_work *work)
+{
+    free(work->lanes.fade);
+    free(work->lanes.above);
+    free(work->lanes.below);
+    free(work->lanes.stay);
+    free(work->lanes.point);
+    free(work->lanes.A);
+    free(work->lanes.H);
+    free(work->lanes.gain);
+    free(work->lanes.total);
+    free(work->lanes.suffix);
+    free(work->column);
+}
+
+/* The answers of a group that was released side by side with others; or its points, which go through
+ * dithered. */
+static void
+check_answer(const dpq_groups_law *law, size_t n, const double *value, dpq_status status,
+             const dpq_groups_work *work, const int64_t *point, const double *number)
+{
+    int64_t *coarse = fuzz_room(n, sizeof *coarse);
+
+    dpq_lattice_encode(law->lattice ? n : 0, value, law->low, law->high, law->per_unit, law->step,
+                       law->first, law->points, coarse);
+    qsort(coarse, law->lattice ? n : 0, sizeof *coarse, fuzz_compare_integers);
+    for (size_t i = 0; i < n && status != DPQ_OK; i++) {
+        CHECK(law->lattice ? work->point[i] >> law->bits == coarse[i]
+                           : work->number[i] >= law->low && work->number[i] <= law->high);
+        CHECK(i == 0 || (law->lattice ? work->point[i - 1] <= work->point[i]
+                                      : work->number[i - 1] <= work->number[i]));
+    }
+    for (size_t j = 0; j < law->levels && status == DPQ_OK; j++) {
+        CHECK(law->lattice ? point[j] >= 0 && point[j] < law->points << law->bits
+                           : number[j] >= law->low && number[j] <= law->high);
+        CHECK(j == 0 || (law->lattice ? point[j - 1] <= point[j] : number[j - 1] <= number[j]));
+    }
+    free(coarse);
+}
+
 static void
 check_release(fuzz_input *in)
 {
     double q[MOST_LEVELS];
     dpq_groups_law law = draw_law(in, q);
-    size_t m = law.levels, groups = (size_t)fuzz_between(in, 0, 6), next = 0, done = 0, largest = 0;
+    size_t m = law.levels, groups = (size_t)fuzz_between(in, 0, 20), next = 0, done = 0, largest = 0;
+    int alone = fuzz_bit(in);
     int64_t *start = fuzz_room(groups + 1, sizeof *start);
     int64_t *order = fuzz_room(groups, sizeof *order);
     int64_t *point = law.lattice ? fuzz_room(groups * m, sizeof *point) : NULL;
@@ -574,6 +636,10 @@ check_release(fuzz_input *in)
         order[other] = swap;
     }
     work = make_work(largest, m);
+    work.lanes_room = 0;
+    if (!alone) {
+        add_lanes(largest < MOST_FEW ? largest : MOST_FEW, m, &work);
+    }
     same = *in;
     while (next < groups) {
         dpq_status status = dpq_groups_release(&law, groups, start, value, order, &work, &rng,
@@ -582,12 +648,16 @@ check_release(fuzz_input *in)
         CHECK(status == DPQ_OK ? next == groups : status == DPQ_ERR_RANGE && next < groups);
         next += status != DPQ_OK; /* the last of these gave no answer */
         for (; done < next; done++) {
-            size_t g = (size_t)order[done];
+            size_t g = (size_t)order[done], size = (size_t)(start[g + 1] - start[g]);
+            dpq_status own = done + 1 < next ? DPQ_OK : status;
+            int64_t *points = law.lattice ? point + g * m : NULL;
+            double *numbers = law.lattice ? NULL : number + g * m;
 
-            check_answers(&law, (size_t)(start[g + 1] - start[g]), value + start[g], 0,
-                          done + 1 < next ? DPQ_OK : status, &work, &again,
-                          law.lattice ? point + g * m : NULL,
-                          law.lattice ? NULL : number + g * m);
+            check_answer(&law, size, value + start[g], own, &work, points, numbers);
+            if (alone) {
+                check_answers(&law, size, value + start[g], 0, own, &work, &again, points,
+                              numbers);
+            }
         }
         CHECK(same.left == in->left && same.state == in->state);
     }
@@ -596,6 +666,9 @@ check_release(fuzz_input *in)
     }
     for (size_t g = 0; g < groups; g++) {
         check_one(&law, (size_t)(start[g + 1] - start[g]), value + start[g], in);
+    }
+    if (!alone) {
+        free_added(&work);
     }
     free_work(&work);
     free(value);

@@ -137,6 +137,67 @@ def test_releases_follow_the_law_over_all_dithers(bits):
         assert_draws_follow(map(tuple, draws.tolist()), law)
 
 
+@pytest.mark.parametrize("bits", [7, 24, 33])
+def test_groups_side_by_side_are_dithered_as_one_is(bits):
+    """Bits of one word and of the next: the middle one of tied records lies as of one group."""
+    n, copies, q = 41, 8_000, np.array([0.5])
+    releases = kernel.Releases(q, 8.0, (0.0, 2.0), lattice_of(3, bits))
+    start, rng = np.arange(copies + 1) * n, np.random.default_rng(14)
+    beside = np.empty((copies, 1), dtype=np.int64)
+    assert releases.run(start, np.ones(copies * n), np.arange(copies), 0, beside, rng)[0] == copies
+    alone = beside.copy()
+    for row in range(copies):
+        assert releases.run(start[:2], np.ones(n), np.arange(1), 0, alone[row:], rng)[0] == 1
+    edges = np.quantile(alone, np.arange(1, 16) / 16)
+    counts = [np.bincount(np.searchsorted(edges, of[:, 0]), minlength=16) for of in (beside, alone)]
+    assert stats.chi2_contingency(counts).pvalue > SMALLEST_P
+    assert (beside >> bits == 1).all()
+    # records are dithered apart from each other: the lowest bits are fair
+    low = [np.bincount(of[:, 0] & 7, minlength=8) for of in (beside, alone)]
+    assert min(stats.chisquare(of).pvalue for of in low) > SMALLEST_P
+
+
+ADVERSARIAL = {
+    "one": [3],
+    "two": [0, 8],
+    "a gap": [0] * 3 + [1, 1, 8, 8, 8, 8],
+    "a cluster": [0, 2] + [4] * 20 + [5, 7, 8],
+    "atoms at the bounds": [0] * 9 + [3] + [8] * 9,
+    "tied": [6] * 16,
+    "spread": [0, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 6, 7, 8, 8],
+}
+
+
+@pytest.mark.parametrize("light", [None, 0.05, 0.9])
+@pytest.mark.parametrize(
+    ("q", "rate"), [([0.25, 0.5, 0.75], 0.25), ([0.5], 0.02), ([0.4, 0.45, 1.0], 20.0)]
+)
+def test_groups_side_by_side_follow_the_law(q, rate, light):
+    """`light` makes most weights such that are drawn by themselves."""
+    copies, options = 4_001, {} if light is None else {"light": light}
+    releases = kernel.Releases(np.array(q), rate, (0.0, 8.0), lattice_of(9, 0), **options)
+    for sample in ADVERSARIAL.values():
+        points = np.empty((copies, len(q)), dtype=np.int64)
+        start, order = np.arange(copies + 1) * len(sample), np.arange(copies)
+        value = np.tile(np.array(sample, dtype=float), copies)
+        rng = np.random.default_rng(12)
+        assert releases.run(start, value, order, 0, points, rng) == (copies, None)
+        law = enumeration.joint_exp(sample, 9, q, rate)
+        assert_draws_follow(map(tuple, points.tolist()), law)
+
+
+@pytest.mark.parametrize("light", [2.0**-16, 0.9])
+def test_groups_side_by_side_follow_the_density(light):
+    sample, q, copies = [0.0, 2.0, 2.0, 3.0, 3.0, 3.0], [0.2, 0.7], 6_000
+    releases = kernel.Releases(np.array(q), 0.25, (0.0, 4.0), None, light=light)
+    numbers = np.empty((copies, 2))
+    value, start = np.tile(sample, copies), np.arange(copies + 1) * len(sample)
+    rng = np.random.default_rng(13)
+    assert releases.run(start, value, np.arange(copies), 0, numbers, rng) == (copies, None)
+    law = reference.joint_exp_law(sample, q, resolution=0, epsilon=1.0, bounds=(0, 4))
+    assert_draws_follow(map(tuple, np.floor(numbers).astype(int).tolist()), cells_of(law, 4, 2))
+
+
 @pytest.mark.parametrize("entries", [0, 20_000])
 def test_quantile_by_dithers_integers(entries, monkeypatch):
     """All records on one point: the answer is that point, which no undithered release finds."""
@@ -291,7 +352,7 @@ def test_flips_of_one_sample_are_for_a_lattice_without_dither():
 
 @pytest.mark.parametrize(
     ("groups", "chunk", "chunks"),
-    [(0, 1, 0), (1, 1, 1), (8, 1, 8), (9, 2, 5), (1_000, 128, 8), (10**6, 512, 1_954)],
+    [(0, 1, 0), (1, 1, 1), (8, 1, 8), (9, 2, 5), (1_000, 128, 8), (10**6, 1_024, 977)],
 )
 def test_chunks_of_few_groups_are_shared_by_threads(groups, chunk, chunks):
     keys = kernel.Keys(groups, 0, None)
