@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from randomgen import ChaCha, UserBitGenerator
+from randomgen import UserBitGenerator
 from scipy import stats
 
 from dpq_fast._kernels import (

@@ -17,7 +17,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import assert_draws_follow, lattice_of, tabulate
+from conftest import SMALLEST_P, assert_draws_follow, lattice_of, tabulate
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
