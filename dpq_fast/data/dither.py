@@ -296,11 +296,9 @@ class Dither:
         """Parts of the records of a point, some of which were asked for before."""
         block = self._blocks.pop(point, None)
         if block is None:
-            block = _Block(stop - start, self.bits)
-            block.drawn = np.sort(self._offsets(np.arange(start, stop)).astype(np.int64))
-        parts = block.parts(point << self.bits, start)
-        self._parts.add(*np.array([part[:4] for part in parts]).T)
-        self._parts.keep({part[0]: part[0] + part[4] for part in parts if part[4] is not None})
+            drawn = np.sort(self._offsets(np.arange(start, stop)).astype(np.int64))
+            block = _Block(stop - start, self.bits, drawn)
+        self._parts.add_block(point << self.bits, start, block)
 
     @property
     def has_parts(self) -> bool:
@@ -379,71 +377,75 @@ class _Block:
     What is drawn is kept.
     """
 
-    __slots__ = ("_bits", "_count", "_halves", "drawn")
+    __slots__ = ("_halves", "bits", "count", "drawn")
 
-    def __init__(self, count: int, bits: int) -> None:
-        self._count = count
-        self._bits = bits
-        self.drawn: NDArray[np.int64] | None = None
+    def __init__(self, count: int, bits: int, drawn: NDArray[np.int64] | None = None) -> None:
+        self.count = count
+        self.bits = bits
+        self.drawn = drawn  # offsets of all, ascending
         self._halves: tuple[_Block, _Block] | None = None
 
     def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Offsets of the records start, ..., stop - 1 in ascending order."""
-        if self._bits == 0:
+        if self.bits == 0:
             return np.zeros(stop - start, dtype=np.int64)
         drawn = self._records(rng)
         if drawn is not None:
             return drawn[start:stop]
         below, above = self._split(rng)
-        split = below._count
+        split = below.count
         pieces = []
         if start < split:
             pieces.append(below.order(start, min(stop, split), rng))
         if stop > split:
             upper = above.order(max(start - split, 0), stop - split, rng)
-            pieces.append(upper + (1 << (self._bits - 1)))
+            pieces.append(upper + (1 << (self.bits - 1)))
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def below(self, offset: int, rng: np.random.Generator) -> int:
         """Number of records below an offset."""
         if offset <= 0:
             return 0
-        if offset >> self._bits:
-            return self._count
+        if offset >> self.bits:
+            return self.count
         drawn = self._records(rng)
         if drawn is not None:
             return int(np.searchsorted(drawn, offset))
         lower, upper = self._split(rng)
-        half = 1 << (self._bits - 1)
+        half = 1 << (self.bits - 1)
         if offset <= half:
             return lower.below(offset, rng)
-        return lower._count + upper.below(offset - half, rng)
+        return lower.count + upper.below(offset - half, rng)
 
     def _records(self, rng: np.random.Generator) -> NDArray[np.int64] | None:
         """All of them, where they are few."""
-        if self.drawn is None and self._halves is None and self._count <= WHOLE_BLOCK:
-            self.drawn = np.sort(uniform.integers_of_bits(self._bits, self._count, rng))
+        if self.drawn is None and self._halves is None and self.count <= WHOLE_BLOCK:
+            self.drawn = np.sort(uniform.integers_of_bits(self.bits, self.count, rng))
         return self.drawn
 
     def _split(self, rng: np.random.Generator) -> tuple[_Block, _Block]:
         """Those in the lower half, and those in the upper one."""
         if self._halves is None:
-            lower, bits = fair_binomial(self._count, rng), self._bits - 1
-            self._halves = _Block(lower, bits), _Block(self._count - lower, bits)
+            lower, bits = fair_binomial(self.count, rng), self.bits - 1
+            self._halves = _Block(lower, bits), _Block(self.count - lower, bits)
         return self._halves
 
-    def parts(
-        self, at: int, start: int
-    ) -> list[tuple[int, int, int, int, NDArray[np.int64] | None]]:
-        """What is known of these records: as of `_Parts.add`, and offsets where they are drawn.
+    @property
+    def is_halved(self) -> bool:
+        """Whether its halves are known."""
+        return self._halves is not None
 
-        The first dithered point is `at`, and the first record at place `start`.
+    def leaves(self, at: int, start: int) -> list[tuple[int, int, _Block]]:
+        """Its parts that are not halved, and hold a record, each after where it begins.
+
+        That is its first dithered point and the place of its first record; those of all of it are
+        `at` and `start`.
         """
         if self._halves is None:
-            return [(at, self._bits, self._count, start, self.drawn)] if self._count else []
+            return [(at, start, self)] if self.count else []
         below, above = self._halves
-        middle = at + (1 << (self._bits - 1))
-        return below.parts(at, start) + above.parts(middle, start + below._count)
+        middle = at + (1 << (self.bits - 1))
+        return below.leaves(at, start) + above.leaves(middle, start + below.count)
 
 
 class _Parts:
@@ -460,7 +462,7 @@ class _Parts:
         self.start = nothing  # places of the first records
         self._bits = nothing  # each part has 2^bits dithered points
         self._count = nothing  # records in each, at least one
-        self._drawn: dict[int, NDArray[np.int64]] = {}  # dithered records, by first point
+        self._blocks: dict[int, _Block] = {}  # of those that were asked for, by first point
 
     def add(
         self,
@@ -477,9 +479,11 @@ class _Parts:
         self._bits = np.append(self._bits, np.broadcast_to(bits, at.shape))[order]
         self._count = np.append(self._count, count)[order]
 
-    def keep(self, drawn: dict[int, NDArray[np.int64]]) -> None:
-        """The dithered records of some parts, by first point."""
-        self._drawn |= drawn
+    def add_block(self, at: int, start: int, block: _Block) -> None:
+        """Records of which some were asked for; its first point and place."""
+        leaves = block.leaves(at, start)
+        self.add(*np.array([(a, leaf.bits, leaf.count, s) for a, s, leaf in leaves]).T)
+        self._blocks |= {a: leaf for a, _, leaf in leaves if leaf.drawn is not None}
 
     def split(self, around: Stretch, rng: np.random.Generator) -> None:
         """Split parts with half of what blocks may have, or more, where cuts are asked for."""
@@ -490,8 +494,16 @@ class _Parts:
             if not crowded.any():
                 return
             own = self.at, self._bits, self._count, self.start
-            at, bits, count, start = (each[crowded] for each in own)
             self.at, self._bits, self._count, self.start = (each[~crowded] for each in own)
+            at, bits, count, start = (each[crowded] for each in own)
+            # what is known by halves, and then what is left
+            known = [first for first, block in self._blocks.items() if block.is_halved]
+            halved = np.isin(at, np.array(known, dtype=np.int64))
+            for first, place in zip(at[halved].tolist(), start[halved].tolist(), strict=True):
+                self.add_block(first, place, self._blocks.pop(first))
+            at, bits, count, start = (each[~halved] for each in (at, bits, count, start))
+            if not at.size:
+                continue
             # so that parts would have half of `full`, but large ones in halves
             by = np.clip(np.ceil(np.log2(2.0 * count / full)).astype(np.int64), 1, bits)
             by[count > COUNTED_BITS] = 1
@@ -528,13 +540,16 @@ class _Parts:
             value += np.repeat(np.arange(group.size) << h, count[group])
             counts = np.bincount(value, minlength=group.size << h)
             numbers[group] = counts.reshape(group.size, -1)
-        for i, first in enumerate(at.tolist() if self._drawn else ()):
-            drawn = self._drawn.pop(first, None)
-            if drawn is not None:  # was asked for as a whole
-                value = (drawn - first) >> low[i]
+        for i, first in enumerate(at.tolist() if self._blocks else ()):
+            block = self._blocks.pop(first, None)
+            if block is not None and block.drawn is not None:  # was asked for as a whole
+                bits = int(low[i])
+                value = block.drawn >> bits
                 numbers[i] = np.bincount(value, minlength=1 << h)
                 for part in np.unique(value).tolist():
-                    self._drawn[first + (part << int(low[i]))] = drawn[value == part]
+                    drawn = block.drawn[value == part] - (part << bits)
+                    own = _Block(drawn.size, bits, drawn)
+                    self._blocks[first + (part << bits)] = own
         return numbers
 
     def cuts(self, around: list[Stretch]) -> Cuts:
@@ -549,15 +564,12 @@ class _Parts:
             np.append(self.start[first], end),
         )
 
-    def records(self, part: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The dithered records of a part, ascending."""
+    def block(self, part: int) -> _Block:
+        """The records of a part."""
         first = int(self.at[part])
-        drawn = self._drawn.get(first)
-        if drawn is None:
-            bits, count = int(self._bits[part]), int(self._count[part])
-            drawn = first + np.sort(uniform.integers_of_bits(bits, count, rng))
-            self._drawn[first] = drawn
-        return drawn
+        if first not in self._blocks:
+            self._blocks[first] = _Block(int(self._count[part]), int(self._bits[part]))
+        return self._blocks[first]
 
 
 class _Cell:
@@ -576,17 +588,19 @@ class _Cell:
         part = int(np.searchsorted(parts.at[: self._stop], at)) - 1
         if part < self._first:
             return 0
-        inside = int(np.searchsorted(parts.records(part, rng), at))
+        inside = parts.block(part).below(at - int(parts.at[part]), rng)
         return int(parts.start[part] - parts.start[self._first]) + inside
 
     def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Offsets of the records start, ..., stop - 1 in ascending order."""
         own = self._parts.start[self._first : self._stop] - self._parts.start[self._first]
         first, last = int(np.searchsorted(own, start, side="right")) - 1, np.searchsorted(own, stop)
-        wanted = range(self._first + first, self._first + int(last))
-        records = np.concatenate([self._parts.records(part, rng) for part in wanted])
-        shift = int(own[first])
-        return records[start - shift : stop - shift] - self._origin
+        pieces = []
+        for part in range(first, int(last)):
+            block, at = self._parts.block(self._first + part), int(own[part])
+            inside = block.order(max(start - at, 0), min(stop - at, block.count), rng)
+            pieces.append(inside + (int(self._parts.at[self._first + part]) - self._origin))
+        return np.concatenate(pieces)
 
 
 def fair_binomial(count: int, rng: np.random.Generator) -> int:

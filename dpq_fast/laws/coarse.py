@@ -335,11 +335,11 @@ class CoarseLaw:
             tried = max(missing * each, LEAST_PROPOSALS, tries)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)
-            points, log_accept = self._propose(rng, tried, log_variates)
+            points, log_accept, likely = self._propose(rng, tried, log_variates)
             kept = points[log_variates < log_accept][:missing]
             accepted.append(kept)
             missing -= len(kept)
-            tries, hope = tries + tried, hope + float(np.exp(log_accept).sum())
+            tries, hope = tries + tried, hope + float(likely.sum())
             if len(kept):
                 tries, hope = 0, 0.0
             if tries >= FEW_TRIES and hope <= LEAST_HOPE * tries and self._may_narrow:
@@ -354,11 +354,11 @@ class CoarseLaw:
 
     def _propose(
         self, rng: np.random.Generator, size: int, needed: NDArray[np.float64] | None = None
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Proposals, and ln of the probability with which each is to be accepted.
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+        """Proposals, ln of the probability with which each is to be accepted, and estimates of it.
 
-        Or a bound, where that shows already that it is below what is `needed`: ranks are counted of
-        all others alone.
+        If ln of a uniform variate is what each of them `needed`, ranks are counted only where a
+        bound is not below that; elsewhere the bound is given. The estimates are without bias.
         """
         paths = self._cells.paths(size, rng)
         bends = self._cells.bends(paths)
@@ -385,6 +385,7 @@ class CoarseLaw:
         else:
             escapes = np.zeros(size, dtype=bool)
         log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = -math.inf
+        likely = np.exp(np.minimum(log_accept, 0.0))
         if not self._exact:
             counted = (log_accept > -math.inf) & ~escapes
             if needed is not None:
@@ -393,7 +394,12 @@ class CoarseLaw:
             # a number may have been rounded to the border of its block
             ranks = np.clip(ranks, least[counted], most[counted])
             log_accept[counted] = self._rate * (bound[counted] - self._deviations(ranks))
-        return points, log_accept
+            # one in k of those with a bound of 1 / k is counted
+            seen = np.exp(np.minimum(log_accept[counted], 0.0))
+            each = 1.0 if needed is None else likely[counted]
+            likely[~escapes] = 0.0
+            likely[counted] = seen / each
+        return points, log_accept, likely
 
     def _deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         """TV of paths."""
@@ -546,8 +552,10 @@ def _doubling(
     while size > 1 and 2.0 * size * rate <= WIDEST_BLOCK:
         # so far that a block may lose twice as much
         away += math.ceil(size * below.size / BENDS_FARTHER)
+        if away > n:
+            break
         inner = segments(below - away, above + away, n)
-        if away > n or int(inner[1].sum()) >= ranks:
+        if int(inner[1].sum()) >= ranks:
             break
         zones.append(Zone(size, *inner))
         size *= 2

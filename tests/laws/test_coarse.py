@@ -82,9 +82,9 @@ def lopsided(leaves, rate, tree=coarse._tree):
 
 def without_descents(law, rng, size, needed):
     """Proposals as if they ascended."""
-    points, log_accept = CoarseLaw._propose(law, rng, size, needed)
+    points, log_accept, likely = CoarseLaw._propose(law, rng, size, needed)
     log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = 0.0
-    return np.sort(points, axis=1), log_accept
+    return np.sort(points, axis=1), log_accept, likely
 
 
 def misfit(law, ranks, m, form, rng, size=3_000, mend=lambda: None):
@@ -259,7 +259,7 @@ def test_no_proposal_weighs_less_than_what_it_stands_for(
     )
     q = np.sort(np.array(levels)) / 100
     law = CoarseLaw(order_of, q, rate, nats=nats, growth=growth, most=most)
-    _, log_accept = law._propose(np.random.default_rng(0), 40)
+    log_accept = law._propose(np.random.default_rng(0), 40)[1]
     assert (log_accept <= 1e-9).all()
     assert law._log_total >= PathLaw(order_of, q, rate).log_normalizer - 1e-9
 
@@ -371,13 +371,18 @@ def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
         ),
     )
     size = 3_000
-    points, exact = law._propose(np.random.default_rng(0), size)
+    points, exact, likely = law._propose(np.random.default_rng(0), size)
     needed = uniform.log_uniforms(size, np.random.default_rng(1))
-    again, bound = law._propose(np.random.default_rng(0), size, needed)
+    again, bound, estimated = law._propose(np.random.default_rng(0), size, needed)
     assert counted[1] < 0.8 * counted[0]
     assert (again == points).all() and (bound >= exact - 1e-9).all()
     assert ((needed < bound) == (needed < exact)).all()
     assert (bound > exact + 1e-9).any()
+    # what is likely to be accepted is known of all, or estimated from those that were counted
+    assert likely == pytest.approx(np.exp(np.minimum(exact, 0.0)))
+    error = estimated.std() / math.sqrt(size)
+    assert abs(estimated.mean() - likely.mean()) < 5.0 * error
+    assert (estimated[bound > exact + 1e-9] == 0.0).all()
 
 
 @pytest.mark.parametrize(
@@ -563,16 +568,32 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
             assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
 
 
-def test_parts_that_were_asked_for_are_split_as_they_were_drawn():
+@pytest.mark.parametrize("whole", [100, 4])
+def test_parts_that_were_asked_for_are_split_as_they_were_drawn(monkeypatch, whole):
+    """Drawn as a whole, or by halves."""
+    monkeypatch.setattr(dither, "WHOLE_BLOCK", whole)
     rng, parts = np.random.default_rng(0), dither._Parts()
     parts.add(np.array([64]), 6, np.array([40]), np.array([7]))
-    drawn = parts.records(0, rng).tolist()
+    drawn = (64 + parts.block(0).order(0, 40, rng)).tolist()
+    assert parts.block(0).is_halved == (whole < 40)
     parts.split(Stretch(6, np.array([0]), np.array([60])), rng)
     assert len(parts.at) > 5
-    again = np.concatenate([parts.records(i, rng) for i in range(len(parts.at))]).tolist()
-    assert again == drawn
+    again = [
+        at + parts.block(i).order(0, count, rng)
+        for i, (at, count) in enumerate(zip(parts.at, parts._count.tolist(), strict=True))
+    ]
+    assert np.concatenate(again).tolist() == drawn
     assert dither._Cell(parts, 64, 128).order(3, 11, rng).tolist() == [x - 64 for x in drawn[3:11]]
     assert parts.start.tolist() == [7 + np.searchsorted(drawn, at) for at in parts.at]
+
+
+def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
+    """2^53 records on eight points: the blocks of a small budget hold 10^10 of them."""
+    counts = dict(bounds=(0, 10), resolution=1, counts=np.full(8, 2**50))
+    for m, epsilon in ((2, 1e-12), (9, 1e-40)):
+        q = np.arange(1, m + 1) / (m + 1)
+        out = dpq.joint_exp(np.arange(8.0), q, epsilon=epsilon, rng=0, **counts)
+        assert out.shape == (m,) and (np.diff(out) >= 0.0).all()
 
 
 def test_a_large_cell_is_split_without_its_records():
@@ -580,7 +601,7 @@ def test_a_large_cell_is_split_without_its_records():
     parts.add(np.array([0, 2**24]), 24, np.array([count, 7]), np.array([0, count]))
     around = Stretch(2**15, np.array([0]), np.array([count]))
     parts.split(around, rng)
-    assert not parts._drawn
+    assert not parts._blocks
     assert parts._count.max() < 2**14 and parts._count.sum() == count + 7
     assert (parts.start == np.cumsum(parts._count) - parts._count).all()
     share = parts._count[:-1] / np.exp2(parts._bits[:-1] - 24) / count
