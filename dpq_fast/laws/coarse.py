@@ -93,9 +93,10 @@ ROUNDING = 1e-6
 # leaves of a few records would be that by chance, all over a column.
 AROUND = 8.0
 # Proposals at once: for each draw, and where their ranks take a pass over the records; at least so
-# many, and at most so many outputs.
+# many, and one output for so many row entries, which are all weighed for them; and at most so many
+# outputs.
 EACH, EACH_SCAN = 16, 64
-LEAST_PROPOSALS, MOST_OUTPUTS = 64, 2**18
+LEAST_PROPOSALS, ENTRIES_EACH, MOST_OUTPUTS = 64, 32, 2**18
 # So many proposals without an accepted one, which one in so many was likely to be, and cells become
 # narrower where paths are and grow less elsewhere, by this share, up to so many times and if rows
 # have no more entries than that. And so many proposals, and `PathLaw` draws.
@@ -331,8 +332,9 @@ class CoarseLaw:
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
         each = EACH_SCAN if self._order.scans else EACH
+        least = max(LEAST_PROPOSALS, self._cells.entries // (ENTRIES_EACH * m))
         while missing:
-            tried = max(missing * each, LEAST_PROPOSALS, tries)
+            tried = max(missing * each, least, tries)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)
             points, log_accept, likely = self._propose(rng, tried, log_variates)

@@ -68,7 +68,7 @@ class Straight:
     """Cells that know no bends."""
 
     def __init__(self, cells):
-        self.paths, self.points = cells.paths, cells.points
+        self.paths, self.points, self.entries = cells.paths, cells.points, cells.entries
 
     def bends(self, path):
         return np.zeros(path.shape, dtype=np.int64)
