@@ -62,12 +62,9 @@ class DitheredOrder(WholeOrder):
         )  # threads may draw from one law, which asks for more of it
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
-        with self._drawing:
-            return self._dithered_points(windows)
-
-    def _dithered_points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         most = self.n if self.scans else PIECE  # what takes a pass is collected at once
-        pieces = [self._dithered_piece(*piece) for piece in _pieces(windows, most)]
+        with self._drawing:
+            pieces = [self._dithered_piece(*piece) for piece in _pieces(windows, most)]
         if len(pieces) == 1:
             return pieces[0]
         return np.concatenate([np.empty(0, dtype=np.int64), *pieces])

@@ -207,8 +207,10 @@ class CoarseLaw:
         self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         if first[-1] == 0 and last[0] == n:
             self._log_beyond = -math.inf
-        zones = [Zone(self._most, begin, count)] if self._most else None
-        zones = zones or zones_of(n, *self._around, begin, count, self._rate)
+        if self._most:
+            zones = [Zone(self._most, begin, count)]
+        else:
+            zones = zones_of(n, *self._around, begin, count, self._rate)
         self._exact, self._zoned = zones[0].most < 2, len(zones) > 1
         self._blocks = blocks(self._order, zones)
         least, greatest = self._blocks.least, self._blocks.most
@@ -532,7 +534,7 @@ def zones_of(
         size = math.floor(min(bends / (rate * below.size), ranks + 1.0))
         if size < least and ranks <= MANY_RANKS:
             break
-        zones = _doubling(n, below, above, first, count, rate, size)
+        zones = _doubling(n, below, above, rate, Zone(size, first, count))
         most = MANY_BLOCKS if bends < BENDS[-1] else MOST_BLOCKS
         if size >= least and _count(zones) <= most:
             return zones
@@ -540,16 +542,11 @@ def zones_of(
 
 
 def _doubling(
-    n: int,
-    below: NDArray[np.int64],
-    above: NDArray[np.int64],
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-    rate: float,
-    size: int,
+    n: int, below: NDArray[np.int64], above: NDArray[np.int64], rate: float, whole: Zone
 ) -> list[Zone]:
-    """Zones of blocks that are of a size where paths are."""
+    """Zones of a whole one, whose `most` is that of the innermost."""
     zones: list[Zone] = []
+    size, first, count = whole
     away, ranks = 0, int(count.sum())
     while size > 1 and 2.0 * size * rate <= WIDEST_BLOCK:
         # so far that a block may lose twice as much
