@@ -429,6 +429,52 @@ cdef extern from "stray.h" nogil:
                            int64_t *start)
     double dpq_stray_log(const dpq_stray_problem *p, double *work)
 
+cdef extern from "halves.h" nogil:
+    size_t DPQ_HALVES_MOST
+
+    ctypedef struct dpq_half:
+        int64_t below
+        int32_t lower
+        int32_t upper
+
+    ctypedef struct dpq_halves:
+        int bits
+        int64_t few
+        int64_t counted
+        dpq_half *node
+        size_t nodes
+        size_t node_room
+        uint32_t *drawn
+        size_t offsets
+        size_t offset_room
+        bitgen_t *rng
+        uint64_t word
+        int left
+
+    ctypedef struct dpq_halves_around:
+        size_t sizes
+        const int64_t *full
+        const size_t *offset
+        const int64_t *first
+        const int64_t *last
+        size_t *stretch
+
+    bint dpq_halves_draw(dpq_halves *h, int32_t *known, int64_t count, int64_t start,
+                         int64_t stop)
+    void dpq_halves_read(const dpq_halves *h, int32_t known, int64_t count, int64_t start,
+                         int64_t stop, int64_t *offset)
+    bint dpq_halves_below(dpq_halves *h, int32_t *known, int64_t count, int64_t offset,
+                          int64_t *below)
+    bint dpq_halves_split(dpq_halves *h, const dpq_halves_around *around, int64_t start,
+                          int32_t *known, int64_t count)
+    void dpq_halves_begin(const dpq_halves_around *around)
+    size_t dpq_halves_cuts(const dpq_halves *h, const dpq_halves_around *around, size_t points,
+                           const int64_t *point, const int64_t *start, const int64_t *stop,
+                           const int64_t *cell, const int32_t *known, int64_t *at,
+                           int64_t *below, int64_t *above)
+    int64_t dpq_halves_binomial(dpq_halves *h, int64_t count)
+    double dpq_halves_log_binomial(int64_t half, int64_t distance)
+
 cdef extern from "coarse.h" nogil:
     ctypedef struct dpq_coarse_problem:
         size_t leaves

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.order import WholeOrder
+from dpq_fast.data.order import Stretch, WholeOrder
 
 
 class Blocks(NamedTuple):
@@ -62,12 +62,17 @@ def blocks(order: WholeOrder, zones: Sequence[Zone]) -> Blocks:
         rank, width, left = order.intervals(first, count)
         return Blocks(rank, rank, width, left)
     point, below, above = _cuts(order, zones)
-    wide = point[1:] > point[:-1]
-    low, high, left = above[:-1][wide], below[1:][wide], point[:-1][wide]
-    segment = np.searchsorted(first, high, side="right") - 1
-    inside = (segment >= 0) & (low < (first + count)[segment])
-    width = (point[1:] - point[:-1])[wide].astype(np.float64)
-    return Blocks(low[inside], high[inside], width[inside], left[inside])
+    least, greatest, left = above[:-1], below[1:], point[:-1]
+    width = np.subtract(point[1:], left, dtype=np.float64)
+    inside = np.zeros(width.size, dtype=bool)  # what has a rank in a segment
+    start, stop = np.searchsorted(greatest, first), np.searchsorted(least, first + count)
+    for run in map(slice, start.tolist(), stop.tolist()):
+        inside[run] = True
+    inside &= width > 0.0  # but between two zeros of both signs
+    if not inside.all():
+        least, greatest = least[inside], greatest[inside]
+        width, left = width[inside], left[inside]
+    return Blocks(least, greatest, width, left)
 
 
 def segments(low: NDArray[np.int64], high: NDArray[np.int64], n: int) -> tuple[NDArray[Any], ...]:
@@ -84,32 +89,27 @@ def _cuts(
     order: WholeOrder, zones: Sequence[Zone]
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Cuts around all ranks of some zones; both ends of the order where they are reached."""
+    around = [_stretch(order.n, zone) for zone in zones]
     kind = np.float64 if order.lattice is None else np.int64
-    ends = np.array([order.before, order.last]).astype(kind)
-    # every so many records, and the first and the last one; the innermost zone of each
-    every = [_places(order.n, zone) for zone in zones]
-    places, inner = np.unique(np.concatenate(every), return_index=True)
-    most = np.repeat([zone.most for zone in zones], [part.size for part in every])[inner]
-    if places[-1] + zones[-1].most >= order.n:
-        kept = places < order.n - 1
-        places = np.append(places[kept], order.n - 1)
-        most = np.append(most[kept], zones[-1].most)
-    point, below, above = order.cuts(places, most)
-    # nothing of what is cut off here has a rank in a segment
-    if places[0] == 0 and point[0] > ends[0]:
-        point = np.append(ends[0], point)
-        below, above = np.append(0, below), np.append(0, above)
-    if places[-1] == order.n - 1 and point[-1] < ends[1]:
-        point = np.append(point, ends[1])
-        below, above = np.append(below, order.n), np.append(above, order.n)
+    before, last = np.array([order.before, order.last]).astype(kind)
+    point, below, above = order.cuts(around)
+    # nothing of what is cut off here has a rank in a segment; array by array, as they may be long
+    if around[-1].first[0] < 0 and point[0] > before:
+        point = np.append(before, point)
+        below = np.append(0, below)
+        above = np.append(0, above)
+    if around[-1].last[-1] >= order.n and point[-1] < last:
+        point = np.append(point, last)
+        below = np.append(below, order.n)
+        above = np.append(above, order.n)
     return point, below, above
 
 
-def _places(n: int, zone: Zone) -> NDArray[np.int64]:
-    """Every so many records, around all ranks of a zone."""
+def _stretch(n: int, zone: Zone) -> Stretch:
+    """What is to be cut around all ranks of a zone."""
     most, first, count = zone
     low = np.maximum(first // most - 2, 0)
     high = np.minimum((first + count) // most + 3, -(-n // most))
-    strides = [np.arange(*ends) for ends in zip(low.tolist(), high.tolist(), strict=True)]
-    places: NDArray[np.int64] = np.unique(np.concatenate(strides)) * most
-    return places
+    low = np.maximum(low, np.append(0, high[:-1]))
+    held = low < high
+    return Stretch(most, (low[held] - 1) * most, high[held] * most)

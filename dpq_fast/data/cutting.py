@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels.select import keys
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import Cuts, Stretch, half_of_most, is_first
+from dpq_fast.data.order import Cuts, Stretch
 from dpq_fast.data.passes import Passes
 from dpq_fast.data.queries import BinCounts
 
@@ -82,7 +82,7 @@ class Cutter:
         """Where to cut next: between cuts that leave too many of these ranks between them."""
         number, below = self._number, self._below
         length, count = np.diff(number), np.diff(below)
-        full = half_of_most(wanted, below[:-1], below[1:])
+        full = _half_of_most(wanted, below[:-1], below[1:])
         meets = np.logical_or.reduce([part.meets(below[:-1], below[1:]) for part in wanted])
         at = np.flatnonzero(meets & (count >= full) & (length != 1))
         if not at.size:
@@ -125,7 +125,7 @@ class Cutter:
         below = above.copy()
         next_to = np.flatnonzero(np.diff(number) == 1) + 1
         below[next_to] = above[next_to - 1]
-        kept = is_first(above, half_of_most(wanted, above, np.append(above[1:], above[-1])))
+        kept = _is_first(above, _half_of_most(wanted, above, np.append(above[1:], above[-1])))
         kept[-1] = True
         number, below, above = number[kept] - 1, below[kept], above[kept]
         if self._lattice is not None:
@@ -133,6 +133,23 @@ class Cutter:
         point = np.clip(_values_of(number), *self._bounds)
         first = int(point[0] == point[1])  # what is at the low bound comes before all outputs
         return Cuts(point[first:], below[first:], above[first:])
+
+
+def _half_of_most(
+    around: list[Stretch], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Half the lowest `most` of the stretches that meet start[i], ..., stop[i]; or the highest."""
+    half = np.full(start.size, around[-1].most // 2)
+    for stretch in reversed(around):
+        half[stretch.meets(start, stop)] = stretch.most // 2
+    return half
+
+
+def _is_first(rank: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether ascending ranks are the first ones of each `size`, which may change on the way."""
+    block = rank // size
+    found: NDArray[np.bool_] = np.append(True, (np.diff(block) > 0) | (np.diff(size) != 0))
+    return found
 
 
 def _values_of(key: NDArray[np.int64]) -> NDArray[np.float64]:

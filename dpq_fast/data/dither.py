@@ -12,26 +12,18 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels import uniform
-from dpq_fast.data.order import (
-    CoarseOrder,
-    Cuts,
-    SortedOrder,
-    Stretch,
-    WholeOrder,
-    half_of_most,
-    is_first,
-    stretches,
-)
+from dpq_fast._kernels.halves import Halves
+from dpq_fast.data.order import CoarseOrder, Cuts, SortedOrder, Stretch, WholeOrder
 
 # Up to this many records, every record's dither is drawn at once.
 EAGER_RECORDS = 2**14
-# A part of a tied block with at most this many records is drawn record by record.
-WHOLE_BLOCK = 2**12
+# Cells of more records are drawn by halves, until a part has few.
+WHOLE_BLOCK, FEW = 2**12, 16
 # Records outside of large blocks are dithered by stretches of 2^STRETCH_BITS places.
 STRETCH_BITS = 9
 # So many records are dithered at a time, so that what that takes stays in caches.
 PIECE = 2**17
-# Up to this many records, a block is split by counting random bits.
+# Up to this many records, a part is halved by counting random bits.
 COUNTED_BITS = 2**17
 
 
@@ -94,7 +86,7 @@ class DitheredOrder(WholeOrder):
             # A place outside of its window has the point of the nearest one inside.
             inside = np.clip(places, np.repeat(start, size), np.repeat(stop - 1, size))
             extended = points[inside + np.repeat(offset, size)]
-            if not (_has_large(extended) or self._dither.has_parts):
+            if not (_has_large(extended) or self._dither.has_halves):
                 fine = self._dither.of_small(extended, places)
                 shift = np.cumsum(size) - high
                 return self._lattice.spread(fine[_ranges(start + shift, stop + shift)])
@@ -129,31 +121,21 @@ class DitheredOrder(WholeOrder):
             lo, hi = np.where(reached, lo, middle + 1), np.where(reached, middle, hi)
         return lo
 
-    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
-        point, below, above = self._coarse.cuts(places, most)
-        around = stretches(places, most)
-        bits = self._dither.bits
-        # behind the cells, before those that hold records, and inside of those that hold too many
-        before, after = (point << bits) - 1, ((point + 1) << bits) - 1
-        held = above > below
-        parts = [Cuts(before[held], below[held], below[held]), Cuts(after, above, above)]
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        point, below, above = self._coarse.cuts(around)
         crowded = np.zeros(point.size, dtype=bool)
         for stretch in around:
             crowded |= (above - below >= stretch.most) & stretch.meets(below, above)
-        if crowded.any():
-            with self._drawing:
-                parts.append(
-                    self._dither.cuts(point[crowded], below[crowded], above[crowded], around)
-                )
-        at, less, more = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.argsort(at, kind="stable")
-        order = order[at[order] >= 0]
-        fine = self._lattice.spread(at[order])
+        with self._drawing:
+            cuts = self._dither.cuts(point, below, above, crowded, around)
+        if self._lattice.masses is None:
+            return cuts
+        fine = self._lattice.spread(cuts.point)
         first = np.append(0, np.flatnonzero(fine[1:] != fine[:-1]) + 1)
         return Cuts(
             fine[first],
-            np.minimum.reduceat(less[order], first),
-            np.maximum.reduceat(more[order], first),
+            np.minimum.reduceat(cuts.below, first),
+            np.maximum.reduceat(cuts.above, first),
         )
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -182,9 +164,8 @@ def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
 class Dither:
     """The dither of a call: where each record lies inside the cell of its coarse point.
 
-    The records of a large block are drawn by halves of the cell, keyed by its point; all others
-    one by one, keyed by their place. Where a cell is cut, only their numbers in parts of it are
-    drawn, until it comes to the records of one part. What is drawn is kept.
+    The records of a cell that holds many, or was cut, are drawn by halves, keyed by its point; all
+    others one by one, keyed by their place. What is drawn is kept.
 
     Parameters
     ----------
@@ -197,9 +178,9 @@ class Dither:
     def __init__(self, bits: int, rng: np.random.Generator) -> None:
         self.bits = bits
         self._rng = rng
-        self._blocks: dict[int, _Block] = {}
-        self._parts = _Parts()
-        self._parted = np.empty(0, dtype=np.int64)  # points whose records are there
+        self._halves = Halves(bits, rng, FEW, COUNTED_BITS)
+        # points whose records are drawn by halves, ascending, and the numbers of their cells
+        self._halved = self._cell = np.empty(0, dtype=np.int64)
         self._rows: dict[int, NDArray[Any]] = {}  # offsets, by stretch of places
         self._kind = np.int32 if bits < 32 else np.int64
 
@@ -221,18 +202,19 @@ class Dither:
         changes = np.flatnonzero(points[1:] != points[:-1]) + 1
         point = points[np.append(0, changes)]
         edges = np.concatenate(([low], changes + start, [high]))
-        large = np.flatnonzero((np.diff(edges) > WHOLE_BLOCK) | self._are_parted(point))
+        count = np.diff(edges)
+        large = np.flatnonzero((count > WHOLE_BLOCK) | self._are_halved(point))
+        cells = self._cells(point[large], count[large]).tolist()
         pieces, done = [], 0
-        for k in [*large.tolist(), point.size]:
+        for k, cell in zip([*large.tolist(), point.size], [*cells, None], strict=True):
             a, b = int(edges[done]), int(edges[k])
             if done < k:
-                blocks = np.repeat(point[done:k], np.diff(edges[done : k + 1]))
+                blocks = np.repeat(point[done:k], count[done:k])
                 fine = self.of_small(blocks, np.arange(a, b))
                 pieces.append(fine[max(start - a, 0) : min(stop, b) - a])
-            if k < point.size:
+            if cell is not None:
                 begin, end = int(edges[k]), int(edges[k + 1])
-                block = self._block(int(point[k]), end - begin)
-                part = block.order(max(start - begin, 0), min(stop, end) - begin, self._rng)
+                part = self._halves.order(cell, max(start - begin, 0), min(stop, end) - begin)
                 pieces.append(part + (int(point[k]) << self.bits))
             done = k + 1
         return np.concatenate(pieces)
@@ -250,7 +232,7 @@ class Dither:
         """
         size = stop - start
         counts = np.zeros_like(start)
-        large = (size > WHOLE_BLOCK) | self._are_parted(point)
+        large = (size > WHOLE_BLOCK) | self._are_halved(point)
         small = np.flatnonzero((size > 0) & ~large)
         if small.size:
             number = size[small]
@@ -258,8 +240,9 @@ class Dither:
                 offset[small], number
             )
             counts[small] = np.add.reduceat(lower, np.cumsum(number) - number, dtype=np.int64)
-        for i in np.flatnonzero(large).tolist():
-            counts[i] = self._block(int(point[i]), int(size[i])).below(int(offset[i]), self._rng)
+        if large.any():
+            cells = self._cells(point[large], size[large])
+            counts[large] = self._halves.below(cells, offset[large])
         return counts
 
     def cuts(
@@ -267,54 +250,66 @@ class Dither:
         point: NDArray[np.int64],
         start: NDArray[np.int64],
         stop: NDArray[np.int64],
+        crowded: NDArray[np.bool_],
         around: list[Stretch],
     ) -> Cuts:
-        """Cuts inside the cells of some coarse points, in dithered points; see `WholeOrder.cuts`.
+        """Cuts in dithered points, between cells and inside of those that are crowded.
 
-        Their records are at places start, ..., stop - 1. From now on they are dithered by parts.
+        The records of a point are at places start, ..., stop - 1. See `WholeOrder.cuts`.
         """
-        new = ~self._are_parted(point)
-        known = np.array(sorted(self._rows), dtype=np.int64)
-        first, last = start >> STRETCH_BITS, (stop - 1) >> STRETCH_BITS
-        drawn = np.searchsorted(known, last, side="right") - np.searchsorted(known, first) > (
-            last - first
+        cell = np.full(point.size, -1)
+        inside, first, end = point[crowded], start[crowded], stop[crowded]
+        drawn = ~self._are_halved(inside) & self._are_drawn(first, end)
+        cell[crowded] = self._cells(inside, end - first)
+        for i in np.flatnonzero(drawn).tolist():
+            offsets = np.sort(self._offsets(np.arange(first[i], end[i])).astype(np.int64))
+            self._halves.keep(int(cell[crowded][i]), offsets)
+        ends = np.cumsum([0] + [stretch.first.size for stretch in around])
+        return Cuts(
+            *self._halves.cuts(
+                point,
+                start,
+                stop,
+                cell,
+                np.array([stretch.most // 2 for stretch in around]),
+                ends.astype(np.uintp),
+                np.concatenate([stretch.first for stretch in around]),
+                np.concatenate([stretch.last for stretch in around]),
+            )
         )
-        drawn |= np.isin(point, np.array(list(self._blocks), dtype=np.int64))
-        for i in np.flatnonzero(new & drawn).tolist():
-            self._add_drawn(int(point[i]), int(start[i]), int(stop[i]))
-        new &= ~drawn
-        self._parts.add(point[new] << self.bits, self.bits, (stop - start)[new], start[new])
-        self._parted = np.union1d(self._parted, point)
-        for stretch in reversed(around):  # the short ones are of parts that are short already
-            self._parts.split(stretch, self._rng)
-        return self._parts.cuts(around)
-
-    def _add_drawn(self, point: int, start: int, stop: int) -> None:
-        """Parts of the records of a point, some of which were asked for before."""
-        block = self._blocks.pop(point, None)
-        if block is None:
-            drawn = np.sort(self._offsets(np.arange(start, stop)).astype(np.int64))
-            block = _Block(stop - start, self.bits, drawn)
-        self._parts.add_block(point << self.bits, start, block)
 
     @property
-    def has_parts(self) -> bool:
-        """Whether the records of some points are dithered by parts."""
-        return self._parted.size > 0
+    def has_halves(self) -> bool:
+        """Whether the records of some points are drawn by halves."""
+        return self._halved.size > 0
 
-    def _are_parted(self, point: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the records of some points are dithered by parts."""
-        if not self._parted.size:
+    def _are_halved(self, point: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the records of some points are drawn by halves."""
+        if not self._halved.size:
             return np.zeros(point.size, dtype=bool)
-        at = np.minimum(np.searchsorted(self._parted, point), self._parted.size - 1)
-        parted: NDArray[np.bool_] = self._parted[at] == point
-        return parted
+        at = np.minimum(np.searchsorted(self._halved, point), self._halved.size - 1)
+        halved: NDArray[np.bool_] = self._halved[at] == point
+        return halved
 
-    def _block(self, point: int, count: int) -> _Block | _Cell:
-        """The records of a point that are not keyed by their places."""
-        if self._are_parted(np.array([point]))[0]:
-            return _Cell(self._parts, point << self.bits, (point + 1) << self.bits)
-        return self._blocks.setdefault(point, _Block(count, self.bits))
+    def _are_drawn(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether the records at places start, ..., stop - 1 were drawn by their places."""
+        known = np.array(sorted(self._rows), dtype=np.int64)
+        first, last = start >> STRETCH_BITS, (stop - 1) >> STRETCH_BITS
+        found = np.searchsorted(known, last, side="right") - np.searchsorted(known, first)
+        drawn: NDArray[np.bool_] = found > last - first
+        return drawn
+
+    def _cells(self, point: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cells of some points with so many records, drawn by halves from now on."""
+        new = np.flatnonzero(~self._are_halved(point))
+        if new.size:
+            points, first = np.unique(point[new], return_index=True)
+            cells = self._halves.add(count[new][first]) + np.arange(points.size)
+            points, cells = np.append(self._halved, points), np.append(self._cell, cells)
+            order = np.argsort(points, kind="stable")
+            self._halved, self._cell = points[order], cells[order]
+        found: NDArray[np.int64] = self._cell[np.searchsorted(self._halved, point)]
+        return found
 
     def _offsets(self, places: NDArray[np.int64]) -> NDArray[Any]:
         """Where the records at some places lie inside their cells."""
@@ -364,289 +359,3 @@ def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int
     ends = np.cumsum(size)
     places: NDArray[np.int64] = np.arange(ends[-1]) + np.repeat(start - ends + size, size)
     return places
-
-
-class _Block:
-    """The dither of tied records, drawn only as far as it was asked for.
-
-    Of K records uniform on 2^s fine points, the number in the lower half is Binomial(K, 1/2), and
-    within the halves they are uniform again: only halves that hold wanted ranks are split.
-    What is drawn is kept.
-    """
-
-    __slots__ = ("_halves", "bits", "count", "drawn")
-
-    def __init__(self, count: int, bits: int, drawn: NDArray[np.int64] | None = None) -> None:
-        self.count = count
-        self.bits = bits
-        self.drawn = drawn  # offsets of all, ascending
-        self._halves: tuple[_Block, _Block] | None = None
-
-    def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Offsets of the records start, ..., stop - 1 in ascending order."""
-        if self.bits == 0:
-            return np.zeros(stop - start, dtype=np.int64)
-        drawn = self._records(rng)
-        if drawn is not None:
-            return drawn[start:stop]
-        below, above = self._split(rng)
-        split = below.count
-        pieces = []
-        if start < split:
-            pieces.append(below.order(start, min(stop, split), rng))
-        if stop > split:
-            upper = above.order(max(start - split, 0), stop - split, rng)
-            pieces.append(upper + (1 << (self.bits - 1)))
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-    def below(self, offset: int, rng: np.random.Generator) -> int:
-        """Number of records below an offset."""
-        if offset <= 0:
-            return 0
-        if offset >> self.bits:
-            return self.count
-        drawn = self._records(rng)
-        if drawn is not None:
-            return int(np.searchsorted(drawn, offset))
-        lower, upper = self._split(rng)
-        half = 1 << (self.bits - 1)
-        if offset <= half:
-            return lower.below(offset, rng)
-        return lower.count + upper.below(offset - half, rng)
-
-    def _records(self, rng: np.random.Generator) -> NDArray[np.int64] | None:
-        """All of them, where they are few."""
-        if self.drawn is None and self._halves is None and self.count <= WHOLE_BLOCK:
-            self.drawn = np.sort(uniform.integers_of_bits(self.bits, self.count, rng))
-        return self.drawn
-
-    def _split(self, rng: np.random.Generator) -> tuple[_Block, _Block]:
-        """Those in the lower half, and those in the upper one."""
-        if self._halves is None:
-            lower, bits = fair_binomial(self.count, rng), self.bits - 1
-            self._halves = _Block(lower, bits), _Block(self.count - lower, bits)
-        return self._halves
-
-    @property
-    def is_halved(self) -> bool:
-        """Whether its halves are known."""
-        return self._halves is not None
-
-    def leaves(self, at: int, start: int) -> list[tuple[int, int, _Block]]:
-        """Its parts that are not halved, and hold a record, each after where it begins.
-
-        That is its first dithered point and the place of its first record; those of all of it are
-        `at` and `start`.
-        """
-        if self._halves is None:
-            return [(at, start, self)] if self.count else []
-        below, above = self._halves
-        middle = at + (1 << (self.bits - 1))
-        return below.leaves(at, start) + above.leaves(middle, start + below.count)
-
-
-class _Parts:
-    """Parts of cells, ascending, and how many records are dithered into each.
-
-    Of K records uniform on 2^s fine points the numbers in 2^h equal parts are those of the h
-    leading bits of each, and those in one part are uniform again: only these bits are drawn, until
-    the records of a part are asked for. What is drawn of them is kept.
-    """
-
-    def __init__(self) -> None:
-        nothing = np.empty(0, dtype=np.int64)
-        self.at = nothing  # first dithered points of the parts; where there is none, no record is
-        self.start = nothing  # places of the first records
-        self._bits = nothing  # each part has 2^bits dithered points
-        self._count = nothing  # records in each, at least one
-        self._blocks: dict[int, _Block] = {}  # of those that were asked for, by first point
-
-    def add(
-        self,
-        at: NDArray[np.int64],
-        bits: int | NDArray[np.int64],
-        count: NDArray[np.int64],
-        start: NDArray[np.int64],
-    ) -> None:
-        """More parts, none of which is there."""
-        self.at = np.append(self.at, at)
-        order = np.argsort(self.at, kind="stable")
-        self.at = self.at[order]
-        self.start = np.append(self.start, start)[order]
-        self._bits = np.append(self._bits, np.broadcast_to(bits, at.shape))[order]
-        self._count = np.append(self._count, count)[order]
-
-    def add_block(self, at: int, start: int, block: _Block) -> None:
-        """Records of which some were asked for; its first point and place."""
-        leaves = block.leaves(at, start)
-        self.add(*np.array([(a, leaf.bits, leaf.count, s) for a, s, leaf in leaves]).T)
-        self._blocks |= {a: leaf for a, _, leaf in leaves if leaf.drawn is not None}
-
-    def split(self, around: Stretch, rng: np.random.Generator) -> None:
-        """Split parts with half of what blocks may have, or more, where cuts are asked for."""
-        full = around.most // 2
-        while True:
-            meets = around.meets(self.start, self.start + self._count)
-            crowded = meets & (self._count >= full) & (self._bits > 0)
-            if not crowded.any():
-                return
-            own = self.at, self._bits, self._count, self.start
-            self.at, self._bits, self._count, self.start = (each[~crowded] for each in own)
-            at, bits, count, start = (each[crowded] for each in own)
-            # what is known by halves, and then what is left
-            known = [first for first, block in self._blocks.items() if block.is_halved]
-            halved = np.isin(at, np.array(known, dtype=np.int64))
-            for first, place in zip(at[halved].tolist(), start[halved].tolist(), strict=True):
-                self.add_block(first, place, self._blocks.pop(first))
-            at, bits, count, start = (each[~halved] for each in (at, bits, count, start))
-            if not at.size:
-                continue
-            # so that parts would have half of `full`, but large ones in halves
-            by = np.clip(np.ceil(np.log2(2.0 * count / full)).astype(np.int64), 1, bits)
-            by[count > COUNTED_BITS] = 1
-            new = []
-            for h in np.unique(by).tolist():
-                of = by == h
-                numbers = self._numbers(at[of], bits[of] - h, h, count[of], rng)
-                held = numbers > 0
-                low = (bits[of] - h)[:, np.newaxis]
-                below = start[of][:, np.newaxis] + np.cumsum(numbers, axis=1) - numbers
-                begin = at[of][:, np.newaxis] + (np.arange(1 << h) << low)
-                left = np.broadcast_to(low, held.shape)
-                new.append((begin[held], left[held], numbers[held], below[held]))
-            self.add(*map(np.concatenate, zip(*new, strict=True)))
-
-    def _numbers(
-        self,
-        at: NDArray[np.int64],
-        low: NDArray[np.int64],
-        h: int,
-        count: NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> NDArray[np.int64]:
-        """How many records of each part are in each of its 2^h parts of 2^low points."""
-        numbers = np.empty((at.size, 1 << h), dtype=np.int64)
-        large = np.flatnonzero(count > COUNTED_BITS)
-        for i in large.tolist():
-            lower = fair_binomial(int(count[i]), rng)
-            numbers[i] = lower, count[i] - lower
-        small = np.flatnonzero(count <= COUNTED_BITS)
-        groups = np.cumsum(count[small]) // COUNTED_BITS  # some at a time
-        for group in np.split(small, np.flatnonzero(np.diff(groups)) + 1) if small.size else ():
-            value = uniform.integers_of_bits(h, int(count[group].sum()), rng)
-            value += np.repeat(np.arange(group.size) << h, count[group])
-            counts = np.bincount(value, minlength=group.size << h)
-            numbers[group] = counts.reshape(group.size, -1)
-        for i, first in enumerate(at.tolist() if self._blocks else ()):
-            block = self._blocks.pop(first, None)
-            if block is not None and block.drawn is not None:  # was asked for as a whole
-                bits = int(low[i])
-                value = block.drawn >> bits
-                numbers[i] = np.bincount(value, minlength=1 << h)
-                for part in np.unique(value).tolist():
-                    drawn = block.drawn[value == part] - (part << bits)
-                    own = _Block(drawn.size, bits, drawn)
-                    self._blocks[first + (part << bits)] = own
-        return numbers
-
-    def cuts(self, around: list[Stretch]) -> Cuts:
-        """Cuts before the first part of each so many ranks, and around points with as many."""
-        full = half_of_most(around, self.start, self.start + self._count)
-        tied = (self._bits == 0) & (self._count >= full)
-        first = is_first(self.start, full) | tied
-        end = self.start[tied] + self._count[tied]
-        return Cuts(
-            np.append(self.at[first] - 1, self.at[tied]),
-            np.append(self.start[first], self.start[tied]),
-            np.append(self.start[first], end),
-        )
-
-    def block(self, part: int) -> _Block:
-        """The records of a part."""
-        first = int(self.at[part])
-        if first not in self._blocks:
-            self._blocks[first] = _Block(int(self._count[part]), int(self._bits[part]))
-        return self._blocks[first]
-
-
-class _Cell:
-    """The dither of a cell that is known by parts: what `_Block` is for one that is not."""
-
-    __slots__ = ("_first", "_origin", "_parts", "_stop")
-
-    def __init__(self, parts: _Parts, origin: int, end: int) -> None:
-        self._parts = parts
-        self._origin = origin
-        self._first, self._stop = np.searchsorted(parts.at, [origin, end]).tolist()
-
-    def below(self, offset: int, rng: np.random.Generator) -> int:
-        """Number of records below an offset."""
-        parts, at = self._parts, self._origin + offset
-        part = int(np.searchsorted(parts.at[: self._stop], at)) - 1
-        if part < self._first:
-            return 0
-        inside = parts.block(part).below(at - int(parts.at[part]), rng)
-        return int(parts.start[part] - parts.start[self._first]) + inside
-
-    def order(self, start: int, stop: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Offsets of the records start, ..., stop - 1 in ascending order."""
-        own = self._parts.start[self._first : self._stop] - self._parts.start[self._first]
-        first, last = int(np.searchsorted(own, start, side="right")) - 1, np.searchsorted(own, stop)
-        pieces = []
-        for part in range(first, int(last)):
-            block, at = self._parts.block(self._first + part), int(own[part])
-            inside = block.order(max(start - at, 0), min(stop - at, block.count), rng)
-            pieces.append(inside + (int(self._parts.at[self._first + part]) - self._origin))
-        return np.concatenate(pieces)
-
-
-def fair_binomial(count: int, rng: np.random.Generator) -> int:
-    """A draw of Binomial(count, 1/2).
-
-    Up to COUNTED_BITS, the number of ones among `count` random bits. Beyond, in O(1), by rejection
-    ([BKPPT14]): the distance from the middle is proposed in blocks of sqrt(count), block b with
-    probability 2^-(b + 1), and accepted with the ratio of the probabilities. That ratio, and with
-    it every probability, is right to 1e-13 relative; only the two outcomes of probability 2^-count
-    are left out.
-    """
-    if count <= COUNTED_BITS:
-        words, rest = divmod(count, 64)
-        bits = rng.integers(0, 2**64, size=words + (rest > 0), dtype=np.uint64)
-        if rest:
-            bits[-1] >>= np.uint64(64 - rest)
-        return int(np.bitwise_count(bits).sum(dtype=np.int64))
-    if count % 2:
-        return fair_binomial(count - 1, rng) + int(uniform.integers_below(2, 1, rng)[0])
-    half, size = count // 2, math.isqrt(count)
-    while True:
-        block = 0
-        while uniform.integers_below(2, 1, rng)[0]:
-            block += 1
-        distance = block * size + int(uniform.integers_below(size, 1, rng)[0])
-        above = bool(uniform.integers_below(2, 1, rng)[0])
-        if distance >= half or (distance == 0 and above):  # the middle is proposed only once
-            continue
-        # P[half + distance] <= 2^-block P[half], since distance^2 / half >= 2 block^2
-        log_accept = log_fair_binomial(half, distance) + block * math.log(2.0)
-        if uniform.log_uniforms(1, rng)[0] < log_accept:
-            return half + distance if above else half - distance
-
-
-def log_fair_binomial(half: int, distance: int) -> float:
-    """ln of P[half + distance] / P[half] under Binomial(2 half, 1/2), distance < half.
-
-    Stirling's series for the three factorials, with what cancels left out: where x = distance /
-    half, (1 + x) ln(1 + x) + (1 - x) ln(1 - x) is the sum over k >= 1 of x^2k / (k (2k - 1)).
-    """
-    x = distance / half
-    square = power = x * x
-    series, k = 0.0, 1
-    while power > 1e-18 * series:
-        series += power / (k * (2 * k - 1))
-        power *= square
-        k += 1
-    rest = sum(
-        factor * (1.0 / (12.0 * n) - 1.0 / (360.0 * n**3))
-        for factor, n in ((2.0, half), (-1.0, half + distance), (-1.0, half - distance))
-    )
-    return rest - half * series - 0.5 * math.log1p(-square)

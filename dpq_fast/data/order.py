@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ from dpq_fast.data.columns import as_float64
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.prior import Masses
 
+# Places are listed so many at a time, or some more.
+PLACES = 2**15
 # Among at most this many sorted records, ranks are found by looking at all of them.
 FEW_RECORDS = 2**9
 
@@ -63,14 +65,14 @@ class Cuts(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Places that are cut the same way, and ranks around them.
+    """Ranks that outputs are to be told apart by, as far as blocks of so many.
 
     Attributes
     ----------
     most : int
-        Of all these places; see `WholeOrder.cuts`.
+        Outputs between two cuts have fewer ranks, tied records apart.
     first, last : ndarray of int64, shape (S,)
-        Ranks first[s], ..., last[s], in ascending order, are close to the places or between them.
+        Ranks first[s], ..., last[s], in ascending order; -most or a multiple of it.
     """
 
     most: int
@@ -82,32 +84,30 @@ class Stretch(NamedTuple):
         return np.searchsorted(self.last, start) < np.searchsorted(self.first, stop, side="right")
 
 
-def stretches(places: NDArray[np.int64], most: NDArray[np.int64]) -> list[Stretch]:
-    """What `WholeOrder.cuts` is asked for, by `most`."""
-    found = []
-    for size in np.unique(most).tolist():
-        at = places[most == size]
-        apart = np.flatnonzero(np.diff(at) > size)
-        first, last = at[np.append(0, apart + 1)], at[np.append(apart, -1)]
-        found.append(Stretch(size, first - size, last + size))
-    return found
+def places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
+    """Each so many records of n inside of some stretches, ascending, some at a time.
 
-
-def half_of_most(
-    around: list[Stretch], start: NDArray[np.int64], stop: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Half the lowest `most` of the stretches that meet start[i], ..., stop[i]; or the highest."""
-    half = np.full(start.size, around[-1].most // 2)
+    The last one, too, if they reach it.
+    """
+    edges = np.unique(np.concatenate([part for _, *ends in around for part in ends]))
+    most = np.zeros(edges.size, dtype=np.int64)  # from each edge to the next
     for stretch in reversed(around):
-        half[stretch.meets(start, stop)] = stretch.most // 2
-    return half
-
-
-def is_first(rank: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether ascending ranks are the first ones of each `size`, which may change on the way."""
-    block = rank // size
-    found: NDArray[np.bool_] = np.append(True, (np.diff(block) > 0) | (np.diff(size) != 0))
-    return found
+        start = np.searchsorted(edges, stretch.first).tolist()
+        stop = np.searchsorted(edges, stretch.last).tolist()
+        for run in map(slice, start, stop):
+            most[run] = stretch.most
+    reaches_end = bool(around[-1].last[-1] >= n)
+    ready: list[NDArray[np.int64]] = []
+    held = np.flatnonzero(most)
+    for low, high, size in np.array([edges[held], edges[held + 1], most[held]]).T.tolist():
+        first = max(-(-low // size), 0) * size
+        ready.append(np.arange(first, min(high, n - 1 if reaches_end else n), size))
+        if sum(part.size for part in ready) >= PLACES:
+            yield np.concatenate(ready)
+            ready = []
+    if reaches_end:
+        ready.append(np.array([n - 1]))
+    yield np.concatenate([np.empty(0, dtype=np.int64), *ready])
 
 
 class Order(ABC):
@@ -228,13 +228,12 @@ class WholeOrder(Order):
         return self.ranks_of(points)
 
     @abstractmethod
-    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
-        """Cuts at or near the records at some places: ascending, at least one.
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        """Cuts between the ranks of some stretches, and perhaps others: ascending, at least one.
 
-        Between cuts around a place, ranks differ by less than its `most`, wherever places are so
-        close to each other; where all have the same, these blocks do not depend on what other
-        places are asked for. What the first cut has `below` it and the last one `above` may be
-        anything that fits.
+        By ascending `most`; ranks of several stretches are cut as the first of these asks for. If
+        there is only one kind, blocks do not depend on what other ranks are asked for. What the
+        first cut has `below` it and the last one `above` may be anything that fits.
         """
 
     def rank_of(self, output: float) -> int:
@@ -342,11 +341,16 @@ class SortedOrder(CoarseOrder):
             at = at[lo[at] < hi[at]]
         return lo
 
-    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
-        points = self._encode(self._values.take(places))
-        change = np.flatnonzero(points[1:] != points[:-1])
-        first, last = places[np.append(0, change + 1)], places[np.append(change, -1)]
-        point = points[np.append(0, change + 1)]
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        runs = []
+        for places in places_of(around, self.n):
+            points = self._encode(self._values.take(places))
+            start, end = _runs(points)
+            runs.append((points[start], places[start], places[end]))
+        # what is tied may go on from some places to the next
+        point, first, last = (np.concatenate(each) for each in zip(*runs, strict=True))
+        start, end = _runs(point)
+        point, first, last = point[start], first[start], last[end]
         # a run of ties begins after the record taken before it, and ends before the next
         past = point + 1 if self.lattice is not None else np.nextafter(point, np.inf)
         lo = np.concatenate(([0], last[:-1] + 1, last + 1))
@@ -363,6 +367,12 @@ class SortedOrder(CoarseOrder):
             size = self.ranks_of(points[tied] + 1) - start
             at[tied] += (places[tied] + 0.5 - start) / size - 0.5
         return at
+
+
+def _runs(points: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where runs of equal ones start, and where they end."""
+    change = np.flatnonzero(points[1:] != points[:-1])
+    return np.append(0, change + 1), np.append(change, points.size - 1)
 
 
 class _Borders(NamedTuple):
@@ -410,7 +420,8 @@ class CountedOrder(CoarseOrder):
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
-    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        places = np.concatenate(list(places_of(around, self.n)))
         run = np.unique(np.searchsorted(self._ends, places, side="right"))
         return Cuts(self._values[run], self._ends[run] - self._counts[run], self._ends[run])
 
@@ -488,8 +499,8 @@ class WeighedOrder(WholeOrder):
     def fine_ranks(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(self._masses.points_of(points))  # none inside of a cell
 
-    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
-        point, below, above = self._coarse.cuts(places, most)
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        point, below, above = self._coarse.cuts(around)
         return Cuts(self._masses.below(point + 1) - 1, below, above)
 
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:

@@ -25,7 +25,7 @@ from dpq_fast.data.columns import is_plain
 from dpq_fast.data.cutting import Cutter
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, Cuts, stretches
+from dpq_fast.data.order import CoarseOrder, Cuts, Stretch
 from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
@@ -666,8 +666,8 @@ class SelectedOrder(CoarseOrder):
         self._ranks.update(found)  # finished ones alone: other threads may read
         return np.array([found[value] for value in least])
 
-    def cuts(self, places: NDArray[np.int64], most: NDArray[np.int64]) -> Cuts:
-        return self._cutter.around(stretches(places, most))
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        return self._cutter.around(around)
 
     @cached_property
     def _cutter(self) -> Cutter:

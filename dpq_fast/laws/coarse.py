@@ -62,22 +62,22 @@ from dpq_fast.laws.path import CERTIFICATE, Forward, PathLaw
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
-# And of few levels, whose rows are short.
-LOSS, FARTHER, FARTHER_EACH = 3.0, 0.8, 0.12
-FEW_LEVELS, LOSS_OF_FEW = 256, 1.5
-# What a step loses, per squared nat of a cell, as measured: where targets are far apart, where they
-# are apart by some nats, and where they are crowded.
-APART, NEAR, CROWDED = 0.06, 0.16, 0.025
-# What all bends may lose by blocks, in nats; a later one where more blocks than that would be
-# needed.
-BENDS = (0.5, 1.0, 2.0, 4.0, 8.0)
-MANY_BLOCKS = 2**18
-# And more for each nat from where paths are, up to so many nats for a block.
-BENDS_FARTHER, WIDEST_BLOCK = 0.3, 8.0
+LOSS, FARTHER, FARTHER_EACH = 1.0, 0.8, 0.12
+# More where levels are many, whose rows are long; and cells grow as if it was more.
+FEW_LEVELS, LEAST_LOSS = 256, 3.0
+# What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
+# are crowded.
+APART, CROWDED = 0.16, 0.025
+# What all bends may lose by blocks, in nats, and more for each nat from where paths are; a later
+# pair where more blocks than that would be needed.
+BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0), (8.0, 1.5))
+MANY_BLOCKS = 2**19
+# A block has no more nats than that.
+WIDEST_BLOCK = 8.0
 # Shorter ones cost more than the records do, which are read where they are few, and where there
 # would be too many blocks; rows of single ranks take over there if they have no more entries. Of
 # more records than that, blocks are half as long at least: it is memory that counts.
-LEAST_BLOCK, MANY_RANKS, MOST_BLOCKS, MOST_RANKS = 12, 2**20, 2**22, 2**25
+LEAST_BLOCK, MANY_RANKS, MOST_BLOCKS, MOST_RANKS = 4, 2**20, 2**22, 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
@@ -87,6 +87,8 @@ LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
 MOST_LOST = 1e11
 # A cell as wide as this in nats has a volume for each bend; wider ones are never used.
 WIDEST = 16.0
+# A leaf has no more nats than that; so many are weighed at once.
+WIDEST_LEAF, LEAVES_AT_ONCE = 4.0, 2**16
 # What ln of a probability is off by, at most.
 ROUNDING = 1e-6
 # A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
@@ -213,26 +215,52 @@ class CoarseLaw:
             zones = zones_of(n, *self._around, begin, count, self._rate)
         self._exact, self._zoned = zones[0].most < 2, len(zones) > 1
         self._blocks = blocks(self._order, zones)
+        return self._plant()
+
+    def _plant(self) -> bool:
+        """A tree over the blocks, its leaves narrow around; whether each target has some."""
         least, greatest = self._blocks.least, self._blocks.most
         if not least.size:
             return False
-        # leaves: blocks of about as many ranks, in one segment
-        leaf = least // max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
-        # a block on the border of a segment is one of it, too: nothing lies between it and the next
-        segment = np.searchsorted(begin, greatest, side="right")
-        starts = (leaf[1:] != leaf[:-1]) | (segment[1:] != segment[:-1])
-        self._start = np.flatnonzero(np.concatenate(([True], starts, [True]))).view(np.uintp)
-        start = self._start.view(np.intp)
+        first, last, begin, _ = intervals_kernel.windows(self._q, self._order.n, self._reach)
+        start = self._leaf_starts(begin)
+        self._start = start.view(np.uintp)
         self._longest = int(np.diff(start).max())
-        leaf_least, leaf_most = least[start[:-1]], greatest[start[1:] - 1]
-        self._low = np.searchsorted(leaf_most, first)
-        self._high = np.searchsorted(leaf_least, last, side="right")
+        self._low = np.searchsorted(greatest[start[1:] - 1], first)
+        self._high = np.searchsorted(least[start[:-1]], last, side="right")
         if (self._low >= self._high).any():
             return False
-        self._tree = _tree(
-            _leaves(self._blocks, start, leaf_least, leaf_most, self._rate, self._shift), self._rate
-        )
+        self._tree = _tree(self._blocks, start, self._rate, self._shift)
         return True
+
+    def _leaf_starts(self, begin: NDArray[np.int64]) -> NDArray[np.intp]:
+        """The first blocks of all leaves, and the end: of about as many ranks, in one segment.
+
+        Of twice as many, and twice as many again, where all cells may be so wide.
+        """
+        n, m = self._order.n, self._q.size
+        least, greatest = self._blocks.least, self._blocks.most
+        narrow = max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
+        inside = np.zeros(least.size + 1, dtype=np.int8)
+        doubled = 0
+        while self._growth > 0.0 and self._nats * 2.0 ** (doubled + 1) <= WIDEST_LEAF:
+            # where width^2 may be 4^doubled as large: csrc/coarse.h
+            grown = (4.0 ** (doubled + 1) - 1.0) / self._growth
+            away = (grown + math.sqrt(grown * (grown + 4.0 * m))) / (2.0 * self._rate)
+            if away > n:
+                break
+            first, ranks = segments(
+                self._around[0] - math.ceil(away), self._around[1] + math.ceil(away), n
+            )
+            np.add.at(inside, np.searchsorted(least, first), 1)
+            np.add.at(inside, np.searchsorted(least, first + ranks), -1)
+            doubled += 1
+        doublings = doubled - np.cumsum(inside[:-1], dtype=np.int8)
+        starts = np.append(True, np.diff(doublings) != 0)
+        # a block on the border of a segment is one of it, too: nothing lies between it and the next
+        starts[1:] |= np.diff(np.searchsorted(begin, greatest, side="right")) != 0
+        starts[1:] |= np.diff(least // (narrow << doublings.astype(np.int64))) != 0
+        return np.flatnonzero(np.append(starts, True))
 
     def _fill(self) -> None:
         """Rows of cells."""
@@ -241,7 +269,8 @@ class CoarseLaw:
         cells = self._rows(self._growth)
         if cells.entries > MANY_ENTRIES and self._growth > 0.0:
             self._rounds = 1
-            self._near = self._visited()
+            self._around = self._near = self._visited()
+            self._plant()
             cells = self._rows(CENTERED * self._growth)
         self._use(cells)
 
@@ -319,9 +348,11 @@ class CoarseLaw:
         else:
             below, above = self._between(self._cells)
             law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
+        law._around = law._near
         if self._zoned:
-            law._around = law._near
             law._collect(self._reach)
+        else:
+            law._plant()
         law._rounds += 1
         law._growth = self._growth * LESS_GROWTH
         law._use(law._rows(law._growth))
@@ -440,74 +471,90 @@ class CoarseLaw:
         return PathLaw(self._order, self._q, self._rate, self._forward)
 
 
-def _leaves(
-    given: Blocks,
-    start: NDArray[np.intp],
-    least: NDArray[np.int64],
-    most: NDArray[np.int64],
-    rate: float,
-    shift: int,
-) -> Tree:
-    """A tree of leaves alone: leaf i has the blocks start[i], ..., start[i + 1] - 1."""
-    rho = np.repeat(least + (most - least) // 2, np.diff(start))
-    width = np.ldexp(given.width, shift)
-    rising = np.add.reduceat(width * np.exp(2.0 * rate * (given.most - rho)), start[:-1])
-    falling = np.add.reduceat(width * np.exp(-2.0 * rate * (given.least - rho)), start[:-1])
-    volume = np.add.reduceat(width, start[:-1])
-    offset = np.array([0, least.size], dtype=np.uintp)
-    return Tree(offset, least, most, rising, volume, falling)
-
-
-def _tree(leaves: Tree, rate: float) -> Tree:
-    """The tree over some leaves."""
-    heights, last = [leaves], leaves
-    alone = _heavy(leaves, rate)
-    while last.least.size > 1:
-        left, right = slice(0, None, 2), slice(1, None, 2)
-        rho, whole = last.least + (last.most - last.least) // 2, last.least.size // 2
-        least, most = last.least[left], np.append(last.most[right], last.most[2 * whole :])
-        middle = least + (most - least) // 2
-        away = rho - np.repeat(middle, 2)[: rho.size]
-        # cells that are too wide are never used: their volumes only have to be finite
-        away[np.abs(away) * rate > WIDEST] = 0
+def _tree(given: Blocks, start: NDArray[np.intp], rate: float, shift: int) -> Tree:
+    """A tree of which leaf i has the blocks start[i], ..., start[i + 1] - 1."""
+    sizes = [start.size - 1]
+    while sizes[-1] > 1:
+        sizes.append(-(-sizes[-1] // 2))
+    offset = np.cumsum([0, *sizes])
+    least, most = np.empty((2, offset[-1]), dtype=np.int64)
+    tree = Tree(offset.astype(np.uintp), least, most, *np.empty((3, offset[-1])))
+    _fill_leaves(tree, given, start, rate, shift)
+    alone = _heavy(tree, sizes[0], rate)
+    for height in range(1, len(sizes)):
+        lower, upper = (slice(*offset[h : h + 2].tolist()) for h in (height - 1, height))
+        halves = [each[lower] for each in tree[1:]]
         alone = np.logical_or.reduceat(alone, np.arange(0, alone.size, 2))
-        sums = []
-        for bend, part in ((-1, last.rising), (0, last.volume), (1, last.falling)):
-            moved = part * np.exp(-2.0 * rate * bend * away)
-            total = moved[left].copy()
-            total[:whole] += moved[right]
-            total[alone] = np.inf
-            sums.append(total)
-        offset = np.array([least.size], dtype=np.uintp)
-        last = Tree(offset, least, most, sums[0], sums[1], sums[2])
-        heights.append(last)
-    offset, least, most, rising, volume, falling = map(np.concatenate, zip(*heights, strict=True))
-    return Tree(np.cumsum(offset, dtype=np.uintp), least, most, rising, volume, falling)
+        _join(halves, [each[upper] for each in tree[1:]], alone, rate)
+    return tree
 
 
-def _heavy(leaves: Tree, rate: float) -> NDArray[np.bool_]:
+def _fill_leaves(
+    tree: Tree, given: Blocks, start: NDArray[np.intp], rate: float, shift: int
+) -> None:
+    """The leaves, which are the first cells of a tree; some at a time, whose blocks may be many."""
+    leaves = start.size - 1
+    tree.least[:leaves] = given.least[start[:-1]]
+    tree.most[:leaves] = given.most[start[1:] - 1]
+    rho = tree.least[:leaves] + (tree.most[:leaves] - tree.least[:leaves]) // 2
+    for first in range(0, leaves, LEAVES_AT_ONCE):
+        edges = start[first : first + LEAVES_AT_ONCE + 1]
+        leaf, piece = slice(first, first + edges.size - 1), slice(edges[0], edges[-1])
+        of = np.repeat(rho[leaf], np.diff(edges))
+        width = np.ldexp(given.width[piece], shift)
+        rising = width * np.exp(2.0 * rate * (given.most[piece] - of))
+        falling = width * np.exp(-2.0 * rate * (given.least[piece] - of))
+        for volume, parts in zip(tree[3:], (rising, width, falling), strict=True):
+            volume[leaf] = np.add.reduceat(parts, edges[:-1] - edges[0])
+
+
+def _join(
+    halves: list[NDArray[Any]], cells: list[NDArray[Any]], alone: NDArray[np.bool_], rate: float
+) -> None:
+    """Fill in cells by those of which they are the halves, in the order of `Tree`."""
+    lower, upper = halves[:2]
+    least, most = cells[:2]
+    whole = lower.size // 2
+    least[:] = lower[0::2]
+    most[:whole], most[whole:] = upper[1::2], upper[2 * whole :]
+    away = lower + (upper - lower) // 2 - np.repeat(least + (most - least) // 2, 2)[: lower.size]
+    # cells that are too wide are never used: their volumes only have to be finite
+    away[np.repeat((most - least) * rate > WIDEST, 2)[: lower.size]] = 0
+    for bend, part, total in zip((-1, 0, 1), halves[2:], cells[2:], strict=True):
+        moved = part * np.exp(-2.0 * rate * bend * away)
+        total[:] = moved[0::2]
+        total[:whole] += moved[1::2]
+        total[alone] = np.inf
+
+
+def _heavy(tree: Tree, leaves: int, rate: float) -> NDArray[np.bool_]:
     """Leaves that hold more than all else around them: paths stay in them at many levels.
 
     These are multisets, and would not be if the leaf was part of a cell at some of them.
     """
     near = math.ceil(min(AROUND / rate, 2.0**62))
-    sums = np.append(0.0, np.cumsum(leaves.volume))
-    low = np.searchsorted(leaves.most, leaves.least - near)
-    high = np.searchsorted(leaves.least, leaves.most + near, side="right")
-    heavy: NDArray[np.bool_] = 2.0 * leaves.volume > sums[high] - sums[low]
+    least, most, volume = tree.least[:leaves], tree.most[:leaves], tree.volume[:leaves]
+    sums = np.append(0.0, np.cumsum(volume))
+    low = np.searchsorted(most, least - near)
+    high = np.searchsorted(least, most + near, side="right")
+    heavy: NDArray[np.bool_] = 2.0 * volume > sums[high] - sums[low]
     return heavy
 
 
 def narrowest(n: int, q: NDArray[np.float64], rate: float) -> float:
     """c B: how wide the narrowest cells are to be, in nats."""
-    gap = gap_of(n, q, rate)
-    step = max(APART, min(NEAR, 2.5 * NEAR / gap), CROWDED / gap)
-    return math.sqrt((LOSS if q.size > FEW_LEVELS else LOSS_OF_FEW) / (q.size * step))
+    step = max(APART, CROWDED / gap_of(n, q, rate))
+    return math.sqrt(_loss_of(q.size) / (q.size * step))
 
 
 def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
     """How much wider cells may be farther away: see `csrc/coarse.h`."""
-    return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate)) / LOSS
+    return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate)) / max(_loss_of(q.size), LEAST_LOSS)
+
+
+def _loss_of(m: int) -> float:
+    """What all steps may lose where paths are, in nats."""
+    return LOSS * max(1.0, m / FEW_LEVELS)
 
 
 def gap_of(n: int, q: NDArray[np.float64], rate: float) -> float:
@@ -530,19 +577,24 @@ def zones_of(
     """
     ranks = int(count.sum())
     least = LEAST_BLOCK if ranks <= MOST_RANKS else LEAST_BLOCK // 2
-    for bends in BENDS:
+    for bends, farther in BENDS:
         size = math.floor(min(bends / (rate * below.size), ranks + 1.0))
         if size < least and ranks <= MANY_RANKS:
             break
-        zones = _doubling(n, below, above, rate, Zone(size, first, count))
-        most = MANY_BLOCKS if bends < BENDS[-1] else MOST_BLOCKS
+        zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
+        most = MANY_BLOCKS if (bends, farther) < BENDS[-1] else MOST_BLOCKS
         if size >= least and _count(zones) <= most:
             return zones
     return [Zone(1, first, count)]
 
 
 def _doubling(
-    n: int, below: NDArray[np.int64], above: NDArray[np.int64], rate: float, whole: Zone
+    n: int,
+    below: NDArray[np.int64],
+    above: NDArray[np.int64],
+    rate: float,
+    whole: Zone,
+    farther: float,
 ) -> list[Zone]:
     """Zones of a whole one, whose `most` is that of the innermost."""
     zones: list[Zone] = []
@@ -550,7 +602,7 @@ def _doubling(
     away, ranks = 0, int(count.sum())
     while size > 1 and 2.0 * size * rate <= WIDEST_BLOCK:
         # so far that a block may lose twice as much
-        away += math.ceil(size * below.size / BENDS_FARTHER)
+        away += math.ceil(size * below.size / farther)
         if away > n:
             break
         inner = segments(below - away, above + away, n)

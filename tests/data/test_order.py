@@ -6,19 +6,17 @@ import math
 from collections import Counter
 from itertools import combinations_with_replacement
 
-import mpmath
 import numpy as np
 import pytest
-from conftest import SMALLEST_P, assert_draws_follow, lattice_of, order_of
+from conftest import assert_draws_follow, lattice_of, order_of
 from hypothesis import given
 from hypothesis import strategies as st
-from randomgen import UserBitGenerator
 from scipy import stats
 
 from dpq_fast.data import dither as dither_module
-from dpq_fast.data.dither import DitheredOrder, dithered, fair_binomial, log_fair_binomial
+from dpq_fast.data.dither import DitheredOrder, dithered
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CountedOrder, Order, SortedOrder
+from dpq_fast.data.order import CountedOrder, Order, SortedOrder, Stretch
 
 BOUNDS = (0.0, 9.0)
 
@@ -105,6 +103,7 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
     counted = Counter(records)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dither_module, "WHOLE_BLOCK", whole)
+        patch.setattr(dither_module, "FEW", whole + 1)
         patch.setattr(dither_module, "STRETCH_BITS", 1)
         patch.setattr(dither_module, "EAGER_RECORDS", 0)
         runs = np.array([*counted.items()], dtype=np.int64).reshape(-1, 2).T
@@ -128,7 +127,7 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
 @pytest.mark.parametrize("bits", [1, 3, 20])
 def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, whole, bits):
     """Ranks, intervals and cuts, in any order: what was drawn for one holds for all others."""
-    small = {"WHOLE_BLOCK": whole, "STRETCH_BITS": 2, "COUNTED_BITS": 16, "PIECE": 7}
+    small = {"WHOLE_BLOCK": whole, "FEW": 2, "STRETCH_BITS": 2, "COUNTED_BITS": 16, "PIECE": 7}
     for name, value in small.items():
         monkeypatch.setattr(dither_module, name, value)
     rng, lattice = np.random.default_rng(whole + bits), lattice_of(10, bits=bits)
@@ -147,9 +146,12 @@ def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, whole
                 found.append((what, None, answer))
             else:
                 apart = int(rng.integers(2, 12))
-                places = np.arange(rng.integers(n), n, apart)
-                most = np.where(np.arange(places.size) < places.size // 2, apart, 2 * apart)
-                found.append((what, None, order.cuts(places, most)))
+                first, last = np.sort(rng.integers(0, n // apart + 2, 2)) * apart
+                around = [
+                    Stretch(apart, np.array([first - apart]), np.array([last])),
+                    Stretch(2 * apart, np.array([-2 * apart]), np.array([n + 2 * apart])),
+                ]
+                found.append((what, None, order.cuts(around)))
         check_answers(found, records, order)
 
 
@@ -326,6 +328,7 @@ def sorted_uniforms(count: int, points: int) -> dict[tuple[int, ...], float]:
 def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, asked):
     monkeypatch.setattr(dither_module, "EAGER_RECORDS", eager)
     monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
+    monkeypatch.setattr(dither_module, "FEW", whole + 1)
     rng = np.random.default_rng(17)
     lattice = lattice_of(3, bits=2)
     values, counts = np.array([1]), np.array([4])
@@ -345,6 +348,7 @@ def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, w
     """A block of so many records as it has, wherever it begins, read with what is below or not."""
     monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
     monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
+    monkeypatch.setattr(dither_module, "FEW", whole + 1)
     rng = np.random.default_rng(23)
     coarse = CountedOrder(np.array([0, 1]), np.array([4, 3]), lattice_of(3, bits=2), BOUNDS)
     drawn = []
@@ -359,6 +363,7 @@ def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, w
 
 def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):
     monkeypatch.setattr(dither_module, "WHOLE_BLOCK", 0)
+    monkeypatch.setattr(dither_module, "FEW", 1)
     monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
     rng = np.random.default_rng(5)
     lattice = lattice_of(2, bits=1)
@@ -368,63 +373,6 @@ def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):
         lower.append(int((order.cell(0)[1] == 0).sum()))
     law = {k: float(stats.binom.logpmf(k, 70, 0.5)) for k in range(71)}
     assert_draws_follow(lower, law)
-
-
-def scripted(words: list[int]) -> np.random.Generator:
-    """A generator whose 64-bit words are given."""
-    left = iter(words)
-    return np.random.Generator(UserBitGenerator(lambda state: next(left)))
-
-
-def test_fair_binomial_counts_each_random_bit_once():
-    words = [0xF0F0F0F0F0F0F0F0, 2**64 - 1, 0, 0xAAAAAAAAAAAAAAAA, 1 << 63, 0b10110 << 59]
-    assert fair_binomial(0, scripted([])) == 0
-    assert fair_binomial(64, scripted(words[:1])) == 32
-    assert fair_binomial(128, scripted(words[:2])) == 96
-    assert fair_binomial(5 * 64, scripted(words[:5])) == 32 + 64 + 0 + 32 + 1
-    assert fair_binomial(3 * 64 + 5, scripted([*words[:3], words[5]])) == 96 + 3
-    assert fair_binomial(3, scripted([words[5]])) == 2  # 101 of 10110
-    # the bits that are not used do not count
-    assert fair_binomial(3, scripted([2**61 - 1])) == 0
-    assert fair_binomial(63, scripted([2**64 - 2])) == 63
-
-
-@pytest.mark.parametrize("count", [1, 7, 64, 100, 1000])
-def test_fair_binomial_follows_the_binomial_law(count):
-    rng = np.random.default_rng(count)
-    drawn = [fair_binomial(count, rng) for _ in range(8_000)]
-    law = {k: float(stats.binom.logpmf(k, count, 0.5)) for k in range(count + 1)}
-    assert_draws_follow(drawn, law)
-
-
-@pytest.mark.parametrize("half, distance", [(50, 0), (50, 1), (50, 30), (5000, 200), (10**6, 5000)])
-def test_log_fair_binomial_matches_factorials(half, distance):
-    def log_choose(k):
-        return mpmath.log(mpmath.binomial(2 * half, k))
-
-    with mpmath.workdps(40):
-        exact = log_choose(half + distance) - log_choose(half)
-    # Stirling's rest is 1/(1260 n^5): what matters is n >= 2^19
-    tolerance = 1e-13 if half > 1000 else 1e-9
-    assert log_fair_binomial(half, distance) == pytest.approx(
-        float(exact), abs=tolerance, rel=1e-15
-    )
-
-
-@pytest.mark.parametrize("count", [99, 100, 1001])
-def test_fair_binomial_by_rejection_follows_the_binomial_law(monkeypatch, count):
-    monkeypatch.setattr(dither_module, "COUNTED_BITS", 10)
-    rng = np.random.default_rng(count)
-    drawn = [fair_binomial(count, rng) for _ in range(8_000)]
-    law = {k: float(stats.binom.logpmf(k, count, 0.5)) for k in range(count + 1)}
-    assert_draws_follow(drawn, law)
-
-
-def test_fair_binomial_of_the_largest_count_is_near_the_middle():
-    rng = np.random.default_rng(0)
-    drawn = np.array([fair_binomial(2**53 - 1, rng) for _ in range(200)])
-    z = (drawn - 2.0**52) / (2.0**53 / 4) ** 0.5
-    assert stats.kstest(z, stats.norm.cdf).pvalue > SMALLEST_P
 
 
 def test_dithered_is_a_function_of_the_seed():

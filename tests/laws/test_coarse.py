@@ -17,7 +17,7 @@ from dpq_fast._kernels import uniform
 from dpq_fast.data import dither, order, sample
 from dpq_fast.data.blocks import Zone, blocks, segments
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder, Stretch
+from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws import coarse
 from dpq_fast.laws.coarse import CoarseLaw
@@ -74,9 +74,9 @@ class Straight:
         return np.zeros(path.shape, dtype=np.int64)
 
 
-def lopsided(leaves, rate, tree=coarse._tree):
+def lopsided(*leaves, tree=coarse._tree):
     """The cells' tree, with other volumes for bends downwards."""
-    grown = tree(leaves, rate)
+    grown = tree(*leaves)
     return grown._replace(falling=grown.falling * np.linspace(1.0, 3.0, grown.falling.size))
 
 
@@ -346,9 +346,8 @@ def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, s
 def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, form, way):
     """As chosen at first, and around where paths were seen."""
     rng, q = np.random.default_rng(10), np.array([0.2, 0.3])
-    for name, value in (("BENDS", (0.9,)), ("LEAST_BLOCK", 2), ("MANY_RANKS", 0)):
+    for name, value in (("BENDS", ((0.9, 3.0),)), ("LEAST_BLOCK", 2), ("MANY_RANKS", 0)):
         monkeypatch.setattr(coarse, name, value)
-    monkeypatch.setattr(coarse, "BENDS_FARTHER", 3.0)
     monkeypatch.setattr(coarse, "VISITORS", 3)
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, form, way)
@@ -515,9 +514,10 @@ def test_cells_lose_little_and_blocks_less():
     ):
         q = np.linspace(0.0, 1.0, m + 2)[1:-1]
         nats = coarse.narrowest(n, q, rate)
-        assert m * nats**2 * coarse.APART <= coarse.LOSS * (1 + 1e-12)
+        most = coarse.LOSS * max(1.0, m / coarse.FEW_LEVELS)
+        assert m * nats**2 * coarse.APART <= most * (1 + 1e-12)
         zones = zones_around(n, q, rate)
-        assert zones[0].most == 1 or (zones[0].most - 1) * rate * m <= coarse.BENDS[-1]
+        assert zones[0].most == 1 or (zones[0].most - 1) * rate * m <= coarse.BENDS[-1][0]
     assert zones_around(10**6, np.array([0.5]), 1.0)[0].most == 1
     many = np.linspace(0.0, 1.0, 1002)[1:-1]
     assert zones_around(10**6, many, 2.5e-4)[0].most == 1  # records, not two at a time
@@ -535,6 +535,9 @@ def test_blocks_are_longer_where_paths_pay_to_be():
     n, q, rate = 10**8, np.arange(1, 31) / 31, 2.5e-4
     zones = zones_around(n, q, rate)
     assert len(zones) > 5 and zones[0].most >= coarse.LEAST_BLOCK
+    (farther,) = (
+        share for nats, share in coarse.BENDS if math.floor(nats / rate / 30) == zones[0].most
+    )
     for inner, outer in pairwise(zones):
         assert outer.most == 2 * inner.most
         assert inner.ranks.sum() < outer.ranks.sum()
@@ -542,10 +545,10 @@ def test_blocks_are_longer_where_paths_pay_to_be():
         # a path pays to be there
         away = (int(inner.ranks[0]) - 1) // 2
         more = (outer.most - zones[0].most) * q.size * rate
-        assert more <= coarse.BENDS_FARTHER * away * rate * (1 + 1e-9)
+        assert more <= farther * away * rate * (1 + 1e-9)
     assert zones[-1].most * rate <= coarse.WIDEST_BLOCK
     assert coarse._count(zones) < coarse.MANY_BLOCKS
-    assert coarse._count([Zone(zones[0].most, *zones[-1][1:])]) > 4 * coarse.MANY_BLOCKS
+    assert coarse._count([Zone(zones[0].most, *zones[-1][1:])]) > 20 * coarse._count(zones)
 
 
 def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
@@ -568,25 +571,6 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
             assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
 
 
-@pytest.mark.parametrize("whole", [100, 4])
-def test_parts_that_were_asked_for_are_split_as_they_were_drawn(monkeypatch, whole):
-    """Drawn as a whole, or by halves."""
-    monkeypatch.setattr(dither, "WHOLE_BLOCK", whole)
-    rng, parts = np.random.default_rng(0), dither._Parts()
-    parts.add(np.array([64]), 6, np.array([40]), np.array([7]))
-    drawn = (64 + parts.block(0).order(0, 40, rng)).tolist()
-    assert parts.block(0).is_halved == (whole < 40)
-    parts.split(Stretch(6, np.array([0]), np.array([60])), rng)
-    assert len(parts.at) > 5
-    again = [
-        at + parts.block(i).order(0, count, rng)
-        for i, (at, count) in enumerate(zip(parts.at, parts._count.tolist(), strict=True))
-    ]
-    assert np.concatenate(again).tolist() == drawn
-    assert dither._Cell(parts, 64, 128).order(3, 11, rng).tolist() == [x - 64 for x in drawn[3:11]]
-    assert parts.start.tolist() == [7 + np.searchsorted(drawn, at) for at in parts.at]
-
-
 def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
     """2^53 records on eight points: the blocks of a small budget hold 10^10 of them."""
     counts = dict(bounds=(0, 10), resolution=1, counts=np.full(8, 2**50))
@@ -594,17 +578,3 @@ def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
         q = np.arange(1, m + 1) / (m + 1)
         out = dpq.joint_exp(np.arange(8.0), q, epsilon=epsilon, rng=0, **counts)
         assert out.shape == (m,) and (np.diff(out) >= 0.0).all()
-
-
-def test_a_large_cell_is_split_without_its_records():
-    rng, parts, count = np.random.default_rng(0), dither._Parts(), 5 * dither.COUNTED_BITS + 3
-    parts.add(np.array([0, 2**24]), 24, np.array([count, 7]), np.array([0, count]))
-    around = Stretch(2**15, np.array([0]), np.array([count]))
-    parts.split(around, rng)
-    assert not parts._blocks
-    assert parts._count.max() < 2**14 and parts._count.sum() == count + 7
-    assert (parts.start == np.cumsum(parts._count) - parts._count).all()
-    share = parts._count[:-1] / np.exp2(parts._bits[:-1] - 24) / count
-    assert abs(share - 1.0).max() < 0.1
-    cuts = parts.cuts([around])
-    assert (np.diff(cuts.above) < 2**15).all()

@@ -206,7 +206,7 @@ THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
     (coarse_law, "FEW_ENTRIES", 0),
     (coarse_law, "LEAST_RANKS", 0),
-    (coarse_law, "BENDS", (math.inf,)),
+    (coarse_law, "BENDS", ((math.inf, 1.0),)),
     (coarse_law, "MANY_RANKS", 0),
     (coarse_law, "narrowest", lambda n, q, rate: 3.0 * rate),
     (coarse_law, "growth_of", lambda n, q, rate: 9.0),
@@ -480,7 +480,7 @@ ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
 MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
 ASKED = ((dither, "EAGER_RECORDS", 0),)  # drawn where it is asked for
-BLOCKS = (*ASKED, (dither, "WHOLE_BLOCK", 0))
+BLOCKS = (*ASKED, (dither, "WHOLE_BLOCK", 0), (dither, "FEW", 1))
 DITHERED: dict[str, tuple] = {
     "at once": (),
     "asked for": ASKED,
