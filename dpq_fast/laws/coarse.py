@@ -62,7 +62,7 @@ from dpq_fast.laws.path import CERTIFICATE, Forward, PathLaw
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
-LOSS, FARTHER, FARTHER_EACH = 1.0, 0.8, 0.12
+LOSS, FARTHER, FARTHER_EACH = 0.75, 0.8, 0.12
 # More where levels are many, whose rows are long; and cells grow as if it was more.
 FEW_LEVELS, LEAST_LOSS = 256, 3.0
 # What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
@@ -70,8 +70,11 @@ FEW_LEVELS, LEAST_LOSS = 256, 3.0
 APART, CROWDED = 0.16, 0.025
 # What all bends may lose by blocks, in nats, and more for each nat from where paths are; a later
 # pair where more blocks than that would be needed.
-BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0), (8.0, 1.5))
+BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))
 MANY_BLOCKS = 2**19
+# And where that is not enough, or blocks would be too short, but there are as many ranks for each
+# block: less is lost than that where these are of a record or two.
+BENDS_OF_MANY, RANKS_EACH = ((8.0, 1.5), (16.0, 1.5), (32.0, 1.5)), 32
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones cost more than the records do, which are read where they are few, and where there
@@ -87,8 +90,8 @@ LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
 MOST_LOST = 1e11
 # A cell as wide as this in nats has a volume for each bend; wider ones are never used.
 WIDEST = 16.0
-# A leaf has no more nats than that; so many are weighed at once.
-WIDEST_LEAF, LEAVES_AT_ONCE = 4.0, 2**16
+# So many leaves are weighed at once.
+LEAVES_AT_ONCE = 2**16
 # What ln of a probability is off by, at most.
 ROUNDING = 1e-6
 # A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
@@ -215,14 +218,9 @@ class CoarseLaw:
             zones = zones_of(n, *self._around, begin, count, self._rate)
         self._exact, self._zoned = zones[0].most < 2, len(zones) > 1
         self._blocks = blocks(self._order, zones)
-        return self._plant()
-
-    def _plant(self) -> bool:
-        """A tree over the blocks, its leaves narrow around; whether each target has some."""
         least, greatest = self._blocks.least, self._blocks.most
         if not least.size:
             return False
-        first, last, begin, _ = intervals_kernel.windows(self._q, self._order.n, self._reach)
         start = self._leaf_starts(begin)
         self._start = start.view(np.uintp)
         self._longest = int(np.diff(start).max())
@@ -234,32 +232,12 @@ class CoarseLaw:
         return True
 
     def _leaf_starts(self, begin: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The first blocks of all leaves, and the end: of about as many ranks, in one segment.
-
-        Of twice as many, and twice as many again, where all cells may be so wide.
-        """
-        n, m = self._order.n, self._q.size
+        """The first blocks of all leaves, and the end: of about as many ranks, in one segment."""
         least, greatest = self._blocks.least, self._blocks.most
-        narrow = max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
-        inside = np.zeros(least.size + 1, dtype=np.int8)
-        doubled = 0
-        while self._growth > 0.0 and self._nats * 2.0 ** (doubled + 1) <= WIDEST_LEAF:
-            # where width^2 may be 4^doubled as large: csrc/coarse.h
-            grown = (4.0 ** (doubled + 1) - 1.0) / self._growth
-            away = (grown + math.sqrt(grown * (grown + 4.0 * m))) / (2.0 * self._rate)
-            if away > n:
-                break
-            first, ranks = segments(
-                self._around[0] - math.ceil(away), self._around[1] + math.ceil(away), n
-            )
-            np.add.at(inside, np.searchsorted(least, first), 1)
-            np.add.at(inside, np.searchsorted(least, first + ranks), -1)
-            doubled += 1
-        doublings = doubled - np.cumsum(inside[:-1], dtype=np.int8)
-        starts = np.append(True, np.diff(doublings) != 0)
+        leaf = least // max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
+        starts = np.append(True, leaf[1:] != leaf[:-1])
         # a block on the border of a segment is one of it, too: nothing lies between it and the next
         starts[1:] |= np.diff(np.searchsorted(begin, greatest, side="right")) != 0
-        starts[1:] |= np.diff(least // (narrow << doublings.astype(np.int64))) != 0
         return np.flatnonzero(np.append(starts, True))
 
     def _fill(self) -> None:
@@ -269,8 +247,7 @@ class CoarseLaw:
         cells = self._rows(self._growth)
         if cells.entries > MANY_ENTRIES and self._growth > 0.0:
             self._rounds = 1
-            self._around = self._near = self._visited()
-            self._plant()
+            self._near = self._visited()
             cells = self._rows(CENTERED * self._growth)
         self._use(cells)
 
@@ -348,11 +325,9 @@ class CoarseLaw:
         else:
             below, above = self._between(self._cells)
             law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
-        law._around = law._near
         if self._zoned:
+            law._around = law._near
             law._collect(self._reach)
-        else:
-            law._plant()
         law._rounds += 1
         law._growth = self._growth * LESS_GROWTH
         law._use(law._rows(law._growth))
@@ -577,12 +552,14 @@ def zones_of(
     """
     ranks = int(count.sum())
     least = LEAST_BLOCK if ranks <= MOST_RANKS else LEAST_BLOCK // 2
-    for bends, farther in BENDS:
+    for bends, farther in (*BENDS, *BENDS_OF_MANY):
         size = math.floor(min(bends / (rate * below.size), ranks + 1.0))
         if size < least and ranks <= MANY_RANKS:
             break
         zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
-        most = MANY_BLOCKS if (bends, farther) < BENDS[-1] else MOST_BLOCKS
+        most = MANY_BLOCKS
+        if (bends, farther) in BENDS_OF_MANY:
+            most = min(MOST_BLOCKS, ranks // RANKS_EACH)
         if size >= least and _count(zones) <= most:
             return zones
     return [Zone(1, first, count)]

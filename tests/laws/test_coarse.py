@@ -205,8 +205,9 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
         assert misfit(some, ranks, 3, form, rng) > SMALLEST_P
 
 
-def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets():
+def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeypatch):
     """Few of the first proposals would be accepted: paths are hundreds of nats away."""
+    monkeypatch.setattr(coarse, "LOSS", 4.0)
     n, m, rng = 200_000, 200, np.random.default_rng(9)
     x = np.sort(np.where(np.arange(n) % 2, 0.0, rng.normal(0.0, 5.0, n)))
     law = coarse.law_of(
@@ -562,8 +563,8 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
         assert type(law) is kind
         assert law.draw(rng, 3).shape == (3, 20)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(coarse, "MANY_BLOCKS", 10)
-            patch.setattr(coarse, "MOST_BLOCKS", 10)
+            patch.setattr(coarse, "MANY_BLOCKS", 1)
+            patch.setattr(coarse, "MOST_BLOCKS", 1)
             chosen = type(coarse.law_of(ranks, q, rate))
             assert chosen is (CoarseLaw if column is tied else PathLaw)
             patch.setattr(coarse, "MOST_RANKS", 0)
