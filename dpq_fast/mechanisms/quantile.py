@@ -87,12 +87,20 @@ def value_epsilon(
 
 
 def expected_rows(
-    x: Any, method: str, expected_n: int | None, counts: Any, neighbors: str
+    x: Any,
+    method: str,
+    expected_n: int | None,
+    counts: Any,
+    neighbors: str,
+    levels: Levels,
+    request: Request | None,
 ) -> int | None:
     """About how many records there are, as far as it is public and of use: see `quantile`."""
     if expected_n is not None:
         return _checks.check_count("expected_n", expected_n)
-    if method not in ("auto", "agg_tree"):
+    # the mechanism of one level is the same for any number
+    chooses = method == "auto" and (levels.m > 1 or request is not None)
+    if not chooses and method != "agg_tree":
         return None
     return _checks.public_rows(x, counts, relation_of(neighbors).n_is_public)
 
@@ -250,10 +258,12 @@ def quantile(
     True
     """
     delta = _checks.check_delta(delta)
-    _checks.check_choice("method", method, METHODS)
+    if method != "auto":
+        _checks.check_choice("method", method, METHODS)
     levels = Levels.of(q)
     request = Request.of(confidence, covers, interval_share)
-    given_n, expected_n = expected_n, expected_rows(x, method, expected_n, counts, neighbors)
+    given_n = expected_n
+    expected_n = expected_rows(x, method, expected_n, counts, neighbors, levels, request)
     chosen = method
     if method == "auto":
         chosen = choose_method(
@@ -280,17 +290,17 @@ def quantile(
         composed = isinstance(accountant, privacy.Accountant) and accountant.composition == "zcdp"
         if chosen == "ind_exp" and composed:
             method_options.setdefault("selection", privacy.ind_exp.EXPONENTIAL)
-    options = dict(
-        neighbors=neighbors,
-        counts=counts,
-        nan_policy=nan_policy,
-        max_contributions=max_contributions,
-        accountant=accountant,
-        rng=rng,
-        workers=workers,
+    options = {
+        "neighbors": neighbors,
+        "counts": counts,
+        "nan_policy": nan_policy,
+        "max_contributions": max_contributions,
+        "accountant": accountant,
+        "rng": rng,
+        "workers": workers,
         **row.budget(epsilon, delta, rho),
         **method_options,
-    )
+    }
     if request is not None:
         if row.intervals is None:
             raise ValueError(f"confidence must be left out for method {chosen!r}, got {confidence}")
@@ -305,13 +315,13 @@ def quantile(
     if row.reads == "records":
         options.update(unbounded_ends(bounds, resolution, dither, prior, assume_sorted))
         return release(x, levels, **options)
-    place = dict(bounds=bounds, resolution=resolution, prior=prior)
+    options["bounds"], options["resolution"], options["prior"] = bounds, resolution, prior
     if row.reads == "leaves":
         _checks.check_flag("assume_sorted", assume_sorted)
         if dither is not None and _checks.check_flag("dither", dither):
             raise ValueError(f"dither must be left out for method {chosen!r}, got True")
-        return release(x, levels, expected_n=expected_n, **place, **options)
-    return release(x, levels, dither=dither, assume_sorted=assume_sorted, **place, **options)
+        return release(x, levels, expected_n=expected_n, **options)
+    return release(x, levels, dither=dither, assume_sorted=assume_sorted, **options)
 
 
 def percentile(x: Any, q: Any, **options: Any) -> Any:

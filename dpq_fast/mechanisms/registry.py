@@ -75,10 +75,11 @@ class Mechanism:
         self, epsilon: float | None, delta: float, rho: float | None
     ) -> dict[str, float | None]:
         """The budget of a call of `quantile`, as this mechanism takes it: epsilon or rho."""
-        resolved = resolve_epsilon(epsilon, rho)  # refuses two of them, and none
+        # two of them, or none, are refused here or by the mechanism that takes both
         if self.budgets == ("epsilon",):
-            return {"epsilon": resolved}
+            return {"epsilon": resolve_epsilon(epsilon, rho)}
         if self.budgets == ("rho",):
+            resolve_epsilon(epsilon, rho)
             if rho is None:
                 raise ValueError(
                     f"rho must be given in place of epsilon for method {self.name!r}, "
