@@ -73,13 +73,13 @@ APART, CROWDED = 0.16, 0.025
 BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))
 MANY_BLOCKS = 2**19
 # And where that is not enough, or blocks would be too short, but there are as many ranks for each
-# block: less is lost than that where these are of a record or two.
-BENDS_OF_MANY, RANKS_EACH = ((8.0, 1.5), (16.0, 1.5), (32.0, 1.5)), 32
+# of the shortest: up to as much, since less is lost where blocks are of a record or two.
+BENDS_OF_MANY, MOST_BENDS, RANKS_EACH = (8.0, 1.5), 32.0, 32
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
-# Shorter ones cost more than the records do, which are read where they are few, and where there
-# would be too many blocks; rows of single ranks take over there if they have no more entries. Of
-# more records than that, blocks are half as long at least: it is memory that counts.
+# Shorter ones would be of a record each and cost more than these do, which are read where they are
+# few, and where there would be too many blocks; rows of single ranks take over there if they have
+# no more entries than that.
 LEAST_BLOCK, MANY_RANKS, MOST_BLOCKS, MOST_RANKS = 4, 2**20, 2**22, 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
@@ -550,17 +550,17 @@ def zones_of(
     Blocks are twice as long where twice as much may be lost. One zone of single ranks if these are
     few, or if blocks would be too many.
     """
-    ranks = int(count.sum())
-    least = LEAST_BLOCK if ranks <= MOST_RANKS else LEAST_BLOCK // 2
-    for bends, farther in (*BENDS, *BENDS_OF_MANY):
-        size = math.floor(min(bends / (rate * below.size), ranks + 1.0))
-        if size < least and ranks <= MANY_RANKS:
+    ranks, each_bend = int(count.sum()), rate * below.size
+    for bends, farther in (*BENDS, BENDS_OF_MANY):
+        size, most = math.floor(min(bends / each_bend, ranks + 1.0)), MANY_BLOCKS
+        if size < LEAST_BLOCK and ranks <= MANY_RANKS:
             break
-        zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
-        most = MANY_BLOCKS
-        if (bends, farther) in BENDS_OF_MANY:
+        if (bends, farther) == BENDS_OF_MANY:
             most = min(MOST_BLOCKS, ranks // RANKS_EACH)
-        if size >= least and _count(zones) <= most:
+            if LEAST_BLOCK * each_bend <= MOST_BENDS:
+                size = max(size, LEAST_BLOCK)
+        zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
+        if size >= LEAST_BLOCK and _count(zones) <= most:
             return zones
     return [Zone(1, first, count)]
 
