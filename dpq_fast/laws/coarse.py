@@ -72,15 +72,17 @@ APART, CROWDED = 0.16, 0.025
 # pair where more blocks than that would be needed.
 BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))
 MANY_BLOCKS = 2**19
-# And where that is not enough, or blocks would be too short, but there are as many ranks for each
-# of the shortest: up to as much, since less is lost where blocks are of a record or two.
-BENDS_OF_MANY, MOST_BENDS, RANKS_EACH = (8.0, 1.5), 32.0, 32
+# And of more records than that, where it is memory that counts: more is lost, or blocks are of a
+# record or two and lose less than these nats say; and where levels are too many for that.
+MOST_RANKS = 2**25
+BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (8.0, 1.5), 32.0, 3 * 2**20
+BENDS_OF_MOST, RANKS_EACH = (8.0, 0.75), 8
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones would be of a record each and cost more than these do, which are read where they are
 # few, and where there would be too many blocks; rows of single ranks take over there if they have
 # no more entries than that.
-LEAST_BLOCK, MANY_RANKS, MOST_BLOCKS, MOST_RANKS = 4, 2**20, 2**22, 2**25
+LEAST_BLOCK, MANY_RANKS = 4, 2**20
 # Cells of single ranks, and few entries, are for `PathLaw`.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
@@ -102,10 +104,11 @@ AROUND = 8.0
 # outputs.
 EACH, EACH_SCAN = 16, 64
 LEAST_PROPOSALS, ENTRIES_EACH, MOST_OUTPUTS = 64, 32, 2**18
-# So many proposals without an accepted one, which one in so many was likely to be, and cells become
-# narrower where paths are and grow less elsewhere, by this share, up to so many times and if rows
-# have no more entries than that. And so many proposals, and `PathLaw` draws.
-FEW_TRIES, LEAST_HOPE, MOST_TRIES = 2**6, 2.0**-9, 2**14
+# So many proposals without an accepted one, and likely so many to come that others would cost less
+# (an output costs as much as so many entries or blocks): then cells become narrower where paths are
+# and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
+# that. And so many proposals, and `PathLaw` draws.
+FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
 # so many nats and their growth. Then cells may grow more elsewhere, by this factor.
@@ -352,7 +355,9 @@ class CoarseLaw:
             tries, hope = tries + tried, hope + float(likely.sum())
             if len(kept):
                 tries, hope = 0, 0.0
-            if tries >= FEW_TRIES and hope <= LEAST_HOPE * tries and self._may_narrow:
+            others = self._cells.entries + (self._blocks.least.size if self._zoned else 0)
+            is_hard = hope * others <= OUTPUT_COST * m * tries
+            if tries >= FEW_TRIES and is_hard and self._may_narrow:
                 accepted.append(self._closer.draw(rng, missing))
                 break
             if tries >= MOST_TRIES:
@@ -551,14 +556,15 @@ def zones_of(
     few, or if blocks would be too many.
     """
     ranks, each_bend = int(count.sum()), rate * below.size
-    for bends, farther in (*BENDS, BENDS_OF_MANY):
-        size, most = math.floor(min(bends / each_bend, ranks + 1.0)), MANY_BLOCKS
+    choices = [(*pair, MANY_BLOCKS) for pair in BENDS]
+    if ranks > MOST_RANKS:
+        choices += [(*BENDS_OF_MANY, MOST_BLOCKS), (*BENDS_OF_MOST, ranks // RANKS_EACH)]
+    for bends, farther, most in choices:
+        size = math.floor(min(bends / each_bend, ranks + 1.0))
         if size < LEAST_BLOCK and ranks <= MANY_RANKS:
             break
-        if (bends, farther) == BENDS_OF_MANY:
-            most = min(MOST_BLOCKS, ranks // RANKS_EACH)
-            if LEAST_BLOCK * each_bend <= MOST_BENDS:
-                size = max(size, LEAST_BLOCK)
+        if ranks > MOST_RANKS and LEAST_BLOCK * each_bend <= MOST_BENDS:
+            size = max(size, LEAST_BLOCK)
         zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
         if size >= LEAST_BLOCK and _count(zones) <= most:
             return zones

@@ -166,7 +166,7 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     rng, q = np.random.default_rng(4), np.array([0.3, 0.6])
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
     monkeypatch.setattr(coarse, "FEW_TRIES", 1)
-    monkeypatch.setattr(coarse, "LEAST_HOPE", 1.0)
+    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)
     monkeypatch.setattr(coarse, "LEAST_PROPOSALS", 1)
     monkeypatch.setattr(coarse, "EACH", 1)
     if change == "MOST_TRIES":
@@ -523,7 +523,11 @@ def test_cells_lose_little_and_blocks_less():
     many = np.linspace(0.0, 1.0, 1002)[1:-1]
     assert zones_around(10**6, many, 2.5e-4)[0].most == 1  # records, not two at a time
     assert zones_around(10**9, many, 2.5e-7)[0].most > 10**3
-    assert zones_around(10**9, many, 1e-3)[0].most == 1  # more blocks than records are worth
+    # more of them than for few records, but not more than records are worth
+    zones = zones_around(10**9, many, 1e-3)
+    assert coarse.MANY_BLOCKS < coarse._count(zones) < 10**9 / coarse.RANKS_EACH
+    assert zones_around(10**8, many, 7.5e-3)[0].most == coarse.LEAST_BLOCK
+    assert zones_around(10**8, many, 1.0)[0].most == 1
 
 
 def zones_around(n, q, rate):
