@@ -85,10 +85,7 @@ class Stretch(NamedTuple):
 
 
 def _places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
-    """Each so many records of n inside of some stretches, ascending, some at a time.
-
-    The last one, too, if they reach it.
-    """
+    """Each so many of n records in some stretches, and the last if they reach it; in parts."""
     edges = np.unique(np.concatenate([part for _, *ends in around for part in ends]))
     most = np.zeros(edges.size, dtype=np.int64)  # from each edge to the next
     for stretch in reversed(around):
@@ -107,7 +104,8 @@ def _places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
             ready = []
     if reaches_end:
         ready.append(np.array([n - 1]))
-    yield np.concatenate([np.empty(0, dtype=np.int64), *ready])
+    if ready:
+        yield np.concatenate(ready)
 
 
 class Order(ABC):
