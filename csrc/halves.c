@@ -113,6 +113,28 @@ size_of(int bits)
     return INT64_C(1) << bits;
 }
 
+/* Shell's, by gaps of a third each. */
+static void
+sort(uint32_t *drawn, int64_t count)
+{
+    int64_t gap = 1;
+
+    while (gap < count / 3) {
+        gap = 3 * gap + 1;
+    }
+    for (; gap > 0; gap /= 3) {
+        for (int64_t i = gap; i < count; i++) {
+            uint32_t offset = drawn[i];
+            int64_t k = i;
+
+            for (; k >= gap && drawn[k - gap] > offset; k -= gap) {
+                drawn[k] = drawn[k - gap];
+            }
+            drawn[k] = offset;
+        }
+    }
+}
+
 /* Make something known of a part that has records and can be halved; false where there is no room. */
 static bool
 reveal(dpq_halves *h, int32_t *known, int bits, int64_t at, int64_t count)
@@ -124,14 +146,9 @@ reveal(dpq_halves *h, int32_t *known, int bits, int64_t at, int64_t count)
             return false;
         }
         for (int64_t i = 0; i < count; i++) {
-            uint32_t offset = (uint32_t)at + (uint32_t)take(h, bits);
-            int64_t k = i;
-
-            for (; k > 0 && drawn[k - 1] > offset; k--) {
-                drawn[k] = drawn[k - 1];
-            }
-            drawn[k] = offset;
+            drawn[i] = (uint32_t)at + (uint32_t)take(h, bits);
         }
+        sort(drawn, count);
         *known = -1 - (int32_t)h->offsets;
         h->offsets += (size_t)count;
         return true;

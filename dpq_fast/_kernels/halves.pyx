@@ -62,21 +62,25 @@ cdef class Halves:
     cdef:
         dpq_halves halves
         object bit_generator
+        # at most so many records are drawn one by one, where cuts or where records are asked for
+        int64_t few
+        int64_t whole
         int32_t *known
         int64_t *count
         Py_ssize_t room
         Py_ssize_t cells
 
-    def __cinit__(self, int bits, rng not None, int64_t few, int64_t counted):
+    def __cinit__(self, int bits, rng not None, int64_t few, int64_t counted, int64_t whole=0):
         if not (1 <= bits <= 32 and few >= 1 and counted >= 0):
             raise ValueError("a cell has 1 to 32 bits, and a part that is drawn one record or more")
         self.bit_generator = rng.bit_generator
         self.halves.bits = bits
-        self.halves.few = few
+        self.few, self.whole = few, max(few, whole)
+        self.halves.few = self.whole
         self.halves.counted = counted
         self.halves.rng = bitgen_of(self.bit_generator)
         self.halves.nodes = 1
-        self.grow(few)
+        self.grow(self.whole)
 
     def __dealloc__(self):
         PyMem_Free(self.halves.node)
@@ -144,6 +148,7 @@ cdef class Halves:
             bint done = False
 
         self.check(cell)
+        self.halves.few = self.whole
         known = &self.known[cell]
         count = self.count[cell]
         if not 0 <= start <= stop <= count:
@@ -173,6 +178,7 @@ cdef class Halves:
             raise ValueError("cells and offsets must be of one length")
         for i in range(asked):
             self.check(of[i])
+        self.halves.few = self.whole
         for i in range(asked):
             done = False
             while not done:
@@ -222,6 +228,7 @@ cdef class Halves:
         for i in range(asked):
             if of[i] >= 0:
                 self.check(of[i])
+        self.halves.few = self.few
         dpq_halves_begin(&around)
         for i in range(asked):
             done = of[i] < 0

@@ -178,7 +178,7 @@ class Dither:
     def __init__(self, bits: int, rng: np.random.Generator) -> None:
         self.bits = bits
         self._rng = rng
-        self._halves = Halves(bits, rng, FEW, COUNTED_BITS)
+        self._halves = Halves(bits, rng, FEW, COUNTED_BITS, WHOLE_BLOCK)
         # points whose records are drawn by halves, ascending, and the numbers of their cells
         self._halved = self._cell = np.empty(0, dtype=np.int64)
         self._rows: dict[int, NDArray[Any]] = {}  # offsets, by stretch of places

@@ -34,14 +34,18 @@ class Halves:
         A cell has 2^bits offsets, at which its records lie uniformly and independently.
     rng : Generator
     few : int
-        Parts of at most so many records are drawn one by one.
+        Parts of at most so many records are drawn one by one where they are cut.
     counted : int
         The number in a half is that of so many random bits at most.
+    whole : int, optional
+        As `few`, where records or ranks are asked for; at least that.
     """
 
-    def __init__(self, bits: int, rng: np.random.Generator, few: int, counted: int) -> None:
+    def __init__(
+        self, bits: int, rng: np.random.Generator, few: int, counted: int, whole: int = 0
+    ) -> None:
         self._bits = bits
-        self._few = few
+        self._few, self._whole = few, max(few, whole)
         self._words = Words(rng, counted)
         self._cells: list[Part] = []
 
@@ -64,7 +68,7 @@ class Halves:
             return []
         if part.bits == 0:
             return [part.at] * (stop - start)
-        self._reveal(part)
+        self._reveal(part, self._whole)
         if part.drawn is not None:
             return part.drawn[start:stop]
         lower, upper = self._halves_of(part)
@@ -82,7 +86,7 @@ class Halves:
             return 0
         if offset >= part.at + 2**part.bits:
             return part.count
-        self._reveal(part)
+        self._reveal(part, self._whole)
         if part.drawn is not None:
             return bisect_left(part.drawn, offset)
         return sum(self._below(half, offset) for half in self._halves_of(part))
@@ -151,14 +155,14 @@ class Halves:
         size, meets = size_at(place, part.count)
         if not meets or part.count < size or part.bits == 0:
             return [(part, place)]
-        self._reveal(part)
+        self._reveal(part, self._few)
         lower, upper = self._halves_of(part)
         return self._parts(lower, place, size_at) + self._parts(upper, place + lower.count, size_at)
 
-    def _reveal(self, part: Part) -> None:
+    def _reveal(self, part: Part, few: int) -> None:
         """Make something known of a part."""
         if part.halves is None and part.drawn is None:
-            if part.count <= self._few:
+            if part.count <= few:
                 part.drawn = []
                 for _ in range(part.count):
                     insort(part.drawn, part.at + self._words.take(part.bits))

@@ -57,7 +57,7 @@ def test_the_kernel_draws_what_the_reference_does(bits, counts, asked, few, coun
     """Any question after any other, and all of the records at the end."""
     asked = [*asked, ("cuts", 1), ("below", 2), ("order", 3)]
     found = [
-        list(answers(module.Halves(bits, np.random.default_rng(7), few, counted), *what))
+        list(answers(module.Halves(bits, np.random.default_rng(7), few, counted, 3 * few), *what))
         for module, what in ((each, (bits, counts, asked)) for each in (kernel, reference))
     ]
     assert len(found[0]) == len(found[1])
