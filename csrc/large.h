@@ -9,7 +9,8 @@
 #include "decay.h"
 #include "wide.h"
 
-#define DPQ_LARGE_BITS 512        /* the number is digits 2^(512 exponent), */
+#define DPQ_LARGE_LOG_BITS 9
+#define DPQ_LARGE_BITS (1 << DPQ_LARGE_LOG_BITS) /* the number is digits 2^(512 exponent), */
 #define DPQ_LARGE_UNIT 0x1p512
 #define DPQ_LARGE_MOST 0x1p256    /* digits below this */
 #define DPQ_LARGE_LEAST 0x1p-256  /* and not below this, or 0 */

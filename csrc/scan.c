@@ -3,19 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "large.h"
+#include "numbers.h"
 #include "ranks.h"
 #include "step.h"
-#include "vector.h"
 
 #define REST_BITS 53 /* of DPQ_SCAN_REST */
 #define SMALLEST_PLACES 0x1p-900 /* widths whose products with a share and a decay are exact but for */
 #define LARGEST_PLACES 0x1p900   /* rounding */
 #define NEGLIGIBLE 0x1p-960 /* a row's entries are below 2^42: times this, they are nothing to those
                              * that may not be below DPQ_SCAN_SMALLEST */
-#define FLUSH 8         /* every so many factors are looked at for that: subnormal ones are slow */
-#define COPIES 64       /* intervals whose sums over k are taken together, */
-#define LANES 8         /* in vectors of at most so many */
+#define COPIES (2 * DPQ_AT_ONCE) /* intervals whose sums over k are taken together, */
+#define TOGETHER 16     /* and of wide numbers, */
+#define OFTEN 4         /* with a look at what is to come after so many factors */
 #define TILE 1024       /* entries of a row of consecutive ranks that are worked on at once */
+
+/* DPQ_AT_ONCE numbers of an array, the i-th time so many. */
+#define AT(array, i) (((dpq_stored *)(array))[i])
 
 void
 dpq_scan_targets(size_t m, const double *q, int64_t n, int64_t *whole, double *part)
@@ -316,75 +320,99 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
     }
 }
 
-/* One more output in the same intervals, for n of them: factor[i] *= (width[i] + extra) * gain *
- * stay[i], `stay` being NULL where it is 1 for all, and h[i] += factor[i] * a[i]. */
-static inline void
-one_more(size_t n, const double *width, double extra, double gain, const double *stay,
-         const double *a, double *restrict factor, double *restrict h)
+/* exp(-2c dist(u, [min(0, v), max(0, v)])) from level l to l + 1 at one rank, where u >= v. */
+static inline double
+stay_at(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level, size_t l,
+        int64_t rank)
 {
-    for (size_t i = 0; i < n; i++) {
-        double more = factor[i] * ((width[i] + extra) * gain);
+    if (rank <= p->whole[l]) { /* u <= 0: 0 */
+        return 1.0;
+    }
+    if (rank < p->whole[l + 1] + (p->part[l + 1] > 0.0)) { /* v < 0 < u: u */
+        return dpq_decay_at(decay, rank - p->whole[l] - 1) * level[l].up;
+    }
+    return level[l + 1].stay; /* v >= 0: u - v = n_{l+1} */
+}
 
-        factor[i] = stay ? more * stay[i] : more;
-        h[i] += factor[i] * a[i];
+/* h_j(t) += sum_{k >= 2} ... for an interval that is in row j - 1, too, given h_j = a_j. It stops where
+ * a bound on what is to come is small. */
+static void
+copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+             size_t j, size_t t, const double *A, double *H)
+{
+    double *h = H + p->start[j] + (t - p->lo[j]), factor = 1.0;
+
+    for (size_t l = j, k = 2; l-- > 0 && t < p->hi[l]; k++) {
+        size_t at = p->start[l] + (t - p->lo[l]);
+        double places = p->lattice ? p->width[t] + (double)(k - 1) : p->width[t];
+
+        factor *= stay_at(p, decay, level, l, p->rank[t]);
+        factor *= places * (level[k - 1].share * level[l + 1].gain);
+        *h += factor * A[at];
+        if (factor * H[at] < *h * DPQ_SCAN_REST || factor < NEGLIGIBLE) {
+            break;
+        }
     }
 }
 
-/* h_j(t) += sum_{k >= 2} ..., for n <= COPIES intervals of level j from t on that are in the last
- * level, too, given h_j = a_j. The same sum as copies_wide, but for many intervals at once: they
- * leave from the end, as soon as the bound on what is to come is small; those before cost little
- * more than they have to. */
+/* What is known of the sums over k of DPQ_AT_ONCE intervals. */
+typedef struct {
+    dpq_numbers width, factor, sum;
+} copies;
+
+/* The same for COPIES intervals at once, in registers: two times DPQ_AT_ONCE, of which neither waits for
+ * the other. They go on until it is done for the last of them. */
 DPQ_VECTORIZED static void
 copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-             size_t j, size_t t, size_t n, const double *A, double *H)
+             size_t j, size_t t, const double *A, double *H)
 {
     const int64_t *rank = p->rank + t;
-    const double *width = p->width + t;
     double *h = H + p->start[j] + (t - p->lo[j]);
-    double factor[COPIES], stay[COPIES];
-    size_t open = n;
+    size_t n = COPIES; /* so many of them are in the row at hand, too */
+    copies x = {AT(p->width + t, 0), DPQ_SAME(1.0), AT(h, 0)};
+    copies y = {AT(p->width + t, 1), DPQ_SAME(1.0), AT(h, 1)};
 
-    for (size_t i = 0; i < n; i++) {
-        factor[i] = 1.0;
-    }
-    for (size_t l = j, k = 2; open > 0 && l-- > 0 && p->hi[l] > t; k++) {
-        const double *a = A + p->start[l] + (t - p->lo[l]);
-        const double *all = H + p->start[l] + (t - p->lo[l]);
+    for (size_t l = j, k = 2; l-- > 0 && t < p->hi[l]; k++) {
+        const double *alone = A + (p->start[l] + (t - p->lo[l])), *all = H + (alone - A);
         double extra = p->lattice ? (double)(k - 1) : 0.0;
         double gain = level[k - 1].share * level[l + 1].gain;
         int64_t above = p->whole[l + 1] + (p->part[l + 1] > 0.0);
 
-        n = n < p->hi[l] - t ? n : p->hi[l] - t;
-        open = open < n ? open : n;
-        n = n < open + LANES - 1 ? n : (open + LANES - 1) / LANES * LANES;
-        /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v: */
-        if (rank[n - 1] <= p->whole[l]) { /* u <= 0: 0 */
-            one_more(n, width, extra, gain, NULL, a, factor, h);
+        if (rank[0] >= above && t + n <= p->hi[l]) {
+            gain *= level[l + 1].stay;
         }
-        else if (rank[0] >= above) { /* v >= 0: u - v = n_{l+1} */
-            one_more(n, width, extra, gain * level[l + 1].stay, NULL, a, factor, h);
-        }
-        else {
-            size_t i = 0;
+        else if (rank[n - 1] > p->whole[l] || t + n > p->hi[l]) {
+            double stay[COPIES] = {0.0};
 
-            for (; i < n && rank[i] <= p->whole[l]; i++) {
-                stay[i] = 1.0;
+            /* what follows in memory is of later rows, and is not counted */
+            n = n < p->hi[l] - t ? n : p->hi[l] - t;
+            for (size_t i = 0; i < n; i++) {
+                stay[i] = stay_at(p, decay, level, l, rank[i]);
             }
-            for (; i < n && rank[i] < above; i++) { /* v < 0 < u: u */
-                stay[i] = dpq_decay_at(decay, rank[i] - p->whole[l] - 1) * level[l].up;
-            }
-            for (; i < n; i++) {
-                stay[i] = level[l + 1].stay;
-            }
-            one_more(n, width, extra, gain, stay, a, factor, h);
+            x.factor *= AT(stay, 0);
+            y.factor *= AT(stay, 1);
         }
-        for (size_t i = 0; k % FLUSH == 0 && i < n; i++) {
-            factor[i] = factor[i] < NEGLIGIBLE ? 0.0 : factor[i];
-        }
-        while (open > 0 && factor[open - 1] * all[open - 1] < h[open - 1] * DPQ_SCAN_REST) {
-            open--;
+        x.factor *= (x.width + extra) * gain;
+        y.factor *= (y.width + extra) * gain;
+        x.sum += x.factor * AT(alone, 0);
+        y.sum += y.factor * AT(alone, 1);
+        if (k % OFTEN == 0) {
+            dpq_truths done = DPQ_NEGATIVE(x.factor * AT(all, 0) - x.sum * DPQ_SCAN_REST) |
+                              DPQ_NEGATIVE(x.factor - NEGLIGIBLE);
+            dpq_truths others = DPQ_NEGATIVE(y.factor * AT(all, 1) - y.sum * DPQ_SCAN_REST) |
+                                DPQ_NEGATIVE(y.factor - NEGLIGIBLE);
+
+            /* factors would become subnormal, which is slow */
+            x.factor = DPQ_PICK(done, DPQ_SAME(0.0), x.factor);
+            y.factor = DPQ_PICK(others, DPQ_SAME(0.0), y.factor);
+            done &= others;
+            if (dpq_all(&done)) {
+                break;
+            }
         }
     }
+    AT(h, 0) = x.sum;
+    AT(h, 1) = y.sum;
 }
 
 /* a[i] *= width[i] * gain for n entries. */
@@ -418,7 +446,7 @@ dpq_status
 dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
                double *A, double *H, int64_t *exponent)
 {
-    size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0;
+    size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0, i;
     double *a = A + p->start[j], *h = H + p->start[j];
     double narrowest, widest, smallest, largest;
     int scaling;
@@ -450,8 +478,11 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     scale(n, a, p->width + lo, level[j].gain);
     extremes(n - unreached, a + unreached, &smallest, &largest);
     memcpy(h, a, n * sizeof *h);
-    for (size_t i = 0; i < shared; i += COPIES) {
-        copies_float(p, decay, level, j, lo + i, shared - i < COPIES ? shared - i : COPIES, A, H);
+    for (i = 0; i + COPIES <= shared; i += COPIES) {
+        copies_float(p, decay, level, j, lo + i, A, H);
+    }
+    for (; i < shared; i++) {
+        copies_alone(p, decay, level, j, lo + i, A, H);
     }
     extremes(n, h, &narrowest, &level[j].largest);
     return smallest < DPQ_SCAN_SMALLEST || h[0] < DPQ_SCAN_SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
@@ -525,13 +556,45 @@ wide_stay(const dpq_decay *decay, int64_t ranks, double part, double rest)
                                               : dpq_wide_exp(decay->rate, 1.0 - part));
 }
 
-#define NUMBER dpq_wide
-#define NAME(f) f##_wide
-#define ADD(a, b) dpq_wide_add((a), (b))
-#define MUL(a, b) dpq_wide_mul((a), (b))
-#define ZERO DPQ_WIDE_ZERO
-#define DECAY(k) dpq_decay_wide(decay, (k))
-#define DECAY_OF(rate, y) dpq_wide_exp((rate), (y))
+/* Sums are of numbers whose exponents are mostly equal: they take a third of the time. */
+
+static dpq_large
+large_of(dpq_wide x)
+{
+    int64_t exponent = (x.exponent + DPQ_LARGE_BITS / 2) >> DPQ_LARGE_LOG_BITS;
+
+    return (dpq_large){x.mantissa * dpq_wide_power(exponent * DPQ_LARGE_BITS - x.exponent),
+                       exponent};
+}
+
+static dpq_wide
+wide_of(dpq_large x)
+{
+    return dpq_wide_of(x.digits, x.exponent * DPQ_LARGE_BITS);
+}
+
+/* A product, no lower than wide ones are. */
+static inline dpq_large
+product(dpq_large a, dpq_large b)
+{
+    const int64_t lowest = DPQ_WIDE_LOWEST / DPQ_LARGE_BITS;
+    dpq_large x = dpq_large_mul(a, b);
+
+    x.exponent = x.exponent > lowest ? x.exponent : lowest;
+    return x;
+}
+
+#define NUMBER dpq_large
+#define NAME(f) f##_large
+#define ADD(a, b) dpq_large_add((a), (b))
+#define MUL(a, b) product((a), (b))
+#define ZERO DPQ_LARGE_ZERO
+#define DECAY(k) dpq_large_decay(decay, (k))
+#define DECAY_OF(rate, y) dpq_large_exp((rate), (y))
+#undef SUMS
+#define SUMS dpq_wide *
+#undef STORE
+#define STORE(t, past, window) (sums[t] = wide_of(ADD((past), (window))))
 #include "scan_body.h"
 
 /* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
@@ -584,9 +647,107 @@ copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
     return sum;
 }
 
+/* The bits of a number, and the number of some bits. */
+static inline uint64_t
+bits_of(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline double
+number_of(uint64_t bits)
+{
+    double x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The same for TOGETHER intervals, in loops that become vectors; 0, and nothing done, if numbers may be
+ * too small or too large for them. */
+DPQ_VECTORIZED static int
+copies_together(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                size_t j, size_t t, const dpq_wide *alone, const dpq_wide *A, const dpq_wide *H,
+                dpq_wide *h)
+{
+    const uint64_t one = UINT64_C(1023) << 52, digits = (UINT64_C(1) << 52) - 1;
+    const int64_t *rank = p->rank + t;
+    const double *width = p->width + t;
+    double factor[TOGETHER], sum[TOGETHER], stay[TOGETHER];
+    int64_t of_factor[TOGETHER], of_sum[TOGETHER]; /* exponents */
+    size_t n = TOGETHER, k = 2;
+
+    for (size_t i = 0; i < TOGETHER; i++) {
+        if (!(width[i] > 0x1p-200 && width[i] < 0x1p200)) {
+            return 0;
+        }
+        factor[i] = 1.0;
+        of_factor[i] = 0;
+        sum[i] = alone[i].mantissa;
+        of_sum[i] = sum[i] > 0.0 ? alone[i].exponent : DPQ_WIDE_LOWEST;
+    }
+    for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
+        const dpq_wide *a = A + (p->start[l] + (t - p->lo[l])), *all = H + (a - A);
+        double extra = p->lattice ? (double)(k - 1) : 0.0, share = level[k - 1].share;
+
+        for (; n > p->hi[l] - t; n--) { /* what follows in memory is of later rows */
+            of_factor[n - 1] = 2 * DPQ_WIDE_LOWEST;
+        }
+        for (size_t i = 0; i < TOGETHER; i++) {
+            stay[i] = 1.0;
+        }
+        if (rank[n - 1] > p->whole[l]) {
+            if (level[l + 1].stay <= DPQ_DECAY_LONG) {
+                return 0;
+            }
+            for (size_t i = 0; i < n; i++) {
+                stay[i] = stay_at(p, decay, level, l, rank[i]);
+            }
+        }
+        for (size_t i = 0; i < TOGETHER; i++) {
+            uint64_t bits = bits_of(factor[i] * ((width[i] + extra) * share * stay[i]));
+
+            of_factor[i] += (int64_t)(bits >> 52) - 1023;
+            factor[i] = number_of((bits & digits) | one);
+        }
+        for (size_t i = 0; i < TOGETHER; i++) {
+            int64_t exponent = a[i].mantissa > 0.0 ? of_factor[i] + a[i].exponent
+                                                   : DPQ_WIDE_LOWEST;
+            int64_t top = exponent > of_sum[i] ? exponent : of_sum[i];
+            int64_t down = top - of_sum[i], further = top - exponent;
+
+            down = down < 1023 ? down : 1023;
+            further = further < 1023 ? further : 1023;
+            sum[i] = sum[i] * number_of((uint64_t)(1023 - down) << 52) +
+                     factor[i] * a[i].mantissa * number_of((uint64_t)(1023 - further) << 52);
+            of_sum[i] = top;
+        }
+        if (k % OFTEN == 0) {
+            int64_t open = 0;
+
+            for (size_t i = 0; i < TOGETHER; i++) {
+                int64_t rest = all[i].mantissa > 0.0 ? of_factor[i] + all[i].exponent + 2
+                                                     : 2 * DPQ_WIDE_LOWEST;
+
+                open |= rest >= of_sum[i] - REST_BITS ? 1 : 0;
+            }
+            if (!open) {
+                break;
+            }
+        }
+    }
+    for (size_t i = 0; i < TOGETHER; i++) {
+        h[i] = dpq_wide_of(sum[i], of_sum[i]);
+    }
+    return 1;
+}
+
 void
 dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                      dpq_wide *A, dpq_wide *H, dpq_wide *work, double *log_total)
+                      dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total)
 {
     size_t m = p->levels - 1;
     dpq_wide total = DPQ_WIDE_ZERO;
@@ -597,16 +758,31 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
         dpq_wide *a = A + p->start[j], *h = H + p->start[j];
 
         if (j > 0) {
-            const dpq_wide *before = H + p->start[j - 1];
+            const dpq_wide *last = H + p->start[j - 1];
             dpq_scan_step step = step_to(p, level, j);
+            size_t size = p->hi[j - 1] - p->lo[j - 1];
 
-            sums_wide(&step, decay, before, before, a, work);
+            for (size_t i = 0; i < size; i++) {
+                work[i] = large_of(last[i]);
+            }
+            sums_large(&step, decay, work, work, a, work + size);
         }
         for (size_t i = 0; i < n; i++) {
             dpq_wide width = dpq_wide_of(p->width[lo + i], 0);
 
             a[i] = j > 0 ? dpq_wide_mul(a[i], width) : width;
-            h[i] = copies_wide(p, decay, level, j, lo + i, a[i], A, H);
+        }
+        for (size_t i = 0, some; i < n; i += some) {
+            size_t before = j > 0 && p->hi[j - 1] > lo + i ? p->hi[j - 1] - (lo + i) : 0;
+
+            some = TOGETHER;
+            if (before < TOGETHER || n - i < TOGETHER ||
+                !copies_together(p, decay, level, j, lo + i, a + i, A, H, h + i)) {
+                some = n - i < TOGETHER ? n - i : TOGETHER;
+                for (size_t k = 0; k < some; k++) {
+                    h[i + k] = copies_wide(p, decay, level, j, lo + i + k, a[i + k], A, H);
+                }
+            }
         }
     }
     for (size_t t = p->lo[m]; t < p->hi[m]; t++) {

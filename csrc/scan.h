@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "decay.h"
+#include "large.h"
 #include "status.h"
 #include "wide.h"
 
@@ -47,7 +48,8 @@ typedef struct {
     const double *part;   /* IN, length m, Q_j minus its floor; Q_j non-decreasing */
     const size_t *lo;     /* IN, length m: level j uses intervals lo[j] <= t < hi[j], */
     const size_t *hi;     /* IN, length m: both non-decreasing, none empty */
-    const size_t *start;  /* IN, length m: row j starts at this entry of the row arrays */
+    const size_t *start;  /* IN, length m: row j starts at this entry of the row arrays, where row
+                           * j - 1 ends */
     double rate;          /* 2c, >= 0 and finite */
 } dpq_scan_problem;
 
@@ -139,11 +141,15 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 
 /* The same with an exponent of its own for every entry, for any widths: never fails.
  *
+ *   A, H         OUT, sum(hi - lo) entries each
+ *   work         WORK, length 2 max(hi - lo)
+ *   log_total    OUT
+ *
  * Accuracy  as above, however much is lost, for ranks up to 2^53; but the loss of a step beyond
  *           1e17 is held there, and entries that are all so small are no longer told apart.
  */
 void
 dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                      dpq_wide *A, dpq_wide *H, dpq_wide *work, double *log_total);
+                      dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total);
 
 #endif

@@ -164,6 +164,8 @@ cdef extern from "scan.h" nogil:
         const size_t *start
         double rate
 
+    ctypedef struct dpq_large:
+        pass
     ctypedef struct dpq_wide:
         double mantissa
         int64_t exponent
@@ -186,7 +188,7 @@ cdef extern from "scan.h" nogil:
                                 dpq_scan_level *level, double *A, double *H, int64_t *exponent,
                                 double *work, double *log_total)
     void dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                               dpq_wide *A, dpq_wide *H, dpq_wide *work, double *log_total)
+                               dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total)
 
 cdef extern from "path.h" nogil:
     size_t DPQ_PATH_BLOCK

@@ -24,4 +24,5 @@ cdef class Scan:
         readonly double rate
         readonly double log_total
 
-    cdef _keep(self, ndarray A, ndarray H, ndarray exponent)
+    cdef ndarray _new_rows(self)
+    cdef _keep(self, ndarray rows, ndarray exponent)

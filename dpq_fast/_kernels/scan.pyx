@@ -17,6 +17,7 @@ from dpq_fast._kernels.csrc cimport (
     DPQ_ERR_RANGE,
     DPQ_OK,
     dpq_decay,
+    dpq_large,
     dpq_scan_close,
     dpq_scan_forward,
     dpq_scan_forward_wide,
@@ -121,12 +122,11 @@ cdef class Scan:
     def forward(self):
         """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
         cdef:
-            ndarray A = new_doubles(self.entries)
-            ndarray H = new_doubles(self.entries)
+            ndarray rows = self._new_rows()
             ndarray work = new_doubles(self.longest)
             ndarray exponent = new_integers(self.problem.levels)
-            double *a = doubles(A)
-            double *h = doubles(H)
+            double *a = doubles(rows)
+            double *h = a + self.entries
             double *w = doubles(work)
             int64_t *e = integers(exponent)
             dpq_status status
@@ -135,21 +135,21 @@ cdef class Scan:
             status = dpq_scan_forward(&self.problem, self.decay, self.level, a, h, e, w,
                                       &self.log_total)
         if status == DPQ_ERR_RANGE:
-            A = H = work = None  # their memory is needed
+            rows = work = None  # their memory is needed
             self.forward_wide()
             return
         check(status)
-        self._keep(A, H, exponent)
+        self._keep(rows, exponent)
 
     def forward_wide(self):
         """Compute the rows in wide numbers, whatever the widths."""
         cdef:
             ndarray A = np.empty(self.entries, dtype=WIDE)
             ndarray H = np.empty(self.entries, dtype=WIDE)
-            ndarray work = np.empty(self.longest, dtype=WIDE)
+            ndarray work = np.empty(2 * self.longest, dtype=WIDE)
             dpq_wide *a = <dpq_wide *>doubles(A)
             dpq_wide *h = <dpq_wide *>doubles(H)
-            dpq_wide *w = <dpq_wide *>doubles(work)
+            dpq_large *w = <dpq_large *>doubles(work)
 
         with nogil:
             dpq_scan_forward_wide(&self.problem, self.decay, self.level, a, h, w,
@@ -165,22 +165,21 @@ cdef class Scan:
         ``product(j, scan)`` returns the sums of level j >= 1, float64 of length hi[j] - lo[j].
         """
         cdef:
-            ndarray A = new_doubles(self.entries)
-            ndarray H = new_doubles(self.entries)
+            ndarray rows = self._new_rows()
             ndarray exponent = new_integers(self.problem.levels)
-            double *a = doubles(A)
-            double *h = doubles(H)
+            double *a = doubles(rows)
+            double *h = a + self.entries
             int64_t *e = integers(exponent)
             size_t j, at, n
             dpq_status status = DPQ_OK
 
         with nogil:
             dpq_scan_prepare(&self.problem, self.decay, self.level)
-        self._keep(A, H, exponent)
+        self._keep(rows, exponent)
         for j in range(self.problem.levels):
             at = self.problem.start[j]
             n = self.problem.hi[j] - self.problem.lo[j]
-            A[at:at + n] = product(j, self) if j > 0 else 1.0
+            self.A[at:at + n] = product(j, self) if j > 0 else 1.0
             with nogil:
                 status = dpq_scan_close(&self.problem, self.decay, self.level, j, a, h, e)
             if status != DPQ_OK:
@@ -212,8 +211,14 @@ cdef class Scan:
         cdef size_t at = self.problem.start[j]
         return self.H[at:at + (self.problem.hi[j] - self.problem.lo[j])]
 
-    cdef _keep(self, ndarray A, ndarray H, ndarray exponent):
-        self.A, self.H, self.exponent = A, H, exponent
-        self.rows.A, self.rows.H = doubles(A), doubles(H)
+    cdef ndarray _new_rows(self):
+        """Float64 rows A and H: one array, which malloc keeps from call to call more often."""
+        return new_doubles(2 * self.entries)
+
+    cdef _keep(self, ndarray rows, ndarray exponent):
+        self.A, self.H = rows[:self.entries], rows[self.entries:]
+        self.exponent = exponent
+        self.rows.A = doubles(rows)
+        self.rows.H = self.rows.A + self.entries
         self.rows.exponent = integers(exponent)
         self.rows.wide_A = self.rows.wide_H = NULL

@@ -83,9 +83,11 @@ WIDEST_BLOCK = 8.0
 # few, and where there would be too many blocks; rows of single ranks take over there if they have
 # no more entries than that.
 LEAST_BLOCK, MANY_RANKS = 4, 2**20
-# Cells of single ranks, and few entries, are for `PathLaw`.
+# Cells of single ranks, and few entries, are for `PathLaw`; more entries if its rows are short, since
+# rows of cells take as long however few records there are.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
+SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
 # Powers of two: the extent without a lattice is scaled to this, and may be as large as that; what
 # all levels together may lose, in nats.
 LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
@@ -608,10 +610,10 @@ def law_of(
     """The law of JointExp, by cells of ranks where they save most of its rows."""
     n, m = order.n, q.size
     extreme = m * rate * n > MOST_LOST or (order.lattice is None and order.extent > LARGEST_EXTENT)
-    if extreme or (n + 1) * m <= FEW_ENTRIES:
+    if extreme or is_short(n + 1, m):
         return PathLaw(order, q, rate, forward)
     guess = path.first_window(order, q, rate)
-    if m * min(n + 1, 2 * guess + 1) <= FEW_ENTRIES:
+    if is_short(2 * guess + 1, m):
         return PathLaw(order, q, rate, forward, guess=guess)
     first, count = intervals_kernel.windows(q, n, guess)[2:]
     whole = targets(q, n)[0]
@@ -621,6 +623,11 @@ def law_of(
     if single and not _is_tied(order, q, rate, guess):
         return PathLaw(order, q, rate, forward, guess=guess)
     return CoarseLaw(order, q, rate, forward, guess)
+
+
+def is_short(ranks: int, m: int) -> bool:
+    """Whether m rows of so many ranks are for `PathLaw`."""
+    return m * ranks <= (SHORT_ENTRIES if ranks <= SHORT_ROW else FEW_ENTRIES)
 
 
 def _is_tied(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) -> bool:

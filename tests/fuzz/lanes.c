@@ -115,7 +115,7 @@ check_rows(const dpq_lanes *lanes, size_t lane)
     dpq_decay *decay = fuzz_room(1, sizeof *decay);
     dpq_scan_level *level = fuzz_room(m, sizeof *level);
     dpq_wide *A = fuzz_room(m * (n + 1), sizeof *A), *H = fuzz_room(m * (n + 1), sizeof *H);
-    dpq_wide *work = fuzz_room(n + 1, sizeof *work);
+    dpq_large *work = fuzz_room(2 * (n + 1), sizeof *work);
     dpq_scan_problem p = {.rank = rank,
                           .width = width,
                           .lattice = lanes->lattice,

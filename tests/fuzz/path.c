@@ -168,7 +168,7 @@ check_paths(fuzz_input *in)
     double log_escape = fuzz_bit(in) ? -INFINITY : -(double)fuzz_between(in, 0, 100) / 16.0;
     dpq_wide *wide_A = fuzz_room(entries, sizeof *wide_A);
     dpq_wide *wide_H = fuzz_room(entries, sizeof *wide_H);
-    dpq_wide *wide_work = fuzz_room(problem.longest, sizeof *wide_work);
+    dpq_large *wide_work = fuzz_room(2 * problem.longest, sizeof *wide_work);
     int64_t *exponent = fuzz_room(p->levels, sizeof *exponent);
     dpq_decay *decay = fuzz_room(1, sizeof *decay);
     dpq_scan_level *level = fuzz_room(p->levels, sizeof *level);

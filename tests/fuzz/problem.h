@@ -116,7 +116,7 @@ fuzz_draw_problem(fuzz_input *in, size_t most_intervals, size_t most_levels)
 {
     size_t n = (size_t)fuzz_between(in, 1, (int64_t)most_intervals);
     size_t m = (size_t)fuzz_between(in, 1, (int64_t)most_levels);
-    int lattice = fuzz_bit(in), backwards = fuzz_bit(in);
+    int lattice = fuzz_bit(in);
     int64_t *rank = fuzz_draw_ranks(in, n), *whole = fuzz_room(m, sizeof *whole), lowest, highest;
     double *width = fuzz_draw_widths(in, n, lattice), *part = fuzz_room(m, sizeof *part);
     size_t *lo = fuzz_room(m, sizeof *lo), *hi = fuzz_room(m, sizeof *hi);
@@ -125,8 +125,8 @@ fuzz_draw_problem(fuzz_input *in, size_t most_intervals, size_t most_levels)
 
     fuzz_draw_targets(in, n, rank, m, whole, part);
     fuzz_draw_windows(in, n, m, lo, hi);
-    for (size_t i = 0; i < m; i++) { /* rows may stand in any order */
-        size_t j = backwards ? m - 1 - i : i, size = hi[j] - lo[j];
+    for (size_t j = 0; j < m; j++) {
+        size_t size = hi[j] - lo[j];
 
         start[j] = made.entries;
         made.entries += size;

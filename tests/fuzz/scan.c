@@ -16,7 +16,8 @@ __extension__ typedef unsigned __int128 wide_integer;
 /* Rows by the kernel and by definition. */
 typedef struct {
     double *A, *H, *work;
-    dpq_wide *wide_A, *wide_H, *wide_work;
+    dpq_wide *wide_A, *wide_H;
+    dpq_large *wide_work;
     int64_t *exponent;
     dpq_decay *decay;
     dpq_scan_level *level;
@@ -34,7 +35,7 @@ make_rows(const fuzz_problem *problem)
         .work = fuzz_room(longest, sizeof(double)),
         .wide_A = fuzz_room(entries, sizeof(dpq_wide)),
         .wide_H = fuzz_room(entries, sizeof(dpq_wide)),
-        .wide_work = fuzz_room(longest, sizeof(dpq_wide)),
+        .wide_work = fuzz_room(2 * longest, sizeof(dpq_large)),
         .exponent = fuzz_room(m, sizeof(int64_t)),
         .decay = fuzz_room(1, sizeof(dpq_decay)),
         .level = fuzz_room(m, sizeof(dpq_scan_level)),

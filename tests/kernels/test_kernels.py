@@ -555,8 +555,36 @@ def test_scan_sums_over_many_outputs_in_one_interval_equal_wide_rows(gaps, on_la
     q = np.linspace(0.01, 0.99, 90)
     assert_rows_equal_wide_rows(rank, width, q, int(rank[-1]), 0.3, on_lattice)
     lo = np.maximum.accumulate((q * 200).astype(int) - 50).clip(0)
-    hi = np.minimum((q * 200).astype(int) + 50, 200)
-    assert_rows_equal_wide_rows(rank, width, q, int(rank[-1]), 0.3, on_lattice, lo=lo, hi=hi)
+    for more in (50, -10):  # which end above targets, or below
+        hi = np.clip((q * 200).astype(int) + more, lo + 1, 200)
+        assert_rows_equal_wide_rows(rank, width, q, int(rank[-1]), 0.3, on_lattice, lo=lo, hi=hi)
+
+
+@pytest.mark.parametrize("huge", [[], [0], [70]])
+@pytest.mark.parametrize("rate", [0.02, 0.3, 40.0, 400.0])
+@pytest.mark.parametrize("right", [0, 30])
+def test_wide_rows_scale_with_widths(rate, huge, right):
+    """Widths that are 2^-830 times as large are too small for vectors, and change nothing else."""
+    rng = np.random.default_rng(7)
+    rank, width = np.arange(130), rng.exponential(3.0, 130)
+    if huge:
+        width *= 2.0**-190
+        width[huge] = 2.0**190
+    q = np.linspace(0.02, 0.98, 60)
+    first = np.arange(60) // 2 + right
+    windows = first, first + 70
+    plain, scaled = (
+        problem(rank, factor * width, q, 129, rate, False, *windows) for factor in (1.0, 2.0**-830)
+    )
+    plain.forward_wide()
+    scaled.forward_wide()
+    lighter = 830.0 * math.log(2.0) * np.arange(1, 61)
+    assert scaled.log_total == pytest.approx(plain.log_total - lighter[-1], rel=1e-13)
+    for (a, h), (scaled_a, scaled_h), less in zip(
+        log_rows(plain), log_rows(scaled), lighter, strict=True
+    ):
+        np.testing.assert_allclose(scaled_a, a - less, rtol=1e-13)
+        np.testing.assert_allclose(scaled_h, h - less, rtol=1e-13)
 
 
 def test_scan_allows_pieces_of_one_rank():

@@ -204,7 +204,7 @@ WINDOWS = (
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
-    (coarse_law, "FEW_ENTRIES", 0),
+    (coarse_law, "is_short", lambda ranks, m: False),
     (coarse_law, "LEAST_RANKS", 0),
     (coarse_law, "BENDS", ((math.inf, 1.0),)),
     (coarse_law, "MANY_RANKS", 0),
