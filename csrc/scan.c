@@ -334,13 +334,14 @@ stay_at(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level 
     return level[l + 1].stay; /* v >= 0: u - v = n_{l+1} */
 }
 
-/* h_j(t) += sum_{k >= 2} ... for an interval that is in row j - 1, too, given h_j = a_j. It stops where
+/* h_j(t), given a_j, for an interval that is in row j - 1, too: a_j(t) + sum_{k >= 2} ... It stops where
  * a bound on what is to come is small. */
 static void
 copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
              size_t j, size_t t, const double *A, double *H)
 {
-    double *h = H + p->start[j] + (t - p->lo[j]), factor = 1.0;
+    size_t last = p->start[j] + (t - p->lo[j]);
+    double sum = A[last], factor = 1.0;
 
     for (size_t l = j, k = 2; l-- > 0 && t < p->hi[l]; k++) {
         size_t at = p->start[l] + (t - p->lo[l]);
@@ -348,11 +349,12 @@ copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
 
         factor *= stay_at(p, decay, level, l, p->rank[t]);
         factor *= places * (level[k - 1].share * level[l + 1].gain);
-        *h += factor * A[at];
-        if (factor * H[at] < *h * DPQ_SCAN_REST || factor < NEGLIGIBLE) {
+        sum += factor * A[at];
+        if (factor * H[at] < sum * DPQ_SCAN_REST || factor < NEGLIGIBLE) {
             break;
         }
     }
+    H[last] = sum;
 }
 
 /* What is known of the sums over k of DPQ_AT_ONCE intervals. */
@@ -367,10 +369,11 @@ copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
              size_t j, size_t t, const double *A, double *H)
 {
     const int64_t *rank = p->rank + t;
-    double *h = H + p->start[j] + (t - p->lo[j]);
+    const double *a = A + p->start[j] + (t - p->lo[j]);
+    double *h = H + (a - A);
     size_t n = COPIES; /* so many of them are in the row at hand, too */
-    copies x = {AT(p->width + t, 0), DPQ_SAME(1.0), AT(h, 0)};
-    copies y = {AT(p->width + t, 1), DPQ_SAME(1.0), AT(h, 1)};
+    copies x = {AT(p->width + t, 0), DPQ_SAME(1.0), AT(a, 0)};
+    copies y = {AT(p->width + t, 1), DPQ_SAME(1.0), AT(a, 1)};
 
     for (size_t l = j, k = 2; l-- > 0 && t < p->hi[l]; k++) {
         const double *alone = A + (p->start[l] + (t - p->lo[l])), *all = H + (alone - A);
@@ -477,9 +480,9 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     exponent[j] += scaling;
     scale(n, a, p->width + lo, level[j].gain);
     extremes(n - unreached, a + unreached, &smallest, &largest);
-    memcpy(h, a, n * sizeof *h);
-    for (i = 0; i + COPIES <= shared; i += COPIES) {
-        copies_float(p, decay, level, j, lo + i, A, H);
+    memcpy(h + shared, a + shared, (n - shared) * sizeof *h);
+    for (i = 0; shared >= COPIES && i < shared; i += COPIES) { /* the last ones may be done twice */
+        copies_float(p, decay, level, j, lo + (i + COPIES < shared ? i : shared - COPIES), A, H);
     }
     for (; i < shared; i++) {
         copies_alone(p, decay, level, j, lo + i, A, H);

@@ -17,7 +17,8 @@ from dpq_fast.data.order import CoarseOrder, Cuts, SortedOrder, Stretch, WholeOr
 
 # Up to this many records, every record's dither is drawn at once.
 EAGER_RECORDS = 2**14
-# Cells of more records are drawn by halves, until a part has few.
+# Cells of more records are drawn by halves: until a part has no more than that, where records are
+# asked for, or until it has few, where it is cut.
 WHOLE_BLOCK, FEW = 2**12, 16
 # Records outside of large blocks are dithered by stretches of 2^STRETCH_BITS places.
 STRETCH_BITS = 9

@@ -83,8 +83,8 @@ WIDEST_BLOCK = 8.0
 # few, and where there would be too many blocks; rows of single ranks take over there if they have
 # no more entries than that.
 LEAST_BLOCK, MANY_RANKS = 4, 2**20
-# Cells of single ranks, and few entries, are for `PathLaw`; more entries if its rows are short, since
-# rows of cells take as long however few records there are.
+# Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
+# cells take as long however few records there are.
 LEAST_RANKS = 3.0
 FEW_ENTRIES = 2**17
 SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
