@@ -576,6 +576,18 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
             assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
 
 
+def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
+    """Rows of cells take as long however few records there are."""
+    rng, q = np.random.default_rng(5), np.linspace(0.0, 1.0, 302)[1:-1]
+    for n, kind in ((1_000, PathLaw), (20_000, CoarseLaw)):
+        ranks = SortedOrder(np.sort(rng.normal(0.0, 5.0, n)), None, (-100.0, 100.0))
+        for rate in (1e-6, 0.03):
+            law = coarse.law_of(ranks, q, rate)
+            assert type(law) is kind
+            drawn = law.draw(rng, 2)
+            assert drawn.shape == (2, 300) and (np.diff(drawn) >= 0.0).all()
+
+
 def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
     """2^53 records on eight points: the blocks of a small budget hold 10^10 of them."""
     counts = dict(bounds=(0, 10), resolution=1, counts=np.full(8, 2**50))
