@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "numbers.h"
 #include "race.h"
 #include "ranks.h"
 #include "uniform.h"
+#include "vector.h"
 
 #define FEW 3               /* so many outputs in one interval are added without a look at the rest, */
 #define OFTEN 2             /* then there is one after so many more */
@@ -16,10 +16,26 @@
 #define COPIES_MORE 0x1p-40 /* which may be lost to rounding itself */
 #define LIKELY 0.5          /* a share from which on its complement might be */
 
-_Static_assert(DPQ_LANES % DPQ_AT_ONCE == 0, "rows are read by DPQ_AT_ONCE lanes");
+/* Numbers of all lanes, or of one after the other. */
+#ifdef DPQ_VECTORS
+#define AT_ONCE DPQ_LANES
+typedef double numbers __attribute__((vector_size(8 * DPQ_LANES)));
+typedef int64_t truths __attribute__((vector_size(8 * DPQ_LANES)));
+typedef numbers stored __attribute__((aligned(8), may_alias));
+#define PICK(truth, a, b) ((numbers)(((truths)(a) & (truth)) | ((truths)(b) & ~(truth))))
+#else
+#define AT_ONCE 1
+typedef double numbers;
+typedef int64_t truths;
+typedef double stored;
+#define PICK(truth, a, b) ((truth) ? (a) : (b))
+#endif
+
+/* One number in all lanes. */
+#define SAME(x) ((numbers){0} + (x))
 
 /* Row `row` of an array. */
-#define AT(array, row) (*(dpq_stored *)((array) + DPQ_LANES * (row) + lane))
+#define AT(array, row) (*(stored *)((array) + DPQ_LANES * (row) + lane))
 
 static size_t
 intervals_of(const dpq_lanes *lanes)
@@ -81,31 +97,37 @@ typedef struct {
     size_t lane, level, size;
     double *a, *h;              /* row `level`, */
     double *before;             /* and row h before it */
-    dpq_numbers gain, low;         /* low: where points of no width begin */
-    dpq_numbers smallest, largest; /* the smallest entry that is not 0 in truth */
+    numbers gain, low;          /* low: where points of no width begin */
+    numbers smallest, largest;  /* the smallest entry that is not 0 in truth */
 } row_pass;
 
 /* Entry t of a row, given its sum. */
 static inline void
-finish(row_pass *pass, size_t t, const dpq_numbers *sum)
+finish(row_pass *pass, size_t t, const numbers *sum)
 {
     const dpq_lanes *lanes = pass->lanes;
     const size_t lane = pass->lane, size = pass->size;
-    dpq_numbers left = AT(lanes->point, t), width = AT(lanes->point, t + 1) - left;
-    dpq_numbers alone = width * pass->gain * *sum, all = alone, factor = DPQ_SAME(1.0);
-    dpq_numbers places = lanes->lattice ? width + 1.0 : width, seen, tried;
+    numbers left = AT(lanes->point, t), width = AT(lanes->point, t + 1) - left;
+    numbers alone = width * pass->gain * *sum, all = alone, factor = SAME(1.0);
+    numbers places = lanes->lattice ? width + 1.0 : width, seen, tried;
 
     for (size_t l = pass->level, added = 1; l-- > 0; added++) {
         double kept = lanes->stay[l * size + t] * lanes->level[added].share;
 
         factor *= places * AT(lanes->gain, l + 1) * kept;
-        places += lanes->lattice ? DPQ_SAME(1.0) : DPQ_SAME(0.0);
+        places += lanes->lattice ? SAME(1.0) : SAME(0.0);
         all += factor * AT(lanes->A, l * size + t);
         if (added >= FEW && (added - FEW) % OFTEN == 0) {
-            dpq_numbers rest = factor * AT(lanes->H, l * size + t);
-            dpq_truths closed = DPQ_NEGATIVE(rest - all * DPQ_SCAN_REST);
+            truths more = (truths)(factor * AT(lanes->H, l * size + t) >= all * DPQ_SCAN_REST);
+            int64_t any = 0;
 
-            if (dpq_all(&closed)) {
+            for (size_t i = 0; i < AT_ONCE; i++) {
+                int64_t one;
+
+                memcpy(&one, (const char *)&more + i * sizeof one, sizeof one);
+                any |= one;
+            }
+            if (!any) {
                 break;
             }
         }
@@ -113,10 +135,10 @@ finish(row_pass *pass, size_t t, const dpq_numbers *sum)
     AT(pass->a, t) = alone;
     AT(pass->h, t) = all;
     /* a_j(t) is truly zero up to the first interval of some width, where none is before it */
-    tried = DPQ_PICK((dpq_truths)(left > pass->low), alone, all);
-    seen = DPQ_PICK((dpq_truths)(width > 0.0), tried, pass->smallest);
-    pass->smallest = DPQ_PICK((dpq_truths)(seen < pass->smallest), seen, pass->smallest);
-    pass->largest = DPQ_PICK((dpq_truths)(all > pass->largest), all, pass->largest);
+    tried = PICK((truths)(left > pass->low), alone, all);
+    seen = PICK((truths)(width > 0.0), tried, pass->smallest);
+    pass->smallest = PICK((truths)(seen < pass->smallest), seen, pass->smallest);
+    pass->largest = PICK((truths)(all > pass->largest), all, pass->largest);
 }
 
 /* The entries t < turn, where v < 0: see scan_body.h, `sums_left`. A window of `ahead` entries is what
@@ -130,10 +152,10 @@ left_of_target(row_pass *pass, size_t turn)
     const size_t block = ahead > 0 ? ahead : 1;
     const double *above = lanes->above + (pass->level - 1) * pass->size;
     const double fade = lanes->decay->table[1];
-    dpq_numbers fading = DPQ_SAME(0.0);
+    numbers fading = SAME(0.0);
 
     for (size_t from = 0; from < turn; from += block) {
-        dpq_numbers front = DPQ_SAME(0.0), stacked = DPQ_SAME(0.0);
+        numbers front = SAME(0.0), stacked = SAME(0.0);
         size_t stop = turn - from < block ? turn : from + block;
 
         for (size_t i = block; ahead > 0 && i-- > 0;) {
@@ -145,7 +167,7 @@ left_of_target(row_pass *pass, size_t turn)
             AT(lanes->suffix, i) = stacked;
         }
         for (size_t t = from; t < stop; t++) {
-            dpq_numbers sum;
+            numbers sum;
 
             if (t >= reach) {
                 fading = fading * fade + AT(pass->before, t - reach);
@@ -172,13 +194,13 @@ right_of_target(row_pass *pass, size_t turn)
     const size_t block = ahead > 0 ? ahead : 1;
     const double *below = lanes->below + (pass->level - 1) * pass->size;
     const double *table = lanes->decay->table;
-    dpq_numbers flat = DPQ_SAME(0.0);
+    numbers flat = SAME(0.0);
 
     for (size_t s = 0; s + reach < turn; s++) {
         flat += AT(pass->before, s) * below[s];
     }
     for (size_t from = turn; from < pass->size; from += block) {
-        dpq_numbers front = DPQ_SAME(0.0), stacked = DPQ_SAME(0.0);
+        numbers front = SAME(0.0), stacked = SAME(0.0);
         size_t stop = pass->size - from < block ? pass->size : from + block;
 
         for (size_t i = block; ahead > 0 && i-- > 0;) {
@@ -189,7 +211,7 @@ right_of_target(row_pass *pass, size_t turn)
             AT(lanes->suffix, i) = stacked;
         }
         for (size_t t = from; t < stop; t++) {
-            dpq_numbers sum;
+            numbers sum;
 
             if (t >= reach) {
                 flat += AT(pass->before, t - reach) * below[t - reach];
@@ -213,7 +235,7 @@ static unsigned
 set_gains(const dpq_lanes *lanes, size_t lane, size_t j, unsigned failed, const double *widest,
           const double *largest)
 {
-    for (size_t i = 0; i < DPQ_AT_ONCE; i++) {
+    for (size_t i = 0; i < AT_ONCE; i++) {
         int scaling = 0, last = 0;
 
         if (!(failed >> (lane + i) & 1)) {
@@ -232,13 +254,13 @@ set_gains(const dpq_lanes *lanes, size_t lane, size_t j, unsigned failed, const 
 
 /* The lanes whose number is below `least`, or is none. */
 static unsigned
-lanes_below(const dpq_numbers *number, double least, size_t lane)
+lanes_below(const numbers *number, double least, size_t lane)
 {
-    double own[DPQ_AT_ONCE];
+    double own[AT_ONCE];
     unsigned below = 0;
 
     memcpy(own, number, sizeof own);
-    for (size_t i = 0; i < DPQ_AT_ONCE; i++) {
+    for (size_t i = 0; i < AT_ONCE; i++) {
         below |= (unsigned)!(own[i] >= least) << (lane + i);
     }
     return below;
@@ -250,33 +272,33 @@ forward(const dpq_lanes *lanes, size_t lane)
 {
     const size_t size = intervals_of(lanes), m = lanes->levels;
     row_pass pass = {.lanes = lanes, .lane = lane, .size = size};
-    double largest[DPQ_AT_ONCE], widest[DPQ_AT_ONCE];
+    double largest[AT_ONCE], widest[AT_ONCE];
     unsigned failed = 0;
-    dpq_numbers sum;
+    numbers sum;
 
-    for (size_t i = 0; i < DPQ_AT_ONCE; i++) {
+    for (size_t i = 0; i < AT_ONCE; i++) {
         lanes->point[lane + i] = lanes->before;
         lanes->point[DPQ_LANES * size + lane + i] = lanes->after;
     }
     pass.low = AT(lanes->point, 0);
-    pass.largest = DPQ_SAME(0.0);
+    pass.largest = SAME(0.0);
     for (size_t t = 0; t < size; t++) {
         sum = AT(lanes->point, t + 1) - AT(lanes->point, t);
-        pass.largest = DPQ_PICK((dpq_truths)(sum > pass.largest), sum, pass.largest);
+        pass.largest = PICK((truths)(sum > pass.largest), sum, pass.largest);
     }
     memcpy(widest, &pass.largest, sizeof widest);
-    pass.largest = DPQ_SAME(0.5); /* 2^0 times a half, for frexp() */
+    pass.largest = SAME(0.5); /* 2^0 times a half, for frexp() */
     for (size_t j = 0; j < m; j++) {
         memcpy(largest, &pass.largest, sizeof largest);
         failed = set_gains(lanes, lane, j, failed, widest, largest);
         pass.level = j;
         pass.gain = AT(lanes->gain, j);
-        pass.smallest = DPQ_SAME(INFINITY);
-        pass.largest = DPQ_SAME(0.0);
+        pass.smallest = SAME(INFINITY);
+        pass.largest = SAME(0.0);
         pass.a = lanes->A + DPQ_LANES * j * size;
         pass.h = lanes->H + DPQ_LANES * j * size;
         if (j == 0) {
-            sum = DPQ_SAME(1.0);
+            sum = SAME(1.0);
             for (size_t t = 0; t < size; t++) {
                 finish(&pass, t, &sum);
             }
@@ -290,7 +312,7 @@ forward(const dpq_lanes *lanes, size_t lane)
         }
         failed |= lanes_below(&pass.smallest, DPQ_SCAN_SMALLEST, lane);
     }
-    sum = DPQ_SAME(0.0);
+    sum = SAME(0.0);
     for (size_t t = 0; t < size; t++) {
         sum += AT(pass.h, t) * lanes->fade[(m - 1) * size + t];
     }
@@ -303,7 +325,7 @@ dpq_lanes_forward(const dpq_lanes *lanes)
 {
     unsigned failed = 0;
 
-    for (size_t lane = 0; lane < DPQ_LANES; lane += DPQ_AT_ONCE) {
+    for (size_t lane = 0; lane < DPQ_LANES; lane += AT_ONCE) {
         failed |= forward(lanes, lane);
     }
     return failed;

@@ -4,22 +4,16 @@
 #include <string.h>
 
 #include "large.h"
-#include "numbers.h"
 #include "ranks.h"
 #include "step.h"
+#include "vector.h"
 
 #define REST_BITS 53 /* of DPQ_SCAN_REST */
 #define SMALLEST_PLACES 0x1p-900 /* widths whose products with a share and a decay are exact but for */
 #define LARGEST_PLACES 0x1p900   /* rounding */
-#define NEGLIGIBLE 0x1p-960 /* a row's entries are below 2^42: times this, they are nothing to those
-                             * that may not be below DPQ_SCAN_SMALLEST */
-#define COPIES (2 * DPQ_AT_ONCE) /* intervals whose sums over k are taken together, */
-#define TOGETHER 16     /* and of wide numbers, */
+#define TOGETHER 16     /* intervals whose sums over k are taken together, */
 #define OFTEN 4         /* with a look at what is to come after so many factors */
 #define TILE 1024       /* entries of a row of consecutive ranks that are worked on at once */
-
-/* DPQ_AT_ONCE numbers of an array, the i-th time so many. */
-#define AT(array, i) (((dpq_stored *)(array))[i])
 
 void
 dpq_scan_targets(size_t m, const double *q, int64_t n, int64_t *whole, double *part)
@@ -350,31 +344,48 @@ copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
         factor *= stay_at(p, decay, level, l, p->rank[t]);
         factor *= places * (level[k - 1].share * level[l + 1].gain);
         sum += factor * A[at];
-        if (factor * H[at] < sum * DPQ_SCAN_REST || factor < NEGLIGIBLE) {
+        if (factor * H[at] < sum * DPQ_SCAN_REST) {
             break;
         }
     }
     H[last] = sum;
 }
 
-/* What is known of the sums over k of DPQ_AT_ONCE intervals. */
-typedef struct {
-    dpq_numbers width, factor, sum;
-} copies;
+/* The bits of a number, and the number of some bits. */
+static inline uint64_t
+bits_of(double x)
+{
+    uint64_t bits;
 
-/* The same for COPIES intervals at once, in registers: two times DPQ_AT_ONCE, of which neither waits for
- * the other. They go on until it is done for the last of them. */
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline double
+number_of(uint64_t bits)
+{
+    double x;
+
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The same for TOGETHER intervals, in loops that become vectors: all go on until it is done for the last
+ * of them. */
 DPQ_VECTORIZED static void
 copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
              size_t j, size_t t, const double *A, double *H)
 {
     const int64_t *rank = p->rank + t;
     const double *a = A + p->start[j] + (t - p->lo[j]);
-    double *h = H + (a - A);
-    size_t n = COPIES; /* so many of them are in the row at hand, too */
-    copies x = {AT(p->width + t, 0), DPQ_SAME(1.0), AT(a, 0)};
-    copies y = {AT(p->width + t, 1), DPQ_SAME(1.0), AT(a, 1)};
+    double width[TOGETHER], factor[TOGETHER], sum[TOGETHER], stay[TOGETHER];
+    size_t n = TOGETHER; /* so many of them are in the row at hand, too */
 
+    for (size_t i = 0; i < TOGETHER; i++) {
+        width[i] = p->width[t + i];
+        factor[i] = 1.0;
+        sum[i] = a[i];
+    }
     for (size_t l = j, k = 2; l-- > 0 && t < p->hi[l]; k++) {
         const double *alone = A + (p->start[l] + (t - p->lo[l])), *all = H + (alone - A);
         double extra = p->lattice ? (double)(k - 1) : 0.0;
@@ -385,37 +396,34 @@ copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
             gain *= level[l + 1].stay;
         }
         else if (rank[n - 1] > p->whole[l] || t + n > p->hi[l]) {
-            double stay[COPIES] = {0.0};
-
             /* what follows in memory is of later rows, and is not counted */
             n = n < p->hi[l] - t ? n : p->hi[l] - t;
-            for (size_t i = 0; i < n; i++) {
-                stay[i] = stay_at(p, decay, level, l, rank[i]);
+            for (size_t i = 0; i < TOGETHER; i++) {
+                stay[i] = i < n ? stay_at(p, decay, level, l, rank[i]) : 0.0;
             }
-            x.factor *= AT(stay, 0);
-            y.factor *= AT(stay, 1);
+            for (size_t i = 0; i < TOGETHER; i++) {
+                factor[i] *= stay[i];
+            }
         }
-        x.factor *= (x.width + extra) * gain;
-        y.factor *= (y.width + extra) * gain;
-        x.sum += x.factor * AT(alone, 0);
-        y.sum += y.factor * AT(alone, 1);
+        for (size_t i = 0; i < TOGETHER; i++) {
+            factor[i] *= (width[i] + extra) * gain;
+            sum[i] += factor[i] * alone[i];
+        }
         if (k % OFTEN == 0) {
-            dpq_truths done = DPQ_NEGATIVE(x.factor * AT(all, 0) - x.sum * DPQ_SCAN_REST) |
-                              DPQ_NEGATIVE(x.factor - NEGLIGIBLE);
-            dpq_truths others = DPQ_NEGATIVE(y.factor * AT(all, 1) - y.sum * DPQ_SCAN_REST) |
-                                DPQ_NEGATIVE(y.factor - NEGLIGIBLE);
+            uint64_t closed = UINT64_C(1) << 63; /* by sign bits */
 
-            /* factors would become subnormal, which is slow */
-            x.factor = DPQ_PICK(done, DPQ_SAME(0.0), x.factor);
-            y.factor = DPQ_PICK(others, DPQ_SAME(0.0), y.factor);
-            done &= others;
-            if (dpq_all(&done)) {
+            for (size_t i = 0; i < n; i++) {
+                double rest = factor[i] * all[i] - sum[i] * DPQ_SCAN_REST;
+
+                closed &= bits_of(rest);
+                factor[i] = rest < 0.0 ? 0.0 : factor[i]; /* soon subnormal, which is slow */
+            }
+            if (closed) {
                 break;
             }
         }
     }
-    AT(h, 0) = x.sum;
-    AT(h, 1) = y.sum;
+    memcpy(H + (a - A), sum, sizeof sum);
 }
 
 /* a[i] *= width[i] * gain for n entries. */
@@ -481,8 +489,10 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     scale(n, a, p->width + lo, level[j].gain);
     extremes(n - unreached, a + unreached, &smallest, &largest);
     memcpy(h + shared, a + shared, (n - shared) * sizeof *h);
-    for (i = 0; shared >= COPIES && i < shared; i += COPIES) { /* the last ones may be done twice */
-        copies_float(p, decay, level, j, lo + (i + COPIES < shared ? i : shared - COPIES), A, H);
+    for (i = 0; shared >= TOGETHER && i < shared; i += TOGETHER) { /* the last ones may be done twice */
+        size_t first = i + TOGETHER < shared ? i : shared - TOGETHER;
+
+        copies_float(p, decay, level, j, lo + first, A, H);
     }
     for (; i < shared; i++) {
         copies_alone(p, decay, level, j, lo + i, A, H);
@@ -648,25 +658,6 @@ copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
         sum = dpq_wide_add(sum, dpq_wide_mul(factor, A[at]));
     }
     return sum;
-}
-
-/* The bits of a number, and the number of some bits. */
-static inline uint64_t
-bits_of(double x)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline double
-number_of(uint64_t bits)
-{
-    double x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
 }
 
 /* The same for TOGETHER intervals, in loops that become vectors; 0, and nothing done, if numbers may be
