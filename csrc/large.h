@@ -94,19 +94,29 @@ dpq_large_log(dpq_large x)
     return log(x.digits) + (double)x.exponent * (DPQ_LARGE_BITS * DPQ_LN2);
 }
 
+static inline dpq_large
+dpq_large_of_wide(dpq_wide x)
+{
+    int64_t exponent = (x.exponent + DPQ_LARGE_BITS / 2) >> DPQ_LARGE_LOG_BITS;
+
+    return (dpq_large){x.mantissa * dpq_wide_power(exponent * DPQ_LARGE_BITS - x.exponent),
+                       exponent};
+}
+
+static inline dpq_wide
+dpq_large_to_wide(dpq_large x)
+{
+    return dpq_wide_of(x.digits, x.exponent * DPQ_LARGE_BITS);
+}
+
 /* exp(-rate * times), both >= 0; see dpq_wide_exp. */
 static inline dpq_large
 dpq_large_exp(double rate, double times)
 {
-    dpq_wide x;
-    int64_t whole;
-
     if (rate * times < 170.0) {
         return (dpq_large){exp(-rate * times), 0};
     }
-    x = dpq_wide_exp(rate, times);
-    whole = -((-x.exponent) / DPQ_LARGE_BITS);
-    return dpq_large_round(ldexp(x.mantissa, (int)(x.exponent - whole * DPQ_LARGE_BITS)), whole);
+    return dpq_large_of_wide(dpq_wide_exp(rate, times));
 }
 
 /* exp(-rate * k) for an integer k >= 0. */

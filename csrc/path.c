@@ -208,13 +208,6 @@ dpq_path_draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dp
     return lo + drawn;
 }
 
-/* What the k-th of several outputs in interval t multiplies the measure by, times k. */
-static double
-places_for(const dpq_scan_problem *p, size_t t, size_t k)
-{
-    return p->lattice ? p->width[t] + (double)(k - 1) : p->width[t];
-}
-
 int64_t
 dpq_path_log_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
                     size_t j, size_t t, int64_t top, size_t *most, double *log_weight)
@@ -229,7 +222,7 @@ dpq_path_log_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq
         if (k > 1) { /* one more output: from level l to l + 1 inside interval t */
             dpq_mixed away = dpq_distance(free_range_of(p, l, t), p->rank[t]);
 
-            factor = dpq_wide_mul(factor, dpq_wide_of(places_for(p, t, k), 0));
+            factor = dpq_wide_mul(factor, dpq_wide_of(dpq_scan_places(p, t, k), 0));
             factor = dpq_wide_mul(factor, dpq_wide_of(1.0 / (double)k, 0));
             factor = dpq_wide_mul(factor, dpq_decay_of_wide(decay, away));
         }
@@ -259,7 +252,7 @@ plain_copies_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dp
         if (k > 1) { /* one more output: from level l to l + 1 inside interval t */
             double bound;
 
-            factor *= ldexp(places_for(p, t, k) / (double)k,
+            factor *= ldexp(dpq_scan_places(p, t, k) / (double)k,
                             (int)(rows->exponent[l] - rows->exponent[l + 1]));
             factor *= dpq_decay_of(decay, dpq_distance(free_range_of(p, l, t), p->rank[t]));
             bound = factor * rows->H[at] * (1.0 + ROUNDING);

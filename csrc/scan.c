@@ -339,10 +339,9 @@ copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
 
     for (size_t l = j, k = 2; l-- > 0 && t < p->hi[l]; k++) {
         size_t at = p->start[l] + (t - p->lo[l]);
-        double places = p->lattice ? p->width[t] + (double)(k - 1) : p->width[t];
 
         factor *= stay_at(p, decay, level, l, p->rank[t]);
-        factor *= places * (level[k - 1].share * level[l + 1].gain);
+        factor *= dpq_scan_places(p, t, k) * (level[k - 1].share * level[l + 1].gain);
         sum += factor * A[at];
         if (factor * H[at] < sum * DPQ_SCAN_REST) {
             break;
@@ -351,7 +350,6 @@ copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
     H[last] = sum;
 }
 
-/* The bits of a number, and the number of some bits. */
 static inline uint64_t
 bits_of(double x)
 {
@@ -361,15 +359,6 @@ bits_of(double x)
     return bits;
 }
 
-static inline double
-number_of(uint64_t bits)
-{
-    double x;
-
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 /* The same for TOGETHER intervals, in loops that become vectors: all go on until it is done for the last
  * of them. */
 DPQ_VECTORIZED static void
@@ -377,12 +366,11 @@ copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
              size_t j, size_t t, const double *A, double *H)
 {
     const int64_t *rank = p->rank + t;
-    const double *a = A + p->start[j] + (t - p->lo[j]);
-    double width[TOGETHER], factor[TOGETHER], sum[TOGETHER], stay[TOGETHER];
+    const double *width = p->width + t, *a = A + p->start[j] + (t - p->lo[j]);
+    double factor[TOGETHER], sum[TOGETHER];
     size_t n = TOGETHER; /* so many of them are in the row at hand, too */
 
     for (size_t i = 0; i < TOGETHER; i++) {
-        width[i] = p->width[t + i];
         factor[i] = 1.0;
         sum[i] = a[i];
     }
@@ -399,10 +387,7 @@ copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
             /* what follows in memory is of later rows, and is not counted */
             n = n < p->hi[l] - t ? n : p->hi[l] - t;
             for (size_t i = 0; i < TOGETHER; i++) {
-                stay[i] = i < n ? stay_at(p, decay, level, l, rank[i]) : 0.0;
-            }
-            for (size_t i = 0; i < TOGETHER; i++) {
-                factor[i] *= stay[i];
+                factor[i] *= i < n ? stay_at(p, decay, level, l, rank[i]) : 0.0;
             }
         }
         for (size_t i = 0; i < TOGETHER; i++) {
@@ -443,14 +428,22 @@ extremes(size_t n, const double *x, double *smallest, double *largest)
     int64_t low = INT64_C(0x7FF0000000000000), high = 0; /* infinity and 0 */
 
     for (size_t i = 0; i < n; i++) {
-        int64_t bits;
+        int64_t bits = (int64_t)bits_of(x[i]);
 
-        memcpy(&bits, x + i, sizeof bits);
         low = bits < low ? bits : low;
         high = bits > high ? bits : high;
     }
     memcpy(smallest, &low, sizeof low);
     memcpy(largest, &high, sizeof high);
+}
+
+/* How many intervals of row j are in row j - 1, too: its first ones. */
+static size_t
+shared_with_last(const dpq_scan_problem *p, size_t j)
+{
+    size_t lo = p->lo[j], end = p->hi[j - 1] < p->hi[j] ? p->hi[j - 1] : p->hi[j];
+
+    return end > lo ? end - lo : 0;
 }
 
 dpq_status
@@ -475,9 +468,7 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
         }
         scaling += last;
         exponent[j] = exponent[j - 1];
-        /* intervals of this row that are in the last one's, too */
-        shared = p->hi[j - 1] > lo ? p->hi[j - 1] - lo : 0;
-        shared = shared < n ? shared : n;
+        shared = shared_with_last(p, j);
         /* a_j(t) is truly zero only at the first interval, where no other comes before it */
         unreached = lo == p->lo[j - 1];
     }
@@ -571,24 +562,9 @@ wide_stay(const dpq_decay *decay, int64_t ranks, double part, double rest)
 
 /* Sums are of numbers whose exponents are mostly equal: they take a third of the time. */
 
-static dpq_large
-large_of(dpq_wide x)
-{
-    int64_t exponent = (x.exponent + DPQ_LARGE_BITS / 2) >> DPQ_LARGE_LOG_BITS;
-
-    return (dpq_large){x.mantissa * dpq_wide_power(exponent * DPQ_LARGE_BITS - x.exponent),
-                       exponent};
-}
-
-static dpq_wide
-wide_of(dpq_large x)
-{
-    return dpq_wide_of(x.digits, x.exponent * DPQ_LARGE_BITS);
-}
-
 /* A product, no lower than wide ones are. */
 static inline dpq_large
-product(dpq_large a, dpq_large b)
+held_product(dpq_large a, dpq_large b)
 {
     const int64_t lowest = DPQ_WIDE_LOWEST / DPQ_LARGE_BITS;
     dpq_large x = dpq_large_mul(a, b);
@@ -600,14 +576,14 @@ product(dpq_large a, dpq_large b)
 #define NUMBER dpq_large
 #define NAME(f) f##_large
 #define ADD(a, b) dpq_large_add((a), (b))
-#define MUL(a, b) product((a), (b))
+#define MUL(a, b) held_product((a), (b))
 #define ZERO DPQ_LARGE_ZERO
 #define DECAY(k) dpq_large_decay(decay, (k))
 #define DECAY_OF(rate, y) dpq_large_exp((rate), (y))
 #undef SUMS
 #define SUMS dpq_wide *
 #undef STORE
-#define STORE(t, past, window) (sums[t] = wide_of(ADD((past), (window))))
+#define STORE(t, past, window) (sums[t] = dpq_large_to_wide(ADD((past), (window))))
 #include "scan_body.h"
 
 /* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
@@ -616,12 +592,11 @@ copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
             size_t j, size_t t, dpq_wide alone, const dpq_wide *A, const dpq_wide *H)
 {
     int64_t r = p->rank[t];
-    double width = p->width[t];
     size_t k = 2;
     dpq_wide sum = alone, factor = dpq_wide_of(1.0, 0);
 
     for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
-        double places = p->lattice ? width + (double)(k - 1) : width, stay = 1.0;
+        double places = dpq_scan_places(p, t, k), stay = 1.0;
         dpq_wide stay_wide = {1.0, 0};
         size_t at = p->start[l] + (t - p->lo[l]);
 
@@ -667,7 +642,6 @@ copies_together(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sca
                 size_t j, size_t t, const dpq_wide *alone, const dpq_wide *A, const dpq_wide *H,
                 dpq_wide *h)
 {
-    const uint64_t one = UINT64_C(1023) << 52, digits = (UINT64_C(1) << 52) - 1;
     const int64_t *rank = p->rank + t;
     const double *width = p->width + t;
     double factor[TOGETHER], sum[TOGETHER], stay[TOGETHER];
@@ -702,10 +676,11 @@ copies_together(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sca
             }
         }
         for (size_t i = 0; i < TOGETHER; i++) {
-            uint64_t bits = bits_of(factor[i] * ((width[i] + extra) * share * stay[i]));
+            double more = factor[i] * ((width[i] + extra) * share * stay[i]);
+            dpq_wide product = dpq_wide_of_normal(more, of_factor[i]);
 
-            of_factor[i] += (int64_t)(bits >> 52) - 1023;
-            factor[i] = number_of((bits & digits) | one);
+            factor[i] = product.mantissa;
+            of_factor[i] = product.exponent;
         }
         for (size_t i = 0; i < TOGETHER; i++) {
             int64_t exponent = a[i].mantissa > 0.0 ? of_factor[i] + a[i].exponent
@@ -715,8 +690,8 @@ copies_together(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sca
 
             down = down < 1023 ? down : 1023;
             further = further < 1023 ? further : 1023;
-            sum[i] = sum[i] * number_of((uint64_t)(1023 - down) << 52) +
-                     factor[i] * a[i].mantissa * number_of((uint64_t)(1023 - further) << 52);
+            sum[i] = sum[i] * dpq_wide_power(down) +
+                     factor[i] * a[i].mantissa * dpq_wide_power(further);
             of_sum[i] = top;
         }
         if (k % OFTEN == 0) {
@@ -757,7 +732,7 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
             size_t size = p->hi[j - 1] - p->lo[j - 1];
 
             for (size_t i = 0; i < size; i++) {
-                work[i] = large_of(last[i]);
+                work[i] = dpq_large_of_wide(last[i]);
             }
             sums_large(&step, decay, work, work, a, work + size);
         }
@@ -766,16 +741,15 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
 
             a[i] = j > 0 ? dpq_wide_mul(a[i], width) : width;
         }
-        for (size_t i = 0, some; i < n; i += some) {
-            size_t before = j > 0 && p->hi[j - 1] > lo + i ? p->hi[j - 1] - (lo + i) : 0;
+        for (size_t i = 0, shared = j > 0 ? shared_with_last(p, j) : 0; i < n;) {
+            size_t end = i + TOGETHER < n ? i + TOGETHER : n;
 
-            some = TOGETHER;
-            if (before < TOGETHER || n - i < TOGETHER ||
-                !copies_together(p, decay, level, j, lo + i, a + i, A, H, h + i)) {
-                some = n - i < TOGETHER ? n - i : TOGETHER;
-                for (size_t k = 0; k < some; k++) {
-                    h[i + k] = copies_wide(p, decay, level, j, lo + i + k, a[i + k], A, H);
-                }
+            if (i + TOGETHER <= shared &&
+                copies_together(p, decay, level, j, lo + i, a + i, A, H, h + i)) {
+                i = end;
+            }
+            for (; i < end; i++) {
+                h[i] = copies_wide(p, decay, level, j, lo + i, a[i], A, H);
             }
         }
     }

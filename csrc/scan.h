@@ -53,6 +53,13 @@ typedef struct {
     double rate;          /* 2c, >= 0 and finite */
 } dpq_scan_problem;
 
+/* What the k-th of several outputs in interval t multiplies the measure by, times k. */
+static inline double
+dpq_scan_places(const dpq_scan_problem *p, size_t t, size_t k)
+{
+    return p->lattice ? p->width[t] + (double)(k - 1) : p->width[t];
+}
+
 /* What one level needs again and again; filled by dpq_scan_prepare. */
 typedef struct {
     int64_t reach;  /* ceil(n_j): u <= v exactly for r_s <= r_t - reach */

@@ -18,28 +18,33 @@ typedef struct {
 #define DPQ_WIDE_FARTHEST 1e17 /* a loss beyond this is held there, and the exponent of a product */
 #define DPQ_WIDE_LOWEST (-(INT64_C(1) << 61)) /* at the lowest: int64 must not overflow */
 
-/* x * 2^exponent, for finite x >= 0. By its bits: many more of these are asked for than of frexp(). */
+/* x * 2^exponent, for normal x > 0. By its bits: many more of these are asked for than of frexp(), and in
+ * loops that become vectors. */
 static inline dpq_wide
-dpq_wide_of(double x, int64_t exponent)
+dpq_wide_of_normal(double x, int64_t exponent)
 {
     const uint64_t one = UINT64_C(1023) << 52, digits = (UINT64_C(1) << 52) - 1;
-    dpq_wide number = DPQ_WIDE_ZERO;
+    dpq_wide number;
     uint64_t bits;
 
-    if (x > 0.0) {
-        if (x < 0x1p-1022) { /* subnormal */
-            x *= 0x1p54;
-            exponent -= 54;
-        }
-        memcpy(&bits, &x, sizeof bits);
-        number.exponent = (int64_t)(bits >> 52) - 1023 + exponent;
-        bits = (bits & digits) | one;
-        memcpy(&number.mantissa, &bits, sizeof bits);
-    }
+    memcpy(&bits, &x, sizeof bits);
+    number.exponent = (int64_t)(bits >> 52) - 1023 + exponent;
+    bits = (bits & digits) | one;
+    memcpy(&number.mantissa, &bits, sizeof bits);
     return number;
 }
 
-/* 2^-down, for down in [-1023, 1022]. */
+/* The same for any finite x >= 0. */
+static inline dpq_wide
+dpq_wide_of(double x, int64_t exponent)
+{
+    if (x >= 0x1p-1022) {
+        return dpq_wide_of_normal(x, exponent);
+    }
+    return x > 0.0 ? dpq_wide_of_normal(x * 0x1p54, exponent - 54) : DPQ_WIDE_ZERO;
+}
+
+/* 2^-down, for down in [-1023, 1022]; 0 for 1023. */
 static inline double
 dpq_wide_power(int64_t down)
 {
