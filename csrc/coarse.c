@@ -1,8 +1,8 @@
 #include "coarse.h"
 
 #include <math.h>
+#include <string.h>
 
-#include "distance.h"
 #include "large.h"
 #include "race.h"
 #include "ranks.h"
@@ -10,32 +10,35 @@
 #include "uniform.h"
 
 #define REST 0x1p-53       /* the sum over k stops at this relative size of its rest: of one rounding */
-#define BLOCK 32           /* weights are added up in blocks of so many */
+#define BLOCK DPQ_COARSE_BLOCK
+#define HELD 0x1p-768      /* a sum is at least this, in units of the entry's largest */
 #define FLOOR 0x1p-880     /* what is below is drawn as if it were this, and then taken by what it is */
 #define LOG_FLOOR (-880.0 * DPQ_LN2)
 #define SMALL 0x1p-900     /* plain weights of a race are at least this, */
 #define LARGE 0x1p900      /* and at most */
 
-enum { FROM_BELOW, FROM_ABOVE, RUN }; /* sums of an entry: s_j = 1, s_j = -1, and of several outputs */
+enum { FROM_BELOW, FROM_ABOVE, RUN }; /* weights of an entry: s_j = 1, s_j = -1, several outputs */
 
 /* cells */
 
+/* The height of a cell, looked for from a guess on. */
 static int
-height_of(const dpq_coarse_problem *p, size_t c)
+height_of(const dpq_coarse_problem *p, size_t c, int h)
 {
-    int h = 0;
-
     while (c >= p->offset[h + 1]) {
         h++;
+    }
+    while (c < p->offset[h]) {
+        h--;
     }
     return h;
 }
 
-/* The first leaf of a cell of height h. */
+/* Where the leaves of a cell of height h end, if there are so many. */
 static size_t
-leaf_of(const dpq_coarse_problem *p, size_t c, int h)
+stop_of(const dpq_coarse_problem *p, size_t c, int h)
 {
-    return (c - p->offset[h]) << h;
+    return (c - p->offset[h] + 1) << h;
 }
 
 static int64_t
@@ -59,8 +62,8 @@ is_narrow(const dpq_coarse_problem *p, size_t j, size_t c)
     away = above > below ? above : below;
     x = away > 0 ? 0.5 * p->rate * (double)away : 0.0;
     return p->volume[1][c] < INFINITY &&
-           span * span <=
-               p->width * p->width * (1.0 + p->growth * x * x / ((double)p->levels + x));
+           span * span * ((double)p->levels + x) <=
+               p->width * p->width * ((double)p->levels + x + p->growth * x * x);
 }
 
 size_t
@@ -89,10 +92,10 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32
                     break;
                 }
             }
-            if (n < room) {
-                node[n] = (uint32_t)c;
+            if (n == room) {
+                return room + 1;
             }
-            n++;
+            node[n++] = (uint32_t)c;
             leaf += (size_t)1 << h;
         }
     }
@@ -106,11 +109,14 @@ typedef struct {
     size_t longest;
     dpq_large *leave[2]; /* what a row hands on to steps with the sign 1, and with -1 */
     dpq_large *suffix;
-    dpq_large *block[2]; /* while drawing: sums of that by blocks, */
-    dpq_large *some;     /* and those of a range */
+    dpq_large *some;     /* sums by blocks, of a range */
+    dpq_large *stay;     /* for each level, exp(-2c (Q_j - Q_{j-1})), */
+    dpq_large *down, *up; /* exp(-2c part_j), and exp(-2c (1 - part_j)) */
     double *weight;      /* plain weights of blocks, or for each level */
-    int64_t *rank[2];
-    uint32_t *end;
+    int64_t *rank[2];    /* of the cells of the row at hand and of the one before, by turns; */
+    uint32_t *stop[2];   /* where their leaves end; */
+    uint32_t *end;       /* and what comes before the cells of the row at hand */
+    uint32_t *weighed;   /* while drawing: the blocks of which that was computed */
 } workspace;
 
 static size_t
@@ -128,13 +134,14 @@ weights_of(size_t longest, size_t levels)
 size_t
 dpq_coarse_room(size_t longest, size_t levels)
 {
-    return 3 * (longest + blocks_of(longest)) * sizeof(dpq_large) +
+    return (3 * longest + blocks_of(longest) + 3 * levels) * sizeof(dpq_large) +
            weights_of(longest, levels) * sizeof(double) + 2 * longest * sizeof(int64_t) +
-           longest * sizeof(uint32_t);
+           (3 * longest + blocks_of(longest)) * sizeof(uint32_t);
 }
 
 static workspace
-workspace_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *room)
+workspace_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+             const dpq_coarse_rows *rows, void *room)
 {
     workspace work = {.longest = 1};
     size_t blocks;
@@ -148,50 +155,76 @@ workspace_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *roo
     work.leave[0] = room;
     work.leave[1] = work.leave[0] + work.longest;
     work.suffix = work.leave[1] + work.longest;
-    work.block[0] = work.suffix + work.longest;
-    work.block[1] = work.block[0] + blocks;
-    work.some = work.block[1] + blocks;
-    work.weight = (double *)(void *)(work.some + blocks);
+    work.some = work.suffix + work.longest;
+    work.stay = work.some + blocks;
+    work.down = work.stay + p->levels;
+    work.up = work.down + p->levels;
+    work.weight = (double *)(void *)(work.up + p->levels);
     work.rank[0] = (int64_t *)(void *)(work.weight + weights_of(work.longest, p->levels));
     work.rank[1] = work.rank[0] + work.longest;
-    work.end = (uint32_t *)(void *)(work.rank[1] + work.longest);
+    work.stop[0] = (uint32_t *)(void *)(work.rank[1] + work.longest);
+    work.stop[1] = work.stop[0] + work.longest;
+    work.end = work.stop[1] + work.longest;
+    work.weighed = work.end + work.longest;
+    for (size_t j = 0; j < p->levels; j++) {
+        work.stay[j] = dpq_large_of(1.0);
+        if (level[j].reach > 0) {
+            work.stay[j] = dpq_large_mul(dpq_large_decay(decay, level[j].reach - 1),
+                                         dpq_large_exp(p->rate, 1.0 - level[j].slack));
+        }
+        work.down[j] = dpq_large_exp(p->rate, p->part[j]);
+        work.up[j] = dpq_large_exp(p->rate, 1.0 - p->part[j]);
+    }
     return work;
 }
 
 /* rows */
 
+/* The ranks of the cells of row j, and where their leaves end. */
 static void
-ranks_of_row(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, int64_t *rank)
+look_at(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, int64_t *rank,
+        uint32_t *stop)
 {
-    size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
+    const uint32_t *node = rows->node + rows->start[j];
+    size_t n = rows->start[j + 1] - rows->start[j];
+    int h = 0;
 
     for (size_t i = 0; i < n; i++) {
-        rank[i] = rank_of(p, rows->node[begin + i]);
+        h = height_of(p, node[i], h);
+        rank[i] = rank_of(p, node[i]);
+        stop[i] = (uint32_t)stop_of(p, node[i], h);
     }
+}
+
+/* How many of the n cells of row j begin before a leaf; at least `some` of them do. */
+static size_t
+begun(const dpq_coarse_problem *p, size_t j, const uint32_t *stop, size_t n, size_t leaf,
+      size_t some)
+{
+    if (some == 0 && n > 0 && p->from[j] < leaf) {
+        some = 1;
+    }
+    while (some > 0 && some < n && stop[some - 1] < leaf) {
+        some++;
+    }
+    return some;
 }
 
 /* For row j: where row j - 1 has the same cells, and where what comes before each cell ends there: all
  * that begins before the cell's end, but not the cell itself. */
 static void
-meet(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, uint32_t *end)
+meet(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, const workspace *work)
 {
     const uint32_t *before = rows->node + rows->start[j - 1], *now = rows->node + rows->start[j];
+    const uint32_t *stop = work->stop[j % 2], *stop_before = work->stop[(j - 1) % 2];
+    uint32_t *same = rows->same + rows->start[j];
     size_t n = rows->start[j + 1] - rows->start[j], s = 0;
     size_t size = rows->start[j] - rows->start[j - 1];
 
     for (size_t i = 0; i < n; i++) {
-        int h = height_of(p, now[i]);
-        size_t stop = leaf_of(p, now[i], h) + ((size_t)1 << h);
-        uint32_t same = DPQ_COARSE_NONE;
-
-        while (s < size && leaf_of(p, before[s], height_of(p, before[s])) < stop) {
-            s++;
-        }
-        if (s > 0 && before[s - 1] == now[i]) {
-            same = (uint32_t)(s - 1);
-        }
-        rows->same[rows->start[j] + i] = same;
-        end[i] = same != DPQ_COARSE_NONE ? same : (uint32_t)s;
+        s = begun(p, j - 1, stop_before, size, stop[i], s);
+        same[i] = s > 0 && before[s - 1] == now[i] ? (uint32_t)(s - 1) : DPQ_COARSE_NONE;
+        work->end[i] = same[i] != DPQ_COARSE_NONE ? same[i] : (uint32_t)s;
     }
 }
 
@@ -212,37 +245,62 @@ step_to(const dpq_coarse_problem *p, const dpq_scan_level *level, const dpq_coar
     };
 }
 
-/* From where the step to rank r at level l + 1 costs nothing. */
-static dpq_free_range
-free_range_to(const dpq_coarse_problem *p, size_t l, int64_t r)
-{
-    return dpq_free_range_of((dpq_mixed){p->whole[l], p->part[l]},
-                             (dpq_mixed){p->whole[l + 1], p->part[l + 1]}, r);
-}
-
-/* How far rank r is from the target of level j. */
-static dpq_mixed
-from_target(const dpq_coarse_problem *p, size_t j, int64_t r)
-{
-    dpq_mixed target = {p->whole[j], p->part[j]};
-
-    return dpq_distance((dpq_free_range){target, target}, r);
-}
-
+/* What is left of rank r's weight by its distance from the target of level j. */
 static dpq_large
-sum_at(const dpq_coarse_rows *rows, int kind, size_t at)
+decay_from(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work, size_t j,
+           int64_t r)
 {
-    return (dpq_large){rows->digits[kind][at], rows->exponent[kind][at]};
+    int64_t below = p->whole[j] - r;
+
+    return below >= 0 ? dpq_large_mul(dpq_large_decay(decay, below), work->down[j])
+                      : dpq_large_mul(dpq_large_decay(decay, -below - 1), work->up[j]);
 }
 
-static void
-keep(const dpq_coarse_rows *rows, int kind, size_t at, dpq_large x)
+/* A number in other units, larger ones or its own: positive if it is. */
+static double
+in_units(double digits, int64_t exponent, int64_t units)
 {
-    rows->digits[kind][at] = x.digits;
-    rows->exponent[kind][at] = (int32_t)x.exponent;
+    if (exponent == units || digits == 0.0) {
+        return digits;
+    }
+    return units - exponent == 1 ? fmax(digits * (1.0 / DPQ_LARGE_UNIT), HELD) : HELD;
+}
+
+/* Keep what one output in the cell of an entry weighs, given the sums of what comes before it. */
+static void
+keep_alone(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at, dpq_large below,
+           dpq_large above)
+{
+    dpq_large volume = dpq_large_of(p->volume[1][rows->node[at]]);
+    int64_t units;
+
+    below = dpq_large_mul(below, volume);
+    above = dpq_large_mul(above, volume);
+    units = dpq_large_less(below, above) ? above.exponent : below.exponent;
+    rows->weight[FROM_BELOW][at] = in_units(below.digits, below.exponent, units);
+    rows->weight[FROM_ABOVE][at] = in_units(above.digits, above.exponent, units);
+    rows->weight[RUN][at] = 0.0;
+    rows->exponent[at] = (int32_t)units;
+}
+
+/* Keep what several weigh, too. */
+static void
+keep_run(const dpq_coarse_rows *rows, size_t at, dpq_large run)
+{
+    double *below = rows->weight[FROM_BELOW] + at, *above = rows->weight[FROM_ABOVE] + at;
+    int64_t own = rows->exponent[at];
+    int64_t units = run.exponent > own || (*below == 0.0 && *above == 0.0) ? run.exponent : own;
+
+    if (run.digits > 0.0) {
+        *below = in_units(*below, own, units);
+        *above = in_units(*above, own, units);
+        rows->weight[RUN][at] = in_units(run.digits, run.exponent, units);
+        rows->exponent[at] = (int32_t)units;
+    }
 }
 
 typedef struct {
+    const dpq_coarse_problem *problem;
     const dpq_coarse_rows *rows;
     size_t begin;
 } place;
@@ -255,20 +313,22 @@ typedef struct {
 #define ZERO DPQ_LARGE_ZERO
 #define DECAY(k) dpq_large_decay(decay, (k))
 #define DECAY_PART(y) dpq_large_exp(decay->rate, (y))
-#define STORE(t, past, window)                                  \
-    do {                                                        \
-        keep(sums.rows, FROM_BELOW, sums.begin + (t), (past));   \
-        keep(sums.rows, FROM_ABOVE, sums.begin + (t), (window)); \
-    } while (0)
+#define STORE(t, past, window) \
+    keep_alone(sums.problem, sums.rows, sums.begin + (t), (past), (window))
 #include "scan_body.h"
 
-/* What is left after a distance. */
-static dpq_large
-decay_of(const dpq_decay *decay, dpq_mixed away)
+/* What a bend leaves of the weight of a cell, as a share. */
+static double
+bent(const dpq_coarse_problem *p, size_t c, int bend)
 {
-    dpq_large whole = dpq_large_decay(decay, away.whole);
+    return bend == 0 ? 1.0 : p->volume[bend + 1][c] / p->volume[1][c];
+}
 
-    return away.part > 0.0 ? dpq_large_mul(whole, dpq_large_exp(decay->rate, away.part)) : whole;
+/* Where the sums by blocks of row j begin. */
+static size_t
+blocks_before(const dpq_coarse_rows *rows, size_t j)
+{
+    return rows->start[j] / BLOCK + j;
 }
 
 /* What an entry hands on to a step with the sign 1, and to one with -1. */
@@ -277,85 +337,109 @@ leave(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at, dpq_l
       dpq_large *minus)
 {
     size_t c = rows->node[at];
-    dpq_large below = sum_at(rows, FROM_BELOW, at), above = sum_at(rows, FROM_ABOVE, at);
-    dpq_large volume = dpq_large_of(p->volume[1][c]);
+    double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
+    double run = rows->weight[RUN][at];
 
-    *plus = dpq_large_add(dpq_large_mul(volume, below),
-                          dpq_large_mul(dpq_large_of(p->volume[0][c]), above));
-    *minus = dpq_large_add(dpq_large_mul(dpq_large_of(p->volume[2][c]), below),
-                           dpq_large_mul(volume, above));
-    if (rows->same[at] != DPQ_COARSE_NONE) {
-        dpq_large run = sum_at(rows, RUN, at);
-
-        *plus = dpq_large_add(*plus, dpq_large_mul(dpq_large_of(p->high[c]), run));
-        *minus = dpq_large_add(*minus, run);
-    }
+    *plus = dpq_large_round(below + bent(p, c, -1) * above + p->high[c] * run, rows->exponent[at]);
+    *minus = dpq_large_round(bent(p, c, 1) * below + above + run, rows->exponent[at]);
 }
 
-/* The weight of a first output of several in a cell. */
-static dpq_large
-first_of_run(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at)
+/* What an entry weighs if such a step follows, but for what depends on the cell after it: also
+ * exp(-2c max(-u, 0)), or exp(-2c max(u, 0)). */
+static void
+fade(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work, size_t j,
+     int64_t rank, dpq_large *plus, dpq_large *minus)
 {
-    size_t c = rows->node[at];
+    dpq_large *fading = rank > p->whole[j] ? minus : plus;
 
-    return dpq_large_mul(
-        dpq_large_of(p->volume[1][c]),
-        dpq_large_add(dpq_large_mul(dpq_large_of(p->low[c]), sum_at(rows, FROM_BELOW, at)),
-                      sum_at(rows, FROM_ABOVE, at)));
+    *fading = dpq_large_mul(*fading, decay_from(p, decay, work, j, rank));
+}
+
+/* The weight of a first output of several in a cell, and with it that of all that end there, or 0. */
+static dpq_large
+first_of_run(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at, double all)
+{
+    return dpq_large_round(p->low[rows->node[at]] * rows->weight[FROM_BELOW][at] +
+                               rows->weight[FROM_ABOVE][at] + all * rows->weight[RUN][at],
+                           rows->exponent[at]);
 }
 
 /* What one more output, the k-th, at level l + 1 and in a cell that level l has, too, multiplies by. */
-static dpq_large
-one_more(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level, size_t c,
-         size_t l, size_t k)
+static inline dpq_large
+one_more(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+         const workspace *work, size_t c, size_t l, size_t k)
 {
     double places = p->volume[1][c] + (p->lattice ? (double)(k - 1) : 0.0);
-    dpq_large share = dpq_large_mul(dpq_large_of(places), dpq_large_of(level[k - 1].share));
+    dpq_large share = dpq_large_of(places * level[k - 1].share);
     int64_t r = rank_of(p, c);
 
     if (r <= p->whole[l]) { /* u <= 0: the step costs nothing */
         return share;
     }
-    return dpq_large_mul(share, decay_of(decay, dpq_distance(free_range_to(p, l, r), r)));
+    if (r < p->whole[l + 1] + (p->part[l + 1] > 0.0)) { /* v < 0 < u: u */
+        return dpq_large_mul(share, decay_from(p, decay, work, l, r));
+    }
+    return dpq_large_mul(share, work->stay[l + 1]); /* v >= 0: u - v */
 }
 
 /* Sum over k >= 2 outputs in the cell of an entry of row j. */
 static dpq_large
 run_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-       const dpq_coarse_rows *rows, size_t j, size_t at)
+       const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t at)
 {
     size_t c = rows->node[at], l = j;
-    dpq_large alone = dpq_large_mul(
-        dpq_large_of(p->volume[1][c]),
-        dpq_large_add(sum_at(rows, FROM_BELOW, at), sum_at(rows, FROM_ABOVE, at)));
     dpq_large factor = dpq_large_of(1.0), sum = DPQ_LARGE_ZERO;
-    dpq_large rest = dpq_large_mul(dpq_large_of(REST), dpq_large_of(1.0 / p->high[c]));
+    dpq_large rest = dpq_large_of(REST / p->high[c]);
+    dpq_large all = dpq_large_round(rows->weight[FROM_BELOW][at] + rows->weight[FROM_ABOVE][at],
+                                    rows->exponent[at]);
 
     for (size_t k = 2; rows->same[at] != DPQ_COARSE_NONE; k++) {
-        dpq_large first, before = DPQ_LARGE_ZERO;
+        dpq_large term;
 
         l--;
         at = rows->start[l] + rows->same[at];
-        factor = dpq_large_mul(factor, one_more(p, decay, level, c, l, k));
-        first = first_of_run(p, rows, at);
-        if (rows->same[at] != DPQ_COARSE_NONE) {
-            before = sum_at(rows, RUN, at);
-        }
+        factor = dpq_large_mul(factor, one_more(p, decay, level, work, c, l, k));
         /* what follows is at most factor times all that ends in the cell at level l */
-        if (k > 2 && dpq_large_less(dpq_large_mul(factor, dpq_large_add(first, before)),
-                                    dpq_large_mul(dpq_large_add(alone, sum), rest))) {
+        if (k > 2 && dpq_large_less(dpq_large_mul(factor, first_of_run(p, rows, at, 1.0)),
+                                    dpq_large_mul(all, rest))) {
             break;
         }
-        sum = dpq_large_add(sum, dpq_large_mul(factor, first));
+        term = dpq_large_mul(factor, first_of_run(p, rows, at, 0.0));
+        sum = dpq_large_add(sum, term);
+        all = dpq_large_add(all, term);
     }
     return sum;
+}
+
+/* Sums by blocks of what the entries of row j weigh if a step follows. */
+static void
+add_blocks(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
+           size_t j, const workspace *work)
+{
+    size_t n = rows->start[j + 1] - rows->start[j], block = blocks_before(rows, j);
+    const int64_t *rank = work->rank[j % 2];
+
+    for (size_t i = 0; i < n; block++) {
+        size_t end = i + BLOCK < n ? i + BLOCK : n;
+        dpq_large sum[2] = {DPQ_LARGE_ZERO, DPQ_LARGE_ZERO};
+
+        for (; i < end; i++) {
+            dpq_large plus = work->leave[0][i], minus = work->leave[1][i];
+
+            fade(p, decay, work, j, rank[i], &plus, &minus);
+            sum[0] = dpq_large_add(sum[0], plus);
+            sum[1] = dpq_large_add(sum[1], minus);
+        }
+        rows->block[0][block] = sum[0];
+        rows->block[1][block] = sum[1];
+    }
 }
 
 double
 dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
                    const dpq_coarse_rows *rows, void *room)
 {
-    workspace work = workspace_of(p, rows, room);
+    workspace work;
     size_t m = p->levels - 1;
     dpq_large total = DPQ_LARGE_ZERO;
     dpq_scan_problem scan = {.intervals = p->leaves,
@@ -367,66 +451,61 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
 
     dpq_scan_prepare(&scan, decay, level);
     dpq_decay_fill_far(decay, p->most[p->leaves - 1] - p->least[0], DPQ_LARGE_LEAST);
+    work = workspace_of(p, decay, level, rows, room);
     for (size_t j = 0; j <= m; j++) {
         size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
         int64_t *rank = work.rank[j % 2];
 
-        ranks_of_row(p, rows, j, rank);
+        look_at(p, rows, j, rank, work.stop[j % 2]);
         if (j == 0) {
             size_t turn = dpq_ranks_first(rank, 0, n, p->whole[0] + (p->part[0] > 0.0));
 
             for (size_t i = 0; i < n; i++) {
                 rows->same[i] = DPQ_COARSE_NONE;
-                keep(rows, FROM_BELOW, i, dpq_large_of(i < turn ? 0.0 : 1.0));
-                keep(rows, FROM_ABOVE, i, dpq_large_of(i < turn ? 1.0 : 0.0));
+                keep_alone(p, rows, i, dpq_large_of(i < turn ? 0.0 : 1.0),
+                           dpq_large_of(i < turn ? 1.0 : 0.0));
             }
         }
         else {
             dpq_scan_step step = step_to(p, level, rows, j, &work);
 
-            meet(p, rows, j, work.end);
-            sums_large(&step, decay, work.leave[0], work.leave[1], (place){rows, begin},
+            meet(p, rows, j, &work);
+            sums_large(&step, decay, work.leave[0], work.leave[1], (place){p, rows, begin},
                        work.suffix);
         }
         for (size_t i = 0; i < n; i++) {
             if (rows->same[begin + i] != DPQ_COARSE_NONE) {
-                keep(rows, RUN, begin + i, run_of(p, decay, level, rows, j, begin + i));
+                keep_run(rows, begin + i, run_of(p, decay, level, rows, &work, j, begin + i));
             }
             leave(p, rows, begin + i, work.leave[0] + i, work.leave[1] + i);
         }
+        add_blocks(p, decay, rows, j, &work);
     }
     for (size_t i = 0; i < rows->start[m + 1] - rows->start[m]; i++) {
         int64_t r = work.rank[m % 2][i];
 
         total = dpq_large_add(total, dpq_large_mul(work.leave[r > p->whole[m]][i],
-                                                   decay_of(decay, from_target(p, m, r))));
+                                                   decay_from(p, decay, &work, m, r)));
     }
     return dpq_large_log(total);
 }
 
 /* drawing paths */
 
-/* What the cells of row j weigh if a step with the sign 1, or with -1, follows, but for what depends on the
- * cell after them: exp(-2c max(-u, 0)), or exp(-2c max(u, 0)); and its sums by blocks. */
+/* Weigh the entries of a block of row j as its sums do, unless that was done. */
 static void
-weigh_row(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
-          size_t j, workspace *work)
+weigh_block(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
+            size_t j, size_t block, workspace *work)
 {
-    size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
+    size_t begin = rows->start[j], n = rows->start[j + 1] - begin, i = block * BLOCK;
+    size_t end = i + BLOCK < n ? i + BLOCK : n;
 
-    for (size_t i = 0; i < n; i++) {
-        int64_t r = work->rank[0][i] = rank_of(p, rows->node[begin + i]);
-        int fading = r > p->whole[j];
-
+    for (; !work->weighed[block] && i < end; i++) {
         leave(p, rows, begin + i, work->leave[0] + i, work->leave[1] + i);
-        work->leave[fading][i] =
-            dpq_large_mul(work->leave[fading][i], decay_of(decay, from_target(p, j, r)));
-        for (int side = 0; side < 2; side++) {
-            dpq_large *sum = work->block[side] + i / BLOCK;
-
-            *sum = i % BLOCK ? dpq_large_add(*sum, work->leave[side][i]) : work->leave[side][i];
-        }
+        fade(p, decay, work, j, rank_of(p, rows->node[begin + i]), work->leave[0] + i,
+             work->leave[1] + i);
     }
+    work->weighed[block] = 1;
 }
 
 /* Draw one of n numbers, not all 0, by what they are. */
@@ -457,24 +536,26 @@ draw_one(size_t n, const dpq_large *x, bitgen_t *rng, double *weight)
     }
 }
 
-/* Sums by blocks of the weights of cells lo, ..., hi - 1, lo < hi; how many there are. The first one ends
- * where blocks end. */
+/* Sums by blocks of the weights of entries lo, ..., hi - 1 of row j, lo < hi; how many there are. The
+ * first one ends where blocks end. */
 static size_t
-sums_of(const workspace *work, int side, size_t lo, size_t hi, dpq_large *sum)
+sums_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t j,
+        int side, size_t lo, size_t hi, workspace *work)
 {
-    size_t n = 0;
+    const dpq_large *block = rows->block[side] + blocks_before(rows, j);
+    size_t n = 0, size = rows->start[j + 1] - rows->start[j];
 
     while (lo < hi) {
         size_t end = (lo / BLOCK + 1) * BLOCK;
 
-        if (lo % BLOCK == 0 && end <= hi) {
-            sum[n] = work->block[side][lo / BLOCK];
+        if (lo % BLOCK == 0 && (end <= hi || hi == size)) {
+            work->some[n] = block[lo / BLOCK];
         }
         else {
-            end = end < hi ? end : hi;
-            sum[n] = work->leave[side][lo];
-            while (++lo < end) {
-                sum[n] = dpq_large_add(sum[n], work->leave[side][lo]);
+            weigh_block(p, decay, rows, j, lo / BLOCK, work);
+            work->some[n] = work->leave[side][lo];
+            while (++lo < end && lo < hi) {
+                work->some[n] = dpq_large_add(work->some[n], work->leave[side][lo]);
             }
         }
         n++;
@@ -483,30 +564,74 @@ sums_of(const workspace *work, int side, size_t lo, size_t hi, dpq_large *sum)
     return n;
 }
 
-/* Draw one of the cells lo, ..., hi - 1 of a row as the one before a step with that sign. */
+/* Draw one of the entries lo, ..., hi - 1 of row j as the one before a step with that sign. */
 static size_t
-draw_cell(workspace *work, int sign, size_t lo, size_t hi, bitgen_t *rng)
+draw_cell(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
+          size_t j, int sign, size_t lo, size_t hi, bitgen_t *rng, workspace *work)
 {
     int side = sign < 0;
-    size_t n = sums_of(work, side, lo, hi, work->some);
+    size_t n = sums_of(p, decay, rows, j, side, lo, hi, work);
     size_t drawn = draw_one(n, work->some, rng, work->weight), end;
 
     lo = drawn > 0 ? (lo / BLOCK + drawn) * BLOCK : lo;
     end = (lo / BLOCK + 1) * BLOCK;
+    weigh_block(p, decay, rows, j, lo / BLOCK, work);
     return lo + draw_one((end < hi ? end : hi) - lo, work->leave[side] + lo, rng, work->weight);
+}
+
+/* The first of the entries lo, ..., hi - 1 of row j at a rank r or above. */
+static size_t
+first_from(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t lo, size_t hi,
+           int64_t r)
+{
+    const uint32_t *node = rows->node + rows->start[j];
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (rank_of(p, node[mid]) < r) {
+            lo = mid + 1;
+        }
+        else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* How many cells of row j begin before a leaf. */
+static size_t
+begun_before(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t leaf)
+{
+    const uint32_t *node = rows->node + rows->start[j];
+    size_t lo = 0, hi = rows->start[j + 1] - rows->start[j];
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int h = height_of(p, node[mid], 0);
+
+        if (stop_of(p, node[mid], h) - ((size_t)1 << h) < leaf) {
+            lo = mid + 1;
+        }
+        else {
+            hi = mid;
+        }
+    }
+    return lo;
 }
 
 /* Draw the last cell, and the sign of the step from it to the end. */
 static size_t
-draw_last(const dpq_coarse_problem *p, size_t n, bitgen_t *rng, workspace *work, int *sign)
+draw_last(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
+          bitgen_t *rng, workspace *work, int *sign)
 {
-    size_t turn = dpq_ranks_first(work->rank[0], 0, n, p->whole[p->levels - 1] + 1);
-    size_t bounds[3] = {0, turn, n};
+    size_t j = p->levels - 1, n = rows->start[j + 1] - rows->start[j];
+    size_t bounds[3] = {0, first_from(p, rows, j, 0, n, p->whole[j] + 1), n};
     dpq_large total[2] = {DPQ_LARGE_ZERO, DPQ_LARGE_ZERO};
     size_t side;
 
     for (side = 0; side < 2; side++) {
-        size_t blocks = sums_of(work, (int)side, bounds[side], bounds[side + 1], work->some);
+        size_t blocks = sums_of(p, decay, rows, j, (int)side, bounds[side], bounds[side + 1], work);
 
         for (size_t i = 0; i < blocks; i++) {
             total[side] = dpq_large_add(total[side], work->some[i]);
@@ -514,16 +639,17 @@ draw_last(const dpq_coarse_problem *p, size_t n, bitgen_t *rng, workspace *work,
     }
     side = draw_one(2, total, rng, work->weight);
     *sign = side ? -1 : 1;
-    return draw_cell(work, *sign, bounds[side], bounds[side + 1], rng);
+    return draw_cell(p, decay, rows, j, *sign, bounds[side], bounds[side + 1], rng, work);
 }
 
 /* Draw the sign of the step to the cell of entry `at`, which is the only, or the first, of its run. */
 static int
-draw_sign(const dpq_coarse_rows *rows, size_t at, double volume_plus, double volume_minus,
+draw_sign(const dpq_coarse_rows *rows, size_t at, double after_plus, double after_minus,
           bitgen_t *rng)
 {
-    dpq_large x[2] = {dpq_large_mul(sum_at(rows, FROM_BELOW, at), dpq_large_of(volume_plus)),
-                      dpq_large_mul(sum_at(rows, FROM_ABOVE, at), dpq_large_of(volume_minus))};
+    dpq_large x[2] = {
+        dpq_large_round(rows->weight[FROM_BELOW][at] * after_plus, rows->exponent[at]),
+        dpq_large_round(rows->weight[FROM_ABOVE][at] * after_minus, rows->exponent[at])};
     double weight[2];
 
     return draw_one(2, x, rng, weight) ? -1 : 1;
@@ -534,8 +660,9 @@ draw_sign(const dpq_coarse_rows *rows, size_t at, double volume_plus, double vol
  * would follow: `rest` is set. */
 static size_t
 log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
-                    const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t j, size_t at,
-                    int all, double *log_weight, int *rest)
+                    const dpq_scan_level *level, const dpq_coarse_rows *rows,
+                    const workspace *work, size_t j, size_t at, int all, double *log_weight,
+                    int *rest)
 {
     size_t c = rows->node[at], l = j, n = 0;
     dpq_large factor = dpq_large_of(1.0), sum = DPQ_LARGE_ZERO;
@@ -547,13 +674,9 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
 
         l--;
         at = rows->start[l] + rows->same[at];
-        factor = dpq_large_mul(factor, one_more(p, decay, level, c, l, k));
-        bound = first = first_of_run(p, rows, at);
-        if (rows->same[at] != DPQ_COARSE_NONE) {
-            bound = dpq_large_add(first, sum_at(rows, RUN, at));
-        }
-        bound = dpq_large_mul(factor, bound);
-        first = dpq_large_mul(factor, first);
+        factor = dpq_large_mul(factor, one_more(p, decay, level, work, c, l, k));
+        bound = dpq_large_mul(factor, first_of_run(p, rows, at, 1.0));
+        first = dpq_large_mul(factor, first_of_run(p, rows, at, 0.0));
         unit = n == 0 ? first.exponent : unit;
         first.exponent -= unit;
         bound.exponent -= unit;
@@ -572,11 +695,13 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
 /* Draw how many outputs, two at least, there are in the cell of entry `at` of row j. */
 static size_t
 draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-         const dpq_coarse_rows *rows, size_t j, size_t at, bitgen_t *rng, double *log_weight)
+         const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t at, bitgen_t *rng)
 {
+    double *log_weight = work->weight;
+
     for (;;) {
         int rest;
-        size_t n = log_weights_of_runs(p, decay, level, rows, j, at, 0, log_weight, &rest);
+        size_t n = log_weights_of_runs(p, decay, level, rows, work, j, at, 0, log_weight, &rest);
         size_t drawn = 0;
         double bound = log_weight[n - 1];
 
@@ -585,7 +710,7 @@ draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
             return drawn + 2;
         }
         drawn = n - 1;
-        n = log_weights_of_runs(p, decay, level, rows, j, at, 1, log_weight, &rest);
+        n = log_weights_of_runs(p, decay, level, rows, work, j, at, 1, log_weight, &rest);
         if (dpq_uniform_log(rng) < dpq_race_log_sum(n - drawn, log_weight + drawn) - bound) {
             size_t more = 0;
 
@@ -599,25 +724,19 @@ draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
  * leaves it, and the sign of the one that enters it. */
 static size_t
 draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-            const dpq_coarse_rows *rows, size_t j, size_t at, int leaving, bitgen_t *rng,
-            double *work, int *entering)
+            const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t at, int leaving,
+            bitgen_t *rng, int *entering)
 {
-    size_t c = rows->node[at], k = 1, drawn = 0, first = at;
-    double from_plus = p->volume[leaving > 0 ? 1 : 2][c];
-    double from_minus = p->volume[leaving > 0 ? 0 : 1][c];
-    dpq_large x[2] = {DPQ_LARGE_ZERO, DPQ_LARGE_ZERO};
-    double weight[2];
+    size_t c = rows->node[at], k = 1, first = at;
+    double from_plus = bent(p, c, leaving > 0 ? 0 : 1), from_minus = bent(p, c, leaving > 0 ? -1 : 0);
+    double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
+    double run = rows->weight[RUN][at] * (leaving > 0 ? p->high[c] : 1.0), weight[2];
+    dpq_large x[2] = {
+        dpq_large_round(below * from_plus + above * from_minus, rows->exponent[at]),
+        dpq_large_round(run, rows->exponent[at])};
 
-    x[0] = dpq_large_add(
-        dpq_large_mul(sum_at(rows, FROM_BELOW, at), dpq_large_of(from_plus)),
-        dpq_large_mul(sum_at(rows, FROM_ABOVE, at), dpq_large_of(from_minus)));
-    if (rows->same[at] != DPQ_COARSE_NONE) {
-        x[1] = dpq_large_mul(sum_at(rows, RUN, at),
-                             dpq_large_of(leaving > 0 ? p->high[c] : 1.0));
-    }
-    drawn = draw_one(2, x, rng, weight);
-    if (drawn) {
-        k = draw_run(p, decay, level, rows, j, at, rng, work);
+    if (draw_one(2, x, rng, weight)) {
+        k = draw_run(p, decay, level, rows, work, j, at, rng);
         for (size_t l = j; l > j + 1 - k; l--) {
             first = rows->start[l - 1] + rows->same[first];
         }
@@ -634,7 +753,7 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
                  void *work, size_t *path)
 {
     size_t m = p->levels;
-    workspace space = workspace_of(p, rows, work);
+    workspace space = workspace_of(p, decay, level, rows, work);
 
     for (size_t i = 0; i < size; i++) {
         state[i] = (dpq_coarse_draw){.levels = m, .next = DPQ_COARSE_NONE, .sign = 0};
@@ -642,7 +761,7 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
     for (size_t j = m; j-- > 0;) {
         size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
 
-        weigh_row(p, decay, rows, j, &space);
+        memset(space.weighed, 0, blocks_of(n) * sizeof *space.weighed);
         for (size_t i = 0; i < size; i++) {
             dpq_coarse_draw *draw = state + i;
             size_t lo = 0, hi = n, drawn, k;
@@ -651,32 +770,21 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
                 continue;
             }
             if (draw->next == DPQ_COARSE_NONE) {
-                drawn = draw_last(p, n, rng, &space, &draw->sign);
+                drawn = draw_last(p, decay, rows, rng, &space, &draw->sign);
             }
             else {
-                int h = height_of(p, draw->next);
-                size_t stop = leaf_of(p, draw->next, h) + ((size_t)1 << h);
-                size_t turn = dpq_ranks_first(
-                    space.rank[0], 0, n, rank_of(p, draw->next) - level[j + 1].reach + 1);
+                size_t stop = stop_of(p, draw->next, height_of(p, draw->next, 0)), turn;
 
-                while (lo < hi) { /* all that begins before the next cell ends */
-                    size_t mid = lo + (hi - lo) / 2, c = rows->node[begin + mid];
-
-                    if (leaf_of(p, c, height_of(p, c)) < stop) {
-                        lo = mid + 1;
-                    }
-                    else {
-                        hi = mid;
-                    }
-                }
-                hi = lo > 0 && rows->node[begin + lo - 1] == draw->next ? lo - 1 : lo;
-                turn = turn < hi ? turn : hi;
+                /* all that begins before the next cell ends, but not that cell */
+                hi = begun_before(p, rows, j, stop);
+                hi -= hi > 0 && rows->node[begin + hi - 1] == draw->next ? 1 : 0;
+                turn = first_from(p, rows, j, 0, hi, rank_of(p, draw->next) - level[j + 1].reach + 1);
                 lo = draw->sign > 0 ? 0 : turn;
                 hi = draw->sign > 0 ? turn : hi;
-                drawn = draw_cell(&space, draw->sign, lo, hi, rng);
+                drawn = draw_cell(p, decay, rows, j, draw->sign, lo, hi, rng, &space);
             }
-            k = draw_copies(p, decay, level, rows, j, begin + drawn, draw->sign, rng,
-                            space.weight, &draw->sign);
+            k = draw_copies(p, decay, level, rows, &space, j, begin + drawn, draw->sign, rng,
+                            &draw->sign);
             draw->next = rows->node[begin + drawn];
             draw->levels -= k;
             for (size_t l = j + 1 - k; l <= j; l++) {
@@ -728,7 +836,7 @@ draw_piece(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t 
     const double *volume = p->volume[bend + 1];
     double steepness = p->rate * (double)bend;
     size_t start, n, drawn = 0;
-    int h = height_of(p, c), plain = 1;
+    int h = height_of(p, c, 0), plain = 1;
 
     for (; h > 0; h--) { /* into the left or the right half, if there is a right one */
         size_t left = p->offset[h - 1] + 2 * (c - p->offset[h]);

@@ -28,9 +28,11 @@
 
 #include <numpy/random/bitgen.h>
 
+#include "large.h"
 #include "scan.h"
 
 #define DPQ_COARSE_NONE UINT32_MAX
+#define DPQ_COARSE_BLOCK 32 /* weights of so many entries are added up before anything is drawn */
 #define DPQ_COARSE_WIDEST 8.0 /* nats that a cell of several leaves may span, c (most - least) */
 
 typedef struct {
@@ -58,19 +60,23 @@ typedef struct {
     const size_t *start; /* length m + 1: the cells of row j are entries start[j], ..., start[j + 1] - 1 */
     const uint32_t *node; /* cells, ascending within a row */
     uint32_t *same;       /* where row j - 1 has the same cell, counted from its start; or NONE */
-    /* Sums over all that comes before, over the potential exp(-c |v|): with s_j = 1, with s_j = -1, and of
-     * k >= 2 outputs in the cell. Digits and exponents of large.h. */
-    double *digits[3];
-    int32_t *exponent[3];
+    /* What all weighs that ends in the cell, over the potential exp(-c |v|), if no bend follows: one output
+     * and s_j = 1, one and s_j = -1, and k >= 2. In units of 2^(512 exponent), the largest of them as
+     * digits of large.h are. */
+    double *weight[3];
+    int32_t *exponent;
+    dpq_large *block[2]; /* length entries / DPQ_COARSE_BLOCK + m: sums of what entries hand on to a
+                          * step with the sign 1, and with -1, from where it begins */
 } dpq_coarse_rows;
 
 /* Choose the cells of all rows.
  *
  *   room         entries that fit into node
  *   start        OUT, length m + 1
- *   node         OUT, if they fit
+ *   node         OUT, length room
  *
- * Returns   how many there are. O(1) for each, and the tree's height.
+ * Returns   how many there are, or room + 1, and nothing of use, if there are more. O(1) for each, and
+ *           the tree's height.
  */
 size_t
 dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32_t *node);
@@ -105,7 +111,7 @@ typedef struct {
  *   work         WORK, as above
  *   path         OUT, size times m cells
  *
- * Cost      O(entries) for all draws together; O(sqrt(entries)) for each draw and level.
+ * Cost      O(n / DPQ_COARSE_BLOCK + DPQ_COARSE_BLOCK) for each draw and level, in rows of n cells
  */
 void
 dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,

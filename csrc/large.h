@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "decay.h"
 #include "wide.h"
@@ -26,21 +27,20 @@ typedef struct {
 static inline dpq_large
 dpq_large_round(double digits, int64_t exponent)
 {
-    if (digits >= DPQ_LARGE_MOST) {
+    const uint64_t least = 1023 - DPQ_LARGE_BITS / 2;
+    uint64_t bits;
+
+    memcpy(&bits, &digits, sizeof bits);
+    if ((bits >> 52) - least < DPQ_LARGE_BITS) { /* nearly all are, and one comparison tells */
+        return (dpq_large){digits, exponent};
+    }
+    while (digits >= DPQ_LARGE_MOST) {
         digits *= 1.0 / DPQ_LARGE_UNIT;
         exponent++;
-        if (digits >= DPQ_LARGE_MOST) {
-            digits *= 1.0 / DPQ_LARGE_UNIT;
-            exponent++;
-        }
     }
-    else if (digits < DPQ_LARGE_LEAST && digits > 0.0) {
+    while (digits < DPQ_LARGE_LEAST && digits > 0.0) {
         digits *= DPQ_LARGE_UNIT;
         exponent--;
-        if (digits < DPQ_LARGE_LEAST) {
-            digits *= DPQ_LARGE_UNIT;
-            exponent--;
-        }
     }
     return (dpq_large){digits, exponent};
 }

@@ -17,6 +17,7 @@ from dpq_fast._kernels.buffers cimport (
     places,
 )
 from dpq_fast._kernels.csrc cimport (
+    DPQ_COARSE_BLOCK,
     dpq_coarse_bends,
     dpq_coarse_cells,
     dpq_coarse_draw,
@@ -28,6 +29,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_room,
     dpq_coarse_rows,
     dpq_decay,
+    dpq_large,
     dpq_scan_level,
     int32_t,
     int64_t,
@@ -65,11 +67,13 @@ cdef class Cells:
         Cells between these ranks are the narrowest.
     width, growth : float
         How wide cells may be.
+    at_most : int
+        If there are more of them, they are not for `forward`.
 
     Attributes
     ----------
     entries : int
-        Cells of all rows together.
+        Cells of all rows together; ``at_most + 1`` if there are more.
     log_total : float
         ln of the weight of all paths, from `forward`.
     """
@@ -82,20 +86,21 @@ cdef class Cells:
         object kept
         ndarray starts
         size_t room  # of workspace, in numbers of 8 bytes
-        size_t fit  # entries that node has room for
         readonly size_t entries
+        size_t at_most
         readonly double log_total
 
     def __init__(self, ndarray offset not None, ndarray least not None, ndarray most not None,
                  ndarray rising not None, ndarray volume not None, ndarray falling not None,
                  ndarray low not None, ndarray high not None, bint lattice, ndarray whole not None, ndarray part not None, double rate,
                  ndarray first not None, ndarray last not None, ndarray below not None, ndarray above not None,
-                 double width, double growth):
+                 double width, double growth, size_t at_most):
         cdef:
             size_t m = whole.shape[0]
             # both consist of numbers of 8 bytes
             ndarray buffers = new_doubles((sizeof(dpq_decay) + m * sizeof(dpq_scan_level)) // 8)
             ndarray node
+            size_t fit = m * (64 + 6 * m)
 
         self.problem.heights = offset.shape[0] - 1
         self.problem.offset = given_places(offset)
@@ -112,13 +117,19 @@ cdef class Cells:
         self.problem.below, self.problem.above = given_integers(below), given_integers(above)
         self.problem.width, self.problem.growth = width, growth
         self.problem.rate = 2.0 * rate
+        self.at_most = at_most
         self.decay = <dpq_decay *>doubles(buffers)
         self.level = <dpq_scan_level *>(self.decay + 1)
         self.starts = new_places(m + 1)
-        self.fit = 64 * m
-        node = np.empty(self.fit, dtype=np.uint32)
-        self.entries = dpq_coarse_cells(&self.problem, self.fit, places(self.starts),
-                                        <uint32_t *>PyArray_DATA(node))
+        while True:
+            fit = min(fit, at_most)
+            node = np.empty(fit, dtype=np.uint32)
+            self.entries = dpq_coarse_cells(&self.problem, fit, places(self.starts),
+                                            <uint32_t *>PyArray_DATA(node))
+            if self.entries <= fit or fit == at_most:
+                break
+            fit *= 2
+        node.resize(min(self.entries, fit), refcheck=False)
         self.rows.start = places(self.starts)
         self.rows.node = <const uint32_t *>PyArray_DATA(node)
         self.kept = [offset, least, most, rising, volume, falling, low, high, whole, part, first,
@@ -126,32 +137,33 @@ cdef class Cells:
 
     def forward(self):
         """Compute all rows."""
+        if self.entries > self.at_most:
+            raise ValueError("there are more cells than were to be chosen")
         cdef:
             ndarray same = np.empty(self.entries, dtype=np.uint32)
-            ndarray node, sums, exponent, workspace
+            ndarray exponent = np.empty(self.entries, dtype=np.int32)
+            ndarray weights, sums, workspace
+            size_t blocks = self.entries // DPQ_COARSE_BLOCK + self.problem.levels
             size_t longest = 1, j
             void *work
             int kind
 
-        if self.entries > self.fit:
-            node = np.empty(self.entries, dtype=np.uint32)
-            dpq_coarse_cells(&self.problem, self.entries, places(self.starts),
-                             <uint32_t *>PyArray_DATA(node))
-            self.rows.node = <const uint32_t *>PyArray_DATA(node)
-            self.kept.append(node)
         for kind in range(3):
-            sums = new_doubles(self.entries)
-            exponent = np.empty(self.entries, dtype=np.int32)
-            self.rows.digits[kind] = doubles(sums)
-            self.rows.exponent[kind] = <int32_t *>PyArray_DATA(exponent)
-            self.kept += (sums, exponent)
+            weights = new_doubles(self.entries)
+            self.rows.weight[kind] = doubles(weights)
+            self.kept.append(weights)
+        for kind in range(2):
+            sums = new_doubles(blocks * sizeof(dpq_large) // 8)
+            self.rows.block[kind] = <dpq_large *>doubles(sums)
+            self.kept.append(sums)
         for j in range(self.problem.levels):
             longest = max(longest, self.rows.start[j + 1] - self.rows.start[j])
         self.room = dpq_coarse_room(longest, self.problem.levels) // 8 + 1
         workspace = new_doubles(self.room)
         work = doubles(workspace)
         self.rows.same = <uint32_t *>PyArray_DATA(same)
-        self.kept.append(same)
+        self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
+        self.kept += (same, exponent)
         with nogil:
             self.log_total = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows,
                                                 work)

@@ -499,12 +499,15 @@ cdef extern from "coarse.h" nogil:
         double growth
         double rate
 
+    const size_t DPQ_COARSE_BLOCK
+
     ctypedef struct dpq_coarse_rows:
         const size_t *start
         const uint32_t *node
         uint32_t *same
-        double *digits[3]
-        int32_t *exponent[3]
+        double *weight[3]
+        int32_t *exponent
+        dpq_large *block[2]
 
     ctypedef struct dpq_coarse_draw:
         pass

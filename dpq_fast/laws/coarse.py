@@ -62,7 +62,7 @@ from dpq_fast.laws.path import CERTIFICATE, Forward, PathLaw
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
-LOSS, FARTHER, FARTHER_EACH = 0.75, 0.8, 0.12
+LOSS, FARTHER, FARTHER_EACH = 1.5, 0.8, 0.12
 # More where levels are many, whose rows are long; and cells grow as if it was more.
 FEW_LEVELS, LEAST_LOSS = 256, 3.0
 # What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
@@ -101,11 +101,9 @@ ROUNDING = 1e-6
 # A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
 # leaves of a few records would be that by chance, all over a column.
 AROUND = 8.0
-# Proposals at once: for each draw, and where their ranks take a pass over the records; at least so
-# many, and one output for so many row entries, which are all weighed for them; and at most so many
-# outputs.
-EACH, EACH_SCAN = 16, 64
-LEAST_PROPOSALS, ENTRIES_EACH, MOST_OUTPUTS = 64, 32, 2**18
+# Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
+# so many outputs.
+EACH, EACH_SCAN, MOST_OUTPUTS = 16, 64, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
@@ -113,10 +111,11 @@ LEAST_PROPOSALS, ENTRIES_EACH, MOST_OUTPUTS = 64, 32, 2**18
 FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
-# so many nats and their growth. Then cells may grow more elsewhere, by this factor.
-MANY_ENTRIES = 2**22
+# so many nats and their growth. Then cells may grow more elsewhere, by this factor, and by more
+# where targets are apart: for each nat between them, and at most.
+MANY_ENTRIES, ALL = 2**19, 2**62
 VISITORS, ROUGH, ROUGH_GROWTH = 64, 2.0, 0.01
-CENTERED = 2.5
+CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
 
@@ -249,11 +248,13 @@ class CoarseLaw:
         """Rows of cells."""
         self._rounds = 0
         self._near = self._nearest()
-        cells = self._rows(self._growth)
-        if cells.entries > MANY_ENTRIES and self._growth > 0.0:
+        cells = self._rows(self._growth, MANY_ENTRIES if self._growth > 0.0 else ALL)
+        if self._growth > 0.0 and cells.entries > MANY_ENTRIES:
             self._rounds = 1
             self._near = self._visited()
-            cells = self._rows(CENTERED * self._growth)
+            gap = gap_of(self._order.n, self._q, self._rate)
+            more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
+            cells = self._rows(more * self._growth)
         self._use(cells)
 
     def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -280,8 +281,11 @@ class CoarseLaw:
         paths = cells.paths(VISITORS, np.random.Generator(np.random.PCG64(0))).view(np.intp)
         return self._tree.least[paths].min(axis=0), self._tree.most[paths].max(axis=0)
 
-    def _rows(self, growth: float, rough: bool = False) -> Cells:
-        """Rows whose cells are the narrowest where paths are near; still to be computed."""
+    def _rows(self, growth: float, most: int = ALL, rough: bool = False) -> Cells:
+        """Rows whose cells are the narrowest where paths are near; still to be computed.
+
+        If they have more than `most` entries, they cannot be.
+        """
         tree = self._tree
         if rough:
             tree = tree._replace(rising=tree.volume, falling=tree.volume)
@@ -304,6 +308,7 @@ class CoarseLaw:
             *self._near,
             ROUGH if rough else self._nats,
             growth,
+            most,
         )
 
     def _use(self, cells: Cells) -> None:
@@ -345,9 +350,8 @@ class CoarseLaw:
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
         each = EACH_SCAN if self._order.scans else EACH
-        least = max(LEAST_PROPOSALS, self._cells.entries // (ENTRIES_EACH * m))
         while missing:
-            tried = max(missing * each, least, tries)
+            tried = max(missing * each, tries)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)
             points, log_accept, likely = self._propose(rng, tried, log_variates)

@@ -240,7 +240,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     draw_problem(&in, &x);
     m = x.p.levels;
-    entries = dpq_coarse_cells(&x.p, 0, start, NULL);
+    entries = m * x.p.leaves;
+    node = fuzz_room(entries, sizeof *node);
+    entries = dpq_coarse_cells(&x.p, entries, start, node);
+    CHECK(entries <= m * x.p.leaves);
+    CHECK(dpq_coarse_cells(&x.p, entries - 1, start, node) == entries);
+    free(node);
     node = fuzz_room(entries, sizeof *node);
     CHECK(dpq_coarse_cells(&x.p, entries, start, node) == entries);
     check_rows(&x.p, start, node);
@@ -249,8 +254,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rows.node = node;
     rows.same = same;
     for (int kind = 0; kind < 3; kind++) {
-        rows.digits[kind] = fuzz_room(entries, sizeof(double));
-        rows.exponent[kind] = fuzz_room(entries, sizeof(int32_t));
+        rows.weight[kind] = fuzz_room(entries, sizeof(double));
+    }
+    rows.exponent = fuzz_room(entries, sizeof *rows.exponent);
+    for (int side = 0; side < 2; side++) {
+        rows.block[side] = fuzz_room(entries / DPQ_COARSE_BLOCK + m, sizeof(dpq_large));
     }
     for (size_t j = 0; j < m; j++) {
         longest = start[j + 1] - start[j] > longest ? start[j + 1] - start[j] : longest;
@@ -300,9 +308,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(state);
     }
     free(work);
+    for (int side = 0; side < 2; side++) {
+        free(rows.block[side]);
+    }
+    free(rows.exponent);
     for (int kind = 0; kind < 3; kind++) {
-        free(rows.exponent[kind]);
-        free(rows.digits[kind]);
+        free(rows.weight[kind]);
     }
     free(same);
     free(node);

@@ -167,7 +167,6 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
     monkeypatch.setattr(coarse, "FEW_TRIES", 1)
     monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)
-    monkeypatch.setattr(coarse, "LEAST_PROPOSALS", 1)
     monkeypatch.setattr(coarse, "EACH", 1)
     if change == "MOST_TRIES":
         monkeypatch.setattr(coarse, "MOST_TRIES", 1)
