@@ -19,17 +19,12 @@
 /* Numbers of all lanes, or of one after the other. */
 #ifdef DPQ_VECTORS
 #define AT_ONCE DPQ_LANES
-typedef double numbers __attribute__((vector_size(8 * DPQ_LANES)));
-typedef int64_t truths __attribute__((vector_size(8 * DPQ_LANES)));
-typedef numbers stored __attribute__((aligned(8), may_alias));
-#define PICK(truth, a, b) ((numbers)(((truths)(a) & (truth)) | ((truths)(b) & ~(truth))))
 #else
 #define AT_ONCE 1
-typedef double numbers;
-typedef int64_t truths;
-typedef double stored;
-#define PICK(truth, a, b) ((truth) ? (a) : (b))
 #endif
+typedef double numbers DPQ_VECTOR(AT_ONCE);
+typedef int64_t truths DPQ_VECTOR(AT_ONCE);
+typedef numbers stored DPQ_STORED;
 
 /* One number in all lanes. */
 #define SAME(x) ((numbers){0} + (x))
@@ -135,10 +130,10 @@ finish(row_pass *pass, size_t t, const numbers *sum)
     AT(pass->a, t) = alone;
     AT(pass->h, t) = all;
     /* a_j(t) is truly zero up to the first interval of some width, where none is before it */
-    tried = PICK((truths)(left > pass->low), alone, all);
-    seen = PICK((truths)(width > 0.0), tried, pass->smallest);
-    pass->smallest = PICK((truths)(seen < pass->smallest), seen, pass->smallest);
-    pass->largest = PICK((truths)(all > pass->largest), all, pass->largest);
+    tried = DPQ_PICK((truths)(left > pass->low), alone, all);
+    seen = DPQ_PICK((truths)(width > 0.0), tried, pass->smallest);
+    pass->smallest = DPQ_PICK((truths)(seen < pass->smallest), seen, pass->smallest);
+    pass->largest = DPQ_PICK((truths)(all > pass->largest), all, pass->largest);
 }
 
 /* The entries t < turn, where v < 0: see scan_body.h, `sums_left`. A window of `ahead` entries is what
@@ -284,7 +279,7 @@ forward(const dpq_lanes *lanes, size_t lane)
     pass.largest = SAME(0.0);
     for (size_t t = 0; t < size; t++) {
         sum = AT(lanes->point, t + 1) - AT(lanes->point, t);
-        pass.largest = PICK((truths)(sum > pass.largest), sum, pass.largest);
+        pass.largest = DPQ_PICK((truths)(sum > pass.largest), sum, pass.largest);
     }
     memcpy(widest, &pass.largest, sizeof widest);
     pass.largest = SAME(0.5); /* 2^0 times a half, for frexp() */

@@ -359,56 +359,61 @@ bits_of(double x)
     return bits;
 }
 
-/* The same for TOGETHER intervals, in loops that become vectors: all go on until it is done for the last
- * of them. */
-DPQ_VECTORIZED static void
-copies_float(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-             size_t j, size_t t, const double *A, double *H)
+/* The same for many intervals at once, by vectors of the machine's own length: compilers keep longer
+ * ones in memory, not in registers, which is several times as slow. */
+
+#ifdef DPQ_VECTORS
+#define LANES 2
+#else
+#define LANES 1
+#endif
+#define NAME(f) f##_plain
+#define TARGET
+#include "copies_body.h"
+#undef LANES
+#undef NAME
+#undef TARGET
+
+#ifdef DPQ_CLONES
+#define LANES 4
+#define NAME(f) f##_v3
+#define TARGET __attribute__((target("arch=x86-64-v3")))
+#include "copies_body.h"
+#undef LANES
+#undef NAME
+#undef TARGET
+
+#define LANES 8
+#define NAME(f) f##_v4
+#define TARGET __attribute__((target("arch=x86-64-v4")))
+#include "copies_body.h"
+#undef LANES
+#undef NAME
+#undef TARGET
+#endif
+
+/* The same for the first intervals of row j, `shared` of them. */
+static void
+copies_shared(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+              size_t j, size_t shared, const double *A, double *H)
 {
-    const int64_t *rank = p->rank + t;
-    const double *width = p->width + t, *a = A + p->start[j] + (t - p->lo[j]);
-    double factor[TOGETHER], sum[TOGETHER];
-    size_t n = TOGETHER; /* so many of them are in the row at hand, too */
-
-    for (size_t i = 0; i < TOGETHER; i++) {
-        factor[i] = 1.0;
-        sum[i] = a[i];
+    if (shared < TOGETHER) {
+        for (size_t i = 0; i < shared; i++) {
+            copies_alone(p, decay, level, j, p->lo[j] + i, A, H);
+        }
+        return;
     }
-    for (size_t l = j, k = 2; l-- > 0 && t < p->hi[l]; k++) {
-        const double *alone = A + (p->start[l] + (t - p->lo[l])), *all = H + (alone - A);
-        double extra = p->lattice ? (double)(k - 1) : 0.0;
-        double gain = level[k - 1].share * level[l + 1].gain;
-        int64_t above = p->whole[l + 1] + (p->part[l + 1] > 0.0);
-
-        if (rank[0] >= above && t + n <= p->hi[l]) {
-            gain *= level[l + 1].stay;
-        }
-        else if (rank[n - 1] > p->whole[l] || t + n > p->hi[l]) {
-            /* what follows in memory is of later rows, and is not counted */
-            n = n < p->hi[l] - t ? n : p->hi[l] - t;
-            for (size_t i = 0; i < TOGETHER; i++) {
-                factor[i] *= i < n ? stay_at(p, decay, level, l, rank[i]) : 0.0;
-            }
-        }
-        for (size_t i = 0; i < TOGETHER; i++) {
-            factor[i] *= (width[i] + extra) * gain;
-            sum[i] += factor[i] * alone[i];
-        }
-        if (k % OFTEN == 0) {
-            uint64_t closed = UINT64_C(1) << 63; /* by sign bits */
-
-            for (size_t i = 0; i < n; i++) {
-                double rest = factor[i] * all[i] - sum[i] * DPQ_SCAN_REST;
-
-                closed &= bits_of(rest);
-                factor[i] = rest < 0.0 ? 0.0 : factor[i]; /* soon subnormal, which is slow */
-            }
-            if (closed) {
-                break;
-            }
-        }
+#ifdef DPQ_CLONES
+    if (__builtin_cpu_supports("x86-64-v4")) {
+        copies_v4(p, decay, level, j, shared, A, H);
+        return;
     }
-    memcpy(H + (a - A), sum, sizeof sum);
+    if (__builtin_cpu_supports("x86-64-v3")) {
+        copies_v3(p, decay, level, j, shared, A, H);
+        return;
+    }
+#endif
+    copies_plain(p, decay, level, j, shared, A, H);
 }
 
 /* a[i] *= width[i] * gain for n entries. */
@@ -450,7 +455,7 @@ dpq_status
 dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level *level, size_t j,
                double *A, double *H, int64_t *exponent)
 {
-    size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0, i;
+    size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0;
     double *a = A + p->start[j], *h = H + p->start[j];
     double narrowest, widest, smallest, largest;
     int scaling;
@@ -480,14 +485,7 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     scale(n, a, p->width + lo, level[j].gain);
     extremes(n - unreached, a + unreached, &smallest, &largest);
     memcpy(h + shared, a + shared, (n - shared) * sizeof *h);
-    for (i = 0; shared >= TOGETHER && i < shared; i += TOGETHER) { /* the last ones may be done twice */
-        size_t first = i + TOGETHER < shared ? i : shared - TOGETHER;
-
-        copies_float(p, decay, level, j, lo + first, A, H);
-    }
-    for (; i < shared; i++) {
-        copies_alone(p, decay, level, j, lo + i, A, H);
-    }
+    copies_shared(p, decay, level, j, shared, A, H);
     extremes(n, h, &narrowest, &level[j].largest);
     return smallest < DPQ_SCAN_SMALLEST || h[0] < DPQ_SCAN_SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
 }
