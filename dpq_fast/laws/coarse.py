@@ -46,6 +46,7 @@ from __future__ import annotations
 import math
 from copy import copy
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,8 +95,8 @@ LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
 MOST_LOST = 1e11
 # A cell as wide as this in nats has a volume for each bend; wider ones are never used.
 WIDEST = 16.0
-# So many leaves are weighed at once.
-LEAVES_AT_ONCE = 2**16
+# About so many blocks are looked at, at once.
+BLOCKS_AT_ONCE = 2**18
 # What ln of a probability is off by, at most.
 ROUNDING = 1e-6
 # A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
@@ -112,9 +113,10 @@ FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
 # so many nats and their growth. Then cells may grow more elsewhere, by this factor, and by more
-# where targets are apart: for each nat between them, and at most.
-MANY_ENTRIES, ALL = 2**19, 2**62
-VISITORS, ROUGH, ROUGH_GROWTH = 64, 2.0, 0.01
+# where targets are apart: for each nat between them, and at most. Rows that are longer than that
+# are so by ties that send paths anywhere.
+MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
+VISITORS, ROUGH, ROUGH_GROWTH = 64, 4.0, 0.2
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
@@ -238,18 +240,24 @@ class CoarseLaw:
     def _leaf_starts(self, begin: NDArray[np.int64]) -> NDArray[np.intp]:
         """The first blocks of all leaves, and the end: of about as many ranks, in one segment."""
         least, greatest = self._blocks.least, self._blocks.most
-        leaf = least // max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
-        starts = np.append(True, leaf[1:] != leaf[:-1])
-        # a block on the border of a segment is one of it, too: nothing lies between it and the next
-        starts[1:] |= np.diff(np.searchsorted(begin, greatest, side="right")) != 0
-        return np.flatnonzero(np.append(starts, True))
+        size = max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
+        starts = np.ones(least.size + 1, dtype=bool)
+        for last in range(0, least.size - 1, BLOCKS_AT_ONCE):
+            some = slice(last, last + BLOCKS_AT_ONCE + 1)
+            leaf = least[some] // size
+            # a block on the border of a segment is one of it, too: nothing lies before the next
+            segment = np.searchsorted(begin, greatest[some], side="right")
+            starts[last + 1 : last + leaf.size] = (np.diff(leaf) != 0) | (np.diff(segment) != 0)
+        return np.flatnonzero(starts)
 
     def _fill(self) -> None:
         """Rows of cells."""
         self._rounds = 0
         self._near = self._nearest()
-        cells = self._rows(self._growth, MANY_ENTRIES if self._growth > 0.0 else ALL)
-        if self._growth > 0.0 and cells.entries > MANY_ENTRIES:
+        may_grow, m = self._growth > 0.0, self._q.size
+        cells = self._rows(self._growth, MOST_ENTRIES if may_grow else ALL)
+        are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
+        if may_grow and cells.entries > MANY_ENTRIES and not are_long:
             self._rounds = 1
             self._near = self._visited()
             gap = gap_of(self._order.n, self._q, self._rate)
@@ -483,9 +491,10 @@ def _fill_leaves(
     tree.least[:leaves] = given.least[start[:-1]]
     tree.most[:leaves] = given.most[start[1:] - 1]
     rho = tree.least[:leaves] + (tree.most[:leaves] - tree.least[:leaves]) // 2
-    for first in range(0, leaves, LEAVES_AT_ONCE):
-        edges = start[first : first + LEAVES_AT_ONCE + 1]
-        leaf, piece = slice(first, first + edges.size - 1), slice(edges[0], edges[-1])
+    some = np.searchsorted(start, np.arange(0, start[-1], BLOCKS_AT_ONCE))
+    for first, last in pairwise([*np.unique(some).tolist(), leaves]):
+        edges = start[first : last + 1]
+        leaf, piece = slice(first, last), slice(edges[0], edges[-1])
         of = np.repeat(rho[leaf], np.diff(edges))
         width = np.ldexp(given.width[piece], shift)
         rising = width * np.exp(2.0 * rate * (given.most[piece] - of))

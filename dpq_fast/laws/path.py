@@ -111,6 +111,7 @@ class PathLaw:
             self._run(reach)
             while not self._certified(self._log_beyond):
                 reach = self._wider(reach)
+                del self._intervals, self._scan  # before there are others
                 self._run(reach)
         certified = self._certified(self._log_bound - math.log(2.0))
         self.log_normalizer = (
