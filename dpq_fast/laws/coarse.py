@@ -76,14 +76,14 @@ MANY_BLOCKS = 2**19
 # And of more records than that, where it is memory that counts: more is lost, or blocks are of a
 # record or two and lose less than these nats say; and where levels are too many for that.
 MOST_RANKS = 2**25
-BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (8.0, 1.5), 32.0, 3 * 2**20
+BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (8.0, 1.5), 16.0, 3 * 2**20
 BENDS_OF_MOST, RANKS_EACH = (8.0, 0.75), 8
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
-# Shorter ones would be of a record each and cost more than these do, which are read where they are
-# few, and where there would be too many blocks; rows of single ranks take over there if they have
-# no more entries than that.
-LEAST_BLOCK, MANY_RANKS = 4, 2**20
+# Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
+# these do, which are read where they are few, and where there would be too many blocks; rows of
+# single ranks take over there if they have no more entries than that.
+LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
 LEAST_RANKS = 3.0
@@ -571,17 +571,18 @@ def zones_of(
     few, or if blocks would be too many.
     """
     ranks, each_bend = int(count.sum()), rate * below.size
-    choices = [(*pair, MANY_BLOCKS) for pair in BENDS]
+    choices, least = [(*pair, MANY_BLOCKS) for pair in BENDS], LEAST_BLOCK
     if ranks > MOST_RANKS:
+        least = LEAST_OF_MANY
         choices += [(*BENDS_OF_MANY, MOST_BLOCKS), (*BENDS_OF_MOST, ranks // RANKS_EACH)]
     for bends, farther, most in choices:
         size = math.floor(min(bends / each_bend, ranks + 1.0))
-        if size < LEAST_BLOCK and ranks <= MANY_RANKS:
+        if size < least and ranks <= MANY_RANKS:
             break
-        if ranks > MOST_RANKS and LEAST_BLOCK * each_bend <= MOST_BENDS:
-            size = max(size, LEAST_BLOCK)
+        if ranks > MOST_RANKS and least * each_bend <= MOST_BENDS:
+            size = max(size, least)
         zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
-        if size >= LEAST_BLOCK and _count(zones) <= most:
+        if size >= least and _count(zones) <= most:
             return zones
     return [Zone(1, first, count)]
 

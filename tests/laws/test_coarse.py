@@ -525,7 +525,7 @@ def test_cells_lose_little_and_blocks_less():
     # more of them than for few records, but not more than records are worth
     zones = zones_around(10**9, many, 1e-3)
     assert coarse.MANY_BLOCKS < coarse._count(zones) < 10**9 / coarse.RANKS_EACH
-    assert zones_around(10**8, many, 7.5e-3)[0].most == coarse.LEAST_BLOCK
+    assert zones_around(10**8, many, 7.5e-3)[0].most == coarse.LEAST_OF_MANY
     assert zones_around(10**8, many, 1.0)[0].most == 1
 
 
@@ -538,7 +538,7 @@ def zones_around(n, q, rate):
 def test_blocks_are_longer_where_paths_pay_to_be():
     n, q, rate = 10**8, np.arange(1, 31) / 31, 2.5e-4
     zones = zones_around(n, q, rate)
-    assert len(zones) > 5 and zones[0].most >= coarse.LEAST_BLOCK
+    assert len(zones) > 5 and zones[0].most >= coarse.LEAST_OF_MANY
     (farther,) = (
         share for nats, share in coarse.BENDS if math.floor(nats / rate / 30) == zones[0].most
     )
