@@ -229,13 +229,24 @@ def test_cells_of_one_rank_weigh_what_they_hold_across_wide_ties():
         assert law._log_total == pytest.approx(exact.log_normalizer, abs=1e-9)
 
 
+def ten_records():
+    lattice = Lattice.of((0.0, 9.0), 1.0, False)
+    return CoarseLaw(SortedOrder(np.arange(10), lattice, (0.0, 9.0)), np.array([0.5]), 0.1)
+
+
 def test_paths_are_not_drawn_from_rows_that_are_still_to_be_computed():
-    records = np.arange(10)
-    law = CoarseLaw(
-        SortedOrder(records, Lattice.of((0.0, 9.0), 1.0, False), (0.0, 9.0)), np.array([0.5]), 0.1
-    )
     with pytest.raises(ValueError, match="rows are to be computed before paths are drawn"):
-        law._rows(0.0).paths(1, np.random.default_rng(0))
+        ten_records()._rows(0.0).paths(1, np.random.default_rng(0))
+
+
+def test_rows_of_more_cells_than_were_asked_for_are_not_computed():
+    law = ten_records()
+    enough = law._cells.entries
+    assert law._rows(law._growth, enough).entries == enough
+    fewer = law._rows(law._growth, enough - 1)
+    assert fewer.entries == enough
+    with pytest.raises(ValueError, match="there are more cells than were to be chosen"):
+        fewer.forward()
 
 
 @given(
