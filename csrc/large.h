@@ -34,13 +34,15 @@ dpq_large_round(double digits, int64_t exponent)
     if ((bits >> 52) - least < DPQ_LARGE_BITS) { /* nearly all are, and one comparison tells */
         return (dpq_large){digits, exponent};
     }
-    while (digits >= DPQ_LARGE_MOST) {
-        digits *= 1.0 / DPQ_LARGE_UNIT;
-        exponent++;
-    }
-    while (digits < DPQ_LARGE_LEAST && digits > 0.0) {
-        digits *= DPQ_LARGE_UNIT;
-        exponent--;
+    for (int i = 0; i < 2; i++) { /* twice will do */
+        if (digits >= DPQ_LARGE_MOST) {
+            digits *= 1.0 / DPQ_LARGE_UNIT;
+            exponent++;
+        }
+        else if (digits < DPQ_LARGE_LEAST && digits > 0.0) {
+            digits *= DPQ_LARGE_UNIT;
+            exponent--;
+        }
     }
     return (dpq_large){digits, exponent};
 }
