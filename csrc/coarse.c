@@ -34,11 +34,11 @@ height_of(const dpq_coarse_problem *p, size_t c, int h)
     return h;
 }
 
-/* Where the leaves of a cell of height h end, if there are so many. */
+/* The first leaf of a cell of height h. */
 static size_t
-stop_of(const dpq_coarse_problem *p, size_t c, int h)
+leaf_of(const dpq_coarse_problem *p, size_t c, int h)
 {
-    return (c - p->offset[h] + 1) << h;
+    return (c - p->offset[h]) << h;
 }
 
 static int64_t
@@ -114,7 +114,7 @@ typedef struct {
     dpq_large *down, *up; /* exp(-2c part_j), and exp(-2c (1 - part_j)) */
     double *weight;      /* plain weights of blocks, or for each level */
     int64_t *rank[2];    /* of the cells of the row at hand and of the one before, by turns; */
-    uint32_t *stop[2];   /* where their leaves end; */
+    uint32_t *leaf[2];   /* their first leaves; */
     uint32_t *end;       /* and what comes before the cells of the row at hand */
     uint32_t *weighed;   /* while drawing: the blocks of which that was computed */
 } workspace;
@@ -162,9 +162,9 @@ workspace_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan
     work.weight = (double *)(void *)(work.up + p->levels);
     work.rank[0] = (int64_t *)(void *)(work.weight + weights_of(work.longest, p->levels));
     work.rank[1] = work.rank[0] + work.longest;
-    work.stop[0] = (uint32_t *)(void *)(work.rank[1] + work.longest);
-    work.stop[1] = work.stop[0] + work.longest;
-    work.end = work.stop[1] + work.longest;
+    work.leaf[0] = (uint32_t *)(void *)(work.rank[1] + work.longest);
+    work.leaf[1] = work.leaf[0] + work.longest;
+    work.end = work.leaf[1] + work.longest;
     work.weighed = work.end + work.longest;
     for (size_t j = 0; j < p->levels; j++) {
         work.stay[j] = dpq_large_of(1.0);
@@ -180,10 +180,10 @@ workspace_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan
 
 /* rows */
 
-/* The ranks of the cells of row j, and where their leaves end. */
+/* The ranks of the cells of row j, and their first leaves. */
 static void
 look_at(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, int64_t *rank,
-        uint32_t *stop)
+        uint32_t *leaf)
 {
     const uint32_t *node = rows->node + rows->start[j];
     size_t n = rows->start[j + 1] - rows->start[j];
@@ -192,22 +192,8 @@ look_at(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, int6
     for (size_t i = 0; i < n; i++) {
         h = height_of(p, node[i], h);
         rank[i] = rank_of(p, node[i]);
-        stop[i] = (uint32_t)stop_of(p, node[i], h);
+        leaf[i] = (uint32_t)leaf_of(p, node[i], h);
     }
-}
-
-/* How many of the n cells of row j begin before a leaf; at least `some` of them do. */
-static size_t
-begun(const dpq_coarse_problem *p, size_t j, const uint32_t *stop, size_t n, size_t leaf,
-      size_t some)
-{
-    if (some == 0 && n > 0 && p->from[j] < leaf) {
-        some = 1;
-    }
-    while (some > 0 && some < n && stop[some - 1] < leaf) {
-        some++;
-    }
-    return some;
 }
 
 /* For row j: where row j - 1 has the same cells, and where what comes before each cell ends there: all
@@ -216,13 +202,17 @@ static void
 meet(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, const workspace *work)
 {
     const uint32_t *before = rows->node + rows->start[j - 1], *now = rows->node + rows->start[j];
-    const uint32_t *stop = work->stop[j % 2], *stop_before = work->stop[(j - 1) % 2];
+    const uint32_t *leaf = work->leaf[j % 2], *leaf_before = work->leaf[(j - 1) % 2];
     uint32_t *same = rows->same + rows->start[j];
     size_t n = rows->start[j + 1] - rows->start[j], s = 0;
     size_t size = rows->start[j] - rows->start[j - 1];
 
     for (size_t i = 0; i < n; i++) {
-        s = begun(p, j - 1, stop_before, size, stop[i], s);
+        size_t stop = i + 1 < n ? leaf[i + 1] : p->to[j];
+
+        while (s < size && leaf_before[s] < stop) {
+            s++;
+        }
         same[i] = s > 0 && before[s - 1] == now[i] ? (uint32_t)(s - 1) : DPQ_COARSE_NONE;
         work->end[i] = same[i] != DPQ_COARSE_NONE ? same[i] : (uint32_t)s;
     }
@@ -456,7 +446,7 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
         size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
         int64_t *rank = work.rank[j % 2];
 
-        look_at(p, rows, j, rank, work.stop[j % 2]);
+        look_at(p, rows, j, rank, work.leaf[j % 2]);
         if (j == 0) {
             size_t turn = dpq_ranks_first(rank, 0, n, p->whole[0] + (p->part[0] > 0.0));
 
@@ -608,9 +598,8 @@ begun_before(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j,
 
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        int h = height_of(p, node[mid], 0);
 
-        if (stop_of(p, node[mid], h) - ((size_t)1 << h) < leaf) {
+        if (leaf_of(p, node[mid], height_of(p, node[mid], 0)) < leaf) {
             lo = mid + 1;
         }
         else {
@@ -773,7 +762,8 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
                 drawn = draw_last(p, decay, rows, rng, &space, &draw->sign);
             }
             else {
-                size_t stop = stop_of(p, draw->next, height_of(p, draw->next, 0)), turn;
+                int h = height_of(p, draw->next, 0);
+                size_t stop = leaf_of(p, draw->next, h) + ((size_t)1 << h), turn;
 
                 /* all that begins before the next cell ends, but not that cell */
                 hi = begun_before(p, rows, j, stop);

@@ -111,7 +111,7 @@ typedef struct {
  *   work         WORK, as above
  *   path         OUT, size times m cells
  *
- * Cost      O(n / DPQ_COARSE_BLOCK + DPQ_COARSE_BLOCK) for each draw and level, in rows of n cells
+ * Cost      O(n / DPQ_COARSE_BLOCK + DPQ_COARSE_BLOCK) for each draw and level, in rows of n cells.
  */
 void
 dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,

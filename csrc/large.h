@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "decay.h"
 #include "wide.h"
@@ -28,10 +27,8 @@ static inline dpq_large
 dpq_large_round(double digits, int64_t exponent)
 {
     const uint64_t least = 1023 - DPQ_LARGE_BITS / 2;
-    uint64_t bits;
 
-    memcpy(&bits, &digits, sizeof bits);
-    if ((bits >> 52) - least < DPQ_LARGE_BITS) { /* nearly all are, and one comparison tells */
+    if ((dpq_wide_bits(digits) >> 52) - least < DPQ_LARGE_BITS) { /* nearly all are, and one comparison tells */
         return (dpq_large){digits, exponent};
     }
     for (int i = 0; i < 2; i++) { /* twice will do */

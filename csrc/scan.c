@@ -350,15 +350,6 @@ copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
     H[last] = sum;
 }
 
-static inline uint64_t
-bits_of(double x)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 /* The same for many intervals at once, by vectors of the machine's own length: compilers keep longer
  * ones in memory, not in registers, which is several times as slow. */
 
@@ -433,7 +424,7 @@ extremes(size_t n, const double *x, double *smallest, double *largest)
     int64_t low = INT64_C(0x7FF0000000000000), high = 0; /* infinity and 0 */
 
     for (size_t i = 0; i < n; i++) {
-        int64_t bits = (int64_t)bits_of(x[i]);
+        int64_t bits = (int64_t)dpq_wide_bits(x[i]);
 
         low = bits < low ? bits : low;
         high = bits > high ? bits : high;

@@ -18,16 +18,24 @@ typedef struct {
 #define DPQ_WIDE_FARTHEST 1e17 /* a loss beyond this is held there, and the exponent of a product */
 #define DPQ_WIDE_LOWEST (-(INT64_C(1) << 61)) /* at the lowest: int64 must not overflow */
 
+static inline uint64_t
+dpq_wide_bits(double x)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* x * 2^exponent, for normal x > 0. By its bits: many more of these are asked for than of frexp(), and in
  * loops that become vectors. */
 static inline dpq_wide
 dpq_wide_of_normal(double x, int64_t exponent)
 {
     const uint64_t one = UINT64_C(1023) << 52, digits = (UINT64_C(1) << 52) - 1;
+    uint64_t bits = dpq_wide_bits(x);
     dpq_wide number;
-    uint64_t bits;
 
-    memcpy(&bits, &x, sizeof bits);
     number.exponent = (int64_t)(bits >> 52) - 1023 + exponent;
     bits = (bits & digits) | one;
     memcpy(&number.mantissa, &bits, sizeof bits);

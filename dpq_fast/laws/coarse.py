@@ -133,6 +133,8 @@ class Tree(NamedTuple):
         Ranks of their outputs.
     rising, volume, falling : ndarray of float64, shape (C,)
         Volumes for the bends -1, 0 and 1; infinite where a cell is not to be used.
+    low, high : ndarray of float64, shape (C,)
+        exp(2c (rho - least)) and exp(2c (most - rho)); infinite where a cell is too wide.
     """
 
     offset: NDArray[np.uintp]
@@ -141,6 +143,8 @@ class Tree(NamedTuple):
     rising: NDArray[np.float64]
     volume: NDArray[np.float64]
     falling: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
 
 
 class CoarseLaw:
@@ -296,17 +300,10 @@ class CoarseLaw:
         """
         tree = self._tree
         if rough:
-            tree = tree._replace(rising=tree.volume, falling=tree.volume)
-            low = high = np.ones(tree.least.size)
-        else:
-            spans = tree.most - tree.least
-            with np.errstate(over="ignore"):  # of cells wider than those in use
-                low = np.exp(2.0 * self._rate * (spans // 2))
-                high = np.exp(2.0 * self._rate * (spans - spans // 2))
+            ones = np.ones(tree.least.size)
+            tree = tree._replace(rising=tree.volume, falling=tree.volume, low=ones, high=ones)
         return Cells(
             *tree,
-            low,
-            high,
             self._order.lattice is not None,
             self._whole,
             self._part,
@@ -472,14 +469,18 @@ def _tree(given: Blocks, start: NDArray[np.intp], rate: float, shift: int) -> Tr
         sizes.append(-(-sizes[-1] // 2))
     offset = np.cumsum([0, *sizes])
     least, most = np.empty((2, offset[-1]), dtype=np.int64)
-    tree = Tree(offset.astype(np.uintp), least, most, *np.empty((3, offset[-1])))
+    tree = Tree(offset.astype(np.uintp), least, most, *np.empty((5, offset[-1])))
     _fill_leaves(tree, given, start, rate, shift)
     alone = _heavy(tree, sizes[0], rate)
     for height in range(1, len(sizes)):
         lower, upper = (slice(*offset[h : h + 2].tolist()) for h in (height - 1, height))
-        halves = [each[lower] for each in tree[1:]]
+        halves = [each[lower] for each in tree[1:6]]
         alone = np.logical_or.reduceat(alone, np.arange(0, alone.size, 2))
-        _join(halves, [each[upper] for each in tree[1:]], alone, rate)
+        _join(halves, [each[upper] for each in tree[1:6]], alone, rate)
+    spans = most - least
+    with np.errstate(over="ignore"):  # of cells wider than those in use
+        np.exp(2.0 * rate * (spans // 2), out=tree.low)
+        np.exp(2.0 * rate * (spans - spans // 2), out=tree.high)
     return tree
 
 
@@ -499,7 +500,7 @@ def _fill_leaves(
         width = np.ldexp(given.width[piece], shift)
         rising = width * np.exp(2.0 * rate * (given.most[piece] - of))
         falling = width * np.exp(-2.0 * rate * (given.least[piece] - of))
-        for volume, parts in zip(tree[3:], (rising, width, falling), strict=True):
+        for volume, parts in zip(tree[3:6], (rising, width, falling), strict=True):
             volume[leaf] = np.add.reduceat(parts, edges[:-1] - edges[0])
 
 

@@ -239,6 +239,20 @@ def test_paths_are_not_drawn_from_rows_that_are_still_to_be_computed():
         ten_records()._rows(0.0).paths(1, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_blocks_looked_at_some_at_a_time_make_the_same_tree(monkeypatch, at_once):
+    q, options = np.array([0.2, 0.7]), dict(reach=100, nats=2.0, most=3)
+    records = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6]
+    ranks = orders(monkeypatch, records, "dither", "at once")
+    whole = CoarseLaw(ranks, q, 0.3, **options)
+    assert whole._start.size > 5 and whole._longest > 1
+    monkeypatch.setattr(coarse, "BLOCKS_AT_ONCE", at_once)
+    parts = CoarseLaw(ranks, q, 0.3, **options)
+    np.testing.assert_array_equal(parts._start, whole._start)
+    for part, each in zip(parts._tree, whole._tree, strict=True):
+        np.testing.assert_array_equal(part, each)
+
+
 def test_rows_of_more_cells_than_were_asked_for_are_not_computed():
     law = ten_records()
     enough = law._cells.entries
@@ -549,7 +563,7 @@ def zones_around(n, q, rate):
 def test_blocks_are_longer_where_paths_pay_to_be():
     n, q, rate = 10**8, np.arange(1, 31) / 31, 2.5e-4
     zones = zones_around(n, q, rate)
-    assert len(zones) > 5 and zones[0].most >= coarse.LEAST_OF_MANY
+    assert len(zones) > 5 and zones[0].most >= coarse.LEAST_BLOCK
     (farther,) = (
         share for nats, share in coarse.BENDS if math.floor(nats / rate / 30) == zones[0].most
     )
