@@ -16,22 +16,6 @@
 #define COPIES_MORE 0x1p-40 /* which may be lost to rounding itself */
 #define LIKELY 0.5          /* a share from which on its complement might be */
 
-/* Numbers of all lanes, or of one after the other. */
-#ifdef DPQ_VECTORS
-#define AT_ONCE DPQ_LANES
-#else
-#define AT_ONCE 1
-#endif
-typedef double numbers DPQ_VECTOR(AT_ONCE);
-typedef int64_t truths DPQ_VECTOR(AT_ONCE);
-typedef numbers stored DPQ_STORED;
-
-/* One number in all lanes. */
-#define SAME(x) ((numbers){0} + (x))
-
-/* Row `row` of an array. */
-#define AT(array, row) (*(stored *)((array) + DPQ_LANES * (row) + lane))
-
 static size_t
 intervals_of(const dpq_lanes *lanes)
 {
@@ -86,244 +70,98 @@ dpq_lanes_prepare(const dpq_lanes *lanes)
     }
 }
 
-/* What one row's pass needs and finds. */
-typedef struct {
-    const dpq_lanes *lanes;
-    size_t lane, level, size;
-    double *a, *h;              /* row `level`, */
-    double *before;             /* and row h before it */
-    numbers gain, low;          /* low: where points of no width begin */
-    numbers smallest, largest;  /* the smallest entry that is not 0 in truth */
-} row_pass;
-
-/* Entry t of a row, given its sum. */
-static inline void
-finish(row_pass *pass, size_t t, const numbers *sum)
-{
-    const dpq_lanes *lanes = pass->lanes;
-    const size_t lane = pass->lane, size = pass->size;
-    numbers left = AT(lanes->point, t), width = AT(lanes->point, t + 1) - left;
-    numbers alone = width * pass->gain * *sum, all = alone, factor = SAME(1.0);
-    numbers places = lanes->lattice ? width + 1.0 : width, seen, tried;
-
-    for (size_t l = pass->level, added = 1; l-- > 0; added++) {
-        double kept = lanes->stay[l * size + t] * lanes->level[added].share;
-
-        factor *= places * AT(lanes->gain, l + 1) * kept;
-        places += lanes->lattice ? SAME(1.0) : SAME(0.0);
-        all += factor * AT(lanes->A, l * size + t);
-        if (added >= FEW && (added - FEW) % OFTEN == 0) {
-            truths more = (truths)(factor * AT(lanes->H, l * size + t) >= all * DPQ_SCAN_REST);
-            int64_t any = 0;
-
-            for (size_t i = 0; i < AT_ONCE; i++) {
-                int64_t one;
-
-                memcpy(&one, (const char *)&more + i * sizeof one, sizeof one);
-                any |= one;
-            }
-            if (!any) {
-                break;
-            }
-        }
-    }
-    AT(pass->a, t) = alone;
-    AT(pass->h, t) = all;
-    /* a_j(t) is truly zero up to the first interval of some width, where none is before it */
-    tried = DPQ_PICK((truths)(left > pass->low), alone, all);
-    seen = DPQ_PICK((truths)(width > 0.0), tried, pass->smallest);
-    pass->smallest = DPQ_PICK((truths)(seen < pass->smallest), seen, pass->smallest);
-    pass->largest = DPQ_PICK((truths)(all > pass->largest), all, pass->largest);
-}
-
-/* The entries t < turn, where v < 0: see scan_body.h, `sums_left`. A window of `ahead` entries is what
- * is left of one block of so many, and what is reached of the next. */
-static inline void
-left_of_target(row_pass *pass, size_t turn)
-{
-    const dpq_lanes *lanes = pass->lanes;
-    const dpq_scan_level *level = lanes->level + pass->level;
-    const size_t lane = pass->lane, reach = (size_t)level->reach, ahead = reach - 1;
-    const size_t block = ahead > 0 ? ahead : 1;
-    const double *above = lanes->above + (pass->level - 1) * pass->size;
-    const double fade = lanes->decay->table[1];
-    numbers fading = SAME(0.0);
-
-    for (size_t from = 0; from < turn; from += block) {
-        numbers front = SAME(0.0), stacked = SAME(0.0);
-        size_t stop = turn - from < block ? turn : from + block;
-
-        for (size_t i = block; ahead > 0 && i-- > 0;) {
-            if (from > 0) {
-                size_t s = from - block + i;
-
-                stacked += AT(pass->before, s) * above[s];
-            }
-            AT(lanes->suffix, i) = stacked;
-        }
-        for (size_t t = from; t < stop; t++) {
-            numbers sum;
-
-            if (t >= reach) {
-                fading = fading * fade + AT(pass->before, t - reach);
-            }
-            sum = fading * level->past;
-            if (ahead > 0) {
-                if (t > from) {
-                    front += AT(pass->before, t - 1) * above[t - 1];
-                }
-                sum += AT(lanes->suffix, t - from) + front;
-            }
-            finish(pass, t, &sum);
-        }
-    }
-}
-
-/* The entries t >= turn, where v >= 0: see `sums_right`. */
-static inline void
-right_of_target(row_pass *pass, size_t turn)
-{
-    const dpq_lanes *lanes = pass->lanes;
-    const dpq_scan_level *level = lanes->level + pass->level;
-    const size_t lane = pass->lane, reach = (size_t)level->reach, ahead = reach - 1;
-    const size_t block = ahead > 0 ? ahead : 1;
-    const double *below = lanes->below + (pass->level - 1) * pass->size;
-    const double *table = lanes->decay->table;
-    numbers flat = SAME(0.0);
-
-    for (size_t s = 0; s + reach < turn; s++) {
-        flat += AT(pass->before, s) * below[s];
-    }
-    for (size_t from = turn; from < pass->size; from += block) {
-        numbers front = SAME(0.0), stacked = SAME(0.0);
-        size_t stop = pass->size - from < block ? pass->size : from + block;
-
-        for (size_t i = block; ahead > 0 && i-- > 0;) {
-            stacked *= table[1];
-            if (from + i >= block) {
-                stacked += AT(pass->before, from + i - block);
-            }
-            AT(lanes->suffix, i) = stacked;
-        }
-        for (size_t t = from; t < stop; t++) {
-            numbers sum;
-
-            if (t >= reach) {
-                flat += AT(pass->before, t - reach) * below[t - reach];
-            }
-            sum = flat;
-            if (ahead > 0) {
-                if (t > from) {
-                    front += AT(pass->before, t - 1) * table[t - 1 - from];
-                }
-                sum += (AT(lanes->suffix, t - from) + front * table[ahead - (t - from)]) *
-                       level->ahead;
-            }
-            finish(pass, t, &sum);
-        }
-    }
-}
-
 /* Scale row j so that the largest factor of an entry is about one: widths, and what the last row ended
  * with. Lanes that `failed`, or that fail here, are not scaled; they are returned. */
 static unsigned
-set_gains(const dpq_lanes *lanes, size_t lane, size_t j, unsigned failed, const double *widest,
+set_gains(const dpq_lanes *lanes, size_t j, unsigned failed, const double *widest,
           const double *largest)
 {
-    for (size_t i = 0; i < AT_ONCE; i++) {
+    for (size_t i = 0; i < DPQ_LANES; i++) {
         int scaling = 0, last = 0;
 
-        if (!(failed >> (lane + i) & 1)) {
+        if (!(failed >> i & 1)) {
             (void)frexp(widest[i], &scaling);
             (void)frexp(largest[i], &last);
             scaling += last;
         }
         if (last < DPQ_SCAN_SMALLEST_ROW || abs(scaling) > DPQ_SCAN_MOST_SCALING) {
-            failed |= 1U << (lane + i);
+            failed |= 1U << i;
             scaling = 0;
         }
-        lanes->gain[DPQ_LANES * j + lane + i] = ldexp(1.0, -scaling);
+        lanes->gain[DPQ_LANES * j + i] = ldexp(1.0, -scaling);
     }
     return failed;
 }
 
 /* The lanes whose number is below `least`, or is none. */
 static unsigned
-lanes_below(const numbers *number, double least, size_t lane)
+lanes_below(const double *number, double least)
 {
-    double own[AT_ONCE];
     unsigned below = 0;
 
-    memcpy(own, number, sizeof own);
-    for (size_t i = 0; i < AT_ONCE; i++) {
-        below |= (unsigned)!(own[i] >= least) << (lane + i);
+    for (size_t i = 0; i < DPQ_LANES; i++) {
+        below |= (unsigned)!(number[i] >= least) << i;
     }
     return below;
 }
 
-/* The rows of the lanes from `lane` on. */
-DPQ_VECTORIZED static unsigned
-forward(const dpq_lanes *lanes, size_t lane)
-{
-    const size_t size = intervals_of(lanes), m = lanes->levels;
-    row_pass pass = {.lanes = lanes, .lane = lane, .size = size};
-    double largest[AT_ONCE], widest[AT_ONCE];
-    unsigned failed = 0;
-    numbers sum;
+/* The forward pass, by vectors of the machine's own length: see scan.c. */
 
-    for (size_t i = 0; i < AT_ONCE; i++) {
-        lanes->point[lane + i] = lanes->before;
-        lanes->point[DPQ_LANES * size + lane + i] = lanes->after;
-    }
-    pass.low = AT(lanes->point, 0);
-    pass.largest = SAME(0.0);
-    for (size_t t = 0; t < size; t++) {
-        sum = AT(lanes->point, t + 1) - AT(lanes->point, t);
-        pass.largest = DPQ_PICK((truths)(sum > pass.largest), sum, pass.largest);
-    }
-    memcpy(widest, &pass.largest, sizeof widest);
-    pass.largest = SAME(0.5); /* 2^0 times a half, for frexp() */
-    for (size_t j = 0; j < m; j++) {
-        memcpy(largest, &pass.largest, sizeof largest);
-        failed = set_gains(lanes, lane, j, failed, widest, largest);
-        pass.level = j;
-        pass.gain = AT(lanes->gain, j);
-        pass.smallest = SAME(INFINITY);
-        pass.largest = SAME(0.0);
-        pass.a = lanes->A + DPQ_LANES * j * size;
-        pass.h = lanes->H + DPQ_LANES * j * size;
-        if (j == 0) {
-            sum = SAME(1.0);
-            for (size_t t = 0; t < size; t++) {
-                finish(&pass, t, &sum);
-            }
-        }
-        else {
-            size_t turn = (size_t)lanes->whole[j] + (lanes->part[j] > 0.0);
+#define VECTORS (DPQ_LANES / LANES)
+#define EACH(i) for (size_t i = 0; i < VECTORS; i++)
 
-            pass.before = lanes->H + DPQ_LANES * (j - 1) * size;
-            left_of_target(&pass, turn);
-            right_of_target(&pass, turn);
-        }
-        failed |= lanes_below(&pass.smallest, DPQ_SCAN_SMALLEST, lane);
-    }
-    sum = SAME(0.0);
-    for (size_t t = 0; t < size; t++) {
-        sum += AT(pass.h, t) * lanes->fade[(m - 1) * size + t];
-    }
-    AT(lanes->total, 0) = sum;
-    return failed | lanes_below(&sum, DPQ_PATH_LEAST, lane);
-}
+/* One number in all lanes of a vector; the vectors of row `row` of an array. */
+#define SAME(x) ((numbers){0} + (x))
+#define AT(array, row) ((stored *)((array) + DPQ_LANES * (row)))
+
+/* Each version has types of its own. */
+#define numbers NAME(numbers)
+#define truths NAME(truths)
+#define stored NAME(stored)
+#define row_pass NAME(row_pass)
+
+#ifdef DPQ_VECTORS
+#define LANES 2
+#else
+#define LANES 1
+#endif
+#define NAME(f) f##_plain
+#define TARGET
+#include "lanes_body.h"
+#undef LANES
+#undef NAME
+#undef TARGET
+
+#ifdef DPQ_CLONES
+#define LANES 4
+#define NAME(f) f##_v3
+#define TARGET __attribute__((target("arch=x86-64-v3")))
+#include "lanes_body.h"
+#undef LANES
+#undef NAME
+#undef TARGET
+
+#define LANES 8
+#define NAME(f) f##_v4
+#define TARGET __attribute__((target("arch=x86-64-v4")))
+#include "lanes_body.h"
+#undef LANES
+#undef NAME
+#undef TARGET
+#endif
 
 unsigned
 dpq_lanes_forward(const dpq_lanes *lanes)
 {
-    unsigned failed = 0;
-
-    for (size_t lane = 0; lane < DPQ_LANES; lane += AT_ONCE) {
-        failed |= forward(lanes, lane);
+#ifdef DPQ_CLONES
+    if (__builtin_cpu_supports("x86-64-v4")) {
+        return forward_v4(lanes);
     }
-    return failed;
+    if (__builtin_cpu_supports("x86-64-v3")) {
+        return forward_v3(lanes);
+    }
+#endif
+    return forward_plain(lanes);
 }
 
 /* Number of row j, entry t of a lane. */
