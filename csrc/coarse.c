@@ -66,36 +66,44 @@ is_narrow(const dpq_coarse_problem *p, size_t j, size_t c)
                p->width * p->width * ((double)p->levels + x + p->growth * x * x);
 }
 
+/* Whether a cell of 2^h leaves begins at a leaf and will do for level j. A cell that will has none inside
+ * that will not: that is narrower, and no nearer to the paths. */
+static int
+will_do(const dpq_coarse_problem *p, size_t j, size_t leaf, int h)
+{
+    size_t end = leaf + ((size_t)1 << h);
+
+    return h == 0 || ((leaf & (end - leaf - 1)) == 0 && h < p->heights &&
+                      (end <= p->to[j] || p->to[j] == p->leaves) &&
+                      leaf + (((size_t)1 << h) / 2) < p->leaves &&
+                      is_narrow(p, j, p->offset[h] + (leaf >> h)));
+}
+
 size_t
 dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32_t *node)
 {
     size_t n = 0;
+    int h = 0;
 
     for (size_t j = 0; j < p->levels; j++) {
         size_t leaf = p->from[j];
 
         start[j] = n;
-        while (leaf < p->to[j]) { /* the highest cell that begins here and will do */
-            int h = 0;
-            size_t c;
-
-            /* from the tallest on: a cell that is narrow may be wider than one inside of it may be */
-            while (h + 1 < p->heights && leaf >> (h + 1) << (h + 1) == leaf &&
-                   leaf + ((size_t)1 << h) < p->leaves) {
-                h++;
+        while (leaf < p->to[j]) { /* the highest cell that begins here and will do: about the last one's */
+            if (will_do(p, j, leaf, h)) {
+                while (will_do(p, j, leaf, h + 1)) {
+                    h++;
+                }
             }
-            for (;; h--) {
-                size_t end = leaf + ((size_t)1 << h);
-
-                c = p->offset[h] + (leaf >> h);
-                if (h == 0 || ((end <= p->to[j] || p->to[j] == p->leaves) && is_narrow(p, j, c))) {
-                    break;
+            else {
+                while (!will_do(p, j, leaf, h)) {
+                    h--;
                 }
             }
             if (n == room) {
                 return room + 1;
             }
-            node[n++] = (uint32_t)c;
+            node[n++] = (uint32_t)(p->offset[h] + (leaf >> h));
             leaf += (size_t)1 << h;
         }
     }
