@@ -259,7 +259,9 @@ class CoarseLaw:
         self._rounds = 0
         self._near = self._nearest()
         may_grow, m = self._growth > 0.0, self._q.size
-        cells = self._rows(self._growth, MOST_ENTRIES if may_grow else ALL)
+        # how many more than `MANY_ENTRIES` there are does not matter where levels are many
+        most = MOST_ENTRIES if m * LONG_ROW < MOST_ENTRIES else MANY_ENTRIES
+        cells = self._rows(self._growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
             self._rounds = 1
