@@ -98,24 +98,47 @@ slack_of(const dpq_stray_problem *p, size_t i)
     return fmin(slack, MOST_SLACK * (double)p->levels);
 }
 
-/* Moves among cells of a level before the first. */
-static moves
-moves_of(const dpq_stray_problem *p, double *room)
-{
-    size_t n = p->cells;
-    moves f = {room, room + n, room + 2 * n, room + 3 * n, room + 4 * n};
+/* The weights of a level: of paths that were always inside, and of those that were not. */
+typedef struct {
+    double *inside, *strayed;
+} row;
 
-    for (size_t i = 0; i < n; i++) {
+/* What is kept from level to level, and the sums and widths of one. */
+typedef struct {
+    size_t middle, nodes; /* the cell 0, and the cells of both sides */
+    row at, sums;
+    double *width;
+    moves moves;
+} chain;
+
+static chain
+chain_of(const dpq_stray_problem *p, double *work)
+{
+    const size_t n = p->cells, nodes = 2 * n - 1;
+    double *width = work + 4 * nodes, *room = width + nodes;
+
+    return (chain){.middle = n - 1,
+                   .nodes = nodes,
+                   .at = {work, work + nodes},
+                   .sums = {work + 2 * nodes, work + 3 * nodes},
+                   .width = width,
+                   .moves = {room, room + n, room + 2 * n, room + 3 * n, room + 4 * n}};
+}
+
+/* Fill in the moves among cells of a level before the first. */
+static void
+begin_moves(const dpq_stray_problem *p, const moves *f)
+{
+    for (size_t i = 0; i < p->cells; i++) {
         double size = (double)(p->start[i + 1] - p->start[i]);
         double next = i > 0 ? (double)(p->start[i] - p->start[i - 1]) : 0.0;
 
-        f.away[i] = 1.0;
-        f.away_here[i] = exp(p->rate * (size - 1.0));
-        f.home[i] = exp(-p->rate * (size + next));
-        f.home_here[i] = exp(-p->rate * (1.0 + next));
-        f.fade[i] = exp(-slack_of(p, i) / (double)p->levels);
+        f->away[i] = 1.0;
+        f->away_here[i] = exp(p->rate * (size - 1.0));
+        f->home[i] = exp(-p->rate * (size + next));
+        f->home_here[i] = exp(-p->rate * (1.0 + next));
+        f->fade[i] = exp(-slack_of(p, i) / (double)p->levels);
     }
-    return f;
 }
 
 /* Moves among cells of the next level. */
@@ -135,11 +158,6 @@ next_level(size_t cells, const moves *f)
         f->home_here[i] *= inner;
     }
 }
-
-/* The weights of a level: of paths that were always inside, and of those that were not. */
-typedef struct {
-    double *inside, *strayed;
-} row;
 
 /* What the cells above each cell send there. */
 static void
@@ -237,39 +255,46 @@ scale(size_t n, double *x, double *y, int to)
     return power - to;
 }
 
-double
-dpq_stray_log(const dpq_stray_problem *p, double *work)
+void
+dpq_stray_levels(const dpq_stray_problem *p, size_t first, size_t last, double *work, int64_t *power)
 {
-    const size_t middle = p->cells - 1, nodes = 2 * p->cells - 1, m = p->levels;
-    const size_t first = middle + 1 - p->inside, last = middle + p->inside;
-    double *width = work + 4 * nodes, total = 0.0;
-    row r = {work, work + nodes}, sums = {work + 2 * nodes, work + 3 * nodes};
-    moves f = moves_of(p, width + nodes);
-    int64_t power = 0; /* of two, of the row */
+    chain c = chain_of(p, work);
+    row *sums = &c.sums;
 
-    for (size_t j = 0; j < m; j++) {
+    for (size_t j = first; j < last; j++) {
         if (j > 0) {
-            next_level(p->cells, &f);
-            sums_from_above(p, &f, &r, &sums);
-            arrive(p, &f, p->part[j] - p->part[j - 1], &r, &sums);
+            next_level(p->cells, &c.moves);
+            sums_from_above(p, &c.moves, &c.at, sums);
+            arrive(p, &c.moves, p->part[j] - p->part[j - 1], &c.at, sums);
         }
         else {
-            for (size_t k = 0; k < nodes; k++) { /* exp(-c |v|) over the potential */
-                sums.inside[k] = exp(k > middle ? p->rate * p->part[0] : -p->rate * p->part[0]);
-                sums.strayed[k] = 0.0;
+            *power = 0;
+            begin_moves(p, &c.moves);
+            for (size_t k = 0; k < c.nodes; k++) { /* exp(-c |v|) over the potential */
+                sums->inside[k] = exp(k > c.middle ? p->rate * p->part[0] : -p->rate * p->part[0]);
+                sums->strayed[k] = 0.0;
             }
         }
-        widths(p, j, f.fade, width);
-        power += scale(nodes, width, NULL, 0);
-        weigh(nodes, first, last, width, &sums, &r);
-        power += scale(nodes, r.inside, r.strayed, TOP);
+        widths(p, j, c.moves.fade, c.width);
+        *power += scale(c.nodes, c.width, NULL, 0);
+        weigh(c.nodes, c.middle + 1 - p->inside, c.middle + p->inside, c.width, sums, &c.at);
+        *power += scale(c.nodes, c.at.inside, c.at.strayed, TOP);
     }
+}
+
+double
+dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
+{
+    const size_t middle = p->cells - 1, nodes = 2 * p->cells - 1;
+    const double *strayed = work + nodes, last = p->part[p->levels - 1];
+    double total = 0.0;
+
     for (size_t k = 0; k < nodes; k++) { /* the way back to a total of v = 0 */
         size_t i = k > middle ? k - middle : middle - k;
-        double part = k > middle ? -p->part[m - 1] : p->part[m - 1];
+        double part = k > middle ? -last : last;
 
-        total += LEAST + r.strayed[k] * exp(slack_of(p, i) -
-                                            p->rate * (2.0 * (double)p->start[i] + part));
+        total += LEAST +
+                 strayed[k] * exp(slack_of(p, i) - p->rate * (2.0 * (double)p->start[i] + part));
     }
     return total < INFINITY ? log(total) + (double)power * LN2 : INFINITY;
 }

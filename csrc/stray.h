@@ -39,7 +39,7 @@ dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *in
                 int64_t *start);
 
 typedef struct {
-    size_t intervals;      /* T >= 1 */
+    size_t intervals;      /* T */
     const int64_t *rank;   /* IN, length T, non-decreasing */
     const double *width;   /* IN, length T, > 0 and finite */
     const int64_t *points; /* IN, length T: where intervals begin on a lattice, or NULL, */
@@ -52,15 +52,24 @@ typedef struct {
     const int64_t *start;  /* IN, length cells + 1 */
 } dpq_stray_problem;
 
-/* ln of an upper bound of U for the intervals given: of the sum over cells, and what is added so that
- * underflow takes nothing away. INFINITY where float64 does not hold the sum.
+/* Go on with the chain: levels `first`, ..., `last` - 1, which have to be all, one after another.
  *
- *   work         WORK, length 15 cells
+ *   p            its intervals hold all ranks within the cells around these targets, or all that there are:
+ *                other levels may be given others
+ *   work         WORK, length 15 cells, IN unless first is 0, OUT
+ *   power        IN unless first is 0, OUT: the power of two by which the weights in `work` are scaled
  *
  * Cost      O(1) for each cell, side and level, and a bisection where records are tied; no allocation.
+ */
+void
+dpq_stray_levels(const dpq_stray_problem *p, size_t first, size_t last, double *work, int64_t *power);
+
+/* ln of an upper bound of U after all levels: of the sum over cells, and what is added so that underflow
+ * takes nothing away. INFINITY where float64 does not hold the sum.
+ *
  * Accuracy  not below U by more than 1e-9 of it.
  */
 double
-dpq_stray_log(const dpq_stray_problem *p, double *work);
+dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power);
 
 #endif

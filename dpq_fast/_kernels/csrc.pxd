@@ -429,7 +429,9 @@ cdef extern from "stray.h" nogil:
 
     size_t dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
                            int64_t *start)
-    double dpq_stray_log(const dpq_stray_problem *p, double *work)
+    void dpq_stray_levels(const dpq_stray_problem *p, size_t first, size_t last, double *work,
+                          int64_t *power)
+    double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
 
 cdef extern from "halves.h" nogil:
     size_t DPQ_HALVES_MOST

@@ -142,6 +142,9 @@ class Order(ABC):
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
 
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
+
     @abstractmethod
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """About ln of how far records are apart, in (fine) points or units; -inf for ties.
@@ -242,9 +245,6 @@ class WholeOrder(Order):
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
         start, stop = self.ranks_of(np.array([point, point + 1])).tolist()
         return start, self._points([(start, stop)])
-
-    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
-        """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
 
 
 class CoarseOrder(WholeOrder):

@@ -495,15 +495,24 @@ def _fill_leaves(
     tree.most[:leaves] = given.most[start[1:] - 1]
     rho = tree.least[:leaves] + (tree.most[:leaves] - tree.least[:leaves]) // 2
     some = np.searchsorted(start, np.arange(0, start[-1], BLOCKS_AT_ONCE))
-    for first, last in pairwise([*np.unique(some).tolist(), leaves]):
+    for first, last in pairwise(np.unique(np.append(some, leaves)).tolist()):
         edges = start[first : last + 1]
         leaf, piece = slice(first, last), slice(edges[0], edges[-1])
         of = np.repeat(rho[leaf], np.diff(edges))
-        width = np.ldexp(given.width[piece], shift)
-        rising = width * np.exp(2.0 * rate * (given.most[piece] - of))
-        falling = width * np.exp(-2.0 * rate * (given.least[piece] - of))
+        width = np.ldexp(given.width[piece], shift) if shift else given.width[piece]
+        rising = width * _exponentials(2.0 * rate, given.most[piece] - of)
+        falling = width * _exponentials(-2.0 * rate, given.least[piece] - of)
         for volume, parts in zip(tree[3:6], (rising, width, falling), strict=True):
             volume[leaf] = np.add.reduceat(parts, edges[:-1] - edges[0])
+
+
+def _exponentials(steepness: float, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """exp(steepness ranks): of a few integers, mostly, which is faster to look up."""
+    least, most = ranks.min(), ranks.max()
+    if most - least >= ranks.size:
+        return np.exp(steepness * ranks)
+    table: NDArray[np.float64] = np.exp(steepness * np.arange(least, most + 1))
+    return table[ranks - least]
 
 
 def _join(

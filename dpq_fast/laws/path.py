@@ -13,7 +13,7 @@ all: intervals within reach are collected.
 **Windows.** Of the paths within reach most stay far nearer: v is about a random walk of steps 1/c
 that returns, a bridge, and strays by some sqrt(m/2)/c. The forward pass runs inside windows
 ``|r - Q_j| <= W``, and what leaves them within reach weighs at most U, the sum over the same chain
-of intervals in any order, in cells (`csrc/stray.h`). Both bounds are to be below 2^-64 of what the
+of intervals in any order, in cells (`csrc/stray.h`), level by level. Both bounds are to be below 2^-64 of what the
 windows hold: then W is the reach or less, 1/4 of it for 30 levels and 1/20 for 1,000.
 
 What lies outside is not lost: with B = exp(-2cR) V + U, a draw is decided by the full law with
@@ -23,7 +23,8 @@ probability B / (Z_inside + B), so outputs follow it exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,9 @@ MOST_CELLS = 2**19
 GUESSES = 3
 # Ranks by which windows are wider than they are said to be.
 REST = 3
+# Where more ranks are within reach, the intervals of some levels after another are read, about so
+# many at a time, and only those inside of windows are kept.
+MOST_HELD, READ_AT_ONCE = 2**20, 2**19
 # Largest loss per rank that the certificate is for.
 STEEPEST = 8.0
 
@@ -134,15 +138,20 @@ class PathLaw:
     def _run(self, reach: int, window: int | None = None) -> None:
         """Forward pass over intervals within reach; no rows if a window holds no interval."""
         n = self._order.n
-        within = intervals_kernel.windows(self._q, n, reach)
-        self._intervals = self._order.intervals(*within[2:])
+        low, high, first, count = intervals_kernel.windows(self._q, n, reach)
         # what is beyond reach, or nothing where that is everything
-        everything = within[0][-1] == 0 and within[1][0] == n
+        everything = low[-1] == 0 and high[0] == n
         self._log_beyond = -math.inf
         if not everything:
             self._log_beyond = self._log_volume - 2.0 * self._rate * reach
+        guess = first_narrow(self._q, n, self._rate, reach) if window is None else window
+        self._holds_all = guess >= reach or int(count.sum()) <= MOST_HELD
+        if self._holds_all:
+            self._intervals = self._order.intervals(first, count)
+        else:
+            self._order.prepare(first, count)
         if window is None:
-            window = first_narrow(self._q, n, self._rate, reach)
+            window = guess
             for _ in range(GUESSES):
                 if window >= reach:
                     break
@@ -158,22 +167,42 @@ class PathLaw:
 
     def _run_inside(self, window: int, reach: int) -> float:
         """Forward pass inside windows; ln of at most what leaves them within reach."""
-        first, last, _, _ = intervals_kernel.windows(self._q, self._order.n, window)
-        self._windows = first, last
+        low, high, first, count = intervals_kernel.windows(self._q, self._order.n, window)
+        self._windows = low, high
         self._scan = None  # the rows of the guess before go first
-        self._scan = self._scan_of(self._intervals, first, last)
+        if not self._holds_all:
+            self._intervals = self._order.intervals(first, count)
+        self._scan = self._scan_of(self._intervals, low, high)
         self._log_inside = -math.inf if self._scan is None else self._scan.log_total
         log_strayed = -math.inf
         if window < reach and self._intervals.rank.size:
-            cells = stray.cells(window, reach + REST, self._rate, self._q.size)
-            log_strayed = stray.log_strayed(
-                *self._intervals, self._q, self._order.n, self._rate, *cells
-            )
+            log_strayed = self._log_strayed(window, reach)
         self._log_bound = _log_add(self._log_beyond, log_strayed)
         self._log_escape = self._log_bound
         if self._log_bound > -math.inf:
             self._log_escape -= _log_add(self._log_bound, self._log_inside)
         return log_strayed
+
+    def _log_strayed(self, window: int, reach: int) -> float:
+        """ln of at most what leaves windows within reach."""
+        n, m = self._order.n, self._q.size
+        cells = stray.cells(window, reach + REST, self._rate, m)
+        strayed = stray.Strayed(self._q, n, self._rate, *cells)
+        if self._holds_all:
+            strayed.add(m, *self._intervals)
+            return strayed.log_weight
+        for levels in self._some_at_once(reach):
+            _, _, first, count = intervals_kernel.windows(self._q[levels], n, reach)
+            strayed.add(levels.stop - levels.start, *self._order.intervals(first, count))
+        return strayed.log_weight
+
+    def _some_at_once(self, reach: int) -> Iterator[slice]:
+        """Levels, some after another, that have about READ_AT_ONCE ranks within reach."""
+        new = np.minimum(np.diff(self._q * self._order.n, prepend=-math.inf), 2.0 * reach)
+        batch = np.cumsum(new) // READ_AT_ONCE
+        edges = np.flatnonzero(np.diff(batch)) + 1
+        for start, stop in pairwise([0, *edges.tolist(), self._q.size]):
+            yield slice(start, stop)
 
     def _scan_of(
         self, intervals: Intervals, first: NDArray[np.int64], last: NDArray[np.int64]

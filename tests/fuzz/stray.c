@@ -122,6 +122,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     double found;
     int64_t *start;
     double *work;
+    int64_t power;
 
     for (size_t t = 0; t < intervals; t++) {
         int64_t wide = huge ? (int64_t)1 << fuzz_between(&in, 0, 46) : fuzz_between(&in, 1, 9);
@@ -146,7 +147,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     p.start = start;
     check_cells(&p, window, reach);
     work = fuzz_room(15 * p.cells, sizeof *work);
-    found = dpq_stray_log(&p, work);
+    for (size_t j = 0, next; j < m; j = next) {
+        next = (size_t)fuzz_between(&in, (int64_t)j + 1, (int64_t)m);
+        dpq_stray_levels(&p, j, next, work, &power);
+    }
+    found = dpq_stray_log(&p, work, power);
     least = plain(&p, &all);
     /* never less, and more only by what is added, which is nothing to all paths, if there is one */
     CHECK(found >= least - 1e-9L);

@@ -1192,6 +1192,12 @@ def test_strings_rejects_what_does_not_fit():
 # --- stray
 
 
+def log_strayed(rank, width, left, q, n, rate, inside, start):
+    strayed = stray.Strayed(q, n, rate, inside, start)
+    strayed.add(len(q), rank, width, left)
+    return strayed.log_weight
+
+
 def log_strayed_by_definition(rank, width, q, n, rate, window, reach):
     """ln of the sum over tuples of intervals within reach, in any order, not all in the windows."""
     steps = []
@@ -1226,7 +1232,7 @@ def test_strayed_weight_is_the_sum_over_tuples(steps, widths, percent, rate, win
     left = np.concatenate(([-1], -1 + np.cumsum(width)[:-1])).astype(int if on_lattice else float)
     n, q, reach = int(rank[-1]), np.array(percent) / 100.0, 30
     start = np.arange(reach + 2)  # a cell for each rank
-    found = stray.log_strayed(rank, width, left, q, n, rate, window + 1, start)
+    found = log_strayed(rank, width, left, q, n, rate, window + 1, start)
     expected = log_strayed_by_definition(rank, width, q, n, rate, window, reach)
     if expected > -math.inf:
         assert found == pytest.approx(expected, abs=1e-9)
@@ -1249,9 +1255,9 @@ def test_wide_cells_never_weigh_less(seed, m, rate, window, more):
     q = np.sort(rng.random(m))
     n, reach = int(rank[-1]), window + more
     inside, start = stray.cells(window, reach, rate, m)
-    found = stray.log_strayed(rank, width, left, q, n, rate, inside, start)
+    found = log_strayed(rank, width, left, q, n, rate, inside, start)
     single = np.arange(reach + 2)
-    least = stray.log_strayed(rank, width, left, q, n, rate, window + 1, single)
+    least = log_strayed(rank, width, left, q, n, rate, window + 1, single)
     assert found >= least - 1e-9
     # what cells inside may cost, and those outside, whose slack is the smaller the nearer they are
     assert found <= least + 2.0 + 2.0 * rate * more + 1e-9
@@ -1273,14 +1279,42 @@ def test_strayed_weight_of_all_floats_is_held():
     q = np.array([0.2, 0.5, 0.8])
     for rate in (1e-6, 0.3, 8.0):
         inside, start = stray.cells(2, 60, rate, 3)
-        found = stray.log_strayed(rank, width, left, q, 19, rate, inside, start)
+        found = log_strayed(rank, width, left, q, 19, rate, inside, start)
         expected = log_strayed_by_definition(rank, width, q, 19, rate, 2, 60)
         assert expected - 1e-6 <= found < math.inf
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(0, 20), st.integers(0, 60))
+def test_strayed_levels_need_only_the_intervals_around_their_targets(seed, m, window, more):
+    rng = np.random.default_rng(seed)
+    rank = np.cumsum(rng.geometric(0.6, size=200))
+    left = np.cumsum(rng.integers(1, 2**20, size=200))
+    width = np.append(np.diff(left), 5).astype(float)
+    q, n, reach = np.sort(rng.random(m)), int(rank[-1]), window + more
+    cells = stray.cells(window, reach, 0.1, m)
+    whole = log_strayed(rank, width, left, q, n, 0.1, *cells)
+    strayed, done = stray.Strayed(q, n, 0.1, *cells), 0
+    while done < m:
+        some = int(rng.integers(1, m - done + 1))
+        targets = np.floor(q[done : done + some] * n)
+        kept = (np.abs(rank[:, None] - targets) <= reach + 1).any(axis=1)
+        strayed.add(some, rank[kept], width[kept], left[kept])
+        done += some
+    assert strayed.log_weight == whole
 
 
 def test_stray_rejects_arrays_that_do_not_fit():
     rank, width, left = np.array([0, 1]), np.ones(2), np.array([-1, 0])
     with pytest.raises(ValueError, match="rank, width and left must be of one length"):
-        stray.log_strayed(rank, width[:1], left, np.array([0.5]), 1, 1.0, 1, np.arange(3))
+        log_strayed(rank, width[:1], left, np.array([0.5]), 1, 1.0, 1, np.arange(3))
+    with pytest.raises(ValueError, match="there must be levels, and some cells inside"):
+        stray.Strayed(np.array([0.5]), 1, 1.0, 3, np.arange(3))
+    strayed = stray.Strayed(np.array([0.2, 0.5]), 1, 1.0, 1, np.arange(3))
+    for levels in (0, 3):
+        with pytest.raises(ValueError, match="levels must be some, and no more than are left"):
+            strayed.add(levels, rank, width, left)
+    strayed.add(1, rank, width, left)
+    with pytest.raises(ValueError, match="all levels are to be added first"):
+        strayed.log_weight  # noqa: B018
     with pytest.raises(ValueError, match="a window must be within reach, and the rate positive"):
         stray.cells(3, 2, 1.0, 1)
