@@ -44,6 +44,7 @@ the law.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
@@ -246,12 +247,12 @@ class CoarseLaw:
         least, greatest = self._blocks.least, self._blocks.most
         size = max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
         starts = np.ones(least.size + 1, dtype=bool)
-        for last in range(0, least.size - 1, BLOCKS_AT_ONCE):
-            some = slice(last, last + BLOCKS_AT_ONCE + 1)
+        for later in _some_at_once(least.size - 1):
+            some = slice(later.start, later.stop + 1)
             leaf = least[some] // size
             # a block on the border of a segment is one of it, too: nothing lies before the next
             segment = np.searchsorted(begin, greatest[some], side="right")
-            starts[last + 1 : last + leaf.size] = (np.diff(leaf) != 0) | (np.diff(segment) != 0)
+            starts[later.start + 1 : some.stop] = (np.diff(leaf) != 0) | (np.diff(segment) != 0)
         return np.flatnonzero(starts)
 
     def _fill(self) -> None:
@@ -474,16 +475,25 @@ def _tree(given: Blocks, start: NDArray[np.intp], rate: float, shift: int) -> Tr
     tree = Tree(offset.astype(np.uintp), least, most, *np.empty((5, offset[-1])))
     _fill_leaves(tree, given, start, rate, shift)
     alone = _heavy(tree, sizes[0], rate)
-    for height in range(1, len(sizes)):
-        lower, upper = (slice(*offset[h : h + 2].tolist()) for h in (height - 1, height))
-        halves = [each[lower] for each in tree[1:6]]
+    for below, at, size in zip(offset, offset[1:], sizes[1:], strict=False):
         alone = np.logical_or.reduceat(alone, np.arange(0, alone.size, 2))
-        _join(halves, [each[upper] for each in tree[1:6]], alone, rate)
-    spans = most - least
-    with np.errstate(over="ignore"):  # of cells wider than those in use
-        np.exp(2.0 * rate * (spans // 2), out=tree.low)
-        np.exp(2.0 * rate * (spans - spans // 2), out=tree.high)
+        for some in _some_at_once(size):
+            halves = slice(below + 2 * some.start, min(below + 2 * some.stop, at))
+            cells = slice(at + some.start, at + some.stop)
+            parts = [each[halves] for each in tree[1:6]]
+            _join(parts, [each[cells] for each in tree[1:6]], alone[some], rate)
+    for some in _some_at_once(least.size):
+        spans = most[some] - least[some]
+        with np.errstate(over="ignore"):  # of cells wider than those in use
+            tree.low[some] = _exponentials(2.0 * rate, spans // 2)
+            tree.high[some] = _exponentials(2.0 * rate, spans - spans // 2)
     return tree
+
+
+def _some_at_once(size: int) -> Iterator[slice]:
+    """Places 0, ..., size - 1, in runs of BLOCKS_AT_ONCE."""
+    for start in range(0, size, BLOCKS_AT_ONCE):
+        yield slice(start, min(start + BLOCKS_AT_ONCE, size))
 
 
 def _fill_leaves(
@@ -528,7 +538,7 @@ def _join(
     # cells that are too wide are never used: their volumes only have to be finite
     away[np.repeat((most - least) * rate > WIDEST, 2)[: lower.size]] = 0
     for bend, part, total in zip((-1, 0, 1), halves[2:], cells[2:], strict=True):
-        moved = part * np.exp(-2.0 * rate * bend * away)
+        moved = part * _exponentials(-2.0 * rate * bend, away)
         total[:] = moved[0::2]
         total[:whole] += moved[1::2]
         total[alone] = np.inf
@@ -542,9 +552,11 @@ def _heavy(tree: Tree, leaves: int, rate: float) -> NDArray[np.bool_]:
     near = math.ceil(min(AROUND / rate, 2.0**62))
     least, most, volume = tree.least[:leaves], tree.most[:leaves], tree.volume[:leaves]
     sums = np.append(0.0, np.cumsum(volume))
-    low = np.searchsorted(most, least - near)
-    high = np.searchsorted(least, most + near, side="right")
-    heavy: NDArray[np.bool_] = 2.0 * volume > sums[high] - sums[low]
+    heavy = np.empty(leaves, dtype=bool)
+    for some in _some_at_once(leaves):
+        low = np.searchsorted(most, least[some] - near)
+        high = np.searchsorted(least, most[some] + near, side="right")
+        heavy[some] = 2.0 * volume[some] > sums[high] - sums[low]
     return heavy
 
 
