@@ -142,6 +142,7 @@ class Order(ABC):
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         """Positive-width intervals of `count[s]` ranks from `first[s]` on, s disjoint segments."""
 
+    @abstractmethod
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
 
@@ -245,6 +246,9 @@ class WholeOrder(Order):
     def cell(self, point: int) -> tuple[int, NDArray[np.int64]]:
         start, stop = self.ranks_of(np.array([point, point + 1])).tolist()
         return start, self._points([(start, stop)])
+
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        pass  # there are no passes to save
 
 
 class CoarseOrder(WholeOrder):

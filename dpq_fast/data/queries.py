@@ -389,6 +389,31 @@ class Tally:
 
 
 @dataclass(frozen=True, repr=False)
+class SampledCounts(Query[NDArray[np.int64]]):
+    """How many records of a sample are in each bucket of a map: runs of them, equally far apart.
+
+    Attributes
+    ----------
+    map : Map
+    buckets : int
+    share, run : int
+        One of so many records, in runs of so many.
+    """
+
+    map: kernel.Map
+    buckets: int
+    share: int
+    run: int
+    any_type = True
+
+    def start(self) -> NDArray[np.int64]:
+        return np.zeros(self.buckets + 1, dtype=np.int64)
+
+    def step(self, state: NDArray[np.int64], piece: NDArray[Any]) -> None:
+        self.map.sample(piece, self.run, piece.size // self.share // self.run, state)
+
+
+@dataclass(frozen=True, repr=False)
 class BucketCounts(Query[Tally]):
     """How many records are in each bucket of a map, and the records of the wanted buckets.
 

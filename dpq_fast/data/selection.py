@@ -31,6 +31,7 @@ from dpq_fast.data.queries import (
     BinCounts,
     BucketCounts,
     PartCounts,
+    SampledCounts,
     Taken,
     TakenBetween,
     TakenByKey,
@@ -155,7 +156,7 @@ class Foreseen(NamedTuple):
     ) -> Foreseen:
         """By a sample of the values, for ascending levels."""
         chosen = _choose_map(low, high, probe)
-        counts = _sampled(values, chosen)
+        counts = _sampled(values, chosen, workers)
         total = int(counts.sum())
         if not total:
             return cls(chosen)
@@ -178,13 +179,13 @@ class Foreseen(NamedTuple):
         return cls(chosen, wanted.astype(np.uint8), room, workers, bool(crowded.any()))
 
 
-def _sampled(values: NDArray[Any], chosen: Map) -> NDArray[np.int64]:
-    """How many values of a sample are in each bucket: runs of them, equally far apart."""
-    total = np.zeros(BUCKETS + 1, dtype=np.int64)
-    if is_plain(values):  # else to look at them costs more than it may save
-        runs = min(values.size // SAMPLED_SHARE, MOST_SAMPLED) // SAMPLED_RUN
-        chosen.sample(values, SAMPLED_RUN, runs, total)
-    return total[:-1]
+def _sampled(values: NDArray[Any], chosen: Map, workers: int) -> NDArray[np.int64]:
+    """How many values of a sample are in each bucket."""
+    if not is_plain(values):  # to look at them costs more than it may save
+        return np.zeros(BUCKETS, dtype=np.int64)
+    share = max(SAMPLED_SHARE, -(-values.size // MOST_SAMPLED))
+    asked = SampledCounts(chosen, BUCKETS, share, SAMPLED_RUN)
+    return Chunks.of_array(values, workers).fold(asked)[:-1]
 
 
 class Counted(ABC):

@@ -518,11 +518,13 @@ def _fill_leaves(
 
 def _exponentials(steepness: float, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
     """exp(steepness ranks): of a few integers, mostly, which is faster to look up."""
-    least, most = ranks.min(), ranks.max()
+    least, most = int(ranks.min()), int(ranks.max())
+    found: NDArray[np.float64]
     if most - least >= ranks.size:
-        return np.exp(steepness * ranks)
-    table: NDArray[np.float64] = np.exp(steepness * np.arange(least, most + 1))
-    return table[ranks - least]
+        found = np.exp(steepness * ranks)
+    else:
+        found = np.exp(steepness * np.arange(least, most + 1))[ranks - least]
+    return found
 
 
 def _join(

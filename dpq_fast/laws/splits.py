@@ -53,6 +53,9 @@ class RankRange(Order):
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         return self._order.intervals_of(self, first, count)
 
+    def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
+        self._order.prepare(first + self.skipped, count)
+
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         return self._order.log_spans(places + self.skipped)
 

@@ -11,6 +11,7 @@ from dpq_fast.data import sample as sample_module
 from dpq_fast.data import selection
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks
+from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.selection import BUCKETS, Buckets, Foreseen, SelectedOrder
 
@@ -36,10 +37,12 @@ WRONG = {
 
 @pytest.fixture
 def folds(monkeypatch):
-    """The queries of all passes over records."""
+    """The queries of all passes over records: a sample is none."""
     asked, fold = [], Chunks.fold
 
     def counted(self, query):
+        if isinstance(query, SampledCounts):
+            return fold(self, query)
         asked.append((type(query).__name__, sum(batch.size for batch in self._batches())))
         return fold(self, query)
 
@@ -276,3 +279,26 @@ def test_columns_are_not_copied(dtype):
         finally:
             tracemalloc.stop()
         assert peak < 2**21 * 8 / 2  # half of the column as float64
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16])
+def test_a_sample_is_one_of_so_many_whoever_looks(workers, kind):
+    n = 2**20 + 7
+    x = np.random.default_rng(4).normal(0.0, 20.0, n).astype(kind)
+    chosen = selection._choose_map(*BOUNDS, x[:100])
+    counts = selection._sampled(x, chosen, workers)
+    looked_at = selection.SAMPLED_SHARE * int(counts.sum())
+    assert counts.shape == (BUCKETS,)
+    assert n - workers * selection.SAMPLED_SHARE * selection.SAMPLED_RUN < looked_at <= n
+    whole = np.zeros(BUCKETS + 1, dtype=np.int64)
+    chosen.count(x, whole)
+    # shares of records up to each bucket, to within what a sample of 2^15 may be off by
+    off = np.cumsum(counts) / counts.sum() - np.cumsum(whole[:-1]) / n
+    assert np.abs(off).max() < 0.02
+
+
+def test_a_column_that_has_to_be_converted_is_not_looked_at():
+    x = np.random.default_rng(4).normal(size=2**18).astype(">f8")
+    chosen = selection._choose_map(*BOUNDS, x[:100])
+    assert not selection._sampled(x, chosen, 2).any()

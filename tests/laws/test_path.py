@@ -11,6 +11,7 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast._kernels import intervals
+from dpq_fast.data import sample
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.sample import Sample
@@ -197,6 +198,63 @@ def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
     assert widened._log_escape <= -path_law.CERTIFICATE
     assert len(windows) == 2 and 192 <= windows[1] < 200  # 192 would do
     assert widened.log_normalizer == pytest.approx(expected.log_normalizer, abs=1e-11)
+
+
+def read_order(name, way, monkeypatch):
+    """An order of some records, by one of the ways to it: dithered in the last ones."""
+    monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
+    monkeypatch.setattr(path_law, "WORTH", 0)
+    x = adversarial(name, 20_000)
+    if way == "selected":
+        x = np.random.default_rng(8).permutation(x)
+    options = dict(resolution=1e-3) if way != "single" else dict(resolution=1e-6, dither=False)
+    return Sample.of(x, (-100.0, 100.0), **options).order(np.random.default_rng(7))
+
+
+@pytest.mark.parametrize("some_first", [False, True])
+@pytest.mark.parametrize("way", ["single", "sorted", "selected"])
+@pytest.mark.parametrize(
+    "name", ["even", "one huge gap", "a cluster", "an atom at each bound", "heavy tails"]
+)
+def test_levels_read_some_after_another_have_the_same_law(name, way, some_first, monkeypatch):
+    order, q = read_order(name, way, monkeypatch), np.arange(1, 41) / 41
+    assert order.scans == (way == "selected")
+    laws = {}
+    for some in (some_first, not some_first):  # dither is drawn as it is asked for, and kept
+        monkeypatch.setattr(path_law, "MOST_HELD", 0 if some else 2**20)
+        monkeypatch.setattr(path_law, "READ_AT_ONCE", 1_500)
+        laws[some] = PathLaw(order, q, 0.5)
+    whole, part = laws[False], laws[True]
+    assert whole._holds_all and not part._holds_all
+    np.testing.assert_array_equal(part._windows, whole._windows)
+    assert part._log_inside == whole._log_inside
+    assert part._log_escape == whole._log_escape
+    if way != "single" or name != "an atom at each bound":  # a tie wider than a window
+        assert part._intervals.rank.size < 0.7 * whole._intervals.rank.size
+    for law in laws.values():
+        np.testing.assert_array_equal(
+            law.draw(np.random.default_rng(1), 20), whole.draw(np.random.default_rng(1), 20)
+        )
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=30, unique=True).map(sorted),
+    st.integers(1, 10**9),
+    st.integers(0, 10**7),
+    st.integers(1, 10**6),
+)
+def test_levels_are_read_each_once_and_few_ranks_at_a_time(q, n, reach, at_once):
+    law = object.__new__(PathLaw)
+    law._q, law._order = np.array(q), small_order([])
+    law._order.n = n
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(path_law, "READ_AT_ONCE", at_once)
+        some = list(law._some_at_once(reach))
+    assert [j for levels in some for j in range(len(q))[levels]] == list(range(len(q)))
+    for levels in some:
+        _, _, _, count = intervals.windows(law._q[levels], n, reach)
+        # what the first and the last target have within reach comes on top
+        assert int(count.sum()) <= at_once + 4 * reach + 20
 
 
 def normal_order(n):
