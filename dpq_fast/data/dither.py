@@ -83,14 +83,18 @@ class DitheredOrder(WholeOrder):
         # All windows at once, unless a block reaches from one into the next, or may be large.
         apart = (low[1:] >= high[:-1]).all()
         if apart and (size - (stop - start) <= 2 * WHOLE_BLOCK).all():
-            places = _ranges(low, high)
             # A place outside of its window has the point of the nearest one inside.
-            inside = np.clip(places, np.repeat(start, size), np.repeat(stop - 1, size))
-            extended = points[inside + np.repeat(offset, size)]
+            if size.size == 1:
+                around = int(start[0] - low[0]), int(high[0] - stop[0])
+                extended = np.pad(points[first[0] : last[0] + 1], around, "edge")
+            else:
+                places = _ranges(low, high)
+                inside = np.clip(places, np.repeat(start, size), np.repeat(stop - 1, size))
+                extended = points[inside + np.repeat(offset, size)]
             if not (_has_large(extended) or self._dither.has_halves):
-                fine = self._dither.of_small(extended, places)
+                fine = self._dither.of_small(extended, low, high)
                 shift = np.cumsum(size) - high
-                return self._lattice.spread(fine[_ranges(start + shift, stop + shift)])
+                return self._lattice.spread(_taken(fine, start + shift, stop + shift))
         dithered = [
             self._dither.of_window(points[f : f + b - a], a, b, lo, hi)
             for f, a, b, lo, hi in np.array([first, start, stop, low, high]).T.tolist()
@@ -185,10 +189,15 @@ class Dither:
         self._rows: dict[int, NDArray[Any]] = {}  # offsets, by stretch of places
         self._kind = np.int32 if bits < 32 else np.int64
 
-    def of_small(self, points: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Fine points, ascending, of all records of some blocks that are not large."""
+    def of_small(
+        self, points: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Fine points, ascending, of all records of some blocks that are not large.
+
+        They are at places low[w], ..., high[w] - 1, some in each window.
+        """
         fine = points << self.bits
-        fine += self._offsets(places)
+        fine += self._offsets(low, high)
         fine.sort(kind="stable")
         return fine
 
@@ -211,7 +220,7 @@ class Dither:
             a, b = int(edges[done]), int(edges[k])
             if done < k:
                 blocks = np.repeat(point[done:k], count[done:k])
-                fine = self.of_small(blocks, np.arange(a, b))
+                fine = self.of_small(blocks, np.array([a]), np.array([b]))
                 pieces.append(fine[max(start - a, 0) : min(stop, b) - a])
             if cell is not None:
                 begin, end = int(edges[k]), int(edges[k + 1])
@@ -237,9 +246,7 @@ class Dither:
         small = np.flatnonzero((size > 0) & ~large)
         if small.size:
             number = size[small]
-            lower = self._offsets(_ranges(start[small], stop[small])) < np.repeat(
-                offset[small], number
-            )
+            lower = self._offsets(start[small], stop[small]) < np.repeat(offset[small], number)
             counts[small] = np.add.reduceat(lower, np.cumsum(number) - number, dtype=np.int64)
         if large.any():
             cells = self._cells(point[large], size[large])
@@ -263,7 +270,7 @@ class Dither:
         drawn = ~self._are_halved(inside) & self._are_drawn(first, end)
         cell[crowded] = self._cells(inside, end - first)
         for i in np.flatnonzero(drawn).tolist():
-            offsets = np.sort(self._offsets(np.arange(first[i], end[i])).astype(np.int64))
+            offsets = np.sort(self._offsets(first[i : i + 1], end[i : i + 1]).astype(np.int64))
             self._halves.keep(int(cell[crowded][i]), offsets)
         ends = np.cumsum([0] + [stretch.first.size for stretch in around])
         return Cuts(
@@ -312,20 +319,31 @@ class Dither:
         found: NDArray[np.int64] = self._cell[np.searchsorted(self._halved, point)]
         return found
 
-    def _offsets(self, places: NDArray[np.int64]) -> NDArray[Any]:
-        """Where the records at some places lie inside their cells."""
+    def _offsets(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[Any]:
+        """Where the records at places start[w], ..., stop[w] - 1 lie inside their cells."""
+        if start.size == 1:
+            begin, end = int(start[0]), int(stop[0])
+            key = begin >> STRETCH_BITS
+            shift = key << STRETCH_BITS
+            run = range(key, ((end - 1) >> STRETCH_BITS) + 1)
+            return self._rows_of(list(run))[begin - shift : end - shift]
+        places = _ranges(start, stop)
         stretch = places >> STRETCH_BITS
         first = np.append(0, np.flatnonzero(stretch[1:] != stretch[:-1]) + 1)
-        wanted = stretch[first].tolist()
-        new = [key for key in dict.fromkeys(wanted) if key not in self._rows]
+        shifts = (np.arange(first.size) - stretch[first]) << STRETCH_BITS
+        sizes = np.diff(np.append(first, places.size))
+        found: NDArray[Any] = self._rows_of(stretch[first].tolist()).take(
+            places + np.repeat(shifts, sizes)
+        )
+        return found
+
+    def _rows_of(self, keys: list[int]) -> NDArray[Any]:
+        """The offsets of some stretches of places, one after another."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._rows]
         if new:
             drawn = uniform.integers_of_bits(self.bits, len(new) << STRETCH_BITS, self._rng)
             self._rows.update(zip(new, drawn.astype(self._kind).reshape(len(new), -1), strict=True))
-        offsets = np.concatenate([self._rows[key] for key in wanted])
-        shift = (np.arange(first.size) - stretch[first]) << STRETCH_BITS
-        sizes = np.diff(np.append(first, places.size))
-        found: NDArray[Any] = offsets.take(places + np.repeat(shift, sizes))
-        return found
+        return np.concatenate([self._rows[key] for key in keys])
 
 
 def _pieces(
@@ -352,6 +370,13 @@ def _pieces(
 def _has_large(points: NDArray[np.int64]) -> bool:
     """Whether one of ascending points occurs more than WHOLE_BLOCK times."""
     return bool((points[WHOLE_BLOCK:] == points[: max(points.size - WHOLE_BLOCK, 0)]).any())
+
+
+def _taken(values: NDArray[Any], start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[Any]:
+    """values[start[0] : stop[0]], values[start[1] : stop[1]], ...."""
+    if start.size == 1:
+        return values[int(start[0]) : int(stop[0])]
+    return values.take(_ranges(start, stop))
 
 
 def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
