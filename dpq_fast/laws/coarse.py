@@ -109,8 +109,10 @@ EACH, EACH_SCAN, MOST_OUTPUTS = 16, 64, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
-# that. And so many proposals, and `PathLaw` draws.
+# that. And so many proposals, and `PathLaw` draws, unless it would take the memory of more row
+# entries than that: then it is proposals that go on.
 FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
+MOST_SINGLE = 2**26
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
 # so many nats and their growth. Then cells may grow more elsewhere, by this factor, and by more
@@ -374,7 +376,7 @@ class CoarseLaw:
             if tries >= FEW_TRIES and is_hard and self._may_narrow:
                 accepted.append(self._closer.draw(rng, missing))
                 break
-            if tries >= MOST_TRIES:
+            if tries >= MOST_TRIES and self._may_be_single:
                 accepted.append(self._law.draw(rng, missing))
                 break
         if not accepted:
@@ -459,6 +461,13 @@ class CoarseLaw:
     def log_prob(self, outputs: NDArray[Any]) -> float:
         """As `PathLaw.log_prob`."""
         return self._law.log_prob(outputs)
+
+    @cached_property
+    def _may_be_single(self) -> bool:
+        """Whether rows of single ranks fit in memory."""
+        n, m = self._order.n, self._q.size
+        window = path.first_narrow(self._q, n, self._rate, min(self._reach, n))
+        return m * min(2 * window + 1, n + 1) <= MOST_SINGLE
 
     @cached_property
     def _law(self) -> PathLaw:

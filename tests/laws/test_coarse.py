@@ -161,6 +161,22 @@ def test_steep_rates_and_wide_ties_leave_no_number_behind(monkeypatch):
     assert misfit(law, ranks, 3, "lattice", rng) > SMALLEST_P
 
 
+def test_proposals_go_on_where_single_ranks_would_take_too_much_memory(monkeypatch):
+    monkeypatch.setattr(coarse, "MOST_TRIES", 1)
+    monkeypatch.setattr(coarse, "EACH", 1)
+    records, q = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6], np.array([0.2, 0.5, 0.7])
+    ranks = orders(monkeypatch, records, "lattice", "at once")
+    law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
+    assert law._may_be_single
+    law.draw(np.random.default_rng(1), 200)
+    assert "_law" in vars(law)
+    monkeypatch.setattr(coarse, "MOST_SINGLE", 3 * len(records))  # there is a rank more
+    law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
+    assert not law._may_be_single
+    assert misfit(law, ranks, 3, "lattice", np.random.default_rng(2)) > SMALLEST_P
+    assert "_law" not in vars(law)
+
+
 @pytest.mark.parametrize("change", ["FEW_TRIES", "MOST_TRIES"])
 def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, change):
     rng, q = np.random.default_rng(4), np.array([0.3, 0.6])
