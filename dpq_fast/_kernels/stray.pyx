@@ -61,8 +61,8 @@ cdef class Strayed:
         ndarray work
         list kept
 
-    def __init__(self, ndarray q not None, int64_t n, double rate, Py_ssize_t inside,
-                 ndarray start not None):
+    def __cinit__(self, ndarray q not None, int64_t n, double rate, Py_ssize_t inside,
+                  ndarray start not None):
         cdef:
             Py_ssize_t m = q.shape[0], bounds = start.shape[0]
             ndarray whole = new_integers(m)

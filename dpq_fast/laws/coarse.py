@@ -109,10 +109,10 @@ EACH, EACH_SCAN, MOST_OUTPUTS = 16, 64, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
-# that. And so many proposals, and `PathLaw` draws, unless it would take the memory of more row
-# entries than that: then it is proposals that go on.
+# that. And so many proposals, and `PathLaw` draws; where it would take the memory of more row
+# entries than that, proposals go on as far as minutes.
 FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
-MOST_SINGLE = 2**26
+MOST_SINGLE, LAST_TRY = 2**26, 2**19
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
 # so many nats and their growth. Then cells may grow more elsewhere, by this factor, and by more
@@ -376,7 +376,7 @@ class CoarseLaw:
             if tries >= FEW_TRIES and is_hard and self._may_narrow:
                 accepted.append(self._closer.draw(rng, missing))
                 break
-            if tries >= MOST_TRIES and self._may_be_single:
+            if tries >= (MOST_TRIES if self._may_be_single else LAST_TRY):
                 accepted.append(self._law.draw(rng, missing))
                 break
         if not accepted:
@@ -464,7 +464,7 @@ class CoarseLaw:
 
     @cached_property
     def _may_be_single(self) -> bool:
-        """Whether rows of single ranks fit in memory."""
+        """Whether rows of single ranks fit in memory, unless ties make them longer."""
         n, m = self._order.n, self._q.size
         window = path.first_narrow(self._q, n, self._rate, min(self._reach, n))
         return m * min(2 * window + 1, n + 1) <= MOST_SINGLE

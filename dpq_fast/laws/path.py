@@ -146,7 +146,7 @@ class PathLaw:
         if not everything:
             self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         guess = first_narrow(self._q, n, self._rate, reach) if window is None else window
-        self._holds_all = guess >= reach or int(count.sum()) <= MOST_HELD
+        self._holds_all = guess >= reach or int(count.sum()) <= MOST_HELD or self._q.size == 1
         if self._holds_all:
             self._intervals = self._order.intervals(first, count)
         else:
@@ -156,18 +156,22 @@ class PathLaw:
             for _ in range(GUESSES):
                 if window >= reach:
                     break
-                log_strayed = self._run_inside(window, reach)
+                self._run_inside(window)
                 if self._scan is None:
                     break  # a tie wider than the window
-                if not self._certified(self._log_beyond) or self._certified(log_strayed):
-                    return  # so that reach is made wider, or as it should be
+                if not self._certified(self._log_beyond):
+                    return  # so that reach is made wider
+                log_strayed = self._bound_outside(window, reach)
+                if self._certified(log_strayed):
+                    return
                 missing = CERTIFICATE + log_strayed - self._log_inside
                 window += max(window // 4, math.ceil(min(missing / self._rate, float(window))))
             window = reach
-        self._run_inside(window, reach)
+        self._run_inside(window)
+        self._bound_outside(window, reach)
 
-    def _run_inside(self, window: int, reach: int) -> float:
-        """Forward pass inside windows; ln of at most what leaves them within reach."""
+    def _run_inside(self, window: int) -> None:
+        """Forward pass inside windows."""
         low, high, first, count = intervals_kernel.windows(self._q, self._order.n, window)
         self._windows = low, high
         self._scan = None  # the rows of the guess before go first
@@ -175,8 +179,11 @@ class PathLaw:
             self._intervals = self._order.intervals(first, count)
         self._scan = self._scan_of(self._intervals, low, high)
         self._log_inside = -math.inf if self._scan is None else self._scan.log_total
+
+    def _bound_outside(self, window: int, reach: int) -> float:
+        """ln of at most what leaves windows within reach; what is beyond is added to the bound."""
         log_strayed = -math.inf
-        if window < reach and self._intervals.rank.size:
+        if window < reach:
             log_strayed = self._log_strayed(window, reach)
         self._log_bound = _log_add(self._log_beyond, log_strayed)
         self._log_escape = self._log_bound
@@ -198,9 +205,12 @@ class PathLaw:
         return strayed.log_weight
 
     def _some_at_once(self, reach: int) -> Iterator[slice]:
-        """Levels, some after another, that have about READ_AT_ONCE ranks within reach."""
+        """Levels, some after another, that have about READ_AT_ONCE ranks within reach.
+
+        Or more, where neighbors share what is within reach.
+        """
         new = np.minimum(np.diff(self._q * self._order.n, prepend=-math.inf), 2.0 * reach)
-        batch = np.cumsum(new) // READ_AT_ONCE
+        batch = np.cumsum(new) // max(READ_AT_ONCE, 4 * reach)
         edges = np.flatnonzero(np.diff(batch)) + 1
         for start, stop in pairwise([0, *edges.tolist(), self._q.size]):
             yield slice(start, stop)

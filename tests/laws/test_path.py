@@ -14,6 +14,7 @@ from dpq_fast._kernels import intervals
 from dpq_fast.data import sample
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.passes import Chunks
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws.path import PathLaw
@@ -254,7 +255,36 @@ def test_levels_are_read_each_once_and_few_ranks_at_a_time(q, n, reach, at_once)
     for levels in some:
         _, _, _, count = intervals.windows(law._q[levels], n, reach)
         # what the first and the last target have within reach comes on top
-        assert int(count.sum()) <= at_once + 4 * reach + 20
+        assert int(count.sum()) <= max(at_once, 4 * reach) + 4 * reach + 20
+
+
+@pytest.mark.parametrize("window", [0, 3])
+def test_windows_without_an_interval_are_bounded_by_what_is_within_reach(window, monkeypatch):
+    order, q = small_order([0] * 7 + [1] * 11, points=2), np.array([0.776, 0.778])
+    bounds = {}
+    for most in (-1, 2**20):
+        monkeypatch.setattr(path_law, "MOST_HELD", most)
+        law = PathLaw(order, q, 2.0, reach=8, window=window)
+        assert law._holds_all == (most > 0) and law._scan is None
+        assert law._log_outside() <= law._log_bound
+        bounds[most] = law._log_bound
+    assert bounds[-1] == bounds[2**20]
+
+
+def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):
+    monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
+    monkeypatch.setattr(path_law, "MOST_HELD", 0)
+    monkeypatch.setattr(path_law, "WORTH", 0)
+    x = np.random.default_rng(3).normal(0.0, 5.0, 20_000)
+    passes, fold = [], Chunks.fold
+
+    def counted(self, query):
+        passes.append(sum(batch.size for batch in self._batches()))
+        return fold(self, query)
+
+    monkeypatch.setattr(Chunks, "fold", counted)
+    dpq.approx_quantiles(x, np.arange(1, 8) / 8, epsilon=0.5, bounds=(-100, 100), rng=1)
+    assert passes.count(x.size) <= 4  # a sample, counts and windows of all parts
 
 
 def normal_order(n):
