@@ -275,7 +275,7 @@ def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):
     monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
     monkeypatch.setattr(path_law, "MOST_HELD", 0)
     monkeypatch.setattr(path_law, "WORTH", 0)
-    x = np.random.default_rng(3).normal(0.0, 5.0, 20_000)
+    x = np.random.default_rng(3).normal(0.0, 5.0, 200_000)
     passes, fold = [], Chunks.fold
 
     def counted(self, query):
@@ -283,8 +283,8 @@ def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):
         return fold(self, query)
 
     monkeypatch.setattr(Chunks, "fold", counted)
-    dpq.approx_quantiles(x, np.arange(1, 8) / 8, epsilon=0.5, bounds=(-100, 100), rng=1)
-    assert passes.count(x.size) <= 4  # a sample, counts and windows of all parts
+    dpq.approx_quantiles(x, np.arange(1, 8) / 8, epsilon=0.1, bounds=(-1e6, 1e6), rng=1)
+    assert passes.count(x.size) <= 3  # a sample, counts and windows of all parts
 
 
 def normal_order(n):
