@@ -1,8 +1,5 @@
-/* Sums over several outputs of an interval, included by scan.c once for each length of vectors.
- *
- * LANES    numbers in a vector, a divisor of TOGETHER
- * NAME(f)  f with the suffix of the length        TARGET  the machine it is compiled for
- */
+/* Sums over several outputs of an interval, included by scan.c for each length of vectors (versions.h), a
+ * divisor of TOGETHER. */
 
 /* copies_shared() for `shared` >= TOGETHER intervals: so many at a time, all going on until it is
  * done for the last of them. Each lane is the same to the last bit, whatever the vector's length. */

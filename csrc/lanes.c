@@ -105,7 +105,7 @@ lanes_below(const double *number, double least)
     return below;
 }
 
-/* The forward pass, by vectors of the machine's own length: see scan.c. */
+/* The forward pass, by vectors of the machine's own length. */
 
 #define VECTORS (DPQ_LANES / LANES)
 #define EACH(i) for (size_t i = 0; i < VECTORS; i++)
@@ -120,35 +120,9 @@ lanes_below(const double *number, double least)
 #define stored NAME(stored)
 #define row_pass NAME(row_pass)
 
-#ifdef DPQ_VECTORS
-#define LANES 2
-#else
-#define LANES 1
-#endif
-#define NAME(f) f##_plain
-#define TARGET
-#include "lanes_body.h"
-#undef LANES
-#undef NAME
-#undef TARGET
-
-#ifdef DPQ_CLONES
-#define LANES 4
-#define NAME(f) f##_v3
-#define TARGET __attribute__((target("arch=x86-64-v3")))
-#include "lanes_body.h"
-#undef LANES
-#undef NAME
-#undef TARGET
-
-#define LANES 8
-#define NAME(f) f##_v4
-#define TARGET __attribute__((target("arch=x86-64-v4")))
-#include "lanes_body.h"
-#undef LANES
-#undef NAME
-#undef TARGET
-#endif
+#define BODY "lanes_body.h"
+#include "versions.h"
+#undef BODY
 
 unsigned
 dpq_lanes_forward(const dpq_lanes *lanes)

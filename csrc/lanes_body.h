@@ -1,7 +1,5 @@
-/* The forward pass of all lanes, included by lanes.c once for each length of vectors.
- *
- * LANES    numbers in a vector, a divisor of DPQ_LANES
- * NAME(f)  f with the suffix of the length        TARGET  the machine it is compiled for
+/* The forward pass of all lanes, included by lanes.c for each length of vectors (versions.h), a divisor of
+ * DPQ_LANES.
  *
  * All lanes go on together, whatever the vector's length: each has the same bits.
  */

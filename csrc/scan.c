@@ -350,38 +350,11 @@ copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_l
     H[last] = sum;
 }
 
-/* The same for many intervals at once, by vectors of the machine's own length: compilers keep longer
- * ones in memory, not in registers, which is several times as slow. */
+/* The same for many intervals at once, by vectors of the machine's own length. */
 
-#ifdef DPQ_VECTORS
-#define LANES 2
-#else
-#define LANES 1
-#endif
-#define NAME(f) f##_plain
-#define TARGET
-#include "copies_body.h"
-#undef LANES
-#undef NAME
-#undef TARGET
-
-#ifdef DPQ_CLONES
-#define LANES 4
-#define NAME(f) f##_v3
-#define TARGET __attribute__((target("arch=x86-64-v3")))
-#include "copies_body.h"
-#undef LANES
-#undef NAME
-#undef TARGET
-
-#define LANES 8
-#define NAME(f) f##_v4
-#define TARGET __attribute__((target("arch=x86-64-v4")))
-#include "copies_body.h"
-#undef LANES
-#undef NAME
-#undef TARGET
-#endif
+#define BODY "copies_body.h"
+#include "versions.h"
+#undef BODY
 
 /* The same for the first intervals of row j, `shared` of them. */
 static void
