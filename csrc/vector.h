@@ -24,7 +24,7 @@
  *
  *   typedef double numbers DPQ_VECTOR(lanes);
  *   typedef int64_t truths DPQ_VECTOR(lanes);  what a comparison of numbers is
- *   typedef numbers stored DPQ_STORED;         a vector in an array of float64
+ *   typedef numbers stored DPQ_STORED;         a vector in an array of its numbers
  *
  *   DPQ_LANE(x, i)          entry i of a vector
  *   DPQ_PICK(truth, a, b)   numbers of a where there is truth, of b elsewhere
@@ -32,7 +32,7 @@
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(DPQ_PORTABLE)
 #define DPQ_VECTORS
 #define DPQ_VECTOR(lanes) __attribute__((vector_size(8 * (lanes))))
-#define DPQ_STORED __attribute__((aligned(8), may_alias))
+#define DPQ_STORED __attribute__((aligned(4), may_alias))
 #define DPQ_LANE(x, i) ((x)[i])
 #define DPQ_PICK(truth, a, b) ((numbers)(((truths)(a) & (truth)) | ((truths)(b) & ~(truth))))
 #else

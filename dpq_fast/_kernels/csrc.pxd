@@ -433,6 +433,37 @@ cdef extern from "stray.h" nogil:
                           int64_t *power)
     double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
 
+cdef extern from "dither.h" nogil:
+    size_t DPQ_DITHER_PADDING
+
+    ctypedef struct dpq_dither_slot:
+        int64_t stretch
+        size_t first
+
+    ctypedef struct dpq_dither:
+        int bits
+        int stretch_bits
+        dpq_dither_slot *slot
+        size_t slots
+        uint32_t *offset
+        size_t offsets
+
+    ctypedef struct dpq_dither_window:
+        int64_t start
+        int64_t stop
+        const int64_t *point
+        int64_t low
+        int64_t high
+
+    void dpq_dither_move(const dpq_dither *from_, dpq_dither *to)
+    void dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
+    bint dpq_dither_drawn(const dpq_dither *d, int64_t start, int64_t stop)
+    void dpq_dither_read(const dpq_dither *d, int64_t start, int64_t stop, int64_t *offset)
+    int64_t dpq_dither_below(const dpq_dither *d, int64_t start, int64_t stop, int64_t offset)
+    bint dpq_dither_fits(const dpq_dither_window *window, int64_t most)
+    void dpq_dither_points(const dpq_dither *d, const dpq_dither_window *window, uint32_t *work,
+                           int64_t *fine)
+
 cdef extern from "halves.h" nogil:
     size_t DPQ_HALVES_MOST
 

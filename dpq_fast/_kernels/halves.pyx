@@ -1,10 +1,11 @@
 """Records that lie uniformly in cells, csrc/halves.h."""
 
-from cpython.mem cimport PyMem_Free, PyMem_Realloc
+from cpython.mem cimport PyMem_Free
 from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport (
     given_integers,
     given_places,
+    grown,
     integers,
     new_integers,
     new_places,
@@ -42,15 +43,6 @@ cdef size_t more_than(size_t rooms, size_t needed) except 0:
     if needed > DPQ_HALVES_MOST:
         raise MemoryError
     return min(max(rooms + rooms // 4, needed) + FIRST_ROOM, DPQ_HALVES_MOST)
-
-
-cdef void *grown(void *array, size_t size) except NULL:
-    """The same memory with more room, which is not touched before it is used."""
-    cdef void *found = PyMem_Realloc(array, size)
-
-    if found == NULL:
-        raise MemoryError
-    return found
 
 
 cdef class Halves:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels import uniform
+from dpq_fast._kernels.dither import Offsets
 from dpq_fast._kernels.halves import Halves
 from dpq_fast.data.order import CoarseOrder, Cuts, SortedOrder, Stretch, WholeOrder
 
@@ -56,16 +57,19 @@ class DitheredOrder(WholeOrder):
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         most = self.n if self.scans else PIECE  # what takes a pass is collected at once
+        fine = np.empty(sum(stop - start for start, stop in windows), dtype=np.int64)
+        done = 0
         with self._drawing:
-            pieces = [self._dithered_piece(*piece) for piece in _pieces(windows, most)]
-        if len(pieces) == 1:
-            return pieces[0]
-        return np.concatenate([np.empty(0, dtype=np.int64), *pieces])
+            for start, stop in _pieces(windows, most):
+                size = int((stop - start).sum())
+                self._dither_piece(start, stop, fine[done : done + size])
+                done += size
+        return self._lattice.spread(fine)
 
-    def _dithered_piece(
-        self, start: NDArray[np.int64], stop: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Points of the records at places start[w], ..., stop[w] - 1, some in each window."""
+    def _dither_piece(
+        self, start: NDArray[np.int64], stop: NDArray[np.int64], fine: NDArray[np.int64]
+    ) -> None:
+        """Fill in the records at places start[w], ..., stop[w] - 1, some in each window."""
         # One more record on each side shows whether tied records go on there.
         begin, end = np.maximum(start - 1, 0), np.minimum(stop + 1, self.n)
         points = self._coarse._points(list(zip(begin.tolist(), end.tolist(), strict=True)))
@@ -79,27 +83,13 @@ class DitheredOrder(WholeOrder):
             cut = np.concatenate((points[first[below]], points[last[above]] + 1))
             ranks = self._coarse.ranks_of(cut)
             low[below], high[above] = np.split(ranks, [np.count_nonzero(below)])
-        size = high - low
-        # All windows at once, unless a block reaches from one into the next, or may be large.
-        apart = (low[1:] >= high[:-1]).all()
-        if apart and (size - (stop - start) <= 2 * WHOLE_BLOCK).all():
-            # A place outside of its window has the point of the nearest one inside.
-            if size.size == 1:
-                around = int(start[0] - low[0]), int(high[0] - stop[0])
-                extended = np.pad(points[first[0] : last[0] + 1], around, "edge")
-            else:
-                places = _ranges(low, high)
-                inside = np.clip(places, np.repeat(start, size), np.repeat(stop - 1, size))
-                extended = points[inside + np.repeat(offset, size)]
-            if not (_has_large(extended) or self._dither.has_halves):
-                fine = self._dither.of_small(extended, low, high)
-                shift = np.cumsum(size) - high
-                return self._lattice.spread(_taken(fine, start + shift, stop + shift))
-        dithered = [
-            self._dither.of_window(points[f : f + b - a], a, b, lo, hi)
-            for f, a, b, lo, hi in np.array([first, start, stop, low, high]).T.tolist()
-        ]
-        return self._lattice.spread(np.concatenate(dithered))
+        if self._dither.of_small(points, first, start, stop, low, high, fine):
+            return
+        done = 0
+        for f, a, b, lo, hi in np.array([first, start, stop, low, high]).T.tolist():
+            part = fine[done : done + b - a]
+            self._dither.of_window(points[f : f + b - a], a, b, lo, hi, part)
+            done += b - a
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
@@ -184,27 +174,39 @@ class Dither:
         self.bits = bits
         self._rng = rng
         self._halves = Halves(bits, rng, FEW, COUNTED_BITS, WHOLE_BLOCK)
+        self._offsets = Offsets(bits, rng, STRETCH_BITS, WHOLE_BLOCK)
         # points whose records are drawn by halves, ascending, and the numbers of their cells
         self._halved = self._cell = np.empty(0, dtype=np.int64)
-        self._rows: dict[int, NDArray[Any]] = {}  # offsets, by stretch of places
-        self._kind = np.int32 if bits < 32 else np.int64
 
     def of_small(
-        self, points: NDArray[np.int64], low: NDArray[np.int64], high: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Fine points, ascending, of all records of some blocks that are not large.
+        self,
+        points: NDArray[np.int64],
+        first: NDArray[np.int64],
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        fine: NDArray[np.int64],
+    ) -> bool:
+        """`of_window` for some windows, the points of which are from points[first[w]] on.
 
-        They are at places low[w], ..., high[w] - 1, some in each window.
+        If a block is large, or one was drawn by halves, nothing is done.
         """
-        fine = points << self.bits
-        fine += self._offsets(low, high)
-        fine.sort(kind="stable")
-        return fine
+        if self._halved.size:
+            return False
+        filled: bool = self._offsets.points(points, first, start, stop, low, high, fine)
+        return filled
 
     def of_window(
-        self, points: NDArray[np.int64], start: int, stop: int, low: int, high: int
-    ) -> NDArray[np.int64]:
-        """Fine points of the records at places start, ..., stop - 1.
+        self,
+        points: NDArray[np.int64],
+        start: int,
+        stop: int,
+        low: int,
+        high: int,
+        fine: NDArray[np.int64],
+    ) -> None:
+        """Fill in the fine points of the records at places start, ..., stop - 1.
 
         Their coarse points ascend; the block of the first one begins at place `low`, that of the
         last one ends before `high`.
@@ -215,19 +217,19 @@ class Dither:
         count = np.diff(edges)
         large = np.flatnonzero((count > WHOLE_BLOCK) | self._are_halved(point))
         cells = self._cells(point[large], count[large]).tolist()
-        pieces, done = [], 0
+        inside = np.clip(edges, start, stop)
+        done = 0
         for k, cell in zip([*large.tolist(), point.size], [*cells, None], strict=True):
-            a, b = int(edges[done]), int(edges[k])
             if done < k:
-                blocks = np.repeat(point[done:k], count[done:k])
-                fine = self.of_small(blocks, np.array([a]), np.array([b]))
-                pieces.append(fine[max(start - a, 0) : min(stop, b) - a])
+                part = slice(*(inside[[done, k]] - start))
+                places = np.array([0, inside[done], inside[k], edges[done], edges[k]])
+                first, begin, end, lowest, highest = places.reshape(-1, 1)
+                self._offsets.points(points[part], first, begin, end, lowest, highest, fine[part])
             if cell is not None:
-                begin, end = int(edges[k]), int(edges[k + 1])
-                part = self._halves.order(cell, max(start - begin, 0), min(stop, end) - begin)
-                pieces.append(part + (int(point[k]) << self.bits))
+                part = slice(*(inside[k : k + 2] - start))
+                offsets = self._halves.order(cell, *(inside[k : k + 2] - edges[k]))
+                fine[part] = offsets + (point[k] << self.bits)
             done = k + 1
-        return np.concatenate(pieces)
 
     def below(
         self,
@@ -245,9 +247,7 @@ class Dither:
         large = (size > WHOLE_BLOCK) | self._are_halved(point)
         small = np.flatnonzero((size > 0) & ~large)
         if small.size:
-            number = size[small]
-            lower = self._offsets(start[small], stop[small]) < np.repeat(offset[small], number)
-            counts[small] = np.add.reduceat(lower, np.cumsum(number) - number, dtype=np.int64)
+            counts[small] = self._offsets.below(start[small], stop[small], offset[small])
         if large.any():
             cells = self._cells(point[large], size[large])
             counts[large] = self._halves.below(cells, offset[large])
@@ -267,10 +267,10 @@ class Dither:
         """
         cell = np.full(point.size, -1)
         inside, first, end = point[crowded], start[crowded], stop[crowded]
-        drawn = ~self._are_halved(inside) & self._are_drawn(first, end)
+        drawn = ~self._are_halved(inside) & self._offsets.are_drawn(first, end)
         cell[crowded] = self._cells(inside, end - first)
         for i in np.flatnonzero(drawn).tolist():
-            offsets = np.sort(self._offsets(first[i : i + 1], end[i : i + 1]).astype(np.int64))
+            offsets = np.sort(self._offsets.read(int(first[i]), int(end[i])))
             self._halves.keep(int(cell[crowded][i]), offsets)
         ends = np.cumsum([0] + [stretch.first.size for stretch in around])
         return Cuts(
@@ -286,11 +286,6 @@ class Dither:
             )
         )
 
-    @property
-    def has_halves(self) -> bool:
-        """Whether the records of some points are drawn by halves."""
-        return self._halved.size > 0
-
     def _are_halved(self, point: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Whether the records of some points are drawn by halves."""
         if not self._halved.size:
@@ -298,14 +293,6 @@ class Dither:
         at = np.minimum(np.searchsorted(self._halved, point), self._halved.size - 1)
         halved: NDArray[np.bool_] = self._halved[at] == point
         return halved
-
-    def _are_drawn(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the records at places start, ..., stop - 1 were drawn by their places."""
-        known = np.array(sorted(self._rows), dtype=np.int64)
-        first, last = start >> STRETCH_BITS, (stop - 1) >> STRETCH_BITS
-        found = np.searchsorted(known, last, side="right") - np.searchsorted(known, first)
-        drawn: NDArray[np.bool_] = found > last - first
-        return drawn
 
     def _cells(self, point: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
         """The cells of some points with so many records, drawn by halves from now on."""
@@ -318,32 +305,6 @@ class Dither:
             self._halved, self._cell = points[order], cells[order]
         found: NDArray[np.int64] = self._cell[np.searchsorted(self._halved, point)]
         return found
-
-    def _offsets(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[Any]:
-        """Where the records at places start[w], ..., stop[w] - 1 lie inside their cells."""
-        if start.size == 1:
-            begin, end = int(start[0]), int(stop[0])
-            key = begin >> STRETCH_BITS
-            shift = key << STRETCH_BITS
-            run = range(key, ((end - 1) >> STRETCH_BITS) + 1)
-            return self._rows_of(list(run))[begin - shift : end - shift]
-        places = _ranges(start, stop)
-        stretch = places >> STRETCH_BITS
-        first = np.append(0, np.flatnonzero(stretch[1:] != stretch[:-1]) + 1)
-        shifts = (np.arange(first.size) - stretch[first]) << STRETCH_BITS
-        sizes = np.diff(np.append(first, places.size))
-        found: NDArray[Any] = self._rows_of(stretch[first].tolist()).take(
-            places + np.repeat(shifts, sizes)
-        )
-        return found
-
-    def _rows_of(self, keys: list[int]) -> NDArray[Any]:
-        """The offsets of some stretches of places, one after another."""
-        new = [key for key in dict.fromkeys(keys) if key not in self._rows]
-        if new:
-            drawn = uniform.integers_of_bits(self.bits, len(new) << STRETCH_BITS, self._rng)
-            self._rows.update(zip(new, drawn.astype(self._kind).reshape(len(new), -1), strict=True))
-        return np.concatenate([self._rows[key] for key in keys])
 
 
 def _pieces(
@@ -365,23 +326,3 @@ def _pieces(
                 starts, stops, room = [], [], most
     if starts:
         yield np.array(starts), np.array(stops)
-
-
-def _has_large(points: NDArray[np.int64]) -> bool:
-    """Whether one of ascending points occurs more than WHOLE_BLOCK times."""
-    return bool((points[WHOLE_BLOCK:] == points[: max(points.size - WHOLE_BLOCK, 0)]).any())
-
-
-def _taken(values: NDArray[Any], start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[Any]:
-    """values[start[0] : stop[0]], values[start[1] : stop[1]], ...."""
-    if start.size == 1:
-        return values[int(start[0]) : int(stop[0])]
-    return values.take(_ranges(start, stop))
-
-
-def _ranges(start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start[0], ..., stop[0] - 1, start[1], ...."""
-    size = stop - start
-    ends = np.cumsum(size)
-    places: NDArray[np.int64] = np.arange(ends[-1]) + np.repeat(start - ends + size, size)
-    return places

@@ -1,0 +1,25 @@
+import numpy as np
+from numpy.typing import NDArray
+
+class Offsets:
+    def __init__(
+        self, bits: int, rng: np.random.Generator, stretch_bits: int, most: int
+    ) -> None: ...
+    def are_drawn(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_]: ...
+    def read(self, start: int, stop: int) -> NDArray[np.int64]: ...
+    def below(
+        self,
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        offset: NDArray[np.int64],
+    ) -> NDArray[np.int64]: ...
+    def points(
+        self,
+        point: NDArray[np.int64],
+        first: NDArray[np.int64],
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        low: NDArray[np.int64],
+        high: NDArray[np.int64],
+        fine: NDArray[np.int64],
+    ) -> bool: ...
