@@ -17,7 +17,7 @@ slot_of(const dpq_dither *d, int64_t stretch)
 {
     size_t at = (size_t)(((uint64_t)stretch * SCATTER) >> 32) & (d->slots - 1);
 
-    while (d->slot[at].first && d->slot[at].stretch != stretch) {
+    while (d->slot[at].offset && d->slot[at].stretch != stretch) {
         at = (at + 1) & (d->slots - 1);
     }
     return &d->slot[at];
@@ -27,13 +27,13 @@ void
 dpq_dither_move(const dpq_dither *from, dpq_dither *to)
 {
     for (size_t i = 0; i < from->slots; i++) {
-        if (from->slot[i].first) {
+        if (from->slot[i].offset) {
             *slot_of(to, from->slot[i].stretch) = from->slot[i];
         }
     }
 }
 
-void
+int64_t
 dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
 {
     const size_t size = (size_t)1 << d->stretch_bits;
@@ -41,27 +41,30 @@ dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
 
     for (int64_t s = start >> d->stretch_bits; s <= (stop - 1) >> d->stretch_bits; s++) {
         dpq_dither_slot *slot = slot_of(d, s);
-        uint32_t *offset = d->offset + d->offsets;
         uint64_t word = 0;
 
-        if (slot->first) {
+        if (slot->offset) {
             continue;
         }
-        slot->stretch = s;
-        slot->first = d->offsets + 1;
-        d->offsets += size;
+        if (d->left == 0) {
+            return s * (INT64_C(1) << d->stretch_bits);
+        }
         for (size_t i = 0; i < size; i++) {
             word = i % 2 == 0 ? rng->next_uint64(rng->state) : word >> 32;
-            offset[i] = (uint32_t)(word & mask);
+            d->room[i] = (uint32_t)(word & mask);
         }
+        *slot = (dpq_dither_slot){s, d->room};
+        d->room += size;
+        d->left--;
     }
+    return stop;
 }
 
 bool
 dpq_dither_drawn(const dpq_dither *d, int64_t start, int64_t stop)
 {
     for (int64_t s = start >> d->stretch_bits; s <= (stop - 1) >> d->stretch_bits; s++) {
-        if (!slot_of(d, s)->first) {
+        if (!slot_of(d, s)->offset) {
             return false;
         }
     }
@@ -76,7 +79,7 @@ run_of(const dpq_dither *d, int64_t at, int64_t stop, size_t *length)
     int64_t inside = at & (size - 1);
 
     *length = (size_t)(stop - at < size - inside ? stop - at : size - inside);
-    return d->offset + (slot_of(d, stretch)->first - 1 + (size_t)inside);
+    return slot_of(d, stretch)->offset + inside;
 }
 
 void

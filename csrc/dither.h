@@ -16,7 +16,7 @@
 /* A slot of a hash table. */
 typedef struct {
     int64_t stretch;
-    size_t first; /* its offsets are from first - 1 on; 0 in a free slot */
+    const uint32_t *offset; /* of the places of the stretch; NULL in a free slot */
 } dpq_dither_slot;
 
 /* All that is known of the records. */
@@ -25,8 +25,8 @@ typedef struct {
     int stretch_bits;      /* a stretch has 2^stretch_bits places, 0 to 20 */
     dpq_dither_slot *slot; /* length slots, a power of two >= 1 */
     size_t slots;
-    uint32_t *offset;
-    size_t offsets; /* drawn so far */
+    uint32_t *room; /* for the stretches drawn next, `left` of them */
+    size_t left;
 } dpq_dither;
 
 /* All that is known in a larger table: slots free, a power of two, more than there are stretches. */
@@ -34,14 +34,15 @@ void
 dpq_dither_move(const dpq_dither *from, dpq_dither *to);
 
 /* Draw the offsets of the places start, ..., stop - 1 and of all in their stretches, where they are
- * missing. There has to be room for them, and a free slot for each stretch and one more.
+ * missing. There has to be a free slot for each stretch and one more.
  *
  *   start, stop  0 <= start < stop
  *   rng          IN OUT, the caller holds its lock
  *
  * Draws     stretch after stretch, as dpq_uniform_bits
+ * Returns   stop; or the first place of a stretch for which there was no room: go on from there.
  */
-void
+int64_t
 dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng);
 
 /* Whether all of these places are drawn. */

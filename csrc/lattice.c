@@ -9,6 +9,7 @@
 #define NEAR 2048              /* up to this many points are counted in two places by turns */
 #define STEP 8                 /* values of a step, for which as many come nearer from memory */
 #define CHUNK 4096             /* values looked at between two tests for an early stop */
+#define TOGETHER 16            /* bisections that go on at once */
 
 /* rint(x): adding and taking away 1.5 * 2^52 rounds to an integer, without a library call. */
 static double
@@ -183,6 +184,43 @@ dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_
         add(&c, &column, start, n, size, point);
     }
     finish(&c, points);
+}
+
+void
+dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double high, double per_unit,
+                   double step, int64_t first, int64_t points, const int64_t *point, int64_t *lo,
+                   int64_t *hi)
+{
+    int64_t middle[TOGETHER], found[TOGETHER];
+    double value[TOGETHER], room;
+
+    for (size_t from = 0; from < asked; from += TOGETHER) {
+        const size_t some = asked - from < TOGETHER ? asked - from : TOGETHER;
+        size_t open = 0; /* one that goes on: those that are done look where it does */
+
+        for (;;) {
+            while (open < some && lo[from + open] >= hi[from + open]) {
+                open++;
+            }
+            if (open == some) {
+                break;
+            }
+            for (size_t k = some; k-- > 0;) {
+                size_t i = from + (lo[from + k] < hi[from + k] ? k : open);
+
+                middle[k] = lo[i] + (hi[i] - lo[i]) / 2;
+                value[k] = *dpq_column_read(column, (size_t)middle[k], 1, &room);
+            }
+            dpq_lattice_encode(some, value, low, high, per_unit, step, first, points, found);
+            for (size_t k = 0; k < some; k++) {
+                size_t i = from + k;
+                int below = found[k] < point[i], going = lo[i] < hi[i];
+
+                lo[i] = going && below ? middle[k] + 1 : lo[i];
+                hi[i] = going && !below ? middle[k] : hi[i];
+            }
+        }
+    }
 }
 
 void

@@ -42,6 +42,20 @@ void
 dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
                            int64_t *count);
 
+/* How many values of an ascending column are at a lower lattice point than `asked` ones each, by bisection.
+ *
+ *   point        IN, length asked
+ *   lo, hi       IN OUT, length asked, lo <= hi: from lo to hi values are, and the result in lo; values
+ *                lo, ..., hi - 1 are looked at
+ *
+ * Everything else as for dpq_lattice_encode.
+ * Cost      O(log(hi - lo)) each, many at once: one need not wait until the memory of another is there.
+ */
+void
+dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double high, double per_unit,
+                   double step, int64_t first, int64_t points, const int64_t *point, int64_t *lo,
+                   int64_t *hi);
+
 /* The value of each of n lattice points, given by their number: the only way from the lattice to an
  * output, a function of the point alone. |first + point| <= 2^53: exact before the division. */
 void

@@ -10,6 +10,7 @@
 #define SHARE 0.75      /* and outer ones, of what a path pays to get there and back */
 #define MOST_SLACK 32.0 /* nats for each level */
 #define TOP 850         /* the power of two of a row's largest weight */
+#define ROOM 50           /* or less, by so many */
 #define LEAST 0x1p-1000 /* added to every sum: more than underflow may have taken from it, some 2^-1075
                          * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
 
@@ -42,40 +43,95 @@ dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *in
 
 /* Measure of the intervals a, ..., b - 1 and of all between them. */
 static double
-span(const dpq_stray_problem *p, size_t a, size_t b)
+span(const dpq_stray_intervals *of, size_t a, size_t b)
 {
     if (a == b) {
         return 0.0;
     }
-    return (p->points ? (double)(p->points[b - 1] - p->points[a])
-                      : p->numbers[b - 1] - p->numbers[a]) +
-           p->width[b - 1];
+    return (of->points ? (double)(of->points[b - 1] - of->points[a])
+                       : of->numbers[b - 1] - of->numbers[a]) +
+           of->width[b - 1];
 }
 
 /* The widths of all cells around target j, from the lowest to the highest, times what the potential of
  * a level has less than that of the one before. */
 static void
-widths(const dpq_stray_problem *p, size_t j, const double *fade, double *width)
+widths_of_intervals(const dpq_stray_problem *p, const dpq_stray_intervals *of, size_t j,
+                    const double *fade, double *width)
 {
     const size_t middle = p->cells - 1;
     int64_t rank = p->whole[j] - p->start[p->cells] + 1;
-    size_t t = dpq_ranks_first(p->rank, 0, p->intervals, rank);
+    size_t t = dpq_ranks_first(of->rank, 0, of->intervals, rank);
 
     for (size_t k = 0; k <= 2 * middle; k++) {
         size_t i = k > middle ? k - middle : middle - k;
         size_t ranks = (size_t)(p->start[i + 1] - p->start[i]);
         /* mostly an interval for each rank */
-        size_t end = p->intervals - t < ranks ? p->intervals : t + ranks;
+        size_t end = of->intervals - t < ranks ? of->intervals : t + ranks;
 
         rank += (int64_t)ranks;
-        if (end > t && p->rank[end - 1] >= rank) {
-            end = dpq_ranks_first(p->rank, t, end, rank);
+        if (end > t && of->rank[end - 1] >= rank) {
+            end = dpq_ranks_first(of->rank, t, end, rank);
         }
-        else if (end < p->intervals && p->rank[end] < rank) {
-            end = dpq_ranks_first(p->rank, end, p->intervals, rank);
+        else if (end < of->intervals && of->rank[end] < rank) {
+            end = dpq_ranks_first(of->rank, end, of->intervals, rank);
         }
-        width[k] = span(p, t, end) * fade[i];
+        width[k] = span(of, t, end) * fade[i];
         t = end;
+    }
+}
+
+/* The rank itself, or the nearest of which the record is known. */
+static int64_t
+known(const dpq_stray_records *of, int64_t r)
+{
+    return r < of->first ? of->first : r > of->last ? of->last : r;
+}
+
+static int64_t
+point_at(const dpq_stray_records *of, int64_t r)
+{
+    return r == 0 ? of->point_ends[0] : r > of->n ? of->point_ends[1] : of->points[r - of->given];
+}
+
+static double
+number_at(const dpq_stray_records *of, int64_t r)
+{
+    return r == 0 ? of->number_ends[0] : r > of->n ? of->number_ends[1] : of->numbers[r - of->given];
+}
+
+/* The same as widths_of_intervals(): the intervals of ranks a, ..., b - 1 measure x_b - x_a. Where order was
+ * promised and does not hold, none is below 0. */
+static void
+widths_between(const dpq_stray_problem *p, const dpq_stray_records *of, size_t j,
+               const double *fade, double *width)
+{
+    const size_t middle = p->cells - 1;
+    int64_t rank = p->whole[j] - p->start[p->cells] + 1, point = 0;
+    double number = 0.0;
+
+    if (of->points) {
+        point = point_at(of, known(of, rank));
+    }
+    else {
+        number = number_at(of, known(of, rank));
+    }
+    for (size_t k = 0; k <= 2 * middle; k++) {
+        size_t i = k > middle ? k - middle : middle - k;
+
+        rank += p->start[i + 1] - p->start[i];
+        if (of->points) {
+            int64_t next = point_at(of, known(of, rank));
+
+            width[k] = next > point ? (double)(next - point) * fade[i] : 0.0;
+            point = next;
+        }
+        else {
+            double next = number_at(of, known(of, rank));
+
+            width[k] = next > number ? (next - number) * fade[i] : 0.0;
+            number = next;
+        }
     }
 }
 
@@ -103,11 +159,13 @@ typedef struct {
     double *inside, *strayed;
 } row;
 
-/* What is kept from level to level, and the sums and widths of one. */
+/* What is kept from level to level, and what a level is made of. */
 typedef struct {
     size_t middle, nodes; /* the cell 0, and the cells of both sides */
-    row at, sums;
+    row at;
+    row below, above; /* what comes from the cells on both sides */
     double *width;
+    double *alone; /* 1 for cells of one rank, 0 for others */
     moves moves;
 } chain;
 
@@ -115,13 +173,15 @@ static chain
 chain_of(const dpq_stray_problem *p, double *work)
 {
     const size_t n = p->cells, nodes = 2 * n - 1;
-    double *width = work + 4 * nodes, *room = width + nodes;
+    double *width = work + 6 * nodes, *room = width + 2 * nodes;
 
     return (chain){.middle = n - 1,
                    .nodes = nodes,
                    .at = {work, work + nodes},
-                   .sums = {work + 2 * nodes, work + 3 * nodes},
+                   .below = {work + 2 * nodes, work + 3 * nodes},
+                   .above = {work + 4 * nodes, work + 5 * nodes},
                    .width = width,
+                   .alone = width + nodes,
                    .moves = {room, room + n, room + 2 * n, room + 3 * n, room + 4 * n}};
 }
 
@@ -159,73 +219,63 @@ next_level(size_t cells, const moves *f)
     }
 }
 
-/* What the cells above each cell send there. */
+/* What the cells below and above each cell send there, both at once: each sum waits for the last. */
 static void
-sums_from_above(const dpq_stray_problem *p, const moves *f, const row *r, row *sums)
+send(const chain *c)
 {
-    const size_t middle = p->cells - 1;
-    double inside = 0.0, strayed = 0.0;
-
-    for (size_t i = middle, k = 2 * middle; i > 0; i--, k--) {
-        sums->inside[k] = inside;
-        sums->strayed[k] = strayed;
-        inside = inside * f->home[i] + r->inside[k] * f->home_here[i];
-        strayed = strayed * f->home[i] + r->strayed[k] * f->home_here[i];
-    }
-    for (size_t i = 0, k = middle; i <= middle; i++, k--) {
-        sums->inside[k] = inside;
-        sums->strayed[k] = strayed;
-        inside = inside * f->away[i] + r->inside[k] * f->away_here[i];
-        strayed = strayed * f->away[i] + r->strayed[k] * f->away_here[i];
-    }
-}
-
-/* From the weights of a level to the sums that arrive at the next one, whose target is ahead by a part
- * of a rank. `above` holds what comes from above, and then the result. */
-static void
-arrive(const dpq_stray_problem *p, const moves *f, double ahead, const row *r, row *above)
-{
-    const size_t middle = p->cells - 1;
-    const double up = exp(p->rate * ahead), down = exp(-p->rate * ahead);
-    const double same = exp(-p->rate * fabs(ahead));
-    double inside = 0.0, strayed = 0.0;
+    const row *r = &c->at, *below = &c->below, *above = &c->above;
+    const moves *f = &c->moves;
+    const size_t middle = c->middle, last = 2 * c->middle;
+    double up_inside = 0.0, up_strayed = 0.0, down_inside = 0.0, down_strayed = 0.0;
 
     for (size_t i = middle, k = 0; i > 0; i--, k++) {
-        double stay = p->start[i + 1] - p->start[i] > 1 ? 1.0 : same;
-
-        above->inside[k] = inside * up + r->inside[k] * stay + above->inside[k] * down;
-        above->strayed[k] = strayed * up + r->strayed[k] * stay + above->strayed[k] * down;
-        inside = inside * f->home[i] + r->inside[k] * f->home_here[i];
-        strayed = strayed * f->home[i] + r->strayed[k] * f->home_here[i];
+        below->inside[k] = up_inside;
+        below->strayed[k] = up_strayed;
+        above->inside[last - k] = down_inside;
+        above->strayed[last - k] = down_strayed;
+        up_inside = up_inside * f->home[i] + r->inside[k] * f->home_here[i];
+        up_strayed = up_strayed * f->home[i] + r->strayed[k] * f->home_here[i];
+        down_inside = down_inside * f->home[i] + r->inside[last - k] * f->home_here[i];
+        down_strayed = down_strayed * f->home[i] + r->strayed[last - k] * f->home_here[i];
     }
     for (size_t i = 0, k = middle; i <= middle; i++, k++) {
-        double stay = p->start[i + 1] - p->start[i] > 1 ? 1.0 : same;
-
-        above->inside[k] = inside * up + r->inside[k] * stay + above->inside[k] * down;
-        above->strayed[k] = strayed * up + r->strayed[k] * stay + above->strayed[k] * down;
-        inside = inside * f->away[i] + r->inside[k] * f->away_here[i];
-        strayed = strayed * f->away[i] + r->strayed[k] * f->away_here[i];
+        below->inside[k] = up_inside;
+        below->strayed[k] = up_strayed;
+        above->inside[last - k] = down_inside;
+        above->strayed[last - k] = down_strayed;
+        up_inside = up_inside * f->away[i] + r->inside[k] * f->away_here[i];
+        up_strayed = up_strayed * f->away[i] + r->strayed[k] * f->away_here[i];
+        down_inside = down_inside * f->away[i] + r->inside[last - k] * f->away_here[i];
+        down_strayed = down_strayed * f->away[i] + r->strayed[last - k] * f->away_here[i];
     }
 }
 
-/* Sums times widths; what arrives outside of narrow windows has strayed. */
+/* The next level's weights, whose target is ahead by a part of a rank: what arrives times widths. What
+ * arrives outside of narrow windows has strayed: there cells are not `near`. */
 DPQ_VECTORIZED static void
-weigh(size_t nodes, size_t first, size_t last, const double *width, const row *sums, row *r)
+arrive(const chain *c, double rate, double ahead, size_t first, size_t last, int near)
 {
-    for (size_t k = 0; k < nodes; k++) {
-        r->inside[k] = 0.0;
-        r->strayed[k] = width[k] * (sums->strayed[k] + sums->inside[k] + LEAST);
-    }
+    const double up = exp(rate * ahead), down = exp(-rate * ahead);
+    const double same = exp(-rate * fabs(ahead));
+    const double *width = c->width, *alone = c->alone;
+    const double *up_inside = c->below.inside, *up_strayed = c->below.strayed;
+    const double *down_inside = c->above.inside, *down_strayed = c->above.strayed;
+    double *at_inside = c->at.inside, *at_strayed = c->at.strayed;
+
     for (size_t k = first; k < last; k++) {
-        r->inside[k] = width[k] * (sums->inside[k] + LEAST);
-        r->strayed[k] = width[k] * (sums->strayed[k] + LEAST);
+        double stay = alone[k] > 0.0 ? same : 1.0;
+        double inside = up_inside[k] * up + at_inside[k] * stay + down_inside[k] * down;
+        double strayed = up_strayed[k] * up + at_strayed[k] * stay + down_strayed[k] * down;
+
+        at_inside[k] = near ? width[k] * (inside + LEAST) : 0.0;
+        at_strayed[k] = width[k] * (near ? strayed + LEAST : strayed + inside + LEAST);
     }
 }
 
-/* Scale numbers by a power of two, so that the largest is below 2^to and not by much. Returns the power
- * of two that they lost. */
+/* Scale numbers by a power of two, so that the largest is below 2^to and not by much: by less than `few`
+ * powers of two they are left as they are. Returns the power of two that they lost. */
 DPQ_VECTORIZED static int
-scale(size_t n, double *x, double *y, int to)
+scale(size_t n, double *x, double *y, int to, int few)
 {
     double largest = 0.0, factor;
     int power;
@@ -237,48 +287,72 @@ scale(size_t n, double *x, double *y, int to)
         largest = y[k] > largest ? y[k] : largest;
     }
     (void)frexp(largest, &power);
-    if (largest == 0.0 || !(largest < INFINITY)) {
+    if (largest == 0.0 || !(largest < INFINITY) || (power <= to && to - power < few)) {
         return 0;
     }
-    /* in two steps: a power may be beyond what float64 has */
-    for (int step = 0; step < 2; step++) {
-        int half = step == 0 ? (to - power) / 2 : (to - power) - (to - power) / 2;
+    /* in two steps if need be: a power may be beyond what float64 has */
+    for (int left = to - power; left != 0;) {
+        int step = left < -1000 ? -1000 : left > 1000 ? 1000 : left;
 
-        factor = ldexp(1.0, half);
+        factor = ldexp(1.0, step);
         for (size_t k = 0; k < n; k++) {
             x[k] *= factor;
         }
         for (size_t k = 0; y && k < n; k++) {
             y[k] *= factor;
         }
+        left -= step;
     }
     return power - to;
 }
 
-void
-dpq_stray_levels(const dpq_stray_problem *p, size_t first, size_t last, double *work, int64_t *power)
+/* Before the first level all is at v = 0, and has as far to each cell as a level inside. */
+static void
+begin(const dpq_stray_problem *p, const chain *c)
 {
-    chain c = chain_of(p, work);
-    row *sums = &c.sums;
+    begin_moves(p, &c->moves);
+    for (size_t k = 0; k < c->nodes; k++) { /* exp(-c |v|) over the potential */
+        size_t i = k > c->middle ? k - c->middle : c->middle - k;
+
+        c->alone[k] = p->start[i + 1] - p->start[i] == 1 ? 1.0 : 0.0;
+        c->at.inside[k] = exp(k > c->middle ? p->rate * p->part[0] : -p->rate * p->part[0]);
+        c->at.strayed[k] = 0.0;
+        c->below.inside[k] = c->below.strayed[k] = 0.0;
+        c->above.inside[k] = c->above.strayed[k] = 0.0;
+    }
+}
+
+void
+dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *intervals,
+                 const dpq_stray_records *records, size_t first, size_t last, double *work,
+                 int64_t *power)
+{
+    const chain c = chain_of(p, work);
+    const size_t near = c.middle + 1 - p->inside, far = c.middle + p->inside;
 
     for (size_t j = first; j < last; j++) {
+        double ahead = 0.0;
+
         if (j > 0) {
             next_level(p->cells, &c.moves);
-            sums_from_above(p, &c.moves, &c.at, sums);
-            arrive(p, &c.moves, p->part[j] - p->part[j - 1], &c.at, sums);
+            send(&c);
+            ahead = p->part[j] - p->part[j - 1];
         }
         else {
             *power = 0;
-            begin_moves(p, &c.moves);
-            for (size_t k = 0; k < c.nodes; k++) { /* exp(-c |v|) over the potential */
-                sums->inside[k] = exp(k > c.middle ? p->rate * p->part[0] : -p->rate * p->part[0]);
-                sums->strayed[k] = 0.0;
-            }
+            begin(p, &c);
         }
-        widths(p, j, c.moves.fade, c.width);
-        *power += scale(c.nodes, c.width, NULL, 0);
-        weigh(c.nodes, c.middle + 1 - p->inside, c.middle + p->inside, c.width, sums, &c.at);
-        *power += scale(c.nodes, c.at.inside, c.at.strayed, TOP);
+        if (intervals) {
+            widths_of_intervals(p, intervals, j, c.moves.fade, c.width);
+        }
+        else {
+            widths_between(p, records, j, c.moves.fade, c.width);
+        }
+        *power += scale(c.nodes, c.width, NULL, 0, 1);
+        arrive(&c, p->rate, ahead, 0, near, 0);
+        arrive(&c, p->rate, ahead, near, far, 1);
+        arrive(&c, p->rate, ahead, far, c.nodes, 0);
+        *power += scale(c.nodes, c.at.inside, c.at.strayed, TOP, ROOM);
     }
 }
 

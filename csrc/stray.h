@@ -38,31 +38,49 @@ size_t
 dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
                 int64_t *start);
 
+/* What lies between records, by the intervals that have a width. */
 typedef struct {
     size_t intervals;      /* T */
     const int64_t *rank;   /* IN, length T, non-decreasing */
     const double *width;   /* IN, length T, > 0 and finite */
     const int64_t *points; /* IN, length T: where intervals begin on a lattice, or NULL, */
     const double *numbers; /* IN: without one */
-    size_t levels;         /* m >= 1 */
-    const int64_t *whole;  /* IN, length m, floor of Q_j */
-    const double *part;    /* IN, length m, Q_j minus its floor */
-    double rate;           /* 0 < c <= 8 */
-    size_t cells, inside;  /* as from dpq_stray_cells */
-    const int64_t *start;  /* IN, length cells + 1 */
+} dpq_stray_intervals;
+
+/* The same by records themselves, of which x_i is the i-th of n in order, x_0 and x_{n+1} the ends. */
+typedef struct {
+    int64_t n;
+    int64_t first, last;   /* x_first, ..., x_last are known, 0 <= first <= last <= n + 1: */
+    int64_t given;         /* those from x_given on that are not ends, ascending, */
+    const int64_t *points; /* IN: on a lattice, or NULL */
+    const double *numbers; /* IN: without one */
+    int64_t point_ends[2];
+    double number_ends[2];
+} dpq_stray_records;
+
+typedef struct {
+    size_t levels;        /* m >= 1 */
+    const int64_t *whole; /* IN, length m, floor of Q_j */
+    const double *part;   /* IN, length m, Q_j minus its floor */
+    double rate;          /* 0 < c <= 8 */
+    size_t cells, inside; /* as from dpq_stray_cells */
+    const int64_t *start; /* IN, length cells + 1 */
 } dpq_stray_problem;
 
 /* Go on with the chain: levels `first`, ..., `last` - 1, which have to be all, one after another.
  *
- *   p            its intervals hold all ranks within the cells around these targets, or all that there are:
- *                other levels may be given others
- *   work         WORK, length 15 cells, IN unless first is 0, OUT
+ *   intervals    IN, all within the cells around these targets, or all that there are: other levels may be
+ *                given others; or NULL, and
+ *   records      IN, all that bound these cells, or that are given
+ *   work         WORK, length 21 cells, IN unless first is 0, OUT
  *   power        IN unless first is 0, OUT: the power of two by which the weights in `work` are scaled
  *
- * Cost      O(1) for each cell, side and level, and a bisection where records are tied; no allocation.
+ * Cost      O(1) for each cell, side and level, and a bisection where intervals are tied; no allocation.
  */
 void
-dpq_stray_levels(const dpq_stray_problem *p, size_t first, size_t last, double *work, int64_t *power);
+dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *intervals,
+                 const dpq_stray_records *records, size_t first, size_t last, double *work,
+                 int64_t *power);
 
 /* ln of an upper bound of U after all levels: of the sum over cells, and what is added so that underflow
  * takes nothing away. INFINITY where float64 does not hold the sum.

@@ -76,6 +76,9 @@ cdef extern from "lattice.h" nogil:
                            int64_t *count)
     void dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
                                     int64_t *count)
+    void dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double high,
+                            double per_unit, double step, int64_t first, int64_t points,
+                            const int64_t *point, int64_t *lo, int64_t *hi)
     void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
                             int64_t first, double *value)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
@@ -413,12 +416,24 @@ cdef extern from "vector.h" nogil:
 cdef extern from "stray.h" nogil:
     double DPQ_STRAY_WIDEST
 
-    ctypedef struct dpq_stray_problem:
+    ctypedef struct dpq_stray_intervals:
         size_t intervals
         const int64_t *rank
         const double *width
         const int64_t *points
         const double *numbers
+
+    ctypedef struct dpq_stray_records:
+        int64_t n
+        int64_t first
+        int64_t last
+        int64_t given
+        const int64_t *points
+        const double *numbers
+        int64_t[2] point_ends
+        double[2] number_ends
+
+    ctypedef struct dpq_stray_problem:
         size_t levels
         const int64_t *whole
         const double *part
@@ -429,8 +444,9 @@ cdef extern from "stray.h" nogil:
 
     size_t dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
                            int64_t *start)
-    void dpq_stray_levels(const dpq_stray_problem *p, size_t first, size_t last, double *work,
-                          int64_t *power)
+    void dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *intervals,
+                          const dpq_stray_records *records, size_t first, size_t last,
+                          double *work, int64_t *power)
     double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
 
 cdef extern from "dither.h" nogil:
@@ -438,15 +454,15 @@ cdef extern from "dither.h" nogil:
 
     ctypedef struct dpq_dither_slot:
         int64_t stretch
-        size_t first
+        const uint32_t *offset
 
     ctypedef struct dpq_dither:
         int bits
         int stretch_bits
         dpq_dither_slot *slot
         size_t slots
-        uint32_t *offset
-        size_t offsets
+        uint32_t *room
+        size_t left
 
     ctypedef struct dpq_dither_window:
         int64_t start
@@ -456,7 +472,7 @@ cdef extern from "dither.h" nogil:
         int64_t high
 
     void dpq_dither_move(const dpq_dither *from_, dpq_dither *to)
-    void dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
+    int64_t dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
     bint dpq_dither_drawn(const dpq_dither *d, int64_t start, int64_t stop)
     void dpq_dither_read(const dpq_dither *d, int64_t start, int64_t stop, int64_t *offset)
     int64_t dpq_dither_below(const dpq_dither *d, int64_t start, int64_t stop, int64_t offset)

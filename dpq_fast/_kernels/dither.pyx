@@ -3,10 +3,12 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport (
+    PyArray_DATA,
     given_integers,
     grown,
     integers,
     new_integers,
+    new_table,
     new_truths,
     truths,
 )
@@ -26,10 +28,14 @@ from dpq_fast._kernels.csrc cimport (
     size_t,
     uint32_t,
 )
-from numpy cimport import_array, ndarray, npy_bool
+from numpy cimport NPY_UINT32, import_array, ndarray, npy_bool
 from numpy.random cimport bitgen_t
 
 import_array()
+
+
+cdef enum:
+    MOST_ROOM = 1 << 22  # offsets for which there is room at once
 
 
 cdef class Offsets:
@@ -40,7 +46,9 @@ cdef class Offsets:
 
     cdef:
         dpq_dither dither
-        size_t room  # for offsets
+        size_t stretches  # drawn so far, and there is room for
+        size_t expected  # offsets that will be asked for soon
+        list rooms
         object bit_generator
         bitgen_t *rng
         int64_t most
@@ -52,6 +60,7 @@ cdef class Offsets:
         self.bit_generator = rng.bit_generator
         self.rng = bitgen_of(self.bit_generator)
         self.most = most
+        self.rooms = []
         self.dither.bits, self.dither.stretch_bits = bits, stretch_bits
         self.dither.slots = 1
         self.dither.slot = <dpq_dither_slot *>PyMem_Calloc(1, sizeof(dpq_dither_slot))
@@ -61,21 +70,19 @@ cdef class Offsets:
 
     def __dealloc__(self):
         PyMem_Free(self.dither.slot)
-        PyMem_Free(self.dither.offset)
         PyMem_Free(self.work)
 
-    cdef int grow(self, size_t stretches) except -1:
-        """Room for so many stretches more."""
+    def expect(self, size_t records):
+        """Make room for so many at once, as they will be asked for in parts."""
+        self.expected = records
+
+    cdef int find_slots(self, size_t stretches) except -1:
+        """Free slots for so many stretches more."""
         cdef:
-            size_t needed = self.dither.offsets + (stretches << self.dither.stretch_bits)
             size_t slots = self.dither.slots
             dpq_dither old = self.dither
 
-        if needed > self.room:
-            needed = max(needed, self.room + self.room // 4)
-            self.dither.offset = <uint32_t *>grown(self.dither.offset, needed * sizeof(uint32_t))
-            self.room = needed
-        while slots < 2 * (stretches + (self.dither.offsets >> self.dither.stretch_bits) + 1):
+        while slots < 2 * (self.stretches + stretches + 1):
             slots *= 2
         if slots > old.slots:
             self.dither.slot = <dpq_dither_slot *>PyMem_Calloc(slots, sizeof(dpq_dither_slot))
@@ -87,21 +94,43 @@ cdef class Offsets:
             PyMem_Free(old.slot)
         return 0
 
+    cdef int make_room(self, size_t stretches) except -1:
+        """Room for some stretches, of which so many are asked for."""
+        cdef:
+            int bits = self.dither.stretch_bits
+            # as many as there are: few rooms, none much too large
+            size_t needed = max(stretches, self.stretches, self.expected >> bits), wished = 1
+            ndarray room
+
+        while wished < needed and wished << bits < MOST_ROOM:
+            wished *= 2
+        # NumPy's memory, large pieces of which cost less
+        room = new_table(1, wished << bits, NPY_UINT32)
+        self.rooms.append(room)
+        self.dither.room, self.dither.left = <uint32_t *>PyArray_DATA(room), wished
+        self.stretches += wished
+        return 0
+
     cdef int draw(self, Py_ssize_t windows, const int64_t *start, const int64_t *stop) except -1:
         """Draw what is missing of places start[w], ..., stop[w] - 1."""
         cdef:
             Py_ssize_t w
             size_t stretches = 0
+            int64_t at
             int bits = self.dither.stretch_bits
 
         for w in range(windows):
             if not 0 <= start[w] < stop[w]:
                 raise ValueError("places must not be negative, and some in each window")
             stretches += ((stop[w] - 1) >> bits) - (start[w] >> bits) + 1
-        self.grow(stretches)
-        with self.bit_generator.lock, nogil:
-            for w in range(windows):
-                dpq_dither_draw(&self.dither, start[w], stop[w], self.rng)
+        self.find_slots(stretches)
+        for w in range(windows):
+            at = start[w]
+            while at < stop[w]:
+                with self.bit_generator.lock, nogil:
+                    at = dpq_dither_draw(&self.dither, at, stop[w], self.rng)
+                if at < stop[w]:
+                    self.make_room(((stop[w] - 1) >> bits) - (at >> bits) + 1)
         return 0
 
     def are_drawn(self, ndarray start not None, ndarray stop not None):

@@ -1,5 +1,7 @@
 """The compressed sample of csrc/intervals.h."""
 
+import numpy as np
+
 from dpq_fast._kernels.buffers cimport (
     doubles,
     given_doubles,
@@ -8,6 +10,7 @@ from dpq_fast._kernels.buffers cimport (
     new_doubles,
     new_integers,
     new_places,
+    new_table,
     places,
 )
 from dpq_fast._kernels.csrc cimport (
@@ -20,9 +23,12 @@ from dpq_fast._kernels.csrc cimport (
     int64_t,
     size_t,
 )
-from numpy cimport import_array, ndarray
+from numpy cimport NPY_FLOAT64, NPY_INT64, import_array, ndarray
 
 import_array()
+
+cdef enum:
+    LARGE = 1 << 15  # intervals
 
 
 cdef Py_ssize_t _checked_size(ndarray first_rank, ndarray count, int64_t n,
@@ -43,23 +49,38 @@ cdef Py_ssize_t _checked_size(ndarray first_rank, ndarray count, int64_t n,
     return size
 
 
+cdef tuple new_intervals(Py_ssize_t size, int kind):
+    """Ranks, widths and left edges, not filled; in one piece of memory where that is large.
+
+    The system gives large pieces at a lower price.
+    """
+    cdef ndarray room
+
+    if size < LARGE:
+        left = new_integers(size) if kind == NPY_INT64 else new_doubles(size)
+        return new_integers(size), new_doubles(size), left
+    room = new_table(3, size, NPY_INT64)
+    numbers = room.view(np.float64)
+    return room[0], numbers[1], room[2] if kind == NPY_INT64 else numbers[2]
+
+
 def compress_lattice(ndarray first_rank not None, ndarray count not None, int64_t n,
                      int64_t before, int64_t after, ndarray point not None):
     """Rank, width and left edge of the positive-width intervals between lattice points."""
     cdef:
         Py_ssize_t size = _checked_size(first_rank, count, n, point.shape[0])
-        ndarray rank = new_integers(size)
-        ndarray width = new_doubles(size)
-        ndarray left = new_integers(size)
-        int64_t *ranks = integers(rank)
-        double *widths = doubles(width)
-        int64_t *lefts = integers(left)
+        ndarray rank, width, left
+        int64_t *ranks
+        double *widths
+        int64_t *lefts
         const int64_t *points = given_integers(point)
         size_t segments = first_rank.shape[0]
         const int64_t *firsts = integers(first_rank)
         const int64_t *counts = integers(count)
         Py_ssize_t kept
 
+    rank, width, left = new_intervals(size, NPY_INT64)
+    ranks, widths, lefts = integers(rank), doubles(width), integers(left)
     with nogil:
         kept = dpq_intervals_lattice(segments, firsts, counts, n, before, after, points, ranks,
                                      widths, lefts)
@@ -73,18 +94,18 @@ def compress_continuous(ndarray first_rank not None, ndarray count not None, int
     """Rank, width and left edge of the positive-width intervals between numbers."""
     cdef:
         Py_ssize_t size = _checked_size(first_rank, count, n, point.shape[0])
-        ndarray rank = new_integers(size)
-        ndarray width = new_doubles(size)
-        ndarray left = new_doubles(size)
-        int64_t *ranks = integers(rank)
-        double *widths = doubles(width)
-        double *lefts = doubles(left)
+        ndarray rank, width, left
+        int64_t *ranks
+        double *widths
+        double *lefts
         const double *points = given_doubles(point)
         size_t segments = first_rank.shape[0]
         const int64_t *firsts = integers(first_rank)
         const int64_t *counts = integers(count)
         Py_ssize_t kept
 
+    rank, width, left = new_intervals(size, NPY_FLOAT64)
+    ranks, widths, lefts = integers(rank), doubles(width), doubles(left)
     with nogil:
         kept = dpq_intervals_continuous(segments, firsts, counts, n, before, after, points,
                                         ranks, widths, lefts)

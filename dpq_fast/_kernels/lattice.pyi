@@ -30,3 +30,15 @@ def count(
 def count_integers(
     value: NDArray[np.int64], first: int, points: int, total: NDArray[np.int64]
 ) -> None: ...
+def bisect(
+    value: NDArray[Any],
+    low: float,
+    high: float,
+    per_unit: float,
+    step: float,
+    first: int,
+    points: int,
+    point: NDArray[np.int64],
+    lo: NDArray[np.int64],
+    hi: NDArray[np.int64],
+) -> None: ...

@@ -6,11 +6,13 @@ from dpq_fast._kernels.buffers cimport (
     doubles,
     given_column,
     given_doubles,
+    given_integers,
     integers,
     new_integers,
 )
 from dpq_fast._kernels.csrc cimport (
     dpq_column,
+    dpq_lattice_bisect,
     dpq_lattice_count,
     dpq_lattice_count_integers,
     dpq_lattice_decode,
@@ -71,6 +73,30 @@ def count_integers(const int64_t[::1] value not None, int64_t first, int64_t poi
     if n > 0:
         with nogil:
             dpq_lattice_count_integers(n, &value[0], first, points, &total[0])
+
+
+def bisect(ndarray value not None, double low, double high, double per_unit, double step,
+           int64_t first, int64_t points, ndarray point not None, ndarray lo not None,
+           ndarray hi not None):
+    """How many of ascending values are at a lower lattice point than each of some, from lo to hi.
+
+    The result is in `lo`; `hi` is overwritten, too.
+    """
+    cdef:
+        dpq_column column = given_column(value)
+        const int64_t *asked = given_integers(point)
+        int64_t *least = <int64_t *>given_integers(lo)
+        int64_t *most = <int64_t *>given_integers(hi)
+        Py_ssize_t i, n = value.shape[0], size = point.shape[0]
+
+    if not (lo.shape[0] == hi.shape[0] == size):
+        raise ValueError("lo and hi must have one entry for each point")
+    for i in range(size):
+        if not 0 <= least[i] <= most[i] <= n:
+            raise ValueError("lo and hi must be numbers of values, in order")
+    with nogil:
+        dpq_lattice_bisect(size, &column, low, high, per_unit, step, first, points, asked, least,
+                           most)
 
 
 def decode(point, double per_unit, double step, int64_t first):

@@ -25,3 +25,11 @@ class Strayed:
         width: NDArray[np.float64],
         left: NDArray[Any],
     ) -> None: ...
+    def add_records(
+        self,
+        levels: int,
+        first_rank: NDArray[np.int64],
+        count: NDArray[np.int64],
+        ends: tuple[float, float],
+        record: NDArray[Any],
+    ) -> None: ...

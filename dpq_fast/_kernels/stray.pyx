@@ -12,9 +12,11 @@ from dpq_fast._kernels.csrc cimport (
     DPQ_STRAY_WIDEST,
     dpq_scan_targets,
     dpq_stray_cells,
+    dpq_stray_intervals,
     dpq_stray_levels,
     dpq_stray_log,
     dpq_stray_problem,
+    dpq_stray_records,
     int64_t,
     size_t,
 )
@@ -56,6 +58,7 @@ cdef class Strayed:
 
     cdef:
         dpq_stray_problem problem
+        int64_t n
         size_t done  # levels
         int64_t power
         ndarray work
@@ -70,7 +73,8 @@ cdef class Strayed:
 
         if not (m > 0 and 0 < inside < bounds):
             raise ValueError("there must be levels, and some cells inside")
-        self.work = new_doubles(15 * (bounds - 1))
+        self.n = n
+        self.work = new_doubles(21 * (bounds - 1))
         self.kept = [whole, part, start]
         self.problem.levels = m
         self.problem.whole, self.problem.part = integers(whole), doubles(part)
@@ -79,27 +83,81 @@ cdef class Strayed:
         self.problem.start = given_integers(start)
         dpq_scan_targets(m, given_doubles(q), n, integers(whole), doubles(part))
 
+    cdef int check(self, Py_ssize_t levels) except -1:
+        if not (levels > 0 and self.done + levels <= self.problem.levels):
+            raise ValueError("levels must be some, and no more than are left")
+        return 0
+
     def add(self, Py_ssize_t levels, ndarray rank not None, ndarray width not None,
             ndarray left not None):
         """The next `levels`, by all intervals that are in their cells, ascending."""
         cdef:
-            size_t first = self.done, last = self.done + levels
+            size_t first = self.done
             double *room = doubles(self.work)
+            dpq_stray_intervals intervals
 
-        if not (levels > 0 and last <= self.problem.levels):
-            raise ValueError("levels must be some, and no more than are left")
+        self.check(levels)
         if not (width.shape[0] == left.shape[0] == rank.shape[0]):
             raise ValueError("rank, width and left must be of one length")
-        self.problem.intervals = rank.shape[0]
-        self.problem.rank, self.problem.width = given_integers(rank), given_doubles(width)
-        self.problem.points, self.problem.numbers = NULL, NULL
+        intervals.intervals = rank.shape[0]
+        intervals.rank, intervals.width = given_integers(rank), given_doubles(width)
+        intervals.points, intervals.numbers = NULL, NULL
         if PyArray_TYPE(left) == NPY_INT64:
-            self.problem.points = given_integers(left)
+            intervals.points = given_integers(left)
         else:
-            self.problem.numbers = given_doubles(left)
+            intervals.numbers = given_doubles(left)
         with nogil:
-            dpq_stray_levels(&self.problem, first, last, room, &self.power)
-        self.done = last
+            dpq_stray_levels(&self.problem, &intervals, NULL, first, first + levels, room,
+                             &self.power)
+        self.done += levels
+
+    def add_records(self, Py_ssize_t levels, ndarray first_rank not None, ndarray count not None,
+                    ends, ndarray record not None):
+        """The next `levels`, by the records around `count[s]` ranks from `first_rank[s]` on.
+
+        These segments ascend, and each level has all of its cells inside of one, or as much of them
+        as there is. `record` holds what the intervals of each begin and end at, but for the two
+        `ends`, before the first of all records and after the last.
+        """
+        cdef:
+            const int64_t *firsts = given_integers(first_rank)
+            const int64_t *counts = given_integers(count)
+            double *room = doubles(self.work)
+            Py_ssize_t segment = 0, segments = first_rank.shape[0], at = 0, given
+            size_t j
+            dpq_stray_records records
+
+        self.check(levels)
+        if count.shape[0] != segments or segments == 0:
+            raise ValueError("each segment must have a first rank and a count")
+        records.n = self.n
+        records.points, records.numbers = NULL, NULL
+        if PyArray_TYPE(record) == NPY_INT64:
+            records.points = given_integers(record)
+            records.point_ends = ends
+        else:
+            records.numbers = given_doubles(record)
+            records.number_ends = ends
+        for j in range(self.done, self.done + levels):
+            while True:
+                records.first = firsts[segment]
+                records.last = firsts[segment] + counts[segment]
+                records.given = max(records.first, 1)
+                given = min(records.last, self.n) - records.given + 1
+                if not (0 <= records.first <= records.last <= self.n + 1
+                        and at + given <= record.shape[0]):
+                    raise ValueError("segments must be of ranks that there are, with their records")
+                if self.problem.whole[j] < records.last or segment + 1 == segments:
+                    break
+                segment += 1
+                at += given
+                if records.points != NULL:
+                    records.points += given
+                else:
+                    records.numbers += given
+            with nogil:
+                dpq_stray_levels(&self.problem, NULL, &records, j, j + 1, room, &self.power)
+        self.done += levels
 
     @property
     def log_weight(self):

@@ -25,6 +25,8 @@ WHOLE_BLOCK, FEW = 2**12, 16
 STRETCH_BITS = 9
 # So many records are dithered at a time, so that what that takes stays in caches.
 PIECE = 2**17
+# Up to this many records that lie next to each other are kept as they were laid out ahead.
+MOST_KEPT = 2**20
 # Up to this many records, a part is halved by counting random bits.
 COUNTED_BITS = 2**17
 
@@ -51,15 +53,22 @@ class DitheredOrder(WholeOrder):
         assert coarse.lattice is not None  # there is no dither without one
         self._lattice = coarse.lattice
         self._dither = Dither(coarse.lattice.bits, rng)
+        # a place, and points of the records from there on
+        self._kept = 0, np.empty(0, dtype=np.int64)
         self._drawing = (
             threading.RLock()
         )  # threads may draw from one law, which asks for more of it
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
+        begin, kept = self._kept
+        if begin <= windows[0][0] and windows[-1][1] <= begin + kept.size:
+            pieces = [kept[start - begin : stop - begin] for start, stop in windows]
+            return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         most = self.n if self.scans else PIECE  # what takes a pass is collected at once
         fine = np.empty(sum(stop - start for start, stop in windows), dtype=np.int64)
         done = 0
         with self._drawing:
+            self._dither.expect(fine.size)
             for start, stop in _pieces(windows, most):
                 size = int((stop - start).sum())
                 self._dither_piece(start, stop, fine[done : done + size])
@@ -142,6 +151,9 @@ class DitheredOrder(WholeOrder):
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         self._coarse.prepare(first - 1, count + 2)  # with the records around
+        if count.size == 1 and count[0] <= MOST_KEPT:
+            ((start, stop),) = kernel.records(first, count, self.n, 0)
+            self._kept = start, self._points([(start, stop)])
 
 
 def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
@@ -177,6 +189,10 @@ class Dither:
         self._offsets = Offsets(bits, rng, STRETCH_BITS, WHOLE_BLOCK)
         # points whose records are drawn by halves, ascending, and the numbers of their cells
         self._halved = self._cell = np.empty(0, dtype=np.int64)
+
+    def expect(self, records: int) -> None:
+        """Of how many records points will be asked for, next."""
+        self._offsets.expect(records)
 
     def of_small(
         self,

@@ -243,6 +243,30 @@ class Lattice:
             self.points,
         )
 
+    def ranks(
+        self,
+        values: NDArray[Any],
+        points: NDArray[np.int64],
+        lo: NDArray[np.int64],
+        hi: NDArray[np.int64],
+    ) -> None:
+        """Bisect: how many ascending values are rounded below each point, into `lo`.
+
+        It is known to be from lo to hi, and both are overwritten. Values are as for `count`.
+        """
+        kernel.bisect(
+            values,
+            self.low,
+            self.high,
+            self.per_unit,
+            self.step,
+            self.first,
+            self.points,
+            np.ascontiguousarray(points),
+            lo,
+            hi,
+        )
+
     def least(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The least number that is rounded to each point or above; inf past the last point."""
         inside = (points > 0) & (points < self.points)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
-from dpq_fast.data.columns import as_float64
+from dpq_fast.data.columns import as_float64, is_plain
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.prior import Masses
 
@@ -146,6 +146,13 @@ class Order(ABC):
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         """Collect ahead what intervals of `count[s]` ranks from `first[s]` on will need."""
 
+    def records(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[Any] | None:
+        """The records that these `intervals` begin and end at, in order, segment after segment.
+
+        They are the same, in less time and space; None where `intervals` take less.
+        """
+        return None
+
     @abstractmethod
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """About ln of how far records are apart, in (fine) points or units; -inf for ties.
@@ -209,6 +216,9 @@ class WholeOrder(Order):
 
     def intervals(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> Intervals:
         return self.intervals_of(self, first, count)
+
+    def records(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[Any] | None:
+        return self._points(kernel.records(first, count, self.n, 0))
 
     def intervals_of(
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
@@ -334,6 +344,9 @@ class SortedOrder(CoarseOrder):
         self, points: NDArray[Any], lo: NDArray[np.int64], hi: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Records below each point, from lo to hi of them; both are overwritten."""
+        if self.lattice is not None and not self._fine and is_plain(self._values):
+            self.lattice.ranks(self._values, points, lo, hi)
+            return lo
         at: NDArray[Any] = np.flatnonzero(lo < hi)
         while at.size:  # for all at once
             middle = (lo[at] + hi[at]) // 2
@@ -436,6 +449,9 @@ class CountedOrder(CoarseOrder):
             pieces.append(np.repeat(self._values[first:last], np.diff(ends, prepend=start)))
         return np.concatenate(pieces)
 
+    def records(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[Any] | None:
+        return None  # there are as many intervals as runs
+
     def intervals_of(
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
     ) -> Intervals:
@@ -478,6 +494,9 @@ class WeighedOrder(WholeOrder):
         self.scans = coarse.scans
         self._coarse = coarse
         self._masses = lattice.masses
+
+    def records(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[Any] | None:
+        return None  # many records are tied
 
     def intervals_of(
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]

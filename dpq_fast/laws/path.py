@@ -57,9 +57,9 @@ MOST_CELLS = 2**19
 GUESSES = 3
 # Ranks by which windows are wider than they are said to be.
 REST = 3
-# Where more ranks are within reach, the intervals of some levels after another are read, about so
-# many at a time, and only those inside of windows are kept.
-MOST_HELD, READ_AT_ONCE = 2**20, 2**19
+# What is within reach, but outside of windows, is read for some levels after another, about so many
+# ranks at a time.
+READ_AT_ONCE = 2**19
 # Largest loss per rank that the certificate is for.
 STEEPEST = 8.0
 
@@ -146,7 +146,8 @@ class PathLaw:
         if not everything:
             self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         guess = first_narrow(self._q, n, self._rate, reach) if window is None else window
-        self._holds_all = guess >= reach or int(count.sum()) <= MOST_HELD or self._q.size == 1
+        # what single levels read was collected for all of them
+        self._holds_all = guess >= reach or self._q.size == 1
         if self._holds_all:
             self._intervals = self._order.intervals(first, count)
         else:
@@ -196,12 +197,15 @@ class PathLaw:
         n, m = self._order.n, self._q.size
         cells = stray.cells(window, reach + REST, self._rate, m)
         strayed = stray.Strayed(self._q, n, self._rate, *cells)
-        if self._holds_all:
-            strayed.add(m, *self._intervals)
-            return strayed.log_weight
         for levels in self._some_at_once(reach):
+            some = levels.stop - levels.start
             _, _, first, count = intervals_kernel.windows(self._q[levels], n, reach)
-            strayed.add(levels.stop - levels.start, *self._order.intervals(first, count))
+            records = self._order.records(first, count)
+            if records is None:
+                strayed.add(some, *self._order.intervals(first, count))
+            else:
+                ends = self._order.before, self._order.last
+                strayed.add_records(some, first, count, ends, records)
         return strayed.log_weight
 
     def _some_at_once(self, reach: int) -> Iterator[slice]:

@@ -28,6 +28,9 @@ class Offsets:
         self._most = most
         self._drawn: dict[int, list[int]] = {}
 
+    def expect(self, records: int) -> None:
+        """Make room for so many at once, as they will be asked for in parts."""
+
     def _stretches(self, start: int, stop: int) -> range:
         """The stretches that places are in."""
         return range(start >> self._stretch_bits, ((stop - 1) >> self._stretch_bits) + 1)

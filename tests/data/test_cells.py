@@ -140,7 +140,7 @@ def test_order_over_cells_is_that_of_sorted_records(name, bounds, resolution, cr
         ):
             np.testing.assert_array_equal(one, other)
     outputs = np.array([-50.0, 0.0, 0.5, 100.0]) if lattice is None else np.array([0, 7, 110])
-    outputs = np.clip(outputs, bounds[0], bounds[1] if lattice is None else lattice.points - 1)
+    outputs = outputs.clip(*(bounds if lattice is None else (0, lattice.points - 1)))
     np.testing.assert_array_equal(order.ranks_of(outputs), expected.ranks_of(outputs))
 
 

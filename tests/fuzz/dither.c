@@ -4,22 +4,16 @@
 
 #define MOST_BLOCKS 8
 #define MOST_QUESTIONS 6
+#define MOST_ROOMS 2400 /* as many as there are places */
 
-/* Room for all stretches of these places, at a new address. */
+/* Slots for all stretches of these places besides `drawn` others. */
 static void
-grow(dpq_dither *d, int64_t start, int64_t stop)
+grow(dpq_dither *d, size_t drawn, int64_t start, int64_t stop)
 {
-    size_t size = (size_t)1 << d->stretch_bits;
     size_t more = (size_t)(((stop - 1) >> d->stretch_bits) - (start >> d->stretch_bits) + 1);
-    uint32_t *offset = fuzz_room(d->offsets + more * size, sizeof *offset);
     dpq_dither old = *d;
 
-    if (old.offsets > 0) {
-        memcpy(offset, old.offset, old.offsets * sizeof *offset);
-    }
-    free(old.offset);
-    d->offset = offset;
-    while (d->slots <= old.offsets / size + more) {
+    while (d->slots <= drawn + more) {
         d->slots *= 2;
     }
     if (d->slots > old.slots) {
@@ -36,6 +30,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_input in = {data, size, 1};
     bitgen_t rng;
     dpq_dither d = {(int)fuzz_between(&in, 1, 32), (int)fuzz_between(&in, 0, 10), NULL, 1, NULL, 0};
+    void *rooms[MOST_ROOMS];
+    size_t made = 0, drawn = 0;
     size_t blocks = (size_t)fuzz_between(&in, 1, MOST_BLOCKS);
     int64_t shift = fuzz_between(&in, 0, INT64_C(1) << 40), n = 0, largest = 0;
     int64_t end[MOST_BLOCKS], value[MOST_BLOCKS];
@@ -65,7 +61,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int64_t start = fuzz_between(&in, 0, n - 1), stop = fuzz_between(&in, start + 1, n);
         int64_t at = fuzz_between(&in, -1, (INT64_C(1) << d.bits) + 1), below = 0, low = 0, high = n;
         int64_t *part = fuzz_room((size_t)(stop - start), sizeof *part);
-        size_t before = d.offsets;
         dpq_dither_window window;
 
         for (size_t b = 0; b < blocks; b++) {
@@ -76,9 +71,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         window = (dpq_dither_window){shift + start, shift + stop, part, shift + low, shift + high};
         CHECK(dpq_dither_fits(&window, largest));
         if (!dpq_dither_drawn(&d, shift + low, shift + high)) {
-            grow(&d, shift + low, shift + high);
-            dpq_dither_draw(&d, shift + low, shift + high, &rng);
-            CHECK(d.offsets > before && dpq_dither_drawn(&d, shift + low, shift + high));
+            int64_t from = shift + low;
+
+            grow(&d, drawn, shift + low, shift + high);
+            while ((from = dpq_dither_draw(&d, from, shift + high, &rng)) < shift + high) {
+                CHECK(from >= shift + low - ((INT64_C(1) << d.stretch_bits) - 1) && made < MOST_ROOMS);
+                d.left = (size_t)fuzz_between(&in, 1, 3);
+                drawn += d.left;
+                d.room = rooms[made++] = fuzz_room(d.left << d.stretch_bits, sizeof *d.room);
+            }
+            CHECK(dpq_dither_drawn(&d, shift + low, shift + high));
         }
         dpq_dither_read(&d, shift + low, shift + high, offset);
         for (int64_t k = 0; k < high - low; k++) {
@@ -107,7 +109,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(offset);
     free(fine);
     free(point);
-    free(d.offset);
+    while (made > 0) {
+        free(rooms[--made]);
+    }
     free(d.slot);
     return 0;
 }

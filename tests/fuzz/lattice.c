@@ -98,6 +98,44 @@ check_encode(size_t n, fuzz_input *in)
 }
 
 static void
+check_bisect(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(INT64_C(1) << 53, in);
+    double *value = fuzz_room(n, sizeof *value);
+    size_t asked = (size_t)fuzz_between(in, 0, 40);
+    int64_t *point = fuzz_room(asked, sizeof *point), *lo = fuzz_room(asked, sizeof *lo);
+    int64_t *hi = fuzz_room(asked, sizeof *hi), *expected = fuzz_room(asked, sizeof *expected);
+    dpq_column column = {value, DPQ_FLOAT64};
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = draw_value(&l, in);
+        value[i] = isnan(value[i]) ? l.low : value[i];
+    }
+    qsort(value, n, sizeof *value, fuzz_compare_numbers);
+    for (size_t k = 0; k < asked; k++) {
+        size_t at = n > 0 ? (size_t)fuzz_between(in, 0, (int64_t)n - 1) : 0;
+
+        point[k] = n > 0 && fuzz_bit(in) ? encoded(&l, value[at]) : fuzz_between(in, -1, l.points);
+        expected[k] = 0;
+        while ((size_t)expected[k] < n && encoded(&l, value[expected[k]]) < point[k]) {
+            expected[k]++;
+        }
+        lo[k] = fuzz_between(in, 0, expected[k]);
+        hi[k] = fuzz_between(in, expected[k], (int64_t)n);
+    }
+    dpq_lattice_bisect(asked, &column, l.low, l.high, l.per_unit, l.step, l.first, l.points, point,
+                       lo, hi);
+    for (size_t k = 0; k < asked; k++) {
+        CHECK(lo[k] == expected[k]);
+    }
+    free(point);
+    free(lo);
+    free(hi);
+    free(expected);
+    free(value);
+}
+
+static void
 check_decode(size_t n, fuzz_input *in)
 {
     lattice l = draw_lattice(INT64_C(1) << 53, in);
@@ -205,6 +243,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = fuzz_size(&in, MOST_VALUES);
 
     check_encode(n, &in);
+    check_bisect(n, &in);
     check_decode(n, &in);
     check_count(n, &in);
     check_count_integers(n < 200 ? n : 200, &in);

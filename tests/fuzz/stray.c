@@ -31,27 +31,27 @@ cell(const dpq_stray_problem *p, size_t k, int64_t *a, int64_t *b)
 
 /* Measure of the cell: of all between its first interval and its last. */
 static long double
-measure(const dpq_stray_problem *p, int64_t a, int64_t b)
+measure(const dpq_stray_intervals *of, int64_t a, int64_t b)
 {
     size_t first = 0, end;
 
-    while (first < p->intervals && p->rank[first] < a) {
+    while (first < of->intervals && of->rank[first] < a) {
         first++;
     }
-    for (end = first; end < p->intervals && p->rank[end] <= b;) {
+    for (end = first; end < of->intervals && of->rank[end] <= b;) {
         end++;
     }
     if (first == end) {
         return 0;
     }
-    return (p->points ? (long double)(p->points[end - 1] - p->points[first])
-                      : (long double)p->numbers[end - 1] - p->numbers[first]) +
-           p->width[end - 1];
+    return (of->points ? (long double)(of->points[end - 1] - of->points[first])
+                       : (long double)of->numbers[end - 1] - of->numbers[first]) +
+           of->width[end - 1];
 }
 
 /* ln U by its definition; of all paths, strayed or not, into *all. */
 static long double
-plain(const dpq_stray_problem *p, long double *all)
+plain(const dpq_stray_problem *p, const dpq_stray_intervals *of, long double *all)
 {
     size_t nodes = 2 * p->cells - 1, middle = p->cells - 1;
     long double x[4 * MOST_REACH], y[4 * MOST_REACH], next_x[4 * MOST_REACH],
@@ -64,7 +64,7 @@ plain(const dpq_stray_problem *p, long double *all)
             long double width;
 
             cell(p, k, &a, &b);
-            width = measure(p, p->whole[j] + a, p->whole[j] + b);
+            width = measure(of, p->whole[j] + a, p->whole[j] + b);
             next_x[k] = j == 0 ? between(p, a, b, p->part[0], 0, 0, 0.0) : 0;
             next_y[k] = 0;
             for (size_t s = 0; j > 0 && s < nodes; s++) {
@@ -92,6 +92,47 @@ plain(const dpq_stray_problem *p, long double *all)
     return logl(strayed);
 }
 
+/* The same weight by records, one for each rank: those around each target, apart. */
+static void
+check_records(const dpq_stray_problem *p, const dpq_stray_intervals *of, double found)
+{
+    int64_t n = (int64_t)of->intervals - 1, reach = p->start[p->cells] - 1, power;
+    double *work = fuzz_room(21 * p->cells, sizeof *work);
+    double least = of->points ? (double)of->points[0] : of->numbers[0], by_records;
+    double most = least;
+
+    for (size_t t = 0; t < of->intervals; t++) {
+        most += of->width[t];
+    }
+    for (size_t j = 0; j < p->levels; j++) {
+        dpq_stray_records records = {.n = n,
+                                     .point_ends = {(int64_t)least, (int64_t)most},
+                                     .number_ends = {least, most}};
+        int64_t last = p->whole[j] + reach + 1, *points;
+        double *numbers;
+        size_t given;
+
+        records.first = p->whole[j] > reach ? p->whole[j] - reach : 0;
+        records.last = last < n + 1 ? last : n + 1;
+        records.given = records.first > 0 ? records.first : 1;
+        given = (size_t)((records.last < n ? records.last : n) - records.given + 1);
+        points = fuzz_room(given, sizeof *points);
+        numbers = fuzz_room(given, sizeof *numbers);
+        for (size_t k = 0; k < given; k++) { /* x_r is where the interval of rank r begins */
+            points[k] = of->points ? of->points[records.given + (int64_t)k] : 0;
+            numbers[k] = of->points ? 0.0 : of->numbers[records.given + (int64_t)k];
+        }
+        records.points = of->points ? points : NULL;
+        records.numbers = of->points ? NULL : numbers;
+        dpq_stray_levels(p, NULL, &records, j, j + 1, work, &power);
+        free(points);
+        free(numbers);
+    }
+    by_records = dpq_stray_log(p, work, power);
+    CHECK(by_records == found || fabs(by_records - found) <= 1e-12 * fabs(found));
+    free(work);
+}
+
 static void
 check_cells(const dpq_stray_problem *p, int64_t window, int64_t reach)
 {
@@ -111,13 +152,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t intervals = (size_t)fuzz_between(&in, 1, MOST_INTERVALS);
     double rate = ldexp(1.0 + fuzz_share(&in), (int)fuzz_between(&in, -12, 2));
     int lattice = fuzz_bit(&in), huge = fuzz_between(&in, 0, 3) == 0;
-    int several = fuzz_bit(&in); /* intervals of one rank */
+    int even = fuzz_bit(&in), alone = 1;  /* an interval for each rank */
+    int several = !even && fuzz_bit(&in); /* intervals of one rank */
     int64_t n = 0, *rank = fuzz_room(intervals, sizeof *rank);
     int64_t *points = fuzz_room(intervals, sizeof *points), *whole = fuzz_room(m, sizeof *whole);
     double *numbers = fuzz_room(intervals, sizeof *numbers);
     double *width = fuzz_room(intervals, sizeof *width);
     double *part = fuzz_room(m, sizeof *part), *q = fuzz_room(m, sizeof *q);
     dpq_stray_problem p = {0};
+    dpq_stray_intervals of;
     long double least, all;
     double found;
     int64_t *start;
@@ -127,7 +170,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t t = 0; t < intervals; t++) {
         int64_t wide = huge ? (int64_t)1 << fuzz_between(&in, 0, 46) : fuzz_between(&in, 1, 9);
 
-        rank[t] = n += t > 0 ? fuzz_between(&in, several ? 0 : 1, fuzz_bit(&in) ? 1 : 9) : fuzz_between(&in, 0, 2);
+        rank[t] = n += t > 0 ? fuzz_between(&in, several ? 0 : 1, fuzz_bit(&in) || even ? 1 : 9)
+                              : fuzz_between(&in, 0, even ? 0 : 2);
         points[t] = t > 0 ? points[t - 1] + (int64_t)width[t - 1] : -1;
         width[t] = (double)wide;
     }
@@ -139,23 +183,30 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     qsort(q, m, sizeof *q, fuzz_compare_numbers);
     dpq_scan_targets(m, q, n, whole, part);
-    p = (dpq_stray_problem){intervals, rank, width, lattice ? points : NULL,
-                            lattice ? NULL : numbers, m, whole, part, rate, 0, 0, NULL};
+    of = (dpq_stray_intervals){intervals, rank, width, lattice ? points : NULL,
+                               lattice ? NULL : numbers};
+    p = (dpq_stray_problem){m, whole, part, rate, 0, 0, NULL};
     p.cells = dpq_stray_cells(window, reach, rate, m, &p.inside, NULL);
     start = fuzz_room(p.cells + 1, sizeof *start);
     CHECK(dpq_stray_cells(window, reach, rate, m, &p.inside, start) == p.cells);
     p.start = start;
     check_cells(&p, window, reach);
-    work = fuzz_room(15 * p.cells, sizeof *work);
+    work = fuzz_room(21 * p.cells, sizeof *work);
     for (size_t j = 0, next; j < m; j = next) {
         next = (size_t)fuzz_between(&in, (int64_t)j + 1, (int64_t)m);
-        dpq_stray_levels(&p, j, next, work, &power);
+        dpq_stray_levels(&p, &of, NULL, j, next, work, &power);
     }
     found = dpq_stray_log(&p, work, power);
-    least = plain(&p, &all);
+    least = plain(&p, &of, &all);
     /* never less, and more only by what is added, which is nothing to all paths, if there is one */
     CHECK(found >= least - 1e-9L);
     CHECK(found <= least + 1e-9L || found < all - 600 || isinf(all));
+    for (size_t t = 0; t < intervals; t++) {
+        alone = alone && rank[t] == (int64_t)t;
+    }
+    if (alone) {
+        check_records(&p, &of, found);
+    }
     free(work);
     free(start);
     free(q);

@@ -280,6 +280,28 @@ def test_has_missing_sees_a_nan_at_every_place(size):
         assert lattice.has_missing(missing)
 
 
+@given(st.integers(0, 2**32), st.sampled_from([1, 15, 16, 17, 300]), st.integers(0, 200))
+def test_bisect_counts_what_is_encoded_below(seed, asked, n):
+    rng = np.random.default_rng(seed)
+    kind = rng.choice([np.float64, np.float32, np.int64, np.uint8])
+    values = np.sort(rng.integers(0, 99, n).astype(kind))
+    options = (3.0, 80.0, 2.0, 0.5, 6, 155)
+    encoded = lattice.encode(values.astype(np.float64), *options)
+    points = rng.integers(-1, 157, asked)
+    expected = np.searchsorted(encoded, points)
+    lo = (expected * rng.random(asked)).astype(np.int64)
+    hi = expected + ((n - expected) * rng.random(asked)).astype(np.int64)
+    lattice.bisect(values, *options, points, lo, hi)
+    assert lo.tolist() == expected.tolist()
+
+
+def test_bisect_checks_its_limits():
+    options, one = (0.0, 9.0, 1.0, 1.0, 0, 10), np.array([1])
+    for lo, hi in ((one, one[:0]), (one + 1, one), (one, one + 2), (one - 2, one)):
+        with pytest.raises(ValueError, match="lo and hi must"):
+            lattice.bisect(np.array([1.0, 2.0]), *options, one, lo.copy(), hi.copy())
+
+
 def test_encode_of_a_stray_nan_is_the_lowest_point():
     values = np.array([1.0, np.nan, 3.0])
     assert lattice.encode(values, 0.0, 4.0, 1.0, 1.0, 0, 5).tolist() == [1, 0, 3]
@@ -1238,6 +1260,55 @@ def test_strayed_weight_is_the_sum_over_tuples(steps, widths, percent, rate, win
         assert found == pytest.approx(expected, abs=1e-9)
     else:
         assert found < -500.0
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 300),
+    st.integers(1, 6),
+    st.floats(1e-2, 2.0),
+    st.integers(0, 9),
+    st.integers(0, 30),
+    st.booleans(),
+)
+def test_strayed_weight_by_records_is_that_by_intervals(seed, n, m, rate, window, more, on_lattice):
+    """Ties and the ends of all records; segments of some levels, that others do not reach."""
+    rng = np.random.default_rng(seed)
+    record = np.sort(rng.integers(0, 9 + int(rng.integers(900)), n))
+    ends, kind = (-1, 1_000), np.int64 if on_lattice else np.float64
+    q, reach = np.sort(rng.random(m)), window + more
+    inside, start = stray.cells(window, reach, rate, m)
+    edges = np.concatenate(([ends[0]], record, [ends[1]]))
+    kept = np.flatnonzero(np.diff(edges) > 0)
+    width = np.diff(edges)[kept].astype(float)
+    expected = log_strayed(kept, width, edges[kept].astype(kind), q, n, rate, inside, start)
+    strayed, done = stray.Strayed(q, n, rate, inside, start), 0
+    while done < m:
+        some = int(rng.integers(1, m - done + 1))
+        _, _, first, count = intervals.windows(q[done : done + some], n, reach)
+        parts = [record[a:b] for a, b in intervals.records(first, count, n, 0)]
+        strayed.add_records(some, first, count, ends, np.concatenate(parts).astype(kind))
+        done += some
+    assert strayed.log_weight == pytest.approx(expected, rel=1e-12)
+
+
+def test_strayed_records_are_checked():
+    q, (inside, start) = np.array([0.25, 0.75]), stray.cells(2, 4, 1.0, 2)
+    strayed = stray.Strayed(q, 8, 1.0, inside, start)
+    first, count, record = np.array([0]), np.array([9]), np.arange(8)
+    with pytest.raises(ValueError, match="no more than are left"):
+        strayed.add_records(3, first, count, (-1, 9), record)
+    with pytest.raises(ValueError, match="a first rank and a count"):
+        strayed.add_records(1, first, count[:0], (-1, 9), record)
+    for wrong in (
+        (first, count, record[:7]),
+        (first, count + 1, record),
+        (first - 1, count, record),
+    ):
+        with pytest.raises(ValueError, match="with their records"):
+            strayed.add_records(1, *wrong[:2], (-1, 9), wrong[2])
+    strayed.add_records(2, first, count, (-1, 9), record)
+    assert math.isfinite(strayed.log_weight)
 
 
 @given(

@@ -212,6 +212,11 @@ def read_order(name, way, monkeypatch):
     return Sample.of(x, (-100.0, 100.0), **options).order(np.random.default_rng(7))
 
 
+def without_records(order, monkeypatch):
+    """As if intervals took less than records do."""
+    monkeypatch.setattr(type(order), "records", lambda *_: None)
+
+
 @pytest.mark.parametrize("some_first", [False, True])
 @pytest.mark.parametrize("way", ["single", "sorted", "selected"])
 @pytest.mark.parametrize(
@@ -220,19 +225,22 @@ def read_order(name, way, monkeypatch):
 def test_levels_read_some_after_another_have_the_same_law(name, way, some_first, monkeypatch):
     order, q = read_order(name, way, monkeypatch), np.arange(1, 41) / 41
     assert order.scans == (way == "selected")
+    ways = {"at once": 2**19, "some": 1_500, "by intervals": 1_500}
     laws = {}
-    for some in (some_first, not some_first):  # dither is drawn as it is asked for, and kept
-        monkeypatch.setattr(path_law, "MOST_HELD", 0 if some else 2**20)
-        monkeypatch.setattr(path_law, "READ_AT_ONCE", 1_500)
-        laws[some] = PathLaw(order, q, 0.5)
-    whole, part = laws[False], laws[True]
-    assert whole._holds_all and not part._holds_all
-    np.testing.assert_array_equal(part._windows, whole._windows)
-    assert part._log_inside == whole._log_inside
-    assert part._log_escape == whole._log_escape
+    for each in reversed(ways) if some_first else ways:  # dither is drawn as asked for, and kept
+        with monkeypatch.context() as patched:
+            patched.setattr(path_law, "READ_AT_ONCE", ways[each])
+            if each == "by intervals":
+                without_records(order, patched)
+            laws[each] = PathLaw(order, q, 0.5)
+    whole = laws["at once"]
+    _, _, _, count = intervals.windows(q, order.n, path_law.first_window(order, q, 0.5))
     if way != "single" or name != "an atom at each bound":  # a tie wider than a window
-        assert part._intervals.rank.size < 0.7 * whole._intervals.rank.size
+        assert whole._intervals.rank.size < 0.7 * count.sum()
     for law in laws.values():
+        np.testing.assert_array_equal(law._windows, whole._windows)
+        assert law._log_inside == whole._log_inside
+        assert law._log_escape == pytest.approx(whole._log_escape, rel=1e-12)
         np.testing.assert_array_equal(
             law.draw(np.random.default_rng(1), 20), whole.draw(np.random.default_rng(1), 20)
         )
@@ -261,19 +269,16 @@ def test_levels_are_read_each_once_and_few_ranks_at_a_time(q, n, reach, at_once)
 @pytest.mark.parametrize("window", [0, 3])
 def test_windows_without_an_interval_are_bounded_by_what_is_within_reach(window, monkeypatch):
     order, q = small_order([0] * 7 + [1] * 11, points=2), np.array([0.776, 0.778])
-    bounds = {}
-    for most in (-1, 2**20):
-        monkeypatch.setattr(path_law, "MOST_HELD", most)
-        law = PathLaw(order, q, 2.0, reach=8, window=window)
-        assert law._holds_all == (most > 0) and law._scan is None
-        assert law._log_outside() <= law._log_bound
-        bounds[most] = law._log_bound
-    assert bounds[-1] == bounds[2**20]
+    by_records = PathLaw(order, q, 2.0, reach=8, window=window)
+    without_records(order, monkeypatch)
+    by_intervals = PathLaw(order, q, 2.0, reach=8, window=window)
+    assert by_records._log_bound == pytest.approx(by_intervals._log_bound, rel=1e-12)
+    for law in (by_records, by_intervals):
+        assert law._scan is None and law._log_outside() <= law._log_bound
 
 
 def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):
     monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
-    monkeypatch.setattr(path_law, "MOST_HELD", 0)
     monkeypatch.setattr(path_law, "WORTH", 0)
     x = np.random.default_rng(3).normal(0.0, 5.0, 200_000)
     passes, fold = [], Chunks.fold
