@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,7 +26,7 @@ WHOLE_BLOCK, FEW = 2**12, 16
 STRETCH_BITS = 9
 # So many records are dithered at a time, so that what that takes stays in caches.
 PIECE = 2**17
-# Up to this many records that lie next to each other are kept as they were laid out ahead.
+# Up to this many records are kept as they were laid out ahead.
 MOST_KEPT = 2**20
 # Up to this many records, a part is halved by counting random bits.
 COUNTED_BITS = 2**17
@@ -53,16 +54,15 @@ class DitheredOrder(WholeOrder):
         assert coarse.lattice is not None  # there is no dither without one
         self._lattice = coarse.lattice
         self._dither = Dither(coarse.lattice.bits, rng)
-        # a place, and points of the records from there on
-        self._kept = 0, np.empty(0, dtype=np.int64)
+        # places, ascending, and points of the records from each on
+        self._kept: tuple[list[int], list[NDArray[np.int64]]] = [], []
         self._drawing = (
             threading.RLock()
         )  # threads may draw from one law, which asks for more of it
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
-        begin, kept = self._kept
-        if begin <= windows[0][0] and windows[-1][1] <= begin + kept.size:
-            pieces = [kept[start - begin : stop - begin] for start, stop in windows]
+        pieces = self._kept_pieces(windows)
+        if pieces is not None:
             return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         most = self.n if self.scans else PIECE  # what takes a pass is collected at once
         fine = np.empty(sum(stop - start for start, stop in windows), dtype=np.int64)
@@ -74,6 +74,17 @@ class DitheredOrder(WholeOrder):
                 self._dither_piece(start, stop, fine[done : done + size])
                 done += size
         return self._lattice.spread(fine)
+
+    def _kept_pieces(self, windows: list[tuple[int, int]]) -> list[NDArray[np.int64]] | None:
+        """The records of all windows, if they were laid out ahead."""
+        starts, points = self._kept
+        pieces = []
+        for start, stop in windows:
+            i = bisect_right(starts, start) - 1
+            if i < 0 or stop > starts[i] + points[i].size:
+                return None
+            pieces.append(points[i][start - starts[i] : stop - starts[i]])
+        return pieces
 
     def _dither_piece(
         self, start: NDArray[np.int64], stop: NDArray[np.int64], fine: NDArray[np.int64]
@@ -151,9 +162,10 @@ class DitheredOrder(WholeOrder):
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         self._coarse.prepare(first - 1, count + 2)  # with the records around
-        if count.size == 1 and count[0] <= MOST_KEPT:
-            ((start, stop),) = kernel.records(first, count, self.n, 0)
-            self._kept = start, self._points([(start, stop)])
+        if count.sum() <= MOST_KEPT:
+            windows = sorted(kernel.records(first, count, self.n, 0))
+            ends = np.cumsum([stop - start for start, stop in windows])
+            self._kept = [start for start, _ in windows], np.split(self._points(windows), ends[:-1])
 
 
 def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:

@@ -123,6 +123,27 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
         assert everything(order) == brute_force(order, fine, [0], [len(records)])
 
 
+@pytest.mark.parametrize("most", [0, 2**20])
+@pytest.mark.parametrize("whole", [3, 100])
+def test_records_that_are_laid_out_ahead_are_the_same(monkeypatch, most, whole):
+    """Windows inside of what was prepared, across it or outside; some overlap, in any order."""
+    monkeypatch.setattr(dither_module, "MOST_KEPT", most)
+    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
+    rng, lattice = np.random.default_rng(most + whole), lattice_of(10, bits=5)
+    for _ in range(40):
+        records = np.sort(rng.integers(0, 10, int(rng.integers(1, 80))))
+        order = DitheredOrder(SortedOrder(records, lattice, BOUNDS), rng)
+        first = rng.integers(0, order.n + 1, 3)
+        order.prepare(first, rng.integers(1, order.n + 2 - first))
+        asked = [tuple(np.sort(rng.integers(0, order.n + 1, 2)).tolist()) for _ in range(8)]
+        found = [order._points([window]) for window in asked if window[0] < window[1]]
+        everything = DitheredOrder._points(order, [(0, order.n)])
+        assert (everything >> 5 == records).all() and (np.diff(everything) >= 0).all()
+        windows = [window for window in asked if window[0] < window[1]]
+        for (start, stop), points in zip(windows, found, strict=True):
+            assert points.tolist() == everything[start:stop].tolist()
+
+
 @pytest.mark.parametrize("whole", [0, 4, 9, 100])
 @pytest.mark.parametrize("bits", [1, 3, 20])
 def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, whole, bits):
