@@ -162,7 +162,7 @@ class DitheredOrder(WholeOrder):
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         self._coarse.prepare(first - 1, count + 2)  # with the records around
-        # what is collected by passes is drawn in the order in which it is asked for, prepared or not
+        # what takes a pass is drawn in the order in which it is asked for, prepared or not
         if not self.scans and count.sum() <= MOST_KEPT:
             windows = sorted(kernel.records(first, count, self.n, 0))
             ends = np.cumsum([stop - start for start, stop in windows])
