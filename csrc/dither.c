@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "uniform.h"
 #include "vector.h"
 
 #define BY_RANKS 128 /* offsets are put in order by counting how many are below each, up to so many, */
@@ -37,7 +38,7 @@ int64_t
 dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
 {
     const size_t size = (size_t)1 << d->stretch_bits;
-    const uint64_t mask = (UINT64_C(1) << d->bits) - 1;
+    const uint32_t mask = (uint32_t)((UINT64_C(1) << d->bits) - 1);
 
     for (int64_t s = start >> d->stretch_bits; s <= (stop - 1) >> d->stretch_bits; s++) {
         dpq_dither_slot *slot = slot_of(d, s);
@@ -50,8 +51,7 @@ dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
             return s * (INT64_C(1) << d->stretch_bits);
         }
         for (size_t i = 0; i < size; i++) {
-            word = i % 2 == 0 ? rng->next_uint64(rng->state) : word >> 32;
-            d->room[i] = (uint32_t)(word & mask);
+            d->room[i] = dpq_uniform_half(i, rng, &word) & mask;
         }
         *slot = (dpq_dither_slot){s, d->room};
         d->room += size;
@@ -206,7 +206,20 @@ sort_few(size_t k, const int32_t *x, int32_t *rank, int32_t *sorted)
     }
 }
 
-/* Offsets of k records less 2^31, in order. */
+/* Offsets as numbers that vectors compare: less 2^31; and back. */
+static inline int32_t
+signed_of(uint32_t offset)
+{
+    return (int32_t)(offset ^ UINT32_C(0x80000000));
+}
+
+static inline uint32_t
+offset_of(int32_t x)
+{
+    return (uint32_t)x ^ UINT32_C(0x80000000);
+}
+
+/* The offsets of k records, as signed numbers, in order. */
 static void
 sort_offsets(int bits, size_t k, int32_t *x, int32_t *rank, int32_t *sorted)
 {
@@ -223,7 +236,7 @@ sort_offsets(int bits, size_t k, int32_t *x, int32_t *rank, int32_t *sorted)
     /* by their highest bits first */
     memset(end, 0, parts * sizeof *end);
     for (size_t i = 0; i < k; i++) {
-        end[((uint32_t)x[i] ^ UINT32_C(0x80000000)) >> shift]++;
+        end[offset_of(x[i]) >> shift]++;
     }
     for (size_t part = 0, sum = 0; part < parts; part++) {
         size_t size = end[part];
@@ -232,7 +245,7 @@ sort_offsets(int bits, size_t k, int32_t *x, int32_t *rank, int32_t *sorted)
         sum += size;
     }
     for (size_t i = 0; i < k; i++) {
-        sorted[end[((uint32_t)x[i] ^ UINT32_C(0x80000000)) >> shift]++] = x[i];
+        sorted[end[offset_of(x[i]) >> shift]++] = x[i];
     }
     memcpy(x, sorted, k * sizeof *x);
     for (size_t part = 0; part < parts; part++) {
@@ -271,13 +284,12 @@ dpq_dither_points(const dpq_dither *d, const dpq_dither_window *window, uint32_t
             const uint32_t *run = run_of(d, at, b.last, &length);
 
             for (size_t i = 0; i < length; i++) {
-                x[at - b.first + (int64_t)i] = (int32_t)(run[i] ^ UINT32_C(0x80000000));
+                x[at - b.first + (int64_t)i] = signed_of(run[i]);
             }
         }
         sort_offsets(d->bits, k, x, rank, sorted);
         for (int64_t at = b.from; at < b.to; at++) {
-            *fine++ = b.point * points +
-                      (int64_t)((uint32_t)sorted[at - b.first] ^ UINT32_C(0x80000000));
+            *fine++ = b.point * points + offset_of(sorted[at - b.first]);
         }
     }
 }

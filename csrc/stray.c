@@ -10,7 +10,7 @@
 #define SHARE 0.75      /* and outer ones, of what a path pays to get there and back */
 #define MOST_SLACK 32.0 /* nats for each level */
 #define TOP 850         /* the power of two of a row's largest weight */
-#define ROOM 50           /* or less, by so many */
+#define ROOM 50         /* or less, by so many */
 #define LEAST 0x1p-1000 /* added to every sum: more than underflow may have taken from it, some 2^-1075
                          * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
 
@@ -219,34 +219,36 @@ next_level(size_t cells, const moves *f)
     }
 }
 
+/* The sums that go from cell to cell: of what was always inside, and of what was not. */
+typedef struct {
+    double inside, strayed;
+} passed;
+
+/* On to the next cell from cell k, which had been sent the sums so far. */
+static inline void
+pass(const row *at, const row *sent, size_t k, double keep, double here, passed *sum)
+{
+    sent->inside[k] = sum->inside;
+    sent->strayed[k] = sum->strayed;
+    sum->inside = sum->inside * keep + at->inside[k] * here;
+    sum->strayed = sum->strayed * keep + at->strayed[k] * here;
+}
+
 /* What the cells below and above each cell send there, both at once: each sum waits for the last. */
 static void
 send(const chain *c)
 {
-    const row *r = &c->at, *below = &c->below, *above = &c->above;
     const moves *f = &c->moves;
     const size_t middle = c->middle, last = 2 * c->middle;
-    double up_inside = 0.0, up_strayed = 0.0, down_inside = 0.0, down_strayed = 0.0;
+    passed up = {0.0, 0.0}, down = {0.0, 0.0};
 
     for (size_t i = middle, k = 0; i > 0; i--, k++) {
-        below->inside[k] = up_inside;
-        below->strayed[k] = up_strayed;
-        above->inside[last - k] = down_inside;
-        above->strayed[last - k] = down_strayed;
-        up_inside = up_inside * f->home[i] + r->inside[k] * f->home_here[i];
-        up_strayed = up_strayed * f->home[i] + r->strayed[k] * f->home_here[i];
-        down_inside = down_inside * f->home[i] + r->inside[last - k] * f->home_here[i];
-        down_strayed = down_strayed * f->home[i] + r->strayed[last - k] * f->home_here[i];
+        pass(&c->at, &c->below, k, f->home[i], f->home_here[i], &up);
+        pass(&c->at, &c->above, last - k, f->home[i], f->home_here[i], &down);
     }
     for (size_t i = 0, k = middle; i <= middle; i++, k++) {
-        below->inside[k] = up_inside;
-        below->strayed[k] = up_strayed;
-        above->inside[last - k] = down_inside;
-        above->strayed[last - k] = down_strayed;
-        up_inside = up_inside * f->away[i] + r->inside[k] * f->away_here[i];
-        up_strayed = up_strayed * f->away[i] + r->strayed[k] * f->away_here[i];
-        down_inside = down_inside * f->away[i] + r->inside[last - k] * f->away_here[i];
-        down_strayed = down_strayed * f->away[i] + r->strayed[last - k] * f->away_here[i];
+        pass(&c->at, &c->below, k, f->away[i], f->away_here[i], &up);
+        pass(&c->at, &c->above, last - k, f->away[i], f->away_here[i], &down);
     }
 }
 

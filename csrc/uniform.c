@@ -107,8 +107,7 @@ dpq_uniform_bits(size_t n, int bits, bitgen_t *rng, int64_t *drawn)
     uint64_t mask = (UINT64_C(1) << bits) - 1, word = 0;
 
     for (size_t i = 0; i < n; i++) {
-        word = i % 2 == 0 ? next_word(rng) : word >> 32;
-        drawn[i] = (int64_t)(word & mask);
+        drawn[i] = (int64_t)(dpq_uniform_half(i, rng, &word) & mask);
     }
 }
 

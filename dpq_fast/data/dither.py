@@ -197,7 +197,6 @@ class Dither:
 
     def __init__(self, bits: int, rng: np.random.Generator) -> None:
         self.bits = bits
-        self._rng = rng
         self._halves = Halves(bits, rng, FEW, COUNTED_BITS, WHOLE_BLOCK)
         self._offsets = Offsets(bits, rng, STRETCH_BITS, WHOLE_BLOCK)
         # points whose records are drawn by halves, ascending, and the numbers of their cells

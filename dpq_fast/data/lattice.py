@@ -191,6 +191,11 @@ class Lattice:
         return np.clip(borders, -LARGEST, LARGEST)
 
     @property
+    def _rounding(self) -> tuple[float, float, float, float, int, int]:
+        """What kernels round values by."""
+        return self.low, self.high, self.per_unit, self.step, self.first, self.points
+
+    @property
     def fine_points(self) -> int:
         """How many fine points all points stand for."""
         return self.points << self.bits if self.masses is None else self.masses.total
@@ -233,15 +238,7 @@ class Lattice:
 
     def encode_ready(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """`encode` of what is contiguous float64 already."""
-        return kernel.encode(
-            values,
-            self.low,
-            self.high,
-            self.per_unit,
-            self.step,
-            self.first,
-            self.points,
-        )
+        return kernel.encode(values, *self._rounding)
 
     def ranks(
         self,
@@ -254,18 +251,7 @@ class Lattice:
 
         It is known to be from lo to hi, and both are overwritten. Values are as for `count`.
         """
-        kernel.bisect(
-            values,
-            self.low,
-            self.high,
-            self.per_unit,
-            self.step,
-            self.first,
-            self.points,
-            np.ascontiguousarray(points),
-            lo,
-            hi,
-        )
+        kernel.bisect(values, *self._rounding, np.ascontiguousarray(points), lo, hi)
 
     def least(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The least number that is rounded to each point or above; inf past the last point."""
@@ -295,16 +281,7 @@ class Lattice:
         if self.step == 1.0 and values.dtype == np.int64:  # not all of them are float64
             kernel.count_integers(values, self.first, self.points, total)
         else:
-            kernel.count(
-                values,
-                self.low,
-                self.high,
-                self.per_unit,
-                self.step,
-                self.first,
-                self.points,
-                total,
-            )
+            kernel.count(values, *self._rounding, total)
 
     def decode(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The float64 value of lattice points, given by their number.

@@ -135,11 +135,11 @@ def test_records_that_are_laid_out_ahead_are_the_same(monkeypatch, most, whole):
         order = DitheredOrder(SortedOrder(records, lattice, BOUNDS), rng)
         first = rng.integers(0, order.n + 1, 3)
         order.prepare(first, rng.integers(1, order.n + 2 - first))
-        asked = [tuple(np.sort(rng.integers(0, order.n + 1, 2)).tolist()) for _ in range(8)]
-        found = [order._points([window]) for window in asked if window[0] < window[1]]
-        everything = DitheredOrder._points(order, [(0, order.n)])
+        asked = np.sort(rng.integers(0, order.n + 1, (8, 2)), axis=1).tolist()
+        windows = [(start, stop) for start, stop in asked if start < stop]
+        found = [order._points([window]) for window in windows]
+        everything = order._points([(0, order.n)])
         assert (everything >> 5 == records).all() and (np.diff(everything) >= 0).all()
-        windows = [window for window in asked if window[0] < window[1]]
         for (start, stop), points in zip(windows, found, strict=True):
             assert points.tolist() == everything[start:stop].tolist()
 

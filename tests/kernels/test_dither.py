@@ -15,7 +15,9 @@ SIZES = st.lists(
     st.integers(1, 9) | st.sampled_from([30, 64, 127, 128, 129, 700]), min_size=1, max_size=12
 )
 ASKED = st.lists(
-    st.tuples(st.sampled_from(["points", "below", "read", "drawn"]), st.integers(0, 2**32)),
+    st.tuples(
+        st.sampled_from(["points", "below", "read", "drawn", "expect"]), st.integers(0, 2**32)
+    ),
     min_size=1,
     max_size=6,
 )
@@ -48,6 +50,8 @@ def answers(made, bits, sizes, asked):
             yield fine.tolist()
         elif what == "below":
             yield made.below(start, stop, rng.integers(-1, 2**bits + 2, start.size)).tolist()
+        elif what == "expect":
+            made.expect(int(rng.integers(9_000)))  # changes nothing that is said
         elif what == "read":
             yield made.read(int(start[0]), int(stop[0])).tolist()
         else:
