@@ -9,7 +9,8 @@
 #include "step.h"
 #include "uniform.h"
 
-#define REST 0x1p-53       /* the sum over k stops at this relative size of its rest: of one rounding */
+#define REST 0x1p-53       /* a sum over k stops at this relative size of its rest: of one rounding, */
+#define EACH_REST 0x1p-63  /* and at this, where each level leaves out a rest of its own */
 #define BLOCK DPQ_COARSE_BLOCK
 #define HELD 0x1p-768      /* a sum is at least this, in units of the entry's largest */
 #define FLOOR 0x1p-880     /* what is below is drawn as if it were this, and then taken by what it is */
@@ -121,7 +122,8 @@ typedef struct {
     dpq_large *stay;     /* for each level, exp(-2c (Q_j - Q_{j-1})), */
     dpq_large *down, *up; /* exp(-2c part_j), and exp(-2c (1 - part_j)) */
     double *weight;      /* plain weights of blocks, or for each level */
-    int64_t *rank[2];    /* of the cells of the row at hand and of the one before, by turns; */
+    size_t *begin[2];    /* where the runs of each entry begin, of the row at hand and of the one before, */
+    int64_t *rank[2];    /* and the ranks of their cells, by turns; */
     uint32_t *leaf[2];   /* their first leaves; */
     uint32_t *end;       /* and what comes before the cells of the row at hand */
     uint32_t *weighed;   /* while drawing: the blocks of which that was computed */
@@ -143,7 +145,8 @@ size_t
 dpq_coarse_room(size_t longest, size_t levels)
 {
     return (3 * longest + blocks_of(longest) + 3 * levels) * sizeof(dpq_large) +
-           weights_of(longest, levels) * sizeof(double) + 2 * longest * sizeof(int64_t) +
+           weights_of(longest, levels) * sizeof(double) + 2 * (longest + 1) * sizeof(size_t) +
+           2 * longest * sizeof(int64_t) +
            (3 * longest + blocks_of(longest)) * sizeof(uint32_t);
 }
 
@@ -168,7 +171,9 @@ workspace_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan
     work.down = work.stay + p->levels;
     work.up = work.down + p->levels;
     work.weight = (double *)(void *)(work.up + p->levels);
-    work.rank[0] = (int64_t *)(void *)(work.weight + weights_of(work.longest, p->levels));
+    work.begin[0] = (size_t *)(void *)(work.weight + weights_of(work.longest, p->levels));
+    work.begin[1] = work.begin[0] + work.longest + 1;
+    work.rank[0] = (int64_t *)(void *)(work.begin[1] + work.longest + 1);
     work.rank[1] = work.rank[0] + work.longest;
     work.leaf[0] = (uint32_t *)(void *)(work.rank[1] + work.longest);
     work.leaf[1] = work.leaf[0] + work.longest;
@@ -362,51 +367,61 @@ first_of_run(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at
                            rows->exponent[at]);
 }
 
-/* What one more output, the k-th, at level l + 1 and in a cell that level l has, too, multiplies by. */
+/* What a step from level l to the same cell c at the next one multiplies by. */
 static inline dpq_large
-one_more(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-         const workspace *work, size_t c, size_t l, size_t k)
+stay_in(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work, size_t c,
+        size_t l)
 {
-    double places = p->volume[1][c] + (p->lattice ? (double)(k - 1) : 0.0);
-    dpq_large share = dpq_large_of(places * level[k - 1].share);
     int64_t r = rank_of(p, c);
 
     if (r <= p->whole[l]) { /* u <= 0: the step costs nothing */
-        return share;
+        return dpq_large_of(1.0);
     }
     if (r < p->whole[l + 1] + (p->part[l + 1] > 0.0)) { /* v < 0 < u: u */
-        return dpq_large_mul(share, decay_from(p, decay, work, l, r));
+        return decay_from(p, decay, work, l, r);
     }
-    return dpq_large_mul(share, work->stay[l + 1]); /* v >= 0: u - v */
+    return work->stay[l + 1]; /* v >= 0: u - v */
 }
 
-/* Sum over k >= 2 outputs in the cell of an entry of row j. */
-static dpq_large
-run_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-       const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t at)
+/* Keep the runs of entry i of row j, and what two outputs and more weigh; see dpq_coarse_runs.
+ *
+ * The k-th output multiplies by (V + k - 1) / k on a lattice and by V / k without one, which does not grow
+ * with k, V >= 1 on a lattice: from level to level long runs become less to the shorter ones that are
+ * there with them. So a rest that is nothing to these stays so. */
+static void
+go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+      const dpq_coarse_rows *rows, const workspace *work, const dpq_coarse_runs *runs, size_t j,
+      size_t i)
 {
-    size_t c = rows->node[at], l = j;
-    dpq_large factor = dpq_large_of(1.0), sum = DPQ_LARGE_ZERO;
-    dpq_large rest = dpq_large_of(REST / p->high[c]);
-    dpq_large all = dpq_large_round(rows->weight[FROM_BELOW][at] + rows->weight[FROM_ABOVE][at],
-                                    rows->exponent[at]);
+    size_t at = rows->start[j] + i, c = rows->node[at], n = 1;
+    dpq_large *run = runs->weight[j % 2] + work->begin[j % 2][i];
+    dpq_large sum = DPQ_LARGE_ZERO, rest = DPQ_LARGE_ZERO, little;
 
-    for (size_t k = 2; rows->same[at] != DPQ_COARSE_NONE; k++) {
-        dpq_large term;
+    if (rows->same[at] != DPQ_COARSE_NONE) {
+        const size_t *begin = work->begin[(j - 1) % 2] + rows->same[at];
+        const dpq_large *before = runs->weight[(j - 1) % 2] + begin[0];
+        dpq_large stay = stay_in(p, decay, work, c, j - 1), volume = dpq_large_of(p->volume[1][c]);
+        double more = p->lattice ? 1.0 : 0.0;
 
-        l--;
-        at = rows->start[l] + rows->same[at];
-        factor = dpq_large_mul(factor, one_more(p, decay, level, work, c, l, k));
-        /* what follows is at most factor times all that ends in the cell at level l */
-        if (k > 2 && dpq_large_less(dpq_large_mul(factor, first_of_run(p, rows, at, 1.0)),
-                                    dpq_large_mul(all, rest))) {
+        stay.exponent += volume.exponent;
+        for (; n <= begin[1] - begin[0]; n++) {
+            double places = (volume.digits + more * (double)n) * level[n].share;
+
+            run[n] = dpq_large_round(before[n - 1].digits * places * stay.digits,
+                                     before[n - 1].exponent + stay.exponent);
+            sum = dpq_large_add(sum, run[n]);
+        }
+        keep_run(rows, at, sum);
+    }
+    run[0] = first_of_run(p, rows, at, 0.0);
+    little = dpq_large_mul(dpq_large_add(sum, run[0]), dpq_large_of(EACH_REST));
+    for (; n > 1; n--) {
+        rest = dpq_large_add(rest, run[n - 1]);
+        if (!dpq_large_less(rest, little)) {
             break;
         }
-        term = dpq_large_mul(factor, first_of_run(p, rows, at, 0.0));
-        sum = dpq_large_add(sum, term);
-        all = dpq_large_add(all, term);
     }
-    return sum;
+    work->begin[j % 2][i + 1] = work->begin[j % 2][i] + n;
 }
 
 /* Sums by blocks of what the entries of row j weigh if a step follows. */
@@ -433,52 +448,82 @@ add_blocks(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse
     }
 }
 
-double
+/* The weights of single outputs in the cells of the first row, and of the next ones. */
+static void
+begin_row(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, const workspace *work)
+{
+    size_t n = rows->start[1];
+    size_t turn = dpq_ranks_first(work->rank[0], 0, n, p->whole[0] + (p->part[0] > 0.0));
+
+    for (size_t i = 0; i < n; i++) {
+        rows->same[i] = DPQ_COARSE_NONE;
+        keep_alone(p, rows, i, dpq_large_of(i < turn ? 0.0 : 1.0),
+                   dpq_large_of(i < turn ? 1.0 : 0.0));
+    }
+}
+
+static void
+next_row(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+         const dpq_coarse_rows *rows, size_t j, const workspace *work)
+{
+    dpq_scan_step step = step_to(p, level, rows, j, work);
+
+    meet(p, rows, j, work);
+    sums_large(&step, decay, work->leave[0], work->leave[1], (place){p, rows, rows->start[j]},
+               work->suffix);
+}
+
+size_t
 dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                   const dpq_coarse_rows *rows, void *room)
+                   const dpq_coarse_rows *rows, size_t first, const dpq_coarse_runs *runs,
+                   void *room)
 {
     workspace work;
-    size_t m = p->levels - 1;
-    dpq_large total = DPQ_LARGE_ZERO;
-    dpq_scan_problem scan = {.intervals = p->leaves,
-                             .rank = p->least,
-                             .levels = p->levels,
-                             .whole = p->whole,
-                             .part = p->part,
-                             .rate = p->rate};
+    size_t j;
 
-    dpq_scan_prepare(&scan, decay, level);
-    dpq_decay_fill_far(decay, p->most[p->leaves - 1] - p->least[0], DPQ_LARGE_LEAST);
+    if (first == 0) {
+        dpq_scan_problem scan = {.intervals = p->leaves,
+                                 .rank = p->least,
+                                 .levels = p->levels,
+                                 .whole = p->whole,
+                                 .part = p->part,
+                                 .rate = p->rate};
+
+        dpq_scan_prepare(&scan, decay, level);
+        dpq_large_fill_far(decay, p->most[p->leaves - 1] - p->least[0]);
+    }
     work = workspace_of(p, decay, level, rows, room);
-    for (size_t j = 0; j <= m; j++) {
+    for (j = first; j < p->levels; j++) {
         size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
-        int64_t *rank = work.rank[j % 2];
 
-        look_at(p, rows, j, rank, work.leaf[j % 2]);
+        if (runs->room < n + (j > 0 ? work.begin[(j - 1) % 2][begin - rows->start[j - 1]] : 0)) {
+            break;
+        }
+        look_at(p, rows, j, work.rank[j % 2], work.leaf[j % 2]);
         if (j == 0) {
-            size_t turn = dpq_ranks_first(rank, 0, n, p->whole[0] + (p->part[0] > 0.0));
-
-            for (size_t i = 0; i < n; i++) {
-                rows->same[i] = DPQ_COARSE_NONE;
-                keep_alone(p, rows, i, dpq_large_of(i < turn ? 0.0 : 1.0),
-                           dpq_large_of(i < turn ? 1.0 : 0.0));
-            }
+            begin_row(p, rows, &work);
         }
         else {
-            dpq_scan_step step = step_to(p, level, rows, j, &work);
-
-            meet(p, rows, j, &work);
-            sums_large(&step, decay, work.leave[0], work.leave[1], (place){p, rows, begin},
-                       work.suffix);
+            next_row(p, decay, level, rows, j, &work);
         }
+        work.begin[j % 2][0] = 0;
         for (size_t i = 0; i < n; i++) {
-            if (rows->same[begin + i] != DPQ_COARSE_NONE) {
-                keep_run(rows, begin + i, run_of(p, decay, level, rows, &work, j, begin + i));
-            }
+            go_on(p, decay, level, rows, &work, runs, j, i);
             leave(p, rows, begin + i, work.leave[0] + i, work.leave[1] + i);
         }
         add_blocks(p, decay, rows, j, &work);
     }
+    return j;
+}
+
+double
+dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 const dpq_coarse_rows *rows, void *room)
+{
+    workspace work = workspace_of(p, decay, level, rows, room);
+    size_t m = p->levels - 1;
+    dpq_large total = DPQ_LARGE_ZERO;
+
     for (size_t i = 0; i < rows->start[m + 1] - rows->start[m]; i++) {
         int64_t r = work.rank[m % 2][i];
 
@@ -667,11 +712,13 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
 
     *rest = 0;
     for (size_t k = 2; rows->same[at] != DPQ_COARSE_NONE; k++) {
+        double places = p->volume[1][c] + (p->lattice ? (double)(k - 1) : 0.0);
         dpq_large first, bound;
 
         l--;
         at = rows->start[l] + rows->same[at];
-        factor = dpq_large_mul(factor, one_more(p, decay, level, work, c, l, k));
+        factor = dpq_large_mul(factor, dpq_large_of(places * level[k - 1].share));
+        factor = dpq_large_mul(factor, stay_in(p, decay, work, c, l));
         bound = dpq_large_mul(factor, first_of_run(p, rows, at, 1.0));
         first = dpq_large_mul(factor, first_of_run(p, rows, at, 0.0));
         unit = n == 0 ? first.exponent : unit;

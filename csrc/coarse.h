@@ -85,19 +85,37 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32
 size_t
 dpq_coarse_room(size_t longest, size_t levels);
 
-/* The forward pass: the sums of all rows and ln of the weight of all paths.
+/* What outputs weigh that are in one cell at 1, 2, ... levels in a row, the last of which is that of the
+ * row at hand, entry after entry: those of one output as the first of several. Long runs that are nothing
+ * to the others, 2^-63 of them, are left out. */
+typedef struct {
+    size_t room;          /* so many fit: as there were of the row before, and one for each entry */
+    dpq_large *weight[2]; /* WORK, by turns of the row at hand and of the one before */
+} dpq_coarse_runs;
+
+/* The forward pass: the sums of the rows from `first` on, as far as runs have room.
  *
- *   decay        OUT
- *   level        OUT, length m
+ *   decay        OUT if first is 0, then IN
+ *   level        OUT if first is 0, then IN, length m
  *   rows         IN OUT
- *   work         WORK
+ *   work         WORK, kept from call to call
  *
- * Returns   ln of the weight of all paths
- * Cost      O(1) for each entry and level of which it may be a run, no allocation.
+ * Returns   the row that is next: m, or less if runs need more room. Then weights are to be moved to where
+ *           there is more, and the pass goes on from there.
+ * Cost      O(1) for each entry and run, no allocation.
+ */
+size_t
+dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
+                   const dpq_coarse_rows *rows, size_t first, const dpq_coarse_runs *runs,
+                   void *work);
+
+/* ln of the weight of all paths, after the forward pass.
+ *
+ *   work         IN, as the pass left it
  */
 double
-dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                   const dpq_coarse_rows *rows, void *work);
+dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 const dpq_coarse_rows *rows, void *work);
 
 typedef struct {
     size_t levels; /* so many of this draw are still to be drawn; */

@@ -19,7 +19,8 @@ typedef struct {
     int64_t size; /* entries in use, at most DPQ_DECAY_TABLE */
     int64_t far;  /* multiples of DPQ_DECAY_TABLE in use; 0 unless the table is full */
     double table[DPQ_DECAY_TABLE];
-    double multiple[DPQ_DECAY_FAR]; /* exp(-rate * DPQ_DECAY_TABLE * k) */
+    double multiple[DPQ_DECAY_FAR]; /* exp(-rate * DPQ_DECAY_TABLE * k), */
+    int64_t power[DPQ_DECAY_FAR];   /* or that over a power of its own: see large.h */
 } dpq_decay;
 
 static inline void
@@ -39,24 +40,6 @@ dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
         for (int64_t i = 0; i < DPQ_DECAY_STRIDE && k + i < decay->size; i++) {
             decay->table[k + i] = coarse * fine[i];
         }
-    }
-}
-
-/* Tabulate multiples up to `largest`, too, as far as they are not below `least`. */
-static inline void
-dpq_decay_fill_far(dpq_decay *decay, int64_t largest, double least)
-{
-    double x;
-
-    if (decay->size < DPQ_DECAY_TABLE) {
-        return;
-    }
-    for (; decay->far < DPQ_DECAY_FAR && decay->far <= largest / DPQ_DECAY_TABLE; decay->far++) {
-        x = exp(-decay->rate * (double)(decay->far * DPQ_DECAY_TABLE));
-        if (x < least) {
-            break;
-        }
-        decay->multiple[decay->far] = x;
     }
 }
 

@@ -118,6 +118,21 @@ dpq_large_exp(double rate, double times)
     return dpq_large_of_wide(dpq_wide_exp(rate, times));
 }
 
+/* Tabulate multiples of DPQ_DECAY_TABLE up to `largest`, too. */
+static inline void
+dpq_large_fill_far(dpq_decay *decay, int64_t largest)
+{
+    if (decay->size < DPQ_DECAY_TABLE) {
+        return;
+    }
+    for (; decay->far < DPQ_DECAY_FAR && decay->far <= largest / DPQ_DECAY_TABLE; decay->far++) {
+        dpq_large x = dpq_large_exp(decay->rate, (double)(decay->far * DPQ_DECAY_TABLE));
+
+        decay->multiple[decay->far] = x.digits;
+        decay->power[decay->far] = x.exponent;
+    }
+}
+
 /* exp(-rate * k) for an integer k >= 0. */
 static inline dpq_large
 dpq_large_decay(const dpq_decay *decay, int64_t k)
@@ -126,10 +141,11 @@ dpq_large_decay(const dpq_decay *decay, int64_t k)
         return (dpq_large){decay->table[k], 0};
     }
     if (k < decay->far * DPQ_DECAY_TABLE) {
-        double x = decay->multiple[k / DPQ_DECAY_TABLE] * decay->table[k % DPQ_DECAY_TABLE];
+        double rest = decay->table[k % DPQ_DECAY_TABLE];
 
-        if (x >= DPQ_LARGE_LEAST) {
-            return (dpq_large){x, 0};
+        if (rest >= DPQ_LARGE_LEAST) {
+            return dpq_large_round(decay->multiple[k / DPQ_DECAY_TABLE] * rest,
+                                   decay->power[k / DPQ_DECAY_TABLE]);
         }
     }
     return dpq_large_exp(decay->rate, (double)k);

@@ -28,6 +28,8 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_problem,
     dpq_coarse_room,
     dpq_coarse_rows,
+    dpq_coarse_runs,
+    dpq_coarse_total,
     dpq_decay,
     dpq_large,
     dpq_scan_level,
@@ -40,6 +42,11 @@ from numpy cimport NPY_FLOAT64, NPY_INT64, NPY_UINTP, PyArray_TYPE, import_array
 from numpy.random cimport bitgen_t
 
 import_array()
+
+# A number with an exponent, as dpq_large in csrc/large.h.
+LARGE = np.dtype([("digits", np.float64), ("exponent", np.int64)])
+# Room for runs to begin with: so many in the longest row, for each entry.
+RUNS = 8
 
 
 cdef class Cells:
@@ -144,7 +151,9 @@ cdef class Cells:
             ndarray exponent = np.empty(self.entries, dtype=np.int32)
             ndarray weights, sums, workspace
             size_t blocks = self.entries // DPQ_COARSE_BLOCK + self.problem.levels
-            size_t longest = 1, j
+            size_t longest = 1, j = 0, m = self.problem.levels
+            dpq_coarse_runs runs
+            list room
             void *work
             int kind
 
@@ -156,17 +165,31 @@ cdef class Cells:
             sums = new_doubles(blocks * sizeof(dpq_large) // 8)
             self.rows.block[kind] = <dpq_large *>doubles(sums)
             self.kept.append(sums)
-        for j in range(self.problem.levels):
+        for j in range(m):
             longest = max(longest, self.rows.start[j + 1] - self.rows.start[j])
-        self.room = dpq_coarse_room(longest, self.problem.levels) // 8 + 1
+        self.room = dpq_coarse_room(longest, m) // 8 + 1
         workspace = new_doubles(self.room)
         work = doubles(workspace)
         self.rows.same = <uint32_t *>PyArray_DATA(same)
         self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
         self.kept += (same, exponent)
+        runs.room = RUNS * longest
+        room = [np.empty(runs.room, dtype=LARGE) for _ in range(2)]
+        j = 0
+        while True:
+            for kind in range(2):
+                runs.weight[kind] = <dpq_large *>PyArray_DATA(<ndarray>room[kind])
+            with nogil:
+                j = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows, j, &runs,
+                                       work)
+            if j == m:
+                break
+            runs.room *= 2
+            for array in room:
+                array.resize(runs.room, refcheck=False)
         with nogil:
-            self.log_total = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows,
-                                                work)
+            self.log_total = dpq_coarse_total(&self.problem, self.decay, self.level, &self.rows,
+                                              work)
 
     def paths(self, size_t size, rng not None):
         """`size` paths of cells, uintp of shape (size, m)."""

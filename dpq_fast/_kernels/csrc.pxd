@@ -558,6 +558,10 @@ cdef extern from "coarse.h" nogil:
         int32_t *exponent
         dpq_large *block[2]
 
+    ctypedef struct dpq_coarse_runs:
+        size_t room
+        dpq_large *weight[2]
+
     ctypedef struct dpq_coarse_draw:
         pass
 
@@ -573,8 +577,11 @@ cdef extern from "coarse.h" nogil:
     size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start,
                             uint32_t *node)
     size_t dpq_coarse_room(size_t longest, size_t levels)
-    double dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay,
-                              dpq_scan_level *level, const dpq_coarse_rows *rows, void *work)
+    size_t dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay,
+                              dpq_scan_level *level, const dpq_coarse_rows *rows, size_t first,
+                              const dpq_coarse_runs *runs, void *work)
+    double dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay,
+                            const dpq_scan_level *level, const dpq_coarse_rows *rows, void *work)
     void dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay,
                           const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t size,
                           bitgen_t *rng, dpq_coarse_draw *state, void *work, size_t *path)

@@ -229,6 +229,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_input in = {data, size, 1};
     static problem x;
     dpq_coarse_rows rows = {0};
+    dpq_coarse_runs runs;
     dpq_decay decay;
     dpq_scan_level level[MOST_LEVELS];
     size_t start[MOST_LEVELS + 1], entries, longest = 1, draws = 5, m;
@@ -264,7 +265,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         longest = start[j + 1] - start[j] > longest ? start[j + 1] - start[j] : longest;
     }
     work = fuzz_room(dpq_coarse_room(longest, m), 1);
-    found = dpq_coarse_forward(&x.p, &decay, level, &rows, work);
+    runs.room = (size_t)fuzz_between(&in, 0, MOST_LEAVES);
+    for (int turn = 0; turn < 2; turn++) {
+        runs.weight[turn] = fuzz_room(runs.room, sizeof *runs.weight[turn]);
+    }
+    for (size_t j = 0; (j = dpq_coarse_forward(&x.p, &decay, level, &rows, j, &runs, work)) < m;) {
+        runs.room++;
+        for (int turn = 0; turn < 2; turn++) {
+            dpq_large *more = fuzz_room(runs.room, sizeof *more);
+
+            memcpy(more, runs.weight[turn], (runs.room - 1) * sizeof *more);
+            free(runs.weight[turn]);
+            runs.weight[turn] = more;
+        }
+    }
+    found = dpq_coarse_total(&x.p, &decay, level, &rows, work);
     expected = plain_total(&x.p, start, node);
     if (expected > LOWEST) {
         CHECK(fabsl(found - expected) <= 1e-9L * (1 + fabsl(expected)));
@@ -309,6 +324,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     free(work);
     for (int side = 0; side < 2; side++) {
+        free(runs.weight[side]);
         free(rows.block[side]);
     }
     free(rows.exponent);
