@@ -490,7 +490,6 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
                                  .rate = p->rate};
 
         dpq_scan_prepare(&scan, decay, level);
-        dpq_large_fill_far(decay, p->most[p->leaves - 1] - p->least[0]);
     }
     work = workspace_of(p, decay, level, rows, room);
     for (j = first; j < p->levels; j++) {

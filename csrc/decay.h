@@ -8,9 +8,10 @@
 
 #include "wide.h"
 
-#define DPQ_DECAY_TABLE 2048 /* rank differences tabulated; larger ones call exp() */
+#define DPQ_DECAY_TABLE 2048 /* rank differences tabulated, */
 #define DPQ_DECAY_STRIDE 32  /* the table is a product of two shorter ones: two roundings */
-#define DPQ_DECAY_FAR 512        /* multiples of that which may be tabulated, too */
+#define DPQ_DECAY_FAR 512    /* and multiples of that; what is larger calls exp() */
+#define DPQ_DECAY_UNIT 0x1p-512
 #define DPQ_DECAY_LONG 0x1p-64   /* from here on a product of rate and k has lost digits */
 #define DPQ_DECAY_ZERO 708.0     /* beyond this exp() is subnormal: slow, and soon 0 */
 
@@ -19,8 +20,8 @@ typedef struct {
     int64_t size; /* entries in use, at most DPQ_DECAY_TABLE */
     int64_t far;  /* multiples of DPQ_DECAY_TABLE in use; 0 unless the table is full */
     double table[DPQ_DECAY_TABLE];
-    double multiple[DPQ_DECAY_FAR]; /* exp(-rate * DPQ_DECAY_TABLE * k), */
-    int64_t power[DPQ_DECAY_FAR];   /* or that over a power of its own: see large.h */
+    double multiple[DPQ_DECAY_FAR]; /* exp(-rate * DPQ_DECAY_TABLE * k), as numbers */
+    int64_t power[DPQ_DECAY_FAR];   /* of large.h are: times DPQ_DECAY_UNIT^-power, power <= 0 */
 } dpq_decay;
 
 static inline void
@@ -46,13 +47,23 @@ dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
 static inline double
 dpq_decay_at(const dpq_decay *decay, int64_t k)
 {
-    double loss;
+    int64_t far = k / DPQ_DECAY_TABLE;
 
     if (k < decay->size) {
         return decay->table[k];
     }
-    loss = decay->rate * (double)k;
-    return loss < DPQ_DECAY_ZERO ? exp(-loss) : 0.0;
+    if (decay->rate * (double)k >= DPQ_DECAY_ZERO) {
+        return 0.0;
+    }
+    if (far < decay->far) {
+        double x = decay->multiple[far] * decay->table[k % DPQ_DECAY_TABLE];
+
+        for (int64_t power = decay->power[far]; power < 0; power++) { /* twice, at most */
+            x *= DPQ_DECAY_UNIT;
+        }
+        return x;
+    }
+    return exp(-decay->rate * (double)k);
 }
 
 /* The same, however small, right to 1e-14. */

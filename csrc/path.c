@@ -306,6 +306,26 @@ draw_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     return first + drawn;
 }
 
+size_t
+dpq_path_go_on(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+               size_t first, size_t left, bitgen_t *rng, double *work, size_t *path)
+{
+    size_t j = left, t = j < p->levels ? path[j] : p->intervals;
+
+    while (j > first) {
+        size_t copies = 1;
+
+        t = dpq_path_draw_before(p, decay, rows, j - 1, t, rng, work);
+        if (j > 1 && t < p->hi[j - 2]) {
+            copies = draw_copies(p, decay, rows, j - 1, t, rng, work);
+        }
+        for (; copies > 0; copies--) {
+            path[--j] = t;
+        }
+    }
+    return j;
+}
+
 void
 dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
               double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path,
@@ -315,26 +335,14 @@ dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_
 
     *escaped = 0;
     for (; size > 0; size--, path += m) {
-        size_t j = m, t = p->intervals;
-
         if (log_escape > -INFINITY && dpq_uniform_log(rng) < log_escape) {
-            for (j = 0; j < m; j++) {
+            for (size_t j = 0; j < m; j++) {
                 path[j] = p->intervals;
             }
             *escaped += 1;
             continue;
         }
-        while (j > 0) {
-            size_t copies = 1;
-
-            t = dpq_path_draw_before(p, decay, rows, j - 1, t, rng, work);
-            if (j > 1 && t < p->hi[j - 2]) {
-                copies = draw_copies(p, decay, rows, j - 1, t, rng, work);
-            }
-            for (; copies > 0; copies--) {
-                path[--j] = t;
-            }
-        }
+        (void)dpq_path_go_on(p, decay, rows, 0, m, rng, work, path);
     }
 }
 

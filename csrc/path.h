@@ -46,6 +46,20 @@ dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_
               double log_escape, size_t size, bitgen_t *rng, double *work, size_t *path,
               size_t *escaped);
 
+/* Go on with one such draw, of which the levels from `left` on are in `path`, as far as to level `first`
+ * or beyond it.
+ *
+ *   left         m for all levels, else more than first or there is nothing to do
+ *   path         IN OUT, length m
+ *
+ * Returns   how many levels are left, at most first. If an interval of level first or above is in rows
+ *           of earlier levels, too, all of these are to be among the rows, or what is drawn has another
+ *           law.
+ */
+size_t
+dpq_path_go_on(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows,
+               size_t first, size_t left, bitgen_t *rng, double *work, size_t *path);
+
 /* One such choice: the interval at level j that comes before interval t at level j + 1, or the last one
  * of all for t = p->intervals. `work` is as above. */
 size_t

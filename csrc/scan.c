@@ -40,10 +40,11 @@ dpq_scan_targets(size_t m, const double *q, int64_t n, int64_t *whole, double *p
 void
 dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level)
 {
-    int64_t before = 0;
+    int64_t before = 0, spread = p->rank[p->intervals - 1] - p->rank[0];
     double before_part = 0.0;
 
-    dpq_decay_fill(decay, p->rate, p->rank[p->intervals - 1] - p->rank[0]);
+    dpq_decay_fill(decay, p->rate, spread);
+    dpq_large_fill_far(decay, spread);
     for (size_t j = 0; j < p->levels; j++) {
         level[j].reach = p->whole[j] - before;
         level[j].slack = before_part - p->part[j];
@@ -491,11 +492,13 @@ dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
 }
 
 dpq_status
-dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level, double *A,
-                 double *H, int64_t *exponent, double *work, double *log_total)
+dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level, size_t first,
+                 double *A, double *H, int64_t *exponent, double *work, double *log_total)
 {
-    dpq_scan_prepare(p, decay, level);
-    for (size_t j = 0; j < p->levels; j++) {
+    if (first == 0) {
+        dpq_scan_prepare(p, decay, level);
+    }
+    for (size_t j = first; j < p->levels; j++) {
         dpq_status status;
 
         dpq_scan_sums(p, decay, level, j, H, A + p->start[j], work);
@@ -504,7 +507,7 @@ dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
             return status;
         }
     }
-    return dpq_scan_total(p, decay, level, H, exponent, log_total);
+    return log_total ? dpq_scan_total(p, decay, level, H, exponent, log_total) : DPQ_OK;
 }
 
 /* wide rows */
@@ -678,13 +681,15 @@ copies_together(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sca
 
 void
 dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                      dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total)
+                      size_t first, dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total)
 {
     size_t m = p->levels - 1;
     dpq_wide total = DPQ_WIDE_ZERO;
 
-    dpq_scan_prepare(p, decay, level);
-    for (size_t j = 0; j < p->levels; j++) {
+    if (first == 0) {
+        dpq_scan_prepare(p, decay, level);
+    }
+    for (size_t j = first; j < p->levels; j++) {
         size_t lo = p->lo[j], n = p->hi[j] - lo;
         dpq_wide *a = A + p->start[j], *h = H + p->start[j];
 
@@ -715,7 +720,7 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
             }
         }
     }
-    for (size_t t = p->lo[m]; t < p->hi[m]; t++) {
+    for (size_t t = p->lo[m]; log_total && t < p->hi[m]; t++) {
         int64_t above = p->rank[t] - p->whole[m];
         dpq_wide last = above > 0 ? wide_stay(decay, above, p->part[m], level[m].up)
                                   : dpq_wide_mul(dpq_decay_wide(decay, -above),
@@ -723,5 +728,7 @@ dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_leve
 
         total = dpq_wide_add(total, dpq_wide_mul(H[p->start[m] + (t - p->lo[m])], last));
     }
-    *log_total = dpq_wide_log(total, 0);
+    if (log_total) {
+        *log_total = dpq_wide_log(total, 0);
+    }
 }

@@ -133,30 +133,33 @@ dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
 
 /* The whole forward pass in float64 rows: sums and close for every level, then the total.
  *
+ *   first        levels before this one are done: their rows are IN, and so are decay and level, as from
+ *                dpq_scan_prepare, but gain and largest of these levels as that pass left them
  *   A, H         OUT, sum(hi - lo) entries each
  *   exponent     OUT, length m
  *   work         WORK, length max(hi - lo)
- *   log_total    OUT
+ *   log_total    OUT, or NULL where other levels follow
  *
  * Returns   DPQ_OK, or DPQ_ERR_RANGE: call dpq_scan_forward_wide.
  * Cost      O(sum(hi - lo)), no allocation, reentrant.
  * Accuracy  every entry right to 1e-11 relative for up to 1e6 intervals.
  */
 dpq_status
-dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level, double *A,
-                 double *H, int64_t *exponent, double *work, double *log_total);
+dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level, size_t first,
+                 double *A, double *H, int64_t *exponent, double *work, double *log_total);
 
 /* The same with an exponent of its own for every entry, for any widths: never fails.
  *
+ *   first        as above
  *   A, H         OUT, sum(hi - lo) entries each
  *   work         WORK, length 2 max(hi - lo)
- *   log_total    OUT
+ *   log_total    OUT, or NULL
  *
  * Accuracy  as above, however much is lost, for ranks up to 2^53; but the loss of a step beyond
  *           1e17 is held there, and entries that are all so small are no longer told apart.
  */
 void
 dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                      dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total);
+                      size_t first, dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total);
 
 #endif

@@ -174,7 +174,8 @@ cdef extern from "scan.h" nogil:
         int64_t exponent
 
     ctypedef struct dpq_scan_level:
-        pass
+        double gain
+        double largest
 
     void dpq_scan_targets(size_t m, const double *q, int64_t n, int64_t *whole, double *part)
     void dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level)
@@ -188,10 +189,11 @@ cdef extern from "scan.h" nogil:
                               const dpq_scan_level *level, const double *H,
                               const int64_t *exponent, double *log_total)
     dpq_status dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay,
-                                dpq_scan_level *level, double *A, double *H, int64_t *exponent,
-                                double *work, double *log_total)
+                                dpq_scan_level *level, size_t first, double *A, double *H,
+                                int64_t *exponent, double *work, double *log_total)
     void dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                               dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total)
+                               size_t first, dpq_wide *A, dpq_wide *H, dpq_large *work,
+                               double *log_total)
 
 cdef extern from "path.h" nogil:
     size_t DPQ_PATH_BLOCK
@@ -206,6 +208,9 @@ cdef extern from "path.h" nogil:
     void dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay,
                        const dpq_path_rows *rows, double log_escape, size_t size, bitgen_t *rng,
                        double *work, size_t *path, size_t *escaped)
+    size_t dpq_path_go_on(const dpq_scan_problem *p, const dpq_decay *decay,
+                          const dpq_path_rows *rows, size_t first, size_t left, bitgen_t *rng,
+                          double *work, size_t *path)
     void dpq_path_points_lattice(size_t m, size_t size, const size_t *path, const int64_t *left,
                                  const double *width, bitgen_t *rng, int64_t *point)
     void dpq_path_points_continuous(size_t m, size_t size, const size_t *path,

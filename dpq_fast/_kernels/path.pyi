@@ -6,6 +6,13 @@ from dpq_fast._kernels.scan import Scan
 def draw(
     scan: Scan, log_escape: float, size: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.uintp], int]: ...
+def go_on(
+    scan: Scan,
+    first: int,
+    left: NDArray[np.uintp],
+    path: NDArray[np.uintp],
+    rng: np.random.Generator,
+) -> None: ...
 def points_lattice(
     path: NDArray[np.uintp],
     left: NDArray[np.int64],

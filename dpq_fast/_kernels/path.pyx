@@ -14,6 +14,7 @@ from dpq_fast._kernels.buffers cimport (
 from dpq_fast._kernels.csrc cimport (
     DPQ_PATH_BLOCK,
     dpq_path_draw,
+    dpq_path_go_on,
     dpq_path_points_continuous,
     dpq_path_points_lattice,
     int64_t,
@@ -42,6 +43,37 @@ def draw(Scan scan not None, double log_escape, size_t size, rng not None):
         dpq_path_draw(&scan.problem, scan.decay, &scan.rows, log_escape, size, bits, work, path,
                       &escaped)
     return paths, escaped
+
+
+def go_on(Scan scan not None, size_t first, ndarray left not None, ndarray path not None,
+          rng not None):
+    """Draw more of some paths, uintp of shape (size, m), as far as to level `first` or beyond it.
+
+    Of path i the levels from ``left[i]`` on are there; it is overwritten by what is left then.
+    """
+    cdef:
+        size_t size = path.shape[0], m = scan.problem.levels, i
+        size_t room = scan.longest + scan.longest // DPQ_PATH_BLOCK + m + 2
+        ndarray workspace = new_doubles(room)
+        double *work = doubles(workspace)
+        size_t *paths
+        size_t *lefts
+        object bit_generator = rng.bit_generator
+        bitgen_t *bits = bitgen_of(bit_generator)
+
+    check_given(path, 2, NPY_UINTP)
+    check_given(left, 1, NPY_UINTP)
+    paths, lefts = places(path), places(left)
+    if path.shape[1] != m or left.shape[0] != size or first >= m:
+        raise ValueError("paths must have all levels, and each must have some left")
+    for i in range(size):
+        if lefts[i] > m or (lefts[i] < m and paths[i * m + lefts[i]] >= scan.problem.intervals):
+            raise ValueError("paths must be of intervals that there are")
+    with bit_generator.lock, nogil:
+        for i in range(size):
+            if lefts[i] > first:
+                lefts[i] = dpq_path_go_on(&scan.problem, scan.decay, &scan.rows, first, lefts[i],
+                                          bits, work, paths + i * m)
 
 
 def points_lattice(ndarray path not None, ndarray left not None, ndarray width not None,

@@ -25,4 +25,6 @@ cdef class Scan:
         readonly double log_total
 
     cdef ndarray _new_rows(self)
+    cdef _new_wide_rows(self)
+    cdef _forward_wide(self, size_t first, bint ends)
     cdef _keep(self, ndarray rows, ndarray exponent)

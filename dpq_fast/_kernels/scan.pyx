@@ -132,7 +132,7 @@ cdef class Scan:
             dpq_status status
 
         with nogil:
-            status = dpq_scan_forward(&self.problem, self.decay, self.level, a, h, e, w,
+            status = dpq_scan_forward(&self.problem, self.decay, self.level, 0, a, h, e, w,
                                       &self.log_total)
         if status == DPQ_ERR_RANGE:
             rows = work = None  # their memory is needed
@@ -143,21 +143,79 @@ cdef class Scan:
 
     def forward_wide(self):
         """Compute the rows in wide numbers, whatever the widths."""
+        self._new_wide_rows()
+        self._forward_wide(0, True)
+
+    cdef _forward_wide(self, size_t first, bint ends):
         cdef:
-            ndarray A = np.empty(self.entries, dtype=WIDE)
-            ndarray H = np.empty(self.entries, dtype=WIDE)
             ndarray work = np.empty(2 * self.longest, dtype=WIDE)
-            dpq_wide *a = <dpq_wide *>doubles(A)
-            dpq_wide *h = <dpq_wide *>doubles(H)
+            dpq_wide *a = <dpq_wide *>self.rows.wide_A
+            dpq_wide *h = <dpq_wide *>self.rows.wide_H
             dpq_large *w = <dpq_large *>doubles(work)
+            double *total = &self.log_total if ends else NULL
 
         with nogil:
-            dpq_scan_forward_wide(&self.problem, self.decay, self.level, a, h, w,
-                                  &self.log_total)
-        self.A, self.H, self.exponent = A, H, None
-        self.rows.A = self.rows.H = NULL
-        self.rows.exponent = NULL
-        self.rows.wide_A, self.rows.wide_H = a, h
+            dpq_scan_forward_wide(&self.problem, self.decay, self.level, first, a, h, w, total)
+
+    def rows_from(self, size_t first):
+        """Rows from level `first` on, for a scan of later levels that goes on from them."""
+        cdef:
+            size_t m = self.problem.levels - first, at = self.problem.start[first], j
+            ndarray scales = new_doubles(2 * m)
+            double *scale = doubles(scales)
+
+        for j in range(m):
+            scale[2 * j] = self.level[first + j].gain
+            scale[2 * j + 1] = self.level[first + j].largest
+        exponent = None if self.exponent is None else self.exponent[first:].copy()
+        return self.A[at:].copy(), self.H[at:].copy(), exponent, scales
+
+    def go_on(self, tuple given, bint ends, bint wide):
+        """Compute the rows after those that are given; False if float64 will not do.
+
+        Parameters
+        ----------
+        given : tuple or None
+            The rows of the first levels, from another scan's `rows_from`, in numbers of one kind.
+        ends : bool
+            Whether the last level is the last of all, or others follow: then there is no log_total.
+        wide : bool
+            Whether to compute in wide numbers, which always do.
+        """
+        cdef:
+            size_t first = 0, j
+            ndarray rows, exponent, work
+            double *a
+            double *h
+            double *w
+            double *scale
+            double *total = &self.log_total if ends else NULL
+            int64_t *e
+            dpq_status status
+
+        if wide:
+            self._new_wide_rows()
+        else:
+            self._keep(self._new_rows(), new_integers(self.problem.levels))
+        if given is not None:
+            scale, first = doubles(given[3]), given[3].shape[0] // 2
+            dpq_scan_prepare(&self.problem, self.decay, self.level)
+            self.A[:given[0].size], self.H[:given[1].size] = given[0], given[1]
+            if not wide:
+                self.exponent[:first] = given[2]
+            for j in range(first):
+                self.level[j].gain, self.level[j].largest = scale[2 * j], scale[2 * j + 1]
+        if wide:
+            self._forward_wide(first, ends)
+            return True
+        work = new_doubles(self.longest)
+        a, h, e, w = doubles(self.A), doubles(self.H), integers(self.exponent), doubles(work)
+        with nogil:
+            status = dpq_scan_forward(&self.problem, self.decay, self.level, first, a, h, e, w,
+                                      total)
+        if status != DPQ_ERR_RANGE:
+            check(status)
+        return status == DPQ_OK
 
     def forward_by(self, product):
         """Compute float64 rows with sums from elsewhere; wide ones if float64 will not do.
@@ -214,6 +272,13 @@ cdef class Scan:
     cdef ndarray _new_rows(self):
         """Float64 rows A and H: one array, which malloc keeps from call to call more often."""
         return new_doubles(2 * self.entries)
+
+    cdef _new_wide_rows(self):
+        self.A, self.H = np.empty(self.entries, dtype=WIDE), np.empty(self.entries, dtype=WIDE)
+        self.exponent = None
+        self.rows.A = self.rows.H = NULL
+        self.rows.exponent = NULL
+        self.rows.wide_A, self.rows.wide_H = <dpq_wide *>doubles(self.A), <dpq_wide *>doubles(self.H)
 
     cdef _keep(self, ndarray rows, ndarray exponent):
         self.A, self.H = rows[:self.entries], rows[self.entries:]

@@ -60,7 +60,8 @@ from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.blocks import Blocks, Zone, blocks, segments
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
-from dpq_fast.laws.path import CERTIFICATE, Forward, PathLaw
+from dpq_fast.laws.path import CERTIFICATE, PathLaw
+from dpq_fast.laws.rows import Forward
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.

@@ -24,7 +24,7 @@ probability B / (Z_inside + B), so outputs follow it exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -34,8 +34,9 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import race, stray, uniform
-from dpq_fast._kernels.scan import Scan
+from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.order import Intervals, Order, WholeOrder
+from dpq_fast.laws.rows import MOST_ENTRIES, Forward, Rows, rows_of, scan_of
 
 # ln of the certificate: what is out of reach weighs less than 2^-64 of what windows hold, and so
 # does what leaves them within reach.
@@ -62,8 +63,6 @@ REST = 3
 READ_AT_ONCE = 2**19
 # Largest loss per rank that the certificate is for.
 STEEPEST = 8.0
-
-Forward = Callable[[Scan], None]
 
 
 class PathLaw:
@@ -108,6 +107,8 @@ class PathLaw:
         self._forward = forward
         self._log_volume = order.log_volume(q.size)
         self._outside_parts: tuple[Intervals, list[Scan]] | None = None
+        self._held: Intervals | None = None  # what windows hold, if that was read at once
+        self._rows: Rows | None = None
         forced = window if reach is None else reach
         if forced is not None:
             self._run(forced, window)
@@ -116,7 +117,7 @@ class PathLaw:
             self._run(reach)
             while not self._certified(self._log_beyond):
                 reach = self._wider(reach)
-                del self._intervals, self._scan  # before there are others
+                self._held = self._rows = None  # before there are others
                 self._run(reach)
         certified = self._certified(self._log_bound - math.log(2.0))
         self.log_normalizer = (
@@ -127,11 +128,11 @@ class PathLaw:
 
     def _certified(self, log_bound: float) -> bool:
         """Whether what windows hold is 2^64 times as much."""
-        return log_bound <= self._log_inside - CERTIFICATE and self._scan is not None
+        return log_bound <= self._log_inside - CERTIFICATE and self._rows is not None
 
     def _wider(self, reach: int) -> int:
         """A reach that will do, or a larger one that holds an interval."""
-        if self._scan is None:
+        if self._rows is None:
             return 2 * reach + 1
         needed = _window_for(self._order, self._rate, self._log_volume - self._log_inside)
         return max(needed, reach + 1)
@@ -146,10 +147,10 @@ class PathLaw:
         if not everything:
             self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         guess = first_narrow(self._q, n, self._rate, reach) if window is None else window
+        self._held = None
         # what single levels read was collected for all of them
-        self._holds_all = guess >= reach or self._q.size == 1
-        if self._holds_all:
-            self._intervals = self._order.intervals(first, count)
+        if self._q.size == 1 or (guess >= reach and int(count.sum()) <= MOST_ENTRIES):
+            self._held = self._order.intervals(first, count)
         else:
             self._order.prepare(first, count)
         if window is None:
@@ -158,7 +159,7 @@ class PathLaw:
                 if window >= reach:
                     break
                 self._run_inside(window)
-                if self._scan is None:
+                if self._rows is None:
                     break  # a tie wider than the window
                 if not self._certified(self._log_beyond):
                     return  # so that reach is made wider
@@ -173,13 +174,10 @@ class PathLaw:
 
     def _run_inside(self, window: int) -> None:
         """Forward pass inside windows."""
-        low, high, first, count = intervals_kernel.windows(self._q, self._order.n, window)
-        self._windows = low, high
-        self._scan = None  # the rows of the guess before go first
-        if not self._holds_all:
-            self._intervals = self._order.intervals(first, count)
-        self._scan = self._scan_of(self._intervals, low, high)
-        self._log_inside = -math.inf if self._scan is None else self._scan.log_total
+        self._windows = intervals_kernel.windows(self._q, self._order.n, window)[:2]
+        self._rows = None  # those of the guess before go first
+        self._rows = rows_of(self._order, self._q, self._rate, window, self._forward, self._held)
+        self._log_inside = -math.inf if self._rows is None else self._rows.log_total
 
     def _bound_outside(self, window: int, reach: int) -> float:
         """ln of at most what leaves windows within reach; what is beyond is added to the bound."""
@@ -219,27 +217,11 @@ class PathLaw:
         for start, stop in pairwise([0, *edges.tolist(), self._q.size]):
             yield slice(start, stop)
 
-    def _scan_of(
-        self, intervals: Intervals, first: NDArray[np.int64], last: NDArray[np.int64]
-    ) -> Scan | None:
-        """Rows with level j inside ranks first[j], ..., last[j]; None if no path fits."""
-        ranges = intervals_kernel.ranges(first, last, intervals.rank)
-        return None if ranges is None else self._scan_between(intervals, *ranges)
-
     def _scan_between(
         self, intervals: Intervals, lo: NDArray[np.uintp], hi: NDArray[np.uintp]
     ) -> Scan:
         """Rows with level j inside intervals lo[j], ..., hi[j] - 1."""
-        scan = Scan(
-            intervals.rank,
-            intervals.width,
-            self._order.lattice is not None,
-            self._q,
-            self._order.n,
-            lo,
-            hi,
-            self._rate,
-        )
+        scan = scan_of(self._order, self._q, self._rate, intervals, lo, hi)
         self._forward(scan)
         return scan
 
@@ -261,9 +243,9 @@ class PathLaw:
                     first, last = self._windows[0].copy(), self._windows[1].copy()
                     first[:j], last[:j] = 0, n
                     first[j], last[j] = (0, first[j] - 1) if below else (last[j] + 1, n)
-                    part = self._scan_of(everything, first, last)
-                    if part is not None:
-                        parts.append(part)
+                    ranges = intervals_kernel.ranges(first, last, everything.rank)
+                    if ranges is not None:
+                        parts.append(self._scan_between(everything, *ranges))
             self._outside_parts = everything, parts
         return self._outside_parts
 
@@ -292,18 +274,17 @@ class PathLaw:
         self, rng: np.random.Generator, size: int
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """`draw`, and how many records are below each of the points."""
-        if self._scan is None:
-            paths = np.full((size, self._q.size), self._intervals.rank.size, dtype=np.uintp)
-            escapes = size
-        else:
-            paths, escapes = path_kernel.draw(self._scan, self._log_escape, size, rng)
-        if not escapes:
-            return self._inside(paths, self._intervals, rng)
-        escaped = paths[:, 0] == self._intervals.rank.size
-        points = np.empty(paths.shape, dtype=self._intervals.left.dtype)
-        ranks = np.empty(paths.shape, dtype=np.int64)
+        escaped = np.ones(size, dtype=bool)  # where windows hold no interval
+        if self._rows is not None:
+            paths, intervals = self._rows.draw(self._log_escape, size, rng)
+            escaped = paths[:, 0] == intervals.rank.size
+            if not escaped.any():
+                return self._inside(paths, intervals, rng)
+        shape = size, self._q.size
+        points = np.empty(shape, dtype=np.float64 if self._order.lattice is None else np.int64)
+        ranks = np.empty(shape, dtype=np.int64)
         if not escaped.all():
-            points[~escaped], ranks[~escaped] = self._inside(paths[~escaped], self._intervals, rng)
+            points[~escaped], ranks[~escaped] = self._inside(paths[~escaped], intervals, rng)
         for i in np.flatnonzero(escaped):
             drawn = self._draw_outside(self._log_bound, rng) or self.draw_ranked(rng, 1)
             points[i], ranks[i] = drawn[0][0], drawn[1][0]
@@ -335,8 +316,7 @@ class PathLaw:
         if lattice is not None and lattice.refined:
             return self._log_prob_of_cells(outputs)
         rank = np.array([self._order.rank_of(output) for output in outputs.tolist()])
-        scan = self._scan or self._outside()[1][0]
-        steps = deviations(rank, scan.whole, scan.part)
+        steps = deviations(rank, *targets(self._q, self._order.n))
         return float(-self._rate * steps.sum() - self.log_normalizer)
 
     def _log_prob_of_cells(self, outputs: NDArray[np.int64]) -> float:

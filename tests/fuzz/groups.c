@@ -476,7 +476,7 @@ log_inside(const dpq_groups_law *law, size_t n, int64_t reach, const dpq_groups_
         row += work->hi[j] - work->lo[j];
     }
     dpq_scan_targets(m, law->q, (int64_t)n, work->whole, work->part);
-    return dpq_scan_forward(&p, work->decay, work->level, work->A, work->H, work->exponent,
+    return dpq_scan_forward(&p, work->decay, work->level, 0, work->A, work->H, work->exponent,
                             work->race, log_total);
 }
 

@@ -140,7 +140,7 @@ check_rows(const dpq_lanes *lanes, size_t lane)
         hi[j] = kept;
         start[j] = j * kept;
     }
-    dpq_scan_forward_wide(&p, decay, level, A, H, work, &log_total);
+    dpq_scan_forward_wide(&p, decay, level, 0, A, H, work, &log_total);
     for (size_t j = 0; j < m; j++) {
         exponent -= (int64_t)ilogb(lanes->gain[DPQ_LANES * j + lane]);
         for (size_t t = 0, k = 0; t <= n; t++) {

@@ -149,6 +149,17 @@ check_draws(const fuzz_problem *problem, const dpq_decay *decay, const dpq_path_
     if (many && (long double)p->rate * problem->spread < VAGUE) {
         check_law(p, size, path, log_escape);
     }
+    if (size > 0) { /* a draw that stops and goes on is the same */
+        fuzz_input words = {NULL, 0, fuzz_bytes(in, 4)}, same = words;
+        bitgen_t once = fuzz_generator(&words), twice = fuzz_generator(&same);
+        size_t *parted = fuzz_room(m, sizeof *parted), first = (size_t)fuzz_between(in, 0, (int64_t)m);
+        size_t left = dpq_path_go_on(p, decay, rows, first, m, &twice, work, parted);
+
+        CHECK(left <= first && dpq_path_go_on(p, decay, rows, 0, left, &twice, work, parted) == 0);
+        dpq_path_draw(p, decay, rows, -INFINITY, 1, &once, work, path, &found);
+        CHECK(found == 0 && memcmp(parted, path, m * sizeof *path) == 0);
+        free(parted);
+    }
     free(path);
     free(work);
 }
@@ -173,10 +184,10 @@ check_paths(fuzz_input *in)
     dpq_decay *decay = fuzz_room(1, sizeof *decay);
     dpq_scan_level *level = fuzz_room(p->levels, sizeof *level);
 
-    if (dpq_scan_forward(p, decay, level, A, H, exponent, work, &log_total) == DPQ_OK) {
+    if (dpq_scan_forward(p, decay, level, 0, A, H, exponent, work, &log_total) == DPQ_OK) {
         check_draws(&problem, decay, &(dpq_path_rows){A, H, exponent, NULL, NULL}, log_escape, in);
     }
-    dpq_scan_forward_wide(p, decay, level, wide_A, wide_H, wide_work, &log_total);
+    dpq_scan_forward_wide(p, decay, level, 0, wide_A, wide_H, wide_work, &log_total);
     check_draws(&problem, decay, &(dpq_path_rows){NULL, NULL, NULL, wide_A, wide_H}, log_escape,
                 in);
     free(level);

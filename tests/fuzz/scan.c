@@ -263,7 +263,7 @@ check_forward(fuzz_problem *problem, rows *r, fuzz_input *in)
                       (SMALLEST + 1) * LN2 + accuracy);
         }
     }
-    CHECK(dpq_scan_forward(p, r->decay, r->level, A, H, r->exponent, r->work, &again) == status);
+    CHECK(dpq_scan_forward(p, r->decay, r->level, 0, A, H, r->exponent, r->work, &again) == status);
     CHECK(status != DPQ_OK ||
           (again == log_total && memcmp(A, r->A, size) == 0 && memcmp(H, r->H, size) == 0));
     free(H);
@@ -276,6 +276,52 @@ proper(dpq_wide x)
     return x.mantissa == 0.0 || (x.mantissa >= 1.0 && x.mantissa < 2.0);
 }
 
+/* The problem of all levels before one. */
+static dpq_scan_problem
+head_of(const dpq_scan_problem *p, size_t levels)
+{
+    dpq_scan_problem head = *p;
+
+    head.levels = levels;
+    return head;
+}
+
+/* A pass that stops and goes on computes the same. */
+static void
+check_going_on(fuzz_problem *problem, rows *r, fuzz_input *in)
+{
+    const dpq_scan_problem *p = &problem->p;
+    size_t first = (size_t)fuzz_between(in, 1, (int64_t)p->levels), entries = problem->entries;
+    dpq_scan_problem head = head_of(p, first);
+    double *A = fuzz_room(entries, sizeof *A), *H = fuzz_room(entries, sizeof *H), total, again;
+    dpq_wide *wide_A = fuzz_room(entries, sizeof *wide_A), *wide_H = fuzz_room(entries, sizeof *wide_H);
+    dpq_scan_level *done = fuzz_room(first, sizeof *done);
+
+    if (dpq_scan_forward(p, r->decay, r->level, 0, r->A, r->H, r->exponent, r->work, &total) == DPQ_OK) {
+        CHECK(dpq_scan_forward(&head, r->decay, r->level, 0, A, H, r->exponent, r->work, NULL) == DPQ_OK);
+        memcpy(done, r->level, first * sizeof *done);
+        dpq_scan_prepare(p, r->decay, r->level);
+        for (size_t j = 0; j < first; j++) {
+            r->level[j].gain = done[j].gain;
+            r->level[j].largest = done[j].largest;
+        }
+        CHECK(dpq_scan_forward(p, r->decay, r->level, first, A, H, r->exponent, r->work, &again) == DPQ_OK);
+        CHECK(again == total && memcmp(A, r->A, entries * sizeof *A) == 0 &&
+              memcmp(H, r->H, entries * sizeof *H) == 0);
+    }
+    dpq_scan_forward_wide(p, r->decay, r->level, 0, r->wide_A, r->wide_H, r->wide_work, &total);
+    dpq_scan_forward_wide(&head, r->decay, r->level, 0, wide_A, wide_H, r->wide_work, NULL);
+    dpq_scan_prepare(p, r->decay, r->level);
+    dpq_scan_forward_wide(p, r->decay, r->level, first, wide_A, wide_H, r->wide_work, &again);
+    CHECK(again == total && memcmp(wide_A, r->wide_A, entries * sizeof *wide_A) == 0 &&
+          memcmp(wide_H, r->wide_H, entries * sizeof *wide_H) == 0);
+    free(done);
+    free(wide_H);
+    free(wide_A);
+    free(H);
+    free(A);
+}
+
 static void
 check_wide(fuzz_problem *problem, rows *r)
 {
@@ -285,7 +331,7 @@ check_wide(fuzz_problem *problem, rows *r)
                   problem->spread <= MOST_EXACT;
     double log_total = 0.0;
 
-    dpq_scan_forward_wide(p, r->decay, r->level, r->wide_A, r->wide_H, r->wide_work, &log_total);
+    dpq_scan_forward_wide(p, r->decay, r->level, 0, r->wide_A, r->wide_H, r->wide_work, &log_total);
     for (size_t j = 0; j < p->levels; j++) {
         for (size_t t = p->lo[j]; t < p->hi[j]; t++) {
             size_t at = p->start[j] + (t - p->lo[j]);
@@ -321,6 +367,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     r.log_total = fuzz_log_rows(&problem, r.log_A, r.log_H);
     check_forward(&problem, &r, &in);
     check_wide(&problem, &r);
+    check_going_on(&problem, &r, &in);
     free_rows(&r);
     fuzz_free_problem(&problem);
     return 0;

@@ -13,7 +13,6 @@ from conftest import assert_draws_follow, fit, lattice_of
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import reference
-from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels.groups import Releases
 from dpq_fast.data.order import SortedOrder, log_volume
 from dpq_fast.laws import few
@@ -180,8 +179,8 @@ def test_draws_inside_of_windows_follow_the_density(monkeypatch):
 
 def inside(law, _, rng):
     """A draw that does not leave the windows."""
-    paths, _ = path_kernel.draw(law._scan, -math.inf, 1, rng)
-    return law._inside(paths, law._intervals, rng)[0][0]
+    paths, intervals = law._rows.draw(-math.inf, 1, rng)
+    return law._inside(paths, intervals, rng)[0][0]
 
 
 def outside(law, _, rng):

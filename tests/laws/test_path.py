@@ -164,7 +164,7 @@ def test_windows_that_hold_no_interval_are_exact_too(point):
     # every record at one point: the windows around the targets hold nothing of positive width
     order, q = small_order([point] * 40), np.array([0.5])
     full, forced = PathLaw(order, q, 0.02), PathLaw(order, q, 0.02, window=2)
-    assert forced._scan is None
+    assert forced._rows is None
     assert all_log_probs(forced, 6, 1) == pytest.approx(all_log_probs(full, 6, 1), abs=1e-12)
     counts = np.bincount(forced.draw(np.random.default_rng(0), 5_000)[:, 0], minlength=6)
     law = np.exp([full.log_prob(np.array([point])) for point in range(6)]) * 5_000
@@ -179,7 +179,8 @@ def test_windows_are_certified_and_small(m, rate):
     q = np.arange(1, m + 1) / (m + 1)
     law = PathLaw(SortedOrder(x, lattice, (-100.0, 100.0)), q, rate)
     assert law._log_escape <= -path_law.CERTIFICATE
-    assert law._scan.hi[0] - law._scan.lo[0] < 5_000
+    scan = law._rows.scan
+    assert scan.hi[0] - scan.lo[0] < 5_000
     everything = PathLaw(SortedOrder(x, lattice, (-100.0, 100.0)), q, rate, window=x.size)
     assert everything._log_escape == -math.inf
     assert law.log_normalizer == pytest.approx(everything.log_normalizer, abs=1e-10)
@@ -236,7 +237,7 @@ def test_levels_read_some_after_another_have_the_same_law(name, way, some_first,
     whole = laws["at once"]
     _, _, _, count = intervals.windows(q, order.n, path_law.first_window(order, q, 0.5))
     if way != "single" or name != "an atom at each bound":  # a tie wider than a window
-        assert whole._intervals.rank.size < 0.7 * count.sum()
+        assert whole._rows.intervals.rank.size < 0.7 * count.sum()
     for law in laws.values():
         np.testing.assert_array_equal(law._windows, whole._windows)
         assert law._log_inside == whole._log_inside
@@ -274,7 +275,7 @@ def test_windows_without_an_interval_are_bounded_by_what_is_within_reach(window,
     by_intervals = PathLaw(order, q, 2.0, reach=8, window=window)
     assert by_records._log_bound == by_intervals._log_bound
     for law in (by_records, by_intervals):
-        assert law._scan is None and law._log_outside() <= law._log_bound
+        assert law._rows is None and law._log_outside() <= law._log_bound
 
 
 def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):

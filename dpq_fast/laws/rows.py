@@ -1,0 +1,241 @@
+"""The rows of a forward pass over windows of ranks: all of them, or some levels at a time.
+
+Rows of many levels take memory, 16 bytes an entry and 24 an interval, and a draw looks at each row
+once, from the last to the first. So where they are many, levels are cut into parts. The forward
+pass goes through one part after another and keeps of each only what the next one goes on from; to
+draw, each part is computed once more, the last one first.
+
+A part begins with the last level of the part before, and with all levels before it that may have an
+interval in common with that one: their rows are given. So every step to a level of the part, and
+every run of outputs in one interval that ends there, is among its rows, and paths have the same law
+however they are parted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels import intervals as intervals_kernel
+from dpq_fast._kernels import path as path_kernel
+from dpq_fast._kernels import uniform
+from dpq_fast._kernels.scan import Scan
+from dpq_fast.data.order import Intervals, Order
+
+# Up to so many entries are computed at once; of more, parts of about so many.
+MOST_ENTRIES, PART = 2**22, 2**20
+
+Forward = Callable[[Scan], None]
+
+
+class NoInterval(Exception):
+    """A window holds no interval of positive width."""
+
+
+class Rows(Protocol):
+    """What is drawn from."""
+
+    @property
+    def log_total(self) -> float:
+        """ln of the weight of all paths inside of the windows."""
+
+    def draw(
+        self, log_escape: float, size: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.uintp], Intervals]:
+        """`size` paths, shape (size, m), through intervals, and these T intervals.
+
+        With probability exp(log_escape) a path escapes: it has T everywhere, which is no interval.
+        """
+
+
+class _Whole(NamedTuple):
+    """All rows."""
+
+    scan: Scan
+    intervals: Intervals
+
+    @property
+    def log_total(self) -> float:
+        total: float = self.scan.log_total
+        return total
+
+    def draw(
+        self, log_escape: float, size: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.uintp], Intervals]:
+        paths: NDArray[np.uintp] = path_kernel.draw(self.scan, log_escape, size, rng)[0]
+        return paths, self.intervals
+
+
+class _Parted:
+    """Some levels at a time.
+
+    Parameters
+    ----------
+    order, q, rate, window
+        As for `rows_of`.
+    parts : list of slice
+        Levels of each part, those that are given included.
+    """
+
+    def __init__(
+        self,
+        order: Order,
+        q: NDArray[np.float64],
+        rate: float,
+        window: int,
+        parts: list[slice],
+    ) -> None:
+        self._order = order
+        self._q = q
+        self._rate = rate
+        self._window = window
+        self._parts = parts
+        self._given: list[Any] = [None]
+        self._wide = False
+        if not self._forward():
+            self._given, self._wide = [None], True
+            self._forward()
+
+    def _forward(self) -> bool:
+        """The whole pass; whether its numbers would do."""
+        for i, part in enumerate(self._parts):
+            rows = self._rows(i)
+            if not rows.scan.go_on(self._given[i], part.stop == self._q.size, self._wide):
+                return False
+            if part.stop < self._q.size:
+                self._given.append(rows.scan.rows_from(self._parts[i + 1].start - part.start))
+        self._last = rows
+        self.log_total: float = rows.log_total
+        return True
+
+    def _rows(self, i: int) -> _Whole:
+        """Those of a part, still to be computed."""
+        q = self._q[self._parts[i]]
+        first, last, start, count = intervals_kernel.windows(q, self._order.n, self._window)
+        intervals = self._order.intervals(start, count)
+        ranges = intervals_kernel.ranges(first, last, intervals.rank)
+        if ranges is None:
+            raise NoInterval
+        return _Whole(scan_of(self._order, q, self._rate, intervals, *ranges), intervals)
+
+    def _computed(self, i: int) -> _Whole:
+        """Those of a part, once more."""
+        if i + 1 == len(self._parts):
+            return self._last
+        rows = self._rows(i)
+        rows.scan.go_on(self._given[i], False, self._wide)
+        return rows
+
+    def draw(
+        self, log_escape: float, size: int, rng: np.random.Generator
+    ) -> tuple[NDArray[np.uintp], Intervals]:
+        m = self._q.size
+        escaped = np.zeros(size, dtype=bool)
+        if log_escape > -np.inf:
+            escaped = uniform.log_uniforms(size, rng) < log_escape
+        left = np.where(escaped, 0, m)
+        kind = np.int64 if self._order.lattice is not None else np.float64
+        kinds = np.int64, np.float64, kind
+        drawn = Intervals._make(np.zeros((size, m), dtype=each) for each in kinds)
+        for i in reversed(range(len(self._parts))):
+            part = self._parts[i]
+            scan, intervals = self._computed(i)
+            paths = np.zeros((size, part.stop - part.start), dtype=np.uintp)
+            paths[:] = np.searchsorted(intervals.rank, drawn.rank[:, part])
+            levels = np.clip(left - part.start, 0, None).astype(np.uintp)
+            # the last level of the part before is drawn here, and no other one of it but by runs
+            stop = self._parts[i - 1].stop - part.start - 1 if i else 0
+            path_kernel.go_on(scan, stop, levels, paths, rng)
+            level = np.arange(part.start, part.stop)
+            now = np.where(left > part.start + stop, part.start + levels.view(np.intp), left)
+            new = (level >= now[:, None]) & (level < left[:, None])
+            left = now
+            places = paths[new].view(np.intp)
+            for each, known in zip(drawn, intervals, strict=True):
+                each[:, part][new] = known[places]
+        return _distinct(drawn, escaped)
+
+
+def _distinct(drawn: Intervals, escaped: NDArray[np.bool_]) -> tuple[NDArray[np.uintp], Intervals]:
+    """Paths through the intervals that were drawn, each of which has a rank of its own."""
+    inside = Intervals._make(each[~escaped].ravel() for each in drawn)
+    _, first, place = np.unique(inside.rank, return_index=True, return_inverse=True)
+    paths = np.full(drawn.rank.shape, first.size, dtype=np.uintp)
+    paths[~escaped] = place.reshape(-1, drawn.rank.shape[1])
+    return paths, Intervals._make(each[first] for each in inside)
+
+
+def scan_of(
+    order: Order,
+    q: NDArray[np.float64],
+    rate: float,
+    intervals: Intervals,
+    lo: NDArray[np.uintp],
+    hi: NDArray[np.uintp],
+) -> Scan:
+    """Rows with level j inside intervals lo[j], ..., hi[j] - 1; still to be computed."""
+    rank, width, _ = intervals
+    return Scan(rank, width, order.lattice is not None, q, order.n, lo, hi, rate)
+
+
+def rows_of(
+    order: Order,
+    q: NDArray[np.float64],
+    rate: float,
+    window: int,
+    forward: Forward,
+    held: Intervals | None = None,
+) -> Rows | None:
+    """The rows of levels q, each inside ``|r - Q_j| <= window``; None if one holds no interval.
+
+    Parameters
+    ----------
+    order : Order
+    q : ndarray of float64, shape (m,)
+        Distinct ascending levels.
+    rate : float
+        Loss of log-weight per rank.
+    window : int
+    forward : callable
+        Computes a scan's rows; if it is not ``Scan.forward``, all at once.
+    held : Intervals, optional
+        If they are held already, all rows are computed at once.
+    """
+    first, last, start, count = intervals_kernel.windows(q, order.n, window)
+    if held is None and forward is Scan.forward:
+        parts = parts_of(first, last)
+        if len(parts) > 1:
+            try:
+                return _Parted(order, q, rate, window, parts)
+            except NoInterval:
+                return None
+    intervals = order.intervals(start, count) if held is None else held
+    ranges = intervals_kernel.ranges(first, last, intervals.rank)
+    if ranges is None:
+        return None
+    scan = scan_of(order, q, rate, intervals, *ranges)
+    forward(scan)
+    return _Whole(scan, intervals)
+
+
+def parts_of(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[slice]:
+    """Levels of each part, those that are given included; of ranks first[j], ..., last[j].
+
+    A single one where rows are few, or so many of them would be given that parts save little.
+    """
+    m = first.size
+    ends = np.append(0, np.cumsum(last - first + 1))  # entries up to each level
+    parts, start, given = [], 0, 0
+    while ends[-1] > MOST_ENTRIES:
+        stop = int(np.searchsorted(ends, ends[start] + given + PART, side="left"))
+        parts.append(slice(start, min(stop, m)))
+        if stop >= m:
+            return parts
+        start = int(np.searchsorted(last, first[stop - 1]))
+        given = int(ends[stop] - ends[start])
+        if 2 * given > PART:
+            break
+    return [slice(0, m)]
