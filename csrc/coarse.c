@@ -327,6 +327,22 @@ bent(const dpq_coarse_problem *p, size_t c, int bend)
     return bend == 0 ? 1.0 : p->volume[bend + 1][c] / p->volume[1][c];
 }
 
+/* The most that a bend at the first of several outputs of a cell may multiply by, exp(2c (rho - least)), */
+static inline double
+low_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
+{
+    return p->rough ? 1.0 : 1.0 / dpq_decay_at(decay, (p->most[c] - p->least[c]) / 2);
+}
+
+/* and one at the last of them, exp(2c (most - rho)). */
+static inline double
+high_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
+{
+    int64_t span = p->most[c] - p->least[c];
+
+    return p->rough ? 1.0 : 1.0 / dpq_decay_at(decay, span - span / 2);
+}
+
 /* Where the sums by blocks of row j begin. */
 static size_t
 blocks_before(const dpq_coarse_rows *rows, size_t j)
@@ -336,14 +352,15 @@ blocks_before(const dpq_coarse_rows *rows, size_t j)
 
 /* What an entry hands on to a step with the sign 1, and to one with -1. */
 static void
-leave(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at, dpq_large *plus,
-      dpq_large *minus)
+leave(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t at,
+      dpq_large *plus, dpq_large *minus)
 {
     size_t c = rows->node[at];
     double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
     double run = rows->weight[RUN][at];
 
-    *plus = dpq_large_round(below + bent(p, c, -1) * above + p->high[c] * run, rows->exponent[at]);
+    *plus = dpq_large_round(below + bent(p, c, -1) * above + (run > 0.0 ? high_of(p, decay, c) * run : 0.0),
+                             rows->exponent[at]);
     *minus = dpq_large_round(bent(p, c, 1) * below + above + run, rows->exponent[at]);
 }
 
@@ -360,9 +377,10 @@ fade(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work,
 
 /* The weight of a first output of several in a cell, and with it that of all that end there, or 0. */
 static dpq_large
-first_of_run(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at, double all)
+first_of_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
+             size_t at, double all)
 {
-    return dpq_large_round(p->low[rows->node[at]] * rows->weight[FROM_BELOW][at] +
+    return dpq_large_round(low_of(p, decay, rows->node[at]) * rows->weight[FROM_BELOW][at] +
                                rows->weight[FROM_ABOVE][at] + all * rows->weight[RUN][at],
                            rows->exponent[at]);
 }
@@ -413,7 +431,7 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
         }
         keep_run(rows, at, sum);
     }
-    run[0] = first_of_run(p, rows, at, 0.0);
+    run[0] = first_of_run(p, decay, rows, at, 0.0);
     little = dpq_large_mul(dpq_large_add(sum, run[0]), dpq_large_of(EACH_REST));
     for (; n > 1; n--) {
         rest = dpq_large_add(rest, run[n - 1]);
@@ -508,7 +526,7 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
         work.begin[j % 2][0] = 0;
         for (size_t i = 0; i < n; i++) {
             go_on(p, decay, level, rows, &work, runs, j, i);
-            leave(p, rows, begin + i, work.leave[0] + i, work.leave[1] + i);
+            leave(p, decay, rows, begin + i, work.leave[0] + i, work.leave[1] + i);
         }
         add_blocks(p, decay, rows, j, &work);
     }
@@ -543,7 +561,7 @@ weigh_block(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coars
     size_t end = i + BLOCK < n ? i + BLOCK : n;
 
     for (; !work->weighed[block] && i < end; i++) {
-        leave(p, rows, begin + i, work->leave[0] + i, work->leave[1] + i);
+        leave(p, decay, rows, begin + i, work->leave[0] + i, work->leave[1] + i);
         fade(p, decay, work, j, rank_of(p, rows->node[begin + i]), work->leave[0] + i,
              work->leave[1] + i);
     }
@@ -718,8 +736,8 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
         at = rows->start[l] + rows->same[at];
         factor = dpq_large_mul(factor, dpq_large_of(places * level[k - 1].share));
         factor = dpq_large_mul(factor, stay_in(p, decay, work, c, l));
-        bound = dpq_large_mul(factor, first_of_run(p, rows, at, 1.0));
-        first = dpq_large_mul(factor, first_of_run(p, rows, at, 0.0));
+        bound = dpq_large_mul(factor, first_of_run(p, decay, rows, at, 1.0));
+        first = dpq_large_mul(factor, first_of_run(p, decay, rows, at, 0.0));
         unit = n == 0 ? first.exponent : unit;
         first.exponent -= unit;
         bound.exponent -= unit;
@@ -773,7 +791,7 @@ draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
     size_t c = rows->node[at], k = 1, first = at;
     double from_plus = bent(p, c, leaving > 0 ? 0 : 1), from_minus = bent(p, c, leaving > 0 ? -1 : 0);
     double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
-    double run = rows->weight[RUN][at] * (leaving > 0 ? p->high[c] : 1.0), weight[2];
+    double run = rows->weight[RUN][at] * (leaving > 0 ? high_of(p, decay, c) : 1.0), weight[2];
     dpq_large x[2] = {
         dpq_large_round(below * from_plus + above * from_minus, rows->exponent[at]),
         dpq_large_round(run, rows->exponent[at])};
@@ -783,7 +801,7 @@ draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
         for (size_t l = j; l > j + 1 - k; l--) {
             first = rows->start[l - 1] + rows->same[first];
         }
-        from_plus = p->low[c];
+        from_plus = low_of(p, decay, c);
         from_minus = 1.0;
     }
     *entering = draw_sign(rows, first, from_plus, from_minus, rng);

@@ -44,7 +44,7 @@ typedef struct {
                                   * most of leaf i */
     const double *volume[3];     /* IN, for each cell: bends -1, 0 and 1; positive. Cells of several leaves
                                   * are used where they are finite */
-    const double *low, *high;    /* IN, for each cell: exp(2c (rho - least)) and exp(2c (most - rho)) */
+    int rough;                   /* whether cells count as if they were points, which bounds nothing */
     int lattice;                 /* whether several outputs of a cell are counted as multisets */
     size_t levels;               /* m >= 1 */
     const int64_t *whole;        /* IN, length m, floor of Q_j */

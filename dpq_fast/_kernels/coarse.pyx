@@ -60,8 +60,8 @@ cdef class Cells:
         Ranks of outputs in each cell.
     rising, volume, falling : ndarray of float64, shape (C,)
         Volumes for the bends -1, 0 and 1.
-    low, high : ndarray of float64, shape (C,)
-        exp(2c (rho - least)) and exp(2c (most - rho)).
+    rough : bool
+        Whether cells count as if they were points, which bounds nothing.
     lattice : bool
         Whether several outputs of a cell are counted as multisets.
     whole, part : ndarray, shape (m,)
@@ -99,7 +99,7 @@ cdef class Cells:
 
     def __init__(self, ndarray offset not None, ndarray least not None, ndarray most not None,
                  ndarray rising not None, ndarray volume not None, ndarray falling not None,
-                 ndarray low not None, ndarray high not None, bint lattice, ndarray whole not None, ndarray part not None, double rate,
+                 bint rough, bint lattice, ndarray whole not None, ndarray part not None, double rate,
                  ndarray first not None, ndarray last not None, ndarray below not None, ndarray above not None,
                  double width, double growth, size_t at_most):
         cdef:
@@ -116,7 +116,7 @@ cdef class Cells:
         self.problem.volume[0] = given_doubles(rising)
         self.problem.volume[1] = given_doubles(volume)
         self.problem.volume[2] = given_doubles(falling)
-        self.problem.low, self.problem.high = given_doubles(low), given_doubles(high)
+        self.problem.rough = rough
         self.problem.lattice = lattice
         self.problem.levels = m
         self.problem.whole, self.problem.part = given_integers(whole), given_doubles(part)
@@ -139,7 +139,7 @@ cdef class Cells:
         node.resize(min(self.entries, fit), refcheck=False)
         self.rows.start = places(self.starts)
         self.rows.node = <const uint32_t *>PyArray_DATA(node)
-        self.kept = [offset, least, most, rising, volume, falling, low, high, whole, part, first,
+        self.kept = [offset, least, most, rising, volume, falling, whole, part, first,
                      last, below, above, buffers, node]
 
     def forward(self):

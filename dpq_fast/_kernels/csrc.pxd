@@ -539,8 +539,7 @@ cdef extern from "coarse.h" nogil:
         const int64_t *least
         const int64_t *most
         const double *volume[3]
-        const double *low
-        const double *high
+        int rough
         int lattice
         size_t levels
         const int64_t *whole

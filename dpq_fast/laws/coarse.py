@@ -137,8 +137,6 @@ class Tree(NamedTuple):
         Ranks of their outputs.
     rising, volume, falling : ndarray of float64, shape (C,)
         Volumes for the bends -1, 0 and 1; infinite where a cell is not to be used.
-    low, high : ndarray of float64, shape (C,)
-        exp(2c (rho - least)) and exp(2c (most - rho)); infinite where a cell is too wide.
     """
 
     offset: NDArray[np.uintp]
@@ -147,8 +145,6 @@ class Tree(NamedTuple):
     rising: NDArray[np.float64]
     volume: NDArray[np.float64]
     falling: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
 
 
 class CoarseLaw:
@@ -306,10 +302,10 @@ class CoarseLaw:
         """
         tree = self._tree
         if rough:
-            ones = np.ones(tree.least.size)
-            tree = tree._replace(rising=tree.volume, falling=tree.volume, low=ones, high=ones)
+            tree = tree._replace(rising=tree.volume, falling=tree.volume)
         return Cells(
             *tree,
+            rough,
             self._order.lattice is not None,
             self._whole,
             self._part,
@@ -482,7 +478,7 @@ def _tree(given: Blocks, start: NDArray[np.intp], rate: float, shift: int) -> Tr
         sizes.append(-(-sizes[-1] // 2))
     offset = np.cumsum([0, *sizes])
     least, most = np.empty((2, offset[-1]), dtype=np.int64)
-    tree = Tree(offset.astype(np.uintp), least, most, *np.empty((5, offset[-1])))
+    tree = Tree(offset.astype(np.uintp), least, most, *np.empty((3, offset[-1])))
     _fill_leaves(tree, given, start, rate, shift)
     alone = _heavy(tree, sizes[0], rate)
     for below, at, size in zip(offset, offset[1:], sizes[1:], strict=False):
@@ -492,11 +488,6 @@ def _tree(given: Blocks, start: NDArray[np.intp], rate: float, shift: int) -> Tr
             cells = slice(at + some.start, at + some.stop)
             parts = [each[halves] for each in tree[1:6]]
             _join(parts, [each[cells] for each in tree[1:6]], alone[some], rate)
-    for some in _some_at_once(least.size):
-        spans = most[some] - least[some]
-        with np.errstate(over="ignore"):  # of cells wider than those in use
-            tree.low[some] = _exponentials(2.0 * rate, spans // 2)
-            tree.high[some] = _exponentials(2.0 * rate, spans - spans // 2)
     return tree
 
 

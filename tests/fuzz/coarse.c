@@ -14,7 +14,7 @@ typedef struct {
     size_t offset[8], from[MOST_LEVELS], to[MOST_LEVELS], start[MOST_LEAVES + 1];
     int64_t least[MOST_CELLS], most[MOST_CELLS], whole[MOST_LEVELS], below[MOST_LEVELS],
         above[MOST_LEVELS];
-    double volume[3][MOST_CELLS], low[MOST_CELLS], high[MOST_CELLS], part[MOST_LEVELS];
+    double volume[3][MOST_CELLS], part[MOST_LEVELS];
     int64_t piece_least[MOST_LEAVES * MOST_PIECES], piece_most[MOST_LEAVES * MOST_PIECES],
         points[MOST_LEAVES * MOST_PIECES];
     double width[MOST_LEAVES * MOST_PIECES], numbers[MOST_LEAVES * MOST_PIECES];
@@ -81,7 +81,7 @@ draw_problem(fuzz_input *in, problem *x)
     x->p = (dpq_coarse_problem){.leaves = leaves, .heights = 1, .offset = x->offset,
                                 .least = x->least, .most = x->most,
                                 .volume = {x->volume[0], x->volume[1], x->volume[2]},
-                                .low = x->low, .high = x->high, .lattice = lattice, .levels = m,
+                                .rough = fuzz_between(in, 0, 7) == 0, .lattice = lattice, .levels = m,
                                 .whole = x->whole, .part = x->part, .from = x->from, .to = x->to,
                                 .below = x->below, .above = x->above,
                                 .width = ldexp(1.0, (int)fuzz_between(in, -6, 3)),
@@ -108,10 +108,6 @@ draw_problem(fuzz_input *in, problem *x)
         before += size;
         size = halves;
         x->offset[x->p.heights + 1] = c;
-    }
-    for (size_t i = 0; i < c; i++) {
-        x->low[i] = exp(2.0 * rate * (double)(rank_of(&x->p, i) - x->least[i]));
-        x->high[i] = exp(2.0 * rate * (double)(x->most[i] - rank_of(&x->p, i)));
     }
     for (size_t j = 0; j < m; j++) {
         q[j] = fuzz_share(in);
@@ -160,6 +156,9 @@ plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *no
     for (size_t j = 0; j < m; j++) {
         for (size_t i = 0; i < start[j + 1] - start[j]; i++) {
             size_t cell = node[start[j] + i], end, other, at = cell;
+            long double wide = p->rough ? 0 : (long double)p->rate;
+            long double low = expl(wide * (long double)(rank_of(p, cell) - p->least[cell]));
+            long double high = expl(wide * (long double)(p->most[cell] - rank_of(p, cell)));
             long double v = V(j, cell), run = 0, factor = 1;
 
             (void)first_leaf(p, cell, &end);
@@ -191,10 +190,10 @@ plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *no
                 factor *= ((long double)p->volume[1][cell] + (p->lattice ? (long double)(k - 1) : 0)) / k *
                           expl(-c * (V(l - 1, cell) - V(l, cell)));
                 run += factor * p->volume[1][cell] *
-                       (p->low[cell] * plus[l - 1][s] + minus[l - 1][s]);
+                       (low * plus[l - 1][s] + minus[l - 1][s]);
             }
             leave[0][j][i] = p->volume[1][cell] * plus[j][i] + p->volume[0][cell] * minus[j][i] +
-                             p->high[cell] * run;
+                             high * run;
             leave[1][j][i] = p->volume[2][cell] * plus[j][i] + p->volume[1][cell] * minus[j][i] + run;
             if (j == m - 1) {
                 total += v <= 0 ? leave[0][j][i] * expl(c * v) : leave[1][j][i] * expl(-c * v);

@@ -87,7 +87,7 @@ def test_paths_are_the_same(name, resolution, rate, window, log_escape, monkeypa
             np.testing.assert_array_equal(drawn[paths[0]], known[expected[0]])
     assert one.bit_generator.state == other.bit_generator.state
     assert (escaped > 0) == (log_escape > -math.inf)
-    assert runs > 0 or name != "ties"
+    assert runs > 0 or name != "ties" or rate > 0.1
 
 
 def test_many_draws_at_once_have_the_law_of_all_rows(monkeypatch):
