@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +16,13 @@ import dpq_fast as dpq
 from bench.case import Call, CostCase
 from bench.columns import BOUNDS, gaussian, levels
 from bench.measure import alternately, count, duration, peak_memory, size_of
+from dpq_fast.data.passes import Chunks
 
 LEVELS = (1, 30, 300, 1_000)
 # The most levels of so many records that are measured: more take minutes.
-MOST_LEVELS = {10**8: 300}
+MOST_LEVELS = {10**8: 300, 10**9: 300}
+# More records than that come in batches: of this many, the same ones again and again.
+MOST_HELD, BATCH = 10**8, 10**7
 # Shares of the records that have one and the same value.
 TIED = (0.0, 0.5, 1.0)
 SECONDS = 1.0
@@ -32,17 +40,63 @@ def release(x: NDArray[np.float64], m: int, epsilon: float) -> Call:
     return partial(dpq.joint_exp, x, levels(m), epsilon=epsilon, bounds=BOUNDS, assume_sorted=True)
 
 
+@contextmanager
+def _passes() -> Iterator[list[float]]:
+    """The seconds of each pass over records that begins inside of this block."""
+    seconds: list[float] = []
+    fold = Chunks.fold
+
+    def timed(self: Chunks, query: Any) -> Any:
+        start = perf_counter()
+        state = fold(self, query)
+        seconds.append(perf_counter() - start)
+        return state
+
+    Chunks.fold = timed  # type: ignore[method-assign]
+    try:
+        yield seconds
+    finally:
+        Chunks.fold = fold  # type: ignore[method-assign]
+
+
+def in_batches(
+    batch: NDArray[np.float64], batches: int, m: int, epsilon: float
+) -> tuple[float, int]:
+    """Seconds of one release beyond its passes over the records, and the peak of its memory."""
+    tracemalloc.start()
+    try:
+        with _passes() as passes:
+            start = perf_counter()
+            sample = dpq.Sample.from_batches(lambda: (batch for _ in range(batches)), BOUNDS)
+            dpq.joint_exp(sample, levels(m), epsilon=epsilon)
+            spent = perf_counter() - start - sum(passes)
+        return spent, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def held(x: NDArray[np.float64], m: int, epsilon: float) -> tuple[float, int]:
+    """The same for a column in order, of which only windows are read."""
+    call = release(x, m, epsilon)
+    return alternately({"": call}, SECONDS, 1)[""].median, peak_memory(call)
+
+
 def costs(case: CostCase, n: int, shares: tuple[float, ...]) -> list[str]:
     """The longest time and the most memory of all shares of ties, for each number of levels."""
     measured = [m for m in LEVELS if m <= MOST_LEVELS.get(n, m)]
     seconds = dict.fromkeys(measured, 0.0)
     space = dict.fromkeys(measured, 0)
     for tied in shares:
-        x = column(n, tied)
+        x = column(BATCH if n > MOST_HELD else n, tied)
+        if n > MOST_HELD:
+            np.random.default_rng(1).shuffle(x)
         for m in measured:
-            call = release(x, m, case.epsilon)
-            seconds[m] = max(seconds[m], alternately({"": call}, SECONDS, 1)[""].median)
-            space[m] = max(space[m], peak_memory(call))
+            if n > MOST_HELD:
+                spent, most = in_batches(x, n // BATCH, m, case.epsilon)
+            else:
+                spent, most = held(x, m, case.epsilon)
+            seconds[m] = max(seconds[m], spent)
+            space[m] = max(space[m], most)
     cells = {m: f"{duration(seconds[m])}, {size_of(space[m])}" for m in measured}
     return [cells.get(m, "–") for m in LEVELS]
 
@@ -51,11 +105,11 @@ EPSILONS = {1e-4: "10⁻⁴", 1e-3: "10⁻³", 1e-2: "10⁻²", 0.1: "0.1", 1.0:
 CASES = tuple(
     CostCase(
         f"costs/{n:.0e}-{epsilon:g}",
-        f"n = {count(n)}, ε = {named}",
+        f"n = {count(n)}{', in batches' if n > MOST_HELD else ''}, ε = {named}",
         n,
         epsilon,
         bar="1 s and 200 MB",
     )
-    for n in (10**3, 10**6, 10**7, 10**8)
+    for n in (10**3, 10**6, 10**7, 10**8, 10**9)
     for epsilon, named in EPSILONS.items()
 )
