@@ -33,6 +33,7 @@ from dpq_fast.laws import coarse as coarse_law
 from dpq_fast.laws import depth as depth_law
 from dpq_fast.laws import few
 from dpq_fast.laws import path as path_law
+from dpq_fast.laws import rows as rows_law
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
@@ -211,6 +212,10 @@ RANKS = (  # blocks of few ranks, and cells of more
     (coarse_law, "narrowest", lambda n, q, rate: 3.0 * rate),
     (coarse_law, "growth_of", lambda n, q, rate: 9.0),
 )
+PARTS = (  # rows of all levels but the last, and then of that
+    (path_law, "MOST_ENTRIES", -1),
+    (rows_law, "parts_of", lambda first, last: [slice(0, first.size - 1), slice(0, first.size)]),
+)
 FLOATS = np.array(RECORDS, dtype=float)
 # How the records come, what else is asked for, and what sends them that way.
 WAYS: dict[str, tuple[Any, dict[str, Any], tuple]] = {
@@ -267,6 +272,25 @@ def block_cases() -> Iterator[tuple[str, Case]]:
                 (*forced, *RANKS),
             ),
         )
+
+
+def part_cases() -> Iterator[tuple[str, Case]]:
+    """JointExp by rows of some levels at a time, two levels or three, with and without windows."""
+    release, law = MECHANISMS["joint_exp"]
+    for m, epsilon in ((2, 2.0), (3, 3.0)):
+        for way in ("windows", "windows of counts"):
+            x, options, forced = WAYS[way]
+            for windows in ((), forced):
+                yield (
+                    f"joint_exp, m = {m}, parts, {way if windows else 'all of ' + way}",
+                    Case(
+                        repeated(release, x, q=LEVELS[m], epsilon=epsilon, **options),
+                        lambda factor, m=m, epsilon=epsilon: law(
+                            RECORDS, LEVELS[m], factor * epsilon, "swap"
+                        ),
+                        (*windows, *PARTS),
+                    ),
+                )
 
 
 def form_cases() -> Iterator[tuple[str, Case]]:
@@ -1219,6 +1243,7 @@ CASES: dict[str, Case] = dict(
     for family in (
         way_cases,
         block_cases,
+        part_cases,
         form_cases,
         prior_cases,
         dither_cases,
