@@ -20,6 +20,8 @@ from dpq_fast.laws import rows as rows_law
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.laws.rows import parts_of, rows_of
 
+from .test_path import read_order
+
 SMALLEST_P = 1e-6
 BOUNDS = (0.0, 1000.0)
 Q = np.arange(1, 41) / 41
@@ -105,6 +107,28 @@ def test_many_draws_at_once_have_the_law_of_all_rows(monkeypatch):
     runs = [np.bincount((np.diff(each) == 0).sum(axis=1), minlength=Q.size) for each in ranks]
     often = runs[0] + runs[1] >= 10
     assert stats.chi2_contingency([each[often] for each in runs]).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize("parts_first", [False, True])
+@pytest.mark.parametrize("way", ["single", "sorted", "selected"])
+@pytest.mark.parametrize("name", ["even", "one huge gap", "an atom at each bound"])
+def test_records_are_dithered_once(name, way, parts_first, monkeypatch):
+    order, q = read_order(name, way, monkeypatch), np.arange(1, 41) / 41
+    laws = {}
+    for parts in (True, False) if parts_first else (False, True):
+        with monkeypatch.context() as patched:
+            if parts:
+                in_parts(patched, 2_000)
+                patched.setattr(path_law, "MOST_ENTRIES", 0)
+            laws[parts] = PathLaw(order, q, 0.5)
+    assert len(laws[True]._rows._parts) > 2
+    assert laws[True].log_normalizer == laws[False].log_normalizer
+    for seed in range(20):
+        (points, ranks), (expected, of_them) = (
+            laws[parts].draw_ranked(np.random.default_rng(seed), 1) for parts in (True, False)
+        )
+        np.testing.assert_array_equal(points, expected)
+        np.testing.assert_array_equal(ranks, of_them)
 
 
 @given(
