@@ -137,26 +137,33 @@ class _Parted:
         if log_escape > -np.inf:
             escaped = uniform.log_uniforms(size, rng) < log_escape
         left = np.where(escaped, 0, m)
-        kind = np.int64 if self._order.lattice is not None else np.float64
-        kinds = np.int64, np.float64, kind
-        drawn = Intervals._make(np.zeros((size, m), dtype=each) for each in kinds)
+        kinds = np.int64, np.float64, np.float64 if self._order.lattice is None else np.int64
+        drawn = Intervals._make(np.zeros((size, m), dtype=kind) for kind in kinds)
         for i in reversed(range(len(self._parts))):
-            part = self._parts[i]
-            scan, intervals = self._computed(i)
-            paths = np.zeros((size, part.stop - part.start), dtype=np.uintp)
-            paths[:] = np.searchsorted(intervals.rank, drawn.rank[:, part])
-            levels = np.clip(left - part.start, 0, None).astype(np.uintp)
-            # the last level of the part before is drawn here, and no other one of it but by runs
-            stop = self._parts[i - 1].stop - part.start - 1 if i else 0
-            path_kernel.go_on(scan, stop, levels, paths, rng)
-            level = np.arange(part.start, part.stop)
-            now = np.where(left > part.start + stop, part.start + levels.view(np.intp), left)
-            new = (level >= now[:, None]) & (level < left[:, None])
-            left = now
-            places = paths[new].view(np.intp)
-            for each, known in zip(drawn, intervals, strict=True):
-                each[:, part][new] = known[places]
+            left = self._draw_part(i, left, drawn, rng)
         return _distinct(drawn, escaped)
+
+    def _draw_part(
+        self, i: int, left: NDArray[np.intp], drawn: Intervals, rng: np.random.Generator
+    ) -> NDArray[np.intp]:
+        """Draw the levels of a part that are left, into `drawn`; how many are left then.
+
+        The last level of the part before is drawn, too, and no other one of it but by runs.
+        """
+        part = self._parts[i]
+        stop = self._parts[i - 1].stop - 1 if i else 0
+        scan, intervals = self._computed(i)
+        # what is drawn already, among these intervals
+        paths = np.searchsorted(intervals.rank, drawn.rank[:, part]).astype(np.uintp)
+        levels = np.maximum(left - part.start, 0).astype(np.uintp)
+        path_kernel.go_on(scan, stop - part.start, levels, paths, rng)
+        now = np.where(left > stop, part.start + levels.view(np.intp), left)
+        level = np.arange(part.start, part.stop)
+        new = (level >= now[:, None]) & (level < left[:, None])
+        places = paths[new].view(np.intp)
+        for each, known in zip(drawn, intervals, strict=True):
+            each[:, part][new] = known[places]
+        return now
 
 
 def _distinct(drawn: Intervals, escaped: NDArray[np.bool_]) -> tuple[NDArray[np.uintp], Intervals]:
