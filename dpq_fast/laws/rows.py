@@ -25,7 +25,7 @@ from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.order import Intervals, Order
 
-# Up to so many entries are computed at once; of more, parts of about so many.
+# Up to so many entries are computed at once; of more, parts of so many new ones, or some more.
 MOST_ENTRIES, PART = 2**22, 2**20
 
 Forward = Callable[[Scan], None]
@@ -231,18 +231,17 @@ def rows_of(
 def parts_of(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[slice]:
     """Levels of each part, those that are given included; of ranks first[j], ..., last[j].
 
-    A single one where rows are few, or so many of them would be given that parts save little.
+    A part has at least as many new entries as are given. A single one where rows are few, or where
+    two parts, as there are at once while drawing, would hold half of them.
     """
     m = first.size
     ends = np.append(0, np.cumsum(last - first + 1))  # entries up to each level
-    parts, start, given = [], 0, 0
-    while ends[-1] > MOST_ENTRIES:
-        stop = int(np.searchsorted(ends, ends[start] + given + PART, side="left"))
-        parts.append(slice(start, min(stop, m)))
-        if stop >= m:
-            return parts
+    parts, start, stop, given = [], 0, 0, 0
+    while ends[-1] > MOST_ENTRIES and stop < m:
+        stop = min(int(np.searchsorted(ends, ends[start] + given + max(PART, given))), m)
+        if 4 * (ends[stop] - ends[start]) > ends[-1]:
+            return [slice(0, m)]
+        parts.append(slice(start, stop))
         start = int(np.searchsorted(last, first[stop - 1]))
         given = int(ends[stop] - ends[start])
-        if 2 * given > PART:
-            break
-    return [slice(0, m)]
+    return parts or [slice(0, m)]

@@ -27,7 +27,7 @@ BOUNDS = (0.0, 1000.0)
 Q = np.arange(1, 41) / 41
 
 
-def in_parts(monkeypatch, part=2_600):
+def in_parts(monkeypatch, part=1_400):
     monkeypatch.setattr(rows_law, "MOST_ENTRIES", 0)
     monkeypatch.setattr(rows_law, "PART", part)
 
@@ -53,7 +53,7 @@ def both(monkeypatch, order, q, rate, window):
     """All rows, and some at a time."""
     whole = rows_of(order, q, rate, window, Scan.forward)
     with monkeypatch.context() as patched:
-        in_parts(patched)
+        in_parts(patched, (2 * window + 1) * q.size // 8)
         parted = rows_of(order, q, rate, window, Scan.forward)
     assert len(parted._parts) > 2
     return whole, parted
@@ -149,14 +149,16 @@ def test_parts_hold_all_that_steps_and_runs_need(first, window, part):
         # what is left out ends before the first rank of that level
         assert (last[: after.start] < first[last_done]).all()
         assert last[after.start] >= first[last_done]
-        assert (last_done + 1 - after.start) * (window + 1) <= part / 2
-    if len(parts) > 1:
-        sizes = [(each.stop - each.start) * (window + 1) for each in parts]
-        assert max(sizes) <= 2 * part + window
+        given = (before.stop - after.start) * (window + 1)
+        new = (after.stop - before.stop) * (window + 1)
+        assert new <= max(part, given) + window
+        assert new >= max(part, given) or after.stop == first.size
+    sizes = [(each.stop - each.start) * (window + 1) for each in parts]
+    assert len(parts) == 1 or 4 * max(sizes) <= first.size * (window + 1)
 
 
 def test_few_rows_are_not_parted(monkeypatch):
-    monkeypatch.setattr(rows_law, "PART", 100)
+    monkeypatch.setattr(rows_law, "PART", 90)
     first = np.arange(40) * 10
     monkeypatch.setattr(rows_law, "MOST_ENTRIES", 400)
     assert parts_of(first, first + 9) == [slice(0, 40)]
