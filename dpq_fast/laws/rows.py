@@ -59,12 +59,14 @@ class _Whole(NamedTuple):
 
     @property
     def log_total(self) -> float:
+        """As of `Rows`."""
         total: float = self.scan.log_total
         return total
 
     def draw(
         self, log_escape: float, size: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.uintp], Intervals]:
+        """As of `Rows`."""
         paths: NDArray[np.uintp] = path_kernel.draw(self.scan, log_escape, size, rng)[0]
         return paths, self.intervals
 
@@ -132,6 +134,7 @@ class _Parted:
     def draw(
         self, log_escape: float, size: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.uintp], Intervals]:
+        """As of `Rows`."""
         m = self._q.size
         escaped = np.zeros(size, dtype=bool)
         if log_escape > -np.inf:
