@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
@@ -63,16 +62,17 @@ def in_batches(
     batch: NDArray[np.float64], batches: int, m: int, epsilon: float
 ) -> tuple[float, int]:
     """Seconds of one release beyond its passes over the records, and the peak of its memory."""
-    tracemalloc.start()
-    try:
+    spent: list[float] = []
+
+    def call() -> None:
         with _passes() as passes:
             start = perf_counter()
             sample = dpq.Sample.from_batches(lambda: (batch for _ in range(batches)), BOUNDS)
             dpq.joint_exp(sample, levels(m), epsilon=epsilon)
-            spent = perf_counter() - start - sum(passes)
-        return spent, tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+            spent.append(perf_counter() - start - sum(passes))
+
+    most = peak_memory(call)
+    return spent[0], most
 
 
 def held(x: NDArray[np.float64], m: int, epsilon: float) -> tuple[float, int]:
@@ -81,20 +81,24 @@ def held(x: NDArray[np.float64], m: int, epsilon: float) -> tuple[float, int]:
     return alternately({"": call}, SECONDS, 1)[""].median, peak_memory(call)
 
 
+def cost_of(n: int, tied: float) -> Callable[[int, float], tuple[float, int]]:
+    """One of them, of m and epsilon."""
+    if n <= MOST_HELD:
+        return partial(held, column(n, tied))
+    batch = column(BATCH, tied)
+    np.random.default_rng(1).shuffle(batch)
+    return partial(in_batches, batch, n // BATCH)
+
+
 def costs(case: CostCase, n: int, shares: tuple[float, ...]) -> list[str]:
     """The longest time and the most memory of all shares of ties, for each number of levels."""
     measured = [m for m in LEVELS if m <= MOST_LEVELS.get(n, m)]
     seconds = dict.fromkeys(measured, 0.0)
     space = dict.fromkeys(measured, 0)
     for tied in shares:
-        x = column(BATCH if n > MOST_HELD else n, tied)
-        if n > MOST_HELD:
-            np.random.default_rng(1).shuffle(x)
+        cost = cost_of(n, tied)
         for m in measured:
-            if n > MOST_HELD:
-                spent, most = in_batches(x, n // BATCH, m, case.epsilon)
-            else:
-                spent, most = held(x, m, case.epsilon)
+            spent, most = cost(m, case.epsilon)
             seconds[m] = max(seconds[m], spent)
             space[m] = max(space[m], most)
     cells = {m: f"{duration(seconds[m])}, {size_of(space[m])}" for m in measured}

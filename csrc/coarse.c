@@ -357,10 +357,9 @@ leave(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows
 {
     size_t c = rows->node[at];
     double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
-    double run = rows->weight[RUN][at];
+    double run = rows->weight[RUN][at], bent_run = run > 0.0 ? high_of(p, decay, c) * run : 0.0;
 
-    *plus = dpq_large_round(below + bent(p, c, -1) * above + (run > 0.0 ? high_of(p, decay, c) * run : 0.0),
-                             rows->exponent[at]);
+    *plus = dpq_large_round(below + bent(p, c, -1) * above + bent_run, rows->exponent[at]);
     *minus = dpq_large_round(bent(p, c, 1) * below + above + run, rows->exponent[at]);
 }
 

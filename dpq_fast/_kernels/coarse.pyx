@@ -43,8 +43,6 @@ from numpy.random cimport bitgen_t
 
 import_array()
 
-# A number with an exponent, as dpq_large in csrc/large.h.
-LARGE = np.dtype([("digits", np.float64), ("exponent", np.int64)])
 # Room for runs to begin with: so many in the longest row, for each entry.
 RUNS = 8
 
@@ -151,7 +149,7 @@ cdef class Cells:
             ndarray exponent = np.empty(self.entries, dtype=np.int32)
             ndarray weights, sums, workspace
             size_t blocks = self.entries // DPQ_COARSE_BLOCK + self.problem.levels
-            size_t longest = 1, j = 0, m = self.problem.levels
+            size_t longest = 1, j, m = self.problem.levels
             dpq_coarse_runs runs
             list room
             void *work
@@ -174,11 +172,11 @@ cdef class Cells:
         self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
         self.kept += (same, exponent)
         runs.room = RUNS * longest
-        room = [np.empty(runs.room, dtype=LARGE) for _ in range(2)]
+        room = [new_doubles(runs.room * sizeof(dpq_large) // 8) for kind in range(2)]
         j = 0
         while True:
             for kind in range(2):
-                runs.weight[kind] = <dpq_large *>PyArray_DATA(<ndarray>room[kind])
+                runs.weight[kind] = <dpq_large *>doubles(room[kind])
             with nogil:
                 j = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows, j, &runs,
                                        work)
@@ -186,7 +184,7 @@ cdef class Cells:
                 break
             runs.room *= 2
             for array in room:
-                array.resize(runs.room, refcheck=False)
+                array.resize(2 * array.size, refcheck=False)
         with nogil:
             self.log_total = dpq_coarse_total(&self.problem, self.decay, self.level, &self.rows,
                                               work)

@@ -27,13 +27,17 @@ from numpy.random cimport bitgen_t
 import_array()
 
 
+cdef ndarray workspace_of(Scan scan):
+    """What draws from a scan's rows work in."""
+    return new_doubles(scan.longest + scan.longest // DPQ_PATH_BLOCK + scan.problem.levels + 2)
+
+
 def draw(Scan scan not None, double log_escape, size_t size, rng not None):
     """`size` paths, uintp of shape (size, m), and how many escaped: those hold T everywhere."""
     cdef:
         ndarray paths = new_table(size, scan.problem.levels, NPY_UINTP)
         size_t *path = places(paths)
-        size_t room = scan.longest + scan.longest // DPQ_PATH_BLOCK + scan.problem.levels + 2
-        ndarray workspace = new_doubles(room)
+        ndarray workspace = workspace_of(scan)
         double *work = doubles(workspace)
         size_t escaped
         object bit_generator = rng.bit_generator
@@ -53,8 +57,7 @@ def go_on(Scan scan not None, size_t first, ndarray left not None, ndarray path 
     """
     cdef:
         size_t size = path.shape[0], m = scan.problem.levels, i
-        size_t room = scan.longest + scan.longest // DPQ_PATH_BLOCK + m + 2
-        ndarray workspace = new_doubles(room)
+        ndarray workspace = workspace_of(scan)
         double *work = doubles(workspace)
         size_t *paths
         size_t *lefts

@@ -26,5 +26,4 @@ cdef class Scan:
 
     cdef ndarray _new_rows(self)
     cdef _new_wide_rows(self)
-    cdef _forward_wide(self, size_t first, bint ends)
     cdef _keep(self, ndarray rows, ndarray exponent)

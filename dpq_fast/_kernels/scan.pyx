@@ -121,41 +121,12 @@ cdef class Scan:
 
     def forward(self):
         """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
-        cdef:
-            ndarray rows = self._new_rows()
-            ndarray work = new_doubles(self.longest)
-            ndarray exponent = new_integers(self.problem.levels)
-            double *a = doubles(rows)
-            double *h = a + self.entries
-            double *w = doubles(work)
-            int64_t *e = integers(exponent)
-            dpq_status status
-
-        with nogil:
-            status = dpq_scan_forward(&self.problem, self.decay, self.level, 0, a, h, e, w,
-                                      &self.log_total)
-        if status == DPQ_ERR_RANGE:
-            rows = work = None  # their memory is needed
+        if not self.go_on(None, True, False):
             self.forward_wide()
-            return
-        check(status)
-        self._keep(rows, exponent)
 
     def forward_wide(self):
         """Compute the rows in wide numbers, whatever the widths."""
-        self._new_wide_rows()
-        self._forward_wide(0, True)
-
-    cdef _forward_wide(self, size_t first, bint ends):
-        cdef:
-            ndarray work = np.empty(2 * self.longest, dtype=WIDE)
-            dpq_wide *a = <dpq_wide *>self.rows.wide_A
-            dpq_wide *h = <dpq_wide *>self.rows.wide_H
-            dpq_large *w = <dpq_large *>doubles(work)
-            double *total = &self.log_total if ends else NULL
-
-        with nogil:
-            dpq_scan_forward_wide(&self.problem, self.decay, self.level, first, a, h, w, total)
+        self.go_on(None, True, True)
 
     def rows_from(self, size_t first):
         """Rows from level `first` on, for a scan of later levels that goes on from them."""
@@ -184,13 +155,12 @@ cdef class Scan:
         """
         cdef:
             size_t first = 0, j
-            ndarray rows, exponent, work
-            double *a
-            double *h
-            double *w
+            ndarray work
             double *scale
             double *total = &self.log_total if ends else NULL
-            int64_t *e
+            double *plain_work
+            dpq_large *wide_work
+            int64_t *exponent
             dpq_status status
 
         if wide:
@@ -206,13 +176,19 @@ cdef class Scan:
             for j in range(first):
                 self.level[j].gain, self.level[j].largest = scale[2 * j], scale[2 * j + 1]
         if wide:
-            self._forward_wide(first, ends)
+            work = np.empty(2 * self.longest, dtype=WIDE)
+            wide_work = <dpq_large *>doubles(work)
+            with nogil:
+                dpq_scan_forward_wide(&self.problem, self.decay, self.level, first,
+                                      <dpq_wide *>self.rows.wide_A, <dpq_wide *>self.rows.wide_H,
+                                      wide_work, total)
             return True
         work = new_doubles(self.longest)
-        a, h, e, w = doubles(self.A), doubles(self.H), integers(self.exponent), doubles(work)
+        plain_work, exponent = doubles(work), integers(self.exponent)
         with nogil:
-            status = dpq_scan_forward(&self.problem, self.decay, self.level, first, a, h, e, w,
-                                      total)
+            status = dpq_scan_forward(&self.problem, self.decay, self.level, first,
+                                      <double *>self.rows.A, <double *>self.rows.H, exponent,
+                                      plain_work, total)
         if status != DPQ_ERR_RANGE:
             check(status)
         return status == DPQ_OK
@@ -274,6 +250,7 @@ cdef class Scan:
         return new_doubles(2 * self.entries)
 
     cdef _new_wide_rows(self):
+        self.A = self.H = None  # their memory is needed
         self.A, self.H = np.empty(self.entries, dtype=WIDE), np.empty(self.entries, dtype=WIDE)
         self.exponent = None
         self.rows.A = self.rows.H = NULL

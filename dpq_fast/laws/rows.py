@@ -115,13 +115,10 @@ class _Parted:
 
     def _rows(self, i: int) -> _Whole:
         """Those of a part, still to be computed."""
-        q = self._q[self._parts[i]]
-        first, last, start, count = intervals_kernel.windows(q, self._order.n, self._window)
-        intervals = self._order.intervals(start, count)
-        ranges = intervals_kernel.ranges(first, last, intervals.rank)
-        if ranges is None:
+        rows = _uncomputed(self._order, self._q[self._parts[i]], self._rate, self._window)
+        if rows is None:
             raise NoInterval
-        return _Whole(scan_of(self._order, q, self._rate, intervals, *ranges), intervals)
+        return rows
 
     def _computed(self, i: int) -> _Whole:
         """Those of a part, once more."""
@@ -191,6 +188,22 @@ def scan_of(
     return Scan(rank, width, order.lattice is not None, q, order.n, lo, hi, rate)
 
 
+def _uncomputed(
+    order: Order,
+    q: NDArray[np.float64],
+    rate: float,
+    window: int,
+    held: Intervals | None = None,
+) -> _Whole | None:
+    """Rows of levels q inside of windows, still to be computed; None if one holds no interval."""
+    first, last, start, count = intervals_kernel.windows(q, order.n, window)
+    intervals = order.intervals(start, count) if held is None else held
+    ranges = intervals_kernel.ranges(first, last, intervals.rank)
+    if ranges is None:
+        return None
+    return _Whole(scan_of(order, q, rate, intervals, *ranges), intervals)
+
+
 def rows_of(
     order: Order,
     q: NDArray[np.float64],
@@ -214,21 +227,17 @@ def rows_of(
     held : Intervals, optional
         If they are held already, all rows are computed at once.
     """
-    first, last, start, count = intervals_kernel.windows(q, order.n, window)
     if held is None and forward is Scan.forward:
-        parts = parts_of(first, last)
+        parts = parts_of(*intervals_kernel.windows(q, order.n, window)[:2])
         if len(parts) > 1:
             try:
                 return _Parted(order, q, rate, window, parts)
             except NoInterval:
                 return None
-    intervals = order.intervals(start, count) if held is None else held
-    ranges = intervals_kernel.ranges(first, last, intervals.rank)
-    if ranges is None:
-        return None
-    scan = scan_of(order, q, rate, intervals, *ranges)
-    forward(scan)
-    return _Whole(scan, intervals)
+    rows = _uncomputed(order, q, rate, window, held)
+    if rows is not None:
+        forward(rows.scan)
+    return rows
 
 
 def parts_of(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[slice]:

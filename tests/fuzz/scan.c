@@ -276,27 +276,18 @@ proper(dpq_wide x)
     return x.mantissa == 0.0 || (x.mantissa >= 1.0 && x.mantissa < 2.0);
 }
 
-/* The problem of all levels before one. */
-static dpq_scan_problem
-head_of(const dpq_scan_problem *p, size_t levels)
-{
-    dpq_scan_problem head = *p;
-
-    head.levels = levels;
-    return head;
-}
-
 /* A pass that stops and goes on computes the same. */
 static void
 check_going_on(fuzz_problem *problem, rows *r, fuzz_input *in)
 {
     const dpq_scan_problem *p = &problem->p;
     size_t first = (size_t)fuzz_between(in, 1, (int64_t)p->levels), entries = problem->entries;
-    dpq_scan_problem head = head_of(p, first);
+    dpq_scan_problem head = *p; /* of the levels before it */
     double *A = fuzz_room(entries, sizeof *A), *H = fuzz_room(entries, sizeof *H), total, again;
     dpq_wide *wide_A = fuzz_room(entries, sizeof *wide_A), *wide_H = fuzz_room(entries, sizeof *wide_H);
     dpq_scan_level *done = fuzz_room(first, sizeof *done);
 
+    head.levels = first;
     if (dpq_scan_forward(p, r->decay, r->level, 0, r->A, r->H, r->exponent, r->work, &total) == DPQ_OK) {
         CHECK(dpq_scan_forward(&head, r->decay, r->level, 0, A, H, r->exponent, r->work, NULL) == DPQ_OK);
         memcpy(done, r->level, first * sizeof *done);
