@@ -1,90 +1,61 @@
-/* Records that lie uniformly in the cells of their points, drawn one by one as far as they are asked for.
+/* Where records that share a point lie inside of its cell: evenly, however many there are.
  *
- * Each record has an offset of 0, ..., 2^bits - 1, keyed by its place in the order of points. Offsets are
- * drawn by stretches of places; what was drawn is kept, and holds for all that is asked later. A block is
- * all records of one point: in order, they are at its offsets in ascending order.
+ * A cell has 2^bits offsets. K records at its point lie at
+ *
+ *   s(0), ..., s(K - 1),   s(i) = reverse(i mod 2^bits) xor shift,
+ *
+ * where reverse() turns `bits` bits around: van der Corput's sequence, digitally shifted. Of any 2^-d of a
+ * cell that begins at a multiple of that they take floor(K / 2^d) or one more. And one record more adds
+ * one offset and moves none: so samples that differ in one record still do.
+ *
+ * The first d bits of s(i) say what i is modulo 2^d. So to count the offsets below one, or to find one by
+ * its place among them, takes O(log K), and nothing is kept.
  */
 #ifndef DPQ_DITHER_H
 #define DPQ_DITHER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <numpy/random/bitgen.h>
 
-/* A slot of a hash table. */
 typedef struct {
-    int64_t stretch;
-    const uint32_t *offset; /* of the places of the stretch; NULL in a free slot */
-} dpq_dither_slot;
-
-/* All that is known of the records. */
-typedef struct {
-    int bits;              /* 1 to 32 */
-    int stretch_bits;      /* a stretch has 2^stretch_bits places, 0 to 20 */
-    dpq_dither_slot *slot; /* length slots, a power of two >= 1 */
-    size_t slots;
-    uint32_t *room; /* for the stretches drawn next, `left` of them */
-    size_t left;
+    int bits;         /* 1 to 32 */
+    uint32_t shift;   /* below 2^bits */
+    uint32_t turned;  /* reverse(shift) */
 } dpq_dither;
 
-/* All that is known in a larger table: slots free, a power of two, more than there are stretches. */
-void
-dpq_dither_move(const dpq_dither *from, dpq_dither *to);
+/* One with a shift of its lowest bits; any word is allowed. */
+dpq_dither
+dpq_dither_of(int bits, uint64_t word);
 
-/* Draw the offsets of the places start, ..., stop - 1 and of all in their stretches, where they are
- * missing. There has to be a free slot for each stretch and one more.
+/* With a random one, so that each record's offset is uniform.
  *
- *   start, stop  0 <= start < stop
  *   rng          IN OUT, the caller holds its lock
  *
- * Draws     stretch after stretch, as dpq_uniform_bits
- * Returns   stop; or the first place of a stretch for which there was no room: go on from there.
+ * Draws     a word.
  */
+static inline dpq_dither
+dpq_dither_draw(int bits, bitgen_t *rng)
+{
+    return dpq_dither_of(bits, rng->next_uint64(rng->state));
+}
+
+/* How many of `count` records, at least 0, lie below an offset; any offset is allowed. */
 int64_t
-dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng);
+dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset);
 
-/* Whether all of these places are drawn. */
-bool
-dpq_dither_drawn(const dpq_dither *d, int64_t start, int64_t stop);
+/* The offset of one of `count` records: of the one at `place`, 0 <= place < count, in their order. */
+int64_t
+dpq_dither_offset(const dpq_dither *d, int64_t count, int64_t place);
 
-/* The functions below are about places that are drawn. */
-
-/* Offsets of the records at places start, ..., stop - 1.
+/* Some records in order, from points to fine points, point 2^bits + offset.
  *
- *   offset       OUT, length stop - start
+ *   point        IN OUT, length n, ascending
+ *   before       records at the first point that come before, and
+ *   after        at the last one that follow
  */
 void
-dpq_dither_read(const dpq_dither *d, int64_t start, int64_t stop, int64_t *offset);
-
-/* How many of them are below an offset. */
-int64_t
-dpq_dither_below(const dpq_dither *d, int64_t start, int64_t stop, int64_t offset);
-
-/* The records at places start, ..., stop - 1 of some blocks. */
-typedef struct {
-    int64_t start, stop; /* start < stop */
-    const int64_t *point; /* length stop - start, ascending */
-    int64_t low, high;   /* low <= start: where the block of the first one begins; stop <= high: where
-                          * that of the last one ends */
-} dpq_dither_window;
-
-#define DPQ_DITHER_PADDING 64
-
-/* Whether no block has more than `most` records. */
-bool
-dpq_dither_fits(const dpq_dither_window *window, int64_t most);
-
-/* These records in order, point 2^bits + offset each, which int64_t has to hold.
- *
- *   work         WORK, length 3 (k + DPQ_DITHER_PADDING) for blocks of at most k records
- *   fine         OUT, length stop - start
- *
- * Cost      O(1) for each record, but for offsets that are equal where k is large.
- */
-void
-dpq_dither_points(const dpq_dither *d, const dpq_dither_window *window, uint32_t *work,
-                  int64_t *fine);
+dpq_dither_points(const dpq_dither *d, size_t n, int64_t *point, int64_t before, int64_t after);
 
 #endif

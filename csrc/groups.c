@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "depth.h"
+#include "dither.h"
 #include "intervals.h"
 #include "key.h"
 #include "lattice.h"
-#include "uniform.h"
 #include "vector.h"
 
 #define NETWORK 16 /* points that one sorting network sorts */
@@ -15,7 +15,6 @@
 #define VALUES_AHEAD 8   /* a line of the cache: what is scattered to next in the same place */
 #define MEMBERS_AHEAD 32
 #define TILE 128   /* rows of lanes that are sorted at once */
-#define MOVES 8    /* places that each of the points in nearly sorted order may move, on average */
 
 /* How much paths near the targets weigh, about: as in laws/path.py. */
 #define TYPICAL_SAVING 1.6
@@ -228,55 +227,6 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare)
     return spare;
 }
 
-/* point = point 2^s + U{0, ..., 2^s - 1}, as many at a time as one random word has bits for. */
-static void
-dither(size_t n, int64_t *point, int bits, bitgen_t *rng)
-{
-    uint64_t mask = ((uint64_t)1 << bits) - 1;
-    size_t each = (size_t)(64 / bits);
-
-    for (size_t i = 0; i < n; i += each) {
-        uint64_t word = rng->next_uint64(rng->state);
-        size_t size = n - i < each ? n - i : each;
-
-        for (size_t k = 0; k < size; k++) {
-            point[i + k] = (int64_t)(((uint64_t)point[i + k] << bits) | (word & mask));
-            word >>= bits;
-        }
-    }
-}
-
-/* The same for n rows of DPQ_LANES points, each lane from words of its own, of which no bit is left
- * over. */
-DPQ_VECTORIZED static void
-dither_lanes(size_t n, int64_t *point, int bits, bitgen_t *rng)
-{
-    uint64_t mask = ((uint64_t)1 << bits) - 1, word[DPQ_LANES] = {0}, low[DPQ_LANES];
-    int unread = 0; /* bits of each word */
-
-    for (size_t i = 0; i < n; i++, point += DPQ_LANES) {
-        if (unread >= bits) {
-            for (size_t l = 0; l < DPQ_LANES; l++) {
-                low[l] = word[l];
-                word[l] >>= bits;
-            }
-            unread -= bits;
-        }
-        else { /* bits < 64 and so unread < 63, and bits - unread from 1 to 63 */
-            for (size_t l = 0; l < DPQ_LANES; l++) {
-                uint64_t next = rng->next_uint64(rng->state);
-
-                low[l] = word[l] | next << unread;
-                word[l] = next >> (bits - unread);
-            }
-            unread += 64 - bits;
-        }
-        for (size_t l = 0; l < DPQ_LANES; l++) {
-            point[l] = (int64_t)(((uint64_t)point[l] << bits) | (low[l] & mask));
-        }
-    }
-}
-
 /* Records as integers in their order, to work->point: lattice points, or the keys of numbers. */
 static void
 encode(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work)
@@ -318,29 +268,6 @@ sort_again(size_t n, const dpq_groups_work *work)
     }
 }
 
-/* The same, where points that are not in order are mostly near their places. */
-static void
-sort_nearly(size_t n, const dpq_groups_work *work)
-{
-    int64_t *point = work->point;
-    size_t moves = 0;
-
-    for (size_t i = 1; i < n; i++) {
-        int64_t moved = point[i];
-        size_t at = i;
-
-        for (; at > 0 && point[at - 1] > moved; at--) {
-            point[at] = point[at - 1];
-        }
-        point[at] = moved;
-        moves += i - at;
-        if (moves > MOVES * n) {
-            sort(n, work);
-            return;
-        }
-    }
-}
-
 /* The intervals between n points in order; their number. The points of numbers are left in
  * work->number. */
 static size_t
@@ -360,16 +287,25 @@ compress(const dpq_groups_law *law, size_t n, const dpq_groups_work *work)
                                     work->number, work->rank, work->width, work->edge);
 }
 
-/* The intervals of the n records of a group, dithered as they come; their number. */
+/* Dither n points in order, if the law does. */
+static void
+dither(const dpq_groups_law *law, size_t n, int64_t *point, bitgen_t *rng)
+{
+    if (law->lattice && law->bits > 0) {
+        dpq_dither d = dpq_dither_draw(law->bits, rng);
+
+        dpq_dither_points(&d, n, point, 0, 0);
+    }
+}
+
+/* The intervals of the n records of a group, in order; their number. */
 static size_t
 intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work,
              bitgen_t *rng)
 {
     encode(law, n, value, work);
-    if (law->lattice && law->bits > 0) {
-        dither(n, work->point, law->bits, rng);
-    }
     sort(n, work);
+    dither(law, n, work->point, rng);
     return compress(law, n, work);
 }
 
@@ -523,6 +459,58 @@ numbers_of(const answers *out, int64_t group)
     return out->number ? out->number + (size_t)group * out->levels : NULL;
 }
 
+/* Whether some lanes have a point twice, of n rows in order. */
+DPQ_VECTORIZED static int
+any_tied(size_t n, const int64_t *column)
+{
+    int64_t tied = 0;
+
+    for (size_t i = DPQ_LANES; i < DPQ_LANES * n; i++) {
+        tied |= column[i] == column[i - DPQ_LANES];
+    }
+    return tied != 0;
+}
+
+/* n rows of points, of which no lane has one twice, moved by an offset for each lane. */
+DPQ_VECTORIZED static void
+move_lanes(size_t n, int64_t *column, int bits, const int64_t *offset)
+{
+    const int64_t size = INT64_C(1) << bits;
+
+    for (size_t i = 0; i < n; i++, column += DPQ_LANES) {
+        for (size_t l = 0; l < DPQ_LANES; l++) {
+            column[l] = column[l] * size + offset[l];
+        }
+    }
+}
+
+/* Dither n rows of points in order, each lane by itself. */
+static void
+dither_lanes(const dpq_groups_law *law, size_t n, int64_t *column, const dpq_groups_work *work,
+             bitgen_t *rng)
+{
+    dpq_dither dithers[DPQ_LANES];
+    int64_t offset[DPQ_LANES];
+
+    for (size_t l = 0; l < DPQ_LANES; l++) {
+        dithers[l] = dpq_dither_draw(law->bits, rng);
+        offset[l] = dithers[l].shift; /* where the first record of a point lies */
+    }
+    if (!any_tied(n, column)) {
+        move_lanes(n, column, law->bits, offset);
+        return;
+    }
+    for (size_t l = 0; l < DPQ_LANES; l++) {
+        for (size_t i = 0; i < n; i++) {
+            work->point[i] = column[DPQ_LANES * i + l];
+        }
+        dpq_dither_points(&dithers[l], n, work->point, 0, 0);
+        for (size_t i = 0; i < n; i++) {
+            column[DPQ_LANES * i + l] = work->point[i];
+        }
+    }
+}
+
 /* The sorted points of n records of so many groups, dithered, side by side: rows 1, ..., n of
  * lanes->point, and as integers in `column`. Lanes that are left over have the first group's. */
 static void
@@ -541,10 +529,10 @@ fill_lanes(const dpq_groups_law *law, size_t groups, const int64_t *start, const
             column[DPQ_LANES * i + l] = l < groups ? work->point[i] : column[DPQ_LANES * i];
         }
     }
-    if (law->lattice && law->bits > 0) {
-        dither_lanes(n, column, law->bits, rng);
-    }
     sort_lanes(n, column);
+    if (law->lattice && law->bits > 0) {
+        dither_lanes(law, n, column, work, rng);
+    }
     for (size_t i = 0; i < DPQ_LANES * n; i++) {
         lanes->point[DPQ_LANES + i] = law->lattice ? (double)column[i] : dpq_key_value(column[i]);
     }
@@ -771,13 +759,7 @@ dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
 
     encode(law, n, value, work);
     sort_again(n, work);
-    if (law->lattice && law->bits > 0) {
-        dpq_uniform_bits(n, law->bits, rng, work->spare);
-        for (size_t i = 0; i < n; i++) {
-            work->point[i] = (int64_t)((uint64_t)work->point[i] << law->bits) + work->spare[i];
-        }
-        sort_nearly(n, work);
-    }
+    dither(law, n, work->point, rng);
     problem.intervals = compress(law, n, work);
     dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
     windows->escaped = 0;

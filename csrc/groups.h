@@ -76,7 +76,7 @@ typedef struct {
     double per_unit; /* see lattice.h */
     double step;
     int64_t first, points;
-    int bits; /* dither bits s >= 0, points * 2^s <= 2^53 */
+    int bits; /* dither bits s from 0 to 32, points * 2^s <= 2^53 */
     double light; /* see lanes.h */
 } dpq_groups_law;
 
@@ -121,12 +121,11 @@ dpq_groups_sort(size_t n, int64_t *point, int64_t *spare);
  *   point        OUT, lattice: (fine) points, m for each group, ascending; else NULL
  *   number       OUT, continuous: numbers; else NULL
  *
- * For each group: every record on the lattice and dithered, p 2^s + U{0, ..., 2^s - 1}, sorted; one
+ * For each group: every record on the lattice, sorted and dithered, with a shift of its own; one
  * forward pass over all intervals in float64 rows; one draw. Up to DPQ_LANES groups of one size that
  * follow each other do so side by side (lanes.h), as far as there is room, others by themselves.
- * Draws     for so many groups at a time ceil(n / floor(64 / s)) words of dither for each, or
- *           ceil(n s / 64) for each lane, if s > 0; then for each dpq_lanes_draw or dpq_path_draw,
- *           and its points.
+ * Draws     for so many groups at a time dpq_dither_draw for each, or for each lane, if s > 0; then
+ *           for each dpq_lanes_draw or dpq_path_draw, and its points.
  * Returns   DPQ_OK with *next = groups. DPQ_ERR_RANGE where the rows of order[*next] leave the range
  *           of float64: its sorted points stand in work->point (lattice) or work->number, dither
  *           included, for the caller to go on with. What was drawn for groups behind it is forgotten.
@@ -155,7 +154,7 @@ typedef struct {
     int escaped;       /* OUT, whether this draw is left to the caller */
 } dpq_groups_windows;
 
-/* Release one sample, as its law draws: dithered in order.
+/* Release one sample, as its law draws.
  *
  *   value        IN, length n, in any order, no NaN; `work` has room for n
  *   windows      IN OUT
@@ -164,7 +163,7 @@ typedef struct {
  *
  * Everything else as for dpq_groups_release; where windows->escaped, the sorted points are left as for
  * DPQ_ERR_RANGE.
- * Draws     dpq_uniform_bits for all records in their order, if s > 0; dpq_path_draw; its points.
+ * Draws     dpq_dither_draw, if s > 0; dpq_path_draw; its points.
  * Cost      O(m W + n log n), no allocation, reentrant.
  */
 dpq_status

@@ -102,16 +102,6 @@ dpq_uniform_below(uint64_t n, bitgen_t *rng)
 }
 
 void
-dpq_uniform_bits(size_t n, int bits, bitgen_t *rng, int64_t *drawn)
-{
-    uint64_t mask = (UINT64_C(1) << bits) - 1, word = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        drawn[i] = (int64_t)(dpq_uniform_half(i, rng, &word) & mask);
-    }
-}
-
-void
 dpq_uniform_multiset(size_t k, uint64_t w, bitgen_t *rng, int64_t *drawn)
 {
     for (size_t i = 0; i < k; i++) {

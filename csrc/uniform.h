@@ -48,25 +48,6 @@ dpq_uniform_unit(bitgen_t *rng);
 uint64_t
 dpq_uniform_below(uint64_t n, bitgen_t *rng);
 
-/* n integers uniform on {0, ..., 2^bits - 1}, independent.
- *
- *   bits         0 to 32 (not checked)
- *   rng          IN OUT, the caller holds its lock
- *   drawn        OUT, length n
- *
- * Draws     one word for two integers: the lowest bits of its lower half, then of its upper half.
- */
-void
-dpq_uniform_bits(size_t n, int bits, bitgen_t *rng, int64_t *drawn);
-
-/* What the i-th of them is taken from: a half of a word, which the next one goes on with. */
-static inline uint32_t
-dpq_uniform_half(size_t i, bitgen_t *rng, uint64_t *word)
-{
-    *word = i % 2 == 0 ? rng->next_uint64(rng->state) : *word >> 32;
-    return (uint32_t)*word;
-}
-
 /* A multiset of k of the integers {0, ..., w - 1}, all C(w + k - 1, k) equally likely.
  *
  *   k            size of the multiset

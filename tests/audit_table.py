@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -280,7 +280,7 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     yield Case("joint_exp", neighbors, "one bit of dither", run, mutants)
     # where the range of the mixture over the dithers may be above that of what is mixed
     for name, records, points, levels in (
-        ("5 records, one bit of dither", (0, 1, 1, 2, 3), 5, dict(q=[0.2, 0.8], epsilon=4.0)),
+        ("5 records, one bit of dither", (0, 0, 1, 2, 2), 4, dict(q=[0.2, 0.8], epsilon=4.0)),
         (
             "7 records, one bit of dither",
             (0, 1, 1, 1, 2, 2, 2),
@@ -294,6 +294,9 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
             "twice the rate": broken(run, *spends("joint_exp", "rate", 2.0)),
             "half the sensitivity": broken(run, privacy.joint_exp, "sensitivity", times(0.5)),
             "half the range claimed": half_the_range(run),
+            "offsets that depend on how many there are": broken(
+                run, audit.tables, "_dithered", moved_by_others
+            ),
         }
         yield Case("joint_exp", neighbors, name, run, mutants)
     run = exact("joint_exp", 3, max_contributions=2, **options, **form)
@@ -304,6 +307,16 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     run = exact("joint_exp", 4, **options | {"epsilon": 60.0}, **form)
     mutants = {"no tail below 2^-53": broken(run, PathLaw, "log_prob", clamped)}
     yield Case("joint_exp", neighbors, "large epsilon", run, mutants)
+
+
+def moved_by_others(dithered: Callable[..., Any]) -> Callable[..., Any]:
+    """A dither of one bit by which a record more moves the others: no neighbors any more."""
+
+    def found(points: Mapping[int, int], shift: int) -> tuple[int, ...]:
+        halves = {2 * point + (times + shift) % 2: times for point, times in points.items()}
+        return tuple(sorted(place for place, times in halves.items() for _ in range(times)))
+
+    return found
 
 
 def depth_and_ties(epsilon: float, q: list[float], neighbors: str) -> Run:

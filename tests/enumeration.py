@@ -157,9 +157,21 @@ def approx_quantiles(
 
 
 def dithers(records: Sequence[int], bits: int) -> Iterator[list[int]]:
-    """The 2^(bits n) equally likely dithered samples, on the lattice of points << bits."""
-    for noise in product(range(1 << bits), repeat=len(records)):
-        yield [(x << bits) + u for x, u in zip(records, noise, strict=True)]
+    """The 2^bits equally likely dithered samples, on the lattice of points << bits.
+
+    The i-th record of a point has i, with its bits turned around, for an offset, but for a shift.
+    """
+    turned = list(_turned(records, bits))
+    for shift in range(1 << bits):
+        yield [(x << bits) + (u ^ shift) for x, u in zip(records, turned, strict=True)]
+
+
+def _turned(records: Sequence[int], bits: int) -> Iterator[int]:
+    """How many equal ones were before each record, modulo 2^bits and with its bits turned."""
+    before: dict[int, int] = defaultdict(int)
+    for x in records:
+        yield sum((before[x] >> k & 1) << (bits - 1 - k) for k in range(bits))
+        before[x] += 1
 
 
 def floored(law: Law, bits: int) -> Law:
@@ -215,10 +227,13 @@ def weighed(
     bits: int = 0,
 ) -> Law:
     """The law of a mechanism on points with masses, over all dithers of so many bits."""
-    steps = [Fraction(u + 1, 1 << bits) for u in range(1 << bits)]
+    parts = [
+        [Fraction((x & ((1 << bits) - 1)) + 1, 1 << bits) for x in fine]
+        for fine in dithers(records, bits)
+    ]
     return mixture(
         off_line(law(on_line(records, masses, dither), sum(masses), q, rate), masses)
-        for dither in product(steps, repeat=len(records))
+        for dither in parts
     )
 
 

@@ -3,9 +3,7 @@
 A module that makes arrays here calls `import_array` first.
 """
 
-from cpython.mem cimport PyMem_Realloc
 from numpy cimport (
-    NPY_BOOL,
     NPY_FLOAT32,
     NPY_FLOAT64,
     NPY_INT64,
@@ -19,7 +17,6 @@ from numpy cimport (
     PyTypeNum_ISSIGNED,
     PyTypeNum_ISUNSIGNED,
     ndarray,
-    npy_bool,
     npy_intp,
 )
 from dpq_fast._kernels.csrc cimport (
@@ -57,10 +54,6 @@ cdef inline ndarray new_places(npy_intp n):
     """A uintp array of length n, not filled."""
     return PyArray_SimpleNew(1, &n, NPY_UINTP)
 
-
-cdef inline ndarray new_truths(npy_intp n):
-    """An array of bool of length n, not filled."""
-    return PyArray_SimpleNew(1, &n, NPY_BOOL)
 
 
 cdef inline ndarray new_table(npy_intp rows, npy_intp columns, int kind):
@@ -132,17 +125,3 @@ cdef inline int64_t *integers(ndarray array):
 cdef inline size_t *places(ndarray array):
     """Data of a uintp array that the caller made C-contiguous."""
     return <size_t *>PyArray_DATA(array)
-
-
-cdef inline npy_bool *truths(ndarray array):
-    """Data of an array of bool that the caller made C-contiguous."""
-    return <npy_bool *>PyArray_DATA(array)
-
-
-cdef inline void *grown(void *array, size_t size) except NULL:
-    """The same memory with more room, which is not touched before it is used."""
-    cdef void *found = PyMem_Realloc(array, size)
-
-    if found == NULL:
-        raise MemoryError
-    return found

@@ -35,7 +35,6 @@ cdef extern from "status.h" nogil:
 cdef extern from "uniform.h" nogil:
     double dpq_uniform_log(bitgen_t *rng)
     uint64_t dpq_uniform_below(uint64_t n, bitgen_t *rng)
-    void dpq_uniform_bits(size_t n, int bits, bitgen_t *rng, int64_t *drawn)
     void dpq_uniform_multiset(size_t k, uint64_t w, bitgen_t *rng, int64_t *drawn)
 
 cdef extern from "race.h" nogil:
@@ -455,81 +454,14 @@ cdef extern from "stray.h" nogil:
     double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
 
 cdef extern from "dither.h" nogil:
-    size_t DPQ_DITHER_PADDING
-
-    ctypedef struct dpq_dither_slot:
-        int64_t stretch
-        const uint32_t *offset
-
     ctypedef struct dpq_dither:
         int bits
-        int stretch_bits
-        dpq_dither_slot *slot
-        size_t slots
-        uint32_t *room
-        size_t left
 
-    ctypedef struct dpq_dither_window:
-        int64_t start
-        int64_t stop
-        const int64_t *point
-        int64_t low
-        int64_t high
-
-    void dpq_dither_move(const dpq_dither *from_, dpq_dither *to)
-    int64_t dpq_dither_draw(dpq_dither *d, int64_t start, int64_t stop, bitgen_t *rng)
-    bint dpq_dither_drawn(const dpq_dither *d, int64_t start, int64_t stop)
-    void dpq_dither_read(const dpq_dither *d, int64_t start, int64_t stop, int64_t *offset)
-    int64_t dpq_dither_below(const dpq_dither *d, int64_t start, int64_t stop, int64_t offset)
-    bint dpq_dither_fits(const dpq_dither_window *window, int64_t most)
-    void dpq_dither_points(const dpq_dither *d, const dpq_dither_window *window, uint32_t *work,
-                           int64_t *fine)
-
-cdef extern from "halves.h" nogil:
-    size_t DPQ_HALVES_MOST
-
-    ctypedef struct dpq_half:
-        int64_t below
-        int32_t lower
-        int32_t upper
-
-    ctypedef struct dpq_halves:
-        int bits
-        int64_t few
-        int64_t counted
-        dpq_half *node
-        size_t nodes
-        size_t node_room
-        uint32_t *drawn
-        size_t offsets
-        size_t offset_room
-        bitgen_t *rng
-        uint64_t word
-        int left
-
-    ctypedef struct dpq_halves_around:
-        size_t sizes
-        const int64_t *full
-        const size_t *offset
-        const int64_t *first
-        const int64_t *last
-        size_t *stretch
-
-    bint dpq_halves_draw(dpq_halves *h, int32_t *known, int64_t count, int64_t start,
-                         int64_t stop)
-    void dpq_halves_read(const dpq_halves *h, int32_t known, int64_t count, int64_t start,
-                         int64_t stop, int64_t *offset)
-    bint dpq_halves_below(dpq_halves *h, int32_t *known, int64_t count, int64_t offset,
-                          int64_t *below)
-    bint dpq_halves_split(dpq_halves *h, const dpq_halves_around *around, int64_t start,
-                          int32_t *known, int64_t count)
-    void dpq_halves_begin(const dpq_halves_around *around)
-    size_t dpq_halves_cuts(const dpq_halves *h, const dpq_halves_around *around, size_t points,
-                           const int64_t *point, const int64_t *start, const int64_t *stop,
-                           const int64_t *cell, const int32_t *known, int64_t *at,
-                           int64_t *below, int64_t *above)
-    int64_t dpq_halves_binomial(dpq_halves *h, int64_t count)
-    double dpq_halves_log_binomial(int64_t half, int64_t distance)
+    dpq_dither dpq_dither_draw(int bits, bitgen_t *rng)
+    int64_t dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset)
+    int64_t dpq_dither_offset(const dpq_dither *d, int64_t count, int64_t place)
+    void dpq_dither_points(const dpq_dither *d, size_t n, int64_t *point, int64_t before,
+                           int64_t after)
 
 cdef extern from "coarse.h" nogil:
     ctypedef struct dpq_coarse_problem:

@@ -3,20 +3,15 @@
 import numpy as np
 
 from dpq_fast._kernels.bitgen cimport bitgen_of
-from dpq_fast._kernels.buffers cimport integers, new_integers
 from dpq_fast._kernels.csrc cimport (
     dpq_uniform_below,
-    dpq_uniform_bits,
     dpq_uniform_log,
     dpq_uniform_multiset,
     int64_t,
     size_t,
     uint64_t,
 )
-from numpy cimport import_array, ndarray
 from numpy.random cimport bitgen_t
-
-import_array()
 
 
 def log_uniforms(size_t size, rng not None):
@@ -45,21 +40,6 @@ def integers_below(uint64_t n, size_t size, rng not None):
         for i in range(size):
             out[i] = <int64_t>dpq_uniform_below(n, bits)
     return out.base
-
-
-def integers_of_bits(int bits, size_t size, rng not None):
-    """`size` integers uniform on {0, ..., 2^bits - 1}; 0 <= bits <= 32."""
-    cdef:
-        ndarray drawn = new_integers(size)
-        int64_t *out = integers(drawn)
-        object bit_generator = rng.bit_generator
-        bitgen_t *from_ = bitgen_of(bit_generator)
-
-    if not 0 <= bits <= 32:
-        raise ValueError("bits must lie in [0, 32]")
-    with bit_generator.lock, nogil:
-        dpq_uniform_bits(size, bits, from_, out)
-    return drawn
 
 
 def multiset(size_t k, uint64_t w, rng not None):

@@ -179,10 +179,10 @@ def exact(
     With ``resolution=0`` or ``uniform=True`` outputs have densities, of which only the ratios are
     compared; `rho`, `delta` and `covered` mean nothing then.
 
-    **Dither.** With dither, a law is summed over all dithers of one bit per record; a release has
-    up to 24 bits, too many to sum over. Whatever the bits, a dither is a randomization of single
-    records, which costs nothing. The range alone is a statement about the laws that are summed: it
-    is compared for all dithers of both neighbors that agree on the records in common.
+    **Dither.** With dither, a law is summed over the two dithers of one bit; a release has up to
+    2^24, too many to sum over. Whatever the bits, given its shift a dither takes neighbors to
+    neighbors, which costs nothing. The range alone is a statement about the laws that are summed:
+    it is compared for each dither of both neighbors.
 
     **Cost.** About the number of data sets times the number of outputs, 10 to 100 microseconds
     each; one or two dozen records and outputs are plenty.

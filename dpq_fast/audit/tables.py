@@ -34,7 +34,7 @@ from dpq_fast.noise.discrete import discrete_laplace_log_prob
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.privacy.quantile_by import IND_EXP
 
-# Tables of more outputs, or of more dithers, are refused.
+# Tables of more outputs are refused.
 MAX_OUTPUTS = 2**18
 Table = Mapping[Any, float]
 
@@ -152,16 +152,13 @@ def _without_dither(
     outputs: list[Any] | None,
     given: dict[DataSet, Table],
 ) -> Mixture:
-    """The law summed over all dithers of one bit: on a lattice of half the spacing, floored."""
+    """The law summed over both dithers of one bit: on a lattice of half the spacing, floored."""
     low, high = lattice.decode(np.array([0, lattice.points - 1])).tolist()
     step = lattice.step / 2.0
     bounds = (low, high + step)
     public = dict(bounds=bounds, resolution=step, dither=False)
     fine = _given(Lattice.of(bounds, step, False))
     kept = Counter(lattice.encode(column[~np.isnan(column)]).tolist())
-    size = kept.total()
-    if size > MAX_OUTPUTS.bit_length() - 1:
-        raise ValueError(f"x must have few records with dither, got {size}")
     tuples = [np.array(points) for points in _tuples(range(2 * lattice.points), levels.m)]
     released = [levels.restore(fine.decode(points)) for points in tuples]
     labels = [hashable(levels.restore(lattice.decode(points >> 1))) for points in tuples]
@@ -174,37 +171,28 @@ def _without_dither(
         return {label: float(np.logaddexp.reduce(logs)) for label, logs in terms.items()}
 
     mixed: dict[Any, list[float]] = {}
-    for dithered, times in _dithers(kept):
+    for dithered in (_dithered(kept, shift) for shift in (0, 1)):
         if dithered not in given:
             given[dithered] = given_dither(dithered)
-        share = math.log(times / 2**size)
         for label, log_prob in given[dithered].items():
-            mixed.setdefault(label, []).append(share + log_prob)
+            mixed.setdefault(label, []).append(log_prob - math.log(2.0))
     whole = {label: float(np.logaddexp.reduce(logs)) for label, logs in mixed.items()}
     return Mixture(restricted_to(whole, outputs), kept, given)
 
 
-def _dithers(points: Counter[int]) -> Iterator[tuple[DataSet, int]]:
-    """All dithers of one bit of records at some points, as data sets, and how many are alike."""
-    for upper in product(*(range(times + 1) for times in points.values())):
-        moved = zip(points.items(), upper, strict=True)
-        halves = {
-            2 * point + bit: (times - up, up)[bit] for (point, times), up in moved for bit in (0, 1)
-        }
-        alike = math.prod(map(math.comb, points.values(), upper))
-        yield tuple(sorted(Counter(halves).elements())), alike
+def _dithered(points: Counter[int], shift: int) -> DataSet:
+    """Records at some points with one of the two dithers of one bit, as a data set."""
+    halves: Counter[int] = Counter()
+    for point, times in points.items():
+        halves[2 * point + shift] += (times + 1) // 2
+        halves[2 * point + 1 - shift] += times // 2
+    return tuple(sorted(halves.elements()))
 
 
 def coupled(one: Mixture, other: Mixture) -> Iterator[tuple[DataSet, DataSet]]:
-    """All dithers of two data sets that agree on the records in common."""
-    common = one.points & other.points
-    alone = (
-        [own for own, _ in _dithers(one.points - common)],
-        [own for own, _ in _dithers(other.points - common)],
-    )
-    for shared, _ in _dithers(common):
-        for first, second in product(*alone):
-            yield tuple(sorted(shared + first)), tuple(sorted(shared + second))
+    """Two data sets with each dither, the same for both."""
+    for shift in (0, 1):
+        yield _dithered(one.points, shift), _dithered(other.points, shift)
 
 
 def by_candidates(

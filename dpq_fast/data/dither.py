@@ -1,10 +1,27 @@
-"""Dither: each record of a lattice point moved at random inside its cell, as far as needed."""
+r"""Dither: the records of a lattice point, laid out evenly inside its cell.
+
+The K records of point k become the fine points :math:`k 2^s + s_0, \dots, k 2^s + s_{K - 1}`, with
+one sequence of offsets :math:`s_i` below :math:`2^s` for all points: i with its s bits turned
+around (van der Corput's sequence), xor a random shift. So they are spread evenly, whatever K is: of
+any :math:`2^{-d}` of the cell that begins at a multiple of that they take
+:math:`\lfloor K / 2^d \rfloor` or one more.
+
+**Why it costs no privacy.** A record more at point k makes K + 1 of K: one offset more,
+:math:`s_K`, and all others stay. A record less takes one away, and a record that is replaced does
+both. So given the shift, which does not depend on the records, data sets that are neighbors become
+multisets of fine points that are neighbors, under "swap" as under "add-remove", and a mechanism on
+fine points is as private as it is on points. (Offsets that depend on K, like K equal steps, would
+move all records of a point for one; `tests/audit_table.py` has them as a mutant, and the audit
+finds it.) `dpq_fast.privacy` has what holds for the mixture over the shifts.
+
+Fine points are a function of the shift and of the numbers of records at the points. So nothing has
+to be drawn or kept record by record: to count the fine points below one of them, or to find one by
+its place, takes O(log K) (`csrc/dither.h`), and the answers do not depend on what was asked before.
+"""
 
 from __future__ import annotations
 
 import math
-import threading
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,39 +29,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
-from dpq_fast._kernels import uniform
 from dpq_fast._kernels.dither import Offsets
-from dpq_fast._kernels.halves import Halves
-from dpq_fast.data.order import CoarseOrder, Cuts, SortedOrder, Stretch, WholeOrder
+from dpq_fast.data.order import (
+    CoarseOrder,
+    Cuts,
+    SortedOrder,
+    Stretch,
+    WholeOrder,
+    places_of,
+)
 
-# Up to this many records, every record's dither is drawn at once.
+# Up to this many records, all are laid out at once.
 EAGER_RECORDS = 2**14
-# Cells of more records are drawn by halves: until a part has no more than that, where records are
-# asked for, or until it has few, where it is cut.
-WHOLE_BLOCK, FEW = 2**12, 16
-# Records outside of large blocks are dithered by stretches of 2^STRETCH_BITS places.
-STRETCH_BITS = 9
-# So many records are dithered at a time, so that what that takes stays in caches.
+# So many records are laid out at a time, so that what that takes stays in caches.
 PIECE = 2**17
-# Up to this many records are kept as they were laid out ahead.
-MOST_KEPT = 2**20
-# Up to this many records, a part is halved by counting random bits.
-COUNTED_BITS = 2**17
 
 
 class DitheredOrder(WholeOrder):
-    """An order of dithered records: one fixed random object, drawn only as far as it is needed.
+    """An order of dithered records, which are laid out only as far as they are asked for.
 
-    Each record's point k becomes ``k * 2^s + U{0, ..., 2^s - 1}``, independently, and with a prior
-    a fine point of its mass: a randomization of single records before the mechanism, which keeps
-    neighbors neighbors.
+    The i-th record of a point k, i = 0, 1, ..., becomes ``k * 2^s + s_i``, with one sequence s of
+    offsets for all points, and with a prior a fine point of its mass (`csrc/dither.h`). A record
+    more is an offset more, and moves none: neighbors stay neighbors.
 
     Parameters
     ----------
     coarse : CoarseOrder
         The records as they are, on a lattice with dither bits.
     rng : Generator
-        Where the dither is drawn from.
+        Where the sequence's shift is drawn from.
     """
 
     def __init__(self, coarse: CoarseOrder, rng: np.random.Generator) -> None:
@@ -53,40 +66,20 @@ class DitheredOrder(WholeOrder):
         self._coarse = coarse
         assert coarse.lattice is not None  # there is no dither without one
         self._lattice = coarse.lattice
-        self._dither = Dither(coarse.lattice.bits, rng)
-        # places, ascending, and points of the records from each on
-        self._kept: tuple[list[int], list[NDArray[np.int64]]] = [], []
-        self._drawing = (
-            threading.RLock()
-        )  # threads may draw from one law, which asks for more of it
+        self._bits = coarse.lattice.bits
+        self._offsets = Offsets(self._bits, rng)
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
-        pieces = self._kept_pieces(windows)
-        if pieces is not None:
-            return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         most = self.n if self.scans else PIECE  # what takes a pass is collected at once
         fine = np.empty(sum(stop - start for start, stop in windows), dtype=np.int64)
         done = 0
-        with self._drawing:
-            self._dither.expect(fine.size)
-            for start, stop in _pieces(windows, most):
-                size = int((stop - start).sum())
-                self._dither_piece(start, stop, fine[done : done + size])
-                done += size
+        for start, stop in _pieces(windows, most):
+            size = int((stop - start).sum())
+            self._lay_out(start, stop, fine[done : done + size])
+            done += size
         return self._lattice.spread(fine)
 
-    def _kept_pieces(self, windows: list[tuple[int, int]]) -> list[NDArray[np.int64]] | None:
-        """The records of all windows, if they were laid out ahead."""
-        starts, points = self._kept
-        pieces = []
-        for start, stop in windows:
-            i = bisect_right(starts, start) - 1
-            if i < 0 or stop > starts[i] + points[i].size:
-                return None
-            pieces.append(points[i][start - starts[i] : stop - starts[i]])
-        return pieces
-
-    def _dither_piece(
+    def _lay_out(
         self, start: NDArray[np.int64], stop: NDArray[np.int64], fine: NDArray[np.int64]
     ) -> None:
         """Fill in the records at places start[w], ..., stop[w] - 1, some in each window."""
@@ -103,13 +96,7 @@ class DitheredOrder(WholeOrder):
             cut = np.concatenate((points[first[below]], points[last[above]] + 1))
             ranks = self._coarse.ranks_of(cut)
             low[below], high[above] = np.split(ranks, [np.count_nonzero(below)])
-        if self._dither.of_small(points, first, start, stop, low, high, fine):
-            return
-        done = 0
-        for f, a, b, lo, hi in np.array([first, start, stop, low, high]).T.tolist():
-            part = fine[done : done + b - a]
-            self._dither.of_window(points[f : f + b - a], a, b, lo, hi, part)
-            done += b - a
+        self._offsets.points(points, first, start, stop, low, high, fine)
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
@@ -119,220 +106,92 @@ class DitheredOrder(WholeOrder):
         cells, at = np.unique(cell, return_inverse=True)
         bounds = self._coarse.ranks_of(np.append(cells, cells + 1))
         start, stop = bounds[at], bounds[at + cells.size]
-        reached = self._reached(points, cell)
-        with self._drawing:
-            return start + self._dither.below(cell, reached, start, stop)
+        return start + self._offsets.below(stop - start, self._reached(points, cell))
 
     def _reached(self, points: NDArray[np.int64], cell: NDArray[np.int64]) -> NDArray[np.int64]:
         """The first offset inside each point's cell that is spread to the point or above."""
-        first = cell << self._dither.bits
+        first = cell << self._bits
         if self._lattice.masses is None:
             return points - first
         # the last offset of a cell is spread to its end
-        lo, hi = np.zeros_like(points), np.full_like(points, (1 << self._dither.bits) - 1)
-        for _ in range(self._dither.bits):
+        lo, hi = np.zeros_like(points), np.full_like(points, (1 << self._bits) - 1)
+        for _ in range(self._bits):
             middle = (lo + hi) // 2
             reached = self._lattice.spread(first + middle) >= points
             lo, hi = np.where(reached, lo, middle + 1), np.where(reached, middle, hi)
         return lo
 
     def cuts(self, around: list[Stretch]) -> Cuts:
-        point, below, above = self._coarse.cuts(around)
-        crowded = np.zeros(point.size, dtype=bool)
-        for stretch in around:
-            crowded |= (above - below >= stretch.most) & stretch.meets(below, above)
-        with self._drawing:
-            cuts = self._dither.cuts(point, below, above, crowded, around)
-        if self._lattice.masses is None:
-            return cuts
-        fine = self._lattice.spread(cuts.point)
-        first = np.append(0, np.flatnonzero(fine[1:] != fine[:-1]) + 1)
+        coarse = self._coarse.cuts(around)
+        runs = [self._inside(coarse, places) for places in places_of(around, self.n)]
+        if self.scans:  # what passes count is cut between points, of which some hold no place
+            runs += _between(coarse, self._bits)
+        point, below, above = (np.concatenate(each) for each in zip(*runs, strict=True))
+        del runs
+        if self.scans:
+            order = np.argsort(point, kind="stable")
+            order = order[np.count_nonzero(point < 0) :]  # there is nothing before the first point
+            point, below, above = point[order], below[order], above[order]
+        fine = self._lattice.spread(point)
+        distinct = np.append(True, fine[1:] != fine[:-1])
+        if distinct.all():
+            return Cuts(fine, below, above)
+        (first,) = np.nonzero(distinct)
         return Cuts(
-            fine[first],
-            np.minimum.reduceat(cuts.below, first),
-            np.maximum.reduceat(cuts.above, first),
+            fine[first], np.minimum.reduceat(below, first), np.maximum.reduceat(above, first)
         )
+
+    def _inside(self, coarse: Cuts, places: NDArray[np.int64]) -> Cuts:
+        """Cuts at the records of some places, and halfway, as far as it is cut at their points."""
+        places = _with_middles(places)
+        run = np.searchsorted(coarse.above, places, side="right")
+        held = run < coarse.point.size
+        held[held] = coarse.below[run[held]] <= places[held]
+        run, places = run[held], places[held]
+        start = coarse.below[run]
+        count = coarse.above[run] - start
+        offset = self._offsets.at(count, places - start)
+        point = (coarse.point[run] << self._bits) + offset
+        if count.size and int(count.max()) >> self._bits:  # several at one offset
+            below = start + self._offsets.below(count, offset)
+            return Cuts(point, below, start + self._offsets.below(count, offset + 1))
+        return Cuts(point, places, places + 1)
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         masses = self._lattice.masses
         if masses is not None:
             return kernel.log_spans(self._coarse.weighed(places, masses), -math.inf, math.inf, 1.0)
         at = self._coarse.spread(places)
-        return kernel.log_spans(at, -math.inf, math.inf, 2.0**-self._dither.bits)
+        return kernel.log_spans(at, -math.inf, math.inf, 2.0**-self._bits)
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         self._coarse.prepare(first - 1, count + 2)  # with the records around
-        # what takes a pass is drawn in the order in which it is asked for, prepared or not
-        if not self.scans and count.sum() <= MOST_KEPT:
-            windows = sorted(kernel.records(first, count, self.n, 0))
-            ends = np.cumsum([stop - start for start, stop in windows])
-            self._kept = [start for start, _ in windows], np.split(self._points(windows), ends[:-1])
 
 
 def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
-    """One dither of an order on a lattice with dither bits; drawn at once if records are few."""
+    """One dither of an order on a lattice with dither bits; laid out at once if records are few."""
+    order = DitheredOrder(coarse, rng)
     if coarse.n > EAGER_RECORDS:
-        return DitheredOrder(coarse, rng)
-    lattice = coarse.lattice
-    assert lattice is not None
-    points = coarse._points([(0, coarse.n)]) << lattice.bits
-    points += uniform.integers_of_bits(lattice.bits, coarse.n, rng)
-    points.sort(kind="stable")  # the faster one where only records of one cell change places
-    return SortedOrder(lattice.spread(points), lattice, coarse.bounds, fine=True)
+        return order
+    points = order._points([(0, coarse.n)])
+    return SortedOrder(points, coarse.lattice, coarse.bounds, fine=True)
 
 
-class Dither:
-    """The dither of a call: where each record lies inside the cell of its coarse point.
+def _with_middles(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Some places, and those halfway between each and the next."""
+    both = np.repeat(places, 2)[:-1]
+    both[1::2] += np.diff(places) // 2
+    return both
 
-    The records of a cell that holds many, or was cut, are drawn by halves, keyed by its point; all
-    others one by one, keyed by their place. What is drawn is kept.
 
-    Parameters
-    ----------
-    bits : int
-        Each point stands for 2^bits fine ones.
-    rng : Generator
-        Drawn from only as far as records are asked for.
-    """
-
-    def __init__(self, bits: int, rng: np.random.Generator) -> None:
-        self.bits = bits
-        self._halves = Halves(bits, rng, FEW, COUNTED_BITS, WHOLE_BLOCK)
-        self._offsets = Offsets(bits, rng, STRETCH_BITS, WHOLE_BLOCK)
-        # points whose records are drawn by halves, ascending, and the numbers of their cells
-        self._halved = self._cell = np.empty(0, dtype=np.int64)
-
-    def expect(self, records: int) -> None:
-        """Of how many records points will be asked for, next."""
-        self._offsets.expect(records)
-
-    def of_small(
-        self,
-        points: NDArray[np.int64],
-        first: NDArray[np.int64],
-        start: NDArray[np.int64],
-        stop: NDArray[np.int64],
-        low: NDArray[np.int64],
-        high: NDArray[np.int64],
-        fine: NDArray[np.int64],
-    ) -> bool:
-        """`of_window` for some windows, the points of which are from points[first[w]] on.
-
-        If a block is large, or one was drawn by halves, nothing is done.
-        """
-        if self._halved.size:
-            return False
-        filled: bool = self._offsets.points(points, first, start, stop, low, high, fine)
-        return filled
-
-    def of_window(
-        self,
-        points: NDArray[np.int64],
-        start: int,
-        stop: int,
-        low: int,
-        high: int,
-        fine: NDArray[np.int64],
-    ) -> None:
-        """Fill in the fine points of the records at places start, ..., stop - 1.
-
-        Their coarse points ascend; the block of the first one begins at place `low`, that of the
-        last one ends before `high`.
-        """
-        changes = np.flatnonzero(points[1:] != points[:-1]) + 1
-        point = points[np.append(0, changes)]
-        edges = np.concatenate(([low], changes + start, [high]))
-        count = np.diff(edges)
-        large = np.flatnonzero((count > WHOLE_BLOCK) | self._are_halved(point))
-        cells = self._cells(point[large], count[large]).tolist()
-        inside = np.clip(edges, start, stop)
-        done = 0
-        for k, cell in zip([*large.tolist(), point.size], [*cells, None], strict=True):
-            if done < k:
-                part = slice(*(inside[[done, k]] - start))
-                places = np.array([0, inside[done], inside[k], edges[done], edges[k]])
-                first, begin, end, lowest, highest = places.reshape(-1, 1)
-                self._offsets.points(points[part], first, begin, end, lowest, highest, fine[part])
-            if cell is not None:
-                part = slice(*(inside[k : k + 2] - start))
-                offsets = self._halves.order(cell, *(inside[k : k + 2] - edges[k]))
-                fine[part] = offsets + (point[k] << self.bits)
-            done = k + 1
-
-    def below(
-        self,
-        point: NDArray[np.int64],
-        offset: NDArray[np.int64],
-        start: NDArray[np.int64],
-        stop: NDArray[np.int64],
-    ) -> NDArray[np.int64]:
-        """How many records of each coarse point lie below an offset inside its cell.
-
-        The records of a point are at places start, ..., stop - 1.
-        """
-        size = stop - start
-        counts = np.zeros_like(start)
-        large = (size > WHOLE_BLOCK) | self._are_halved(point)
-        small = np.flatnonzero((size > 0) & ~large)
-        if small.size:
-            counts[small] = self._offsets.below(start[small], stop[small], offset[small])
-        if large.any():
-            cells = self._cells(point[large], size[large])
-            counts[large] = self._halves.below(cells, offset[large])
-        return counts
-
-    def cuts(
-        self,
-        point: NDArray[np.int64],
-        start: NDArray[np.int64],
-        stop: NDArray[np.int64],
-        crowded: NDArray[np.bool_],
-        around: list[Stretch],
-    ) -> Cuts:
-        """Cuts in dithered points, between cells and inside of those that are crowded.
-
-        The records of a point are at places start, ..., stop - 1. See `WholeOrder.cuts`.
-        """
-        cell = np.full(point.size, -1)
-        inside, first, end = point[crowded], start[crowded], stop[crowded]
-        drawn = ~self._are_halved(inside) & self._offsets.are_drawn(first, end)
-        cell[crowded] = self._cells(inside, end - first)
-        for i in np.flatnonzero(drawn).tolist():
-            offsets = np.sort(self._offsets.read(int(first[i]), int(end[i])))
-            self._halves.keep(int(cell[crowded][i]), offsets)
-        ends = np.cumsum([0] + [stretch.first.size for stretch in around])
-        return Cuts(
-            *self._halves.cuts(
-                point,
-                start,
-                stop,
-                cell,
-                np.array([stretch.most // 2 for stretch in around]),
-                ends.astype(np.uintp),
-                np.concatenate([stretch.first for stretch in around]),
-                np.concatenate([stretch.last for stretch in around]),
-            )
-        )
-
-    def _are_halved(self, point: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether the records of some points are drawn by halves."""
-        if not self._halved.size:
-            return np.zeros(point.size, dtype=bool)
-        at = np.minimum(np.searchsorted(self._halved, point), self._halved.size - 1)
-        halved: NDArray[np.bool_] = self._halved[at] == point
-        return halved
-
-    def _cells(self, point: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cells of some points with so many records, drawn by halves from now on."""
-        new = np.flatnonzero(~self._are_halved(point))
-        if new.size:
-            points, first = np.unique(point[new], return_index=True)
-            cells = self._halves.add(count[new][first]) + np.arange(points.size)
-            points, cells = np.append(self._halved, points), np.append(self._cell, cells)
-            order = np.argsort(points, kind="stable")
-            self._halved, self._cell = points[order], cells[order]
-        found: NDArray[np.int64] = self._cell[np.searchsorted(self._halved, point)]
-        return found
+def _between(coarse: Cuts, bits: int) -> list[Cuts]:
+    """Cuts before and after the cells of points, in fine points."""
+    tied = coarse.above > coarse.below
+    start, end = coarse.point[tied] << bits, (coarse.point + 1) << bits
+    return [
+        Cuts(start - 1, coarse.below[tied], coarse.below[tied]),
+        Cuts(end - 1, coarse.above, coarse.above),
+    ]
 
 
 def _pieces(

@@ -33,8 +33,8 @@ MAX_POINTS = 2**53
 # 10^-8 of the range), but records without ties lose where several share a point: 10^5 of N(0, 5) in
 # +-100 have the errors of finer lattices down to 10^-6, twice those at 10^-5, ten times at 10^-4.
 DEFAULT_DIGITS = 6
-# Dither bits per record: two tied records fall on one fine point with probability 2^-24, and the
-# answer is floored back anyway.
+# Dither bits: so many tied records have fine points of their own, and the answer is floored back
+# anyway.
 DITHER_BITS = 24
 
 

@@ -84,7 +84,7 @@ class Stretch(NamedTuple):
         return np.searchsorted(self.last, start) < np.searchsorted(self.first, stop, side="right")
 
 
-def _places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
+def places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
     """Each so many of n records in some stretches, and the last if they reach it; in parts."""
     edges = np.unique(np.concatenate([part for _, *ends in around for part in ends]))
     most = np.zeros(edges.size, dtype=np.int64)  # from each edge to the next
@@ -358,7 +358,7 @@ class SortedOrder(CoarseOrder):
 
     def cuts(self, around: list[Stretch]) -> Cuts:
         runs = []
-        for places in _places_of(around, self.n):
+        for places in places_of(around, self.n):
             points = self._encode(self._values.take(places))
             start, end = _runs(points)
             runs.append((points[start], places[start], places[end]))
@@ -436,7 +436,7 @@ class CountedOrder(CoarseOrder):
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
     def cuts(self, around: list[Stretch]) -> Cuts:
-        places = np.concatenate(list(_places_of(around, self.n)))
+        places = np.concatenate(list(places_of(around, self.n)))
         run = np.unique(np.searchsorted(self._ends, places, side="right"))
         return Cuts(self._values[run], self._ends[run] - self._counts[run], self._ends[run])
 

@@ -6,13 +6,14 @@ low to high, those of point k from :math:`C_k = c_0 + \dots + c_{k-1}` on. Recor
 the fine points of their point, mechanisms see integers on that line, and an output is the point
 that its fine point belongs to.
 
-**Why it costs no privacy.** Let T take a record to its fine point: rounding, a dither of its own,
-and the numbers :math:`C_k`, which are worked out from public arguments before a record is read.
-Columns that differ in one record become, for each value of the dithers, columns of integers that
-differ in one record, since T is applied to each record by itself. A mechanism on the integers from
-0 to :math:`\sum c_k - 1` sees neighbors there, whatever T is, and all that is proved of it holds:
-sensitivities, ranges, smooth sensitivities. What is released is its law given the dithers, averaged
-over them; the way back, from a fine point to its point, is post-processing.
+**Why it costs no privacy.** Let T take a column to fine points: rounding, a dither that takes
+neighbors to neighbors ("Dither" in `dpq_fast.privacy`), and for each record by itself the numbers
+:math:`C_k`, which are worked out from public arguments before a record is read. So columns that
+differ in one record become, given the dither, columns of integers that differ in one record. A
+mechanism on the integers from 0 to :math:`\sum c_k - 1` sees neighbors there, whatever T is, and
+all that is proved of it holds: sensitivities, ranges, smooth sensitivities. What is released is its
+law given the dither, averaged over it; the way back, from a fine point to its point, is
+post-processing.
 
 No c is 0, so that each point can be released whatever the records are. For the exponential
 mechanism masses are a base measure: where no record has a dither, o is released with probability

@@ -20,11 +20,14 @@ exponential mechanism with weights :math:`\exp(c\,u(x, o))` has range :math:`2 c
 utility moves by at most :math:`\Delta` up or down, and the normalization shifts all outputs
 alike. Hence the rate :math:`c = \epsilon / 2\Delta`.
 
-**Dither.** On a lattice, a release may first move each record at random inside its cell, each by
-itself, and then run its mechanism: on x it has the mixture :math:`P_x = E_w P_{x,w}` of the
-mechanism's laws given the dithers w. Couple the dithers of neighbors record by record: those of
-the records in common are the same, so that given the dithers the data sets are neighbors again.
-What is proved for the mechanism then holds for both laws of each pair that is mixed, and
+**Dither.** On a lattice, a release may first lay out the records of each point inside its cell,
+and then run its mechanism. The K records of point k become :math:`k 2^s + s_0, \dots, k 2^s +
+s_{K - 1}`, with one sequence of offsets :math:`s_i` for all points, which has a random shift w and
+depends on nothing about the records (`csrc/dither.h`). A record more at k is one more of these, and
+changes no other; a record less is one less: given w, data sets that are neighbors become multisets
+that are neighbors, under either relation. On x the release has the mixture :math:`P_x = E_w
+P_{x,w}` of the mechanism's laws given w, which has the same law for both neighbors. What is proved
+for the mechanism then holds for both laws of each pair that is mixed, and
 
 - (epsilon, delta) holds for the mixtures: the hockey-stick divergence
   :math:`\sup_S P(S) - e^\epsilon P'(S)` is jointly convex, so that of the mixtures is at most the
@@ -32,8 +35,8 @@ What is proved for the mechanism then holds for both laws of each pair that is m
 - rho holds for them: so is :math:`e^{(\alpha - 1) D_\alpha} = E_{P'}[(P/P')^\alpha]`, the
   perspective of a convex function, for every :math:`\alpha > 1`;
 - the range need not: one dither may raise the ratio of one output, and another dither lower that
-  of another output. JointExp of epsilon 4 for the levels .2 and .8 of 0, 1, 1, 2, 3 has the range
-  4.008 under "swap" with one bit of dither.
+  of another output. JointExp of epsilon 4 for the levels .2 and .8 of 0, 0, 1, 2, 2 has the range
+  4.262 under "swap" with one bit of dither.
 
 So a range is stated *given the dithers* (`Guarantee.bounded_range`). Nothing else is needed where
 it is used: whatever follows from the ranges of some mechanisms and is an (epsilon, delta) or a rho

@@ -25,12 +25,11 @@ class Guarantee:
     rho : float, optional
         The release is `rho`-zCDP [BS16].
     bounded_range : float, optional
-        Given the dithers of the records, which are the same for the records that two neighbors
-        have in common, the log ratio of their output laws stays in an interval of this length
-        [DDR20], as that of an exponential mechanism of epsilon does in one of epsilon. Without
-        dither the condition is empty. With it, the laws that are mixed over the dithers may have a
-        larger range, but have every epsilon, delta and rho that follow from this one ("Dither" at
-        the top of `dpq_fast.privacy`).
+        Given the dither, which is the same for two neighbors, the log ratio of their output laws
+        stays in an interval of this length [DDR20], as that of an exponential mechanism of epsilon
+        does in one of epsilon. Without dither the condition is empty. With it, the laws that are
+        mixed over all dithers may have a larger range, but have every epsilon, delta and rho that
+        follow from this one ("Dither" at the top of `dpq_fast.privacy`).
     neighbors : {"swap", "add-remove"}, default "swap"
         The relation of all statements.
     composition : str, default ""

@@ -263,7 +263,7 @@ def approx_quantiles(
     resolution : float, optional
         Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
     dither : bool, optional
-        Whether records on the lattice are spread at random over their cells, once for all levels.
+        Whether records on the lattice are spread over their cells, once for all levels.
     prior : optional
         A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional

@@ -74,7 +74,7 @@ def csmooth(
     resolution : float, optional
         Spacing of the lattice of outputs, in the unit of `x`; 0 for none.
     dither : bool, optional
-        Whether records on the lattice are spread at random over their cells, once for all levels.
+        Whether records on the lattice are spread over their cells, once for all levels.
     prior : optional
         A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional

@@ -288,7 +288,7 @@ def joint_exp(
     resolution : float, optional
         Spacing of the lattice of outputs, in the unit of `x`; 0 for the continuous mechanism.
     dither : bool, optional
-        Whether records on the lattice are spread at random over their cells.
+        Whether records on the lattice are spread over their cells.
     prior : optional
         A public guess at the distribution of the records; see `dpq_fast.Sample.of`.
     counts : array_like of int, shape (N,), optional

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpq_fast._checks import check_choice, check_column, check_flag
 from dpq_fast.reference._calls import default_rng
 from dpq_fast.reference.columns import numbers, repeats
+from dpq_fast.reference.dither import Offsets
 from dpq_fast.reference.lattice import Lattice
 
 
@@ -248,24 +249,19 @@ def placed(
     lattice: Lattice | None,
     dither_rng: Any,
 ) -> Placed:
-    """Records clamped, put on the lattice and dithered one by one."""
+    """Records clamped, put on the lattice and dithered."""
     if lattice is None:
         return Placed(np.clip(records, *bounds), bounds, None)
     points = np.sort(nearest_points(records, lattice))
     if lattice.refined:
-        drawn = [0] * points.size
+        offsets = [0] * points.size
         if lattice.bits:
-            drawn = offsets(lattice.bits, points.size, dither_rng).tolist()
-        fine = [lattice.fine(k, u) for k, u in zip(points.tolist(), drawn, strict=True)]
+            drawn = Offsets(lattice.bits, default_rng(dither_rng))
+            counts = np.unique(points, return_counts=True)[1].tolist()
+            offsets = [offset for count in counts for offset in drawn.of(count)]
+        fine = [lattice.fine(k, u) for k, u in zip(points.tolist(), offsets, strict=True)]
         points = np.array(fine, dtype=np.int64)
     return Placed(points, bounds, lattice)
-
-
-def offsets(bits: int, size: int, rng: Any) -> NDArray[np.int64]:
-    """Where records lie inside their cells of 2^bits fine points: two of each word of 64 bits."""
-    words = default_rng(rng).integers(0, 2**64, size=(size + 1) // 2, dtype=np.uint64)
-    halves = np.column_stack((words & np.uint64(2**32 - 1), words >> np.uint64(32))).ravel()
-    return halves[:size].astype(np.int64) & ((1 << bits) - 1)
 
 
 def decoded(points: NDArray[Any], lattice: Lattice | None) -> NDArray[np.float64]:

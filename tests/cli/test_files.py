@@ -58,6 +58,11 @@ def files(tmp_path_factory: pytest.TempPathFactory, people: pa.Table) -> dict[st
     }
 
 
+def in_batches(x: np.ndarray, bounds: tuple[float, float], **options: float) -> dpq.Sample:
+    """A sample as commands read it: few records of a column are drawn from in another way."""
+    return dpq.Sample.from_batches(lambda: [x], bounds, **options)
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet", "duckdb"])
 @pytest.mark.parametrize(
     ("options", "call"),
@@ -65,7 +70,10 @@ def files(tmp_path_factory: pytest.TempPathFactory, people: pa.Table) -> dict[st
         (
             ["quantile", "--q", "0.25,0.9", *BOUNDS],
             lambda x: dpq.quantile(
-                x, [0.25, 0.9], epsilon=1, bounds=(0, 100), resolution=1, rng=5, expected_n=600
+                *(in_batches(x, (0, 100), resolution=1), [0.25, 0.9]),
+                epsilon=1,
+                rng=5,
+                expected_n=600,
             ),
         ),
         (["sum"], lambda x: dpq.sum(x, epsilon=1, rng=5)),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 from conftest import assert_draws_follow, lattice_of, order_of
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
+import enumeration
 from dpq_fast.data import dither as dither_module
 from dpq_fast.data.dither import DitheredOrder, dithered
 from dpq_fast.data.lattice import Lattice
@@ -96,15 +95,13 @@ def test_intervals_of_runs_equal_brute_force(records, data):
 
 
 @pytest.mark.parametrize("kind", ["runs", "sorted", "near"])
-@given(records_strategy, st.data(), st.integers(0, 3), st.integers(0, 1000))
-def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, whole, seed):
-    """Small windows first, then all: the same random object, and its cells are the records."""
+@given(records_strategy, st.data(), st.integers(0, 1000))
+def test_intervals_of_a_dither_are_of_one_sample(kind, records, data, seed):
+    """Small windows first, then all: the same records, in order inside of their cells."""
     windows = [data.draw(windows_of(len(records))) for _ in range(3)]
     counted = Counter(records)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dither_module, "WHOLE_BLOCK", whole)
-        patch.setattr(dither_module, "FEW", whole + 1)
-        patch.setattr(dither_module, "STRETCH_BITS", 1)
+        patch.setattr(dither_module, "PIECE", 3)
         patch.setattr(dither_module, "EAGER_RECORDS", 0)
         runs = np.array([*counted.items()], dtype=np.int64).reshape(-1, 2).T
         coarse = {
@@ -123,39 +120,19 @@ def test_intervals_of_a_lazy_dither_keep_what_was_drawn(kind, records, data, who
         assert everything(order) == brute_force(order, fine, [0], [len(records)])
 
 
-@pytest.mark.parametrize("most", [0, 2**20])
-@pytest.mark.parametrize("whole", [3, 100])
-def test_records_that_are_laid_out_ahead_are_the_same(monkeypatch, most, whole):
-    """Windows inside of what was prepared, across it or outside; some overlap, in any order."""
-    monkeypatch.setattr(dither_module, "MOST_KEPT", most)
-    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
-    rng, lattice = np.random.default_rng(most + whole), lattice_of(10, bits=5)
-    for _ in range(40):
-        records = np.sort(rng.integers(0, 10, int(rng.integers(1, 80))))
-        order = DitheredOrder(SortedOrder(records, lattice, BOUNDS), rng)
-        first = rng.integers(0, order.n + 1, 3)
-        order.prepare(first, rng.integers(1, order.n + 2 - first))
-        asked = np.sort(rng.integers(0, order.n + 1, (8, 2)), axis=1).tolist()
-        windows = [(start, stop) for start, stop in asked if start < stop]
-        found = [order._points([window]) for window in windows]
-        everything = order._points([(0, order.n)])
-        assert (everything >> 5 == records).all() and (np.diff(everything) >= 0).all()
-        for (start, stop), points in zip(windows, found, strict=True):
-            assert points.tolist() == everything[start:stop].tolist()
-
-
-@pytest.mark.parametrize("whole", [0, 4, 9, 100])
 @pytest.mark.parametrize("bits", [1, 3, 20])
-def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, whole, bits):
-    """Ranks, intervals and cuts, in any order: what was drawn for one holds for all others."""
-    small = {"WHOLE_BLOCK": whole, "FEW": 2, "STRETCH_BITS": 2, "COUNTED_BITS": 16, "PIECE": 7}
-    for name, value in small.items():
-        monkeypatch.setattr(dither_module, name, value)
-    rng, lattice = np.random.default_rng(whole + bits), lattice_of(10, bits=bits)
-    for _ in range(30):
+@pytest.mark.parametrize("kind", ["runs", "sorted"])
+def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits, kind):
+    """Ranks, intervals and cuts; more records at a point than it has fine points, too."""
+    monkeypatch.setattr(dither_module, "PIECE", 7)
+    rng, lattice = np.random.default_rng(bits), lattice_of(10, bits=bits)
+    for _ in range(60):
         n = int(rng.integers(1, 60))
         records = np.sort(rng.choice([0, 1, 3, 3, 3, 3, 7, 9], n))
-        order = DitheredOrder(SortedOrder(records, lattice, BOUNDS), rng)
+        coarse = SortedOrder(records, lattice, BOUNDS)
+        if kind == "runs":
+            coarse = CountedOrder(*np.unique(records, return_counts=True), lattice, BOUNDS)
+        order = DitheredOrder(coarse, rng)
         found = []
         for what in rng.choice(["ranks", "intervals", "cuts"], 5):
             if what == "ranks":
@@ -172,7 +149,7 @@ def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, whole
                     Stretch(apart, np.array([first - apart]), np.array([last])),
                     Stretch(2 * apart, np.array([-2 * apart]), np.array([n + 2 * apart])),
                 ]
-                found.append((what, None, order.cuts(around)))
+                found.append((what, around, order.cuts(around)))
         check_answers(found, records, order)
 
 
@@ -189,8 +166,15 @@ def check_answers(found, records, order):
             assert (edges[answer.rank] == answer.left).all()
             assert (edges[answer.rank + 1] == answer.left + answer.width).all()
         else:
+            assert (np.diff(answer.point) > 0).all()
             assert (np.searchsorted(points, answer.point) <= answer.below)[1:].all()
             assert (np.searchsorted(points, answer.point + 1) >= answer.above)[:-1].all()
+            # between two cuts there are fewer ranks than may be, but for those of one fine point
+            least, most = answer.above[:-1], answer.below[1:]
+            ranks = most - least + 1
+            widest = asked[1].most
+            tied = np.searchsorted(points, answer.point[1:] + 1) - most
+            assert ((ranks <= widest) | (tied > 1)).all()
 
 
 def test_intervals_of_windows_in_one_block_and_apart_from_it():
@@ -205,27 +189,26 @@ def test_intervals_of_windows_in_one_block_and_apart_from_it():
     assert seen == brute_force(order, fine, first, last)
 
 
-def test_dithered_draws_nothing_before_it_is_asked(monkeypatch):
+def test_dithered_of_huge_counts_takes_a_word(monkeypatch):
     monkeypatch.setattr(dither_module, "EAGER_RECORDS", 10)
     values, counts = np.array([1, 3, 8]), np.array([10**9, 10**9, 10**9])
-    rng = np.random.default_rng(0)
-    untouched = rng.bit_generator.state
+    rng, same = np.random.default_rng(0), np.random.default_rng(0)
     order = dithered(CountedOrder(values, counts, lattice_of(10, bits=24), BOUNDS), rng)
+    same.bit_generator.random_raw()
     assert order.n == 3 * 10**9
     assert order.rank_of(4) == 2 * 10**9 and order.cell(5)[0] == 2 * 10**9
-    assert rng.bit_generator.state == untouched
+    assert rng.bit_generator.state == same.bit_generator.state
 
 
-def test_split_of_a_huge_block_finds_its_middle():
-    """Of 10^8 uniform offsets the middle one is 2^23 +- 2^24 / 10^4, to 10 deviations."""
+def test_the_middle_of_a_huge_block_is_in_the_middle():
+    """Of 10^8 offsets below 2^24 each has five or six, and the middle one is 2^23."""
     runs = CountedOrder(np.array([4]), np.array([10**8]), lattice_of(10, bits=24), BOUNDS)
     order = DitheredOrder(runs, np.random.default_rng(1))
     middle = 5 * 10**7
     found = listed(order, [middle], [middle + 100])
     lefts = [left for _, _, left in found]
     assert lefts == sorted(lefts)
-    offset = lefts[0] - (4 << 24)
-    assert abs(offset - 2**23) < 10 * 0.5e-4 * 2**24
+    assert abs(lefts[0] - (4 << 24) - 2**23) <= 1
     wider = listed(order, [middle - 50], [middle + 150])
     assert [entry for entry in wider if middle <= entry[0] <= middle + 100] == found
 
@@ -333,67 +316,25 @@ def test_log_volume_takes_huge_and_tiny_ranges():
 # Dither
 
 
-def sorted_uniforms(count: int, points: int) -> dict[tuple[int, ...], float]:
-    """Log-probability of each sorted tuple of `count` independent uniform points."""
-    law = {}
-    for outcome in combinations_with_replacement(range(points), count):
-        ways = math.factorial(count)
-        for repeats in Counter(outcome).values():
-            ways //= math.factorial(repeats)
-        law[outcome] = math.log(ways) - count * math.log(points)
-    return law
-
-
-@pytest.mark.parametrize("eager, whole", [(0, 0), (0, 1), (0, 2), (0, 100), (100, 0)])
-@pytest.mark.parametrize("asked", [None, 0, 3])
-def test_dither_of_a_block_is_that_of_single_records(monkeypatch, eager, whole, asked):
+@pytest.mark.parametrize("eager", [0, 100])
+@pytest.mark.parametrize("bits, count", [(2, 3), (1, 70)])
+def test_dithers_are_the_shifts_of_one_sequence(monkeypatch, eager, bits, count):
+    """Each as likely as any other, whatever is asked first, and the same for all points."""
     monkeypatch.setattr(dither_module, "EAGER_RECORDS", eager)
-    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
-    monkeypatch.setattr(dither_module, "FEW", whole + 1)
     rng = np.random.default_rng(17)
-    lattice = lattice_of(3, bits=2)
-    values, counts = np.array([1]), np.array([4])
+    points = [0] * count + [2] * (count + 1)
+    samples = [
+        tuple(tuple(sorted(fine[part])) for part in (slice(count), slice(count, None)))
+        for fine in enumeration.dithers(points, bits)
+    ]
+    counts = np.array([count, count + 1])
+    coarse = CountedOrder(np.array([0, 2]), counts, lattice_of(3, bits), BOUNDS)
     drawn = []
-    for _ in range(600):  # 350 tell coins of 0.4 from fair ones
-        order = dithered(CountedOrder(values, counts, lattice, BOUNDS), rng)
-        if asked is not None:
-            order.intervals(np.array([asked]), np.array([1]))
-        below, points = order.cell(1)
-        assert below == 0
-        drawn.append(tuple((points - 4).tolist()))
-    assert_draws_follow(drawn, sorted_uniforms(4, 4))
-
-
-@pytest.mark.parametrize("whole", [0, 1, 2])
-def test_dither_of_a_block_above_others_is_that_of_single_records(monkeypatch, whole):
-    """A block of so many records as it has, wherever it begins, read with what is below or not."""
-    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
-    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
-    monkeypatch.setattr(dither_module, "FEW", whole + 1)
-    rng = np.random.default_rng(23)
-    coarse = CountedOrder(np.array([0, 1]), np.array([4, 3]), lattice_of(3, bits=2), BOUNDS)
-    drawn = []
-    for first in [4, 6] * 300:
+    for first in [0, 3, count] * 200:
         order = dithered(coarse, rng)
         order.intervals(np.array([first]), np.array([2]))
-        below, points = order.cell(1)
-        assert below == 4
-        drawn.append(tuple((points - 4).tolist()))
-    assert_draws_follow(drawn, sorted_uniforms(3, 4))
-
-
-def test_dither_of_a_lattice_with_one_bit_of_many_records_is_fair(monkeypatch):
-    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", 0)
-    monkeypatch.setattr(dither_module, "FEW", 1)
-    monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
-    rng = np.random.default_rng(5)
-    lattice = lattice_of(2, bits=1)
-    lower = []
-    for _ in range(2_000):
-        order = dithered(CountedOrder(np.array([0]), np.array([70]), lattice, BOUNDS), rng)
-        lower.append(int((order.cell(0)[1] == 0).sum()))
-    law = {k: float(stats.binom.logpmf(k, 70, 0.5)) for k in range(71)}
-    assert_draws_follow(lower, law)
+        drawn.append(tuple(tuple(order.cell(point)[1].tolist()) for point in (0, 2)))
+    assert_draws_follow(drawn, {sample: -math.log(len(samples)) for sample in samples})
 
 
 def test_dithered_is_a_function_of_the_seed():

@@ -459,14 +459,12 @@ def test_integer_columns_are_counted_by_point():
         np.testing.assert_array_equal(answers, expected)
 
 
-@pytest.mark.parametrize("whole", [0, 5, 2**12])
-def test_dithered_columns_are_gone_through(monkeypatch, whole):
+def test_dithered_columns_are_gone_through(monkeypatch):
     # the same lattice, once counted by point, once sorted and once selected: one dither
     x = np.round(np.random.default_rng(10).normal(0, 5, 3000), 1)
     x += np.random.default_rng(11).uniform(-0.004, 0.004, 3000)  # of one cell, but not tied
     x[::10] = 2.0
     monkeypatch.setattr(dither_module, "EAGER_RECORDS", 0)
-    monkeypatch.setattr(dither_module, "WHOLE_BLOCK", whole)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 10**6)
     counted = Sample.of(x, BOUNDS, resolution=0.01).order(11)
     monkeypatch.setattr(sample_module, "FEW_POINTS", 1)
@@ -479,8 +477,6 @@ def test_dithered_columns_are_gone_through(monkeypatch, whole):
     assert kinds == [CountedOrder, SortedOrder, SelectedOrder]
     for order in orders:
         assert_same_intervals(order, counted, *windows)
-        if whole != 2**12:  # blocks are drawn by point, in the order in which they are asked for
-            continue
         for point in (0, 9_990, 10_010, 12_000):
             below, fine = order.cell(point)
             expected_below, expected = counted.cell(point)

@@ -1,6 +1,7 @@
 #include "groups.h"
 
 #include "depth.h"
+#include "dither.h"
 #include "fuzz.h"
 #include "intervals.h"
 #include "lattice.h"
@@ -282,13 +283,12 @@ plain_intervals(const dpq_groups_law *law, size_t n, const dpq_groups_work *work
     return intervals;
 }
 
-/* One group's release, from nothing kept; or that of `one` sample, dithered in order. */
+/* One group's release, from nothing kept. */
 static dpq_status
-plain_release(const dpq_groups_law *law, size_t n, const double *value, int one,
-              const dpq_groups_work *work, bitgen_t *rng, int64_t *point, double *number)
+plain_release(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work,
+              bitgen_t *rng, int64_t *point, double *number)
 {
     size_t m = law->levels, escaped;
-    uint64_t word = 0;
     dpq_status status = DPQ_OK;
     dpq_path_rows rows = {work->A, work->H, work->exponent, NULL, NULL};
     dpq_scan_problem p = {0,          work->rank, work->width, law->lattice, m,
@@ -297,18 +297,15 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value, int one,
 
     dpq_lattice_encode(law->lattice ? n : 0, value, law->low, law->high, law->per_unit, law->step,
                        law->first, law->points, work->point);
-    qsort(work->point, law->lattice && one ? n : 0, sizeof *work->point, fuzz_compare_integers);
-    for (size_t i = 0, each = one ? 2 : law->bits > 0 ? 64 / (size_t)law->bits : 1; i < n; i++) {
-        if (!law->lattice) {
-            work->number[i] = fmin(fmax(value[i], law->low), law->high);
-        }
-        else if (law->bits > 0) {
-            word = i % each == 0 ? rng->next_uint64(rng->state) : word >> (one ? 32 : law->bits);
-            work->point[i] = (int64_t)(((uint64_t)work->point[i] << law->bits) +
-                                       word % ((uint64_t)1 << law->bits));
-        }
-    }
     qsort(work->point, law->lattice ? n : 0, sizeof *work->point, fuzz_compare_integers);
+    for (size_t i = 0; i < n && !law->lattice; i++) {
+        work->number[i] = fmin(fmax(value[i], law->low), law->high);
+    }
+    if (law->lattice && law->bits > 0) {
+        dpq_dither dither = dpq_dither_draw(law->bits, rng);
+
+        dpq_dither_points(&dither, n, work->point, 0, 0);
+    }
     qsort(work->number, law->lattice ? 0 : n, sizeof *work->number, fuzz_compare_numbers);
     p.intervals = plain_intervals(law, n, work);
     for (size_t j = 0; j < m; j++) {
@@ -337,8 +334,8 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value, int one,
 
 /* The answers of one group, or where there are none its points. */
 static void
-check_answers(const dpq_groups_law *law, size_t n, const double *value, int one,
-              dpq_status status, const dpq_groups_work *work, bitgen_t *rng, const int64_t *point,
+check_answers(const dpq_groups_law *law, size_t n, const double *value, dpq_status status,
+              const dpq_groups_work *work, bitgen_t *rng, const int64_t *point,
               const double *number)
 {
     size_t m = law->levels;
@@ -346,7 +343,7 @@ check_answers(const dpq_groups_law *law, size_t n, const double *value, int one,
     int64_t expected[MOST_LEVELS];
     double expected_number[MOST_LEVELS];
 
-    CHECK(plain_release(law, n, value, one, &plain, rng, expected, expected_number) == status);
+    CHECK(plain_release(law, n, value, &plain, rng, expected, expected_number) == status);
     for (size_t i = 0; i < n && status != DPQ_OK; i++) {
         CHECK(law->lattice ? work->point[i] == plain.point[i]
                            : work->number[i] == plain.number[i]);
@@ -527,7 +524,7 @@ check_one(const dpq_groups_law *law, size_t n, const double *value, fuzz_input *
     status = dpq_groups_release_one(law, n, value, &work, &rng, &all, point, number);
     CHECK(!all.escaped && all.reach == (int64_t)n);
     CHECK(status == DPQ_OK || status == DPQ_ERR_RANGE);
-    check_answers(law, n, value, 1, status, &work, &again, point, number);
+    check_answers(law, n, value, status, &work, &again, point, number);
     CHECK(same.left == in->left && same.state == in->state);
     free_work(&work);
     check_windows(law, n, value, in);
@@ -655,7 +652,7 @@ check_release(fuzz_input *in)
 
             check_answer(&law, size, value + start[g], own, &work, points, numbers);
             if (alone) {
-                check_answers(&law, size, value + start[g], 0, own, &work, &again, points,
+                check_answers(&law, size, value + start[g], own, &work, &again, points,
                               numbers);
             }
         }

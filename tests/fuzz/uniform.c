@@ -119,25 +119,6 @@ check_below(uint64_t n, source from)
 }
 
 static void
-check_bits(size_t n, int bits, source from)
-{
-    source other = from;
-    bitgen_t rng = generator(&other);
-    int64_t *drawn = fuzz_room(n, sizeof *drawn);
-    u128 power = (u128)1 << bits;
-
-    dpq_uniform_bits(n, bits, &rng, drawn);
-    for (size_t i = 0; i < n; i += 2) {
-        uint64_t word = next_word(&from);
-
-        CHECK((u128)drawn[i] == word % power);
-        CHECK(i + 1 == n || (u128)drawn[i + 1] == (word / ((u128)1 << 32)) % power);
-    }
-    CHECK(other.words == from.words);
-    free(drawn);
-}
-
-static void
 check_multiset(size_t k, uint64_t w, source from)
 {
     size_t missing;
@@ -176,7 +157,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     from.zeros = draw_zeros(&from.in);
     check_numbers(from);
     check_below(n, from);
-    check_bits(k, (int)(w % 33), from);
     check_multiset(k, w < most ? w : most, from);
     return 0;
 }

@@ -1,4 +1,7 @@
-"""Records drawn one by one: the kernel against its reference, and both against their law."""
+"""Records laid out in their cells: the kernel against its reference, and what neighbors share."""
+
+from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,97 +13,105 @@ from scipy import stats
 from dpq_fast._kernels import dither as kernel
 from dpq_fast.reference import dither as reference
 
-# The sizes of blocks, from one record to more than are counted among each other, and what is asked.
+# Records at each point.
 SIZES = st.lists(
-    st.integers(1, 9) | st.sampled_from([30, 64, 127, 128, 129, 700]), min_size=1, max_size=12
-)
-ASKED = st.lists(
-    st.tuples(
-        st.sampled_from(["points", "below", "read", "drawn", "expect"]), st.integers(0, 2**32)
-    ),
-    min_size=1,
-    max_size=6,
+    st.integers(1, 9) | st.sampled_from([30, 64, 65, 127, 700]), min_size=1, max_size=9
 )
 
 
-def windows_of(rng, ends):
-    """Some windows of places, apart and ascending, with the blocks at their ends."""
-    n = int(ends[-1])
-    edges = np.unique(rng.integers(0, n + 1, 2 * int(rng.integers(1, 4))))
-    edges = edges[: edges.size // 2 * 2] if edges.size > 1 else np.array([0, n])
+def both(bits, seed):
+    return [each.Offsets(bits, np.random.default_rng(seed)) for each in (kernel, reference)]
+
+
+def laid_out(offsets, points, low=0, high=0):
+    """All of some points in order, with so many records at the ends that are not among them."""
+    fine = np.full(points.size, -1)
+    windows = np.array([[0], [low], [low + points.size], [0], [low + points.size + high]])
+    offsets.points(points, *windows, fine)
+    return fine
+
+
+@given(st.integers(1, 32), SIZES, st.integers(0, 2**32))
+def test_the_kernel_lays_out_what_the_reference_does(bits, sizes, seed):
+    """All records, windows of them, and single ones."""
+    made, plain = both(bits, seed)
+    rng = np.random.default_rng(seed)
+    ends, points = np.cumsum(sizes), np.repeat(3 * np.arange(len(sizes)), sizes)
+    fine = laid_out(plain, points)
+    assert laid_out(made, points).tolist() == fine.tolist()
+    edges = np.unique(rng.integers(0, points.size + 1, 6))
+    edges = edges[: edges.size // 2 * 2] if edges.size > 1 else np.array([0, points.size])
     start, stop = edges[0::2].copy(), edges[1::2].copy()
-    starts = np.append(0, ends[:-1])
-    low = starts[np.searchsorted(ends, start, side="right")]
-    return start, stop, low, ends[np.searchsorted(ends, stop - 1, side="right")]
+    run, last = (np.searchsorted(ends, place, side="right") for place in (start, stop - 1))
+    inside = [np.arange(a, b) for a, b in zip(start.tolist(), stop.tolist(), strict=True)]
+    inside = np.concatenate(inside)
+    first = np.cumsum(stop - start) - (stop - start)
+    found = np.empty(inside.size, dtype=np.int64)
+    low = np.append(0, ends)[run]
+    made.points(points[inside], first, start, stop, low, ends[last], found)
+    assert found.tolist() == fine[inside].tolist()
+    count = np.array(sizes)
+    offset = rng.integers(-1, 2**bits + 2, count.size)
+    assert made.below(count, offset).tolist() == plain.below(count, offset).tolist()
+    place = rng.integers(0, count)
+    assert made.at(count, place).tolist() == plain.at(count, place).tolist()
 
 
-def answers(made, bits, sizes, asked):
-    """What records in blocks of such sizes say, one answer after another."""
-    ends = np.cumsum(sizes)
-    points = np.repeat(3 * np.arange(len(sizes)), sizes)
-    for what, seed in asked:
-        rng = np.random.default_rng(seed)
-        start, stop, low, high = windows_of(rng, ends)
-        if what == "points":
-            windows = zip(start.tolist(), stop.tolist(), strict=True)
-            given_points = np.concatenate([points[a:b] for a, b in windows])
-            first = np.cumsum(stop - start) - (stop - start)
-            fine = np.full(given_points.size, -1)
-            yield [made.points(given_points, first, start, stop, low, high, fine)]
-            yield fine.tolist()
-        elif what == "below":
-            yield made.below(start, stop, rng.integers(-1, 2**bits + 2, start.size)).tolist()
-        elif what == "expect":
-            made.expect(int(rng.integers(9_000)))  # changes nothing that is said
-        elif what == "read":
-            yield made.read(int(start[0]), int(stop[0])).tolist()
-        else:
-            yield made.are_drawn(start, stop).tolist()
+@pytest.mark.parametrize("bits", [1, 2, 5, 24, 32])
+def test_a_record_more_is_an_offset_more(bits):
+    """So neighbors stay neighbors; more records than offsets, too."""
+    made = kernel.Offsets(bits, np.random.default_rng(bits))
+    before = Counter()
+    for count in range(1, 100):
+        now = Counter(laid_out(made, np.full(count, 5)).tolist())
+        assert (now - before).total() == 1 and not before - now
+        before = now
 
 
-@given(st.integers(1, 32), SIZES, ASKED, st.integers(0, 10), st.sampled_from([0, 5, 64, 700]))
-def test_the_kernel_draws_what_the_reference_does(bits, sizes, asked, stretch_bits, most):
-    """Any question after any other, and all of the records at the end."""
-    asked = [*asked, ("points", 1), ("read", 2), ("points", 3)]
-    found = [
-        list(answers(each.Offsets(bits, np.random.default_rng(7), stretch_bits, most), *what))
-        for each, what in ((each, (bits, sizes, asked)) for each in (kernel, reference))
-    ]
-    assert found[0] == found[1]
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 64, 1_000])
+def test_any_part_has_its_share_of_the_records(count):
+    """Of each 2^-d of the cell, one more than the share rounded down at the most."""
+    made = kernel.Offsets(24, np.random.default_rng(count))
+    for depth in range(12):
+        edges = np.arange(2**depth + 1) << (24 - depth)
+        inside = np.diff(made.below(np.full(edges.size, count), edges))
+        share = Fraction(count, 2**depth)
+        assert inside.min() >= share.__floor__() and inside.max() <= share.__ceil__()
 
 
-@pytest.mark.parametrize("k", [2, 40, 128, 129, 3_000])
-def test_blocks_of_few_offsets_are_in_order(k):
-    """Offsets that are equal, in blocks of all sizes: as many of each as there were."""
-    made = kernel.Offsets(2, np.random.default_rng(k), 9, 4_096)
-    fine, offsets = np.empty(k, dtype=np.int64), made.read(0, k)
-    windows = np.array([[0], [0], [k], [0], [k]])
-    assert made.points(np.full(k, 5), *windows, fine)
-    assert fine.tolist() == sorted((4 * 5 + offsets).tolist())
+def test_counts_and_places_agree_for_huge_counts():
+    made = kernel.Offsets(24, np.random.default_rng(1))
+    count = np.full(500, 2**40 + 12_345)
+    place = np.random.default_rng(2).integers(0, count)
+    offset = made.at(count, place)
+    assert (made.below(count, offset) <= place).all()
+    assert (made.below(count, offset + 1) > place).all()
+    assert made.below(count[:1], np.array([2**24])).tolist() == [2**40 + 12_345]
 
 
-def test_offsets_are_uniform_and_independent():
-    made = kernel.Offsets(4, np.random.default_rng(3), 9, 4_096)
-    offsets = made.read(1_000, 101_000)
-    pairs = np.bincount(16 * offsets[0::2] + offsets[1::2], minlength=256)
-    assert stats.chisquare(pairs).pvalue > SMALLEST_P
-    far = np.bincount(16 * offsets[:-512] + offsets[512:], minlength=256)
-    assert stats.chisquare(far).pvalue > SMALLEST_P
+def test_each_offset_is_uniform():
+    """One word is all that is drawn, and of it the lowest bits."""
+    rng = np.random.default_rng(3)
+    alone = [laid_out(kernel.Offsets(4, rng), np.zeros(1, dtype=np.int64)) for _ in range(20_000)]
+    assert stats.chisquare(np.bincount(np.concatenate(alone), minlength=16)).pvalue > SMALLEST_P
+    again = np.random.default_rng(3)
+    again.bit_generator.random_raw(20_000)
+    assert rng.bit_generator.state == again.bit_generator.state
 
 
 def test_refusals():
-    offsets = kernel.Offsets(8, np.random.default_rng(0), 9, 100)
+    offsets = kernel.Offsets(8, np.random.default_rng(0))
     some = np.array([0, 3])
-    for bits, stretch_bits, most in ((0, 9, 1), (33, 9, 1), (8, 21, 1), (8, 9, -1), (8, -1, 1)):
+    for bits in (0, 33, -1):
         with pytest.raises(ValueError, match="cells have 1 to 32 bits"):
-            kernel.Offsets(bits, np.random.default_rng(0), stretch_bits, most)
-    with pytest.raises(ValueError, match="some in each window"):
-        offsets.read(3, 3)
-    with pytest.raises(ValueError, match="some in each window"):
-        offsets.below(some - 1, some + 1, some)
-    for short in (offsets.below, lambda a, b, c: offsets.are_drawn(a, b)):
-        with pytest.raises(ValueError, match="must be of one length"):
-            short(some, some[:1], some[:1])
+            kernel.Offsets(bits, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="each count needs an offset"):
+        offsets.below(some, some[:1])
+    with pytest.raises(ValueError, match="each count needs a place"):
+        offsets.at(some, some[:1])
+    for place in (-1, 3):
+        with pytest.raises(ValueError, match="places must be of records"):
+            offsets.at(np.array([3]), np.array([place]))
     one = [np.array([value]) for value in (0, 2, 4, 1, 5)]
     points, fine = np.arange(2), np.empty(2, dtype=np.int64)
     for place, value in ((0, -1), (0, 1), (1, 0), (1, 4), (2, 5), (2, 6), (3, 3), (4, 3)):
@@ -111,4 +122,4 @@ def test_refusals():
         offsets.points(points, *one[:4], some, fine)
     with pytest.raises(ValueError, match="room for all records"):
         offsets.points(points, *one, fine[:1])
-    assert offsets.points(points, *one, fine)
+    offsets.points(points, *one, fine)

@@ -101,45 +101,6 @@ def test_integers_below_is_uniform():
     assert stats.chisquare(counts).pvalue > SMALLEST_P
 
 
-def test_integers_of_bits_takes_the_halves_of_words():
-    words = [0x0123456789ABCDEF, 0xFEDCBA9876543210]
-    drawn = uniform.integers_of_bits(32, 4, scripted(words))
-    assert drawn.tolist() == [0x89ABCDEF, 0x01234567, 0x76543210, 0xFEDCBA98]
-    assert uniform.integers_of_bits(8, 4, scripted(words)).tolist() == [0xEF, 0x67, 0x10, 0x98]
-    assert uniform.integers_of_bits(1, 4, scripted(words)).tolist() == [1, 1, 0, 0]
-    # the upper half of the last word is left out: the next call begins with a fresh one
-    rng = scripted(words)
-    drawn = [uniform.integers_of_bits(8, 1, rng).tolist() for _ in words]
-    assert drawn == [[0xEF], [0x10]]
-
-
-def test_integers_of_bits_draws_a_word_for_two():
-    for size in range(6):
-        rng = scripted([(1 << 64) - 1] * ((size + 1) // 2) + [5])
-        assert uniform.integers_of_bits(32, size, rng).tolist() == [(1 << 32) - 1] * size
-        assert uniform.integers_of_bits(32, 1, rng).tolist() == [5]
-
-
-def test_integers_of_bits_checks_its_bits():
-    assert uniform.integers_of_bits(0, 3, np.random.default_rng(0)).tolist() == [0, 0, 0]
-    for bits in (-1, 33, 64):
-        with pytest.raises(ValueError, match=r"^bits must lie in \[0, 32\]$"):
-            uniform.integers_of_bits(bits, 1, np.random.default_rng(0))
-    with pytest.raises(OverflowError):
-        uniform.integers_of_bits(4, -1, np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("bits", [1, 3, 5])
-def test_integers_of_bits_are_uniform_and_independent(bits):
-    drawn = uniform.integers_of_bits(bits, 200_000, np.random.default_rng(7))
-    assert drawn.dtype == np.int64
-    pairs = drawn.reshape(-1, 2) @ np.array([1 << bits, 1])  # of one word
-    for values, cells in ((drawn, 1 << bits), (pairs, 1 << 2 * bits)):
-        counts = np.bincount(values, minlength=cells)
-        assert counts.size == cells
-        assert stats.chisquare(counts).pvalue > SMALLEST_P
-
-
 @pytest.mark.parametrize(("k", "w"), [(1, 1), (3, 1), (1, 4), (2, 4), (3, 3), (4, 2)])
 def test_multiset_is_uniform_over_multisets(k, w):
     rng = np.random.default_rng(3)

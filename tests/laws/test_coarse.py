@@ -49,7 +49,6 @@ def orders(monkeypatch, records, form, way):
     """An order of the records by one of the ways to it."""
     x, options = np.array(records, dtype=np.float64), FORMS[form]
     monkeypatch.setattr(dither, "EAGER_RECORDS", 0 if way != "at once" else 100)
-    monkeypatch.setattr(dither, "WHOLE_BLOCK", 3)
     monkeypatch.setattr(order, "FEW_RECORDS", 0)
     if way == "selected":
         monkeypatch.setattr(sample, "FEW_POINTS", 1)
@@ -317,7 +316,6 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
         patch.setattr(sample, "SORTED_RECORDS", 0 if selected else 100)
         patch.setattr(sample, "FEW_POINTS", 1)
         patch.setattr(dither, "EAGER_RECORDS", 0)
-        patch.setattr(dither, "WHOLE_BLOCK", 4)
         patch.setattr(order, "FEW_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
         everywhere = Zone(most, np.array([0]), np.array([ranks.n + 1]))
@@ -358,7 +356,6 @@ def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, s
         patch.setattr(sample, "SORTED_RECORDS", 0 if selected else 100)
         patch.setattr(sample, "FEW_POINTS", 1)
         patch.setattr(dither, "EAGER_RECORDS", 0)
-        patch.setattr(dither, "WHOLE_BLOCK", 4)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
         middle, away = np.array(inner).T
         zones = [

@@ -504,19 +504,16 @@ ODD, EVEN = [1, 0, 1, 1, 2], [1, 0, 1, 1]
 ONE_BIT = (lattice, "DITHER_BITS", 1)
 MANY_POINTS = ((sample, "FEW_POINTS", 1), (sample, "MANY_POINTS", 1))
 ASKED = ((dither, "EAGER_RECORDS", 0),)  # drawn where it is asked for
-BLOCKS = (*ASKED, (dither, "WHOLE_BLOCK", 0), (dither, "FEW", 1))
 DITHERED: dict[str, tuple] = {
     "at once": (),
     "asked for": ASKED,
-    "blocks": BLOCKS,
-    "blocks in windows": (*BLOCKS, *WINDOWS),
+    "asked for in windows": (*ASKED, *WINDOWS),
     "points sorted": MANY_POINTS,
     "points selected": (*MANY_POINTS, *SELECTION, *ASKED),
-    "points selected, in blocks": (*MANY_POINTS, *SELECTION, *BLOCKS),
     "points selected, in windows": (*MANY_POINTS, *SELECTION, *ASKED, *WINDOWS),
 }
 RANKED: dict[str, tuple] = {
-    "blocks of ranks": (*RANKS, *BLOCKS),
+    "blocks of ranks": (*RANKS, *ASKED),
     "blocks of ranks, points selected": (*RANKS, *MANY_POINTS, *SELECTION, *ASKED),
 }
 
