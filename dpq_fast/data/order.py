@@ -95,13 +95,15 @@ def places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
             most[run] = stretch.most
     reaches_end = bool(around[-1].last[-1] >= n)
     ready: list[NDArray[np.int64]] = []
+    listed = 0
     held = np.flatnonzero(most)
     for low, high, size in np.array([edges[held], edges[held + 1], most[held]]).T.tolist():
         first = max(-(-low // size), 0) * size
         ready.append(np.arange(first, min(high, n - 1 if reaches_end else n), size))
-        if sum(part.size for part in ready) >= PLACES:
+        listed += ready[-1].size
+        if listed >= PLACES:
             yield np.concatenate(ready)
-            ready = []
+            ready, listed = [], 0
     if reaches_end:
         ready.append(np.array([n - 1]))
     if ready:

@@ -65,7 +65,7 @@ from dpq_fast.laws.rows import Forward
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
-LOSS, FARTHER, FARTHER_EACH = 1.5, 0.8, 0.12
+LOSS, FARTHER, FARTHER_EACH = 1.5, 1.0, 0.12
 # More where levels are many, whose rows are long; and cells grow as if it was more.
 FEW_LEVELS, LEAST_LOSS = 256, 3.0
 # What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
@@ -73,11 +73,11 @@ FEW_LEVELS, LEAST_LOSS = 256, 3.0
 APART, CROWDED = 0.16, 0.025
 # What all bends may lose by blocks, in nats, and more for each nat from where paths are; a later
 # pair where more blocks than that would be needed.
-BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))
+BENDS = ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0), (16.0, 1.0))
 MANY_BLOCKS = 2**19
 # And of more records than that, where it is memory that counts: more is lost, or blocks are of a
 # record or two and lose less than these nats say; and where levels are too many for that.
-MOST_RANKS = 2**25
+MOST_RANKS = 2**23
 BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (8.0, 1.5), 16.0, 3 * 2**20
 BENDS_OF_MOST, RANKS_EACH = (8.0, 0.75), 8
 # A block has no more nats than that.
@@ -86,6 +86,8 @@ WIDEST_BLOCK = 8.0
 # these do, which are read where they are few, and where there would be too many blocks; rows of
 # single ranks take over there if they have no more entries than that.
 LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
+# Single ranks in windows of so many entries are for `PathLaw` where blocks would be of a record each.
+MOST_NARROW = 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
 LEAST_RANKS = 3.0
@@ -336,14 +338,19 @@ class CoarseLaw:
         Where its proposals still are not accepted, they are drawn to cells that are too wide: and
         so these become narrow, too.
         """
-        law = copy(self)
         if self._rounds == 0:
-            law._near = self._visited()
+            near = self._visited()
         else:
             below, above = self._between(self._cells)
-            law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
+            near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
+        # all draws are of the other law from now on: what this one held goes first
+        del self._cells
+        law = copy(self)
+        law._near = near
         if self._zoned:
-            law._around = law._near
+            for part in (self, law):
+                del part._blocks, part._tree, part._start
+            law._around = near
             law._collect(self._reach)
         law._rounds += 1
         law._growth = self._growth * LESS_GROWTH
@@ -354,6 +361,8 @@ class CoarseLaw:
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """As `PathLaw.draw`."""
+        if "_closer" in vars(self):
+            return self._closer.draw(rng, size)
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
         each = EACH_SCAN if self._order.scans else EACH
@@ -660,7 +669,7 @@ def law_of(
     whole = targets(q, n)[0]
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
     if count.sum() > MOST_BLOCKS and zones_of(n, whole, whole, first, count, rate)[0].most == 1:
-        single |= m * path.first_narrow(q, n, rate, guess) <= MOST_RANKS
+        single |= m * path.first_narrow(q, n, rate, guess) <= MOST_NARROW
     if single and not _is_tied(order, q, rate, guess):
         return PathLaw(order, q, rate, forward, guess=guess)
     return CoarseLaw(order, q, rate, forward, guess)
