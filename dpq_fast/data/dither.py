@@ -60,6 +60,8 @@ class DitheredOrder(WholeOrder):
         Where the sequence's shift is drawn from.
     """
 
+    blocks_in_most = 2
+
     def __init__(self, coarse: CoarseOrder, rng: np.random.Generator) -> None:
         super().__init__(coarse.n, coarse.lattice, coarse.bounds)
         self.scans = coarse.scans

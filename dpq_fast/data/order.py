@@ -194,10 +194,13 @@ class WholeOrder(Order):
     ----------
     scans : bool
         Whether windows are collected by passes over the records: then `prepare` saves passes.
+    blocks_in_most : int
+        How many blocks `cuts` makes of so many ranks as one may have.
     """
 
     skipped = 0
     scans = False
+    blocks_in_most = 1
     _compress: Callable[..., tuple[NDArray[np.int64], NDArray[np.float64], NDArray[Any]]]
 
     def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:

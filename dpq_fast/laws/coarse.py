@@ -73,20 +73,20 @@ FEW_LEVELS, LEAST_LOSS = 256, 3.0
 APART, CROWDED = 0.16, 0.025
 # What all bends may lose by blocks, in nats, and more for each nat from where paths are; a later
 # pair where more blocks than that would be needed.
-BENDS = ((1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0), (16.0, 1.0))
+BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))
 MANY_BLOCKS = 2**19
 # And of more records than that, where it is memory that counts: more is lost, or blocks are of a
 # record or two and lose less than these nats say; and where levels are too many for that.
 MOST_RANKS = 2**23
-BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (8.0, 1.5), 16.0, 3 * 2**20
-BENDS_OF_MOST, RANKS_EACH = (8.0, 0.75), 8
+BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (4.0, 1.5), 16.0, 3 * 2**20
+BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
 # these do, which are read where they are few, and where there would be too many blocks; rows of
 # single ranks take over there if they have no more entries than that.
 LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
-# Single ranks in windows of so many entries are for `PathLaw` where blocks would be of a record each.
+# Windows of so many entries are for `PathLaw` where blocks would be of a record each.
 MOST_NARROW = 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
@@ -227,7 +227,7 @@ class CoarseLaw:
         if self._most:
             zones = [Zone(self._most, begin, count)]
         else:
-            zones = zones_of(n, *self._around, begin, count, self._rate)
+            zones = zones_of(self._order, *self._around, begin, count, self._rate)
         self._exact, self._zoned = zones[0].most < 2, len(zones) > 1
         self._blocks = blocks(self._order, zones)
         least, greatest = self._blocks.least, self._blocks.most
@@ -594,7 +594,7 @@ def gap_of(n: int, q: NDArray[np.float64], rate: float) -> float:
 
 
 def zones_of(
-    n: int,
+    order: WholeOrder,
     below: NDArray[np.int64],
     above: NDArray[np.int64],
     first: NDArray[np.int64],
@@ -606,7 +606,8 @@ def zones_of(
     Blocks are twice as long where twice as much may be lost. One zone of single ranks if these are
     few, or if blocks would be too many.
     """
-    ranks, each_bend = int(count.sum()), rate * below.size
+    n, ranks = order.n, int(count.sum())
+    each_bend = rate * below.size / order.blocks_in_most
     choices, least = [(*pair, MANY_BLOCKS) for pair in BENDS], LEAST_BLOCK
     if ranks > MOST_RANKS:
         least = LEAST_OF_MANY
@@ -668,7 +669,7 @@ def law_of(
     first, count = intervals_kernel.windows(q, n, guess)[2:]
     whole = targets(q, n)[0]
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
-    if count.sum() > MOST_BLOCKS and zones_of(n, whole, whole, first, count, rate)[0].most == 1:
+    if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
         single |= m * path.first_narrow(q, n, rate, guess) <= MOST_NARROW
     if single and not _is_tied(order, q, rate, guess):
         return PathLaw(order, q, rate, forward, guess=guess)

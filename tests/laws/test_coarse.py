@@ -17,7 +17,7 @@ from dpq_fast._kernels import uniform
 from dpq_fast.data import dither, order, sample
 from dpq_fast.data.blocks import Zone, blocks, segments
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws import coarse
 from dpq_fast.laws.coarse import CoarseLaw
@@ -571,7 +571,8 @@ def test_cells_lose_little_and_blocks_less():
 def zones_around(n, q, rate):
     """Zones of all ranks, for paths at their targets."""
     whole = np.floor(n * q).astype(np.int64)
-    return coarse.zones_of(n, whole, whole, np.array([0]), np.array([n + 1]), rate)
+    records = CountedOrder(np.array([0]), np.array([n]), Lattice.of(BOUNDS, 1, False), BOUNDS)
+    return coarse.zones_of(records, whole, whole, np.array([0]), np.array([n + 1]), rate)
 
 
 def test_blocks_are_longer_where_paths_pay_to_be():
