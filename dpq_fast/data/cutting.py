@@ -116,7 +116,7 @@ class Cutter:
         if self._lattice is not None:
             return self._lattice.least(number)
         low, high = keys(np.array(self._bounds)).tolist()
-        least = np.where(number > low, _values_of(number), -np.inf)
+        least = np.where(number > low, values_of(number), -np.inf)
         return np.where(number > high, np.inf, least)
 
     def _cuts(self, wanted: list[Stretch]) -> Cuts:
@@ -130,7 +130,7 @@ class Cutter:
         number, below, above = number[kept] - 1, below[kept], above[kept]
         if self._lattice is not None:
             return Cuts(number, below, above)
-        point = np.clip(_values_of(number), *self._bounds)
+        point = np.clip(values_of(number), *self._bounds)
         first = int(point[0] == point[1])  # what is at the low bound comes before all outputs
         return Cuts(point[first:], below[first:], above[first:])
 
@@ -152,7 +152,7 @@ def _is_first(rank: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.bo
     return found
 
 
-def _values_of(key: NDArray[np.int64]) -> NDArray[np.float64]:
+def values_of(key: NDArray[np.int64]) -> NDArray[np.float64]:
     """The numbers that have these keys."""
     bits: NDArray[np.int64] = key ^ np.where(key < 0, np.int64(2**63 - 1), np.int64(0))
     return bits.view(np.float64)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data.columns import is_plain
-from dpq_fast.data.cutting import Cutter
+from dpq_fast.data.cutting import Cutter, values_of
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, Cuts, Stretch
@@ -323,8 +323,7 @@ class Buckets(Counted):
                 cell
                 for bucket in buckets.tolist()
                 if bucket in self._cells
-                for cell in self._cells[bucket]
-                if _meets(cell, start, stop)
+                for cell in _meeting_cells(self._cells[bucket], start, stop)
             ]
             whole = [bucket for bucket in buckets.tolist() if bucket not in self._cells]
             total = int(self.count[whole].sum()) + sum(c.count for c in parts if not c.tied)
@@ -334,7 +333,10 @@ class Buckets(Counted):
                     crowded[bucket] = self._whole(bucket)
             if total <= most or not crowded:
                 break
-            self._refine(list(crowded.values()))
+            known = {cell.bucket: [cell] for cell in crowded.values() if cell.tied}
+            self._cells.update(known)
+            if not known:
+                self._refine(list(crowded.values()))
         cell = np.array([None] * len(whole) + parts, dtype=object)
         count = np.append(self.count[whole], [c.count for c in parts]).astype(np.int64)
         begin = np.append(self.ends[whole] - self.count[whole], [c.start for c in parts])
@@ -379,14 +381,23 @@ class Buckets(Counted):
         return first, last
 
     def _whole(self, bucket: int) -> Cell:
-        count = int(self.count[bucket])
-        ends = self._first_key(bucket), self._first_key(bucket + 1)
-        return self._cell(bucket, *ends, int(self.ends[bucket]) - count, count)
+        lowest, end = (np.array([self._first_key(bucket + side)]) for side in (0, 1))
+        count = self.count[[bucket]]
+        return self._cells_of(bucket, lowest, end, int(self.ends[bucket] - count[0]), count)[0]
 
-    def _cell(self, bucket: int, key_lo: int, key_hi: int, start: int, count: int) -> Cell:
-        ends = np.array([value_of(key_lo), value_of(key_hi - 1)])
-        (tied,) = are_tied(ends[:1], ends[1:], self._lattice).tolist()
-        return Cell(bucket, key_lo, key_hi, start, count, tied)
+    def _cells_of(
+        self,
+        bucket: int,
+        lowest: NDArray[np.int64],
+        end: NDArray[np.int64],
+        start: int,
+        count: NDArray[np.int64],
+    ) -> list[Cell]:
+        """Cells of a bucket between some keys, with so many records from place `start` on."""
+        tied = are_tied(values_of(lowest), values_of(end - 1), self._lattice)
+        starts = start + np.cumsum(count) - count
+        each = (lowest, end, starts, count, tied)
+        return [Cell(bucket, *cell) for cell in zip(*(part.tolist() for part in each), strict=True)]
 
     def rank_of(self, value: float, held: CollectedWindows | None) -> int | None:
         if value == -math.inf or value == math.inf:
@@ -441,16 +452,16 @@ class Buckets(Counted):
         for cell, by, middle, counts in zip(cells, shift.tolist(), pivots, total, strict=True):
             if int(counts.sum()) != cell.count:
                 raise source_changed()
-            parts, start = [], cell.start
-            for part in np.flatnonzero(counts).tolist():
-                if middle is None:
-                    lowest = cell.key_lo + (part << by)
-                    end = min(lowest + (1 << by), cell.key_hi)
-                else:
-                    borders = (cell.key_lo, middle, middle + 1, cell.key_hi)
-                    lowest, end = borders[part : part + 2]
-                parts.append(self._cell(cell.bucket, lowest, end, start, int(counts[part])))
-                start += int(counts[part])
+            part = np.flatnonzero(counts)
+            if middle is None:
+                lowest = cell.key_lo + (part << by)
+                # the difference of two keys may be beyond int64
+                rest = (cell.key_hi - lowest).view(np.uint64)
+                end = lowest + np.minimum(rest, np.uint64(1 << by)).view(np.int64)
+            else:
+                borders = np.array([cell.key_lo, middle, middle + 1, cell.key_hi])
+                lowest, end = borders[part], borders[part + 1]
+            parts = self._cells_of(cell.bucket, lowest, end, cell.start, counts[part])
             before = self._cells.get(cell.bucket, [cell])
             place = before.index(cell)
             self._cells[cell.bucket] = before[:place] + parts + before[place + 1 :]
@@ -706,10 +717,16 @@ def _choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:
     return min(maps, key=crowding)
 
 
-def _meets(cell: Cell, start: NDArray[np.int64], stop: NDArray[np.int64]) -> bool:
-    """Whether one of the places start[s], ..., stop[s] - 1 is inside."""
-    window = int(np.searchsorted(stop, cell.start, side="right"))
-    return window < start.size and int(start[window]) < cell.start + cell.count
+def _meeting_cells(
+    cells: list[Cell], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> list[Cell]:
+    """Those that one of the places start[s], ..., stop[s] - 1 is inside of."""
+    begin = np.array([cell.start for cell in cells])
+    end = begin + np.array([cell.count for cell in cells])
+    window = np.searchsorted(stop, begin, side="right")
+    meets = window < start.size
+    meets[meets] = start[window[meets]] < end[meets]
+    return [cells[i] for i in np.flatnonzero(meets).tolist()]
 
 
 def source_changed() -> ValueError:
