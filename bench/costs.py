@@ -18,8 +18,6 @@ from bench.measure import alternately, count, duration, peak_memory, size_of
 from dpq_fast.data.passes import Chunks
 
 LEVELS = (1, 30, 300, 1_000)
-# The most levels of so many records that are measured: more take minutes.
-MOST_LEVELS = {10**8: 300, 10**9: 300}
 # More records than that come in batches: of this many, the same ones again and again.
 MOST_HELD, BATCH = 10**8, 10**7
 # Shares of the records that have one and the same value.
@@ -92,17 +90,15 @@ def cost_of(n: int, tied: float) -> Callable[[int, float], tuple[float, int]]:
 
 def costs(case: CostCase, n: int, shares: tuple[float, ...]) -> list[str]:
     """The longest time and the most memory of all shares of ties, for each number of levels."""
-    measured = [m for m in LEVELS if m <= MOST_LEVELS.get(n, m)]
-    seconds = dict.fromkeys(measured, 0.0)
-    space = dict.fromkeys(measured, 0)
+    seconds = dict.fromkeys(LEVELS, 0.0)
+    space = dict.fromkeys(LEVELS, 0)
     for tied in shares:
         cost = cost_of(n, tied)
-        for m in measured:
+        for m in LEVELS:
             spent, most = cost(m, case.epsilon)
             seconds[m] = max(seconds[m], spent)
             space[m] = max(space[m], most)
-    cells = {m: f"{duration(seconds[m])}, {size_of(space[m])}" for m in measured}
-    return [cells.get(m, "–") for m in LEVELS]
+    return [f"{duration(seconds[m])}, {size_of(space[m])}" for m in LEVELS]
 
 
 EPSILONS = {1e-4: "10⁻⁴", 1e-3: "10⁻³", 1e-2: "10⁻²", 0.1: "0.1", 1.0: "1", 10.0: "10"}
