@@ -157,6 +157,20 @@ def test_groups_side_by_side_are_dithered_as_one_is(bits):
     assert (beside >> bits == 1).all()
 
 
+def test_groups_side_by_side_have_dithers_of_their_own():
+    """Of two tied records in each, what lies between them tells the lowest bit of the shift."""
+    copies, rng = 4_000, np.random.default_rng(15)
+    releases = kernel.Releases(np.array([0.5]), 8.0, (0.0, 2.0), lattice_of(3, 2))
+    points = np.empty((copies, 1), dtype=np.int64)
+    start = 2 * np.arange(copies + 1)
+    assert releases.run(start, np.ones(2 * copies), np.arange(copies), 0, points, rng)[0] == copies
+    assert (points >> 2 == 1).all()
+    # between offsets 0 and 2, or 1 and 3
+    single = {1: math.log(0.25), 2: math.log(0.5), 3: math.log(0.25)}
+    law = {(a, b): single[a] + single[b] for a in single for b in single}
+    assert_draws_follow(map(tuple, (points.reshape(-1, 2) & 3).tolist()), law)
+
+
 ADVERSARIAL = {
     "one": [3],
     "two": [0, 8],
