@@ -55,7 +55,6 @@ cdef inline ndarray new_places(npy_intp n):
     return PyArray_SimpleNew(1, &n, NPY_UINTP)
 
 
-
 cdef inline ndarray new_table(npy_intp rows, npy_intp columns, int kind):
     """An array of shape (rows, columns), not filled; `kind` is NumPy's number of a dtype."""
     cdef npy_intp[2] shape = [rows, columns]

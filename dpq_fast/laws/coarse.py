@@ -338,19 +338,14 @@ class CoarseLaw:
         Where its proposals still are not accepted, they are drawn to cells that are too wide: and
         so these become narrow, too.
         """
+        law = copy(self)
         if self._rounds == 0:
-            near = self._visited()
+            law._near = self._visited()
         else:
             below, above = self._between(self._cells)
-            near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
-        # all draws are of the other law from now on: what this one held goes first
-        del self._cells
-        law = copy(self)
-        law._near = near
+            law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
         if self._zoned:
-            for part in (self, law):
-                del part._blocks, part._tree, part._start
-            law._around = near
+            law._around = law._near
             law._collect(self._reach)
         law._rounds += 1
         law._growth = self._growth * LESS_GROWTH
@@ -361,8 +356,6 @@ class CoarseLaw:
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[Any]:
         """As `PathLaw.draw`."""
-        if "_closer" in vars(self):
-            return self._closer.draw(rng, size)
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
         each = EACH_SCAN if self._order.scans else EACH

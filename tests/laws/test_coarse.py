@@ -227,8 +227,7 @@ def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeyp
     law = coarse.law_of(
         SortedOrder(x, None, (-100.0, 100.0)), np.linspace(0.0, 1.0, m + 2)[1:-1], 0.0125
     )
-    first = law._propose(rng, 400)[1]
-    closer = law._closer._closer._propose(rng, 400)[1]
+    first, closer = (part._propose(rng, 400)[1] for part in (law, law._closer._closer))
     share = np.exp(np.minimum(closer, 0.0)).mean()
     assert share > 0.02
     assert share > 20.0 * np.exp(np.minimum(first, 0.0)).mean()
@@ -542,6 +541,31 @@ def test_threads_that_draw_from_one_law_see_one_dither():
                 assert (law.sample(seed, size=20) == outputs).all()
     finally:
         sys.setswitchinterval(before)
+
+
+def test_draws_by_seed_stay_where_others_made_cells_narrower(monkeypatch):
+    """Of one law, in threads, too: what is drawn does not depend on what was drawn before."""
+    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
+    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)
+    monkeypatch.setattr(coarse, "EACH", 1)
+    q = np.array([0.3, 0.6])
+    ranks = orders(monkeypatch, COLUMNS["no atom"], "lattice", "at once")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
+            with ThreadPoolExecutor(4) as threads:
+                drawn = list(threads.map(partial(drawn_by, law), range(12)))
+            assert "_closer" in vars(law)
+            for seed, outputs in enumerate(drawn):
+                assert (drawn_by(law, seed) == outputs).all()
+    finally:
+        sys.setswitchinterval(before)
+
+
+def drawn_by(law, seed):
+    return law.draw(np.random.default_rng(seed), 20)
 
 
 def test_cells_lose_little_and_blocks_less():
