@@ -112,6 +112,60 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32
     return n;
 }
 
+/* Which leaves hold more than half of what is around them. */
+static void
+find_heavy(size_t leaves, int64_t near, const int64_t *least, const int64_t *most,
+           const double *volume, uint8_t *heavy)
+{
+    double below_low = 0.0, below_high = 0.0;
+
+    for (size_t i = 0, low = 0, high = 0; i < leaves; i++) {
+        for (; most[low] < least[i] - near; low++) {
+            below_low += volume[low];
+        }
+        for (; high < leaves && least[high] <= most[i] + near; high++) {
+            below_high += volume[high];
+        }
+        heavy[i] = 2.0 * volume[i] > below_high - below_low;
+    }
+}
+
+/* exp(-rate k), for negative k, too. */
+static double
+moved(const dpq_decay *decay, int64_t k)
+{
+    return k < 0 ? 1.0 / dpq_decay_at(decay, -k) : dpq_decay_at(decay, k);
+}
+
+void
+dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near, uint8_t *heavy,
+                int64_t *least, int64_t *most, double *const volume[3])
+{
+    find_heavy(offset[1], near, least, most, volume[1], heavy);
+    for (int h = 1; h < heights; h++) {
+        for (size_t c = offset[h], half = offset[h - 1]; c < offset[h + 1]; c++) {
+            size_t end = half + 2 < offset[h] ? half + 2 : offset[h];
+            int64_t rank;
+            int will_be_used;
+
+            least[c] = least[half];
+            most[c] = most[end - 1];
+            rank = least[c] + (most[c] - least[c]) / 2;
+            /* others are never used: their volumes only have to be finite */
+            will_be_used = decay->rate * (double)(most[c] - least[c]) <= 4.0 * DPQ_COARSE_WIDEST;
+            volume[0][c] = volume[1][c] = volume[2][c] = 0.0;
+            for (; half < end; half++) {
+                int64_t away = will_be_used ? least[half] + (most[half] - least[half]) / 2 - rank : 0;
+                double own = h == 1 && heavy[half] ? INFINITY : volume[1][half];
+
+                volume[0][c] += own < INFINITY ? volume[0][half] * moved(decay, -away) : own;
+                volume[1][c] += own;
+                volume[2][c] += own < INFINITY ? volume[2][half] * moved(decay, away) : own;
+            }
+        }
+    }
+}
+
 /* workspace */
 
 typedef struct {
@@ -269,12 +323,14 @@ in_units(double digits, int64_t exponent, int64_t units)
     return units - exponent == 1 ? fmax(digits * (1.0 / DPQ_LARGE_UNIT), HELD) : HELD;
 }
 
-/* Keep what one output in the cell of an entry weighs, given the sums of what comes before it. */
+/* Keep what one output in the cell of an entry of row j weighs, given the sums of what comes before it. */
 static void
-keep_alone(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t at, dpq_large below,
+keep_alone(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t at, dpq_large below,
            dpq_large above)
 {
-    dpq_large volume = dpq_large_of(p->volume[1][rows->node[at]]);
+    size_t c = rows->node[at];
+    double factor = p->arrival ? p->arrival[j * (size_t)p->heights + (size_t)height_of(p, c, 0)] : 1.0;
+    dpq_large volume = dpq_large_of(factor * p->volume[1][c]);
     int64_t units;
 
     below = dpq_large_mul(below, volume);
@@ -305,7 +361,7 @@ keep_run(const dpq_coarse_rows *rows, size_t at, dpq_large run)
 typedef struct {
     const dpq_coarse_problem *problem;
     const dpq_coarse_rows *rows;
-    size_t begin;
+    size_t row;
 } place;
 
 #define NUMBER dpq_large
@@ -317,7 +373,7 @@ typedef struct {
 #define DECAY(k) dpq_large_decay(decay, (k))
 #define DECAY_PART(y) dpq_large_exp(decay->rate, (y))
 #define STORE(t, past, window) \
-    keep_alone(sums.problem, sums.rows, sums.begin + (t), (past), (window))
+    keep_alone(sums.problem, sums.rows, sums.row, sums.rows->start[sums.row] + (t), (past), (window))
 #include "scan_body.h"
 
 /* What a bend leaves of the weight of a cell, as a share. */
@@ -331,7 +387,7 @@ bent(const dpq_coarse_problem *p, size_t c, int bend)
 static inline double
 low_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
 {
-    return p->rough ? 1.0 : 1.0 / dpq_decay_at(decay, (p->most[c] - p->least[c]) / 2);
+    return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, (p->most[c] - p->least[c]) / 2);
 }
 
 /* and one at the last of them, exp(2c (most - rho)). */
@@ -340,7 +396,7 @@ high_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
 {
     int64_t span = p->most[c] - p->least[c];
 
-    return p->rough ? 1.0 : 1.0 / dpq_decay_at(decay, span - span / 2);
+    return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, span - span / 2);
 }
 
 /* Where the sums by blocks of row j begin. */
@@ -474,7 +530,7 @@ begin_row(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, const worksp
 
     for (size_t i = 0; i < n; i++) {
         rows->same[i] = DPQ_COARSE_NONE;
-        keep_alone(p, rows, i, dpq_large_of(i < turn ? 0.0 : 1.0),
+        keep_alone(p, rows, 0, i, dpq_large_of(i < turn ? 0.0 : 1.0),
                    dpq_large_of(i < turn ? 1.0 : 0.0));
     }
 }
@@ -486,7 +542,7 @@ next_row(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
     dpq_scan_step step = step_to(p, level, rows, j, work);
 
     meet(p, rows, j, work);
-    sums_large(&step, decay, work->leave[0], work->leave[1], (place){p, rows, rows->start[j]},
+    sums_large(&step, decay, work->leave[0], work->leave[1], (place){p, rows, j},
                work->suffix);
 }
 
@@ -889,40 +945,44 @@ loss_of(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t c, 
     return p->rate * (double)bend * (double)(rank - rank_of(p, c));
 }
 
-/* One of the pieces of a cell, by their weights for a bend. */
+/* A leaf of a cell, by their weights for a bend. */
 static size_t
-draw_piece(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t c, int bend,
-           bitgen_t *rng, double *work)
+draw_leaf(const dpq_coarse_problem *p, size_t c, int bend, bitgen_t *rng)
 {
     const double *volume = p->volume[bend + 1];
     double steepness = p->rate * (double)bend;
-    size_t start, n, drawn = 0;
-    int h = height_of(p, c, 0), plain = 1;
 
-    for (; h > 0; h--) { /* into the left or the right half, if there is a right one */
-        size_t left = p->offset[h - 1] + 2 * (c - p->offset[h]);
+    for (int h = height_of(p, c, 0); h > 0; h--) { /* into the left or the right half, if there is one */
+        size_t left = p->offset[h - 1] + 2 * (c - p->offset[h]), drawn = 0;
         double log_weight[2];
 
-        if (left + 1 >= p->offset[h]) {
-            c = left;
-            continue;
+        if (left + 1 < p->offset[h]) {
+            for (size_t i = 0; i < 2; i++) {
+                log_weight[i] = log(volume[left + i]) -
+                                steepness * (double)(rank_of(p, left + i) - rank_of(p, c));
+            }
+            (void)dpq_race_draw(2, log_weight, rng, &drawn);
         }
-        for (size_t i = 0; i < 2; i++) {
-            log_weight[i] = log(volume[left + i]) -
-                            steepness * (double)(rank_of(p, left + i) - rank_of(p, c));
-        }
-        (void)dpq_race_draw(2, log_weight, rng, &drawn);
         c = left + drawn;
     }
-    start = pieces->start[c];
-    n = pieces->start[c + 1] - start;
+    return c;
+}
+
+/* One of the pieces of a leaf, by their weights for a bend. */
+static size_t
+draw_piece(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t leaf, size_t slot,
+           int bend, bitgen_t *rng, double *work)
+{
+    size_t start = pieces->start[slot], n = pieces->start[slot + 1] - start, drawn = 0;
+    int plain = 1;
+
     if (n == 1) {
         return start;
     }
     for (size_t i = 0; i < n; i++) {
         work[i] = pieces->width[start + i];
         if (bend != 0) {
-            work[i] *= exp(-loss_of(p, pieces, c, start + i, bend));
+            work[i] *= exp(-loss_of(p, pieces, leaf, start + i, bend));
         }
         plain &= work[i] >= SMALL && work[i] <= LARGE;
     }
@@ -930,9 +990,8 @@ draw_piece(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t 
         return start + dpq_race_draw_plain(n, work, rng);
     }
     for (size_t i = 0; i < n; i++) {
-        work[i] = log(pieces->width[start + i]) - loss_of(p, pieces, c, start + i, bend);
+        work[i] = log(pieces->width[start + i]) - loss_of(p, pieces, leaf, start + i, bend);
     }
-    drawn = 0;
     (void)dpq_race_draw(n, work, rng, &drawn);
     return start + drawn;
 }
@@ -950,30 +1009,61 @@ draw_point(const dpq_coarse_pieces *pieces, size_t at, bitgen_t *rng, int64_t *p
     }
 }
 
-/* A multiset of k outputs of a cell, by an urn on a lattice: each further one is a new output, or a copy
- * of one that is there with as much weight as a single new output has. */
-static void
-draw_multiset(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t c, size_t k,
-              bitgen_t *rng, double *work, size_t *piece, int64_t *point, double *number)
+/* How many outputs from `at` to `end` are in one cell. */
+static size_t
+run_of(const size_t *path, size_t at, size_t end)
 {
-    for (size_t i = 0; i < k; i++) {
-        uint64_t places = p->lattice ? (uint64_t)p->volume[1][c] : 0;
-        uint64_t drawn = places ? dpq_uniform_below(places + i, rng) : 0;
-        int64_t here = 0;
-        double at = 0.0;
-        size_t s, where;
+    size_t k = 1;
 
-        if (drawn < places || !places) {
-            where = draw_piece(p, pieces, c, 0, rng, work);
-            draw_point(pieces, where, rng, &here, &at);
+    while (at + k < end && path[at + k] == path[at]) {
+        k++;
+    }
+    return k;
+}
+
+void
+dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, const size_t *path, const int64_t *bend,
+                  bitgen_t *rng, size_t *leaf, uint32_t *copied)
+{
+    size_t m = p->levels;
+
+    for (size_t at = 0, k; at < size * m; at += k) {
+        size_t c = path[at];
+        uint64_t places = p->lattice ? (uint64_t)p->volume[1][c] : 0;
+
+        k = run_of(path, at, (at / m + 1) * m);
+        if (k == 1) {
+            leaf[at] = draw_leaf(p, c, (int)bend[at], rng);
+            copied[at] = DPQ_COARSE_NONE;
+            continue;
         }
-        else {
-            where = piece[drawn - places];
-            here = point[drawn - places];
+        for (size_t i = 0; i < k; i++) { /* an urn on a lattice */
+            uint64_t drawn = places ? dpq_uniform_below(places + i, rng) : 0;
+
+            if (drawn < places || !places) {
+                leaf[at + i] = draw_leaf(p, c, 0, rng);
+                copied[at + i] = DPQ_COARSE_NONE;
+            }
+            else {
+                leaf[at + i] = leaf[at + (drawn - places)];
+                copied[at + i] = (uint32_t)(drawn - places);
+            }
         }
-        for (s = i; s > 0 && (pieces->points ? point[s - 1] > here : number[s - 1] > at); s--) {
+    }
+}
+
+/* Sort the outputs of a run, and where they are. */
+static void
+sort_run(size_t k, size_t *piece, int64_t *point, double *number)
+{
+    for (size_t i = 1; i < k; i++) {
+        size_t where = piece[i], s = i;
+        int64_t here = point ? point[i] : 0;
+        double at = number ? number[i] : 0.0;
+
+        for (; s > 0 && (point ? point[s - 1] > here : number[s - 1] > at); s--) {
             piece[s] = piece[s - 1];
-            if (pieces->points) {
+            if (point) {
                 point[s] = point[s - 1];
             }
             else {
@@ -981,7 +1071,7 @@ draw_multiset(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size
             }
         }
         piece[s] = where;
-        if (pieces->points) {
+        if (point) {
             point[s] = here;
         }
         else {
@@ -992,24 +1082,32 @@ draw_multiset(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size
 
 void
 dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t size,
-                  const size_t *path, const int64_t *bend, bitgen_t *rng, double *work,
-                  size_t *piece, int64_t *point, double *number)
+                  const size_t *path, const int64_t *bend, const size_t *leaf,
+                  const uint32_t *copied, bitgen_t *rng, double *work, size_t *piece, int64_t *point,
+                  double *number)
 {
     size_t m = p->levels;
 
-    for (size_t at = 0, k; at < size * m; at += k) {
-        size_t end = (at / m + 1) * m;
-        size_t c = path[at];
+    for (size_t begin = 0, k; begin < size * m; begin += k) {
+        k = run_of(path, begin, (begin / m + 1) * m);
+        for (size_t at = begin; at < begin + k; at++) {
+            if (copied[at] != DPQ_COARSE_NONE) {
+                size_t same = begin + copied[at];
 
-        for (k = 1; at + k < end && path[at + k] == c; k++) {
+                piece[at] = piece[same];
+                if (point) {
+                    point[at] = point[same];
+                }
+                else {
+                    number[at] = number[same];
+                }
+                continue;
+            }
+            piece[at] = draw_piece(p, pieces, leaf[at], pieces->slot[at],
+                                   k == 1 ? (int)bend[at] : 0, rng, work);
+            draw_point(pieces, piece[at], rng, point ? point + at : NULL,
+                       number ? number + at : NULL);
         }
-        if (k > 1) {
-            draw_multiset(p, pieces, c, k, rng, work, piece + at, point ? point + at : NULL,
-                          number ? number + at : NULL);
-            continue;
-        }
-        piece[at] = draw_piece(p, pieces, c, (int)bend[at], rng, work);
-        draw_point(pieces, piece[at], rng, point ? point + at : NULL,
-                   number ? number + at : NULL);
+        sort_run(k, piece + begin, point ? point + begin : NULL, number ? number + begin : NULL);
     }
 }

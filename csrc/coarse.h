@@ -44,7 +44,9 @@ typedef struct {
                                   * most of leaf i */
     const double *volume[3];     /* IN, for each cell: bends -1, 0 and 1; positive. Cells of several leaves
                                   * are used where they are finite */
-    int rough;                   /* whether cells count as if they were points, which bounds nothing */
+    const double *arrival;       /* IN: cells count as if they were points, which bounds nothing, and the weight
+                                  * of steps to one of height h at level j is multiplied by arrival[j heights
+                                  * + h]; or NULL */
     int lattice;                 /* whether several outputs of a cell are counted as multisets */
     size_t levels;               /* m >= 1 */
     const int64_t *whole;        /* IN, length m, floor of Q_j */
@@ -55,6 +57,19 @@ typedef struct {
     double width, growth;        /* a cell at x nats from them may span width sqrt(1 + growth x^2 / (m + x)) */
     double rate;                 /* 2c > 0 */
 } dpq_coarse_problem;
+
+/* Fill in the cells of several leaves.
+ *
+ *   decay        IN, of the rate 2c > 0
+ *   heights, offset  as above
+ *   heavy        WORK, length K. A leaf that holds more than half of all that is within so many ranks of it:
+ *   near         paths stay in it at many levels. These are a multiset, and would not be if it was part of
+ *                a cell at some of them; so it never is
+ *   least, most, volume  IN for leaves, OUT for others: infinite volumes where a cell is not to be used
+ */
+void
+dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near, uint8_t *heavy,
+                int64_t *least, int64_t *most, double *const volume[3]);
 
 typedef struct {
     const size_t *start; /* length m + 1: the cells of row j are entries start[j], ..., start[j + 1] - 1 */
@@ -136,9 +151,10 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
                  const dpq_coarse_rows *rows, size_t size, bitgen_t *rng, dpq_coarse_draw *state,
                  void *work, size_t *path);
 
-/* Pieces of leaves, ascending. Outputs of one have ranks from least to most. */
+/* Pieces of some leaves, ascending in each. Outputs of one have ranks from least to most. */
 typedef struct {
-    const size_t *start;         /* IN, length K + 1: leaf i holds the pieces start[i], ... */
+    const size_t *slot;          /* IN, length size times m: in which of these leaves an output is */
+    const size_t *start;         /* IN: the leaf in slot i holds the pieces start[i], ..., start[i + 1] - 1 */
     const double *width;         /* IN, > 0 */
     const int64_t *least, *most; /* IN */
     const int64_t *points;       /* IN: pieces begin after these, on a lattice; or NULL, */
@@ -154,16 +170,30 @@ typedef struct {
 void
 dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path, int64_t *bend);
 
-/* Draw outputs inside the cells of paths: by volume[b_j + 1] where a cell holds one, else a multiset.
+/* Draw the leaves that outputs are in, inside the cells of paths: by volume[b_j + 1] where a cell holds one,
+ * else by an urn. On a lattice k outputs of a cell are a multiset: each further one is a new output, or a
+ * copy of one that is there, with as much weight as a single new output has.
  *
  *   bend         IN, from dpq_coarse_bends
+ *   leaf         OUT, size times m
+ *   copied       OUT, size times m: which one of the outputs in its cell it is a copy of; or DPQ_COARSE_NONE
+ */
+void
+dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, const size_t *path, const int64_t *bend,
+                  bitgen_t *rng, size_t *leaf, uint32_t *copied);
+
+/* Draw the outputs.
+ *
+ *   leaf, copied IN, from dpq_coarse_leaves
  *   work         WORK, length longest
  *   piece        OUT, size times m: where outputs are
- *   point, number  OUT, size times m: the outputs, on a lattice or not; ascending within each run
+ *   point, number  OUT, size times m: the outputs, on a lattice or not, the other one NULL; ascending within
+ *                each cell
  */
 void
 dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t size,
-                  const size_t *path, const int64_t *bend, bitgen_t *rng, double *work,
-                  size_t *piece, int64_t *point, double *number);
+                  const size_t *path, const int64_t *bend, const size_t *leaf,
+                  const uint32_t *copied, bitgen_t *rng, double *work, size_t *piece, int64_t *point,
+                  double *number);
 
 #endif

@@ -2,18 +2,6 @@
 
 #include "vector.h"
 
-/* `bits` bits turned around. */
-static uint32_t
-reverse(uint32_t x, int bits)
-{
-    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
-    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
-    x = (x >> 4 & 0x0F0F0F0F) | (x & 0x0F0F0F0F) << 4;
-    x = (x >> 8 & 0x00FF00FF) | (x & 0x00FF00FF) << 8;
-    x = x >> 16 | x << 16;
-    return x >> (32 - bits);
-}
-
 static uint32_t
 lowest_bits(int k)
 {
@@ -25,57 +13,24 @@ dpq_dither_of(int bits, uint64_t word)
 {
     uint32_t shift = (uint32_t)word & lowest_bits(bits);
 
-    return (dpq_dither){bits, shift, reverse(shift, bits)};
-}
-
-/* A part of a cell, the offsets that begin with some `depth` bits: its records are those whose i is
- * `rest` modulo 2^depth. */
-typedef struct {
-    int depth;
-    uint32_t rest;
-} part;
-
-static int64_t
-size_of(part p, int64_t count)
-{
-    return count > p.rest ? ((count - 1 - p.rest) >> p.depth) + 1 : 0;
-}
-
-/* Its lower half: the next bit is 0. Bit d from the top is bit d of what is turned around. */
-static part
-lower_half(const dpq_dither *d, part p)
-{
-    return (part){p.depth + 1, p.rest | (d->turned & UINT32_C(1) << p.depth)};
-}
-
-static part
-upper_half(const dpq_dither *d, part p)
-{
-    return (part){p.depth + 1, p.rest | (~d->turned & UINT32_C(1) << p.depth)};
-}
-
-/* s(i) of the only record of a part. */
-static uint32_t
-offset_of(const dpq_dither *d, part p)
-{
-    return reverse(p.rest, d->bits) ^ d->shift;
+    return (dpq_dither){bits, shift, dpq_dither_reverse(shift, bits)};
 }
 
 int64_t
 dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset)
 {
-    part p = {0, 0};
+    dpq_dither_part p = {0, 0};
     int64_t size = count, below = 0;
 
     if (offset <= 0 || offset >> d->bits) {
         return offset <= 0 ? 0 : count;
     }
     while (size > 1 && p.depth < d->bits) {
-        part lower = lower_half(d, p);
-        int64_t in_lower = size_of(lower, count);
+        dpq_dither_part lower = dpq_dither_lower(d, p);
+        int64_t in_lower = dpq_dither_size(lower, count);
 
         if (offset >> (d->bits - 1 - p.depth) & 1) {
-            p = upper_half(d, p);
+            p = dpq_dither_upper(d, p);
             below += in_lower;
             size -= in_lower;
         }
@@ -85,30 +40,31 @@ dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset)
         }
     }
     /* what is left lies at one offset: at this one if nothing is left to halve */
-    return below + (size == 1 && offset_of(d, p) < offset);
+    return below + (size == 1 && dpq_dither_only(d, p) < offset);
 }
 
-int64_t
-dpq_dither_offset(const dpq_dither *d, int64_t count, int64_t place)
+/* The offset of one of `count` records: of the one at `place`, 0 <= place < count, in their order. */
+static int64_t
+offset_at(const dpq_dither *d, int64_t count, int64_t place)
 {
-    part p = {0, 0};
+    dpq_dither_part p = {0, 0};
     int64_t size = count;
 
     while (size > 1 && p.depth < d->bits) {
-        part lower = lower_half(d, p);
-        int64_t in_lower = size_of(lower, count);
+        dpq_dither_part lower = dpq_dither_lower(d, p);
+        int64_t in_lower = dpq_dither_size(lower, count);
 
         if (place < in_lower) {
             p = lower;
             size = in_lower;
         }
         else {
-            p = upper_half(d, p);
+            p = dpq_dither_upper(d, p);
             place -= in_lower;
             size -= in_lower;
         }
     }
-    return offset_of(d, p);
+    return dpq_dither_only(d, p);
 }
 
 /* How many first bits tell `count` records apart, at least 1; all bits where these do not. */
@@ -123,16 +79,6 @@ depth_for(const dpq_dither *d, int64_t count)
     return depth;
 }
 
-/* What the first `depth` bits of an offset, turned around, change by from `index` of them to the next: all
- * bits up to the lowest one that is 0 change. */
-static uint32_t
-turned_step(uint32_t index, int depth)
-{
-    uint32_t lowest = (index + 1) & ~index;
-
-    return index & 1 ? reverse(2 * lowest - 1, depth) : UINT32_C(1) << (depth - 1);
-}
-
 /* The records at `place` and after it of `count` at one point, n of them, in order: the parts of a cell
  * that tell them apart are gone through, from the lowest one on. */
 static void
@@ -145,10 +91,10 @@ fill(const dpq_dither *d, int64_t count, int64_t place, size_t n, int64_t origin
     size_t done = 0;
 
     if (place > 0) {
-        int64_t at = dpq_dither_offset(d, count, place);
+        int64_t at = offset_at(d, count, place);
 
         index = (uint32_t)(at >> rest);
-        turned ^= reverse(index, depth);
+        turned ^= dpq_dither_reverse(index, depth);
         skipped = place - dpq_dither_below(d, count, at); /* records at the same offset */
     }
     origin |= low;
@@ -156,18 +102,18 @@ fill(const dpq_dither *d, int64_t count, int64_t place, size_t n, int64_t origin
         for (; done < n; index++) {
             point[done] = origin | (int64_t)index << rest;
             done += turned < count;
-            turned ^= turned_step(index, depth);
+            turned ^= dpq_dither_step(index, depth);
         }
         return;
     }
     for (; done < n; index++) {
-        int64_t size = size_of((part){depth, turned}, count) - skipped;
+        int64_t size = dpq_dither_size((dpq_dither_part){depth, turned}, count) - skipped;
 
         for (; size > 0 && done < n; size--) {
             point[done++] = origin | index;
         }
         skipped = 0;
-        turned ^= turned_step(index, depth);
+        turned ^= dpq_dither_step(index, depth);
     }
 }
 

@@ -41,13 +41,66 @@ dpq_dither_draw(int bits, bitgen_t *rng)
     return dpq_dither_of(bits, rng->next_uint64(rng->state));
 }
 
+/* `bits` bits turned around. */
+static inline uint32_t
+dpq_dither_reverse(uint32_t x, int bits)
+{
+    x = (x >> 1 & 0x55555555) | (x & 0x55555555) << 1;
+    x = (x >> 2 & 0x33333333) | (x & 0x33333333) << 2;
+    x = (x >> 4 & 0x0F0F0F0F) | (x & 0x0F0F0F0F) << 4;
+    x = (x >> 8 & 0x00FF00FF) | (x & 0x00FF00FF) << 8;
+    x = x >> 16 | x << 16;
+    return x >> (32 - bits);
+}
+
+/* What the first `depth` bits of an offset, turned around, change by from `index` of them to the next: all
+ * bits up to the lowest one that is 0 change. */
+static inline uint32_t
+dpq_dither_step(uint32_t index, int depth)
+{
+    uint32_t lowest = (index + 1) & ~index;
+
+    return index & 1 ? dpq_dither_reverse(2 * lowest - 1, depth) : UINT32_C(1) << (depth - 1);
+}
+
+/* A part of a cell, the offsets that begin with some `depth` bits: its records are those whose i is
+ * `rest` modulo 2^depth. All of a cell is {0, 0}. */
+typedef struct {
+    int depth; /* at most `bits` */
+    uint32_t rest;
+} dpq_dither_part;
+
+/* How many of `count` records lie in it. */
+static inline int64_t
+dpq_dither_size(dpq_dither_part p, int64_t count)
+{
+    return count > p.rest ? ((count - 1 - p.rest) >> p.depth) + 1 : 0;
+}
+
+/* Its lower half, and its upper one: the next bit is 0, or 1. Bit d from the top is bit d of what is turned
+ * around. */
+static inline dpq_dither_part
+dpq_dither_lower(const dpq_dither *d, dpq_dither_part p)
+{
+    return (dpq_dither_part){p.depth + 1, p.rest | (d->turned & UINT32_C(1) << p.depth)};
+}
+
+static inline dpq_dither_part
+dpq_dither_upper(const dpq_dither *d, dpq_dither_part p)
+{
+    return (dpq_dither_part){p.depth + 1, p.rest | (~d->turned & UINT32_C(1) << p.depth)};
+}
+
+/* The offset of its only record. */
+static inline uint32_t
+dpq_dither_only(const dpq_dither *d, dpq_dither_part p)
+{
+    return dpq_dither_reverse(p.rest, d->bits) ^ d->shift;
+}
+
 /* How many of `count` records, at least 0, lie below an offset; any offset is allowed. */
 int64_t
 dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset);
-
-/* The offset of one of `count` records: of the one at `place`, 0 <= place < count, in their order. */
-int64_t
-dpq_dither_offset(const dpq_dither *d, int64_t count, int64_t place);
 
 /* Some records in order, from points to fine points, point 2^bits + offset.
  *

@@ -10,6 +10,7 @@
 #define STEP 8                 /* values of a step, for which as many come nearer from memory */
 #define CHUNK 4096             /* values looked at between two tests for an early stop */
 #define TOGETHER 16            /* bisections that go on at once */
+#define PROBES 8               /* values looked at between two comparisons, where one is looked for */
 
 /* rint(x): adding and taking away 1.5 * 2^52 rounds to an integer, without a library call. */
 static double
@@ -221,6 +222,83 @@ dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double hi
             }
         }
     }
+}
+
+/* A column with its lattice. */
+typedef struct {
+    const dpq_column *column;
+    double low, high, per_unit, step;
+    int64_t first, points;
+} rounded;
+
+static void
+look_up(const rounded *r, size_t n, const int64_t *at, int64_t *point)
+{
+    double value[PROBES], room;
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = *dpq_column_read(r->column, (size_t)at[i], 1, &room);
+    }
+    dpq_lattice_encode(n, value, r->low, r->high, r->per_unit, r->step, r->first, r->points, point);
+}
+
+/* The first place from lo on, below hi, of a value at some point or above; hi if there is none. */
+static int64_t
+first_from(const rounded *r, int64_t point, int64_t lo, int64_t hi)
+{
+    const int64_t begin = lo;
+    int64_t at[PROBES], found[PROBES];
+    int apart = 0; /* first 0, 1, 3, 7, ... from where it began, then even shares of what is left */
+
+    while (lo < hi) {
+        size_t n = 0, below = 0;
+
+        for (; n < PROBES; n++) {
+            at[n] = apart < 0 ? lo + (hi - lo) / PROBES * (int64_t)n
+                              : begin + (INT64_C(1) << (apart + (int)n)) - 1;
+            if (at[n] >= hi || (n > 0 && at[n] == at[n - 1])) {
+                break;
+            }
+        }
+        if (n == 1 && apart < 0) { /* few are left: all of them */
+            for (n = 0; n < PROBES && lo + (int64_t)n < hi; n++) {
+                at[n] = lo + (int64_t)n;
+            }
+        }
+        look_up(r, n, at, found);
+        while (below < n && found[below] < point) {
+            below++;
+        }
+        lo = below > 0 ? at[below - 1] + 1 : lo;
+        hi = below < n ? at[below] : hi;
+        apart = below == PROBES && apart >= 0 && apart + PROBES < 62 ? apart + PROBES : -1;
+    }
+    return lo;
+}
+
+size_t
+dpq_lattice_runs(size_t n, const dpq_column *column, double low, double high, double per_unit, double step,
+                 int64_t first, int64_t points, const dpq_lattice_places *places, dpq_lattice_place *at,
+                 size_t room, int64_t *point, int64_t *below, int64_t *above)
+{
+    const rounded r = {column, low, high, per_unit, step, first, points};
+    size_t runs = 0;
+
+    while (runs < room && at->stretch < places->stretches) {
+        const int64_t size = places->size[at->stretch], least = places->low[at->stretch];
+        int64_t place = at->above > least ? at->above : least;
+
+        place = (place + size - 1) / size * size;
+        if (place >= places->high[at->stretch]) {
+            at->stretch++;
+            continue;
+        }
+        look_up(&r, 1, &place, point + runs);
+        below[runs] = first_from(&r, point[runs], at->above, place);
+        at->above = above[runs] = first_from(&r, point[runs] + 1, place + 1, (int64_t)n);
+        runs++;
+    }
+    return runs;
 }
 
 void

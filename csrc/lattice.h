@@ -56,6 +56,36 @@ dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double hi
                    double step, int64_t first, int64_t points, const int64_t *point, int64_t *lo,
                    int64_t *hi);
 
+/* Values at multiples of size[t] from low[t] on and below high[t]: stretches of an ascending column. */
+typedef struct {
+    size_t stretches;
+    const int64_t *low, *high; /* IN: 0 <= low <= high <= n, ascending and apart */
+    const int64_t *size;       /* IN, >= 1 */
+} dpq_lattice_places;
+
+/* How far one is in them. */
+typedef struct {
+    size_t stretch;
+    int64_t above; /* values below that are done */
+} dpq_lattice_place;
+
+/* Runs of values at one lattice point that hold one of some places, in order.
+ *
+ *   column       IN, length n, ascending
+ *   at           IN OUT, all 0 to begin with
+ *   room         how many runs there is room for
+ *   point, below, above  OUT, length room: the run's point, and how many values are below it and up to its end
+ *
+ * Returns   how many were found; less than room at the end.
+ * Cost      O(log) of how far a run reaches from such a place, each.
+ *
+ * Everything else as for dpq_lattice_encode.
+ */
+size_t
+dpq_lattice_runs(size_t n, const dpq_column *column, double low, double high, double per_unit, double step,
+                 int64_t first, int64_t points, const dpq_lattice_places *places, dpq_lattice_place *at,
+                 size_t room, int64_t *point, int64_t *below, int64_t *above);
+
 /* The value of each of n lattice points, given by their number: the only way from the lattice to an
  * output, a function of the point alone. |first + point| <= 2^53: exact before the division. */
 void

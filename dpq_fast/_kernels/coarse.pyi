@@ -3,6 +3,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+def tree(
+    least: NDArray[np.int64],
+    most: NDArray[np.int64],
+    rising: NDArray[np.float64],
+    volume: NDArray[np.float64],
+    falling: NDArray[np.float64],
+    rate: float,
+    near: int,
+) -> tuple[
+    NDArray[np.uintp],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]: ...
+
 class Cells:
     @property
     def entries(self) -> int: ...
@@ -16,7 +33,6 @@ class Cells:
         rising: NDArray[np.float64],
         volume: NDArray[np.float64],
         falling: NDArray[np.float64],
-        rough: bool,
         lattice: bool,
         whole: NDArray[np.int64],
         part: NDArray[np.float64],
@@ -28,18 +44,25 @@ class Cells:
         width: float,
         growth: float,
         at_most: int,
+        arrival: NDArray[np.float64] | None = None,
     ) -> None: ...
     def forward(self) -> None: ...
     def paths(self, size: int, rng: np.random.Generator) -> NDArray[np.uintp]: ...
     def bends(self, path: NDArray[np.uintp]) -> NDArray[np.int64]: ...
+    def leaves(
+        self, path: NDArray[np.uintp], bend: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.uintp], NDArray[np.uint32]]: ...
     def points(
         self,
         path: NDArray[np.uintp],
         bend: NDArray[np.int64],
+        leaf: NDArray[np.uintp],
+        copied: NDArray[np.uint32],
+        slot: NDArray[np.uintp],
         start: NDArray[np.uintp],
-        width: NDArray[np.float64],
         least: NDArray[np.int64],
         most: NDArray[np.int64],
+        width: NDArray[np.float64],
         left: NDArray[Any],
         longest: int,
         rng: np.random.Generator,

@@ -12,6 +12,7 @@ from dpq_fast._kernels.buffers cimport (
     given_places,
     integers,
     new_doubles,
+    new_integers,
     new_places,
     new_table,
     places,
@@ -22,6 +23,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_cells,
     dpq_coarse_draw,
     dpq_coarse_forward,
+    dpq_coarse_leaves,
     dpq_coarse_paths,
     dpq_coarse_pieces,
     dpq_coarse_points,
@@ -30,21 +32,80 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_rows,
     dpq_coarse_runs,
     dpq_coarse_total,
+    dpq_coarse_tree,
     dpq_decay,
+    dpq_decay_fill,
     dpq_large,
     dpq_scan_level,
     int32_t,
     int64_t,
     size_t,
+    uint8_t,
     uint32_t,
 )
-from numpy cimport NPY_FLOAT64, NPY_INT64, NPY_UINTP, PyArray_TYPE, import_array, ndarray
+from numpy cimport (
+    NPY_FLOAT64,
+    NPY_INT64,
+    NPY_UINT32,
+    NPY_UINTP,
+    PyArray_TYPE,
+    import_array,
+    ndarray,
+)
 from numpy.random cimport bitgen_t
 
 import_array()
 
 # Room for runs to begin with: so many in the longest row, for each entry.
 RUNS = 8
+
+
+def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
+         ndarray volume not None, ndarray falling not None, double rate, int64_t near):
+    """Cells of 1, 2, 4, ... leaves, in the order that `Cells` asks for: offset, least, and so on.
+
+    Parameters
+    ----------
+    least, most, rising, volume, falling : ndarray, shape (K,)
+        Of leaves; K >= 1.
+    rate : float
+        Loss of log-weight per rank, c.
+    near : int
+        A leaf that holds more than half of all that is within so many ranks of it is not part of a
+        cell: those that it would be in have infinite volumes.
+    """
+    cdef:
+        size_t leaves = least.shape[0], cells = leaves
+        ndarray table = new_doubles(sizeof(dpq_decay) // 8), offset
+        dpq_decay *decay = <dpq_decay *>doubles(table)
+        ndarray heavy = np.empty(leaves, dtype=np.uint8)
+        double *volumes[3]
+        uint8_t *held = <uint8_t *>PyArray_DATA(heavy)
+        const size_t *offsets
+        int64_t *low
+        int64_t *high
+        int heights
+        list sizes = [leaves]
+
+    if not 0 < most.shape[0] == rising.shape[0] == volume.shape[0] == falling.shape[0] == leaves:
+        raise ValueError("there must be a leaf, with all numbers")
+    while cells > 1:
+        cells = (cells + 1) // 2
+        sizes.append(cells)
+    offset = np.cumsum([0, *sizes]).astype(np.uintp)
+    offsets, heights = given_places(offset), len(sizes)
+    cells = offsets[heights]
+    tree = (offset, new_integers(cells), new_integers(cells),
+            *(new_doubles(cells) for _ in range(3)))
+    for whole, part in zip(tree[1:], (least, most, rising, volume, falling)):
+        whole[:leaves] = part
+    low, high = integers(tree[1]), integers(tree[2])
+    for i in range(3):
+        volumes[i] = doubles(tree[3 + i])
+    dpq_decay_fill(decay, 2.0 * rate, cells)
+    with nogil:
+        dpq_coarse_tree(decay, heights, offsets, near, held, low, high, volumes)
+    return tree
 
 
 cdef class Cells:
@@ -58,8 +119,6 @@ cdef class Cells:
         Ranks of outputs in each cell.
     rising, volume, falling : ndarray of float64, shape (C,)
         Volumes for the bends -1, 0 and 1.
-    rough : bool
-        Whether cells count as if they were points, which bounds nothing.
     lattice : bool
         Whether several outputs of a cell are counted as multisets.
     whole, part : ndarray, shape (m,)
@@ -74,6 +133,9 @@ cdef class Cells:
         How wide cells may be.
     at_most : int
         If there are more of them, they are not for `forward`.
+    arrival : ndarray of float64, shape (m * H,), optional
+        Cells count as if they were points, which bounds nothing, and the weights of steps to those of
+        2**h leaves at level j are multiplied by that of j * H + h.
 
     Attributes
     ----------
@@ -97,9 +159,9 @@ cdef class Cells:
 
     def __init__(self, ndarray offset not None, ndarray least not None, ndarray most not None,
                  ndarray rising not None, ndarray volume not None, ndarray falling not None,
-                 bint rough, bint lattice, ndarray whole not None, ndarray part not None, double rate,
+                 bint lattice, ndarray whole not None, ndarray part not None, double rate,
                  ndarray first not None, ndarray last not None, ndarray below not None, ndarray above not None,
-                 double width, double growth, size_t at_most):
+                 double width, double growth, size_t at_most, ndarray arrival=None):
         cdef:
             size_t m = whole.shape[0]
             # both consist of numbers of 8 bytes
@@ -114,7 +176,10 @@ cdef class Cells:
         self.problem.volume[0] = given_doubles(rising)
         self.problem.volume[1] = given_doubles(volume)
         self.problem.volume[2] = given_doubles(falling)
-        self.problem.rough = rough
+        if arrival is not None:
+            if arrival.shape[0] != m * self.problem.heights:
+                raise ValueError("each level and height needs a factor")
+            self.problem.arrival = given_doubles(arrival)
         self.problem.lattice = lattice
         self.problem.levels = m
         self.problem.whole, self.problem.part = given_integers(whole), given_doubles(part)
@@ -138,7 +203,7 @@ cdef class Cells:
         self.rows.start = places(self.starts)
         self.rows.node = <const uint32_t *>PyArray_DATA(node)
         self.kept = [offset, least, most, rising, volume, falling, whole, part, first,
-                     last, below, above, buffers, node]
+                     last, below, above, buffers, node, arrival]
 
     def forward(self):
         """Compute all rows."""
@@ -218,12 +283,32 @@ cdef class Cells:
         dpq_coarse_bends(&self.problem, size, places(path), integers(bends))
         return bends
 
-    def points(self, ndarray path not None, ndarray bend not None, ndarray start not None,
-               ndarray width not None, ndarray least not None, ndarray most not None,
-               ndarray left not None, size_t longest, rng not None):
-        """Outputs inside the cells of paths, and the pieces of leaves that hold them.
+    def leaves(self, ndarray path not None, ndarray bend not None, rng not None):
+        """Leaves of outputs inside the cells of paths, and which outputs are copies of others."""
+        cdef:
+            size_t size = path.shape[0], m = path.shape[1]
+            ndarray drawn = new_table(size, m, NPY_UINTP), copied = new_table(size, m, NPY_UINT32)
+            size_t *leaf = places(drawn)
+            uint32_t *copies = <uint32_t *>PyArray_DATA(copied)
+            const size_t *paths = places(path)
+            const int64_t *bends = integers(bend)
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
 
-        Leaf i has the pieces start[i], ..., start[i + 1] - 1, at most `longest` of them.
+        check_given(path, 2, NPY_UINTP)
+        check_given(bend, 2, NPY_INT64)
+        with bit_generator.lock, nogil:
+            dpq_coarse_leaves(&self.problem, size, paths, bends, bits, leaf, copies)
+        return drawn, copied
+
+    def points(self, ndarray path not None, ndarray bend not None, ndarray leaf not None,
+               ndarray copied not None, ndarray slot not None, ndarray start not None,
+               ndarray least not None, ndarray most not None, ndarray width not None,
+               ndarray left not None, size_t longest, rng not None):
+        """Outputs inside the leaves of paths, and the pieces of leaves that hold them.
+
+        The leaf of an output has the pieces start[slot], ..., start[slot + 1] - 1, at most `longest`
+        of them.
         """
         cdef:
             size_t size = path.shape[0], m = path.shape[1]
@@ -234,6 +319,8 @@ cdef class Cells:
             double *work = doubles(workspace)
             size_t *piece = places(held)
             const size_t *paths = places(path)
+            const size_t *leaves = places(leaf)
+            const uint32_t *copies = <const uint32_t *>PyArray_DATA(copied)
             const int64_t *bends = integers(bend)
             int64_t *point = NULL
             double *number = NULL
@@ -241,10 +328,13 @@ cdef class Cells:
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
-        check_given(path, 2, NPY_UINTP)
+        for each in (path, leaf, slot):
+            check_given(each, 2, NPY_UINTP)
         check_given(bend, 2, NPY_INT64)
-        pieces.start, pieces.width = given_places(start), given_doubles(width)
+        check_given(copied, 2, NPY_UINT32)
+        pieces.slot, pieces.start = places(slot), given_places(start)
         pieces.least, pieces.most = given_integers(least), given_integers(most)
+        pieces.width = given_doubles(width)
         pieces.points, pieces.numbers, pieces.longest = NULL, NULL, longest
         if lattice:
             pieces.points = given_integers(left)
@@ -253,6 +343,6 @@ cdef class Cells:
             pieces.numbers = given_doubles(left)
             number = doubles(outputs)
         with bit_generator.lock, nogil:
-            dpq_coarse_points(&self.problem, &pieces, size, paths, bends, bits, work, piece, point,
-                              number)
+            dpq_coarse_points(&self.problem, &pieces, size, paths, bends, leaves, copies, bits,
+                              work, piece, point, number)
         return outputs, held

@@ -78,6 +78,20 @@ cdef extern from "lattice.h" nogil:
     void dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double high,
                             double per_unit, double step, int64_t first, int64_t points,
                             const int64_t *point, int64_t *lo, int64_t *hi)
+    ctypedef struct dpq_lattice_places:
+        size_t stretches
+        const int64_t *low
+        const int64_t *high
+        const int64_t *size
+
+    ctypedef struct dpq_lattice_place:
+        size_t stretch
+        int64_t above
+
+    size_t dpq_lattice_runs(size_t n, const dpq_column *column, double low, double high,
+                            double per_unit, double step, int64_t first, int64_t points,
+                            const dpq_lattice_places *places, dpq_lattice_place *at, size_t room,
+                            int64_t *point, int64_t *below, int64_t *above)
     void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
                             int64_t first, double *value)
     bint dpq_lattice_is_sorted(size_t n, const double *value)
@@ -151,6 +165,8 @@ cdef extern from "intervals.h" nogil:
 cdef extern from "decay.h" nogil:
     ctypedef struct dpq_decay:
         pass
+
+    void dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
 
 cdef extern from "scan.h" nogil:
     ctypedef struct dpq_scan_problem:
@@ -459,9 +475,32 @@ cdef extern from "dither.h" nogil:
 
     dpq_dither dpq_dither_draw(int bits, bitgen_t *rng)
     int64_t dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset)
-    int64_t dpq_dither_offset(const dpq_dither *d, int64_t count, int64_t place)
     void dpq_dither_points(const dpq_dither *d, size_t n, int64_t *point, int64_t before,
                            int64_t after)
+
+cdef extern from "parts.h" nogil:
+    ctypedef struct dpq_parts:
+        dpq_dither dither
+        size_t cuts
+        const int64_t *first
+        const int64_t *each
+        const int64_t *below
+        const int64_t *above
+        size_t stretches
+        const int64_t *start
+        const int64_t *most
+        double ranks
+
+    ctypedef struct dpq_part:
+        int64_t left
+        int64_t width
+        int64_t least
+        int64_t most
+
+    size_t dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room,
+                            int64_t *left, int64_t *least, int64_t *most, double **sum,
+                            size_t *parts, size_t *longest)
+    size_t dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
 
 cdef extern from "coarse.h" nogil:
     ctypedef struct dpq_coarse_problem:
@@ -471,7 +510,7 @@ cdef extern from "coarse.h" nogil:
         const int64_t *least
         const int64_t *most
         const double *volume[3]
-        int rough
+        const double *arrival
         int lattice
         size_t levels
         const int64_t *whole
@@ -502,6 +541,7 @@ cdef extern from "coarse.h" nogil:
         pass
 
     ctypedef struct dpq_coarse_pieces:
+        const size_t *slot
         const size_t *start
         const double *width
         const int64_t *least
@@ -510,6 +550,8 @@ cdef extern from "coarse.h" nogil:
         const double *numbers
         size_t longest
 
+    void dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near,
+                         uint8_t *heavy, int64_t *least, int64_t *most, double **volume)
     size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start,
                             uint32_t *node)
     size_t dpq_coarse_room(size_t longest, size_t levels)
@@ -523,6 +565,9 @@ cdef extern from "coarse.h" nogil:
                           bitgen_t *rng, dpq_coarse_draw *state, void *work, size_t *path)
     void dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path,
                           int64_t *bend)
+    void dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, const size_t *path,
+                           const int64_t *bend, bitgen_t *rng, size_t *leaf, uint32_t *copied)
     void dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces,
-                           size_t size, const size_t *path, const int64_t *bend, bitgen_t *rng,
+                           size_t size, const size_t *path, const int64_t *bend,
+                           const size_t *leaf, const uint32_t *copied, bitgen_t *rng,
                            double *work, size_t *piece, int64_t *point, double *number)

@@ -3,10 +3,8 @@
 from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport given_integers, integers, new_integers
 from dpq_fast._kernels.csrc cimport (
-    dpq_dither,
     dpq_dither_below,
     dpq_dither_draw,
-    dpq_dither_offset,
     dpq_dither_points,
     int64_t,
 )
@@ -27,8 +25,6 @@ cdef class Offsets:
     rng : Generator
         A word is drawn.
     """
-
-    cdef dpq_dither dither
 
     def __cinit__(self, int bits, rng not None):
         cdef:
@@ -55,25 +51,6 @@ cdef class Offsets:
             for i in range(n):
                 found[i] = dpq_dither_below(&self.dither, counts[i], offsets[i])
         return below
-
-    def at(self, ndarray count not None, ndarray place not None):
-        """The offset of the record at place[i] of the count[i] ones of a cell, from 0 in order."""
-        cdef:
-            Py_ssize_t i, n = count.shape[0]
-            const int64_t *counts = given_integers(count)
-            const int64_t *places = given_integers(place)
-            ndarray offset = new_integers(n)
-            int64_t *found = integers(offset)
-
-        if place.shape[0] != n:
-            raise ValueError("each count needs a place")
-        for i in range(n):
-            if not 0 <= places[i] < counts[i]:
-                raise ValueError("places must be of records")
-        with nogil:
-            for i in range(n):
-                found[i] = dpq_dither_offset(&self.dither, counts[i], places[i])
-        return offset
 
     def points(self, ndarray point not None, ndarray first not None, ndarray start not None,
                ndarray stop not None, ndarray low not None, ndarray high not None,

@@ -30,6 +30,18 @@ def count(
 def count_integers(
     value: NDArray[np.int64], first: int, points: int, total: NDArray[np.int64]
 ) -> None: ...
+def runs(
+    value: NDArray[Any],
+    low: float,
+    high: float,
+    per_unit: float,
+    step: float,
+    first: int,
+    points: int,
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    size: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
 def bisect(
     value: NDArray[Any],
     low: float,

@@ -19,6 +19,9 @@ from dpq_fast._kernels.csrc cimport (
     dpq_lattice_encode,
     dpq_lattice_has_missing,
     dpq_lattice_is_sorted,
+    dpq_lattice_place,
+    dpq_lattice_places,
+    dpq_lattice_runs,
     int64_t,
     size_t,
 )
@@ -33,6 +36,9 @@ from numpy cimport (
 )
 
 import_array()
+
+# Room for runs to begin with.
+RUNS = 1024
 
 
 def encode(ndarray value not None, double low, double high, double per_unit,
@@ -97,6 +103,52 @@ def bisect(ndarray value not None, double low, double high, double per_unit, dou
     with nogil:
         dpq_lattice_bisect(size, &column, low, high, per_unit, step, first, points, asked, least,
                            most)
+
+
+def runs(ndarray value not None, double low, double high, double per_unit, double step,
+         int64_t first, int64_t points, ndarray start not None, ndarray stop not None,
+         ndarray size not None):
+    """Runs of ascending values at one lattice point each, which hold one of some places, in order.
+
+    These are the multiples of size[t] from start[t] on and below stop[t], t = 0, 1, ... Returns the
+    points, and how many values are below each run and up to its end.
+    """
+    cdef:
+        dpq_column column = given_column(value)
+        size_t n = value.shape[0], room = RUNS, found = 0
+        dpq_lattice_places places
+        dpq_lattice_place at
+        ndarray point = new_integers(room), below = new_integers(room), above = new_integers(room)
+        int64_t *to
+        int64_t *least
+        int64_t *most
+        Py_ssize_t t
+        int64_t done = 0
+
+    places.stretches = start.shape[0]
+    places.low, places.high = given_integers(start), given_integers(stop)
+    places.size = given_integers(size)
+    if not start.shape[0] == stop.shape[0] == size.shape[0]:
+        raise ValueError("stretches must have a start, a stop and a size each")
+    for t in range(start.shape[0]):
+        if not (done <= places.low[t] <= places.high[t] <= <int64_t>n and places.size[t] > 0):
+            raise ValueError("stretches must be of the values, in order, and have a size")
+        done = places.high[t]
+    at.stretch, at.above = 0, 0
+    while True:
+        to, least, most = integers(point), integers(below), integers(above)
+        with nogil:
+            found += dpq_lattice_runs(n, &column, low, high, per_unit, step, first, points,
+                                      &places, &at, room - found, to + found, least + found,
+                                      most + found)
+        if found < room:
+            break
+        room *= 2
+        for array in (point, below, above):
+            array.resize(room, refcheck=False)
+    for array in (point, below, above):
+        array.resize(found, refcheck=False)
+    return point, below, above
 
 
 def decode(point, double per_unit, double step, int64_t first):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.order import Stretch, WholeOrder
+from dpq_fast.data.order import CutOrder, Stretch, WholeOrder
 
 
 class Blocks(NamedTuple):
@@ -46,21 +46,26 @@ class Zone(NamedTuple):
     ranks: NDArray[np.int64]
 
 
-def blocks(order: WholeOrder, zones: Sequence[Zone]) -> Blocks:
+def intervals(order: WholeOrder, zone: Zone) -> Blocks:
+    """All outputs whose rank is in some segments, in blocks of one rank: records are read."""
+    rank, width, left = order.intervals(zone.first, zone.ranks)
+    return Blocks(rank, rank, width, left)
+
+
+def blocks(order: CutOrder, zones: Sequence[Zone]) -> Blocks:
     """All outputs whose rank is in some segments of ranks, and perhaps some around them, in blocks.
+
+    Counts are all that is asked of the records.
 
     Parameters
     ----------
-    order : WholeOrder
+    order : CutOrder
+        Of at least one record.
     zones : sequence of Zone
-        Each holds those before it, and its blocks are longer: by a factor that is whole. Where a
-        single one has a `most` of 1, outputs of a block have one rank, and records are read. Else
-        counts are all that is asked of the records.
+        Each holds those before it, and its blocks are longer: by a factor that is whole. Each has a
+        `most` of at least 2.
     """
-    most, first, count = zones[-1]
-    if most < 2 or not order.n:
-        rank, width, left = order.intervals(first, count)
-        return Blocks(rank, rank, width, left)
+    _, first, count = zones[-1]
     point, below, above = _cuts(order, zones)
     least, greatest, left = above[:-1], below[1:], point[:-1]
     width = np.subtract(point[1:], left, dtype=np.float64)
@@ -86,10 +91,10 @@ def segments(low: NDArray[np.int64], high: NDArray[np.int64], n: int) -> tuple[N
 
 
 def _cuts(
-    order: WholeOrder, zones: Sequence[Zone]
+    order: CutOrder, zones: Sequence[Zone]
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Cuts around all ranks of some zones; both ends of the order where they are reached."""
-    around = [_stretch(order.n, zone) for zone in zones]
+    around = [stretch_of(order.n, zone) for zone in zones]
     kind = np.float64 if order.lattice is None else np.int64
     before, last = np.array([order.before, order.last]).astype(kind)
     point, below, above = order.cuts(around)
@@ -105,7 +110,7 @@ def _cuts(
     return point, below, above
 
 
-def _stretch(n: int, zone: Zone) -> Stretch:
+def stretch_of(n: int, zone: Zone) -> Stretch:
     """What is to be cut around all ranks of a zone."""
     most, first, count = zone
     low = np.maximum(first // most - 2, 0)

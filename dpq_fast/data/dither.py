@@ -22,7 +22,7 @@ its place, takes O(log K) (`csrc/dither.h`), and the answers do not depend on wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,9 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels.dither import Offsets
-from dpq_fast.data.order import (
-    CoarseOrder,
-    Cuts,
-    SortedOrder,
-    Stretch,
-    WholeOrder,
-    places_of,
-)
+from dpq_fast._kernels.parts import Parts
+from dpq_fast.data.blocks import Zone, stretch_of
+from dpq_fast.data.order import CoarseOrder, SortedOrder, Stretch, WholeOrder
 
 # Up to this many records, all are laid out at once.
 EAGER_RECORDS = 2**14
@@ -59,8 +54,6 @@ class DitheredOrder(WholeOrder):
     rng : Generator
         Where the sequence's shift is drawn from.
     """
-
-    blocks_in_most = 2
 
     def __init__(self, coarse: CoarseOrder, rng: np.random.Generator) -> None:
         super().__init__(coarse.n, coarse.lattice, coarse.bounds)
@@ -123,41 +116,52 @@ class DitheredOrder(WholeOrder):
             lo, hi = np.where(reached, lo, middle + 1), np.where(reached, middle, hi)
         return lo
 
-    def cuts(self, around: list[Stretch]) -> Cuts:
-        coarse = self._coarse.cuts(around)
-        runs = [self._inside(coarse, places) for places in places_of(around, self.n)]
-        if self.scans:  # what passes count is cut between points, of which some hold no place
-            runs += _between(coarse, self._bits)
-        point, below, above = (np.concatenate(each) for each in zip(*runs, strict=True))
-        del runs
-        if self.scans:
-            order = np.argsort(point, kind="stable")
-            order = order[np.count_nonzero(point < 0) :]  # there is nothing before the first point
-            point, below, above = point[order], below[order], above[order]
-        fine = self._lattice.spread(point)
-        distinct = np.append(True, fine[1:] != fine[:-1])
-        if distinct.all():
-            return Cuts(fine, below, above)
-        (first,) = np.nonzero(distinct)
-        return Cuts(
-            fine[first], np.minimum.reduceat(below, first), np.maximum.reduceat(above, first)
-        )
+    def parts(self, zones: Sequence[Zone], ranks: float, rate: float) -> Parts:
+        """Outputs in some segments of ranks, and perhaps some around them: counts are all it takes.
 
-    def _inside(self, coarse: Cuts, places: NDArray[np.int64]) -> Cuts:
-        """Cuts at the records of some places, and halfway, as far as it is cut at their points."""
-        places = _with_middles(places)
-        run = np.searchsorted(coarse.above, places, side="right")
-        held = run < coarse.point.size
-        held[held] = coarse.below[run[held]] <= places[held]
-        run, places = run[held], places[held]
-        start = coarse.below[run]
-        count = coarse.above[run] - start
-        offset = self._offsets.at(count, places - start)
-        point = (coarse.point[run] << self._bits) + offset
-        if count.size and int(count.max()) >> self._bits:  # several at one offset
-            below = start + self._offsets.below(count, offset)
-            return Cuts(point, below, start + self._offsets.below(count, offset + 1))
-        return Cuts(point, places, places + 1)
+        Parameters
+        ----------
+        zones : sequence of Zone
+            As for `blocks.blocks`; parts have fewer records than the `most` of these. None, where
+            that is 1: not for an order that scans.
+        ranks : float
+            Of leaves.
+        rate : float
+            Decay rate: log-weight lost per rank, c > 0.
+        """
+        cuts = self._cuts([stretch_of(self.n, zone) for zone in zones])
+        ends = [np.append(zone.first, zone.first + zone.ranks) for zone in zones]
+        start = np.unique(np.concatenate(([0, self.n + 1], *ends)))
+        allowed = np.full(start.size - 1, -1)
+        for most, low, many in reversed(zones):
+            runs = np.searchsorted(start, low), np.searchsorted(start, low + many)
+            for run in map(slice, *(each.tolist() for each in runs)):
+                allowed[run] = most - 1
+        room = int((zones[-1].ranks / ranks + 3.0).sum())
+        return Parts(self._offsets, *cuts, start, allowed, ranks, rate, room)
+
+    def _cuts(
+        self, around: list[Stretch]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
+        """Where points are cut out: their first fine points, how many these are, and records.
+
+        Both ends of the order where they are reached, as of points without a record.
+        """
+        lattice = self._lattice
+        point, below, above = self._coarse.cuts(around)
+        if around[-1].first[0] < 0 and point[0] >= 0:
+            point, below, above = (
+                np.append(*each) for each in ((-1, point), (0, below), (0, above))
+            )
+        if around[-1].last[-1] >= self.n and point[-1] < lattice.points - 1:
+            point = np.append(point, lattice.points - 1)
+            below, above = np.append(below, self.n), np.append(above, self.n)
+        if lattice.masses is None:
+            return point << self._bits, None, below, above
+        first, each = lattice.masses.below(point), lattice.masses.of(point)
+        if point[0] < 0:  # all that is before the first point
+            first[0], each[0] = -1, 1
+        return first, each, below, above
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         masses = self._lattice.masses
@@ -177,23 +181,6 @@ def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:
         return order
     points = order._points([(0, coarse.n)])
     return SortedOrder(points, coarse.lattice, coarse.bounds, fine=True)
-
-
-def _with_middles(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Some places, and those halfway between each and the next."""
-    both = np.repeat(places, 2)[:-1]
-    both[1::2] += np.diff(places) // 2
-    return both
-
-
-def _between(coarse: Cuts, bits: int) -> list[Cuts]:
-    """Cuts before and after the cells of points, in fine points."""
-    tied = coarse.above > coarse.below
-    start, end = coarse.point[tied] << bits, (coarse.point + 1) << bits
-    return [
-        Cuts(start - 1, coarse.below[tied], coarse.below[tied]),
-        Cuts(end - 1, coarse.above, coarse.above),
-    ]
 
 
 def _pieces(

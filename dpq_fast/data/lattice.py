@@ -253,6 +253,20 @@ class Lattice:
         """
         kernel.bisect(values, *self._rounding, np.ascontiguousarray(points), lo, hi)
 
+    def runs(
+        self,
+        values: NDArray[Any],
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        size: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Points of ascending values at some places, and how many are below them and up to them.
+
+        Places are the multiples of size[t] from start[t] on, below stop[t]. Values are as for
+        `count`.
+        """
+        return kernel.runs(values, *self._rounding, start, stop, size)
+
     def least(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The least number that is rounded to each point or above; inf past the last point."""
         inside = (points > 0) & (points < self.points)

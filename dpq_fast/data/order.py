@@ -84,8 +84,13 @@ class Stretch(NamedTuple):
         return np.searchsorted(self.last, start) < np.searchsorted(self.first, stop, side="right")
 
 
-def places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
-    """Each so many of n records in some stretches, and the last if they reach it; in parts."""
+def runs_of(
+    around: list[Stretch], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """What is asked for of n records: multiples of size[t] from low[t] on, below high[t].
+
+    The last record is asked for, too, where stretches reach the end.
+    """
     edges = np.unique(np.concatenate([part for _, *ends in around for part in ends]))
     most = np.zeros(edges.size, dtype=np.int64)  # from each edge to the next
     for stretch in reversed(around):
@@ -93,19 +98,26 @@ def places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
         stop = np.searchsorted(edges, stretch.last).tolist()
         for run in map(slice, start, stop):
             most[run] = stretch.most
+    held = np.flatnonzero(most)
+    low, high, size = edges[held], edges[held + 1], most[held]
     reaches_end = bool(around[-1].last[-1] >= n)
+    low = np.clip(low, 0, n - reaches_end)
+    high = np.clip(high, low, n - reaches_end)
+    if reaches_end:
+        low, high, size = np.append(low, n - 1), np.append(high, n), np.append(size, 1)
+    return low, high, size
+
+
+def places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
+    """The records that are asked for, in parts."""
     ready: list[NDArray[np.int64]] = []
     listed = 0
-    held = np.flatnonzero(most)
-    for low, high, size in np.array([edges[held], edges[held + 1], most[held]]).T.tolist():
-        first = max(-(-low // size), 0) * size
-        ready.append(np.arange(first, min(high, n - 1 if reaches_end else n), size))
+    for low, high, size in np.array(runs_of(around, n)).T.tolist():
+        ready.append(np.arange(-(-low // size) * size, high, size))
         listed += ready[-1].size
         if listed >= PLACES:
             yield np.concatenate(ready)
             ready, listed = [], 0
-    if reaches_end:
-        ready.append(np.array([n - 1]))
     if ready:
         yield np.concatenate(ready)
 
@@ -194,13 +206,10 @@ class WholeOrder(Order):
     ----------
     scans : bool
         Whether windows are collected by passes over the records: then `prepare` saves passes.
-    blocks_in_most : int
-        How many blocks `cuts` makes of so many ranks as one may have.
     """
 
     skipped = 0
     scans = False
-    blocks_in_most = 1
     _compress: Callable[..., tuple[NDArray[np.int64], NDArray[np.float64], NDArray[Any]]]
 
     def __init__(self, n: int, lattice: Lattice | None, bounds: tuple[float, float]) -> None:
@@ -244,15 +253,6 @@ class WholeOrder(Order):
         """Number of records below each (fine) lattice point, or number."""
         return self.ranks_of(points)
 
-    @abstractmethod
-    def cuts(self, around: list[Stretch]) -> Cuts:
-        """Cuts between the ranks of some stretches, and perhaps others: ascending, at least one.
-
-        By ascending `most`; ranks of several stretches are cut as the first of these asks for. If
-        there is only one kind, blocks do not depend on what other ranks are asked for. What the
-        first cut has `below` it and the last one `above` may be anything that fits.
-        """
-
     def rank_of(self, output: float) -> int:
         if self.lattice is None and output == self.before:
             output = math.nextafter(output, math.inf)
@@ -266,7 +266,20 @@ class WholeOrder(Order):
         pass  # there are no passes to save
 
 
-class CoarseOrder(WholeOrder):
+class CutOrder(WholeOrder):
+    """An order whose outputs are cut between its records."""
+
+    @abstractmethod
+    def cuts(self, around: list[Stretch]) -> Cuts:
+        """Cuts between the ranks of some stretches, and perhaps others: ascending, at least one.
+
+        By ascending `most`; ranks of several stretches are cut as the first of these asks for. If
+        there is only one kind, blocks do not depend on what other ranks are asked for. What the
+        first cut has `below` it and the last one `above` may be anything that fits.
+        """
+
+
+class CoarseOrder(CutOrder):
     """An order of records that may be dithered on top.
 
     Attributes
@@ -362,6 +375,8 @@ class SortedOrder(CoarseOrder):
         return lo
 
     def cuts(self, around: list[Stretch]) -> Cuts:
+        if self.lattice is not None and not self._fine and is_plain(self._values):
+            return Cuts(*self.lattice.runs(self._values, *runs_of(around, self.n)))
         runs = []
         for places in places_of(around, self.n):
             points = self._encode(self._values.take(places))
@@ -482,7 +497,7 @@ class CountedOrder(CoarseOrder):
         return self._values[run] + 1.0 + (places + 0.5 - self._ends[run]) / self._counts[run]
 
 
-class WeighedOrder(WholeOrder):
+class WeighedOrder(CutOrder):
     """An order without dither on a lattice with a prior: records lie at the ends of their cells.
 
     Parameters

@@ -2,7 +2,7 @@ r"""Exact draws of `PathLaw` from proposals by cells of ranks: short rows at any
 
 Weights are :math:`\exp(-c\,TV(r))` with :math:`TV(r) = \sum_{j=1}^{m+1} |r_j - r_{j-1} - n_j|`,
 where r_j is the number of records below output j, r_0 = 0 and r_{m+1} = n. Outputs are cut into
-blocks (`dpq_fast.data.blocks`), blocks make up the leaves of a tree, and each level has cells of
+blocks, blocks make up the leaves of a tree (`dpq_fast.laws.leaves`), and each level has cells of
 this tree that are wider where paths seldom go (`csrc/coarse.h`).
 
 **Proposals** put output j into a cell C_j with rank rho_j, and there into a block. With the signs
@@ -31,9 +31,12 @@ tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs 
 **Cost.** A step loses something only where its sign is in doubt, which is about c B of all steps
 with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
 a constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
+Steps lose the most where a whole number of cells fits between two targets, four times as much as
+where a half is left over, and targets are often evenly apart: B is chosen for that (`aligned`).
 A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks near
 targets. Where a path pays x nats to be, all m levels may lose a share of x together: blocks are
-longer there, by a share of x / m nats, and their number is a multiple of m^2 log(R).
+longer there, by a share of x / m nats, and their number is a multiple of m^2 log(R). Those of
+dithered records are not kept: they are made to sum up leaves, and again in leaves that are drawn.
 
 Wide gaps and ties draw the paths of many levels hundreds of nats away from their targets. Where
 rows are long, and where few proposals are accepted, some paths are drawn first to see where they
@@ -44,33 +47,36 @@ the law.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._kernels import coarse as kernel
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import uniform
-from dpq_fast._kernels.coarse import Cells
 from dpq_fast._kernels.scan import Scan, targets
-from dpq_fast.data.blocks import Blocks, Zone, blocks, segments
+from dpq_fast.data.blocks import Zone, segments
+from dpq_fast.data.dither import DitheredOrder
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
+from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.path import CERTIFICATE, PathLaw
 from dpq_fast.laws.rows import Forward
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
-LOSS, FARTHER, FARTHER_EACH = 1.5, 1.0, 0.12
+LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
 # More where levels are many, whose rows are long; and cells grow as if it was more.
-FEW_LEVELS, LEAST_LOSS = 256, 3.0
+FEW_LEVELS, LEAST_LOSS = 256, 12.0
+# Cells may be so much wider or narrower, of so many widths, for where targets lie; and not all of
+# one width have as many ranks.
+ALIGNED, WIDTHS, MARGIN = 0.1, 64, 1.05
 # What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
 # are crowded.
-APART, CROWDED = 0.16, 0.025
+APART, CROWDED = 0.16, 0.06
 # What all bends may lose by blocks, in nats, and more for each nat from where paths are; a later
 # pair where more blocks than that would be needed.
 BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))
@@ -80,6 +86,10 @@ MANY_BLOCKS = 2**19
 MOST_RANKS = 2**23
 BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (4.0, 1.5), 16.0, 3 * 2**20
 BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
+# Blocks of a dithered order have so many nats, the first ones that make up no more blocks than
+# MANY_BLOCKS or so many for each pair of levels; to so many standard deviations of paths around
+# targets, and more farther away. No block has less than a record, which may lose so many nats.
+PART_BENDS, PARTS_EACH, SPREAD, MOST_PART_BENDS = (0.5, 1.0, 2.0, 4.0, 8.0), 30, 1.5, 8.0
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
@@ -97,10 +107,8 @@ SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
 # all levels together may lose, in nats.
 LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
 MOST_LOST = 1e11
-# A cell as wide as this in nats has a volume for each bend; wider ones are never used.
+# No cell of several leaves has so many nats.
 WIDEST = 16.0
-# About so many blocks are looked at, at once.
-BLOCKS_AT_ONCE = 2**18
 # What ln of a probability is off by, at most.
 ROUNDING = 1e-6
 # A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
@@ -108,7 +116,7 @@ ROUNDING = 1e-6
 AROUND = 8.0
 # Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
 # so many outputs.
-EACH, EACH_SCAN, MOST_OUTPUTS = 16, 64, 2**18
+EACH, EACH_SCAN, MOST_OUTPUTS = 4, 64, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
@@ -118,11 +126,11 @@ FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
 MOST_SINGLE, LAST_TRY = 2**26, 2**19
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
-# so many nats and their growth. Then cells may grow more elsewhere, by this factor, and by more
-# where targets are apart: for each nat between them, and at most. Rows that are longer than that
-# are so by ties that send paths anywhere.
+# so many nats, wide ones and then narrower ones, and their growth. Then cells may grow more
+# elsewhere, by this factor, and by more where targets are apart: for each nat between them, and at
+# most. Rows that are longer than that are so by ties that send paths anywhere.
 MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
-VISITORS, ROUGH, ROUGH_GROWTH = 64, 4.0, 0.2
+VISITORS, ROUGH, ROUGH_GROWTH = 64, (4.0, 2.0), 0.2
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
@@ -190,10 +198,11 @@ class CoarseLaw:
         self._q = q
         self._rate = rate
         self._forward = forward
-        self._nats = narrowest(order.n, q, rate) if nats is None else nats
+        self._nats = aligned(order.n, q, rate) if nats is None else nats
         self._growth = growth_of(order.n, q, rate) if growth is None else growth
         self._most = most
         self._log_volume = order.log_volume(q.size)
+        self._kind = np.float64 if order.lattice is None else np.int64
         # widths that are not of lattice points times a power of two: no volume is subnormal
         self._shift = 0
         if order.lattice is None:
@@ -217,7 +226,7 @@ class CoarseLaw:
             reach = max(needed, reach + 1)
 
     def _collect(self, reach: int) -> bool:
-        """Blocks and leaves within reach; whether there are some for each target."""
+        """Leaves within reach; whether there are some for each target."""
         n = self._order.n
         first, last, begin, count = intervals_kernel.windows(self._q, n, reach)
         self._reach = reach
@@ -228,33 +237,18 @@ class CoarseLaw:
             zones = [Zone(self._most, begin, count)]
         else:
             zones = zones_of(self._order, *self._around, begin, count, self._rate)
-        self._exact, self._zoned = zones[0].most < 2, len(zones) > 1
-        self._blocks = blocks(self._order, zones)
-        least, greatest = self._blocks.least, self._blocks.most
-        if not least.size:
+        self._exact, self._zoned = zones[-1].most < 2, len(zones) > 1
+        ranks = max(1.0, min(self._nats / self._rate, 2.0**62))
+        made = leaves_of(self._order, zones, ranks, self._rate, self._shift)
+        if made is None:
             return False
-        start = self._leaf_starts(begin)
-        self._start = start.view(np.uintp)
-        self._longest = int(np.diff(start).max())
-        self._low = np.searchsorted(greatest[start[1:] - 1], first)
-        self._high = np.searchsorted(least[start[:-1]], last, side="right")
+        self._leaves, sums = made
+        self._low = np.searchsorted(sums.most, first)
+        self._high = np.searchsorted(sums.least, last, side="right")
         if (self._low >= self._high).any():
             return False
-        self._tree = _tree(self._blocks, start, self._rate, self._shift)
+        self._tree = _tree(sums, self._rate)
         return True
-
-    def _leaf_starts(self, begin: NDArray[np.int64]) -> NDArray[np.intp]:
-        """The first blocks of all leaves, and the end: of about as many ranks, in one segment."""
-        least, greatest = self._blocks.least, self._blocks.most
-        size = max(1, math.floor(min(self._nats / self._rate, 2.0**62)))
-        starts = np.ones(least.size + 1, dtype=bool)
-        for later in _some_at_once(least.size - 1):
-            some = slice(later.start, later.stop + 1)
-            leaf = least[some] // size
-            # a block on the border of a segment is one of it, too: nothing lies before the next
-            segment = np.searchsorted(begin, greatest[some], side="right")
-            starts[later.start + 1 : some.stop] = (np.diff(leaf) != 0) | (np.diff(segment) != 0)
-        return np.flatnonzero(starts)
 
     def _fill(self) -> None:
         """Rows of cells."""
@@ -275,7 +269,8 @@ class CoarseLaw:
 
     def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The nearest ranks that outputs have, around each target."""
-        least, greatest = self._blocks.least, self._blocks.most
+        leaves = slice(int(self._tree.offset[1]))
+        least, greatest = self._tree.least[leaves], self._tree.most[leaves]
         at = np.maximum(np.searchsorted(least, self._whole, side="right") - 1, 0)
         below = np.minimum(greatest[at], self._whole)
         at = np.minimum(np.searchsorted(greatest, self._whole), least.size - 1)
@@ -287,40 +282,71 @@ class CoarseLaw:
         They decide the cost alone, and so rows are rough: a cell counts as if it was a point, which
         bounds nothing but does not draw paths to where cells are wide.
         """
-        cells = self._rows(ROUGH_GROWTH, rough=True)
-        cells.forward()
-        return self._between(cells)
+        tree = self._tree._replace(rising=self._tree.volume, falling=self._tree.volume)
+        near, seen = self._near, []
+        for nats in ROUGH:  # where several ways cost as much, one may show what another does not
+            cells = self._cells_of(tree, near, nats, ROUGH_GROWTH, ALL, self._arrival())
+            cells.forward()
+            near = self._between(cells)
+            seen.append(near)
+        below, above = zip(*seen, strict=True)
+        return np.minimum.reduce(below), np.maximum.reduce(above)
 
-    def _between(self, cells: Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _between(self, cells: kernel.Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ranks between which some paths are at each level."""
         # no randomness of a release: what comes out does not depend on these
         paths = cells.paths(VISITORS, np.random.Generator(np.random.PCG64(0))).view(np.intp)
         return self._tree.least[paths].min(axis=0), self._tree.most[paths].max(axis=0)
 
-    def _rows(self, growth: float, most: int = ALL, rough: bool = False) -> Cells:
+    def _rows(self, growth: float, most: int = ALL) -> kernel.Cells:
         """Rows whose cells are the narrowest where paths are near; still to be computed.
 
         If they have more than `most` entries, they cannot be.
         """
-        tree = self._tree
-        if rough:
-            tree = tree._replace(rising=tree.volume, falling=tree.volume)
-        return Cells(
+        return self._cells_of(self._tree, self._near, MARGIN * self._nats, growth, most)
+
+    def _cells_of(
+        self,
+        tree: Tree,
+        near: tuple[NDArray[np.int64], NDArray[np.int64]],
+        nats: float,
+        growth: float,
+        most: int,
+        arrival: NDArray[np.float64] | None = None,
+    ) -> kernel.Cells:
+        return kernel.Cells(
             *tree,
-            rough,
             self._order.lattice is not None,
             self._whole,
             self._part,
             self._rate,
             self._low.astype(np.uintp),
             self._high.astype(np.uintp),
-            *self._near,
-            ROUGH if rough else self._nats,
+            *near,
+            nats,
             growth,
             most,
+            arrival,
         )
 
-    def _use(self, cells: Cells) -> None:
+    def _arrival(self) -> NDArray[np.float64]:
+        """2 / B, over what steps weigh from middle to middle of cells of B nats.
+
+        That is the sum of exp(-|k B - a|) over all k, a from target to target: more where a whole
+        number of cells fits, less where it does not, and over many levels paths would go elsewhere.
+        """
+        heights = self._tree.offset.size - 1
+        nats = np.ldexp(self._leaves.ranks * self._rate, np.arange(heights))
+        steps = np.diff(self._whole + self._part, prepend=0.0) * self._rate
+        past = np.fmod(steps[:, np.newaxis], nats)
+        factor: NDArray[np.float64]
+        with np.errstate(all="ignore"):
+            factor = -2.0 * np.expm1(-nats) / nats / (np.exp(-past) + np.exp(past - nats))
+        factor[0] = 1.0  # from below all outputs, which is not in a cell
+        factor[:, ~(nats <= WIDEST)] = 1.0
+        return np.nan_to_num(factor, copy=False, nan=1.0).ravel()
+
+    def _use(self, cells: kernel.Cells) -> None:
         """Compute rows, to draw from them."""
         cells.forward()
         self._cells = cells
@@ -370,7 +396,7 @@ class CoarseLaw:
             tries, hope = tries + tried, hope + float(likely.sum())
             if len(kept):
                 tries, hope = 0, 0.0
-            others = self._cells.entries + (self._blocks.least.size if self._zoned else 0)
+            others = self._cells.entries + (self._leaves.blocks if self._zoned else 0)
             is_hard = hope * others <= OUTPUT_COST * m * tries
             if tries >= FEW_TRIES and is_hard and self._may_narrow:
                 accepted.append(self._closer.draw(rng, missing))
@@ -379,7 +405,7 @@ class CoarseLaw:
                 accepted.append(self._law.draw(rng, missing))
                 break
         if not accepted:
-            return np.empty((0, m), dtype=self._blocks.left.dtype)
+            return np.empty((0, m), dtype=self._kind)
         return accepted[0] if len(accepted) == 1 else np.concatenate(accepted)
 
     def _propose(
@@ -392,13 +418,9 @@ class CoarseLaw:
         """
         paths = self._cells.paths(size, rng)
         bends = self._cells.bends(paths)
-        least, most, width, left = self._blocks
-        points, held = self._cells.points(
-            paths, bends, self._start, width, least, most, left, self._longest, rng
-        )
-        cell, block = paths.view(np.intp), held.view(np.intp)
+        points, least, most = self._inside(paths, bends, rng)
+        cell = paths.view(np.intp)
         low, high = self._tree.least[cell], self._tree.most[cell]
-        least, most = least[block], most[block]
         rho = low + (high - low) // 2
         again = cell[:, 1:] == cell[:, :-1]
         alone = np.ones(cell.shape, dtype=bool)
@@ -431,6 +453,23 @@ class CoarseLaw:
             likely[counted] = seen / each
         return points, log_accept, likely
 
+    def _inside(
+        self, paths: NDArray[np.uintp], bends: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
+        """Outputs inside of paths' cells, and the least and the greatest ranks of their blocks."""
+        leaf, copied = self._cells.leaves(paths, bends, rng)
+        points = np.empty(paths.shape, dtype=self._kind)
+        least, most = np.empty((2, *paths.shape), dtype=np.int64)
+        for some in self._leaves.some_at_once(leaf):
+            slot, start, blocks = self._leaves.of(leaf[some])
+            drawn = paths[some], bends[some], leaf[some], copied[some], slot
+            points[some], held = self._cells.points(
+                *drawn, start, *blocks, self._leaves.longest, rng
+            )
+            block = held.view(np.intp)
+            least[some], most[some] = blocks.least[block], blocks.most[block]
+        return points, least, most
+
     def _deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         """TV of paths."""
         deviations: NDArray[np.float64] = path.deviations(ranks, self._whole, self._part).sum(
@@ -441,21 +480,28 @@ class CoarseLaw:
     def _anywhere(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Ascending outputs, uniform among all."""
         order = self._order
-        left = np.array([order.before], dtype=self._blocks.left.dtype)
+        left = np.array([order.before], dtype=self._kind)
         everywhere = np.zeros((size, self._q.size), dtype=np.uintp)
         return path.points_inside(everywhere, left, np.array([float(order.extent)]), rng)
 
     def _log_accept_beyond(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """ln of the acceptance of outputs from anywhere: never if they are all within reach."""
-        start, (_, _, width, left) = self._start.view(np.intp), self._blocks
-        last = start[self._high] - 1
-        within = (points > left[start[self._low]]) & (points <= left[last] + width[last])
+        within = self._within(points)
         ranks = self._order.fine_ranks(points.ravel()).reshape(points.shape)
         log_accept: NDArray[np.float64] = -self._rate * (
             self._deviations(ranks) - 2.0 * self._reach
         )
         log_accept[within.all(axis=1)] = -math.inf
         return log_accept
+
+    def _within(self, points: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which outputs are in the rows of their levels."""
+        ends = np.stack((self._low, self._high - 1)).astype(np.uintp)
+        slot, start, some = self._leaves.of(ends)
+        first, last = start[slot[0]].view(np.intp), start[slot[1] + 1].view(np.intp) - 1
+        end = some.left[last] + some.width[last]
+        within: NDArray[np.bool_] = (points > some.left[first]) & (points <= end)
+        return within
 
     def log_prob(self, outputs: NDArray[Any]) -> float:
         """As `PathLaw.log_prob`."""
@@ -473,102 +519,29 @@ class CoarseLaw:
         return PathLaw(self._order, self._q, self._rate, self._forward)
 
 
-def _tree(given: Blocks, start: NDArray[np.intp], rate: float, shift: int) -> Tree:
-    """A tree of which leaf i has the blocks start[i], ..., start[i + 1] - 1."""
-    sizes = [start.size - 1]
-    while sizes[-1] > 1:
-        sizes.append(-(-sizes[-1] // 2))
-    offset = np.cumsum([0, *sizes])
-    least, most = np.empty((2, offset[-1]), dtype=np.int64)
-    tree = Tree(offset.astype(np.uintp), least, most, *np.empty((3, offset[-1])))
-    _fill_leaves(tree, given, start, rate, shift)
-    alone = _heavy(tree, sizes[0], rate)
-    for below, at, size in zip(offset, offset[1:], sizes[1:], strict=False):
-        alone = np.logical_or.reduceat(alone, np.arange(0, alone.size, 2))
-        for some in _some_at_once(size):
-            halves = slice(below + 2 * some.start, min(below + 2 * some.stop, at))
-            cells = slice(at + some.start, at + some.stop)
-            parts = [each[halves] for each in tree[1:6]]
-            _join(parts, [each[cells] for each in tree[1:6]], alone[some], rate)
-    return tree
-
-
-def _some_at_once(size: int) -> Iterator[slice]:
-    """Places 0, ..., size - 1, in runs of BLOCKS_AT_ONCE."""
-    for start in range(0, size, BLOCKS_AT_ONCE):
-        yield slice(start, min(start + BLOCKS_AT_ONCE, size))
-
-
-def _fill_leaves(
-    tree: Tree, given: Blocks, start: NDArray[np.intp], rate: float, shift: int
-) -> None:
-    """The leaves, which are the first cells of a tree; some at a time, whose blocks may be many."""
-    leaves = start.size - 1
-    tree.least[:leaves] = given.least[start[:-1]]
-    tree.most[:leaves] = given.most[start[1:] - 1]
-    rho = tree.least[:leaves] + (tree.most[:leaves] - tree.least[:leaves]) // 2
-    some = np.searchsorted(start, np.arange(0, start[-1], BLOCKS_AT_ONCE))
-    for first, last in pairwise(np.unique(np.append(some, leaves)).tolist()):
-        edges = start[first : last + 1]
-        leaf, piece = slice(first, last), slice(edges[0], edges[-1])
-        of = np.repeat(rho[leaf], np.diff(edges))
-        width = np.ldexp(given.width[piece], shift) if shift else given.width[piece]
-        rising = width * _exponentials(2.0 * rate, given.most[piece] - of)
-        falling = width * _exponentials(-2.0 * rate, given.least[piece] - of)
-        for volume, parts in zip(tree[3:6], (rising, width, falling), strict=True):
-            volume[leaf] = np.add.reduceat(parts, edges[:-1] - edges[0])
-
-
-def _exponentials(steepness: float, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """exp(steepness ranks): of a few integers, mostly, which is faster to look up."""
-    least, most = int(ranks.min()), int(ranks.max())
-    found: NDArray[np.float64]
-    if most - least >= ranks.size:
-        found = np.exp(steepness * ranks)
-    else:
-        found = np.exp(steepness * np.arange(least, most + 1))[ranks - least]
-    return found
-
-
-def _join(
-    halves: list[NDArray[Any]], cells: list[NDArray[Any]], alone: NDArray[np.bool_], rate: float
-) -> None:
-    """Fill in cells by those of which they are the halves, in the order of `Tree`."""
-    lower, upper = halves[:2]
-    least, most = cells[:2]
-    whole = lower.size // 2
-    least[:] = lower[0::2]
-    most[:whole], most[whole:] = upper[1::2], upper[2 * whole :]
-    away = lower + (upper - lower) // 2 - np.repeat(least + (most - least) // 2, 2)[: lower.size]
-    # cells that are too wide are never used: their volumes only have to be finite
-    away[np.repeat((most - least) * rate > WIDEST, 2)[: lower.size]] = 0
-    for bend, part, total in zip((-1, 0, 1), halves[2:], cells[2:], strict=True):
-        moved = part * _exponentials(-2.0 * rate * bend, away)
-        total[:] = moved[0::2]
-        total[:whole] += moved[1::2]
-        total[alone] = np.inf
-
-
-def _heavy(tree: Tree, leaves: int, rate: float) -> NDArray[np.bool_]:
-    """Leaves that hold more than all else around them: paths stay in them at many levels.
-
-    These are multisets, and would not be if the leaf was part of a cell at some of them.
-    """
-    near = math.ceil(min(AROUND / rate, 2.0**62))
-    least, most, volume = tree.least[:leaves], tree.most[:leaves], tree.volume[:leaves]
-    sums = np.append(0.0, np.cumsum(volume))
-    heavy = np.empty(leaves, dtype=bool)
-    for some in _some_at_once(leaves):
-        low = np.searchsorted(most, least[some] - near)
-        high = np.searchsorted(least, most[some] + near, side="right")
-        heavy[some] = 2.0 * volume[some] > sums[high] - sums[low]
-    return heavy
+def _tree(leaves: Sums, rate: float) -> Tree:
+    """A tree of some leaves; those that hold more than all else around them stay alone."""
+    return Tree(*kernel.tree(*leaves, rate, math.ceil(min(AROUND / rate, 2.0**61))))
 
 
 def narrowest(n: int, q: NDArray[np.float64], rate: float) -> float:
     """c B: how wide the narrowest cells are to be, in nats."""
     step = max(APART, CROWDED / gap_of(n, q, rate))
     return math.sqrt(_loss_of(q.size) / (q.size * step))
+
+
+def aligned(n: int, q: NDArray[np.float64], rate: float) -> float:
+    """`narrowest`, but about so that targets are some cells and a half apart, if they can be.
+
+    With cells of B ranks, a step between targets that are k + t of them apart, 0 <= t < 1, loses as
+    much as a multiple of (t^3 + (1 - t)^3) B.
+    """
+    nats = narrowest(n, q, rate)
+    if q.size == 1:
+        return nats
+    widths = nats * np.linspace(1.0 - ALIGNED, 1.0 + ALIGNED, WIDTHS)
+    part = np.diff(q) * n * rate / widths[:, np.newaxis] % 1.0
+    return float(widths[(part**3 + (1.0 - part) ** 3).sum(axis=1).argmin()])
 
 
 def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
@@ -600,7 +573,9 @@ def zones_of(
     few, or if blocks would be too many.
     """
     n, ranks = order.n, int(count.sum())
-    each_bend = rate * below.size / order.blocks_in_most
+    each_bend = rate * below.size
+    if isinstance(order, DitheredOrder):
+        return _zones_of_parts(order, below, above, Zone(1, first, count), rate)
     choices, least = [(*pair, MANY_BLOCKS) for pair in BENDS], LEAST_BLOCK
     if ranks > MOST_RANKS:
         least = LEAST_OF_MANY
@@ -611,10 +586,34 @@ def zones_of(
             break
         if ranks > MOST_RANKS and least * each_bend <= MOST_BENDS:
             size = max(size, least)
-        zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
-        if size >= least and _count(zones) <= most:
-            return zones
+        if size >= least:
+            zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
+            if _count(zones) <= most:
+                return zones
     return [Zone(1, first, count)]
+
+
+def _zones_of_parts(
+    order: DitheredOrder,
+    below: NDArray[np.int64],
+    above: NDArray[np.int64],
+    whole: Zone,
+    rate: float,
+) -> list[Zone]:
+    """`zones_of` a dithered order, whose blocks are not kept: there may be more of them."""
+    n, m = order.n, below.size
+    if order.scans and rate * m > MOST_PART_BENDS:
+        return [whole]
+    # paths are so far away at no cost
+    spread = math.ceil(min(SPREAD * math.sqrt(m) / rate, n + 1.0))
+    for bends in PART_BENDS:
+        records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))
+        zones = _doubling(
+            n, below - spread, above + spread, rate, whole._replace(most=records + 1), 1.0
+        )
+        if _count(zones) <= max(MANY_BLOCKS, PARTS_EACH * m**2):
+            break
+    return zones
 
 
 def _doubling(
@@ -629,7 +628,7 @@ def _doubling(
     zones: list[Zone] = []
     size, first, count = whole
     away, ranks = 0, int(count.sum())
-    while size > 1 and 2.0 * size * rate <= WIDEST_BLOCK:
+    while 2.0 * size * rate <= WIDEST_BLOCK:
         # so far that a block may lose twice as much
         away += math.ceil(size * below.size / farther)
         if away > n:

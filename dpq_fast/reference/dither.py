@@ -19,28 +19,27 @@ class Offsets:
     bits : int
     rng : Generator
         A word is drawn.
+
+    Attributes
+    ----------
+    bits : int
     """
 
     def __init__(self, bits: int, rng: np.random.Generator) -> None:
-        self._bits = bits
+        self.bits = bits
         self._shift = int(rng.integers(0, 2**64, dtype=np.uint64)) % 2**bits
 
     def of(self, count: int) -> list[int]:
         """Those of so many records, ascending."""
-        return sorted(self._reverse(i % 2**self._bits) ^ self._shift for i in range(count))
+        return sorted(self._reverse(i % 2**self.bits) ^ self._shift for i in range(count))
 
     def _reverse(self, i: int) -> int:
-        return int(f"{i:0{self._bits}b}"[::-1], 2)
+        return int(f"{i:0{self.bits}b}"[::-1], 2)
 
     def below(self, count: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many of the count[i] records of a cell lie below offset[i]."""
         given = zip(count.tolist(), offset.tolist(), strict=True)
         return np.array([sum(x < at for x in self.of(k)) for k, at in given], dtype=np.int64)
-
-    def at(self, count: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The offset of the record at place[i] of the count[i] ones of a cell, from 0 in order."""
-        given = zip(count.tolist(), place.tolist(), strict=True)
-        return np.array([self.of(k)[p] for k, p in given], dtype=np.int64)
 
     def points(
         self,
@@ -65,5 +64,5 @@ class Offsets:
             for begin, end in pairwise([lo, *changes, hi]):
                 here = int(inside[max(begin, a) - a])
                 offsets = self.of(end - begin)[max(a - begin, 0) : b - begin]
-                found += [here * 2**self._bits + offset for offset in offsets]
+                found += [here * 2**self.bits + offset for offset in offsets]
         fine[:] = found

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import enumeration
 from dpq_fast.data import dither as dither_module
+from dpq_fast.data.blocks import Zone
 from dpq_fast.data.dither import DitheredOrder, dithered
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CountedOrder, Order, SortedOrder, Stretch
+from dpq_fast.data.order import CountedOrder, Order, SortedOrder
 
 BOUNDS = (0.0, 9.0)
 
@@ -123,7 +124,7 @@ def test_intervals_of_a_dither_are_of_one_sample(kind, records, data, seed):
 @pytest.mark.parametrize("bits", [1, 3, 20])
 @pytest.mark.parametrize("kind", ["runs", "sorted"])
 def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits, kind):
-    """Ranks, intervals and cuts; more records at a point than it has fine points, too."""
+    """Ranks, intervals and parts; more records at a point than it has fine points, too."""
     monkeypatch.setattr(dither_module, "PIECE", 7)
     rng, lattice = np.random.default_rng(bits), lattice_of(10, bits=bits)
     for _ in range(60):
@@ -134,7 +135,7 @@ def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits,
             coarse = CountedOrder(*np.unique(records, return_counts=True), lattice, BOUNDS)
         order = DitheredOrder(coarse, rng)
         found = []
-        for what in rng.choice(["ranks", "intervals", "cuts"], 5):
+        for what in rng.choice(["ranks", "intervals", "parts"], 5):
             if what == "ranks":
                 points = rng.integers(0, lattice.fine_points, 4)
                 found.append((what, points, order.fine_ranks(points)))
@@ -143,13 +144,15 @@ def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits,
                 answer = order.intervals(np.array([first]), np.array([last - first + 1]))
                 found.append((what, None, answer))
             else:
-                apart = int(rng.integers(2, 12))
-                first, last = np.sort(rng.integers(0, n // apart + 2, 2)) * apart
-                around = [
-                    Stretch(apart, np.array([first - apart]), np.array([last])),
-                    Stretch(2 * apart, np.array([-2 * apart]), np.array([n + 2 * apart])),
+                most = int(rng.integers(1, 12))
+                ends = np.sort(rng.integers(0, n + 1, 4))
+                zones = [
+                    Zone(most, ends[1:2], ends[2:3] + 1 - ends[1:2]),
+                    Zone(2 * most, ends[:1], ends[3:] + 1 - ends[:1]),
                 ]
-                found.append((what, around, order.cuts(around)))
+                made = order.parts(zones, 3.5, 0.1)
+                leaves = np.arange(made.least.size, dtype=np.uintp)
+                found.append((what, zones, made.of(leaves)[1:]))
         check_answers(found, records, order)
 
 
@@ -166,15 +169,19 @@ def check_answers(found, records, order):
             assert (edges[answer.rank] == answer.left).all()
             assert (edges[answer.rank + 1] == answer.left + answer.width).all()
         else:
-            assert (np.diff(answer.point) > 0).all()
-            assert (np.searchsorted(points, answer.point) <= answer.below)[1:].all()
-            assert (np.searchsorted(points, answer.point + 1) >= answer.above)[:-1].all()
-            # between two cuts there are fewer ranks than may be, but for those of one fine point
-            least, most = answer.above[:-1], answer.below[1:]
-            ranks = most - least + 1
-            widest = asked[1].most
-            tied = np.searchsorted(points, answer.point[1:] + 1) - most
-            assert ((ranks <= widest) | (tied > 1)).all()
+            least, most, width, left = answer
+            first, last = left + 1, left + width.astype(np.int64)
+            assert (first[1:] == last[:-1] + 1).all()  # the zones are one segment
+            for outputs in (first, last):
+                ranks = np.searchsorted(points, outputs)
+                assert ((least <= ranks) & (ranks <= most)).all()
+            ranks = np.searchsorted(points, np.arange(min(order.last + 1, 10_000)))
+            for zone in asked:
+                low, high = int(zone.first[0]), int(zone.first[0] + zone.ranks[0] - 1)
+                meets = (most >= low) & (least <= high)
+                assert (most - least < zone.most)[meets].all()
+                (inside,) = np.nonzero((low <= ranks) & (ranks <= high))
+                assert not inside.size or (first[0] <= inside[0] and inside[-1] <= last[-1])
 
 
 def test_intervals_of_windows_in_one_block_and_apart_from_it():

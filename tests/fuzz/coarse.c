@@ -14,7 +14,7 @@ typedef struct {
     size_t offset[8], from[MOST_LEVELS], to[MOST_LEVELS], start[MOST_LEAVES + 1];
     int64_t least[MOST_CELLS], most[MOST_CELLS], whole[MOST_LEVELS], below[MOST_LEVELS],
         above[MOST_LEVELS];
-    double volume[3][MOST_CELLS], part[MOST_LEVELS];
+    double volume[3][MOST_CELLS], part[MOST_LEVELS], arrival[MOST_LEVELS * 8];
     int64_t piece_least[MOST_LEAVES * MOST_PIECES], piece_most[MOST_LEAVES * MOST_PIECES],
         points[MOST_LEAVES * MOST_PIECES];
     double width[MOST_LEAVES * MOST_PIECES], numbers[MOST_LEAVES * MOST_PIECES];
@@ -27,13 +27,21 @@ rank_of(const dpq_coarse_problem *p, size_t c)
 }
 
 static size_t
-first_leaf(const dpq_coarse_problem *p, size_t c, size_t *end)
+height_of(const dpq_coarse_problem *p, size_t c)
 {
     size_t h = 0;
 
     while (c >= p->offset[h + 1]) {
         h++;
     }
+    return h;
+}
+
+static size_t
+first_leaf(const dpq_coarse_problem *p, size_t c, size_t *end)
+{
+    size_t h = height_of(p, c);
+
     *end = (c - p->offset[h] + 1) << h;
     *end = *end < p->leaves ? *end : p->leaves;
     return (c - p->offset[h]) << h;
@@ -81,7 +89,7 @@ draw_problem(fuzz_input *in, problem *x)
     x->p = (dpq_coarse_problem){.leaves = leaves, .heights = 1, .offset = x->offset,
                                 .least = x->least, .most = x->most,
                                 .volume = {x->volume[0], x->volume[1], x->volume[2]},
-                                .rough = fuzz_between(in, 0, 7) == 0, .lattice = lattice, .levels = m,
+                                .lattice = lattice, .levels = m,
                                 .whole = x->whole, .part = x->part, .from = x->from, .to = x->to,
                                 .below = x->below, .above = x->above,
                                 .width = ldexp(1.0, (int)fuzz_between(in, -6, 3)),
@@ -123,9 +131,75 @@ draw_problem(fuzz_input *in, problem *x)
         x->below[j] = x->whole[j] - fuzz_between(in, 0, 5);
         x->above[j] = x->whole[j] + fuzz_between(in, 0, 5);
     }
-    x->pieces = (dpq_coarse_pieces){x->start, x->width, x->piece_least, x->piece_most,
+    if (fuzz_between(in, 0, 7) == 0) {
+        for (size_t k = 0; k < m * (size_t)x->p.heights; k++) {
+            x->arrival[k] = 0.5 + fuzz_share(in);
+        }
+        x->p.arrival = x->arrival;
+    }
+    x->pieces = (dpq_coarse_pieces){NULL, x->start, x->width, x->piece_least, x->piece_most,
                                     lattice ? x->points : NULL, lattice ? NULL : x->numbers,
                                     longest};
+}
+
+/* Sums of all leaves of each cell, or infinite if one of them holds more than all around it. */
+static void
+check_tree(const problem *x, int64_t near)
+{
+    const dpq_coarse_problem *p = &x->p;
+    size_t cells = p->offset[p->heights];
+    uint8_t *heavy = fuzz_room(p->leaves, 1);
+    int64_t *least = fuzz_room(cells, sizeof *least), *most = fuzz_room(cells, sizeof *most);
+    double *volume[3];
+    dpq_decay decay;
+
+    memcpy(least, x->least, p->leaves * sizeof *least);
+    memcpy(most, x->most, p->leaves * sizeof *most);
+    for (int bend = 0; bend < 3; bend++) {
+        volume[bend] = fuzz_room(cells, sizeof *volume[bend]);
+        memcpy(volume[bend], x->volume[bend], p->leaves * sizeof *volume[bend]);
+    }
+    dpq_decay_fill(&decay, p->rate, 8);
+    dpq_coarse_tree(&decay, p->heights, p->offset, near, heavy, least, most, volume);
+    for (size_t i = 0; i < p->leaves; i++) {
+        double around = 0.0;
+
+        for (size_t k = 0; k < p->leaves; k++) {
+            around += most[k] >= least[i] - near && least[k] <= most[i] + near ? volume[1][k] : 0.0;
+        }
+        CHECK(!heavy[i] == !(2.0 * volume[1][i] > around));
+    }
+    for (size_t c = p->leaves; c < cells; c++) {
+        size_t end, first = first_leaf(p, c, &end);
+        long double sum[3] = {0}, wide = (long double)p->rate * (long double)(most[c] - least[c]);
+        int alone = 0;
+
+        CHECK(least[c] == least[first] && most[c] == most[end - 1]);
+        for (size_t i = first; i < end; i++) {
+            long double away = (long double)(least[i] + (most[i] - least[i]) / 2 -
+                                             (least[c] + (most[c] - least[c]) / 2));
+
+            alone |= heavy[i];
+            for (int bend = -1; bend < 2; bend++) {
+                sum[bend + 1] += x->volume[bend + 1][i] * expl(-(long double)p->rate * bend * away);
+            }
+        }
+        for (int bend = 0; bend < 3; bend++) {
+            if (alone) {
+                CHECK(volume[bend][c] == INFINITY);
+            }
+            else if (wide <= 32.0L) { /* else it is not used */
+                CHECK(fabsl(volume[bend][c] - sum[bend]) <= 1e-12L * sum[bend]);
+            }
+            CHECK(volume[bend][c] > 0.0);
+        }
+    }
+    for (int bend = 0; bend < 3; bend++) {
+        free(volume[bend]);
+    }
+    free(most);
+    free(least);
+    free(heavy);
 }
 
 static void
@@ -156,7 +230,7 @@ plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *no
     for (size_t j = 0; j < m; j++) {
         for (size_t i = 0; i < start[j + 1] - start[j]; i++) {
             size_t cell = node[start[j] + i], end, other, at = cell;
-            long double wide = p->rough ? 0 : (long double)p->rate;
+            long double wide = p->arrival ? 0 : (long double)p->rate;
             long double low = expl(wide * (long double)(rank_of(p, cell) - p->least[cell]));
             long double high = expl(wide * (long double)(p->most[cell] - rank_of(p, cell)));
             long double v = V(j, cell), run = 0, factor = 1;
@@ -177,6 +251,10 @@ plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *no
                 else {
                     minus[j][i] += leave[1][j - 1][s] * expl(-c * (u - v));
                 }
+            }
+            if (p->arrival) {
+                plus[j][i] *= p->arrival[j * (size_t)p->heights + height_of(p, cell)];
+                minus[j][i] *= p->arrival[j * (size_t)p->heights + height_of(p, cell)];
             }
             for (size_t l = j, k = 2; l > 0; l--, k++) {
                 size_t s = 0, size = start[l] - start[l - 1];
@@ -240,6 +318,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     draw_problem(&in, &x);
     m = x.p.levels;
+    check_tree(&x, fuzz_between(&in, 0, 40));
     entries = m * x.p.leaves;
     node = fuzz_room(entries, sizeof *node);
     entries = dpq_coarse_cells(&x.p, entries, start, node);
@@ -292,18 +371,25 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int64_t *bend = fuzz_room(draws * m, sizeof *bend), *point = fuzz_room(draws * m, sizeof *point);
         double *number = fuzz_room(draws * m, sizeof *number);
         double *weight = fuzz_room(x.pieces.longest, sizeof *weight);
+        size_t *leaf = fuzz_room(draws * m, sizeof *leaf);
+        uint32_t *copied = fuzz_room(draws * m, sizeof *copied);
 
         rng = fuzz_generator(&in);
         dpq_coarse_paths(&x.p, &decay, level, &rows, draws, &rng, state, work, path);
         dpq_coarse_bends(&x.p, draws, path, bend);
-        dpq_coarse_points(&x.p, &x.pieces, draws, path, bend, &rng, weight, piece, point, number);
+        dpq_coarse_leaves(&x.p, draws, path, bend, &rng, leaf, copied);
+        x.pieces.slot = leaf;
+        dpq_coarse_points(&x.p, &x.pieces, draws, path, bend, leaf, copied, &rng, weight, piece,
+                          x.p.lattice ? point : NULL, x.p.lattice ? NULL : number);
         for (size_t i = 0; i < draws; i++) {
             check_path(&x.p, start, node, path + i * m, bend + i * m);
         }
         for (size_t i = 0; i < draws * m; i++) {
-            size_t end, leaf = first_leaf(&x.p, path[i], &end);
+            size_t end, first = first_leaf(&x.p, path[i], &end);
 
-            CHECK(piece[i] >= x.start[leaf] && piece[i] < x.start[end]);
+            CHECK(leaf[i] >= first && leaf[i] < end);
+            CHECK(copied[i] == DPQ_COARSE_NONE || path[i - i % m + copied[i]] < x.offset[x.p.heights]);
+            CHECK(piece[i] >= x.start[first] && piece[i] < x.start[end]);
             if (x.p.lattice) {
                 CHECK(point[i] > x.points[piece[i]] &&
                       point[i] <= x.points[piece[i]] + (int64_t)x.width[piece[i]]);
@@ -313,6 +399,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                       number[i] <= x.numbers[piece[i]] + x.width[piece[i]]);
             }
         }
+        free(copied);
+        free(leaf);
         free(weight);
         free(number);
         free(point);

@@ -136,6 +136,51 @@ check_bisect(size_t n, fuzz_input *in)
 }
 
 static void
+check_runs(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(fuzz_bit(in) ? 20 : INT64_C(1) << 53, in);
+    double *value = fuzz_room(n, sizeof *value);
+    int64_t low[4], high[4], size[4];
+    dpq_lattice_places places = {(size_t)fuzz_between(in, 0, 4), low, high, size};
+    dpq_lattice_place at = {0, 0};
+    dpq_column column = {value, DPQ_FLOAT64};
+    int64_t last = 0, done = 0, point, below, above;
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = draw_value(&l, in);
+        value[i] = isnan(value[i]) ? l.low : value[i];
+    }
+    qsort(value, n, sizeof *value, fuzz_compare_numbers);
+    for (size_t t = 0; t < places.stretches; t++) {
+        low[t] = fuzz_between(in, last, (int64_t)n);
+        last = high[t] = fuzz_between(in, low[t], (int64_t)n);
+        size[t] = fuzz_between(in, 1, fuzz_bit(in) ? 5 : 300);
+    }
+    for (size_t t = 0; t < places.stretches; t++) { /* one run at a time */
+        for (int64_t place = low[t]; place < high[t]; place++) {
+            int64_t here = encoded(&l, value[place]), first = place, end = place;
+
+            if (place % size[t] != 0 || place < done) {
+                continue;
+            }
+            CHECK(dpq_lattice_runs(n, &column, l.low, l.high, l.per_unit, l.step, l.first, l.points,
+                                   &places, &at, 1, &point, &below, &above) == 1);
+            while (first > 0 && encoded(&l, value[first - 1]) == here) {
+                first--;
+            }
+            while ((size_t)end < n && encoded(&l, value[end]) == here) {
+                end++;
+            }
+            CHECK(point == here && below == first && above == end);
+            done = end;
+        }
+    }
+    CHECK(dpq_lattice_runs(n, &column, l.low, l.high, l.per_unit, l.step, l.first, l.points, &places,
+                           &at, 1, &point, &below, &above) == 0);
+    free(value);
+}
+
+static void
 check_decode(size_t n, fuzz_input *in)
 {
     lattice l = draw_lattice(INT64_C(1) << 53, in);
@@ -244,6 +289,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     check_encode(n, &in);
     check_bisect(n, &in);
+    check_runs(n, &in);
     check_decode(n, &in);
     check_count(n, &in);
     check_count_integers(n < 200 ? n : 200, &in);

@@ -15,12 +15,13 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast._kernels import uniform
 from dpq_fast.data import dither, order, sample
-from dpq_fast.data.blocks import Zone, blocks, segments
+from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws import coarse
+from dpq_fast.laws import coarse, leaves
 from dpq_fast.laws.coarse import CoarseLaw
+from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
 from dpq_fast.laws.path import PathLaw
 
 SMALLEST_P = 1e-6
@@ -67,10 +68,26 @@ class Straight:
     """Cells that know no bends."""
 
     def __init__(self, cells):
-        self.paths, self.points, self.entries = cells.paths, cells.points, cells.entries
+        self.paths, self.leaves, self.points = cells.paths, cells.leaves, cells.points
+        self.entries = cells.entries
 
     def bends(self, path):
         return np.zeros(path.shape, dtype=np.int64)
+
+
+def blocks_of(made, first=0, last=None):
+    """Blocks of some leaves, or of all of them, in order."""
+    if last is None:
+        last = (made._parts.least if isinstance(made, PartLeaves) else made._start[1:]).size
+    slot, start, given = made.of(np.arange(first, last, dtype=np.uintp))
+    first, stop = start[slot[0]], start[slot[-1] + 1]
+    return [each[first:stop] for each in given]
+
+
+def cut(ranks, zones):
+    """Blocks in some zones of an order."""
+    made = leaves_of(ranks, zones, 2.5, 0.1, 0)
+    return blocks_of(made[0]) if made else [np.empty(0)] * 4
 
 
 def lopsided(*leaves, tree=coarse._tree):
@@ -201,7 +218,7 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
 def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form):
     """Asked at first, and again in each of several rounds."""
     rng, q = np.random.default_rng(8), np.array([0.1, 0.15, 0.8])
-    monkeypatch.setattr(coarse, "ROUGH", 0.9)
+    monkeypatch.setattr(coarse, "ROUGH", (0.9, 0.4))
     monkeypatch.setattr(coarse, "VISITORS", 2)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
@@ -260,10 +277,11 @@ def test_blocks_looked_at_some_at_a_time_make_the_same_tree(monkeypatch, at_once
     records = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6]
     ranks = orders(monkeypatch, records, "dither", "at once")
     whole = CoarseLaw(ranks, q, 0.3, **options)
-    assert whole._start.size > 5 and whole._longest > 1
-    monkeypatch.setattr(coarse, "BLOCKS_AT_ONCE", at_once)
+    assert isinstance(whole._leaves, BlockLeaves)
+    assert whole._leaves._start.size > 5 and whole._leaves.longest > 1
+    monkeypatch.setattr(leaves, "BLOCKS_AT_ONCE", at_once)
     parts = CoarseLaw(ranks, q, 0.3, **options)
-    np.testing.assert_array_equal(parts._start, whole._start)
+    np.testing.assert_array_equal(parts._leaves._start, whole._leaves._start)
     for part, each in zip(parts._tree, whole._tree, strict=True):
         np.testing.assert_array_equal(part, each)
 
@@ -319,7 +337,7 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
         patch.setattr(order, "FEW_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
         everywhere = Zone(most, np.array([0]), np.array([ranks.n + 1]))
-        low, high, width, left = blocks(ranks, [everywhere])
+        low, high, width, left = cut(ranks, [everywhere])
         assert (low <= high).all() and (low[1:] >= high[:-1]).all() and (width > 0.0).all()
         assert (high - low < most).all()
         assert left[0] == ranks.before and left[-1] + width[-1] == ranks.last
@@ -337,8 +355,8 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
         assert ((low[own] <= found) & (found <= high[own])).all()
         # a part of the ranks shows the same blocks, all that hold any of them
         a, b = sorted((most % (ranks.n + 1), len(outputs) % (ranks.n + 1)))
-        some = blocks(ranks, [Zone(most, np.array([a]), np.array([b - a + 1]))])
-        kept = np.isin(left, some.left)
+        some = cut(ranks, [Zone(most, np.array([a]), np.array([b - a + 1]))])
+        kept = np.isin(left, some[3])
         assert kept[(high >= a) & (low <= b)].all()
         for part, whole in zip(some, (low, high, width, left), strict=True):
             assert part.tolist() == whole[kept].tolist()
@@ -362,7 +380,7 @@ def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, s
             Zone(2 * most * factor, *segments(middle - farther, middle + farther, ranks.n))
             for factor, farther in ((1, away), (2, away + 5), (4, away + 15))
         ]
-        low, high, width, left = blocks(ranks, zones)
+        low, high, width, left = cut(ranks, zones)
     assert (low <= high).all() and (low[1:] >= high[:-1]).all() and (width > 0.0).all()
     for zone in zones:
         for start, count in zip(zone.first.tolist(), zone.ranks.tolist(), strict=True):
@@ -386,6 +404,8 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
     rng, q = np.random.default_rng(10), np.array([0.2, 0.3])
     for name, value in (("BENDS", ((0.9, 3.0),)), ("LEAST_BLOCK", 2), ("MANY_RANKS", 0)):
         monkeypatch.setattr(coarse, name, value)
+    monkeypatch.setattr(coarse, "PART_BENDS", (0.3,))
+    monkeypatch.setattr(coarse, "SPREAD", 0.0)
     monkeypatch.setattr(coarse, "VISITORS", 3)
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, form, way)
@@ -452,7 +472,8 @@ def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
         monkeypatch.setattr(coarse, "_tree", lopsided)
         law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
     if fault == "rough":
-        law._use(law._rows(9.0, rough=True))
+        tree = law._tree._replace(rising=law._tree.volume, falling=law._tree.volume)
+        law._use(law._cells_of(tree, law._near, 2.0, 9.0, coarse.ALL, law._arrival()))
     if fault == "beyond":
         law = CoarseLaw(ranks, q, rate, reach=2, nats=0.3)
         law._log_escape = -1e-3
@@ -491,10 +512,9 @@ def test_no_output_within_reach_is_between_leaves(records, levels, reach, most, 
     if not law._collect(reach):
         return
     law._fill()
-    start, (_, _, width, left) = law._start.view(np.intp), law._blocks
     for low, high in zip(law._low, law._high, strict=True):
-        row = slice(start[low], start[high])
-        assert (left[row][1:] == (left[row] + width[row])[:-1]).all()
+        _, _, width, left = blocks_of(law._leaves, low, high)
+        assert (left[1:] == (left + width)[:-1]).all()
 
 
 def test_blocks_of_two_targets_that_meet_leave_nothing_out():
@@ -502,10 +522,9 @@ def test_blocks_of_two_targets_that_meet_leave_nothing_out():
     law = dpq.joint_exp_law(
         np.arange(float(n)), q, epsilon=2e-3, bounds=(0, n - 1), resolution=1, dither=False
     )
-    start, (_, _, width, left) = law._paths._start.view(np.intp), law._paths._blocks
     for low, high in zip(law._paths._low, law._paths._high, strict=True):
-        row = slice(start[low], start[high])
-        assert (left[row][1:] == (left[row] + width[row])[:-1]).all()
+        _, _, width, left = blocks_of(law._paths._leaves, low, high)
+        assert (left[1:] == (left + width)[:-1]).all()
 
 
 def test_extreme_rates_bounds_and_counts_are_drawn_as_others():

@@ -1,0 +1,424 @@
+#include "parts.h"
+
+#include <math.h>
+
+/* A part of a cell with all it takes to halve it. */
+typedef struct {
+    dpq_dither_part part;
+    int64_t offset;      /* its first one */
+    int64_t rank, size;  /* records below it, and in it */
+    int64_t left, right; /* its fine points are left + 1, ..., right */
+} node;
+
+/* Parts of one depth in a row, each of which may be halved once. */
+typedef struct {
+    int depth;
+    uint32_t index, end; /* from the index-th one of the cell on */
+    uint32_t rest;       /* of the next one; see dither.h */
+    int64_t rank, left;  /* records and fine points before it */
+    int64_t most;        /* it is halved if it has more records than that */
+} run;
+
+/* On the way through all parts. */
+typedef struct {
+    const dpq_parts *parts;
+    size_t next;     /* cut of which nothing has been given yet */
+    size_t stretch;  /* of the lowest rank to come, or one before */
+    int64_t count;   /* records of the cell at hand, */
+    int waiting;     /* of which so many parts are still to be looked at, the lowest one last, */
+    node stack[33];
+    run run;         /* after these */
+} walk;
+
+#define STEPS 64 /* at once */
+
+static int64_t
+each_of(const dpq_parts *p, size_t cut)
+{
+    return p->each ? p->each[cut] : INT64_C(1) << p->dither.bits;
+}
+
+static int64_t
+last_of(const dpq_parts *p, size_t cut)
+{
+    return p->first[cut] + each_of(p, cut) - 1;
+}
+
+/* The last fine point of the offsets below one, or of what is below the cell. */
+static int64_t
+before_offset(const dpq_parts *p, size_t cut, int64_t offset)
+{
+    const int bits = p->dither.bits;
+    int64_t each, rest;
+
+    if (!p->each) {
+        return p->first[cut] + offset - 1;
+    }
+    each = p->each[cut]; /* offset * each may overflow */
+    rest = each & ((INT64_C(1) << bits) - 1);
+    return p->first[cut] - 1 + offset * (each >> bits) + ((offset * rest + (INT64_C(1) << bits) - 1) >> bits);
+}
+
+static node
+cell_of(const dpq_parts *p, size_t cut)
+{
+    return (node){
+        .rank = p->below[cut],
+        .size = p->above[cut] - p->below[cut],
+        .left = p->first[cut] - 1,
+        .right = last_of(p, cut),
+    };
+}
+
+/* Halve: the lower half, and the upper one. */
+static void
+halve(const walk *w, const node *x, node half[2])
+{
+    const dpq_parts *p = w->parts;
+    int64_t size = INT64_C(1) << (p->dither.bits - 1 - x->part.depth);
+
+    half[0] = half[1] = *x;
+    half[0].part = dpq_dither_lower(&p->dither, x->part);
+    half[1].part = dpq_dither_upper(&p->dither, x->part);
+    half[0].size = dpq_dither_size(half[0].part, w->count);
+    half[1].size -= half[0].size;
+    half[1].rank += half[0].size;
+    half[1].offset += size;
+    half[0].right = half[1].left = before_offset(p, w->next - 1, half[1].offset);
+}
+
+/* Whether all ranks up to one are in the stretch at hand. */
+static int
+is_in_one(const walk *w, int64_t high)
+{
+    return w->parts->start[w->stretch + 1] > high;
+}
+
+/* How many records a part with ranks from `low` to `high` may have; -1 if none of them is asked for. */
+static int64_t
+allowed(walk *w, int64_t low, int64_t high)
+{
+    const dpq_parts *p = w->parts;
+    int64_t most = -1;
+
+    while (p->start[w->stretch + 1] <= low) {
+        w->stretch++;
+    }
+    for (size_t t = w->stretch;; t++) {
+        if (p->most[t] >= 0 && (most < 0 || p->most[t] < most)) {
+            most = p->most[t];
+        }
+        if (p->start[t + 1] > high) {
+            break;
+        }
+    }
+    return most;
+}
+
+/* Outputs from one point to another, if there are any. */
+static size_t
+give(dpq_part *to, int64_t left, int64_t right, int64_t least, int64_t most)
+{
+    *to = (dpq_part){left, right - left, least, most};
+    return right > left;
+}
+
+/* A part of the cell at hand, with so many records. Those at its last offset are below no output of it. */
+static size_t
+give_part(const walk *w, dpq_part *to, dpq_dither_part part, int64_t left, int64_t right, int64_t rank,
+          int64_t size, int64_t most)
+{
+    const dpq_dither *d = &w->parts->dither;
+
+    if (part.depth == d->bits) {
+        return give(to, left, right, rank, rank);
+    }
+    if (size == 1 && most == 0) {
+        int64_t record = before_offset(w->parts, w->next - 1, dpq_dither_only(d, part) + 1);
+        size_t n = give(to, left, record, rank, rank);
+
+        return n + give(to + n, record, right, rank + 1, rank + 1);
+    }
+    return give(to, left, right, rank, rank + size - (w->count >> d->bits));
+}
+
+/* Go on in a run, as far as there is room. */
+static size_t
+go_on(walk *w, dpq_part *to, size_t room)
+{
+    const dpq_parts *p = w->parts;
+    const int rest_bits = p->dither.bits - w->run.depth;
+    const size_t cut = w->next - 1;
+    run r = w->run;
+    size_t n = 0;
+
+    for (; r.index < r.end && n + 4 <= room; r.index++) {
+        dpq_dither_part part = {r.depth, r.rest};
+        int64_t size = dpq_dither_size(part, w->count), offset = (int64_t)(r.index + 1) << rest_bits;
+        int64_t right = before_offset(p, cut, offset);
+
+        if (size <= r.most || size == 1) {
+            n += give_part(w, to + n, part, r.left, right, r.rank, size, r.most);
+        }
+        else {
+            dpq_dither_part lower = dpq_dither_lower(&p->dither, part);
+            int64_t below = dpq_dither_size(lower, w->count);
+            int64_t middle = before_offset(p, cut, offset - (INT64_C(1) << (rest_bits - 1)));
+
+            n += give_part(w, to + n, lower, r.left, middle, r.rank, below, r.most);
+            n += give_part(w, to + n, dpq_dither_upper(&p->dither, part), middle, right, r.rank + below,
+                           size - below, r.most);
+        }
+        r.rank += size;
+        r.left = right;
+        if (r.index + 1 < r.end) {
+            r.rest ^= dpq_dither_step(r.index, r.depth);
+        }
+    }
+    w->run = r;
+    return n;
+}
+
+/* Begin a run of what is inside of a part, if that is not to be halved where it has few fine points: all
+ * halves of one depth still have too many records for `most`, and their halves have not. */
+static int
+begin_run(walk *w, const node *x, int64_t most)
+{
+    const dpq_parts *p = w->parts;
+    const int bits = p->dither.bits;
+    const int64_t halved = most > 0 ? most : 1;
+    int depth = x->part.depth;
+
+    while (depth + 1 < bits && (w->count - 1) >> (depth + 1) >= halved) {
+        depth++;
+    }
+    if (each_of(p, w->next - 1) >> depth == 0) {
+        return 0;
+    }
+    w->run = (run){
+        .depth = depth,
+        .index = (uint32_t)(x->offset >> (bits - depth)),
+        .rest = x->part.rest | (p->dither.turned & ((UINT32_C(1) << depth) - (UINT32_C(1) << x->part.depth))),
+        .rank = x->rank,
+        .left = x->left,
+        .most = most,
+    };
+    w->run.end = w->run.index + (UINT32_C(1) << (depth - x->part.depth));
+    return 1;
+}
+
+/* The lowest part inside of one, down to where it is to be halved no more, if it is asked for; or a run. */
+static size_t
+lowest(walk *w, node x, dpq_part *to)
+{
+    for (;;) {
+        int64_t most = allowed(w, x.rank, x.rank + x.size);
+        node half[2];
+
+        if (most < 0 || x.left == x.right) {
+            return 0;
+        }
+        if (x.size <= most || x.size == 1 || x.part.depth == w->parts->dither.bits) {
+            return give_part(w, to, x.part, x.left, x.right, x.rank, x.size, most);
+        }
+        if (is_in_one(w, x.rank + x.size) && begin_run(w, &x, most)) {
+            return 0;
+        }
+        halve(w, &x, half);
+        w->stack[w->waiting++] = half[1];
+        x = half[0];
+    }
+}
+
+/* What lies before the cell of the next cut, or, where it has no records, up to its end. */
+static size_t
+next_cut(walk *w, dpq_part *to)
+{
+    const dpq_parts *p = w->parts;
+    size_t cut = w->next++;
+    int64_t end = last_of(p, cut), most = p->above[cut];
+
+    w->count = p->above[cut] - p->below[cut];
+    if (w->count > 0) {
+        w->stack[w->waiting++] = cell_of(p, cut);
+        end = p->first[cut] - 1;
+        most = p->below[cut];
+    }
+    if (cut == 0 || last_of(p, cut - 1) == end || allowed(w, p->above[cut - 1], most) < 0) {
+        return 0;
+    }
+    return give(to, last_of(p, cut - 1), end, p->above[cut - 1], most);
+}
+
+/* The next parts, STEPS at the most; none at the end. */
+static size_t
+next_parts(walk *w, dpq_part *to)
+{
+    size_t n = 0;
+
+    while (n + 4 <= STEPS) {
+        if (w->run.index < w->run.end) {
+            n += go_on(w, to + n, STEPS - n);
+        }
+        else if (w->waiting > 0) {
+            n += lowest(w, w->stack[--w->waiting], to + n);
+        }
+        else if (w->next < w->parts->cuts) {
+            n += next_cut(w, to + n);
+        }
+        else {
+            break;
+        }
+    }
+    return n;
+}
+
+/* On the way to the part that begins after a point. */
+static walk
+walk_from(const dpq_parts *p, int64_t left)
+{
+    walk w = {.parts = p};
+    size_t lo = 0, hi = p->cuts - 1;
+    int64_t rank;
+
+    while (lo < hi) { /* the first cut whose cell ends after the point */
+        size_t middle = (lo + hi) / 2;
+
+        if (last_of(p, middle) > left) {
+            hi = middle;
+        }
+        else {
+            lo = middle + 1;
+        }
+    }
+    w.next = lo;
+    rank = lo > 0 ? p->above[lo - 1] : p->below[lo];
+    if (left >= p->first[lo] - 1 && p->above[lo] > p->below[lo]) {
+        node x = cell_of(p, lo), half[2];
+
+        w.next++;
+        w.count = x.size;
+        while (x.left < left && x.size > 1) { /* else it is cut at a record there */
+            halve(&w, &x, half);
+            if (half[1].left > left) {
+                w.stack[w.waiting++] = half[1];
+                x = half[0];
+            }
+            else {
+                x = half[1];
+            }
+        }
+        w.stack[w.waiting++] = x;
+        rank = x.rank;
+    }
+    lo = 0;
+    hi = p->stretches - 1;
+    while (lo < hi) {
+        size_t middle = (lo + hi) / 2;
+
+        if (p->start[middle + 1] > rank) {
+            hi = middle;
+        }
+        else {
+            lo = middle + 1;
+        }
+    }
+    w.stretch = lo;
+    return w;
+}
+
+/* Parts that begin at this rank, or a higher one, are not of the leaf that begins with a part. */
+static int64_t
+end_after(const dpq_parts *p, dpq_part first)
+{
+    int64_t end = (int64_t)ceil((floor((double)first.least / p->ranks) + 1.0) * p->ranks);
+
+    return end > first.least ? end : first.least + 1; /* the quotient may have been rounded down */
+}
+
+/* Nor are parts that leave something out. */
+static int
+is_beyond(dpq_part part, int64_t end, int64_t right)
+{
+    return part.least >= end || part.left != right;
+}
+
+size_t
+dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
+                 int64_t *most, double *sum[3], size_t *parts, size_t *longest)
+{
+    walk w = {.parts = p};
+    dpq_part part[STEPS];
+    size_t n = next_parts(&w, part), i = 0, leaves = 0;
+
+    *parts = *longest = 0;
+    while (n > 0) {
+        const int64_t end = end_after(p, part[i]), rank = part[i].least;
+        double rising = 0.0, width = 0.0, falling = 0.0; /* in units of this rank's weight */
+        int64_t highest = rank, right = part[i].left;
+        size_t length = 0;
+
+        if (leaves == room) {
+            return room + 1;
+        }
+        left[leaves] = right;
+        do {
+            size_t begin = i;
+
+            for (; i < n && !is_beyond(part[i], end, right); i++) {
+                double each = (double)part[i].width;
+
+                highest = part[i].most;
+                right += part[i].width;
+                rising += each / dpq_decay_at(decay, highest - rank);
+                width += each;
+                falling += each * dpq_decay_at(decay, part[i].least - rank);
+            }
+            length += i - begin;
+            if (i < n) {
+                break;
+            }
+            n = next_parts(&w, part);
+            i = 0;
+        } while (n > 0);
+        least[leaves] = rank;
+        most[leaves] = highest;
+        sum[0][leaves] = rising * dpq_decay_at(decay, (highest - rank) / 2);
+        sum[1][leaves] = width;
+        sum[2][leaves] = falling / dpq_decay_at(decay, (highest - rank) / 2);
+        leaves++;
+        *parts += length;
+        *longest = length > *longest ? length : *longest;
+    }
+    return leaves;
+}
+
+size_t
+dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
+{
+    walk w = walk_from(p, left);
+    dpq_part some[STEPS];
+    int64_t end = 0, right = 0;
+    size_t length = 0;
+
+    for (size_t n; (n = next_parts(&w, some)) > 0;) {
+        for (size_t i = 0; i < n; i++) {
+            if (some[i].left < left) {
+                continue;
+            }
+            if (length == 0) {
+                end = end_after(p, some[i]);
+                right = some[i].left;
+            }
+            if (length == room || is_beyond(some[i], end, right)) {
+                return length;
+            }
+            right += some[i].width;
+            part[length++] = some[i];
+        }
+    }
+    if (length == 0) {
+        part[length++] = (dpq_part){.left = left, .width = 1};
+    }
+    return length;
+}

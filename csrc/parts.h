@@ -1,0 +1,71 @@
+/* Outputs of a dithered column in parts of nearly equal rank, of which none has to be kept.
+ *
+ * Some lattice points are cut out: of each it is known how many records lie below its cell and up to its
+ * end. What is between the cells of two cuts is one part. A cell with records is halved as dither.h says it,
+ * as often as there are too many records in a part of it. If a part is to have none it is cut at its only
+ * record. Parts in a row whose ranks are close are a leaf. Where a leaf begins says which parts it has.
+ *
+ * Offset u of a cell of c fine points is the fine point first + ceil((u + 1) c / 2^bits) - 1, which is
+ * first + u where c = 2^bits. An output's rank is the number of records at fine points below it.
+ */
+#ifndef DPQ_PARTS_H
+#define DPQ_PARTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decay.h"
+#include "dither.h"
+
+typedef struct {
+    dpq_dither dither;
+    size_t cuts;                  /* C >= 1 */
+    const int64_t *first;         /* IN, length C, ascending: the first fine point of each cell, */
+    const int64_t *each;          /* and how many it has, >= 1; or NULL: 2^bits. Cells do not overlap */
+    const int64_t *below, *above; /* IN, length C: how many records are below the cell, and up to its end; the
+                                   * same where only the latter is known. Non-decreasing */
+    size_t stretches;             /* T >= 1 */
+    const int64_t *start;         /* IN, length T + 1, ascending: ranks start[t], ..., start[t + 1] - 1 are
+                                   * stretch t; all ranks are in one */
+    const int64_t *most;          /* IN, length T: a part with such a rank has at most so many records, as far
+                                   * as it can be cut; -1: only parts that reach other ranks are asked for */
+    double ranks;                 /* >= 1, below 2^62: parts of a leaf, which leave nothing out, begin at
+                                   * ranks between two multiples of this */
+} dpq_parts;
+
+typedef struct {
+    int64_t left;        /* outputs from left + 1 */
+    int64_t width;       /* to left + width, width > 0 */
+    int64_t least, most; /* have such ranks */
+} dpq_part;
+
+/* Leaves in ascending order, and what they sum up to with a rank in the middle, floor((least + most) / 2).
+ *
+ *   decay        IN, of a rate
+ *   room         how many leaves there is room for
+ *   left         OUT: a leaf begins after this point
+ *   least, most  OUT: its ranks
+ *   sum          OUT: widths of its parts, times exp(rate (most - middle)), 1, and exp(-rate (least -
+ *                middle)), a part's ranks taken
+ *   parts        OUT: how many parts there are in all
+ *   longest      OUT: and in one leaf, at most
+ *
+ * Returns   how many leaves there are; room + 1 if there are more.
+ */
+size_t
+dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
+                 int64_t *most, double *sum[3], size_t *parts, size_t *longest);
+
+/* The parts of a leaf that begins after a point.
+ *
+ *   left         where a leaf begins
+ *   room         how many parts there is room for: no leaf has more
+ *   part         OUT, length room
+ *
+ * Returns   how many there are. Where records do not ascend, as was promised, all outputs may be wrong; but
+ *           there is one part at least, and never more than room.
+ */
+size_t
+dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part);
+
+#endif

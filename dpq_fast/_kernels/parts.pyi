@@ -1,0 +1,42 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast._kernels.dither import Offsets
+
+class Parts:
+    @property
+    def least(self) -> NDArray[np.int64]: ...
+    @property
+    def most(self) -> NDArray[np.int64]: ...
+    @property
+    def rising(self) -> NDArray[np.float64]: ...
+    @property
+    def width(self) -> NDArray[np.float64]: ...
+    @property
+    def falling(self) -> NDArray[np.float64]: ...
+    @property
+    def parts(self) -> int: ...
+    @property
+    def longest(self) -> int: ...
+    def __init__(
+        self,
+        offsets: Offsets,
+        first: NDArray[np.int64],
+        each: NDArray[np.int64] | None,
+        below: NDArray[np.int64],
+        above: NDArray[np.int64],
+        start: NDArray[np.int64],
+        most: NDArray[np.int64],
+        ranks: float,
+        rate: float,
+        room: int,
+    ) -> None: ...
+    def of(
+        self, leaf: NDArray[np.uintp]
+    ) -> tuple[
+        NDArray[np.uintp],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.int64],
+    ]: ...

@@ -1,0 +1,159 @@
+"""Outputs of a dithered column in parts of nearly equal rank: csrc/parts.h."""
+
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    given_integers,
+    given_places,
+    integers,
+    new_doubles,
+    new_integers,
+    new_places,
+    places,
+)
+from dpq_fast._kernels.csrc cimport (
+    dpq_decay,
+    dpq_decay_fill,
+    dpq_part,
+    dpq_parts,
+    dpq_parts_leaves,
+    dpq_parts_of,
+    int64_t,
+    size_t,
+)
+from dpq_fast._kernels.dither cimport Offsets
+from numpy cimport import_array, ndarray
+
+import_array()
+
+
+cdef class Parts:
+    """Parts in leaves. What it was made of is kept, and is not to be changed.
+
+    Parameters
+    ----------
+    offsets : dither.Offsets
+    first : ndarray of int64, shape (C,)
+        The first fine point of each cell that is cut out, ascending; C >= 1.
+    each : ndarray of int64, shape (C,), or None
+        Its number of fine points, if these are not its offsets.
+    below, above : ndarray of int64, shape (C,)
+        Records below the cell, and up to its end; equal where only the latter is known.
+    start : ndarray of int64, shape (T + 1,)
+        Stretch t has the ranks start[t], ..., start[t + 1] - 1. They hold all ranks.
+    most : ndarray of int64, shape (T,)
+        How many records parts with these ranks may have; -1 where no part is asked for.
+    ranks : float
+        Parts of a leaf begin at ranks between two multiples of this, and leave nothing out.
+    rate : float
+        Loss of log-weight per rank, c.
+    room : int
+        About as many leaves there may be.
+
+    Attributes
+    ----------
+    least, most : ndarray of int64, shape (K,)
+        Ranks of each leaf.
+    rising, width, falling : ndarray of float64, shape (K,)
+        Widths of its parts together, times exp(2c (r - rho)) or 1 or exp(-2c (r - rho)): r is the
+        most of a part's ranks, or the least, and rho is in the middle of the leaf's.
+    parts, longest : int
+        How many parts there are, and how many in one leaf at most.
+    """
+
+    cdef:
+        dpq_parts problem
+        object kept
+        ndarray left
+        readonly ndarray least, most, rising, width, falling
+        readonly size_t parts, longest
+
+    def __init__(self, Offsets offsets not None, ndarray first not None, ndarray each,
+                 ndarray below not None, ndarray above not None, ndarray start not None,
+                 ndarray most not None, double ranks, double rate,
+                 size_t room):
+        cdef:
+            ndarray table = new_doubles(sizeof(dpq_decay) // 8)
+            dpq_decay *decay = <dpq_decay *>doubles(table)
+            size_t leaves
+            int64_t *left
+            int64_t *low
+            int64_t *high
+            double *sums[3]
+
+        if not (0 < first.shape[0] == below.shape[0] == above.shape[0]
+                and (each is None or each.shape[0] == first.shape[0])):
+            raise ValueError("there must be a cut, and each needs its numbers of records")
+        if not 0 < most.shape[0] == start.shape[0] - 1:
+            raise ValueError("there must be a stretch, and a start more")
+        if not 1.0 <= ranks <= 2.0**62:
+            raise ValueError("leaves have ranks")
+        self.problem.dither = offsets.dither
+        self.problem.cuts, self.problem.first = first.shape[0], given_integers(first)
+        if each is not None:
+            self.problem.each = given_integers(each)
+        self.problem.below, self.problem.above = given_integers(below), given_integers(above)
+        self.problem.stretches, self.problem.start = most.shape[0], given_integers(start)
+        self.problem.most = given_integers(most)
+        self.problem.ranks = ranks
+        if below.min() < start[0] or above.max() >= start[start.shape[0] - 1]:
+            raise ValueError("all ranks must be in a stretch")
+        self.kept = first, each, below, above, start, most
+        dpq_decay_fill(decay, 2.0 * rate, start[start.shape[0] - 1])
+        while True:
+            left_of, least, most_of = (new_integers(room) for _ in range(3))
+            rising, width, falling = (new_doubles(room) for _ in range(3))
+            left, low, high = integers(left_of), integers(least), integers(most_of)
+            sums[0], sums[1], sums[2] = doubles(rising), doubles(width), doubles(falling)
+            with nogil:
+                leaves = dpq_parts_leaves(&self.problem, decay, room, left, low, high, sums,
+                                          &self.parts, &self.longest)
+            if leaves <= room:
+                break
+            room *= 2
+        for array in (left_of, least, most_of, rising, width, falling):
+            array.resize(leaves, refcheck=False)
+        self.left, self.least, self.most = left_of, least, most_of
+        self.rising, self.width, self.falling = rising, width, falling
+
+    def of(self, ndarray leaf not None):
+        """The parts of some leaves, one leaf after the other.
+
+        Returns where those of each begin, and the end, in uintp; and of each part the least and the
+        greatest rank, its width (float64), and the point after which it begins.
+        """
+        cdef:
+            const size_t *leaves = given_places(leaf)
+            const int64_t *left = integers(self.left)
+            size_t kept = self.left.shape[0], n = leaf.shape[0], i, j, size, at = 0
+            # about as many as there are in so many leaves, and one leaf more
+            size_t room = n * (self.parts // kept + 1) + self.longest
+            ndarray starts = new_places(n + 1), found = new_integers(4 * self.longest)
+            ndarray low = new_integers(room), high = new_integers(room)
+            ndarray after = new_integers(room), width = new_doubles(room)
+            size_t *start = places(starts)
+            dpq_part *part = <dpq_part *>integers(found)
+            int64_t *least = integers(low)
+            int64_t *most = integers(high)
+            int64_t *begin = integers(after)
+            double *wide = doubles(width)
+
+        start[0] = 0
+        for i in range(n):
+            if leaves[i] >= kept:
+                raise ValueError("there is no such leaf")
+            if room - at < self.longest:
+                room *= 2
+                for array in (low, high, after, width):
+                    array.resize(room, refcheck=False)
+                least, most, begin = integers(low), integers(high), integers(after)
+                wide = doubles(width)
+            with nogil:
+                size = dpq_parts_of(&self.problem, left[leaves[i]], self.longest, part)
+                for j in range(size):
+                    least[at + j], most[at + j] = part[j].least, part[j].most
+                    wide[at + j], begin[at + j] = <double>part[j].width, part[j].left
+                at += size
+            start[i + 1] = at
+        for array in (low, high, after, width):
+            array.resize(at, refcheck=False)
+        return starts, low, high, width, after

@@ -1,0 +1,204 @@
+"""Outputs by leaves: parts of the outputs with ranks that are close, each of some blocks.
+
+Blocks are listed (`dpq_fast.data.blocks`), or, of dithered records, made when they are asked for
+(`csrc/parts.h`): a leaf is known by where it begins, and by what its blocks sum up to.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpq_fast.data.blocks import Blocks, Zone, blocks, intervals
+from dpq_fast.data.dither import DitheredOrder
+from dpq_fast.data.order import CutOrder, WholeOrder
+
+# About so many blocks are looked at, at once.
+BLOCKS_AT_ONCE = 2**18
+# Leaves whose blocks are made for each draw are halved while that leaves them so many times as many
+# ranks as blocks have, and while there are no more leaves than that.
+BLOCKS_EACH, MOST_LEAVES = 8, 2**18
+
+
+class Sums(NamedTuple):
+    """What each leaf sums up to.
+
+    Attributes
+    ----------
+    least, most : ndarray of int64, shape (K,)
+        Ranks of its outputs.
+    rising, volume, falling : ndarray of float64, shape (K,)
+        Widths of its blocks, times exp(2c b (r - rho)) for b = 1, 0, -1: rho in the middle of the
+        leaf's ranks, r the block's rank that makes it most.
+    """
+
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+    rising: NDArray[np.float64]
+    volume: NDArray[np.float64]
+    falling: NDArray[np.float64]
+
+
+class Leaves(ABC):
+    """Leaves, ascending.
+
+    Attributes
+    ----------
+    blocks, longest : int
+        How many blocks there are, and how many in one leaf at most.
+    ranks : float
+        About how many ranks a leaf has.
+    """
+
+    blocks: int
+    longest: int
+    ranks: float
+
+    @abstractmethod
+    def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
+        """The blocks of some leaves, and maybe of others.
+
+        Those of leaf[i] are start[slot[i]], ..., start[slot[i] + 1] - 1.
+
+        Returns
+        -------
+        slot : ndarray of uintp
+            Of the shape of `leaf`.
+        start : ndarray of uintp
+        blocks : Blocks
+        """
+
+    def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
+        """Rows of a table of leaves, as many as `of` is to be asked for at once: all of them."""
+        yield slice(len(leaf))
+
+
+class BlockLeaves(Leaves):
+    """Leaves of blocks that are all there.
+
+    Parameters
+    ----------
+    given : Blocks
+    segments : ndarray of int64
+        The first ranks of segments; a leaf is of one.
+    ranks : float
+        Blocks of a leaf begin at ranks between two multiples of this.
+    """
+
+    def __init__(self, given: Blocks, segments: NDArray[np.int64], ranks: float) -> None:
+        self._given, self.ranks = given, ranks
+        self.blocks = given.least.size
+        starts = np.ones(self.blocks + 1, dtype=bool)
+        for later in _some_at_once(self.blocks - 1, BLOCKS_AT_ONCE):
+            some = slice(later.start, later.stop + 1)
+            leaf = np.floor(given.least[some] / ranks)
+            # a block on the border of a segment is one of it, too: nothing lies before the next
+            segment = np.searchsorted(segments, given.most[some], side="right")
+            starts[later.start + 1 : some.stop] = (np.diff(leaf) != 0) | (np.diff(segment) != 0)
+        self._start = np.flatnonzero(starts)
+        self.longest = int(np.diff(self._start).max())
+
+    def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
+        return leaf, self._start.view(np.uintp), self._given
+
+    def sums(self, rate: float, shift: int) -> Sums:
+        """What leaves sum up to, with widths times 2^shift."""
+        start, given = self._start, self._given
+        leaves = start.size - 1  # some at a time, whose blocks may be many
+        least, most = given.least[start[:-1]], given.most[start[1:] - 1]
+        rho = least + (most - least) // 2
+        sums = Sums(least, most, *np.empty((3, leaves)))
+        some = np.searchsorted(start, np.arange(0, start[-1], BLOCKS_AT_ONCE))
+        for first, last in pairwise(np.unique(np.append(some, leaves)).tolist()):
+            edges = start[first : last + 1]
+            piece = slice(edges[0], edges[-1])
+            of = np.repeat(rho[first:last], np.diff(edges))
+            width = np.ldexp(given.width[piece], shift) if shift else given.width[piece]
+            rising = width * _exponentials(2.0 * rate, given.most[piece] - of)
+            falling = width * _exponentials(-2.0 * rate, given.least[piece] - of)
+            for volume, parts in zip(sums[2:], (rising, width, falling), strict=True):
+                volume[first:last] = np.add.reduceat(parts, edges[:-1] - edges[0])
+        return sums
+
+
+class PartLeaves(Leaves):
+    """Leaves of a dithered order: blocks are made when they are asked for.
+
+    Parameters
+    ----------
+    order : DitheredOrder
+    zones : sequence of Zone
+    ranks : float
+        As for `BlockLeaves`.
+    rate : float
+        Decay rate, c.
+    """
+
+    def __init__(
+        self, order: DitheredOrder, zones: Sequence[Zone], ranks: float, rate: float
+    ) -> None:
+        shortest = BLOCKS_EACH * zones[0].most
+        while ranks >= 2 * shortest and 2 * zones[-1].ranks.sum() <= MOST_LEAVES * ranks:
+            ranks /= 2
+        self._parts, self.ranks = order.parts(zones, ranks, rate), ranks
+        self.blocks, self.longest = self._parts.parts, self._parts.longest
+
+    def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
+        asked, slot = np.unique(leaf, return_inverse=True)
+        start, least, most, width, left = self._parts.of(asked)
+        blocks_of_them = Blocks(least, most, width, left)
+        return slot.reshape(leaf.shape).astype(np.uintp), start, blocks_of_them
+
+    def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
+        """As many as have about BLOCKS_AT_ONCE."""
+        each = leaf.shape[1] * (1 + self.blocks // self._parts.least.size)
+        return _some_at_once(len(leaf), -(-BLOCKS_AT_ONCE // each))
+
+    def sums(self) -> Sums:
+        """What leaves sum up to."""
+        parts = self._parts
+        return Sums(parts.least, parts.most, parts.rising, parts.width, parts.falling)
+
+
+def leaves_of(
+    order: WholeOrder, zones: Sequence[Zone], ranks: float, rate: float, shift: int
+) -> tuple[Leaves, Sums] | None:
+    """Leaves of all outputs whose rank is in some zones, and their sums; None if there are none.
+
+    A single zone that has a `most` of 1 is cut at all records. See `BlockLeaves`; sums of numbers,
+    which are not on a lattice, are those of widths times 2^shift.
+    """
+    if isinstance(order, DitheredOrder) and order.n and (zones[0].most > 1 or not order.scans):
+        made = PartLeaves(order, zones, ranks, rate)
+        return (made, made.sums()) if made.blocks else None
+    if zones[0].most < 2 or not order.n:
+        given = intervals(order, zones[-1])
+    else:
+        assert isinstance(order, CutOrder)
+        given = blocks(order, zones)
+    if not given.least.size:
+        return None
+    leaves = BlockLeaves(given, zones[-1].first, ranks)
+    return leaves, leaves.sums(rate, shift)
+
+
+def _some_at_once(size: int, most: int) -> Iterator[slice]:
+    """Places 0, ..., size - 1, in runs of so many."""
+    for start in range(0, size, most):
+        yield slice(start, min(start + most, size))
+
+
+def _exponentials(steepness: float, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+    """exp(steepness ranks): of a few integers, mostly, which is faster to look up."""
+    least, most = int(ranks.min()), int(ranks.max())
+    found: NDArray[np.float64]
+    if most - least >= ranks.size:
+        found = np.exp(steepness * ranks)
+    else:
+        found = np.exp(steepness * np.arange(least, most + 1))[ranks - least]
+    return found

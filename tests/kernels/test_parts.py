@@ -1,0 +1,112 @@
+"""Parts of a dithered column: the kernel against its reference."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpq_fast._kernels import dither as kernel_dither
+from dpq_fast._kernels import parts as kernel
+from dpq_fast.reference import dither as reference_dither
+from dpq_fast.reference import parts as reference
+
+CELLS = st.lists(
+    st.tuples(
+        st.integers(0, 3) | st.integers(0, 2**20),  # points before it,
+        st.integers(1, 5) | st.integers(1, 2**30),  # fine points,
+        st.integers(0, 3),  # records before it
+        st.integers(0, 4) | st.sampled_from([8, 9, 40]),  # and in it
+    ),
+    min_size=1,
+    max_size=6,
+)
+STRETCHES = st.lists(st.tuples(st.integers(1, 30), st.integers(-1, 6)), min_size=1, max_size=5)
+
+
+def made(cells, stretches, bits, seed, has_masses, ranks, rate):
+    """Parts by the kernel, and by the reference."""
+    gap, each, before, count = np.array(cells, dtype=np.int64).T.copy()
+    width = each if has_masses else np.full(each.size, 2**bits)
+    first = np.cumsum(gap + width) - width
+    above = np.cumsum(before + count)
+    length, most = np.array(stretches, dtype=np.int64).T.copy()
+    start = np.append(0, np.cumsum(length))
+    start[-1] = max(start[-1], above[-1] + 1)
+    given = first, width if has_masses else None, above - count, above, start, most
+    return tuple(
+        parts.Parts(dither.Offsets(bits, np.random.default_rng(seed)), *given, ranks, rate, 1)
+        for parts, dither in ((kernel, kernel_dither), (reference, reference_dither))
+    )
+
+
+@given(
+    CELLS,
+    STRETCHES,
+    st.integers(1, 7),
+    st.integers(0, 2**32),
+    st.booleans(),
+    st.floats(1.0, 20.0),
+    st.floats(0.0, 1.0),
+)
+def test_the_kernel_makes_the_parts_of_the_reference(
+    cells, stretches, bits, seed, has_masses, ranks, rate
+):
+    fast, plain = made(cells, stretches, bits, seed, has_masses, ranks, rate)
+    assert (fast.parts, fast.longest) == (plain.parts, plain.longest)
+    assert fast.least.tolist() == plain.least.tolist()
+    assert fast.most.tolist() == plain.most.tolist()
+    for sums in ("rising", "width", "falling"):
+        np.testing.assert_allclose(getattr(fast, sums), getattr(plain, sums), rtol=1e-12)
+    leaves = fast.least.size
+    if leaves:  # in any order, some of them twice
+        asked = np.random.default_rng(seed).integers(0, leaves, 2 * leaves).astype(np.uintp)
+        for found, expected in zip(fast.of(asked), plain.of(asked), strict=True):
+            assert found.tolist() == expected.tolist()
+
+
+def test_a_tie_in_wide_cells_is_cut_as_far_as_it_can_be():
+    """A cell of 2^24 offsets with 10^6 records: a block for each two of them at the most."""
+    fast = kernel.Parts(
+        kernel_dither.Offsets(24, np.random.default_rng(1)),
+        np.array([0]),
+        None,
+        *(np.array([value]) for value in (7, 10**6 + 7)),
+        np.array([0, 10**6 + 8]),
+        np.array([2]),
+        100.0,
+        0.01,
+        1,
+    )
+    start, least, most, width, left = fast.of(np.arange(fast.least.size, dtype=np.uintp))
+    assert (most - least <= 2).all() and (most >= least).all()
+    assert (left[1:] == (left + width)[:-1]).all() and width.sum() == 2**24
+    assert fast.parts == width.size < 10**6
+    assert (least[0], most[-1]) == (7, 10**6 + 7)
+    assert (np.diff(start) > 0).all() and np.diff(start).max() == fast.longest
+
+
+def test_refusals():
+    offsets = kernel_dither.Offsets(3, np.random.default_rng(0))
+    cuts = [np.array([0, 8]), None, np.array([0, 2]), np.array([2, 5])]
+    stretches = [np.array([0, 6]), np.array([1])]
+    rest = 2.0, 0.1, 4
+    kernel.Parts(offsets, *cuts, *stretches, *rest)
+    for i, wrong in ((0, np.array([0])), (1, np.array([8])), (2, np.array([0]))):
+        changed = [wrong if i == k else each for k, each in enumerate(cuts)]
+        with pytest.raises(ValueError, match="each needs its numbers of records"):
+            kernel.Parts(offsets, *changed, *stretches, *rest)
+    nothing = np.empty(0, dtype=np.int64)
+    with pytest.raises(ValueError, match="there must be a cut"):
+        kernel.Parts(offsets, nothing, None, nothing, nothing, *stretches, *rest)
+    with pytest.raises(ValueError, match="there must be a stretch, and a start more"):
+        kernel.Parts(offsets, *cuts, stretches[0], np.array([1, 2]), *rest)
+    with pytest.raises(ValueError, match="all ranks must be in a stretch"):
+        kernel.Parts(offsets, *cuts, np.array([0, 5]), stretches[1], *rest)
+    for ranks in (0.5, 2.0**63, np.nan):
+        with pytest.raises(ValueError, match="leaves have ranks"):
+            kernel.Parts(offsets, *cuts, *stretches, ranks, 0.1, 4)
+    parts = kernel.Parts(offsets, *cuts, *stretches, *rest)
+    with pytest.raises(ValueError, match="there is no such leaf"):
+        parts.of(np.array([parts.least.size], dtype=np.uintp))
+    with pytest.raises(ValueError, match="contiguous arrays of its own dtype"):
+        parts.of(np.array([0]))
