@@ -84,7 +84,7 @@ class Stretch(NamedTuple):
         return np.searchsorted(self.last, start) < np.searchsorted(self.first, stop, side="right")
 
 
-def runs_of(
+def stretches_of(
     around: list[Stretch], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """What is asked for of n records: multiples of size[t] from low[t] on, below high[t].
@@ -112,7 +112,7 @@ def places_of(around: list[Stretch], n: int) -> Iterator[NDArray[np.int64]]:
     """The records that are asked for, in parts."""
     ready: list[NDArray[np.int64]] = []
     listed = 0
-    for low, high, size in np.array(runs_of(around, n)).T.tolist():
+    for low, high, size in np.array(stretches_of(around, n)).T.tolist():
         ready.append(np.arange(-(-low // size) * size, high, size))
         listed += ready[-1].size
         if listed >= PLACES:
@@ -376,7 +376,7 @@ class SortedOrder(CoarseOrder):
 
     def cuts(self, around: list[Stretch]) -> Cuts:
         if self.lattice is not None and not self._fine and is_plain(self._values):
-            return Cuts(*self.lattice.runs(self._values, *runs_of(around, self.n)))
+            return Cuts(*self.lattice.runs(self._values, *stretches_of(around, self.n)))
         runs = []
         for places in places_of(around, self.n):
             points = self._encode(self._values.take(places))
@@ -456,9 +456,17 @@ class CountedOrder(CoarseOrder):
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
     def cuts(self, around: list[Stretch]) -> Cuts:
-        places = np.concatenate(list(places_of(around, self.n)))
-        run = np.unique(np.searchsorted(self._ends, places, side="right"))
-        return Cuts(self._values[run], self._ends[run] - self._counts[run], self._ends[run])
+        low, high, size = stretches_of(around, self.n)
+        start = self._ends - self._counts
+        first = np.searchsorted(self._ends, low, side="right")
+        met = np.maximum(np.searchsorted(start, high) - first, 0)
+        stretch = np.repeat(np.arange(low.size), met)
+        run = np.arange(stretch.size) - np.repeat(np.cumsum(met) - met - first, met)
+        # the last place that is asked for and below the end of both must not be before both begin
+        size, last = size[stretch], np.minimum(self._ends[run], high[stretch]) - 1
+        held = last // size * size >= np.maximum(start[run], low[stretch])
+        run = np.unique(run[held])
+        return Cuts(self._values[run], start[run], self._ends[run])
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         pieces = []
