@@ -44,9 +44,9 @@ typedef struct {
                                   * most of leaf i */
     const double *volume[3];     /* IN, for each cell: bends -1, 0 and 1; positive. Cells of several leaves
                                   * are used where they are finite */
-    const double *arrival;       /* IN: cells count as if they were points, which bounds nothing, and the weight
-                                  * of steps to one of height h at level j is multiplied by arrival[j heights
-                                  * + h]; or NULL */
+    const double *arrival;       /* IN: cells count as if they were points, which bounds nothing, and the
+                                  * weight of steps to one of height h at level j is multiplied by
+                                  * arrival[j heights + h]; or NULL */
     int lattice;                 /* whether several outputs of a cell are counted as multisets */
     size_t levels;               /* m >= 1 */
     const int64_t *whole;        /* IN, length m, floor of Q_j */

@@ -74,7 +74,8 @@ typedef struct {
  *   column       IN, length n, ascending
  *   at           IN OUT, all 0 to begin with
  *   room         how many runs there is room for
- *   point, below, above  OUT, length room: the run's point, and how many values are below it and up to its end
+ *   point, below, above  OUT, length room: the run's point, and how many values are below it and up to
+ *                its end
  *
  * Returns   how many were found; less than room at the end.
  * Cost      O(log) of how far a run reaches from such a place, each.

@@ -49,14 +49,15 @@ static int64_t
 before_offset(const dpq_parts *p, size_t cut, int64_t offset)
 {
     const int bits = p->dither.bits;
+    const int64_t offsets = INT64_C(1) << bits;
     int64_t each, rest;
 
     if (!p->each) {
         return p->first[cut] + offset - 1;
     }
     each = p->each[cut]; /* offset * each may overflow */
-    rest = each & ((INT64_C(1) << bits) - 1);
-    return p->first[cut] - 1 + offset * (each >> bits) + ((offset * rest + (INT64_C(1) << bits) - 1) >> bits);
+    rest = each & (offsets - 1);
+    return p->first[cut] - 1 + offset * (each >> bits) + ((offset * rest + offsets - 1) >> bits);
 }
 
 static node
@@ -188,6 +189,7 @@ begin_run(walk *w, const node *x, int64_t most)
     const int bits = p->dither.bits;
     const int64_t halved = most > 0 ? most : 1;
     int depth = x->part.depth;
+    uint32_t lower; /* bits that are as in the lowest part */
 
     while (depth + 1 < bits && (w->count - 1) >> (depth + 1) >= halved) {
         depth++;
@@ -195,10 +197,11 @@ begin_run(walk *w, const node *x, int64_t most)
     if (each_of(p, w->next - 1) >> depth == 0) {
         return 0;
     }
+    lower = (UINT32_C(1) << depth) - (UINT32_C(1) << x->part.depth);
     w->run = (run){
         .depth = depth,
         .index = (uint32_t)(x->offset >> (bits - depth)),
-        .rest = x->part.rest | (p->dither.turned & ((UINT32_C(1) << depth) - (UINT32_C(1) << x->part.depth))),
+        .rest = x->part.rest | (p->dither.turned & lower),
         .rank = x->rank,
         .left = x->left,
         .most = most,

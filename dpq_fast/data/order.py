@@ -24,6 +24,9 @@ from dpq_fast.data.prior import Masses
 
 # Places are listed so many at a time, or some more.
 PLACES = 2**15
+# More places than that are looked up one after the other, as many of them will be tied; less are
+# looked up side by side, as they are not near each other in memory.
+MANY_PLACES = 2**17
 # Among at most this many sorted records, ranks are found by looking at all of them.
 FEW_RECORDS = 2**9
 
@@ -375,8 +378,10 @@ class SortedOrder(CoarseOrder):
         return lo
 
     def cuts(self, around: list[Stretch]) -> Cuts:
-        if self.lattice is not None and not self._fine and is_plain(self._values):
-            return Cuts(*self.lattice.runs(self._values, *stretches_of(around, self.n)))
+        low, high, size = stretches_of(around, self.n)
+        lattice = None if self._fine or not is_plain(self._values) else self.lattice
+        if lattice is not None and ((high - low) / size).sum() > MANY_PLACES:
+            return Cuts(*lattice.runs(self._values, low, high, size))
         runs = []
         for places in places_of(around, self.n):
             points = self._encode(self._values.take(places))

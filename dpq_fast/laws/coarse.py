@@ -100,7 +100,7 @@ LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
 MOST_NARROW = 2**25
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
-LEAST_RANKS = 3.0
+LEAST_RANKS = 2.5
 FEW_ENTRIES = 2**17
 SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
 # Powers of two: the extent without a lattice is scaled to this, and may be as large as that; what
@@ -126,11 +126,11 @@ FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
 MOST_SINGLE, LAST_TRY = 2**26, 2**19
 LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
-# so many nats, wide ones and then narrower ones, and their growth. Then cells may grow more
-# elsewhere, by this factor, and by more where targets are apart: for each nat between them, and at
-# most. Rows that are longer than that are so by ties that send paths anywhere.
+# so many nats, wide ones and then narrower ones so far around, and their growth. Then cells may
+# grow more elsewhere, by this factor, and by more where targets are apart: for each nat between
+# them, and at most. Rows that are longer than that are so by ties that send paths anywhere.
 MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
-VISITORS, ROUGH, ROUGH_GROWTH = 64, (4.0, 2.0), 0.2
+VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 64, (4.0, 2.0), 0.2, 500.0
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
@@ -283,14 +283,25 @@ class CoarseLaw:
         bounds nothing but does not draw paths to where cells are wide.
         """
         tree = self._tree._replace(rising=self._tree.volume, falling=self._tree.volume)
-        near, seen = self._near, []
+        near, rows, seen = self._near, (self._low, self._high), []
         for nats in ROUGH:  # where several ways cost as much, one may show what another does not
-            cells = self._cells_of(tree, near, nats, ROUGH_GROWTH, ALL, self._arrival())
+            cells = self._cells_of(tree, rows, near, nats, ROUGH_GROWTH, ALL, self._arrival())
             cells.forward()
             near = self._between(cells)
+            rows = self._around_of(near)
             seen.append(near)
         below, above = zip(*seen, strict=True)
         return np.minimum.reduce(below), np.maximum.reduce(above)
+
+    def _around_of(
+        self, near: tuple[NDArray[np.int64], NDArray[np.int64]]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The leaves within ROUGH_REACH of ranks, for each level."""
+        leaves = slice(int(self._tree.offset[1]))
+        reach = math.ceil(min(ROUGH_REACH / self._rate, self._order.n + 1.0))
+        low = np.searchsorted(self._tree.most[leaves], near[0] - reach)
+        high = np.searchsorted(self._tree.least[leaves], near[1] + reach, side="right")
+        return np.maximum(low, self._low), np.minimum(high, self._high)
 
     def _between(self, cells: kernel.Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ranks between which some paths are at each level."""
@@ -303,11 +314,13 @@ class CoarseLaw:
 
         If they have more than `most` entries, they cannot be.
         """
-        return self._cells_of(self._tree, self._near, MARGIN * self._nats, growth, most)
+        ends, nats = (self._low, self._high), MARGIN * self._nats
+        return self._cells_of(self._tree, ends, self._near, nats, growth, most)
 
     def _cells_of(
         self,
         tree: Tree,
+        rows: tuple[NDArray[np.intp], NDArray[np.intp]],
         near: tuple[NDArray[np.int64], NDArray[np.int64]],
         nats: float,
         growth: float,
@@ -320,8 +333,8 @@ class CoarseLaw:
             self._whole,
             self._part,
             self._rate,
-            self._low.astype(np.uintp),
-            self._high.astype(np.uintp),
+            rows[0].astype(np.uintp),
+            rows[1].astype(np.uintp),
             *near,
             nats,
             growth,

@@ -27,9 +27,10 @@ static int64_t
 record_of(const dpq_parts *p, size_t cut, int64_t i)
 {
     int64_t offset = offset_of(p, i);
-    long double each = p->each ? (long double)p->each[cut] : (long double)(INT64_C(1) << p->dither.bits);
+    int64_t offsets = INT64_C(1) << p->dither.bits;
+    long double each = (long double)(p->each ? p->each[cut] : offsets);
 
-    return p->first[cut] - 1 + (int64_t)ceill((long double)(offset + 1) * each / (INT64_C(1) << p->dither.bits));
+    return p->first[cut] - 1 + (int64_t)ceill((long double)(offset + 1) * each / (long double)offsets);
 }
 
 /* Records at fine points below one in the cell of a cut. */

@@ -473,7 +473,8 @@ def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
         law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
     if fault == "rough":
         tree = law._tree._replace(rising=law._tree.volume, falling=law._tree.volume)
-        law._use(law._cells_of(tree, law._near, 2.0, 9.0, coarse.ALL, law._arrival()))
+        rows = law._low, law._high
+        law._use(law._cells_of(tree, rows, law._near, 2.0, 9.0, coarse.ALL, law._arrival()))
     if fault == "beyond":
         law = CoarseLaw(ranks, q, rate, reach=2, nats=0.3)
         law._log_escape = -1e-3
