@@ -179,7 +179,8 @@ typedef struct {
     size_t *begin[2];    /* where the runs of each entry begin, of the row at hand and of the one before, */
     int64_t *rank[2];    /* and the ranks of their cells, by turns; */
     uint32_t *leaf[2];   /* their first leaves; */
-    uint32_t *end;       /* and what comes before the cells of the row at hand */
+    uint32_t *end;       /* what comes before the cells of the row at hand, */
+    uint32_t *same;      /* and where the row before has the same ones, or DPQ_COARSE_NONE */
     uint32_t *weighed;   /* while drawing: the blocks of which that was computed */
 } workspace;
 
@@ -201,7 +202,7 @@ dpq_coarse_room(size_t longest, size_t levels)
     return (3 * longest + blocks_of(longest) + 3 * levels) * sizeof(dpq_large) +
            weights_of(longest, levels) * sizeof(double) + 2 * (longest + 1) * sizeof(size_t) +
            2 * longest * sizeof(int64_t) +
-           (3 * longest + blocks_of(longest)) * sizeof(uint32_t);
+           (4 * longest + blocks_of(longest)) * sizeof(uint32_t);
 }
 
 static workspace
@@ -232,7 +233,8 @@ workspace_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan
     work.leaf[0] = (uint32_t *)(void *)(work.rank[1] + work.longest);
     work.leaf[1] = work.leaf[0] + work.longest;
     work.end = work.leaf[1] + work.longest;
-    work.weighed = work.end + work.longest;
+    work.same = work.end + work.longest;
+    work.weighed = work.same + work.longest;
     for (size_t j = 0; j < p->levels; j++) {
         work.stay[j] = dpq_large_of(1.0);
         if (level[j].reach > 0) {
@@ -270,7 +272,7 @@ meet(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, const w
 {
     const uint32_t *before = rows->node + rows->start[j - 1], *now = rows->node + rows->start[j];
     const uint32_t *leaf = work->leaf[j % 2], *leaf_before = work->leaf[(j - 1) % 2];
-    uint32_t *same = rows->same + rows->start[j];
+    uint32_t *same = work->same;
     size_t n = rows->start[j + 1] - rows->start[j], s = 0;
     size_t size = rows->start[j] - rows->start[j - 1];
 
@@ -470,8 +472,8 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
     dpq_large *run = runs->weight[j % 2] + work->begin[j % 2][i];
     dpq_large sum = DPQ_LARGE_ZERO, rest = DPQ_LARGE_ZERO, little;
 
-    if (rows->same[at] != DPQ_COARSE_NONE) {
-        const size_t *begin = work->begin[(j - 1) % 2] + rows->same[at];
+    if (work->same[i] != DPQ_COARSE_NONE) {
+        const size_t *begin = work->begin[(j - 1) % 2] + work->same[i];
         const dpq_large *before = runs->weight[(j - 1) % 2] + begin[0];
         dpq_large stay = stay_in(p, decay, work, c, j - 1), volume = dpq_large_of(p->volume[1][c]);
         double more = p->lattice ? 1.0 : 0.0;
@@ -529,7 +531,7 @@ begin_row(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, const worksp
     size_t turn = dpq_ranks_first(work->rank[0], 0, n, p->whole[0] + (p->part[0] > 0.0));
 
     for (size_t i = 0; i < n; i++) {
-        rows->same[i] = DPQ_COARSE_NONE;
+        work->same[i] = DPQ_COARSE_NONE;
         keep_alone(p, rows, 0, i, dpq_large_of(i < turn ? 0.0 : 1.0),
                    dpq_large_of(i < turn ? 1.0 : 0.0));
     }
@@ -734,6 +736,16 @@ begun_before(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j,
     return lo;
 }
 
+/* Whether row j has a cell, and its entry. */
+static int
+has_cell(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t c, size_t *at)
+{
+    size_t i = begun_before(p, rows, j, leaf_of(p, c, height_of(p, c, 0)));
+
+    *at = rows->start[j] + i;
+    return *at < rows->start[j + 1] && rows->node[*at] == c;
+}
+
 /* Draw the last cell, and the sign of the step from it to the end. */
 static size_t
 draw_last(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
@@ -783,12 +795,11 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
     int64_t unit = 0;
 
     *rest = 0;
-    for (size_t k = 2; rows->same[at] != DPQ_COARSE_NONE; k++) {
+    for (size_t k = 2; l > 0 && has_cell(p, rows, l - 1, c, &at); k++) {
         double places = p->volume[1][c] + (p->lattice ? (double)(k - 1) : 0.0);
         dpq_large first, bound;
 
         l--;
-        at = rows->start[l] + rows->same[at];
         factor = dpq_large_mul(factor, dpq_large_of(places * level[k - 1].share));
         factor = dpq_large_mul(factor, stay_in(p, decay, work, c, l));
         bound = dpq_large_mul(factor, first_of_run(p, decay, rows, at, 1.0));
@@ -854,7 +865,7 @@ draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
     if (draw_one(2, x, rng, weight)) {
         k = draw_run(p, decay, level, rows, work, j, at, rng);
         for (size_t l = j; l > j + 1 - k; l--) {
-            first = rows->start[l - 1] + rows->same[first];
+            (void)has_cell(p, rows, l - 1, c, &first);
         }
         from_plus = low_of(p, decay, c);
         from_minus = 1.0;

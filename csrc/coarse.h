@@ -74,7 +74,6 @@ dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64
 typedef struct {
     const size_t *start; /* length m + 1: the cells of row j are entries start[j], ..., start[j + 1] - 1 */
     const uint32_t *node; /* cells, ascending within a row */
-    uint32_t *same;       /* where row j - 1 has the same cell, counted from its start; or NONE */
     /* What all weighs that ends in the cell, over the potential exp(-c |v|), if no bend follows: one output
      * and s_j = 1, one and s_j = -1, and k >= 2. In units of 2^(512 exponent), the largest of them as
      * digits of large.h are. */

@@ -210,7 +210,6 @@ cdef class Cells:
         if self.entries > self.at_most:
             raise ValueError("there are more cells than were to be chosen")
         cdef:
-            ndarray same = np.empty(self.entries, dtype=np.uint32)
             ndarray exponent = np.empty(self.entries, dtype=np.int32)
             ndarray weights, sums, workspace
             size_t blocks = self.entries // DPQ_COARSE_BLOCK + self.problem.levels
@@ -233,9 +232,8 @@ cdef class Cells:
         self.room = dpq_coarse_room(longest, m) // 8 + 1
         workspace = new_doubles(self.room)
         work = doubles(workspace)
-        self.rows.same = <uint32_t *>PyArray_DATA(same)
         self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
-        self.kept += (same, exponent)
+        self.kept.append(exponent)
         runs.room = RUNS * longest
         room = [new_doubles(runs.room * sizeof(dpq_large) // 8) for kind in range(2)]
         j = 0
@@ -266,7 +264,7 @@ cdef class Cells:
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
-        if self.rows.same == NULL:
+        if self.rows.exponent == NULL:
             raise ValueError("rows are to be computed before paths are drawn")
         with bit_generator.lock, nogil:
             dpq_coarse_paths(&self.problem, self.decay, self.level, &self.rows, size, bits, state,

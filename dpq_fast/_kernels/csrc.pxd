@@ -528,7 +528,6 @@ cdef extern from "coarse.h" nogil:
     ctypedef struct dpq_coarse_rows:
         const size_t *start
         const uint32_t *node
-        uint32_t *same
         double *weight[3]
         int32_t *exponent
         dpq_large *block[2]

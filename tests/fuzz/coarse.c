@@ -310,7 +310,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_decay decay;
     dpq_scan_level level[MOST_LEVELS];
     size_t start[MOST_LEVELS + 1], entries, longest = 1, draws = 5, m;
-    uint32_t *node, *same;
+    uint32_t *node;
     void *work;
     double found;
     long double expected;
@@ -328,10 +328,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     node = fuzz_room(entries, sizeof *node);
     CHECK(dpq_coarse_cells(&x.p, entries, start, node) == entries);
     check_rows(&x.p, start, node);
-    same = fuzz_room(entries, sizeof *same);
     rows.start = start;
     rows.node = node;
-    rows.same = same;
     for (int kind = 0; kind < 3; kind++) {
         rows.weight[kind] = fuzz_room(entries, sizeof(double));
     }
@@ -418,7 +416,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int kind = 0; kind < 3; kind++) {
         free(rows.weight[kind]);
     }
-    free(same);
     free(node);
     return 0;
 }
