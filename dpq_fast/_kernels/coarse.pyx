@@ -12,7 +12,6 @@ from dpq_fast._kernels.buffers cimport (
     given_places,
     integers,
     new_doubles,
-    new_integers,
     new_places,
     new_table,
     places,
@@ -67,7 +66,7 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
     Parameters
     ----------
     least, most, rising, volume, falling : ndarray, shape (K,)
-        Of leaves; K >= 1.
+        Of leaves; K >= 1. They become as long as the tree, and what is returned.
     rate : float
         Loss of log-weight per rank, c.
     near : int
@@ -95,13 +94,12 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
     offset = np.cumsum([0, *sizes]).astype(np.uintp)
     offsets, heights = given_places(offset), len(sizes)
     cells = offsets[heights]
-    tree = (offset, new_integers(cells), new_integers(cells),
-            *(new_doubles(cells) for _ in range(3)))
-    for whole, part in zip(tree[1:], (least, most, rising, volume, falling)):
-        whole[:leaves] = part
-    low, high = integers(tree[1]), integers(tree[2])
+    tree = offset, least, most, rising, volume, falling
+    for array in tree[1:]:
+        array.resize(cells, refcheck=False)
+    low, high = <int64_t *>given_integers(least), <int64_t *>given_integers(most)
     for i in range(3):
-        volumes[i] = doubles(tree[3 + i])
+        volumes[i] = <double *>given_doubles(tree[3 + i])
     dpq_decay_fill(decay, 2.0 * rate, cells)
     with nogil:
         dpq_coarse_tree(decay, heights, offsets, near, held, low, high, volumes)

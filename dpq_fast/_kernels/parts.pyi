@@ -5,15 +5,7 @@ from dpq_fast._kernels.dither import Offsets
 
 class Parts:
     @property
-    def least(self) -> NDArray[np.int64]: ...
-    @property
-    def most(self) -> NDArray[np.int64]: ...
-    @property
-    def rising(self) -> NDArray[np.float64]: ...
-    @property
-    def width(self) -> NDArray[np.float64]: ...
-    @property
-    def falling(self) -> NDArray[np.float64]: ...
+    def leaves(self) -> int: ...
     @property
     def parts(self) -> int: ...
     @property
@@ -31,6 +23,15 @@ class Parts:
         rate: float,
         room: int,
     ) -> None: ...
+    def take(
+        self,
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+    ]: ...
     def of(
         self, leaf: NDArray[np.uintp]
     ) -> tuple[

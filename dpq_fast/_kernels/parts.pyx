@@ -51,21 +51,16 @@ cdef class Parts:
 
     Attributes
     ----------
-    least, most : ndarray of int64, shape (K,)
-        Ranks of each leaf.
-    rising, width, falling : ndarray of float64, shape (K,)
-        Widths of its parts together, times exp(2c (r - rho)) or 1 or exp(-2c (r - rho)): r is the
-        most of a part's ranks, or the least, and rho is in the middle of the leaf's.
-    parts, longest : int
-        How many parts there are, and how many in one leaf at most.
+    leaves, parts, longest : int
+        How many leaves there are, and parts, and parts of one leaf at most.
     """
 
     cdef:
         dpq_parts problem
         object kept
         ndarray left
-        readonly ndarray least, most, rising, width, falling
-        readonly size_t parts, longest
+        tuple sums
+        readonly size_t leaves, parts, longest
 
     def __init__(self, Offsets offsets not None, ndarray first not None, ndarray each,
                  ndarray below not None, ndarray above not None, ndarray start not None,
@@ -74,7 +69,6 @@ cdef class Parts:
         cdef:
             ndarray table = new_doubles(sizeof(dpq_decay) // 8)
             dpq_decay *decay = <dpq_decay *>doubles(table)
-            size_t leaves
             int64_t *left
             int64_t *low
             int64_t *high
@@ -105,15 +99,28 @@ cdef class Parts:
             left, low, high = integers(left_of), integers(least), integers(most_of)
             sums[0], sums[1], sums[2] = doubles(rising), doubles(width), doubles(falling)
             with nogil:
-                leaves = dpq_parts_leaves(&self.problem, decay, room, left, low, high, sums,
-                                          &self.parts, &self.longest)
-            if leaves <= room:
+                self.leaves = dpq_parts_leaves(&self.problem, decay, room, left, low, high, sums,
+                                               &self.parts, &self.longest)
+            if self.leaves <= room:
                 break
             room *= 2
         for array in (left_of, least, most_of, rising, width, falling):
-            array.resize(leaves, refcheck=False)
-        self.left, self.least, self.most = left_of, least, most_of
-        self.rising, self.width, self.falling = rising, width, falling
+            array.resize(self.leaves, refcheck=False)
+        self.left, self.sums = left_of, (least, most_of, rising, width, falling)
+
+    def take(self):
+        """Ranks of each leaf, and what it sums up to: once, as these may be long.
+
+        Returns
+        -------
+        least, most : ndarray of int64, shape (K,)
+            Ranks of each leaf.
+        rising, width, falling : ndarray of float64, shape (K,)
+            Widths of its parts together, times exp(2c (r - rho)) or 1 or exp(-2c (r - rho)): r is
+            the most of a part's ranks, or the least, and rho is in the middle of the leaf's.
+        """
+        sums, self.sums = self.sums, None
+        return sums
 
     def of(self, ndarray leaf not None):
         """The parts of some leaves, one leaf after the other.
@@ -124,9 +131,9 @@ cdef class Parts:
         cdef:
             const size_t *leaves = given_places(leaf)
             const int64_t *left = integers(self.left)
-            size_t kept = self.left.shape[0], n = leaf.shape[0], i, j, size, at = 0
+            size_t n = leaf.shape[0], i, j, size, at = 0
             # about as many as there are in so many leaves, and one leaf more
-            size_t room = n * (self.parts // kept + 1) + self.longest
+            size_t room = n * (self.parts // max(self.leaves, 1) + 1) + self.longest
             ndarray starts = new_places(n + 1), found = new_integers(4 * self.longest)
             ndarray low = new_integers(room), high = new_integers(room)
             ndarray after = new_integers(room), width = new_doubles(room)
@@ -139,7 +146,7 @@ cdef class Parts:
 
         start[0] = 0
         for i in range(n):
-            if leaves[i] >= kept:
+            if leaves[i] >= self.leaves:
                 raise ValueError("there is no such leaf")
             if room - at < self.longest:
                 room *= 2

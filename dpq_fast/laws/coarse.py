@@ -533,7 +533,7 @@ class CoarseLaw:
 
 
 def _tree(leaves: Sums, rate: float) -> Tree:
-    """A tree of some leaves; those that hold more than all else around them stay alone."""
+    """A tree that some leaves grow into; those that hold more than all around them stay alone."""
     return Tree(*kernel.tree(*leaves, rate, math.ceil(min(AROUND / rate, 2.0**61))))
 
 

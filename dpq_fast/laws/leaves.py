@@ -75,7 +75,7 @@ class Leaves(ABC):
 
     def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
         """Rows of a table of leaves, as many as `of` is to be asked for at once: all of them."""
-        yield slice(len(leaf))
+        return iter([slice(len(leaf))])
 
 
 class BlockLeaves(Leaves):
@@ -112,7 +112,7 @@ class BlockLeaves(Leaves):
         leaves = start.size - 1  # some at a time, whose blocks may be many
         least, most = given.least[start[:-1]], given.most[start[1:] - 1]
         rho = least + (most - least) // 2
-        sums = Sums(least, most, *np.empty((3, leaves)))
+        sums = Sums(least, most, *(np.empty(leaves) for _ in range(3)))
         some = np.searchsorted(start, np.arange(0, start[-1], BLOCKS_AT_ONCE))
         for first, last in pairwise(np.unique(np.append(some, leaves)).tolist()):
             edges = start[first : last + 1]
@@ -156,13 +156,12 @@ class PartLeaves(Leaves):
 
     def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
         """As many as have about BLOCKS_AT_ONCE."""
-        each = leaf.shape[1] * (1 + self.blocks // self._parts.least.size)
+        each = leaf.shape[1] * (1 + self.blocks // self._parts.leaves)
         return _some_at_once(len(leaf), -(-BLOCKS_AT_ONCE // each))
 
     def sums(self) -> Sums:
-        """What leaves sum up to."""
-        parts = self._parts
-        return Sums(parts.least, parts.most, parts.rising, parts.width, parts.falling)
+        """What leaves sum up to: once, as these may be many."""
+        return Sums(*self._parts.take())
 
 
 def leaves_of(

@@ -70,14 +70,27 @@ class Parts:
                 end = math.ceil((math.floor(part.least / ranks) + 1.0) * ranks)
                 end = max(end, part.least + 1)  # the quotient may have been rounded down
             leaves[-1].append(part)
-        self._leaves = leaves
-        self.least = np.array([leaf[0].least for leaf in leaves], dtype=np.int64)
-        self.most = np.array([leaf[-1].most for leaf in leaves], dtype=np.int64)
-        self.rising, self.width, self.falling = (
-            np.array([_sum(leaf, bend, rate) for leaf in leaves]) for bend in (1, 0, -1)
-        )
+        self._leaves, self._rate = leaves, rate
+        self.leaves = len(leaves)
         self.parts = sum(len(leaf) for leaf in leaves)
         self.longest = max((len(leaf) for leaf in leaves), default=0)
+
+    def take(
+        self,
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+    ]:
+        """Ranks of each leaf, and sums of its parts' widths for the bends 1, 0 and -1."""
+        least = np.array([leaf[0].least for leaf in self._leaves], dtype=np.int64)
+        most = np.array([leaf[-1].most for leaf in self._leaves], dtype=np.int64)
+        rising, width, falling = (
+            np.array([_sum(leaf, bend, self._rate) for leaf in self._leaves]) for bend in (1, 0, -1)
+        )
+        return least, most, rising, width, falling
 
     def of(
         self, leaf: NDArray[np.uintp]

@@ -78,7 +78,7 @@ class Straight:
 def blocks_of(made, first=0, last=None):
     """Blocks of some leaves, or of all of them, in order."""
     if last is None:
-        last = (made._parts.least if isinstance(made, PartLeaves) else made._start[1:]).size
+        last = made._parts.leaves if isinstance(made, PartLeaves) else made._start.size - 1
     slot, start, given = made.of(np.arange(first, last, dtype=np.uintp))
     first, stop = start[slot[0]], start[slot[-1] + 1]
     return [each[first:stop] for each in given]
