@@ -137,7 +137,10 @@ class DitheredOrder(WholeOrder):
             runs = np.searchsorted(start, low), np.searchsorted(start, low + many)
             for run in map(slice, *(each.tolist() for each in runs)):
                 allowed[run] = most - 1
-        room = int((zones[-1].ranks / ranks + 3.0).sum())
+        # about as many leaves: of so many ranks each, or of a part that has at least half of `most`
+        inside = np.diff([float(zone.ranks.sum()) for zone in zones], prepend=0.0)
+        each = [max(ranks, zone.most / 2.0) for zone in zones]
+        room = int((inside / each).sum()) + 3 * zones[-1].first.size
         return Parts(self._offsets, *cuts, start, allowed, ranks, rate, room)
 
     def _cuts(
