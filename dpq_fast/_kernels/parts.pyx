@@ -103,7 +103,8 @@ cdef class Parts:
                                                &self.parts, &self.longest)
             if self.leaves <= room:
                 break
-            room *= 2
+            left_of = least = most_of = rising = width = falling = None
+            room += room // 2 + 1
         for array in (left_of, least, most_of, rising, width, falling):
             array.resize(self.leaves, refcheck=False)
         self.left, self.sums = left_of, (least, most_of, rising, width, falling)

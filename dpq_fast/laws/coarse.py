@@ -89,7 +89,8 @@ BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # Blocks of a dithered order have so many nats, the first ones that make up no more blocks than
 # MANY_BLOCKS or so many for each pair of levels; to so many standard deviations of paths around
 # targets, and more farther away. No block has less than a record, which may lose so many nats.
-PART_BENDS, PARTS_EACH, SPREAD, MOST_PART_BENDS = (0.5, 1.0, 2.0, 4.0, 8.0), 30, 1.5, 8.0
+PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
+SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
@@ -619,12 +620,12 @@ def _zones_of_parts(
         return [whole]
     # paths are so far away at no cost
     spread = math.ceil(min(SPREAD * math.sqrt(m) / rate, n + 1.0))
-    for bends in PART_BENDS:
+    for bends, each in PART_BENDS:
         records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))
         zones = _doubling(
             n, below - spread, above + spread, rate, whole._replace(most=records + 1), 1.0
         )
-        if _count(zones) <= max(MANY_BLOCKS, PARTS_EACH * m**2):
+        if _count(zones) <= max(MANY_BLOCKS, each * m**2):
             break
     return zones
 

@@ -404,7 +404,7 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
     rng, q = np.random.default_rng(10), np.array([0.2, 0.3])
     for name, value in (("BENDS", ((0.9, 3.0),)), ("LEAST_BLOCK", 2), ("MANY_RANKS", 0)):
         monkeypatch.setattr(coarse, name, value)
-    monkeypatch.setattr(coarse, "PART_BENDS", (0.3,))
+    monkeypatch.setattr(coarse, "PART_BENDS", ((0.3, 1),))
     monkeypatch.setattr(coarse, "SPREAD", 0.0)
     monkeypatch.setattr(coarse, "VISITORS", 3)
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
