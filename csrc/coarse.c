@@ -43,9 +43,15 @@ leaf_of(const dpq_coarse_problem *p, size_t c, int h)
 }
 
 static int64_t
+middle_of(const int64_t *least, const int64_t *most, size_t c)
+{
+    return least[c] + (most[c] - least[c]) / 2;
+}
+
+static int64_t
 rank_of(const dpq_coarse_problem *p, size_t c)
 {
-    return p->least[c] + (p->most[c] - p->least[c]) / 2;
+    return middle_of(p->least, p->most, c);
 }
 
 /* Whether a cell is as narrow as it has to be for level j. */
@@ -150,12 +156,12 @@ dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64
 
             least[c] = least[half];
             most[c] = most[end - 1];
-            rank = least[c] + (most[c] - least[c]) / 2;
+            rank = middle_of(least, most, c);
             /* others are never used: their volumes only have to be finite */
             will_be_used = decay->rate * (double)(most[c] - least[c]) <= 4.0 * DPQ_COARSE_WIDEST;
             volume[0][c] = volume[1][c] = volume[2][c] = 0.0;
             for (; half < end; half++) {
-                int64_t away = will_be_used ? least[half] + (most[half] - least[half]) / 2 - rank : 0;
+                int64_t away = will_be_used ? middle_of(least, most, half) - rank : 0;
                 double own = h == 1 && heavy[half] ? INFINITY : volume[1][half];
 
                 volume[0][c] += own < INFINITY ? volume[0][half] * moved(decay, -away) : own;

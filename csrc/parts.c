@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "ranks.h"
+
 /* A part of a cell with all it takes to halve it. */
 typedef struct {
     dpq_dither_part part;
@@ -281,23 +283,15 @@ static walk
 walk_from(const dpq_parts *p, int64_t left)
 {
     walk w = {.parts = p};
-    size_t lo = 0, hi = p->cuts - 1;
+    /* the first cut whose cell ends after the point */
+    size_t cut = dpq_ranks_first(p->first, 0, p->cuts - 1, left + 1);
     int64_t rank;
 
-    while (lo < hi) { /* the first cut whose cell ends after the point */
-        size_t middle = (lo + hi) / 2;
-
-        if (last_of(p, middle) > left) {
-            hi = middle;
-        }
-        else {
-            lo = middle + 1;
-        }
-    }
-    w.next = lo;
-    rank = lo > 0 ? p->above[lo - 1] : p->below[lo];
-    if (left >= p->first[lo] - 1 && p->above[lo] > p->below[lo]) {
-        node x = cell_of(p, lo), half[2];
+    cut -= cut > 0 && last_of(p, cut - 1) > left;
+    w.next = cut;
+    rank = cut > 0 ? p->above[cut - 1] : p->below[cut];
+    if (left >= p->first[cut] - 1 && p->above[cut] > p->below[cut]) {
+        node x = cell_of(p, cut), half[2];
 
         w.next++;
         w.count = x.size;
@@ -314,19 +308,7 @@ walk_from(const dpq_parts *p, int64_t left)
         w.stack[w.waiting++] = x;
         rank = x.rank;
     }
-    lo = 0;
-    hi = p->stretches - 1;
-    while (lo < hi) {
-        size_t middle = (lo + hi) / 2;
-
-        if (p->start[middle + 1] > rank) {
-            hi = middle;
-        }
-        else {
-            lo = middle + 1;
-        }
-    }
-    w.stretch = lo;
+    w.stretch = dpq_ranks_first(p->start + 1, 0, p->stretches - 1, rank + 1);
     return w;
 }
 

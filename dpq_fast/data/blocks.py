@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpq_fast.data.order import CutOrder, Stretch, WholeOrder
+from dpq_fast.data.order import CutOrder, Cuts, Stretch, WholeOrder
 
 
 class Blocks(NamedTuple):
@@ -66,7 +66,9 @@ def blocks(order: CutOrder, zones: Sequence[Zone]) -> Blocks:
         `most` of at least 2.
     """
     _, first, count = zones[-1]
-    point, below, above = _cuts(order, zones)
+    around = [stretch_of(order.n, zone) for zone in zones]
+    cuts = with_ends(order.cuts(around), around, order.n, order.before, order.last)
+    point, below, above = cuts
     least, greatest, left = above[:-1], below[1:], point[:-1]
     width = np.subtract(point[1:], left, dtype=np.float64)
     inside = np.zeros(width.size, dtype=bool)  # what has a rank in a segment
@@ -90,24 +92,21 @@ def segments(low: NDArray[np.int64], high: NDArray[np.int64], n: int) -> tuple[N
     return first, high[np.append(apart, True)] + 1 - first
 
 
-def _cuts(
-    order: CutOrder, zones: Sequence[Zone]
-) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Cuts around all ranks of some zones; both ends of the order where they are reached."""
-    around = [stretch_of(order.n, zone) for zone in zones]
-    kind = np.float64 if order.lattice is None else np.int64
-    before, last = np.array([order.before, order.last]).astype(kind)
-    point, below, above = order.cuts(around)
-    # nothing of what is cut off here has a rank in a segment; array by array, as they may be long
+def with_ends(cuts: Cuts, around: Sequence[Stretch], n: int, before: float, last: float) -> Cuts:
+    """Cuts, and those at both ends of an order of n records where they are reached.
+
+    Nothing of what is cut off there has a rank in a segment.
+    """
+    point, below, above = cuts  # array by array, as they may be long
     if around[-1].first[0] < 0 and point[0] > before:
-        point = np.append(before, point)
+        point = np.append(point.dtype.type(before), point)
         below = np.append(0, below)
         above = np.append(0, above)
-    if around[-1].last[-1] >= order.n and point[-1] < last:
-        point = np.append(point, last)
-        below = np.append(below, order.n)
-        above = np.append(above, order.n)
-    return point, below, above
+    if around[-1].last[-1] >= n and point[-1] < last:
+        point = np.append(point, point.dtype.type(last))
+        below = np.append(below, n)
+        above = np.append(above, n)
+    return Cuts(point, below, above)
 
 
 def stretch_of(n: int, zone: Zone) -> Stretch:

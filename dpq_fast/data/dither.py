@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as kernel
 from dpq_fast._kernels.dither import Offsets
 from dpq_fast._kernels.parts import Parts
-from dpq_fast.data.blocks import Zone, stretch_of
-from dpq_fast.data.order import CoarseOrder, SortedOrder, Stretch, WholeOrder
+from dpq_fast.data.blocks import Zone, stretch_of, with_ends
+from dpq_fast.data.order import CoarseOrder, SortedOrder, Stretch, WholeOrder, innermost
 
 # Up to this many records, all are laid out at once.
 EAGER_RECORDS = 2**14
@@ -130,13 +130,9 @@ class DitheredOrder(WholeOrder):
             Decay rate: log-weight lost per rank, c > 0.
         """
         cuts = self._cuts([stretch_of(self.n, zone) for zone in zones])
-        ends = [np.append(zone.first, zone.first + zone.ranks) for zone in zones]
-        start = np.unique(np.concatenate(([0, self.n + 1], *ends)))
-        allowed = np.full(start.size - 1, -1)
-        for most, low, many in reversed(zones):
-            runs = np.searchsorted(start, low), np.searchsorted(start, low + many)
-            for run in map(slice, *(each.tolist() for each in runs)):
-                allowed[run] = most - 1
+        wanted = [Stretch(most, first, first + count) for most, first, count in zones]
+        start = np.unique(np.concatenate([[0, self.n + 1], *(np.append(*w[1:]) for w in wanted)]))
+        allowed = innermost(start, wanted) - 1
         # about as many leaves: of so many ranks each, or of a part that has at least half of `most`
         inside = np.diff([float(zone.ranks.sum()) for zone in zones], prepend=0.0)
         each = [max(ranks, zone.most / 2.0) for zone in zones]
@@ -151,14 +147,8 @@ class DitheredOrder(WholeOrder):
         Both ends of the order where they are reached, as of points without a record.
         """
         lattice = self._lattice
-        point, below, above = self._coarse.cuts(around)
-        if around[-1].first[0] < 0 and point[0] >= 0:
-            point, below, above = (
-                np.append(*each) for each in ((-1, point), (0, below), (0, above))
-            )
-        if around[-1].last[-1] >= self.n and point[-1] < lattice.points - 1:
-            point = np.append(point, lattice.points - 1)
-            below, above = np.append(below, self.n), np.append(above, self.n)
+        cuts = self._coarse.cuts(around)
+        point, below, above = with_ends(cuts, around, self.n, -1, lattice.points - 1)
         if lattice.masses is None:
             return point << self._bits, None, below, above
         first, each = lattice.masses.below(point), lattice.masses.of(point)

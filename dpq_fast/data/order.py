@@ -87,6 +87,20 @@ class Stretch(NamedTuple):
         return np.searchsorted(self.last, start) < np.searchsorted(self.first, stop, side="right")
 
 
+def innermost(edges: NDArray[np.int64], around: list[Stretch]) -> NDArray[np.int64]:
+    """`most` of the first stretch that goes from each edge to the next, or 0.
+
+    Stretches begin and end at some of the edges.
+    """
+    most = np.zeros(edges.size - 1, dtype=np.int64)
+    for stretch in reversed(around):
+        start = np.searchsorted(edges, stretch.first).tolist()
+        stop = np.searchsorted(edges, stretch.last).tolist()
+        for run in map(slice, start, stop):
+            most[run] = stretch.most
+    return most
+
+
 def stretches_of(
     around: list[Stretch], n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -95,12 +109,7 @@ def stretches_of(
     The last record is asked for, too, where stretches reach the end.
     """
     edges = np.unique(np.concatenate([part for _, *ends in around for part in ends]))
-    most = np.zeros(edges.size, dtype=np.int64)  # from each edge to the next
-    for stretch in reversed(around):
-        start = np.searchsorted(edges, stretch.first).tolist()
-        stop = np.searchsorted(edges, stretch.last).tolist()
-        for run in map(slice, start, stop):
-            most[run] = stretch.most
+    most = innermost(edges, around)
     held = np.flatnonzero(most)
     low, high, size = edges[held], edges[held + 1], most[held]
     reaches_end = bool(around[-1].last[-1] >= n)

@@ -88,7 +88,8 @@ BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (4.0, 1.5), 16.0, 3 * 2**20
 BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # Blocks of a dithered order have so many nats, the first ones that make up no more blocks than
 # MANY_BLOCKS or so many for each pair of levels; to so many standard deviations of paths around
-# targets, and more farther away. No block has less than a record, which may lose so many nats.
+# targets, and more farther away. In an order that scans none has less than a record, which may lose
+# so many nats.
 PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # A block has no more nats than that.
@@ -285,8 +286,9 @@ class CoarseLaw:
         """
         tree = self._tree._replace(rising=self._tree.volume, falling=self._tree.volume)
         near, rows, seen = self._near, (self._low, self._high), []
+        arrival = self._arrival()
         for nats in ROUGH:  # where several ways cost as much, one may show what another does not
-            cells = self._cells_of(tree, rows, near, nats, ROUGH_GROWTH, ALL, self._arrival())
+            cells = self._cells_of(tree, rows, near, nats, ROUGH_GROWTH, ALL, arrival)
             cells.forward()
             near = self._between(cells)
             rows = self._around_of(near)
