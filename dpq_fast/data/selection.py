@@ -676,7 +676,7 @@ class SelectedOrder(CoarseOrder):
             counts = self._chunks.fold(BinCounts(bins))
             found.update(zip(unknown, np.cumsum(counts)[:-1].tolist(), strict=True))
         self._ranks.update(found)  # finished ones alone: other threads may read
-        return np.array([found[value] for value in least])
+        return np.array([found[value] for value in least], dtype=np.int64)  # of none, too
 
     def cuts(self, around: list[Stretch]) -> Cuts:
         return self._cutter.around(around)

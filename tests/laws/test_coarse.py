@@ -671,6 +671,16 @@ def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
             assert drawn.shape == (2, 300) and (np.diff(drawn) >= 0.0).all()
 
 
+def test_unsorted_records_are_released_where_no_proposal_is_beyond_reach():
+    """Ranks of no outputs at all are asked for then."""
+    x, q = np.random.default_rng(5).normal(0.0, 5.0, 300_000), np.arange(1, 10) / 10
+    law = dpq.joint_exp_law(x, q, epsilon=0.01, bounds=(-100, 100), dither_rng=0)
+    assert isinstance(law._paths, CoarseLaw) and -math.inf < law._paths._log_escape < -40.0
+    assert law._paths._order.scans
+    assert law._paths._order.fine_ranks(np.empty(0, dtype=np.int64)).dtype == np.int64
+    assert (np.diff(law.sample(0, size=5)) >= 0.0).all()
+
+
 def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
     """2^53 records on eight points: the blocks of a small budget hold 10^10 of them."""
     counts = dict(bounds=(0, 10), resolution=1, counts=np.full(8, 2**50))
