@@ -34,6 +34,24 @@ dpq_column_width(const dpq_column *column)
     return width[column->kind];
 }
 
+size_t
+dpq_column_block(const dpq_column *column, size_t start, size_t n, size_t most)
+{
+    size_t width = dpq_column_width(column);
+    uintptr_t at = (uintptr_t)column->value + start * width;
+    size_t left = most - at % DPQ_COLUMN_LINE / width;
+
+    return n - start < left ? n - start : left;
+}
+
+const char *
+dpq_column_ahead(const dpq_column *column, size_t start, size_t n)
+{
+    size_t next = n - start >= 2 * DPQ_COLUMN_BLOCK ? start + DPQ_COLUMN_BLOCK : start;
+
+    return (const char *)column->value + next * dpq_column_width(column);
+}
+
 const double *
 dpq_column_read(const dpq_column *column, size_t start, size_t n, double *room)
 {

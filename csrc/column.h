@@ -26,10 +26,26 @@ typedef struct {
 
 /* Values that are read at once, at most. */
 #define DPQ_COLUMN_BLOCK 1024
+/* Bytes of memory that come together, at most. */
+#define DPQ_COLUMN_LINE 64
 
 /* Size of a value in bytes. */
 size_t
 dpq_column_width(const dpq_column *column);
+
+/* How many of n values to look at together from `start` on, at most `most`: up to where a line of memory
+ * ends, so that no vector of the blocks after the first is in two lines, or to the last value.
+ *
+ *   most         a multiple of DPQ_COLUMN_LINE
+ */
+size_t
+dpq_column_block(const dpq_column *column, size_t start, size_t n, size_t most);
+
+/* Where the values stand that are read after the block at `start` of n; some before, if there are too
+ * few. Memory to ask for ahead.
+ */
+const char *
+dpq_column_ahead(const dpq_column *column, size_t start, size_t n);
 
 /* The values start, ..., start + n - 1 as float64, rounded to nearest where they do not fit.
  *

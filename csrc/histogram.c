@@ -154,7 +154,7 @@ count_keys(const int64_t *next, size_t n, const block *b, const char *ahead, siz
     size_t i = 0;
 
     for (; i + 8 <= n; i += 8) {
-        DPQ_PREFETCH(ahead + i * width);
+        DPQ_PREFETCH_SECOND(ahead + i * width);
         for (size_t j = i; j < i + 8; j += 2) {
             size_t k = b->key[j], l = b->key[j + 1];
 
@@ -203,16 +203,14 @@ dpq_histogram_count(const dpq_histogram *h, size_t n, const dpq_column *column, 
 
         b.least = h->last;
         b.largest = 0;
-        for (size_t at = from; at < to; at += BLOCK) {
-            size_t size = to - at < BLOCK ? to - at : BLOCK;
+        for (size_t at = from, end; at < to; at = end) {
+            size_t size = dpq_column_block(column, at, to, BLOCK);
             const double *value = dpq_column_read(column, at, size, read);
 
+            end = at + size;
             fill(h, size, value, sign, &b);
             if (work != NULL) {
-                size_t ahead = to - at >= 2 * BLOCK ? at + BLOCK : at;
-
-                count_keys(h->next, size, &b, (const char *)column->value + ahead * width, width,
-                           work);
+                count_keys(h->next, size, &b, dpq_column_ahead(column, at, to), width, work);
             }
             else if (weight != NULL) {
                 count_weights(h, size, value, &b, stride, weight + at, count);

@@ -108,11 +108,10 @@ add(counters *c, const dpq_column *column, size_t start, size_t n, size_t size,
     const int64_t *point)
 {
     size_t i = 0, width = dpq_column_width(column);
-    const char *ahead = (const char *)column->value +
-                        (n - start >= 2 * BLOCK ? start + BLOCK : start) * width;
+    const char *ahead = dpq_column_ahead(column, start, n);
 
     for (; i + STEP <= size; i += STEP) {
-        DPQ_PREFETCH(ahead + i * width);
+        DPQ_PREFETCH_SECOND(ahead + i * width);
         for (size_t j = i; j < i + STEP; j += 2) {
             c->count[point[j]]++;
             c->other[point[j + 1]]++;
@@ -148,10 +147,11 @@ dpq_lattice_count(size_t n, const dpq_column *column, double low, double high, d
     counters c;
 
     begin(&c, points, count);
-    for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(column, start, n, BLOCK);
         const double *value = dpq_column_read(column, start, size, read);
 
+        end = start + size;
         dpq_lattice_encode(size, value, low, high, per_unit, step, first, points, point);
         set_missing(size, value, points, point);
         add(&c, column, start, n, size, point);
@@ -178,9 +178,10 @@ dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_
     counters c;
 
     begin(&c, points, count);
-    for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(&column, start, n, BLOCK);
 
+        end = start + size;
         places_of(size, value + start, first, first + points - 1, point);
         add(&c, &column, start, n, size, point);
     }

@@ -21,7 +21,7 @@ clamped(double value, double low, double high)
 /* Buckets never decrease with the value: to clamp the buckets is to clamp the values. */
 DPQ_VECTORIZED static void
 buckets_linear(const dpq_select_map *map, size_t n, const double *restrict value,
-               uint16_t *restrict bucket)
+               uint32_t *restrict bucket)
 {
     double origin = map->origin, scale = map->scale, last = (double)(map->buckets - 1);
     double first = clamped((map->low - origin) * scale, 0.0, last);
@@ -33,16 +33,16 @@ buckets_linear(const dpq_select_map *map, size_t n, const double *restrict value
         double above = place > first ? place : first;
         double held = above < most ? above : most;
 
-        bucket[i] = (uint16_t)(int32_t)(place == place ? held : missing);
+        bucket[i] = (uint32_t)(int32_t)(place == place ? held : missing);
     }
 }
 
 DPQ_VECTORIZED static void
 buckets_by_key(const dpq_select_map *map, size_t n, const double *restrict value,
-               uint16_t *restrict bucket)
+               uint32_t *restrict bucket)
 {
     int64_t base = map->base, first = dpq_key_of(map->low), top = dpq_key_of(map->high);
-    uint16_t missing = (uint16_t)map->buckets;
+    uint32_t missing = (uint32_t)map->buckets;
     int shift = map->shift;
     /* The least key of the last bucket, if there is one: what is above it counts as it. */
     uint64_t reach = (uint64_t)(map->buckets - 1), room = (uint64_t)INT64_MAX - (uint64_t)base;
@@ -59,13 +59,13 @@ buckets_by_key(const dpq_select_map *map, size_t n, const double *restrict value
         int64_t held = above < top ? above : top;
 
         bucket[i] = value[i] == value[i]
-                        ? (uint16_t)(((uint64_t)held - (uint64_t)base) >> shift)
+                        ? (uint32_t)(((uint64_t)held - (uint64_t)base) >> shift)
                         : missing;
     }
 }
 
-static void
-buckets_of(const dpq_select_map *map, size_t n, const double *value, uint16_t *bucket)
+void
+dpq_select_buckets(const dpq_select_map *map, size_t n, const double *value, uint32_t *bucket)
 {
     if (map->linear) {
         buckets_linear(map, n, value, bucket);
@@ -100,23 +100,6 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     return clamped(edge, map->low, map->high);
 }
 
-/* Values that a step asks memory for: as many as a block holds after those of this step. */
-typedef struct {
-    const char *at;
-    size_t width;
-} later;
-
-static later
-later_of(const dpq_column *column, size_t start, size_t n)
-{
-    later found;
-
-    found.width = dpq_column_width(column);
-    found.at = (const char *)column->value +
-               (n - start >= 2 * BLOCK ? start + BLOCK : start) * found.width;
-    return found;
-}
-
 /* What one loop over the buckets of a block does: count them, find the wanted ones, or both.
  *
  * Values are counted in two places by turns: to count in the same place at once again would have to
@@ -124,14 +107,14 @@ later_of(const dpq_column *column, size_t start, size_t n)
  * can not be foretold.
  */
 static inline size_t
-look(size_t n, const uint16_t *restrict bucket, later ahead, int counted,
+look(size_t n, const uint32_t *restrict bucket, const char *ahead, size_t width, int counted,
      uint16_t *restrict even, uint16_t *restrict odd, int found, const uint8_t *restrict flag,
      uint16_t *restrict place)
 {
     size_t i = 0, here = 0;
 
     for (; i + STEP <= n; i += STEP) {
-        DPQ_PREFETCH(ahead.at + i * ahead.width);
+        DPQ_PREFETCH_SECOND(ahead + i * width);
         for (size_t j = i; j < i + STEP; j += 2) {
             size_t k = bucket[j], l = bucket[j + 1];
 
@@ -186,9 +169,9 @@ take(const dpq_select_map *map, const double *value, size_t here, const uint16_t
 int64_t
 dpq_select_bucket(const dpq_select_map *map, double value)
 {
-    uint16_t bucket;
+    uint32_t bucket;
 
-    buckets_of(map, 1, &value, &bucket);
+    dpq_select_buckets(map, 1, &value, &bucket);
     return bucket;
 }
 
@@ -197,31 +180,35 @@ dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, 
                  const uint8_t *wanted, size_t room, double *out)
 {
     double read[BLOCK];
-    uint16_t bucket[BLOCK], place[BLOCK];
+    uint32_t bucket[BLOCK];
+    uint16_t place[BLOCK];
     /* a quarter as large as the counts: they stay in the first cache */
     uint16_t even[DPQ_SELECT_BUCKETS + 1], odd[DPQ_SELECT_BUCKETS + 1];
     uint8_t flag[DPQ_SELECT_BUCKETS + 1];
-    size_t buckets = (size_t)map->buckets, found = 0;
+    size_t width = dpq_column_width(column);
+    size_t buckets = (size_t)map->buckets, found = 0, counted = 0;
 
     for (size_t b = 0; wanted != NULL && b <= buckets; b++) {
         flag[b] = wanted[b] != 0;
     }
     memset(even, 0, (buckets + 1) * sizeof *even);
     memset(odd, 0, (buckets + 1) * sizeof *odd);
-    for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(column, start, n, BLOCK);
         const double *value = dpq_column_read(column, start, size, read);
-        later ahead = later_of(column, start, n);
+        const char *ahead = dpq_column_ahead(column, start, n);
 
-        if (start % FLUSH == 0 && start > 0) {
+        end = start + size;
+        if (end - counted > FLUSH) {
             flush(buckets, even, odd, count);
+            counted = start;
         }
-        buckets_of(map, size, value, bucket);
+        dpq_select_buckets(map, size, value, bucket);
         if (wanted == NULL) {
-            look(size, bucket, ahead, 1, even, odd, 0, NULL, NULL);
+            look(size, bucket, ahead, width, 1, even, odd, 0, NULL, NULL);
         }
         else {
-            size_t here = look(size, bucket, ahead, 1, even, odd, 1, flag, place);
+            size_t here = look(size, bucket, ahead, width, 1, even, odd, 1, flag, place);
 
             found = take(map, value, here, place, found, room, out);
         }
@@ -235,7 +222,7 @@ dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t ru
                   const dpq_column *column, int64_t *count)
 {
     double read[BLOCK];
-    uint16_t bucket[BLOCK];
+    uint32_t bucket[BLOCK];
     size_t at_once = BLOCK / run, width = dpq_column_width(column);
 
     for (size_t first = 0; first < runs; first += at_once) {
@@ -253,7 +240,7 @@ dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t ru
                 memcpy(to, value, run * sizeof *to);
             }
         }
-        buckets_of(map, some * run, read, bucket);
+        dpq_select_buckets(map, some * run, read, bucket);
         for (size_t i = 0; i < some * run; i++) {
             count[bucket[i]]++;
         }
@@ -266,13 +253,14 @@ dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t 
                   size_t n, const dpq_column *column, int64_t *count)
 {
     double read[BLOCK];
-    uint16_t bucket[BLOCK];
+    uint32_t bucket[BLOCK];
 
-    for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(column, start, n, BLOCK);
         const double *value = dpq_column_read(column, start, size, read);
 
-        buckets_of(map, size, value, bucket);
+        end = start + size;
+        dpq_select_buckets(map, size, value, bucket);
         for (size_t i = 0; i < size; i++) {
             int32_t c = cell[bucket[i]];
 
@@ -315,22 +303,24 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
                    const dpq_column *column, size_t room, double *out)
 {
     double read[BLOCK];
-    uint16_t bucket[BLOCK], place[BLOCK];
+    uint32_t bucket[BLOCK];
+    uint16_t place[BLOCK];
     uint8_t flag[DPQ_SELECT_BUCKETS + 1];
-    size_t found = 0;
+    size_t width = dpq_column_width(column), found = 0;
     int some = 0; /* whether of a wanted bucket not all is */
 
     for (int64_t b = 0; b <= map->buckets; b++) {
         flag[b] = wanted[b] != 0;
         some |= wanted[b] > 1;
     }
-    for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK, here;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(column, start, n, BLOCK), here;
         const double *value = dpq_column_read(column, start, size, read);
-        later ahead = later_of(column, start, n);
+        const char *ahead = dpq_column_ahead(column, start, n);
 
-        buckets_of(map, size, value, bucket);
-        here = look(size, bucket, ahead, 0, NULL, NULL, 1, flag, place);
+        end = start + size;
+        dpq_select_buckets(map, size, value, bucket);
+        here = look(size, bucket, ahead, width, 0, NULL, NULL, 1, flag, place);
         if (some) {
             size_t kept = 0;
 
@@ -364,16 +354,17 @@ size_t
 dpq_select_between(double low, double high, size_t ranges, const double *lo, const double *hi,
                    size_t n, const dpq_column *column, size_t room, double *out)
 {
-    double read[BLOCK];
-    size_t found = 0;
+    double read[STRETCH];
+    size_t width = dpq_column_width(column), found = 0;
 
-    for (size_t start = 0; start < n; start += STRETCH) {
-        size_t size = n - start < STRETCH ? n - start : STRETCH;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(column, start, n, STRETCH);
         const double *value = dpq_column_read(column, start, size, read);
-        later ahead = later_of(column, start, n);
+        const char *ahead = dpq_column_ahead(column, start, n);
 
+        end = start + size;
         for (size_t i = 0; i < size; i += STEP) {
-            DPQ_PREFETCH(ahead.at + i * ahead.width);
+            DPQ_PREFETCH_SECOND(ahead + i * width);
         }
         for (size_t r = 0; r < ranges; r++) {
             if (!any_inside(size, value, lo[r], hi[r])) {
@@ -444,10 +435,11 @@ dpq_select_cells(double low, double high, size_t ranges, const double *lo, const
     double read[BLOCK];
     int32_t part[BLOCK];
 
-    for (size_t start = 0; start < n; start += BLOCK) {
-        size_t size = n - start < BLOCK ? n - start : BLOCK;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(column, start, n, BLOCK);
         const double *value = dpq_column_read(column, start, size, read);
 
+        end = start + size;
         if (ranges == 1) {
             parts_of(low, high, lo[0], hi[0], scale[0], parts, size, value, part);
         }

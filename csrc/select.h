@@ -34,6 +34,10 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket);
 int64_t
 dpq_select_bucket(const dpq_select_map *map, double value);
 
+/* Buckets of n values. */
+void
+dpq_select_buckets(const dpq_select_map *map, size_t n, const double *value, uint32_t *bucket);
+
 /* Count values by bucket, and collect those of some buckets, clamped, in the order they stand.
  *
  *   n            number of values

@@ -49,13 +49,14 @@ dpq_sums_plain(size_t n, const dpq_column *column, double scale, int64_t first, 
     size_t width = dpq_column_width(column);
     int64_t sum = 0, kept = 0;
 
-    for (size_t start = 0; start < n; start += DPQ_COLUMN_BLOCK) {
-        size_t size = n - start < DPQ_COLUMN_BLOCK ? n - start : DPQ_COLUMN_BLOCK;
+    for (size_t start = 0, end; start < n; start = end) {
+        size_t size = dpq_column_block(column, start, n, DPQ_COLUMN_BLOCK);
         const double *value = dpq_column_read(column, start, size, read);
-        size_t ahead = n - start >= 2 * DPQ_COLUMN_BLOCK ? start + DPQ_COLUMN_BLOCK : start;
+        const char *ahead = dpq_column_ahead(column, start, n);
 
+        end = start + size;
         for (size_t i = 0; i < size; i += NEXT) { /* the next block comes nearer */
-            DPQ_PREFETCH((const char *)column->value + (ahead + i) * width);
+            DPQ_PREFETCH_SECOND(ahead + i * width);
         }
         sum += sum_of(size, value, scale, (double)first, (double)last, &kept);
     }

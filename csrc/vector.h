@@ -42,11 +42,15 @@
 #define DPQ_PICK(truth, a, b) ((truth) ? (a) : (b))
 #endif
 
-/* Ask for memory that will be read soon; any address is allowed. */
+/* Ask for memory that will be read soon; any address is allowed. DPQ_PREFETCH_SECOND asks for it no
+ * nearer than the second cache, where the first one is full of what is written meanwhile.
+ */
 #if (defined(__GNUC__) || defined(__clang__)) && !defined(DPQ_PORTABLE)
 #define DPQ_PREFETCH(address) __builtin_prefetch(address)
+#define DPQ_PREFETCH_SECOND(address) __builtin_prefetch(address, 0, 2)
 #else
 #define DPQ_PREFETCH(address) ((void)(address))
+#define DPQ_PREFETCH_SECOND(address) ((void)(address))
 #endif
 
 #endif

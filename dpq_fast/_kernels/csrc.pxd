@@ -131,6 +131,8 @@ cdef extern from "select.h" nogil:
     void dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
                            const dpq_column *column, int64_t *count)
     double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
+    void dpq_select_buckets(const dpq_select_map *map, size_t n, const double *value,
+                            uint32_t *bucket)
     int64_t dpq_select_bucket(const dpq_select_map *map, double value)
     void dpq_select_refine(const dpq_select_map *map, const int32_t *cell, const int64_t *key_lo,
                            const int64_t *key_hi, const int32_t *shift, const int64_t *pivot,
@@ -144,6 +146,30 @@ cdef extern from "select.h" nogil:
     size_t dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t ranges,
                               const int64_t *key_lo, const int64_t *key_hi, size_t n,
                               const dpq_column *column, size_t room, double *out)
+
+cdef extern from "arrange.h" nogil:
+    const size_t DPQ_ARRANGE_BINS
+
+    ctypedef struct dpq_arrange_bins:
+        dpq_select_map map
+        int bits
+        const uint32_t *slot
+
+    ctypedef struct dpq_arrange_windows:
+        size_t windows
+        const int64_t *start
+        const int64_t *stop
+
+    void dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value,
+                           size_t *count)
+    void dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor,
+                          uint32_t *to)
+    void dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value,
+                          size_t *cursor, const uint32_t *to, double *out)
+    void dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,
+                            const uint32_t *to, double *out, double *spare)
+    void dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged,
+                           size_t values, const double *value, int64_t *below)
 
 cdef extern from "intervals.h" nogil:
     size_t dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,

@@ -11,17 +11,18 @@ from dpq_fast._kernels.csrc cimport (
     dpq_key_value,
     dpq_select_between,
     dpq_select_bucket,
+    dpq_select_buckets,
     dpq_select_cells,
     dpq_select_collect,
     dpq_select_count,
     dpq_select_edge,
-    dpq_select_map,
     dpq_select_refine,
     dpq_select_sample,
     int32_t,
     int64_t,
     size_t,
     uint8_t,
+    uint32_t,
 )
 from numpy cimport ndarray
 
@@ -40,10 +41,6 @@ cdef class Map:
     base, shift : int, optional
         Bucket (key(v) - base) >> shift, 0 <= shift < 64.
     """
-
-    cdef:
-        dpq_select_map map
-        dict given
 
     def __init__(self, double low, double high, int64_t buckets, *, origin=None, scale=None,
                  base=None, shift=None):
@@ -74,6 +71,17 @@ cdef class Map:
 
         for i in range(bucket.shape[0]):
             out[i] = dpq_select_edge(&self.map, bucket[i])
+        return found
+
+    def buckets(self, const double[::1] value not None):
+        """Bucket of each value."""
+        cdef:
+            size_t n = value.shape[0]
+            ndarray found = np.empty(n, dtype=np.uint32)
+            uint32_t[::1] bucket = found
+
+        if n > 0:
+            dpq_select_buckets(&self.map, n, &value[0], &bucket[0])
         return found
 
     def bucket(self, double value):

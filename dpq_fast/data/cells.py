@@ -7,9 +7,7 @@ it, by comparison. So ranks are exact, and what is between is found again.
 
 from __future__ import annotations
 
-import math
 import threading
-from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +17,7 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Passes
 from dpq_fast.data.queries import CellCounts, TakenByKey
 from dpq_fast.data.selection import (
+    UNKNOWN,
     CollectedWindows,
     Counted,
     Plan,
@@ -165,7 +164,9 @@ class CountedCells(Counted):
         )
         self._index()
 
-    def collect(self, plan: CellPlan) -> NDArray[np.float64]:
+    def collect(
+        self, plan: CellPlan, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         apart = ~plan.tied
         expected = int(plan.count[apart].sum())
         if not expected:
@@ -173,19 +174,21 @@ class CountedCells(Counted):
         query = TakenByKey.between(
             self._low, self._high, plan.least[apart], plan.most[apart], expected
         )
-        collected = query.all_of(self._passes.fold(query))
+        collected = query.all_of(self._passes.fold(query), start, stop)
         if collected is None:
             raise source_changed()
         return collected
 
-    def rank_of(self, value: float, held: CollectedWindows | None) -> int | None:
-        if value == -math.inf or value == math.inf:
-            return 0 if value < 0.0 else self.total
-        cell = bisect_right(self._least, value) - 1
-        if cell < 0:
-            return 0
-        if value == self._least[cell]:
-            return int(self._start[cell])
-        if value > self._most[cell]:
-            return int(self._end[cell])
-        return None if held is None else held.rank_of(int(self._start[cell]), value)
+    def ranks_of(
+        self, values: NDArray[np.float64], held: CollectedWindows | None
+    ) -> NDArray[np.int64]:
+        cell = np.searchsorted(self._least, values, side="right") - 1
+        ranks = np.zeros(values.size, dtype=np.int64)  # below all cells
+        some = np.flatnonzero(cell >= 0)
+        cell, values = cell[some], values[some]
+        above = values > self._most[cell]
+        known = np.where(above, self._end[cell], self._start[cell])
+        inside = (self._least[cell] < values) & ~above
+        known[inside] = UNKNOWN if held is None else held.ranks_of(known[inside], values[inside])
+        ranks[some] = known
+        return ranks

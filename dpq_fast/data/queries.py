@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import select as kernel
 from dpq_fast._kernels import sums as sums_kernel
+from dpq_fast._kernels.arrange import arrange
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
@@ -266,9 +267,14 @@ class Taken(Query[Found]):
     ----------
     size : int
         How many there should be; of more, none is kept.
+    map : Map
+    wanted : ndarray of uint8, shape (buckets + 1,)
+        Not 0 for the buckets that they are in.
     """
 
     size: int
+    map: kernel.Map
+    wanted: NDArray[np.uint8]
     any_type = True
 
     @abstractmethod
@@ -290,21 +296,23 @@ class Taken(Query[Found]):
         number = one.number + other.number
         return Found(one.values + other.values if number <= self.size else [], number)
 
-    def all_of(self, found: Found) -> Numbers | None:
-        """The records, ascending; None if there were more or fewer."""
+    def all_of(
+        self, found: Found, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> Numbers | None:
+        """The records, in order at some places of them; None if there were more or fewer.
+
+        Windows start[w] <= place < stop[w] ascend and do not overlap; what is before one is no
+        larger, and what is after it no smaller, in any order.
+        """
         if found.number != self.size:
             return None
-        values = np.concatenate(found.values) if found.values else np.empty(0)
-        values.sort()
-        return values
+        return arrange(self.map, self.wanted, found.values, start, stop)
 
 
 @dataclass(frozen=True, repr=False)
 class TakenByKey(Taken):
     """The records of some buckets and ranges of keys, as `Map.collect` has them; clamped."""
 
-    map: kernel.Map
-    wanted: NDArray[np.uint8]
     key_lo: NDArray[np.int64]
     key_hi: NDArray[np.int64]
 
@@ -333,7 +341,6 @@ class TakenByKey(Taken):
 class TakenBetween(Taken):
     """The records in a few ranges, as `Map.between` has them, which is fast; clamped."""
 
-    map: kernel.Map
     lo: Numbers
     hi: Numbers
 

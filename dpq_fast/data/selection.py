@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
+from dpq_fast._kernels.arrange import below
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data.columns import is_plain
 from dpq_fast.data.cutting import Cutter, values_of
@@ -64,6 +65,8 @@ DEVIATIONS = 4.0
 FORESEEN_SHARE, FORESEEN_BUCKET = 2.0**-3, 2.0**-7
 # At most so many records are collected with the first pass; how many more than the sample says.
 FORESEEN, FORESEEN_SLACK = 2**23, 1.25
+# The rank of a value that takes a pass.
+UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +217,20 @@ class Counted(ABC):
         """
 
     @abstractmethod
-    def collect(self, plan: Any) -> NDArray[np.float64]:
-        """The records of the plan but for the tied ones, ascending; one pass."""
+    def collect(
+        self, plan: Any, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """The records of the plan but for the tied ones; one pass.
+
+        They are in order at the places start[w] <= place < stop[w] among them, and elsewhere
+        between those (`Taken.all_of`).
+        """
 
     @abstractmethod
-    def rank_of(self, value: float, held: CollectedWindows | None) -> int | None:
-        """Number of records below a value, if it is known without a pass over them."""
+    def ranks_of(
+        self, values: NDArray[np.float64], held: CollectedWindows | None
+    ) -> NDArray[np.int64]:
+        """Number of records below each finite value, or UNKNOWN: not without a pass over them."""
 
 
 class Buckets(Counted):
@@ -399,26 +410,23 @@ class Buckets(Counted):
         each = (lowest, end, starts, count, tied)
         return [Cell(bucket, *cell) for cell in zip(*(part.tolist() for part in each), strict=True)]
 
-    def rank_of(self, value: float, held: CollectedWindows | None) -> int | None:
-        if value == -math.inf or value == math.inf:
-            return 0 if value < 0.0 else int(self.ends[-1])
-        bucket = self._map.bucket(value)
-        count, end = int(self.count[bucket]), int(self.ends[bucket])
-        if count == 0:
-            return end
-        if bucket not in self._cells:
-            return None if held is None else held.rank_of(end - count, value)
-        (key,) = keys(np.array([value])).tolist()
-        cells = self._cells[bucket]
-        place = bisect_right(cells, key, key=lambda cell: cell.key_lo) - 1
-        if place < 0:
-            return cells[0].start
-        cell = cells[place]
-        if key == cell.key_lo:
-            return cell.start
-        if key >= cell.key_hi:
-            return cell.start + cell.count
-        return None if held is None else held.rank_of(cell.start, value)
+    def ranks_of(
+        self, values: NDArray[np.float64], held: CollectedWindows | None
+    ) -> NDArray[np.int64]:
+        bucket = self._map.buckets(values).astype(np.int64)
+        end = self.ends[bucket]
+        start = end - self.count[bucket]
+        found = np.where(start == end, end, UNKNOWN)
+        if held is not None:
+            whole = start < end
+            if self._cells:
+                whole &= ~np.isin(bucket, list(self._cells))
+            found[whole] = held.ranks_of(start[whole], values[whole])
+        for place in np.flatnonzero(start < end).tolist() if self._cells else ():
+            cells = self._cells.get(int(bucket[place]))
+            if cells is not None:
+                found[place] = _rank_in(cells, float(values[place]), held)
+        return found
 
     def _tied_key(self, cell: Cell) -> int | None:
         """The commonest key of the probe in a cell, if it is there twice."""
@@ -466,12 +474,15 @@ class Buckets(Counted):
             place = before.index(cell)
             self._cells[cell.bucket] = before[:place] + parts + before[place + 1 :]
 
-    def collect(self, plan: BucketPlan) -> NDArray[np.float64]:
+    def collect(
+        self, plan: BucketPlan, start: NDArray[np.int64], stop: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         expected = int(plan.count[~plan.tied].sum())
         if not expected:
             return np.empty(0)
         query = self._taker(plan, expected)
-        collected = query.all_of(self._passes_over(plan.bucket[~plan.tied]).fold(query))
+        found = self._passes_over(plan.bucket[~plan.tied]).fold(query)
+        collected = query.all_of(found, start, stop)
         if collected is None:
             raise source_changed()
         return collected
@@ -479,6 +490,10 @@ class Buckets(Counted):
     def _taker(self, plan: BucketPlan, size: int) -> Taken:
         """What takes the plan's records, so many, out of a piece."""
         parts = [cell for cell in plan.cell if cell is not None]
+        wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
+        whole = np.array([cell is None for cell in plan.cell])
+        wanted[plan.bucket[whole]] = 1
+        wanted[[cell.bucket for cell in parts if not cell.tied]] = 2
         gaps = np.flatnonzero(np.diff(plan.bucket) != 1) + 1
         if not parts and gaps.size < FEW_STRETCHES and self.ends[-1] >= COMPARED:
             first = plan.bucket[np.append(0, gaps)].tolist()
@@ -489,11 +504,7 @@ class Buckets(Counted):
             # what is beyond the bounds counts as they do
             lo = np.array([-np.inf if key <= lowest else value_of(key) for key in lo_keys])
             hi = np.array([np.inf if key >= highest else value_of(key) for key in hi_keys])
-            return TakenBetween(size, self._map, lo, hi)
-        wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
-        whole = np.array([cell is None for cell in plan.cell])
-        wanted[plan.bucket[whole]] = 1
-        wanted[[cell.bucket for cell in parts if not cell.tied]] = 2
+            return TakenBetween(size, self._map, wanted, lo, hi)
         ranges = [(cell.key_lo, cell.key_hi) for cell in parts if not cell.tied]
         keys_of = np.array(ranges, dtype=np.int64).reshape(-1, 2).T.copy()
         return TakenByKey(size, self._map, wanted, keys_of[0], keys_of[1])
@@ -517,29 +528,37 @@ class CollectedWindows:
     """Records at the places start[s], ..., stop[s] - 1 of some windows, and what holds them.
 
     Asked for one window at a time, so its tables are lists.
+
+    Parameters
+    ----------
+    counted : Counted
+    start, stop : ndarray of int64, shape (S,)
+        Windows ascend, do not overlap, and none is empty.
     """
 
-    def __init__(
-        self,
-        start: NDArray[np.int64],
-        stop: NDArray[np.int64],
-        plan: Plan,
-        collected: NDArray[np.float64],
-    ) -> None:
+    def __init__(self, counted: Counted, start: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+        plan = counted.plan(start, stop)
         self._start, self._stop = start.tolist(), stop.tolist()
         self._part_start: list[int] = plan.start.tolist()
         self.plan = plan
-        self.collected = collected
         # where each part of the plan begins among the collected
         size = np.where(plan.tied, 0, plan.count)
         offset = np.cumsum(size) - size
-        self.offset: list[int] = offset.tolist()
+        self._offset, self.offset = offset, offset.tolist()
         # from a window's places to those of its records among the collected, if none is tied
         first = np.searchsorted(plan.start, start, side="right") - 1
         last = np.searchsorted(plan.start, stop, side="left")
         tied = np.concatenate(([0], np.cumsum(plan.tied)))
         self._whole: list[bool] = (tied[last] == tied[first]).tolist()
         self._shift: list[int] = (offset - plan.start)[first].tolist()
+        # where the collected are in order
+        begin, end = (
+            offset[part] + np.minimum(places - plan.start[part], size[part])
+            for part, places in ((first, start), (last - 1, stop))
+        )
+        some = begin < end
+        self._ordered, self._ordered_end = begin[some], end[some]
+        self.collected = counted.collect(plan, begin[some], end[some])
 
     def holds(self, windows: list[tuple[int, int]]) -> bool:
         """Whether all of these windows are inside."""
@@ -554,14 +573,15 @@ class CollectedWindows:
         first = bisect_right(self._part_start, start) - 1
         return range(first, bisect_right(self._part_start, stop - 1))
 
-    def rank_of(self, part_start: int, value: float) -> int | None:
-        """Records below a value inside the part that begins at a place; None if it is not held."""
-        part = bisect_right(self._part_start, part_start) - 1
-        if part < 0 or self._part_start[part] != part_start or self.plan.tied[part]:
-            return None
-        at = self.offset[part]
-        records = self.collected[at : at + int(self.plan.count[part])]
-        return part_start + int(np.searchsorted(records, value))
+    def ranks_of(self, starts: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Records below values that are in the parts which begin at places; UNKNOWN if not held."""
+        plan = self.plan
+        part = np.maximum(np.searchsorted(plan.start, starts, side="right") - 1, 0)
+        held = (plan.start[part] == starts) & ~plan.tied[part]
+        found = np.full(values.size, UNKNOWN)
+        places = below(self.collected, self._ordered, self._ordered_end, values[held])
+        found[held] = starts[held] + places - self._offset[part[held]]
+        return found
 
     def direct(self, start: int, stop: int) -> NDArray[np.float64] | None:
         """The records at these places; None if some around them are left out as tied."""
@@ -640,8 +660,7 @@ class SelectedOrder(CoarseOrder):
 
     def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> CollectedWindows:
         """Collect the records at some places."""
-        plan = self._counted.plan(start, stop)
-        return CollectedWindows(start, stop, plan, self._counted.collect(plan))
+        return CollectedWindows(self._counted, start, stop)
 
     def _records(self, start: int, stop: int, held: CollectedWindows) -> NDArray[np.float64]:
         """Records at places start, ..., stop - 1."""
@@ -660,23 +679,25 @@ class SelectedOrder(CoarseOrder):
         return np.concatenate(pieces)
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
-        least = self._least(outputs).tolist()
-        found, unknown = {}, []
-        for value in set(least):
-            rank = self._ranks.get(value)
-            if rank is None:
-                rank = self._counted.rank_of(value, self._latest)
-            if rank is None:
-                unknown.append(value)
-            else:
-                found[value] = rank
-        if unknown:  # a pass for all of them
-            unknown.sort()
+        values = self._least(outputs)
+        ranks = np.where(values == math.inf, self.n, 0)
+        finite = np.isfinite(values)
+        ranks[finite] = self._ranks_of(values[finite])
+        return ranks
+
+    def _ranks_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Number of records below each number."""
+        ranks = self._counted.ranks_of(values, self._latest)
+        known = ranks != UNKNOWN
+        # finished ones alone: other threads may read
+        self._ranks.update(zip(values[known].tolist(), ranks[known].tolist(), strict=True))
+        asked = values[~known].tolist()
+        if unknown := sorted(set(asked) - self._ranks.keys()):  # a pass for all of them
             bins = Bins.of([-math.inf, *unknown, math.inf])
             counts = self._chunks.fold(BinCounts(bins))
-            found.update(zip(unknown, np.cumsum(counts)[:-1].tolist(), strict=True))
-        self._ranks.update(found)  # finished ones alone: other threads may read
-        return np.array([found[value] for value in least], dtype=np.int64)  # of none, too
+            self._ranks.update(zip(unknown, np.cumsum(counts)[:-1].tolist(), strict=True))
+        ranks[~known] = [self._ranks[value] for value in asked]
+        return ranks
 
     def cuts(self, around: list[Stretch]) -> Cuts:
         return self._cutter.around(around)
@@ -715,6 +736,22 @@ def _choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:
         return float(np.square(total[:-1]).sum())
 
     return min(maps, key=crowding)
+
+
+def _rank_in(cells: list[Cell], value: float, held: CollectedWindows | None) -> int:
+    """Number of records below a value in the bucket of some cells, or UNKNOWN."""
+    (key,) = keys(np.array([value])).tolist()
+    place = bisect_right(cells, key, key=lambda cell: cell.key_lo) - 1
+    if place < 0:
+        return cells[0].start
+    cell = cells[place]
+    if key == cell.key_lo:
+        return cell.start
+    if key >= cell.key_hi:
+        return cell.start + cell.count
+    if held is None:
+        return UNKNOWN
+    return int(held.ranks_of(np.array([cell.start]), np.array([value]))[0])
 
 
 def _meeting_cells(

@@ -134,6 +134,8 @@ LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
 VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 64, (4.0, 2.0), 0.2, 500.0
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
+# If the narrowest are of single ranks, by this share of it: paths are far away from their targets.
+SINGLE_SHARE = 0.5
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
 
@@ -266,6 +268,8 @@ class CoarseLaw:
             self._near = self._visited()
             gap = gap_of(self._order.n, self._q, self._rate)
             more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
+            if self._nats < LEAST_RANKS * self._rate:
+                more *= SINGLE_SHARE
             cells = self._rows(more * self._growth)
         self._use(cells)
 
@@ -679,8 +683,12 @@ def law_of(
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
     if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
         single |= m * path.first_narrow(q, n, rate, guess) <= MOST_NARROW
-    if single and not _is_tied(order, q, rate, guess):
-        return PathLaw(order, q, rate, forward, guess=guess)
+    tied = _is_tied(order, q, rate, guess)
+    if single and (m > MANY_LEVELS or not tied):
+        try:
+            return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
+        except path.TooWide:  # gaps or ties draw paths far away
+            pass
     return CoarseLaw(order, q, rate, forward, guess)
 
 
@@ -692,7 +700,7 @@ def is_short(ranks: int, m: int) -> bool:
 def _is_tied(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) -> bool:
     """Whether windows of `PathLaw` would have to be wider for a tie, and cells may do."""
     window = path.first_narrow(q, order.n, rate, reach)
-    if window == reach or q.size > MANY_LEVELS:
+    if window == reach:
         return False
     places = intervals_kernel.probes(q, order.n, np.full(q.size, window))
     return bool((order.log_spans(places) == -math.inf).any())

@@ -61,8 +61,16 @@ REST = 3
 # What is within reach, but outside of windows, is read for some levels after another, about so many
 # ranks at a time.
 READ_AT_ONCE = 2**19
+# If it is no more than so many ranks, it is read once, with what is inside.
+HELD = 2**20
+# Rows of so many entries are not too wide, whatever was guessed.
+MOST_WIDE = 2**20
 # Largest loss per rank that the certificate is for.
 STEEPEST = 8.0
+
+
+class TooWide(Exception):
+    """Rows of single ranks would have many more entries than it seemed."""
 
 
 class PathLaw:
@@ -84,11 +92,18 @@ class PathLaw:
         W, for tests: forced, and with it a reach of the same if none is given.
     guess : int, optional
         The first R to try; by default `first_window`.
+    narrow : bool
+        Give up where windows would have to be much wider than guessed, and rows long.
 
     Attributes
     ----------
     log_normalizer : float
         ln Z over all paths.
+
+    Raises
+    ------
+    TooWide
+        If `narrow` asks for it.
     """
 
     def __init__(
@@ -100,11 +115,13 @@ class PathLaw:
         reach: int | None = None,
         window: int | None = None,
         guess: int | None = None,
+        narrow: bool = False,
     ) -> None:
         self._order = order
         self._q = q
         self._rate = rate
         self._forward = forward
+        self._narrow = narrow
         self._log_volume = order.log_volume(q.size)
         self._outside_parts: tuple[Intervals, list[Scan]] | None = None
         self._held: Intervals | None = None  # what windows hold, if that was read at once
@@ -148,11 +165,11 @@ class PathLaw:
             self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         guess = first_narrow(self._q, n, self._rate, reach) if window is None else window
         self._held = None
-        # what single levels read was collected for all of them
-        if self._q.size == 1 or (guess >= reach and int(count.sum()) <= MOST_ENTRIES):
-            self._held = self._order.intervals(first, count)
-        else:
+        if self._q.size > 1:  # what single levels read was collected for all of them
             self._order.prepare(first, count)
+        most = MOST_ENTRIES if guess >= reach else HELD
+        if self._q.size == 1 or int(count.sum()) <= most:
+            self._held = self._order.intervals(first, count)
         if window is None:
             window = guess
             for _ in range(GUESSES):
@@ -167,6 +184,9 @@ class PathLaw:
                 if self._certified(log_strayed):
                     return
                 missing = CERTIFICATE + log_strayed - self._log_inside
+                if self._narrow and missing > self._rate * window:
+                    if self._q.size * min(2 * reach, n) > MOST_WIDE:
+                        raise TooWide
                 window += max(window // 4, math.ceil(min(missing / self._rate, float(window))))
             window = reach
         self._run_inside(window)
@@ -195,6 +215,9 @@ class PathLaw:
         n, m = self._order.n, self._q.size
         cells = stray.cells(window, reach + REST, self._rate, m)
         strayed = stray.Strayed(self._q, n, self._rate, *cells)
+        if self._held is not None:
+            strayed.add(m, *self._held)
+            return strayed.log_weight
         for levels in self._some_at_once(reach):
             some = levels.stop - levels.start
             _, _, first, count = intervals_kernel.windows(self._q[levels], n, reach)

@@ -225,9 +225,9 @@ def rows_of(
     forward : callable
         Computes a scan's rows; if it is not ``Scan.forward``, all at once.
     held : Intervals, optional
-        If they are held already, all rows are computed at once.
+        If they are held already; rows that are computed by parts read theirs again.
     """
-    if held is None and forward is Scan.forward:
+    if forward is Scan.forward:
         parts = parts_of(*intervals_kernel.windows(q, order.n, window)[:2])
         if len(parts) > 1:
             try:

@@ -31,6 +31,8 @@ from dpq_fast.data.selection import SelectedOrder
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
+# no place that has to be in order
+NONE = np.empty(0, dtype=np.int64)
 
 
 def expected_cells(query, values):
@@ -170,7 +172,7 @@ def test_cells_follow_from_the_values_alone(monkeypatch):
         cells = CountedCells(passes, -1e9, 1e9, None)
         plan = cells.plan(*windows)
         found.append([*map(np.ndarray.tolist, (plan.start, plan.count, plan.least, plan.most))])
-        assert cells.collect(plan).size == plan.count[~plan.tied].sum()
+        assert cells.collect(plan, NONE, NONE).size == plan.count[~plan.tied].sum()
     assert found[0] == found[1] == found[2]
     assert len(found[0][0]) > 2  # told apart
 
@@ -188,7 +190,7 @@ def test_records_that_change_between_passes_are_refused(late, monkeypatch):
 
     cells = CountedCells(Chunks(batches, 1), 0.0, 100.0, None)
     with pytest.raises(ValueError, match="must give the same records at every pass"):
-        cells.collect(cells.plan(np.array([10]), np.array([12])))
+        cells.collect(cells.plan(np.array([10]), np.array([12])), NONE, NONE)
 
 
 def test_ranges_too_narrow_for_parts_are_collected_whole(monkeypatch):
@@ -197,7 +199,8 @@ def test_ranges_too_narrow_for_parts_are_collected_whole(monkeypatch):
     column = np.repeat([0.0, 5e-324, 1e-323], 4)
     cells = CountedCells(Chunks.of_array(column, 1), -1.0, 1.0, None)
     plan = cells.plan(np.array([0]), np.array([12]))
-    np.testing.assert_array_equal(cells.collect(plan), column)
+    collected = cells.collect(plan, np.array([0]), np.array([12]))
+    np.testing.assert_array_equal(collected, column)
 
 
 def queries():
@@ -216,7 +219,7 @@ def queries():
     yield BucketCounts(where, 64, wanted, 3_000)
     yield CellCounts(-10.0, 10.0, lo, hi, 5)
     yield TakenByKey(3_000, where, wanted, kernel.keys(lo[:1]), kernel.keys(hi[:1]))
-    yield TakenBetween(3_000, where, lo, hi)
+    yield TakenBetween(3_000, where, wanted, lo, hi)
 
 
 @pytest.mark.parametrize("query", [*queries()], ids=lambda query: type(query).__name__)

@@ -1,11 +1,16 @@
 """Passes over a column: which pieces they give, and to how many threads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from dpq_fast._kernels import sums
+from dpq_fast._kernels.select import Map
 from dpq_fast.data import passes
+from dpq_fast.data.histogram import Bins
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.passes import Chunks, Query
 from dpq_fast.data.queries import Found, Taken
 
@@ -95,11 +100,18 @@ def test_first_batch_that_is_not_empty():
 class All(Taken):
     """All records, or those that are odd."""
 
+    map: Map = field(default_factory=lambda: Map(0.0, 16.0, 4, origin=0.0, scale=0.25))
+    wanted: NDArray[np.uint8] = field(default_factory=lambda: np.ones(5, dtype=np.uint8))
     odd: bool = False
 
     def take(self, piece):
         found = piece[piece % 2.0 == 1.0] if self.odd else piece
         return found[: self.size], found.size
+
+
+def in_order(query, found):
+    """All of them in order."""
+    return query.all_of(found, np.array([0]), np.array([query.size]))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -109,23 +121,52 @@ def test_nothing_is_kept_once_too_much_is_taken(workers):
     for size in (35, 999):
         found = chunks.fold(All(size))
         assert found.number == 1_000 and found.values == []
-        assert All(size).all_of(found) is None
-    assert All(1_001).all_of(chunks.fold(All(1_001))) is None
-    np.testing.assert_array_equal(All(1_000).all_of(chunks.fold(All(1_000))), np.ones(1_000))
+        assert in_order(All(size), found) is None
+    assert in_order(All(1_001), chunks.fold(All(1_001))) is None
+    kept = in_order(All(1_000), chunks.fold(All(1_000)))
+    np.testing.assert_array_equal(kept, np.ones(1_000))
 
 
 def test_collected_values_are_float64_and_ascend():
     x = np.arange(10)[::-1]
     for size, expected in ((5, [1.0, 3.0, 5.0, 7.0, 9.0]), (6, None)):
         query = All(size, odd=True)
-        collected = query.all_of(Chunks.of_array(x, 1).fold(query))
+        collected = in_order(query, Chunks.of_array(x, 1).fold(query))
         assert (None if collected is None else collected.tolist()) == expected
     query = All(0, odd=True)
-    collected = query.all_of(Chunks.of_array(np.zeros(1, dtype=int), 1).fold(query))
+    collected = in_order(query, Chunks.of_array(np.zeros(1, dtype=int), 1).fold(query))
     assert collected.dtype == np.float64 and collected.tolist() == []
 
 
 def test_partials_of_taken_values_are_combined_up_to_their_size():
     one, other = Found([np.ones(2)], 2), Found([np.zeros(1)], 1)
-    assert All(3).all_of(All(3).combine(one, other)).tolist() == [0.0, 1.0, 1.0]
+    assert in_order(All(3), All(3).combine(one, other)).tolist() == [0.0, 1.0, 1.0]
     assert All(2).combine(one, other).values == []
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"])
+def test_columns_may_begin_anywhere_in_a_line_of_memory(dtype):
+    """The first block that is read is as long as what is left of the line."""
+    width = np.dtype(dtype).itemsize
+    whole = np.random.default_rng(4).integers(0, 100, 200_000).astype(dtype)
+    whole[50_000:] = 7  # more of one value than near counters hold
+    where = Map(0.0, 100.0, 100, origin=0.0, scale=1.0)
+    lattice, bins = Lattice.of((0.0, 100.0), 1.0, False), Bins.uniform(0.0, 100.0, 20)
+    wanted = (np.arange(101) == 3).astype(np.uint8)
+    for first in {0, 1, 64 // width - 1, 64 // width}:
+        column = whole[first:]
+        expected = np.bincount(column.astype(np.int64), minlength=101)
+        counts, points = np.zeros(101, dtype=np.int64), np.zeros(102, dtype=np.int64)
+        histogram, room = bins.zeros(), np.empty(expected[3] + 1)
+        assert where.count(column, counts, wanted, room) == expected[3]
+        assert (room[:-1] == 3.0).all()
+        np.testing.assert_array_equal(counts[:100], expected[:100])
+        lattice.count(points, column)
+        np.testing.assert_array_equal(points[:101], expected)
+        bins.count(column, negate=False, out=histogram)
+        np.testing.assert_array_equal(histogram, expected[:100].reshape(20, 5).sum(axis=1))
+        assert sums.plain(column, 1.0, 0, 100) == (int(column.sum(dtype=np.int64)), column.size)
+        none = np.empty(0, dtype=np.int64)
+        assert where.collect(wanted, none, none, column, column.size)[1] == expected[3]
+        ends = np.array([3.0]), np.array([4.0])
+        assert where.between(*ends, column, column.size)[1] == expected[3:5].sum()

@@ -18,7 +18,7 @@ from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
-from dpq_fast.data.selection import BUCKETS, Buckets, SelectedOrder
+from dpq_fast.data.selection import BUCKETS, UNKNOWN, Buckets, SelectedOrder
 
 BOUNDS = (-100.0, 100.0)
 WIDE = (-1e301, 1e301)
@@ -302,7 +302,8 @@ def test_plans_hold_the_buckets_of_their_windows_alone():
     plan = buckets.plan(start, stop)
     assert plan.start.tolist() == [5, 19, 20, *range(99, 120), *range(190, 197)]
     assert (plan.count == 1).all()
-    np.testing.assert_array_equal(buckets.collect(plan), x[plan.start])
+    whole = np.array([0]), np.array([plan.start.size])
+    np.testing.assert_array_equal(buckets.collect(plan, *whole), x[plan.start])
 
 
 @pytest.mark.parametrize("windows", [[(0, 900)], [(10, 20), (880, 890)], [(299, 302)]])
@@ -333,7 +334,8 @@ def test_tied_records_are_not_collected(monkeypatch):
         plan = order._counted.plan(np.array([0]), np.array([500]))
         assert plan.tied.all() and plan.count.sum() == 500
         monkeypatch.setattr(order._counted, "_chunks", None)  # no other pass
-        assert order._counted.collect(plan).size == 0
+        none = np.empty(0, dtype=np.int64)
+        assert order._counted.collect(plan, none, none).size == 0
         assert order._points([(10, 20)]).tolist() == [0.5 if lattice is None else 103] * 10
 
 
@@ -401,15 +403,14 @@ def test_ranks_at_the_ends_of_cells_are_known_without_records(monkeypatch):
     monkeypatch.setattr(selection, "COLLECTED", 4)
     x = np.concatenate(([0.0], 0.1 + np.arange(40) * 1e-10, np.arange(1.0, 21.0)))
     buckets = Buckets(Chunks.of_array(x, 1), 0.0, 1e6, np.array([0.0, 1e6]), None)
-    assert buckets.rank_of(-np.inf, None) == 0
-    assert buckets.rank_of(np.inf, None) == x.size
-    assert buckets.rank_of(0.1, None) is None
+    assert buckets.ranks_of(np.array([0.1]), None).tolist() == [UNKNOWN]
     plan = buckets.plan(np.array([0]), np.array([x.size]))
     assert any(cell is not None for cell in plan.cell)
     for cell in plan.cell:
         if cell is not None:
-            assert buckets.rank_of(value_of(cell.key_lo), None) == cell.start
-            assert buckets.rank_of(value_of(cell.key_hi), None) == cell.start + cell.count
+            ends = np.array([value_of(cell.key_lo), value_of(cell.key_hi)])
+            ranks = [cell.start, cell.start + cell.count]
+            assert buckets.ranks_of(ends, None).tolist() == ranks
 
 
 @pytest.mark.parametrize("resolution, unit", [(0, 1.0), (0.5, 0.5)])

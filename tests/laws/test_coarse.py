@@ -22,7 +22,7 @@ from dpq_fast.data.sample import Sample
 from dpq_fast.laws import coarse, leaves
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
-from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.path import PathLaw, TooWide
 
 SMALLEST_P = 1e-6
 POINTS = 7
@@ -657,6 +657,24 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
             patch.setattr(coarse, "MOST_RANKS", 0)
             chosen = type(coarse.law_of(ranks, q, rate))
             assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
+
+
+def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away():
+    """No window that is much narrower than all ranks would do; both draw from one law."""
+    rng, q, rate = np.random.default_rng(5), np.linspace(0.0, 1.0, 402)[1:-1], 0.5
+    x = np.sort(rng.normal(0.0, 5.0, 3_000))
+    ranks = SortedOrder(x, None, (-100.0, 100.0))
+    law, exact = coarse.law_of(ranks, q, rate), PathLaw(ranks, q, rate)
+    assert type(law) is CoarseLaw
+    with pytest.raises(TooWide):
+        PathLaw(ranks, q, rate, narrow=True)
+    even = SortedOrder(np.linspace(-99.0, 99.0, 3_000), None, (-100.0, 100.0))
+    assert type(coarse.law_of(even, q, rate)) is PathLaw
+    tied = SortedOrder(np.sort(np.where(np.arange(3_000) % 2, 0.0, x)), None, (-100.0, 100.0))
+    assert type(coarse.law_of(tied, q, rate)) is PathLaw  # cells do not help, of so many levels
+    drawn, expected = law.draw(rng, 400), exact.draw(rng, 400)
+    for level in (0, 50, 200, 320, 399):
+        assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
 
 
 def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():

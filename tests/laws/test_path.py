@@ -226,11 +226,12 @@ def without_records(order, monkeypatch):
 def test_levels_read_some_after_another_have_the_same_law(name, way, some_first, monkeypatch):
     order, q = read_order(name, way, monkeypatch), np.arange(1, 41) / 41
     assert order.scans == (way == "selected")
-    ways = {"at once": 2**19, "some": 1_500, "by intervals": 1_500}
+    ways = {"at once": 2**19, "some": 1_500, "by intervals": 1_500, "held": 2**19}
     laws = {}
     for each in reversed(ways) if some_first else ways:  # dither is drawn as asked for, and kept
         with monkeypatch.context() as patched:
             patched.setattr(path_law, "READ_AT_ONCE", ways[each])
+            patched.setattr(path_law, "HELD", 2**20 if each == "held" else 0)
             if each == "by intervals":
                 without_records(order, patched)
             laws[each] = PathLaw(order, q, 0.5)

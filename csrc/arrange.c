@@ -1,0 +1,244 @@
+#include "arrange.h"
+
+#include <string.h>
+
+#include "key.h"
+#include "vector.h"
+
+#define BLOCK DPQ_COLUMN_BLOCK
+#define FEW 24    /* values put in order by counting how many are below each */
+#define PARTS 256 /* others are moved to so many parts of their keys first */
+
+/* The bins of a block. */
+static void
+find(const dpq_arrange_bins *bins, size_t n, const double *value, uint32_t *bin)
+{
+    uint32_t inside = ((uint32_t)1 << bins->bits) - 1;
+
+    dpq_select_buckets(&bins->map, n, value, bin);
+    for (size_t i = 0; i < n; i++) {
+        bin[i] = bins->slot[bin[i] >> bins->bits] << bins->bits | (bin[i] & inside);
+    }
+}
+
+void
+dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value, size_t *count)
+{
+    uint32_t bin[BLOCK];
+
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        find(bins, size, value + start, bin);
+        for (size_t i = 0; i < size; i++) {
+            count[bin[i]]++;
+        }
+    }
+}
+
+void
+dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, size_t *cursor,
+                 const uint32_t *to, double *out)
+{
+    uint32_t bin[BLOCK];
+
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        find(bins, size, value + start, bin);
+        for (size_t i = 0; i < size; i++) {
+            out[cursor[to[bin[i]]]++] = value[start + i];
+        }
+    }
+}
+
+/* The first window from w on that ends behind a place. */
+static size_t
+next(const dpq_arrange_windows *asked, size_t w, size_t place)
+{
+    while (w < asked->windows && (size_t)asked->stop[w] <= place) {
+        w++;
+    }
+    return w;
+}
+
+/* Whether a window, the first one that ends behind their start, meets some places. */
+static int
+meets(const dpq_arrange_windows *asked, size_t w, size_t stop)
+{
+    return w < asked->windows && (size_t)asked->start[w] < stop;
+}
+
+void
+dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to)
+{
+    size_t place = 0, w = 0, loose = bins; /* loose: the first of those that go together */
+
+    for (size_t b = 0; b < bins; b++) {
+        size_t start = place;
+
+        place += cursor[b];
+        cursor[b] = start;
+        w = next(asked, w, start);
+        if (meets(asked, w, place)) {
+            to[b] = (uint32_t)b;
+            loose = bins;
+        }
+        else {
+            loose = loose < bins ? loose : b;
+            to[b] = (uint32_t)loose;
+        }
+    }
+}
+
+/* Each goes to the place that follows from how many are less: no branch, where none could be foretold. */
+static void
+order_few(size_t n, double *value)
+{
+    double moved[FEW];
+    size_t place[FEW];
+
+    for (size_t i = 0; i < n; i++) {
+        size_t below = 0;
+
+        moved[i] = value[i];
+        for (size_t j = 0; j < i; j++) {
+            size_t more = moved[j] > moved[i];
+
+            place[j] += more;
+            below += 1 - more;
+        }
+        place[i] = below;
+    }
+    for (size_t i = 0; i < n; i++) {
+        value[place[i]] = moved[i];
+    }
+}
+
+static void
+order(const dpq_arrange_windows *asked, size_t w, size_t start, size_t n, double *value,
+      double *spare);
+
+/* Put in order what windows, from w on, meet of many values at places start, ..., start + n - 1. */
+static void
+order_parts(const dpq_arrange_windows *asked, size_t w, size_t start, size_t n, double *value,
+            double *spare)
+{
+    size_t count[PARTS + 1] = {0}, done = 0;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    int shift = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        int64_t key = dpq_key_of(value[i]);
+
+        least = key < least ? key : least;
+        most = key > most ? key : most;
+    }
+    if (least == most) {
+        return;
+    }
+    while (((uint64_t)most - (uint64_t)least) >> shift >= PARTS) {
+        shift++;
+    }
+    for (size_t i = 0; i < n; i++) {
+        count[(((uint64_t)dpq_key_of(value[i]) - (uint64_t)least) >> shift) + 1]++;
+    }
+    for (size_t p = 1; p < PARTS; p++) {
+        count[p + 1] += count[p];
+    }
+    for (size_t i = 0; i < n; i++) {
+        spare[count[((uint64_t)dpq_key_of(value[i]) - (uint64_t)least) >> shift]++] = value[i];
+    }
+    memcpy(value, spare, n * sizeof *value);
+    for (size_t p = 0; shift > 0 && p < PARTS; p++) { /* each count is where its part ends, now */
+        size_t size = count[p] - done;
+
+        w = next(asked, w, start + done);
+        if (meets(asked, w, start + count[p])) {
+            order(asked, w, start + done, size, value + done, spare);
+        }
+        done = count[p];
+    }
+}
+
+static void
+order(const dpq_arrange_windows *asked, size_t w, size_t start, size_t n, double *value,
+      double *spare)
+{
+    if (n <= FEW) {
+        order_few(n, value);
+    }
+    else {
+        order_parts(asked, w, start, n, value, spare);
+    }
+}
+
+void
+dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,
+                   const uint32_t *to, double *out, double *spare)
+{
+    size_t place = 0, w = 0;
+
+    for (size_t b = 0; b < bins; b++) {
+        size_t end = to[b] == b ? cursor[b] : place;
+
+        w = next(asked, w, place);
+        if (meets(asked, w, end)) {
+            order(asked, w, place, end - place, out + place, spare);
+        }
+        place = end;
+    }
+}
+
+DPQ_VECTORIZED static int64_t
+count_below(size_t n, const double *arranged, double value)
+{
+    int64_t below = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        below += arranged[i] < value;
+    }
+    return below;
+}
+
+void
+dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged, size_t values,
+                  const double *value, int64_t *below)
+{
+    for (size_t i = 0; i < values; i++) {
+        size_t w = 0, end = asked->windows; /* the first window with a value that is not below */
+        int64_t lo = 0, hi = (int64_t)n;
+
+        while (w < end) {
+            size_t middle = w + (end - w) / 2;
+
+            if (arranged[asked->stop[middle] - 1] < value[i]) {
+                w = middle + 1;
+            }
+            else {
+                end = middle;
+            }
+        }
+        if (w > 0) {
+            lo = asked->stop[w - 1];
+        }
+        if (w < asked->windows) {
+            hi = asked->start[w];
+            if (arranged[hi] < value[i]) { /* inside */
+                lo = hi;
+                hi = asked->stop[w];
+                while (lo < hi) {
+                    int64_t middle = lo + (hi - lo) / 2;
+
+                    if (arranged[middle] < value[i]) {
+                        lo = middle + 1;
+                    }
+                    else {
+                        hi = middle;
+                    }
+                }
+            }
+        }
+        below[i] = lo + count_below((size_t)(hi - lo), arranged + lo, value[i]);
+    }
+}

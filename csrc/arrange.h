@@ -1,0 +1,79 @@
+/* Values put in order at some places, as sorting would have them there; the others stay between those.
+ *
+ * What is asked for are windows of places, ascending, which do not overlap. Values are counted by bins
+ * that ascend, moved to where their bin belongs, and put in order inside of the bins that windows meet.
+ * Bins that no window meets go together with those next to them, as they lie.
+ */
+#ifndef DPQ_ARRANGE_H
+#define DPQ_ARRANGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "select.h"
+
+/* Most bins. */
+#define DPQ_ARRANGE_BINS 65536
+
+/* Each bucket of a map that may have any values is several bins, the buckets of a finer map.
+ *
+ * The finer map has the bounds, the origin and the base of the other one, 2^bits times its scale and its
+ * buckets, and a shift that is less by `bits`: its buckets are parts of the other's.
+ */
+typedef struct {
+    dpq_select_map map;   /* the finer one */
+    int bits;             /* 0 to 16 */
+    const uint32_t *slot; /* length map.buckets >> bits: how many buckets below may have any values; a
+                           * value elsewhere is put anywhere, so there is one slot more than these */
+} dpq_arrange_bins;
+
+typedef struct {
+    size_t windows;
+    const int64_t *start, *stop; /* places start[w], ..., stop[w] - 1 of window w */
+} dpq_arrange_windows;
+
+/* Add to `count`, which has 2^bits entries for each slot, how many values are in each bin. */
+void
+dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value, size_t *count);
+
+/* Where to put values: that of bin b at place cursor[to[b]], which goes up by one.
+ *
+ *   bins         number of bins, at most DPQ_ARRANGE_BINS
+ *   cursor       IN OUT, the count of each bin
+ *   to           OUT, length `bins`
+ */
+void
+dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to);
+
+/* Put values where they belong. */
+void
+dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, size_t *cursor,
+                 const uint32_t *to, double *out);
+
+/* Put in order what windows meet, once all values are moved.
+ *
+ *   bins, to     as above
+ *   cursor       IN, where each bin ends
+ *   out          IN OUT, length n: all values
+ *   spare        WORK, length n
+ *
+ * Cost         O(windows' values), and O(n) for every 8 bits by which values of a bin differ.
+ */
+void
+dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,
+                   const uint32_t *to, double *out, double *spare);
+
+/* How many of arranged values are below others.
+ *
+ *   asked        windows, none of them empty, in which they are in order
+ *   n, arranged  as many as there are
+ *   values, value  the others
+ *   below        OUT, one for each of the others
+ *
+ * Cost         O(log n) inside of a window, and the values between two of them elsewhere.
+ */
+void
+dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged, size_t values,
+                  const double *value, int64_t *below);
+
+#endif

@@ -1,0 +1,114 @@
+"""Values in order at some places, csrc/arrange.h."""
+
+import numpy as np
+
+from dpq_fast._kernels.buffers cimport doubles, given_doubles, integers
+from dpq_fast._kernels.csrc cimport (
+    DPQ_ARRANGE_BINS,
+    dpq_arrange_below,
+    dpq_arrange_bins,
+    dpq_arrange_count,
+    dpq_arrange_finish,
+    dpq_arrange_move,
+    dpq_arrange_plan,
+    dpq_arrange_windows,
+    int64_t,
+    size_t,
+    uint8_t,
+    uint32_t,
+)
+from dpq_fast._kernels.select cimport Map
+from libc.math cimport isfinite
+from numpy cimport ndarray
+
+# About so many values in a bin, unless there would be too many bins.
+cdef size_t FULL = 4
+
+
+def arrange(Map where not None, const uint8_t[::1] wanted not None, list values not None,
+            const int64_t[::1] start not None, const int64_t[::1] stop not None):
+    """All values, in order at the places ``start[w] <= place < stop[w]`` of some windows.
+
+    What is before a window is no larger than what is in it, and what is after no smaller, in any
+    order. Windows ascend and do not overlap. No value is NaN, and all are in the buckets that are
+    ``wanted``, not 0.
+    """
+    cdef:
+        Py_ssize_t b, buckets = where.map.buckets
+        size_t n = 0, size, bins
+        ndarray piece, slots, cursors, targets, found, work
+        uint32_t[::1] slot, to
+        size_t[::1] cursor
+        double *out
+        double *spare
+        const double *value
+        dpq_arrange_bins into
+        dpq_arrange_windows asked
+
+    if wanted.shape[0] != buckets + 1:
+        raise ValueError("wanted must have one entry for each bucket, and one more")
+    if start.shape[0] != stop.shape[0]:
+        raise ValueError("start and stop must have one entry for each window")
+    for piece in values:
+        given_doubles(piece)
+        n += piece.shape[0]
+    slots = np.empty(buckets, dtype=np.uint32)
+    slot = slots
+    bins = 0
+    for b in range(buckets):
+        slot[b] = <uint32_t>bins
+        bins += wanted[b] != 0
+    bins += 1  # for what should not be there: nothing is written elsewhere
+    into.map, into.bits, into.slot = where.map, 0, &slot[0]
+    while (2 * bins <= DPQ_ARRANGE_BINS and FULL * bins < n and
+           (isfinite(2.0 * into.map.scale) if into.map.linear else into.map.shift > 0)):
+        into.bits += 1
+        into.map.buckets *= 2
+        bins *= 2
+        if into.map.linear:
+            into.map.scale *= 2.0
+        else:
+            into.map.shift -= 1
+    cursors, targets = np.zeros(bins, dtype=np.uintp), np.empty(bins, dtype=np.uint32)
+    cursor, to = cursors, targets
+    found, work = np.empty(n), np.empty(n)
+    out, spare = doubles(found), doubles(work)
+    asked.windows = start.shape[0]
+    asked.start = &start[0] if start.shape[0] else NULL
+    asked.stop = &stop[0] if start.shape[0] else NULL
+    for piece in values:
+        value, size = given_doubles(piece), piece.shape[0]
+        with nogil:
+            dpq_arrange_count(&into, size, value, &cursor[0])
+    with nogil:
+        dpq_arrange_plan(bins, &asked, &cursor[0], &to[0])
+    for piece in values:
+        value, size = given_doubles(piece), piece.shape[0]
+        with nogil:
+            dpq_arrange_move(&into, size, value, &cursor[0], &to[0], out)
+    with nogil:
+        dpq_arrange_finish(bins, &asked, &cursor[0], &to[0], out, spare)
+    return found
+
+
+def below(const double[::1] arranged not None, const int64_t[::1] start not None,
+          const int64_t[::1] stop not None, const double[::1] value not None):
+    """How many of what `arrange` gave are below each value.
+
+    Windows are those that were asked for, none of them empty.
+    """
+    cdef:
+        size_t n = arranged.shape[0], values = value.shape[0]
+        ndarray found = np.zeros(values, dtype=np.int64)
+        int64_t *out = integers(found)
+        dpq_arrange_windows asked
+
+    if start.shape[0] != stop.shape[0]:
+        raise ValueError("start and stop must have one entry for each window")
+    asked.windows = start.shape[0]
+    asked.start = &start[0] if start.shape[0] else NULL
+    asked.stop = &stop[0] if start.shape[0] else NULL
+    if values > 0 and n > 0:
+        with nogil:
+            dpq_arrange_below(&asked, n, &arranged[0], values, &value[0], out)
+    return found

@@ -1,0 +1,86 @@
+"""Values in order at some places: the kernel against sorting."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpq_fast._kernels.arrange import arrange, below
+from dpq_fast._kernels.select import Map, keys
+
+BOUNDS = (-100.0, 100.0)
+BUCKETS = 64
+MAPS = {
+    "linear": Map(*BOUNDS, BUCKETS, origin=-20.0, scale=BUCKETS / 40.0),
+    "by key": Map(*BOUNDS, BUCKETS, base=int(keys(np.array(BOUNDS))[0]), shift=58),
+    "one value each": Map(*BOUNDS, BUCKETS, base=int(keys(np.array([1.0]))[0]), shift=0),
+}
+COLUMNS = {
+    "normal": lambda rng, n: rng.normal(0.0, 5.0, n),
+    "whole numbers": lambda rng, n: np.round(rng.normal(0.0, 1.0, n)),
+    "half tied": lambda rng, n: np.where(rng.random(n) < 0.5, 2.0, rng.normal(0.0, 5.0, n)),
+    "far": lambda rng, n: rng.standard_cauchy(n) * 10.0 ** rng.integers(-9, 9, n),
+    # all in one bin, however fine the bins are
+    "last bits": lambda rng, n: 1.0 + rng.integers(0, 2**20, n) * 2.0**-52,
+    "two clusters": lambda rng, n: np.where(rng.random(n) < 0.5, 3.0, 3.0 + rng.random(n) * 1e-12),
+    "signs of zero": lambda rng, n: rng.choice([0.0, -0.0, 5e-324, -5e-324], n),
+}
+NO_PLACE = np.empty(0, dtype=np.int64)
+
+
+def check(where, values, start, stop, pieces=1):
+    """In order at its places, and everything else between them; and ranks of values."""
+    wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
+    wanted[where.buckets(values)] = 1
+    arranged = arrange(where, wanted, np.array_split(values, pieces), start, stop)
+    ordered = np.sort(values)
+    np.testing.assert_array_equal(np.sort(arranged), ordered)
+    for a, b in zip(start.tolist(), stop.tolist(), strict=True):
+        np.testing.assert_array_equal(arranged[a:b], ordered[a:b])
+        assert a == 0 or a == values.size or arranged[:a].max() <= ordered[a]
+        assert b == 0 or b == values.size or arranged[b:].min() >= ordered[b - 1]
+    some = start < stop
+    seen = values[:1_000]
+    asked = np.concatenate((seen, np.nextafter(seen, np.inf), [-np.inf, np.inf]))
+    found = below(arranged, start[some], stop[some], asked)
+    np.testing.assert_array_equal(found, np.searchsorted(ordered, asked))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("where", MAPS)
+@given(st.integers(0, 2**32), st.integers(1, 400), st.integers(0, 6), st.integers(1, 4))
+def test_as_sorted_at_the_places_of_windows(name, where, seed, n, windows, pieces):
+    rng = np.random.default_rng(seed)
+    ends = np.sort(rng.integers(0, n + 1, 2 * windows))
+    values = np.clip(COLUMNS[name](rng, n), *BOUNDS)
+    check(MAPS[where], values, ends[::2].copy(), ends[1::2].copy(), pieces)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("where", MAPS)
+def test_bins_of_very_many_values(name, where):
+    rng = np.random.default_rng(1)
+    values = np.clip(COLUMNS[name](rng, 300_000), *BOUNDS)
+    start = np.array([0, 70_000, 70_100, 150_000, 299_000])
+    check(MAPS[where], values, start, start + np.array([10, 100, 5_000, 1, 1_000]), 3)
+
+
+def test_no_values_and_no_windows():
+    wanted = np.ones(BUCKETS + 1, dtype=np.uint8)
+    for pieces in ([], [np.empty(0)]):
+        assert arrange(MAPS["linear"], wanted, pieces, NO_PLACE, NO_PLACE).size == 0
+    assert below(np.empty(0), NO_PLACE, NO_PLACE, np.array([1.0, 2.0])).tolist() == [0, 0]
+    assert below(np.array([3.0, 1.0]), NO_PLACE, NO_PLACE, np.array([2.0, 4.0])).tolist() == [1, 2]
+
+
+def test_what_does_not_fit_is_refused():
+    where, one = MAPS["linear"], np.zeros(1, dtype=np.int64)
+    wanted = np.ones(BUCKETS + 1, dtype=np.uint8)
+    with pytest.raises(ValueError, match="wanted must have one entry for each bucket"):
+        arrange(where, wanted[1:], [], one, one)
+    with pytest.raises(ValueError, match="start and stop must have one entry for each window"):
+        arrange(where, wanted, [], one, NO_PLACE)
+    with pytest.raises(ValueError, match="start and stop must have one entry for each window"):
+        below(np.ones(1), one, NO_PLACE, np.ones(1))
+    with pytest.raises(ValueError, match="contiguous arrays of its own dtype"):
+        arrange(where, wanted, [np.ones(2, dtype=np.float32)], one, one)
