@@ -1,27 +1,31 @@
 #include "column.h"
 
-#include <stdint.h>
-
 #include "vector.h"
 
-#define READ(name, type)                                       \
-    DPQ_VECTORIZED static void                                 \
-    name(size_t n, const type *value, double *restrict number) \
-    {                                                          \
-        for (size_t i = 0; i < n; i++) {                       \
-            number[i] = (double)value[i];                      \
-        }                                                      \
+#define READ(name, type, as)                               \
+    DPQ_VECTORIZED static void                             \
+    name(size_t n, const type *value, as *restrict number) \
+    {                                                      \
+        for (size_t i = 0; i < n; i++) {                   \
+            number[i] = (as)value[i];                      \
+        }                                                  \
     }
 
-READ(read_float32, float)
-READ(read_int64, int64_t)
-READ(read_int32, int32_t)
-READ(read_int16, int16_t)
-READ(read_int8, int8_t)
-READ(read_uint64, uint64_t)
-READ(read_uint32, uint32_t)
-READ(read_uint16, uint16_t)
-READ(read_uint8, uint8_t)
+READ(read_float32, float, double)
+READ(read_int64, int64_t, double)
+READ(read_int32, int32_t, double)
+READ(read_int16, int16_t, double)
+READ(read_int8, int8_t, double)
+READ(read_uint64, uint64_t, double)
+READ(read_uint32, uint32_t, double)
+READ(read_uint16, uint16_t, double)
+READ(read_uint8, uint8_t, double)
+READ(widen_int32, int32_t, int64_t)
+READ(widen_int16, int16_t, int64_t)
+READ(widen_int8, int8_t, int64_t)
+READ(widen_uint32, uint32_t, int64_t)
+READ(widen_uint16, uint16_t, int64_t)
+READ(widen_uint8, uint8_t, int64_t)
 
 size_t
 dpq_column_width(const dpq_column *column)
@@ -86,6 +90,38 @@ dpq_column_read(const dpq_column *column, size_t start, size_t n, double *room)
     case DPQ_FLOAT64:
     case DPQ_KINDS: /* no kind */
         return (const double *)column->value + start;
+    }
+    return room;
+}
+
+const int64_t *
+dpq_column_integers(const dpq_column *column, size_t start, size_t n, int64_t *room)
+{
+    switch (column->kind) {
+    case DPQ_INT32:
+        widen_int32(n, (const int32_t *)column->value + start, room);
+        break;
+    case DPQ_INT16:
+        widen_int16(n, (const int16_t *)column->value + start, room);
+        break;
+    case DPQ_INT8:
+        widen_int8(n, (const int8_t *)column->value + start, room);
+        break;
+    case DPQ_UINT32:
+        widen_uint32(n, (const uint32_t *)column->value + start, room);
+        break;
+    case DPQ_UINT16:
+        widen_uint16(n, (const uint16_t *)column->value + start, room);
+        break;
+    case DPQ_UINT8:
+        widen_uint8(n, (const uint8_t *)column->value + start, room);
+        break;
+    case DPQ_INT64:
+    case DPQ_UINT64: /* and others that are not for this */
+    case DPQ_FLOAT32:
+    case DPQ_FLOAT64:
+    case DPQ_KINDS:
+        return (const int64_t *)column->value + start;
     }
     return room;
 }

@@ -3,6 +3,7 @@
 #define DPQ_COLUMN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* Types of values; all others are converted before a kernel sees them. */
 typedef enum {
@@ -56,5 +57,9 @@ dpq_column_ahead(const dpq_column *column, size_t start, size_t n);
  */
 const double *
 dpq_column_read(const dpq_column *column, size_t start, size_t n, double *room);
+
+/* The same as integers, of a column of integers but DPQ_UINT64. */
+const int64_t *
+dpq_column_integers(const dpq_column *column, size_t start, size_t n, int64_t *room);
 
 #endif

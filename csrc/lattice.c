@@ -7,6 +7,7 @@
 
 #define BLOCK DPQ_COLUMN_BLOCK /* values encoded at once before they are counted */
 #define NEAR 2048              /* up to this many points are counted in two places by turns */
+#define BYTES 256              /* values that a column of bytes may have */
 #define STEP 8                 /* values of a step, for which as many come nearer from memory */
 #define CHUNK 4096             /* values looked at between two tests for an early stop */
 #define TOGETHER 16            /* bisections that go on at once */
@@ -138,6 +139,35 @@ set_missing(size_t n, const double *value, int64_t points, int64_t *point)
     }
 }
 
+/* Count each of the values that a byte has, and these by point. */
+static void
+count_bytes(size_t n, const dpq_column *column, double low, double high, double per_unit,
+            double step, int64_t first, int64_t points, int64_t *count)
+{
+    const uint8_t *byte = column->value;
+    uint8_t bytes[BYTES];
+    double read[BYTES];
+    int64_t seen[2][BYTES] = {{0}}, point[BYTES]; /* by turns, as in `add` */
+    dpq_column each = {bytes, column->kind};
+    size_t i = 0;
+
+    for (; i + 2 <= n; i += 2) {
+        seen[0][byte[i]]++;
+        seen[1][byte[i + 1]]++;
+    }
+    for (; i < n; i++) {
+        seen[0][byte[i]]++;
+    }
+    for (size_t b = 0; b < BYTES; b++) {
+        bytes[b] = (uint8_t)b;
+    }
+    dpq_lattice_encode(BYTES, dpq_column_read(&each, 0, BYTES, read), low, high, per_unit, step,
+                       first, points, point);
+    for (size_t b = 0; b < BYTES; b++) {
+        count[point[b]] += seen[0][b] + seen[1][b];
+    }
+}
+
 void
 dpq_lattice_count(size_t n, const dpq_column *column, double low, double high, double per_unit,
                   double step, int64_t first, int64_t points, int64_t *count)
@@ -146,6 +176,10 @@ dpq_lattice_count(size_t n, const dpq_column *column, double low, double high, d
     int64_t point[BLOCK];
     counters c;
 
+    if (dpq_column_width(column) == 1) {
+        count_bytes(n, column, low, high, per_unit, step, first, points, count);
+        return;
+    }
     begin(&c, points, count);
     for (size_t start = 0, end; start < n; start = end) {
         size_t size = dpq_column_block(column, start, n, BLOCK);
@@ -170,20 +204,20 @@ places_of(size_t n, const int64_t *value, int64_t first, int64_t last, int64_t *
 }
 
 void
-dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
+dpq_lattice_count_integers(size_t n, const dpq_column *column, int64_t first, int64_t points,
                            int64_t *count)
 {
-    dpq_column column = {value, DPQ_INT64};
-    int64_t point[BLOCK];
+    int64_t read[BLOCK], point[BLOCK];
     counters c;
 
     begin(&c, points, count);
     for (size_t start = 0, end; start < n; start = end) {
-        size_t size = dpq_column_block(&column, start, n, BLOCK);
+        size_t size = dpq_column_block(column, start, n, BLOCK);
+        const int64_t *value = dpq_column_integers(column, start, size, read);
 
         end = start + size;
-        places_of(size, value + start, first, first + points - 1, point);
-        add(&c, &column, start, n, size, point);
+        places_of(size, value, first, first + points - 1, point);
+        add(&c, column, start, n, size, point);
     }
     finish(&c, points);
 }

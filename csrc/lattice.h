@@ -37,9 +37,9 @@ void
 dpq_lattice_count(size_t n, const dpq_column *column, double low, double high, double per_unit,
                   double step, int64_t first, int64_t points, int64_t *count);
 
-/* The same for integers on the lattice of spacing 1. */
+/* The same for integers, as dpq_column_integers reads them, on the lattice of spacing 1. */
 void
-dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
+dpq_lattice_count_integers(size_t n, const dpq_column *column, int64_t first, int64_t points,
                            int64_t *count);
 
 /* How many values of an ascending column are at a lower lattice point than `asked` ones each, by bisection.

@@ -73,7 +73,7 @@ cdef extern from "lattice.h" nogil:
     void dpq_lattice_count(size_t n, const dpq_column *column, double low, double high,
                            double per_unit, double step, int64_t first, int64_t points,
                            int64_t *count)
-    void dpq_lattice_count_integers(size_t n, const int64_t *value, int64_t first, int64_t points,
+    void dpq_lattice_count_integers(size_t n, const dpq_column *column, int64_t first, int64_t points,
                                     int64_t *count)
     void dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double high,
                             double per_unit, double step, int64_t first, int64_t points,

@@ -28,7 +28,7 @@ def count(
     total: NDArray[np.int64],
 ) -> None: ...
 def count_integers(
-    value: NDArray[np.int64], first: int, points: int, total: NDArray[np.int64]
+    value: NDArray[Any], first: int, points: int, total: NDArray[np.int64]
 ) -> None: ...
 def runs(
     value: NDArray[Any],

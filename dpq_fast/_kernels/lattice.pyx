@@ -11,6 +11,9 @@ from dpq_fast._kernels.buffers cimport (
     new_integers,
 )
 from dpq_fast._kernels.csrc cimport (
+    DPQ_FLOAT32,
+    DPQ_FLOAT64,
+    DPQ_UINT64,
     dpq_column,
     dpq_lattice_bisect,
     dpq_lattice_count,
@@ -69,16 +72,20 @@ def count(ndarray value not None, double low, double high, double per_unit,
             dpq_lattice_count(n, &column, low, high, per_unit, step, first, points, &total[0])
 
 
-def count_integers(const int64_t[::1] value not None, int64_t first, int64_t points,
+def count_integers(ndarray value not None, int64_t first, int64_t points,
                    int64_t[::1] total not None):
-    """Add to `total`, of length points + 1, how many values are at each integer."""
-    cdef size_t n = value.shape[0]
+    """Add to `total`, of length points + 1, how many integers, but uint64, are at each point."""
+    cdef:
+        dpq_column column = given_column(value)
+        size_t n = value.shape[0]
 
+    if column.kind in (DPQ_FLOAT32, DPQ_FLOAT64, DPQ_UINT64):
+        raise ValueError("integers must be of a type that int64 holds")
     if total.shape[0] != points + 1:
         raise ValueError("total must have one entry for each point, and one more")
     if n > 0:
         with nogil:
-            dpq_lattice_count_integers(n, &value[0], first, points, &total[0])
+            dpq_lattice_count_integers(n, &column, first, points, &total[0])
 
 
 def bisect(ndarray value not None, double low, double high, double per_unit, double step,

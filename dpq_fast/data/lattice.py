@@ -292,7 +292,9 @@ class Lattice:
 
         Values are contiguous, of any type that kernels read.
         """
-        if self.step == 1.0 and values.dtype == np.int64:  # not all of them are float64
+        kind, width = values.dtype.kind, values.dtype.itemsize
+        # not all of int64 are float64; what bytes may be is counted first
+        if self.step == 1.0 and 1 < width and (kind == "i" or (kind == "u" and width < 8)):
             kernel.count_integers(values, self.first, self.points, total)
         else:
             kernel.count(values, *self._rounding, total)

@@ -290,7 +290,9 @@ class Taken(Query[Found]):
         if state.number > self.size:  # of a source that has changed
             state.values = []
         elif number:
-            state.values.append(found.copy())  # of a buffer as long as the piece
+            # of a buffer that may be as long as the piece
+            is_most = found.base is None or 2 * found.nbytes >= found.base.nbytes
+            state.values.append(found if is_most else found.copy())
 
     def combine(self, one: Found, other: Found) -> Found:
         number = one.number + other.number

@@ -338,11 +338,13 @@ class Buckets(Counted):
             ]
             whole = [bucket for bucket in buckets.tolist() if bucket not in self._cells]
             total = int(self.count[whole].sum()) + sum(c.count for c in parts if not c.tied)
+            if total <= most:
+                break
             crowded = {c.bucket: c for c in parts if c.count > full and not c.tied}
             for bucket in whole:
                 if self.count[bucket] > full:
                     crowded[bucket] = self._whole(bucket)
-            if total <= most or not crowded:
+            if not crowded:
                 break
             known = {cell.bucket: [cell] for cell in crowded.values() if cell.tied}
             self._cells.update(known)

@@ -166,6 +166,10 @@ def test_columns_may_begin_anywhere_in_a_line_of_memory(dtype):
         bins.count(column, negate=False, out=histogram)
         np.testing.assert_array_equal(histogram, expected[:100].reshape(20, 5).sum(axis=1))
         assert sums.plain(column, 1.0, 0, 100) == (int(column.sum(dtype=np.int64)), column.size)
+        if dtype[0] != "u":
+            below = np.zeros(122, dtype=np.int64)
+            Lattice.of((-60.0, 60.0), 1.0, False).count(below, column - np.array(50, dtype))
+            np.testing.assert_array_equal(below[10:111], expected)
         none = np.empty(0, dtype=np.int64)
         assert where.collect(wanted, none, none, column, column.size)[1] == expected[3]
         ends = np.array([3.0]), np.array([4.0])

@@ -79,6 +79,23 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         CHECK(read[i] == expected || (isnan(read[i]) && isnan(expected)));
     }
+    if (column.kind != DPQ_FLOAT64 && column.kind != DPQ_FLOAT32 && column.kind != DPQ_UINT64) {
+        int64_t *wide = fuzz_room(some, sizeof *wide);
+        const int64_t *integers = dpq_column_integers(&column, start, some, wide);
+
+        for (size_t i = 0; i < some; i++) {
+            CHECK((double)integers[i] == value_of(column.kind, bytes, start + i));
+        }
+        free(wide);
+    }
+    for (start = 0; start < n; start += some) { /* blocks hold all, and begin with a line */
+        const char *ahead = dpq_column_ahead(&column, start, n);
+
+        some = dpq_column_block(&column, start, n, DPQ_COLUMN_BLOCK);
+        CHECK(0 < some && some <= DPQ_COLUMN_BLOCK && some <= n - start);
+        CHECK(start == 0 || ((uintptr_t)bytes + start * width) % DPQ_COLUMN_LINE < width);
+        CHECK((const char *)bytes <= ahead && ahead + some * width <= (const char *)bytes + n * width);
+    }
     free(room);
     free(bytes);
     return 0;

@@ -227,6 +227,32 @@ check_count(size_t n, fuzz_input *in)
     free(value);
 }
 
+/* As of each of their values alone. */
+static void
+check_count_bytes(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(MOST_COUNTERS, in);
+    size_t counters = (size_t)l.points + 1;
+    uint8_t *value = fuzz_room(n, sizeof *value);
+    int64_t *count = fuzz_room(counters, sizeof *count);
+    const dpq_column column = {value, fuzz_bit(in) ? DPQ_INT8 : DPQ_UINT8};
+    double number;
+
+    memset(count, 0, counters * sizeof *count);
+    for (size_t i = 0; i < n; i++) {
+        value[i] = (uint8_t)fuzz_bytes(in, 1);
+    }
+    dpq_lattice_count(n, &column, l.low, l.high, l.per_unit, l.step, l.first, l.points, count);
+    for (size_t i = 0; i < n; i++) {
+        count[encoded(&l, *dpq_column_read(&column, i, 1, &number))]--;
+    }
+    for (size_t k = 0; k < counters; k++) {
+        CHECK(count[k] == 0);
+    }
+    free(count);
+    free(value);
+}
+
 static void
 check_count_integers(size_t n, fuzz_input *in)
 {
@@ -235,6 +261,7 @@ check_count_integers(size_t n, fuzz_input *in)
     int64_t *value = fuzz_room(n, sizeof *value);
     int64_t *count = fuzz_room(counters, sizeof *count);
     int64_t *expected = fuzz_room(counters, sizeof *expected);
+    const dpq_column column = {value, DPQ_INT64};
 
     for (size_t k = 0; k < counters; k++) {
         count[k] = expected[k] = (int64_t)k - 50;
@@ -249,7 +276,7 @@ check_count_integers(size_t n, fuzz_input *in)
         }
         expected[at]++;
     }
-    dpq_lattice_count_integers(n, value, l.first, l.points, count);
+    dpq_lattice_count_integers(n, &column, l.first, l.points, count);
     CHECK(memcmp(count, expected, counters * sizeof *count) == 0);
     free(expected);
     free(count);
@@ -293,6 +320,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_decode(n, &in);
     check_count(n, &in);
     check_count_integers(n < 200 ? n : 200, &in);
+    check_count_bytes(n, &in);
     check_is_sorted(n, &in);
     return 0;
 }
