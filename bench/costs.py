@@ -110,6 +110,6 @@ CASES = tuple(
         epsilon,
         bar="1 s and 200 MB",
     )
-    for n in (10**3, 10**6, 10**7, 10**8, 10**9)
+    for n in (10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9)
     for epsilon, named in EPSILONS.items()
 )

@@ -270,7 +270,8 @@ class CoarseLaw:
             more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
             if self._nats < LEAST_RANKS * self._rate:
                 more *= SINGLE_SHARE
-            cells = self._rows(more * self._growth)
+            self._growth *= more
+            cells = self._rows(self._growth)
         self._use(cells)
 
     def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
