@@ -256,7 +256,7 @@ class CoarseLaw:
 
     def _fill(self) -> None:
         """Rows of cells."""
-        self._rounds = 0
+        self._rounds, self._grown = 0, self._growth
         self._near = self._nearest()
         may_grow, m = self._growth > 0.0, self._q.size
         # how many more than `MANY_ENTRIES` there are does not matter where levels are many
@@ -270,8 +270,8 @@ class CoarseLaw:
             more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
             if self._nats < LEAST_RANKS * self._rate:
                 more *= SINGLE_SHARE
-            self._growth *= more
-            cells = self._rows(self._growth)
+            self._grown = more * self._growth
+            cells = self._rows(self._grown)
         self._use(cells)
 
     def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -395,8 +395,8 @@ class CoarseLaw:
             law._around = law._near
             law._collect(self._reach)
         law._rounds += 1
-        law._growth = self._growth * LESS_GROWTH
-        law._use(law._rows(law._growth))
+        law._grown = self._grown * LESS_GROWTH
+        law._use(law._rows(law._grown))
         return law
 
     # Drawing
