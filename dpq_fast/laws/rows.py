@@ -227,7 +227,7 @@ def rows_of(
     held : Intervals, optional
         If they are held already; rows that are computed by parts read theirs again.
     """
-    if forward is Scan.forward:
+    if forward is Scan.forward and q.size > 1:
         parts = parts_of(*intervals_kernel.windows(q, order.n, window)[:2])
         if len(parts) > 1:
             try:
