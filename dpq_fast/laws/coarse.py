@@ -47,6 +47,7 @@ the law.
 from __future__ import annotations
 
 import math
+import threading
 from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -184,6 +185,9 @@ class CoarseLaw:
         How much wider farther away, for tests: see `csrc/coarse.h`.
     most : int, optional
         Outputs of a block have fewer ranks, for tests.
+    once : bool
+        Whether what is drawn by a seed may depend on what was drawn before: then rows that give way
+        to narrower ones take no memory beside them.
     """
 
     def __init__(
@@ -197,6 +201,7 @@ class CoarseLaw:
         nats: float | None = None,
         growth: float | None = None,
         most: int | None = None,
+        once: bool = False,
     ) -> None:
         self._order = order
         self._q = q
@@ -207,6 +212,10 @@ class CoarseLaw:
         self._most = most
         self._log_volume = order.log_volume(q.size)
         self._kind = np.float64 if order.lattice is None else np.int64
+        self._once = once
+        self._cells: kernel.Cells | None = None  # gone if the law gave way to a narrower one
+        self._successor: CoarseLaw | None = None
+        self._giving_way = threading.Lock()  # several threads may draw from a law
         # widths that are not of lattice points times a power of two: no volume is subnormal
         self._shift = 0
         if order.lattice is None:
@@ -256,7 +265,7 @@ class CoarseLaw:
 
     def _fill(self) -> None:
         """Rows of cells."""
-        self._rounds, self._grown = 0, self._growth
+        self._rounds, self._grown, self._cells = 0, self._growth, None
         self._near = self._nearest()
         may_grow, m = self._growth > 0.0, self._q.size
         # how many more than `MANY_ENTRIES` there are does not matter where levels are many
@@ -378,9 +387,18 @@ class CoarseLaw:
         self._log_total = cells.log_total - self._q.size * self._shift * math.log(2.0)
         self._log_escape = self._log_beyond - float(np.logaddexp(self._log_beyond, self._log_total))
 
-    @cached_property
-    def _closer(self) -> CoarseLaw:
-        """The same law by cells that are narrower where paths are seen to be.
+    def _give_way(self) -> CoarseLaw:
+        """The same law by narrower cells. If this one is drawn from once, its rows go before."""
+        with self._giving_way:
+            if self._successor is None:
+                law = self._with_narrower()
+                if self._once:
+                    self._cells = None
+                self._successor = law._with_rows()
+        return self._successor
+
+    def _with_narrower(self) -> CoarseLaw:
+        """The same law by cells that are narrower where paths are seen to be, still without rows.
 
         Where its proposals still are not accepted, they are drawn to cells that are too wide: and
         so these become narrow, too.
@@ -389,15 +407,20 @@ class CoarseLaw:
         if self._rounds == 0:
             law._near = self._visited()
         else:
+            assert self._cells is not None  # laws that gave way narrow nothing
             below, above = self._between(self._cells)
             law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
-        if self._zoned:
-            law._around = law._near
-            law._collect(self._reach)
         law._rounds += 1
         law._grown = self._grown * LESS_GROWTH
-        law._use(law._rows(law._grown))
+        law._cells, law._successor, law._giving_way = None, None, threading.Lock()
         return law
+
+    def _with_rows(self) -> CoarseLaw:
+        if self._zoned:
+            self._around = self._near
+            self._collect(self._reach)
+        self._use(self._rows(self._grown))
+        return self
 
     # Drawing
 
@@ -407,20 +430,25 @@ class CoarseLaw:
         missing, m, tries, hope = size, self._q.size, 0, 0.0
         each = EACH_SCAN if self._order.scans else EACH
         while missing:
+            cells = self._cells
+            if cells is None:
+                accepted.append(self._give_way().draw(rng, missing))
+                break
             tried = max(missing * each, tries)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)
-            points, log_accept, likely = self._propose(rng, tried, log_variates)
+            points, log_accept, likely = self._propose(rng, tried, log_variates, cells)
             kept = points[log_variates < log_accept][:missing]
             accepted.append(kept)
             missing -= len(kept)
             tries, hope = tries + tried, hope + float(likely.sum())
             if len(kept):
                 tries, hope = 0, 0.0
-            others = self._cells.entries + (self._leaves.blocks if self._zoned else 0)
+            others = cells.entries + (self._leaves.blocks if self._zoned else 0)
+            del cells  # they may have to go
             is_hard = hope * others <= OUTPUT_COST * m * tries
             if tries >= FEW_TRIES and is_hard and self._may_narrow:
-                accepted.append(self._closer.draw(rng, missing))
+                accepted.append(self._give_way().draw(rng, missing))
                 break
             if tries >= (MOST_TRIES if self._may_be_single else LAST_TRY):
                 accepted.append(self._law.draw(rng, missing))
@@ -430,16 +458,22 @@ class CoarseLaw:
         return accepted[0] if len(accepted) == 1 else np.concatenate(accepted)
 
     def _propose(
-        self, rng: np.random.Generator, size: int, needed: NDArray[np.float64] | None = None
+        self,
+        rng: np.random.Generator,
+        size: int,
+        needed: NDArray[np.float64] | None = None,
+        cells: kernel.Cells | None = None,
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
         """Proposals, ln of the probability with which each is to be accepted, and estimates of it.
 
         If ln of a uniform variate is what each of them `needed`, ranks are counted only where a
         bound is not below that; elsewhere the bound is given. The estimates are without bias.
         """
-        paths = self._cells.paths(size, rng)
-        bends = self._cells.bends(paths)
-        points, least, most = self._inside(paths, bends, rng)
+        cells = self._cells if cells is None else cells
+        assert cells is not None  # laws that gave way are not asked
+        paths = cells.paths(size, rng)
+        bends = cells.bends(paths)
+        points, least, most = self._inside(cells, paths, bends, rng)
         cell = paths.view(np.intp)
         low, high = self._tree.least[cell], self._tree.most[cell]
         rho = low + (high - low) // 2
@@ -475,18 +509,20 @@ class CoarseLaw:
         return points, log_accept, likely
 
     def _inside(
-        self, paths: NDArray[np.uintp], bends: NDArray[np.int64], rng: np.random.Generator
+        self,
+        cells: kernel.Cells,
+        paths: NDArray[np.uintp],
+        bends: NDArray[np.int64],
+        rng: np.random.Generator,
     ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
         """Outputs inside of paths' cells, and the least and the greatest ranks of their blocks."""
-        leaf, copied = self._cells.leaves(paths, bends, rng)
+        leaf, copied = cells.leaves(paths, bends, rng)
         points = np.empty(paths.shape, dtype=self._kind)
         least, most = np.empty((2, *paths.shape), dtype=np.int64)
         for some in self._leaves.some_at_once(leaf):
             slot, start, blocks = self._leaves.of(leaf[some])
             drawn = paths[some], bends[some], leaf[some], copied[some], slot
-            points[some], held = self._cells.points(
-                *drawn, start, *blocks, self._leaves.longest, rng
-            )
+            points[some], held = cells.points(*drawn, start, *blocks, self._leaves.longest, rng)
             block = held.view(np.intp)
             least[some], most[some] = blocks.least[block], blocks.most[block]
         return points, least, most
@@ -669,9 +705,16 @@ def _count(zones: list[Zone]) -> int:
 
 
 def law_of(
-    order: WholeOrder, q: NDArray[np.float64], rate: float, forward: Forward = Scan.forward
+    order: WholeOrder,
+    q: NDArray[np.float64],
+    rate: float,
+    forward: Forward = Scan.forward,
+    once: bool = False,
 ) -> PathLaw | CoarseLaw:
-    """The law of JointExp, by cells of ranks where they save most of its rows."""
+    """The law of JointExp, by cells of ranks where they save most of its rows.
+
+    If it is drawn from `once` alone, it takes less memory.
+    """
     n, m = order.n, q.size
     extreme = m * rate * n > MOST_LOST or (order.lattice is None and order.extent > LARGEST_EXTENT)
     if extreme or is_short(n + 1, m):
@@ -690,7 +733,7 @@ def law_of(
             return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
         except path.TooWide:  # gaps or ties draw paths far away
             pass
-    return CoarseLaw(order, q, rate, forward, guess)
+    return CoarseLaw(order, q, rate, forward, guess, once=once)
 
 
 def is_short(ranks: int, m: int) -> bool:

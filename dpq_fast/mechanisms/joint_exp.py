@@ -228,7 +228,7 @@ def joint_exp(
             calibration,
             lambda rng: (
                 _few(read, most, levels, rate)
-                or law_of(read(levels.values), levels, rate, kernel, rng)
+                or law_of(read(levels.values), levels, rate, kernel, rng, once=True)
             ),
         )
 
@@ -330,14 +330,19 @@ def check_kernel(kernel: str) -> str:
 
 
 def law_of(
-    sample: Sample, levels: Levels, rate: float, kernel: str, dither_rng: Any
+    sample: Sample,
+    levels: Levels,
+    rate: float,
+    kernel: str,
+    dither_rng: Any,
+    once: bool = False,
 ) -> JointExpLaw:
-    """The law of a sample, with one dither."""
+    """The law of a sample, with one dither; `once` if it is drawn from once alone."""
     if kernel == "scan":
         forward: Callable[[Scan], None] = Scan.forward
     else:
         from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 
         forward = FftForward()
-    paths = coarse.law_of(sample.order(dither_rng), levels.values, rate, forward)
+    paths = coarse.law_of(sample.order(dither_rng), levels.values, rate, forward, once)
     return JointExpLaw(sample, levels, paths)

@@ -96,11 +96,16 @@ def lopsided(*leaves, tree=coarse._tree):
     return grown._replace(falling=grown.falling * np.linspace(1.0, 3.0, grown.falling.size))
 
 
-def without_descents(law, rng, size, needed):
+def without_descents(law, *asked):
     """Proposals as if they ascended."""
-    points, log_accept, likely = CoarseLaw._propose(law, rng, size, needed)
+    points, log_accept, likely = CoarseLaw._propose(law, *asked)
     log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = 0.0
     return np.sort(points, axis=1), log_accept, likely
+
+
+def closer_of(law):
+    """The law that one gives way to, which keeps its rows here."""
+    return law._with_narrower()._with_rows()
 
 
 def misfit(law, ranks, m, form, rng, size=3_000, mend=lambda: None):
@@ -207,7 +212,7 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     for _ in range(40):
         law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
         drawn.append(law.draw(rng, 50))
-        changed += ("_law" if change == "MOST_TRIES" else "_closer") in vars(law)
+        changed += "_law" in vars(law) if change == "MOST_TRIES" else law._successor is not None
     assert changed > 20
     merged = CoarseLaw(ranks, q, 0.4)
     monkeypatch.setattr(merged, "draw", lambda rng, size: np.concatenate(drawn))
@@ -228,11 +233,11 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
     assert (first._near[0] != law._near[0]).any()
     narrow, rounds = first, 1
     while narrow._may_narrow:
-        wider, narrow, rounds = narrow, narrow._closer, rounds + 1
+        wider, narrow, rounds = narrow, closer_of(narrow), rounds + 1
         assert (narrow._near[0] <= wider._near[0]).all()
         assert (narrow._near[1] >= wider._near[1]).all()
     assert rounds == narrow._rounds == coarse.ROUNDS
-    for some in (law._closer, first, first._closer, narrow):
+    for some in (closer_of(law), first, closer_of(first), narrow):
         assert misfit(some, ranks, 3, form, rng) > SMALLEST_P
 
 
@@ -244,7 +249,7 @@ def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeyp
     law = coarse.law_of(
         SortedOrder(x, None, (-100.0, 100.0)), np.linspace(0.0, 1.0, m + 2)[1:-1], 0.0125
     )
-    first, closer = (part._propose(rng, 400)[1] for part in (law, law._closer._closer))
+    first, closer = (part._propose(rng, 400)[1] for part in (law, closer_of(closer_of(law))))
     share = np.exp(np.minimum(closer, 0.0)).mean()
     assert share > 0.02
     assert share > 20.0 * np.exp(np.minimum(first, 0.0)).mean()
@@ -411,8 +416,8 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
     ranks = orders(monkeypatch, records, form, way)
     law = CoarseLaw(ranks, q, 0.15, nats=0.5, growth=4.0)
     assert law._zoned and not law._exact
-    assert law._closer._around[1][0] > law._around[1][0]
-    for some in (law, law._closer):
+    assert closer_of(law)._around[1][0] > law._around[1][0]
+    for some in (law, closer_of(law)):
         assert misfit(some, ranks, 2, form, rng, 2_000) > SMALLEST_P
 
 
@@ -577,7 +582,7 @@ def test_draws_by_seed_stay_where_others_made_cells_narrower(monkeypatch):
             law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
             with ThreadPoolExecutor(4) as threads:
                 drawn = list(threads.map(partial(drawn_by, law), range(12)))
-            assert "_closer" in vars(law)
+            assert law._successor is not None
             for seed, outputs in enumerate(drawn):
                 assert (drawn_by(law, seed) == outputs).all()
     finally:
@@ -657,6 +662,35 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
             patch.setattr(coarse, "MOST_RANKS", 0)
             chosen = type(coarse.law_of(ranks, q, rate))
             assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_rows_go_before_narrower_ones_are_made(monkeypatch, threads):
+    """A law that gave way draws as before; no two have rows at once."""
+    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
+    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)  # any rows are worth others
+    x, q = np.sort(np.random.default_rng(9).normal(0.0, 5.0, 3_000)), np.arange(1, 4) / 4
+    ranks = SortedOrder(x, None, (-100.0, 100.0))
+    laws, rows = [], []
+    use = CoarseLaw._use
+
+    def counted(law, cells):
+        if rows:  # of a law that gives way
+            assert not [other for other in laws if other._cells is not None]
+        use(law, cells)
+        laws.append(law)
+        rows.append(cells.entries)
+
+    monkeypatch.setattr(CoarseLaw, "_use", counted)
+    law = CoarseLaw(ranks, q, 0.02, nats=40.0, once=True)
+    with ThreadPoolExecutor(threads) as pool:
+        drawn = pool.map(lambda seed: law.draw(np.random.default_rng(seed), 200), range(8))
+        points = np.concatenate([*drawn])
+    assert len(laws) > 1 and law._cells is None
+    assert len(laws) <= 1 + coarse.ROUNDS
+    expected = PathLaw(ranks, q, 0.02).draw(np.random.default_rng(99), 1_600)
+    for level in range(3):
+        assert stats.ks_2samp(points[:, level], expected[:, level]).pvalue > SMALLEST_P
 
 
 def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away():
