@@ -135,8 +135,9 @@ LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
 MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
 VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 64, (4.0, 2.0), 0.2, 500.0
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
-# If the narrowest are of single ranks, by this share of it: paths are far away from their targets.
-SINGLE_SHARE = 0.5
+# By this share of it if the narrowest are of single ranks: paths are far away from their targets.
+# If levels are as many as that, by so much more: their cells are most of what they cost.
+SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.6
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
 MANY_LEVELS = 128
 
@@ -279,6 +280,8 @@ class CoarseLaw:
             more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
             if self._nats < LEAST_RANKS * self._rate:
                 more *= SINGLE_SHARE
+            elif m >= VERY_MANY_LEVELS:
+                more *= MORE_CENTERED
             self._grown = more * self._growth
             cells = self._rows(self._grown)
         self._use(cells)
