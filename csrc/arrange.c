@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "key.h"
+#include "ranks.h"
 #include "vector.h"
 
 #define BLOCK DPQ_COLUMN_BLOCK
@@ -119,6 +120,13 @@ static void
 order(const dpq_arrange_windows *asked, size_t w, size_t start, size_t n, double *value,
       double *spare);
 
+/* The part of a value, of those that begin with the key `least`. */
+static inline size_t
+part_of(double value, int64_t least, int shift)
+{
+    return ((uint64_t)dpq_key_of(value) - (uint64_t)least) >> shift;
+}
+
 /* Put in order what windows, from w on, meet of many values at places start, ..., start + n - 1. */
 static void
 order_parts(const dpq_arrange_windows *asked, size_t w, size_t start, size_t n, double *value,
@@ -141,13 +149,13 @@ order_parts(const dpq_arrange_windows *asked, size_t w, size_t start, size_t n, 
         shift++;
     }
     for (size_t i = 0; i < n; i++) {
-        count[(((uint64_t)dpq_key_of(value[i]) - (uint64_t)least) >> shift) + 1]++;
+        count[part_of(value[i], least, shift) + 1]++;
     }
     for (size_t p = 1; p < PARTS; p++) {
         count[p + 1] += count[p];
     }
     for (size_t i = 0; i < n; i++) {
-        spare[count[((uint64_t)dpq_key_of(value[i]) - (uint64_t)least) >> shift]++] = value[i];
+        spare[count[part_of(value[i], least, shift)]++] = value[i];
     }
     memcpy(value, spare, n * sizeof *value);
     for (size_t p = 0; shift > 0 && p < PARTS; p++) { /* each count is where its part ends, now */
@@ -207,7 +215,7 @@ dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arra
 {
     for (size_t i = 0; i < values; i++) {
         size_t w = 0, end = asked->windows; /* the first window with a value that is not below */
-        int64_t lo = 0, hi = (int64_t)n;
+        size_t lo, hi;
 
         while (w < end) {
             size_t middle = w + (end - w) / 2;
@@ -219,26 +227,15 @@ dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arra
                 end = middle;
             }
         }
-        if (w > 0) {
-            lo = asked->stop[w - 1];
-        }
-        if (w < asked->windows) {
-            hi = asked->start[w];
-            if (arranged[hi] < value[i]) { /* inside */
-                lo = hi;
-                hi = asked->stop[w];
-                while (lo < hi) {
-                    int64_t middle = lo + (hi - lo) / 2;
+        lo = w > 0 ? (size_t)asked->stop[w - 1] : 0;
+        hi = w < asked->windows ? (size_t)asked->start[w] : n;
+        if (hi < n && arranged[hi] < value[i]) { /* inside of the window, where it begins */
+            size_t stop = (size_t)asked->stop[w];
 
-                    if (arranged[middle] < value[i]) {
-                        lo = middle + 1;
-                    }
-                    else {
-                        hi = middle;
-                    }
-                }
-            }
+            below[i] = (int64_t)dpq_ranks_first_number(arranged, hi, stop, value[i]);
         }
-        below[i] = lo + count_below((size_t)(hi - lo), arranged + lo, value[i]);
+        else {
+            below[i] = (int64_t)lo + count_below(hi - lo, arranged + lo, value[i]);
+        }
     }
 }

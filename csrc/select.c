@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "key.h"
+#include "ranks.h"
 #include "vector.h"
 
 #define FLUSH ((size_t)1 << 16) /* values after which near counters are added up: half in each */
@@ -403,22 +404,13 @@ static int64_t
 cell_of(size_t ranges, const double *lo, const double *hi, const double *scale, int64_t parts,
         double v)
 {
-    size_t r = 0, above = ranges; /* the first range that ends at v or later */
+    size_t r;
     double place;
 
     if (v != v) {
         return -2;
     }
-    while (r < above) {
-        size_t middle = r + (above - r) / 2;
-
-        if (hi[middle] < v) {
-            r = middle + 1;
-        }
-        else {
-            above = middle;
-        }
-    }
+    r = dpq_ranks_first_number(hi, 0, ranges, v); /* ends at v or later */
     if (r == ranges || v < lo[r]) {
         return -1;
     }

@@ -25,6 +25,17 @@ from numpy cimport ndarray
 cdef size_t FULL = 4
 
 
+cdef dpq_arrange_windows windows_of(const int64_t[::1] start, const int64_t[::1] stop) except *:
+    cdef dpq_arrange_windows windows
+
+    if start.shape[0] != stop.shape[0]:
+        raise ValueError("start and stop must have one entry for each window")
+    windows.windows = start.shape[0]
+    windows.start = &start[0] if start.shape[0] else NULL
+    windows.stop = &stop[0] if start.shape[0] else NULL
+    return windows
+
+
 def arrange(Map where not None, const uint8_t[::1] wanted not None, list values not None,
             const int64_t[::1] start not None, const int64_t[::1] stop not None):
     """All values, in order at the places ``start[w] <= place < stop[w]`` of some windows.
@@ -47,8 +58,7 @@ def arrange(Map where not None, const uint8_t[::1] wanted not None, list values 
 
     if wanted.shape[0] != buckets + 1:
         raise ValueError("wanted must have one entry for each bucket, and one more")
-    if start.shape[0] != stop.shape[0]:
-        raise ValueError("start and stop must have one entry for each window")
+    asked = windows_of(start, stop)
     for piece in values:
         given_doubles(piece)
         n += piece.shape[0]
@@ -73,9 +83,6 @@ def arrange(Map where not None, const uint8_t[::1] wanted not None, list values 
     cursor, to = cursors, targets
     found, work = np.empty(n), np.empty(n)
     out, spare = doubles(found), doubles(work)
-    asked.windows = start.shape[0]
-    asked.start = &start[0] if start.shape[0] else NULL
-    asked.stop = &stop[0] if start.shape[0] else NULL
     for piece in values:
         value, size = given_doubles(piece), piece.shape[0]
         with nogil:
@@ -101,13 +108,8 @@ def below(const double[::1] arranged not None, const int64_t[::1] start not None
         size_t n = arranged.shape[0], values = value.shape[0]
         ndarray found = np.zeros(values, dtype=np.int64)
         int64_t *out = integers(found)
-        dpq_arrange_windows asked
+        dpq_arrange_windows asked = windows_of(start, stop)
 
-    if start.shape[0] != stop.shape[0]:
-        raise ValueError("start and stop must have one entry for each window")
-    asked.windows = start.shape[0]
-    asked.start = &start[0] if start.shape[0] else NULL
-    asked.stop = &stop[0] if start.shape[0] else NULL
     if values > 0 and n > 0:
         with nogil:
             dpq_arrange_below(&asked, n, &arranged[0], values, &value[0], out)

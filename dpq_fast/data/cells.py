@@ -164,20 +164,10 @@ class CountedCells(Counted):
         )
         self._index()
 
-    def collect(
-        self, plan: CellPlan, start: NDArray[np.int64], stop: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def _taker(self, plan: CellPlan, size: int) -> tuple[Passes, TakenByKey]:
         apart = ~plan.tied
-        expected = int(plan.count[apart].sum())
-        if not expected:
-            return np.empty(0)
-        query = TakenByKey.between(
-            self._low, self._high, plan.least[apart], plan.most[apart], expected
-        )
-        collected = query.all_of(self._passes.fold(query), start, stop)
-        if collected is None:
-            raise source_changed()
-        return collected
+        ends = plan.least[apart], plan.most[apart]
+        return self._passes, TakenByKey.between(self._low, self._high, *ends, size)
 
     def ranks_of(
         self, values: NDArray[np.float64], held: CollectedWindows | None

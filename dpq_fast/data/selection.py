@@ -216,15 +216,26 @@ class Counted(ABC):
         Windows ascend, do not overlap, and none is empty.
         """
 
-    @abstractmethod
     def collect(
-        self, plan: Any, start: NDArray[np.int64], stop: NDArray[np.int64]
+        self, plan: Plan, start: NDArray[np.int64], stop: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """The records of the plan but for the tied ones; one pass.
 
         They are in order at the places start[w] <= place < stop[w] among them, and elsewhere
         between those (`Taken.all_of`).
         """
+        expected = int(plan.count[~plan.tied].sum())
+        if not expected:
+            return np.empty(0)
+        passes, query = self._taker(plan, expected)
+        collected = query.all_of(passes.fold(query), start, stop)
+        if collected is None:
+            raise source_changed()
+        return collected
+
+    @abstractmethod
+    def _taker(self, plan: Any, size: int) -> tuple[Passes, Taken]:
+        """The passes, and what takes the records of the plan but for the tied ones, so many."""
 
     @abstractmethod
     def ranks_of(
@@ -419,15 +430,13 @@ class Buckets(Counted):
         end = self.ends[bucket]
         start = end - self.count[bucket]
         found = np.where(start == end, end, UNKNOWN)
+        refined = np.isin(bucket, list(self._cells))
+        whole = (start < end) & ~refined
         if held is not None:
-            whole = start < end
-            if self._cells:
-                whole &= ~np.isin(bucket, list(self._cells))
             found[whole] = held.ranks_of(start[whole], values[whole])
-        for place in np.flatnonzero(start < end).tolist() if self._cells else ():
-            cells = self._cells.get(int(bucket[place]))
-            if cells is not None:
-                found[place] = _rank_in(cells, float(values[place]), held)
+        for place in np.flatnonzero(refined).tolist():
+            cells = self._cells[int(bucket[place])]
+            found[place] = _rank_in(cells, float(values[place]), held)
         return found
 
     def _tied_key(self, cell: Cell) -> int | None:
@@ -476,21 +485,8 @@ class Buckets(Counted):
             place = before.index(cell)
             self._cells[cell.bucket] = before[:place] + parts + before[place + 1 :]
 
-    def collect(
-        self, plan: BucketPlan, start: NDArray[np.int64], stop: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        expected = int(plan.count[~plan.tied].sum())
-        if not expected:
-            return np.empty(0)
-        query = self._taker(plan, expected)
-        found = self._passes_over(plan.bucket[~plan.tied]).fold(query)
-        collected = query.all_of(found, start, stop)
-        if collected is None:
-            raise source_changed()
-        return collected
-
-    def _taker(self, plan: BucketPlan, size: int) -> Taken:
-        """What takes the plan's records, so many, out of a piece."""
+    def _taker(self, plan: BucketPlan, size: int) -> tuple[Passes, Taken]:
+        passes = self._passes_over(plan.bucket[~plan.tied])
         parts = [cell for cell in plan.cell if cell is not None]
         wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
         whole = np.array([cell is None for cell in plan.cell])
@@ -506,10 +502,10 @@ class Buckets(Counted):
             # what is beyond the bounds counts as they do
             lo = np.array([-np.inf if key <= lowest else value_of(key) for key in lo_keys])
             hi = np.array([np.inf if key >= highest else value_of(key) for key in hi_keys])
-            return TakenBetween(size, self._map, wanted, lo, hi)
+            return passes, TakenBetween(size, self._map, wanted, lo, hi)
         ranges = [(cell.key_lo, cell.key_hi) for cell in parts if not cell.tied]
         keys_of = np.array(ranges, dtype=np.int64).reshape(-1, 2).T.copy()
-        return TakenByKey(size, self._map, wanted, keys_of[0], keys_of[1])
+        return passes, TakenByKey(size, self._map, wanted, keys_of[0], keys_of[1])
 
 
 def room_for(records: int, windows: int) -> tuple[int, int]:
@@ -546,7 +542,7 @@ class CollectedWindows:
         # where each part of the plan begins among the collected
         size = np.where(plan.tied, 0, plan.count)
         offset = np.cumsum(size) - size
-        self._offset, self.offset = offset, offset.tolist()
+        self.offset = offset
         # from a window's places to those of its records among the collected, if none is tied
         first = np.searchsorted(plan.start, start, side="right") - 1
         last = np.searchsorted(plan.start, stop, side="left")
@@ -582,7 +578,7 @@ class CollectedWindows:
         held = (plan.start[part] == starts) & ~plan.tied[part]
         found = np.full(values.size, UNKNOWN)
         places = below(self.collected, self._ordered, self._ordered_end, values[held])
-        found[held] = starts[held] + places - self._offset[part[held]]
+        found[held] = starts[held] + places - self.offset[part[held]]
         return found
 
     def direct(self, start: int, stop: int) -> NDArray[np.float64] | None:
@@ -639,7 +635,7 @@ class SelectedOrder(CoarseOrder):
             return np.empty(0, dtype=np.float64 if self.lattice is None else np.int64)
         held = self._held
         if held is None or not held.holds(windows):
-            held = self._hold(*np.array(windows).T)
+            held = CollectedWindows(self._counted, *np.array(windows).T)
         self._latest = held
         records = self._records(start, stop, held)
         if len(windows) > 1:
@@ -658,11 +654,7 @@ class SelectedOrder(CoarseOrder):
         apart = np.flatnonzero(starts[1:] > stops[:-1]) + 1
         begin = np.concatenate(([0], apart))
         end = np.concatenate((apart, [starts.size])) - 1
-        self._held = self._hold(starts[begin], stops[end])
-
-    def _hold(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> CollectedWindows:
-        """Collect the records at some places."""
-        return CollectedWindows(self._counted, start, stop)
+        self._held = CollectedWindows(self._counted, starts[begin], stops[end])
 
     def _records(self, start: int, stop: int, held: CollectedWindows) -> NDArray[np.float64]:
         """Records at places start, ..., stop - 1."""
@@ -672,7 +664,7 @@ class SelectedOrder(CoarseOrder):
         plan, offset, collected = held.plan, held.offset, held.collected
         pieces: list[NDArray[Any]] = []
         for i in held.parts(start, stop):
-            below, size, at = int(plan.start[i]), int(plan.count[i]), offset[i]
+            below, size, at = int(plan.start[i]), int(plan.count[i]), int(offset[i])
             a, b = max(start - below, 0), min(stop - below, size)
             if plan.tied[i]:
                 pieces.append(np.full(b - a, plan.value[i]))
@@ -694,7 +686,8 @@ class SelectedOrder(CoarseOrder):
         # finished ones alone: other threads may read
         self._ranks.update(zip(values[known].tolist(), ranks[known].tolist(), strict=True))
         asked = values[~known].tolist()
-        if unknown := sorted(set(asked) - self._ranks.keys()):  # a pass for all of them
+        unknown = sorted(value for value in set(asked) if value not in self._ranks)
+        if unknown:  # a pass for all of them
             bins = Bins.of([-math.inf, *unknown, math.inf])
             counts = self._chunks.fold(BinCounts(bins))
             self._ranks.update(zip(unknown, np.cumsum(counts)[:-1].tolist(), strict=True))

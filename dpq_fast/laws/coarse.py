@@ -730,12 +730,13 @@ def law_of(
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
     if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
         single |= m * path.first_narrow(q, n, rate, guess) <= MOST_NARROW
-    tied = _is_tied(order, q, rate, guess)
-    if single and (m > MANY_LEVELS or not tied):
-        try:
-            return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
-        except path.TooWide:  # gaps or ties draw paths far away
-            pass
+    if single:
+        tied = _is_tied(order, q, rate, guess)
+        if m > MANY_LEVELS or not tied:
+            try:
+                return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
+            except path.TooWide:  # gaps or ties draw paths far away
+                pass
     return CoarseLaw(order, q, rate, forward, guess, once=once)
 
 

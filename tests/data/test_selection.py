@@ -18,7 +18,13 @@ from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
-from dpq_fast.data.selection import BUCKETS, UNKNOWN, Buckets, SelectedOrder
+from dpq_fast.data.selection import (
+    BUCKETS,
+    UNKNOWN,
+    Buckets,
+    CollectedWindows,
+    SelectedOrder,
+)
 
 BOUNDS = (-100.0, 100.0)
 WIDE = (-1e301, 1e301)
@@ -267,7 +273,7 @@ def test_several_levels_of_ind_exp_share_one_pass():
 
 def assert_held_as_sorted(order, expected, windows):
     """What is held at some windows, and all parts of them, is what sorting gives."""
-    held = order._hold(*np.array(windows).T)
+    held = CollectedWindows(order._counted, *np.array(windows).T)
     for start, stop in windows:
         for a in range(start, stop):
             for b in range(a + 1, stop + 1):
