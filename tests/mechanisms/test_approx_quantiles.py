@@ -34,7 +34,7 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
 from dpq_fast.data import sample as sample_module
-from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.data.selection import Counted, SelectedOrder
 from dpq_fast.mechanisms.approx_quantiles import ApproxQuantilesLaw
 from dpq_fast.privacy.levels import Levels, splits
 from dpq_fast.reference.approx_quantiles import ApproxQuantilesLaw as ReferenceLaw
@@ -282,9 +282,9 @@ def test_approx_quantiles_windows_that_are_not_held_take_a_pass(monkeypatch):
     x = np.random.default_rng(6).normal(0.0, 5.0, 20_000)
     arguments = {"epsilon": 40.0, "bounds": (-100.0, 100.0), "rng": 7}
     passes = []
-    hold = SelectedOrder._hold
+    collect = Counted.collect
     monkeypatch.setattr(
-        SelectedOrder, "_hold", lambda self, *window: passes.append(1) or hold(self, *window)
+        Counted, "collect", lambda self, *asked: passes.append(1) or collect(self, *asked)
     )
     ahead = dpq.approx_quantiles(x, EVEN_7, **arguments)
     assert len(passes) == 1
