@@ -21,7 +21,6 @@ BINS = 1_000
 HEIGHT, BRANCHING = 3, 10  # the paper's most frequent choice, [GJK21] Table 1
 SHAPE = dict(bounds=BOUNDS, height=HEIGHT, branching=BRANCHING)
 LEAVES = 2**20
-PARTS = 1_000  # of a column, so that what NumPy makes of one stays in a cache
 
 
 def half_normal(n: int) -> NDArray[np.float64]:
@@ -88,17 +87,6 @@ def above_threshold(threshold: float, **options: Any) -> Maker:
 def equal_queries(x: NDArray[np.float64]) -> Call:
     """As many queries, all of one value, far below the threshold."""
     return above_threshold(BOUNDS[1])(np.zeros(x.size))
-
-
-def log1p_exp(x: NDArray[np.float64]) -> Call:
-    """What the hazards of as many queries are made of, by NumPy's vectors."""
-    parts = np.split(x, PARTS)
-
-    def call() -> None:
-        for part in parts:
-            np.log1p(np.exp(part))
-
-    return call
 
 
 CASES = (
@@ -213,7 +201,6 @@ CASES = (
             Side("gumbel", above_threshold(BOUNDS[1], noise="gumbel"), shown=False),
             Side("equal queries", equal_queries, shown=False),
             Side("the first one halts", above_threshold(BOUNDS[0]), shown=False),
-            Side("`np.log1p` of `np.exp`", log1p_exp, shown=False),
         ),
         shown=True,
     ),

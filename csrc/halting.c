@@ -3,11 +3,15 @@
 #include <math.h>
 
 #include "uniform.h"
+#include "vector.h"
 
 #define LN2 0.693147180559945309417
 /* A sum of hazards keeps 53 bits: a run below this part of it would lose more than 12 of its own. */
 #define LEAST_PART 0x1p-12
 #define PARTS 65536 /* a run is cut into at most this many parts at once, for the same reason */
+/* Beyond this hazard it is cheaper to ask them one by one than to confirm so many halts of bounds. */
+#define MOST_HAZARD 0.125
+#define LANES 32 /* of a largest value: enough vectors to not wait for each other */
 
 static int
 fair_bit(bitgen_t *rng)
@@ -143,5 +147,91 @@ dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rn
     state->clock = exponential(rng);
     state->spent = 0.0;
     state->steps = step + 1;
+    return 0;
+}
+
+/* The largest of some values, -inf if all are NaN. */
+DPQ_VECTORIZED static double
+largest(size_t n, const double *value)
+{
+    double most[LANES], found = -INFINITY;
+    size_t i = 0;
+
+    for (size_t j = 0; j < LANES; j++) {
+        most[j] = -INFINITY;
+    }
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t j = 0; j < LANES; j++) {
+            most[j] = value[i + j] > most[j] ? value[i + j] : most[j];
+        }
+    }
+    for (size_t j = 0; j < LANES; j++) {
+        found = most[j] > found ? most[j] : found;
+    }
+    for (; i < n; i++) {
+        found = value[i] > found ? value[i] : found;
+    }
+    return found;
+}
+
+/* Ask each of some queries. */
+static int
+ask_each(dpq_halting *state, size_t n, const double *value, double threshold, bitgen_t *rng,
+         int64_t *step)
+{
+    for (size_t i = 0; i < n; i++) {
+        double gap = value[i] - threshold;
+
+        if (dpq_halting_advance(state, 1, &gap, NULL, rng, step)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Ask as many times for a bound of them, and confirm each of its halts. */
+static int
+ask_bound(dpq_halting *state, size_t n, const double *value, double threshold, double bound,
+          bitgen_t *rng, int64_t *step)
+{
+    int64_t start = state->steps, end = start + (int64_t)n, left;
+
+    while ((left = end - state->steps) > 0) {
+        int64_t at;
+
+        if (!dpq_halting_advance(state, 1, &bound, &left, rng, &at)) {
+            return 0;
+        }
+        if (dpq_halting_confirm(state, value[at - start] - threshold, at, rng)) {
+            *step = at;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int
+dpq_halting_ask(dpq_halting *state, size_t first, size_t n, const dpq_column *column,
+                double threshold, bitgen_t *rng, int64_t *step)
+{
+    double read[DPQ_HALTING_BLOCK];
+
+    for (size_t start = first, end; start < n; start = end) {
+        size_t next = (start / DPQ_HALTING_BLOCK + 1) * DPQ_HALTING_BLOCK, size;
+        const double *value;
+        double bound;
+        int halted;
+
+        end = next < n ? next : n;
+        size = end - start;
+        value = dpq_column_read(column, start, size, read);
+        bound = largest(size, value) - threshold; /* rounding keeps the order */
+        halted = hazard_of(state, bound) <= MOST_HAZARD
+                     ? ask_bound(state, size, value, threshold, bound, rng, step)
+                     : ask_each(state, size, value, threshold, rng, step);
+        if (halted) {
+            return 1;
+        }
+    }
     return 0;
 }

@@ -7,6 +7,11 @@
 
 #include <numpy/random/bitgen.h>
 
+#include "column.h"
+
+/* Queries of a column that are passed together. */
+#define DPQ_HALTING_BLOCK 256
+
 typedef enum {
     DPQ_HALTING_EXPONENTIAL, /* one-sided, >= 0 */
     DPQ_HALTING_LAPLACE,
@@ -86,5 +91,27 @@ dpq_halting_advance(dpq_halting *state, size_t runs, const double *value, const 
  */
 int
 dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rng);
+
+/* Ask the queries first, ..., n - 1 of a column, once each, up to the halt.
+ *
+ * Blocks begin at multiples of DPQ_HALTING_BLOCK. The queries of one are asked for together: as many
+ * times for the largest of them, each of whose halts is to be confirmed (dpq_halting_confirm). So for
+ * each halt of the largest query of its block there are DPQ_HALTING_BLOCK of the bound at the most, in
+ * the mean: few are in vain before the stream halts, whatever the queries are.
+ *
+ *   state, rng, step  as for dpq_halting_advance
+ *   column       the queries; inf halts for sure, -inf and NaN never
+ *   threshold    finite; query minus threshold is rounded
+ *
+ * Draws     for each block as dpq_halting_advance of one run, and for each halt of a bound what
+ *           dpq_halting_confirm draws; where the largest query is likely to halt, as
+ *           dpq_halting_advance of each.
+ * Returns   1 if it halts, 0 if all queries are passed.
+ * Cost      the reading of the column up to the halt, and one exponential and one logarithm for each
+ *           block.
+ */
+int
+dpq_halting_ask(dpq_halting *state, size_t first, size_t n, const dpq_column *column,
+                double threshold, bitgen_t *rng, int64_t *step);
 
 #endif

@@ -413,6 +413,8 @@ cdef extern from "halting.h" nogil:
     bint dpq_halting_advance(dpq_halting *state, size_t runs, const double *value,
                              const int64_t *length, bitgen_t *rng, int64_t *step)
     bint dpq_halting_confirm(dpq_halting *state, double value, int64_t step, bitgen_t *rng)
+    bint dpq_halting_ask(dpq_halting *state, size_t first, size_t n, const dpq_column *column,
+                         double threshold, bitgen_t *rng, int64_t *step)
 
 cdef extern from "strings.h" nogil:
     ctypedef struct dpq_strings_one:

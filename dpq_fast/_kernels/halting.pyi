@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
@@ -8,6 +10,7 @@ class Halting:
         self, value: NDArray[np.float64], length: NDArray[np.int64] | None = None
     ) -> int: ...
     def confirm(self, value: float, step: int) -> bool: ...
+    def ask(self, queries: NDArray[Any], threshold: float, first: int = 0) -> int: ...
     def halts_at(self, value: float) -> bool: ...
 
 def draw(

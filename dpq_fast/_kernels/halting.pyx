@@ -3,13 +3,15 @@
 import numpy as np
 
 from dpq_fast._kernels.bitgen cimport bitgen_of
-from dpq_fast._kernels.buffers cimport integers
+from dpq_fast._kernels.buffers cimport given_column, integers
 from dpq_fast._kernels.csrc cimport (
     DPQ_HALTING_EXPONENTIAL,
     DPQ_HALTING_GUMBEL,
     DPQ_HALTING_LAPLACE,
+    dpq_column,
     dpq_halting,
     dpq_halting_advance,
+    dpq_halting_ask,
     dpq_halting_confirm,
     dpq_halting_noise,
     dpq_halting_start,
@@ -71,6 +73,21 @@ cdef class Halting:
         with self.bit_generator.lock, nogil:
             halted = dpq_halting_confirm(&self.state, value, step, self.bits)
         return halted
+
+    def ask(self, ndarray queries not None, double threshold, size_t first=0):
+        """The same as `advance` of the queries from `first` on, minus the threshold, once each.
+
+        `queries` are a column of any type that kernels read. Many are passed at once; draws are
+        the same where a column is cut at a multiple of 256.
+        """
+        cdef:
+            dpq_column column = given_column(queries)
+            size_t n = queries.shape[0]
+            int64_t step = -1
+
+        with self.bit_generator.lock, nogil:
+            dpq_halting_ask(&self.state, first, n, &column, threshold, self.bits, &step)
+        return step
 
     def halts_at(self, double value):
         """Whether it halts at this one query, minus the threshold."""

@@ -141,15 +141,14 @@ class Chunks:
 
 def scan(values: NDArray[Any], query: Query[State], state: State) -> None:
     """Step a state through the values of an array."""
-    for piece in _pieces(values, PLAIN, query.any_type):
+    for piece in pieces_of(values, query.any_type):
         query.step(state, piece)
 
 
-def _pieces(values: NDArray[Any], size: int, any_type: bool) -> Iterator[NDArray[Any]]:
-    """Pieces of at most `size` values, of at most CONVERTED if they have to be converted."""
+def pieces_of(values: NDArray[Any], any_type: bool) -> Iterator[NDArray[Any]]:
+    """An array in pieces that kernels take: float64, or with `any_type` what they take as it is."""
     plain = is_plain(values) if any_type else is_ready(values, np.float64)
-    if not plain:
-        size = min(size, CONVERTED)
+    size = PLAIN if plain else CONVERTED
     for start in range(0, values.size, size):
         piece = values[start : start + size]
         yield piece if plain else as_float64(piece)

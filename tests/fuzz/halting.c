@@ -4,6 +4,7 @@
 
 #define MOST_RUNS 50
 #define MOST_CALLS 6
+#define MOST_QUERIES 600
 #define ACCURACY 1e-12L
 #define LEAST 1e-300 /* smaller hazards may count as none */
 
@@ -99,6 +100,40 @@ check_stream(fuzz_input *in, dpq_halting *state, bitgen_t *rng)
     }
 }
 
+/* Ask a column, call by call: what halts for sure is not passed, and what never does is not found. */
+static void
+check_column(fuzz_input *in, dpq_halting *state, bitgen_t *rng)
+{
+    for (int64_t call = fuzz_between(in, 0, MOST_CALLS); call > 0; call--) {
+        size_t n = (size_t)fuzz_between(in, 0, MOST_QUERIES);
+        double *value = fuzz_room(n, sizeof *value), threshold = fuzz_finite(in);
+        dpq_column column = {value, DPQ_FLOAT64};
+        size_t first = (size_t)fuzz_between(in, 0, (int64_t)n), asked = n - first;
+        int64_t before = state->steps, step = -1;
+        int halted, low = fuzz_bit(in);
+
+        for (size_t i = 0; i < n; i++) {
+            value[i] = low ? threshold - fabs(fuzz_number(in)) : fuzz_number(in);
+        }
+        halted = dpq_halting_ask(state, first, n, &column, threshold, rng, &step);
+        if (halted) {
+            asked = (size_t)(step - before);
+            CHECK(before <= step && asked < n - first);
+            CHECK(value[first + asked] - threshold > -INFINITY);
+        }
+        else {
+            CHECK(step == -1 && state->steps == before + (int64_t)asked);
+        }
+        for (size_t i = first; i < first + asked; i++) {
+            CHECK(!(value[i] - threshold == INFINITY));
+        }
+        free(value);
+        if (halted) {
+            return;
+        }
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -111,5 +146,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_halting_start(noise, rate1, rate2, &rng, &state);
     CHECK(!isnan(state.threshold) && state.clock >= 0.0 && state.steps == 0);
     check_stream(&in, &state, &rng);
+    dpq_halting_start(noise, rate1, rate2, &rng, &state);
+    check_column(&in, &state, &rng);
     return 0;
 }

@@ -922,6 +922,70 @@ def test_halting_of_confirmed_bounds_is_halting(noise):
     assert stats.chi2_contingency([found, expected]).pvalue > SMALLEST_P
 
 
+def assert_same_law(steps, *exact):
+    """Steps of streams, against 200,000 that `draw` asks one by one."""
+    steps = np.array(steps)
+    drawn = halting.draw(*exact, 200_000, np.random.default_rng(16))
+    edges = np.unique(np.quantile(drawn, np.linspace(0.0, 1.0, 200)))
+    table = [np.bincount(np.searchsorted(edges, d), minlength=edges.size) for d in (steps, drawn)]
+    assert table[0].size == edges.size  # none is beyond the last one
+    assert stats.chi2_contingency(table).pvalue > SMALLEST_P
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace", "gumbel"])
+def test_halting_asks_columns_by_their_largest_queries_with_the_same_law(noise):
+    rng = np.random.default_rng(12)
+    queries = rng.uniform(-14.0, -6.0, 900)  # blocks whose largest query is far above the others
+    queries[rng.integers(0, 600, 25)] = rng.uniform(-4.0, -3.0, 25)
+    queries[[3, 257, 258, 700]] = np.nan, -np.inf, np.nan, -np.inf
+    queries[800:] = rng.uniform(-5.0, 1.0, 100)  # and one where each is asked
+    drawn = [
+        halting.Halting(noise, 0.8, 0.8, rng).ask(queries + 100.0, 100.0) for _ in range(40_000)
+    ]
+    assert_same_law(drawn, noise, 0.8, 0.8, queries, np.ones(900, dtype=np.int64))
+
+
+def test_halting_goes_on_in_the_next_column():
+    """A stream that is asked by several columns has the law of the one that is asked by one."""
+    rng = np.random.default_rng(13)
+    queries = rng.uniform(-8.0, -2.0, 400)
+    drawn = []
+    for _ in range(20_000):
+        stream = halting.Halting("exponential", 1.0, 1.5, rng)
+        parts = ((queries[:1], 0), (queries[:90], 1), (queries[:90], 90), (queries, 90))
+        steps = (stream.ask(part, 0.0, first) for part, first in parts)
+        drawn.append(next((step for step in steps if step >= 0), -1))
+    assert_same_law(drawn, "exponential", 1.0, 1.5, queries, np.ones(400, dtype=np.int64))
+
+
+@pytest.mark.parametrize("noise", ["exponential", "laplace", "gumbel"])
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 255, 256, 257, 1_000])
+def test_halting_asks_columns_of_every_type(noise, size):
+    """What surely halts is found wherever it stands; the largest query alone may do so here."""
+    numbers = np.full(size, -100)
+    for kind in ("f8", "f4", "i8", "i4", "i2", "i1"):
+        column = numbers.astype(kind)
+        for place in {0, size // 2, size - 1}:
+            column[place] = 100
+            found = halting.Halting(noise, 1.0, 1.0, np.random.default_rng(14)).ask(column, 0.0)
+            assert found == place
+            column[place] = -100
+        stream = halting.Halting(noise, 1.0, 1.0, np.random.default_rng(14))
+        assert stream.ask(column, 700.0) == -1
+        assert stream.ask(np.array([1e9]), 0.0) == size  # as many have passed
+    unsigned = halting.Halting(noise, 1.0, 1.0, np.random.default_rng(14))
+    assert unsigned.ask(np.arange(200, dtype=np.uint8), 100.0) in range(80, 120)
+
+
+def test_halting_finds_what_halts_for_sure_behind_what_never_does():
+    for queries in ([np.nan, -np.inf, np.inf], [np.nan] * 300 + [np.inf], [1e308]):
+        threshold = -1e308 if queries == [1e308] else 0.0
+        stream = halting.Halting("gumbel", 1.0, 1.0, np.random.default_rng(15))
+        assert stream.ask(np.array(queries), threshold) == len(queries) - 1
+    stream = halting.Halting("gumbel", 1.0, 1.0, np.random.default_rng(15))
+    assert stream.ask(np.full(300, np.nan), 0.0) == -1
+
+
 def test_halting_rejects_lengths_that_do_not_fit():
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match="there must be one length for each value"):

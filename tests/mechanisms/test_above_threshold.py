@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 import time
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 import dpq_fast as dpq
 from dpq_fast import privacy
+from dpq_fast.data import passes
 from dpq_fast.laws.halting import HaltingLaw
 from dpq_fast.noise.threshold import NOISES as LAWS
 
@@ -297,6 +297,19 @@ def test_above_threshold_of_iterators_and_arrays_follows_the_law(implementation,
 
 
 @pytest.mark.parametrize("noise", NOISES)
+def test_above_threshold_of_long_arrays_follows_the_law(noise):
+    """Many queries are passed by the largest of them; each must halt as often as it should."""
+    rng = np.random.default_rng(5)
+    queries = np.where(rng.uniform(size=800) < 0.02, -3.0, rng.uniform(-12.0, -6.0, 800))
+    law = HaltingLaw(queries, np.ones(800, dtype=np.int64), 1.0, 1.0, LAWS[noise])
+    expected = dict(enumerate(law.log_probs(np.arange(800)))) | {None: law.log_never()}
+    drawn = [
+        dpq.above_threshold(queries, 0.0, noise=noise, rng=rng, **BUDGET) for _ in range(20_000)
+    ]
+    assert_draws_follow(drawn, expected)
+
+
+@pytest.mark.parametrize("noise", NOISES)
 def test_halting_law_draws_of_runs_follow_the_law(noise):
     gaps, lengths = np.array([-3.0, -8.0, -1.0, 2.0]), np.array([6, 5_000, 0, 3])
     law = HaltingLaw(gaps, lengths, 0.7, 0.7, LAWS[noise])
@@ -347,28 +360,29 @@ def test_above_threshold_leaves_input_unchanged(implementation, dtype):
     np.testing.assert_array_equal(queries, np.arange(40).astype(dtype))
 
 
-# Parts of an array
+# Pieces of an array
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_halts_do_not_depend_on_parts(monkeypatch, noise):
-    """One stream goes on from part to part: the same halts and the same state of the generator."""
-    module = importlib.import_module("dpq_fast.mechanisms.above_threshold")
+def test_halts_do_not_depend_on_pieces(monkeypatch, noise):
+    """One stream goes on from piece to piece: the same halts and state of the generator."""
     draw = np.random.default_rng(3)
+    n = 3_000
     columns = [
-        draw.normal(0.0, 5.0, 40),
-        draw.integers(-9, 9, 40),
-        draw.normal(0.0, 5.0, 80).astype(np.float32)[::2],
-        np.where(draw.random(40) < 0.5, np.nan, -0.0),
-        np.repeat([0.0, -np.inf, 3.0, np.inf], 10),
+        draw.normal(0.0, 5.0, n),
+        draw.integers(-9, 9, n),
+        draw.normal(0.0, 5.0, 2 * n).astype(np.float32)[::2],
+        np.where(draw.random(n) < 0.5, np.nan, -0.0),
+        np.repeat([0.0, -np.inf, 3.0, np.inf], n // 4),
         np.empty(0),
     ]
     for queries, threshold, halts, seed in itertools.product(
-        columns, (0, 6, 60), (1, 3, 99), (1, 2)
+        columns, (0, 16, 60), (1, 3, 99), (1, 2)
     ):
         found = []
-        for part in (1, 7, 20, 64):
-            monkeypatch.setattr(module, "PART", part)
+        for size in (256, 1024, 4096):
+            monkeypatch.setattr(passes, "PLAIN", size)
+            monkeypatch.setattr(passes, "CONVERTED", size)
             rng = np.random.default_rng(seed)
             drawn = dpq.sparse_vector(
                 queries, threshold, halts=halts, noise=noise, rng=rng, **BUDGET
