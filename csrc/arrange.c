@@ -70,26 +70,30 @@ meets(const dpq_arrange_windows *asked, size_t w, size_t stop)
     return w < asked->windows && (size_t)asked->start[w] < stop;
 }
 
-void
+size_t
 dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to)
 {
     size_t place = 0, w = 0, loose = bins; /* loose: the first of those that go together */
+    size_t most = 0;
 
     for (size_t b = 0; b < bins; b++) {
-        size_t start = place;
+        size_t start = place, before = w;
 
         place += cursor[b];
         cursor[b] = start;
         w = next(asked, w, start);
+        loose = w > before ? bins : loose; /* one that has no place would be inside of them */
         if (meets(asked, w, place)) {
             to[b] = (uint32_t)b;
             loose = bins;
+            most = place - start > most ? place - start : most;
         }
         else {
             loose = loose < bins ? loose : b;
             to[b] = (uint32_t)loose;
         }
     }
+    return most;
 }
 
 /* Each goes to the place that follows from how many are less: no branch, where none could be foretold. */

@@ -41,8 +41,10 @@ dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value, s
  *   bins         number of bins, at most DPQ_ARRANGE_BINS
  *   cursor       IN OUT, the count of each bin
  *   to           OUT, length `bins`
+ *
+ * Returns   the most values of a bin that a window meets.
  */
-void
+size_t
 dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to);
 
 /* Put values where they belong. */
@@ -55,7 +57,7 @@ dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, si
  *   bins, to     as above
  *   cursor       IN, where each bin ends
  *   out          IN OUT, length n: all values
- *   spare        WORK, length n
+ *   spare        WORK, as long as dpq_arrange_plan said
  *
  * Cost         O(windows' values), and O(n) for every 8 bits by which values of a bin differ.
  */

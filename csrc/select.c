@@ -19,6 +19,15 @@ clamped(double value, double low, double high)
     return above > high ? high : above;
 }
 
+/* Ask for as much memory as a block has. */
+static inline void
+ask_ahead(size_t n, const char *ahead, size_t width)
+{
+    for (size_t i = 0; i < n; i += STEP) {
+        DPQ_PREFETCH_SECOND(ahead + i * width);
+    }
+}
+
 /* Buckets never decrease with the value: to clamp the buckets is to clamp the values. */
 DPQ_VECTORIZED static void
 buckets_linear(const dpq_select_map *map, size_t n, const double *restrict value,
@@ -101,15 +110,15 @@ dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     return clamped(edge, map->low, map->high);
 }
 
-/* What one loop over the buckets of a block does: count them, find the wanted ones, or both.
+/* Count the buckets of a block, and find the wanted ones in the same loop if there are flags.
  *
  * Values are counted in two places by turns: to count in the same place at once again would have to
  * wait for the count before. Each place is written, only the wanted ones are kept: which they are
  * can not be foretold.
  */
 static inline size_t
-look(size_t n, const uint32_t *restrict bucket, const char *ahead, size_t width, int counted,
-     uint16_t *restrict even, uint16_t *restrict odd, int found, const uint8_t *restrict flag,
+look(size_t n, const uint32_t *restrict bucket, const char *ahead, size_t width,
+     uint16_t *restrict even, uint16_t *restrict odd, const uint8_t *restrict flag,
      uint16_t *restrict place)
 {
     size_t i = 0, here = 0;
@@ -119,11 +128,9 @@ look(size_t n, const uint32_t *restrict bucket, const char *ahead, size_t width,
         for (size_t j = i; j < i + STEP; j += 2) {
             size_t k = bucket[j], l = bucket[j + 1];
 
-            if (counted) {
-                even[k]++;
-                odd[l]++;
-            }
-            if (found) {
+            even[k]++;
+            odd[l]++;
+            if (flag != NULL) {
                 place[here] = (uint16_t)j;
                 here += flag[k];
                 place[here] = (uint16_t)(j + 1);
@@ -132,10 +139,8 @@ look(size_t n, const uint32_t *restrict bucket, const char *ahead, size_t width,
         }
     }
     for (; i < n; i++) {
-        if (counted) {
-            even[bucket[i]]++;
-        }
-        if (found) {
+        even[bucket[i]]++;
+        if (flag != NULL) {
             place[here] = (uint16_t)i;
             here += flag[bucket[i]];
         }
@@ -182,15 +187,15 @@ dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, 
 {
     double read[BLOCK];
     uint32_t bucket[BLOCK];
-    uint16_t place[BLOCK];
+    uint16_t place[BLOCK + DPQ_WANTED_SPARE];
     /* a quarter as large as the counts: they stay in the first cache */
     uint16_t even[DPQ_SELECT_BUCKETS + 1], odd[DPQ_SELECT_BUCKETS + 1];
-    uint8_t flag[DPQ_SELECT_BUCKETS + 1];
+    dpq_wanted flags;
     size_t width = dpq_column_width(column);
     size_t buckets = (size_t)map->buckets, found = 0, counted = 0;
 
-    for (size_t b = 0; wanted != NULL && b <= buckets; b++) {
-        flag[b] = wanted[b] != 0;
+    if (wanted != NULL) {
+        dpq_wanted_of(&flags, buckets + 1, wanted);
     }
     memset(even, 0, (buckets + 1) * sizeof *even);
     memset(odd, 0, (buckets + 1) * sizeof *odd);
@@ -206,10 +211,16 @@ dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, 
         }
         dpq_select_buckets(map, size, value, bucket);
         if (wanted == NULL) {
-            look(size, bucket, ahead, width, 1, even, odd, 0, NULL, NULL);
+            look(size, bucket, ahead, width, even, odd, NULL, NULL);
+        }
+        else if (flags.fits) { /* first: values are in the first cache, counters drive them out */
+            size_t here = dpq_wanted_find(&flags, size, bucket, place);
+
+            found = take(map, value, here, place, found, room, out);
+            look(size, bucket, ahead, width, even, odd, NULL, NULL);
         }
         else {
-            size_t here = look(size, bucket, ahead, width, 1, even, odd, 1, flag, place);
+            size_t here = look(size, bucket, ahead, width, even, odd, flags.flag, place);
 
             found = take(map, value, here, place, found, room, out);
         }
@@ -305,13 +316,13 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
 {
     double read[BLOCK];
     uint32_t bucket[BLOCK];
-    uint16_t place[BLOCK];
-    uint8_t flag[DPQ_SELECT_BUCKETS + 1];
+    uint16_t place[BLOCK + DPQ_WANTED_SPARE];
+    dpq_wanted flags;
     size_t width = dpq_column_width(column), found = 0;
     int some = 0; /* whether of a wanted bucket not all is */
 
+    dpq_wanted_of(&flags, (size_t)map->buckets + 1, wanted);
     for (int64_t b = 0; b <= map->buckets; b++) {
-        flag[b] = wanted[b] != 0;
         some |= wanted[b] > 1;
     }
     for (size_t start = 0, end; start < n; start = end) {
@@ -321,7 +332,8 @@ dpq_select_collect(const dpq_select_map *map, const uint8_t *wanted, size_t rang
 
         end = start + size;
         dpq_select_buckets(map, size, value, bucket);
-        here = look(size, bucket, ahead, width, 0, NULL, NULL, 1, flag, place);
+        ask_ahead(size, ahead, width);
+        here = dpq_wanted_find(&flags, size, bucket, place);
         if (some) {
             size_t kept = 0;
 
@@ -364,9 +376,7 @@ dpq_select_between(double low, double high, size_t ranges, const double *lo, con
         const char *ahead = dpq_column_ahead(column, start, n);
 
         end = start + size;
-        for (size_t i = 0; i < size; i += STEP) {
-            DPQ_PREFETCH_SECOND(ahead + i * width);
-        }
+        ask_ahead(size, ahead, width);
         for (size_t r = 0; r < ranges; r++) {
             if (!any_inside(size, value, lo[r], hi[r])) {
                 continue;

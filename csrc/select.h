@@ -12,9 +12,10 @@
 #include <stdint.h>
 
 #include "column.h"
+#include "wanted.h"
 
 /* Most buckets: their near counters, two of 16 bits each, take 32 KB. */
-#define DPQ_SELECT_BUCKETS 8192
+#define DPQ_SELECT_BUCKETS DPQ_WANTED_BUCKETS
 
 typedef struct {
     double low, high; /* values are clamped to this */

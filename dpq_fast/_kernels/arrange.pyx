@@ -46,7 +46,7 @@ def arrange(Map where not None, const uint8_t[::1] wanted not None, list values 
     """
     cdef:
         Py_ssize_t b, buckets = where.map.buckets
-        size_t n = 0, size, bins
+        size_t n = 0, size, bins, most
         ndarray piece, slots, cursors, targets, found, work
         uint32_t[::1] slot, to
         size_t[::1] cursor
@@ -81,14 +81,14 @@ def arrange(Map where not None, const uint8_t[::1] wanted not None, list values 
             into.map.shift -= 1
     cursors, targets = np.zeros(bins, dtype=np.uintp), np.empty(bins, dtype=np.uint32)
     cursor, to = cursors, targets
-    found, work = np.empty(n), np.empty(n)
-    out, spare = doubles(found), doubles(work)
     for piece in values:
         value, size = given_doubles(piece), piece.shape[0]
         with nogil:
             dpq_arrange_count(&into, size, value, &cursor[0])
     with nogil:
-        dpq_arrange_plan(bins, &asked, &cursor[0], &to[0])
+        most = dpq_arrange_plan(bins, &asked, &cursor[0], &to[0])
+    found, work = np.empty(n), np.empty(most)
+    out, spare = doubles(found), doubles(work)
     for piece in values:
         value, size = given_doubles(piece), piece.shape[0]
         with nogil:

@@ -162,8 +162,8 @@ cdef extern from "arrange.h" nogil:
 
     void dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value,
                            size_t *count)
-    void dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor,
-                          uint32_t *to)
+    size_t dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor,
+                            uint32_t *to)
     void dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value,
                           size_t *cursor, const uint32_t *to, double *out)
     void dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,

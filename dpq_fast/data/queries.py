@@ -291,8 +291,8 @@ class Taken(Query[Found]):
             state.values = []
         elif number:
             # of a buffer that may be as long as the piece
-            is_most = found.base is None or 2 * found.nbytes >= found.base.nbytes
-            state.values.append(found if is_most else found.copy())
+            is_much = found.base is None or 4 * found.nbytes >= found.base.nbytes
+            state.values.append(found if is_much else found.copy())
 
     def combine(self, one: Found, other: Found) -> Found:
         number = one.number + other.number

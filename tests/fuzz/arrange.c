@@ -47,7 +47,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_arrange_windows asked = {(size_t)fuzz_between(in, 0, MOST_WINDOWS), start, stop};
     size_t n = (size_t)fuzz_between(in, 0, fuzz_bit(in) ? 60 : MOST_VALUES), number, done = 0;
     double *value = fuzz_room(n, sizeof *value), *sorted = fuzz_room(n, sizeof *sorted);
-    double *out = fuzz_room(n, sizeof *out), *spare = fuzz_room(n, sizeof *spare);
+    double *out = fuzz_room(n, sizeof *out), *spare;
     int64_t *below = fuzz_room(n, sizeof *below);
     int ties = fuzz_bit(in);
     uint32_t *slot, *to, bucket;
@@ -87,7 +87,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         dpq_arrange_count(&bins, next - done, value + done, cursor);
         done = next;
     }
-    dpq_arrange_plan(number, &asked, cursor, to);
+    spare = fuzz_room(dpq_arrange_plan(number, &asked, cursor, to), sizeof *spare);
     dpq_arrange_move(&bins, n, value, cursor, to, out);
     dpq_arrange_finish(number, &asked, cursor, to, out, spare);
 
