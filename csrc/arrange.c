@@ -1,5 +1,6 @@
 #include "arrange.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "key.h"
@@ -7,8 +8,25 @@
 #include "vector.h"
 
 #define BLOCK DPQ_COLUMN_BLOCK
+#define FULL 8    /* about so many values in a bin, unless there would be too many bins */
 #define FEW 24    /* values put in order by counting how many are below each */
 #define PARTS 256 /* others are moved to so many parts of their keys first */
+
+size_t
+dpq_arrange_refine(dpq_arrange_bins *bins, size_t slots, size_t n)
+{
+    dpq_select_map *map = &bins->map;
+
+    while (2 * slots <= DPQ_ARRANGE_BINS && FULL * slots < n &&
+           (map->linear ? isfinite(2.0 * map->scale) : map->shift > 0)) {
+        bins->bits++;
+        map->buckets *= 2;
+        map->scale *= 2.0; /* one of both counts */
+        map->shift--;
+        slots *= 2;
+    }
+    return slots;
+}
 
 /* The bins of a block. */
 static void

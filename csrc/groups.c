@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "arrange.h"
 #include "depth.h"
 #include "dither.h"
 #include "intervals.h"
@@ -15,6 +16,7 @@
 #define VALUES_AHEAD 8   /* a line of the cache: what is scattered to next in the same place */
 #define MEMBERS_AHEAD 32
 #define TILE 128   /* rows of lanes that are sorted at once */
+#define SAMPLED 512 /* records by which a map is chosen, at most, and its buckets */
 
 /* How much paths near the targets weigh, about: as in laws/path.py. */
 #define TYPICAL_SAVING 1.6
@@ -287,26 +289,51 @@ compress(const dpq_groups_law *law, size_t n, const dpq_groups_work *work)
                                     work->number, work->rank, work->width, work->edge);
 }
 
-/* Dither n points in order, if the law does. */
-static void
-dither(const dpq_groups_law *law, size_t n, int64_t *point, bitgen_t *rng)
+/* Whether records are dithered. */
+static int
+dithers(const dpq_groups_law *law)
 {
-    if (law->lattice && law->bits > 0) {
-        dpq_dither d = dpq_dither_draw(law->bits, rng);
-
-        dpq_dither_points(&d, n, point, 0, 0);
-    }
+    return law->lattice && law->bits > 0;
 }
 
-/* The intervals of the n records of a group, in order; their number. */
+/* The dither of one group, if there is one. */
+static dpq_dither
+draw_dither(const dpq_groups_law *law, bitgen_t *rng)
+{
+    return dithers(law) ? dpq_dither_draw(law->bits, rng) : (dpq_dither){0};
+}
+
+/* The intervals of n encoded records in order; their number. */
+static size_t
+intervals_of_sorted(const dpq_groups_law *law, size_t n, const dpq_dither *dither,
+                    const dpq_groups_work *work)
+{
+    if (dithers(law)) {
+        dpq_dither_points(dither, n, work->point, 0, 0);
+    }
+    return compress(law, n, work);
+}
+
+/* The intervals of the n records of a group; their number. */
 static size_t
 intervals_of(const dpq_groups_law *law, size_t n, const double *value, const dpq_groups_work *work,
              bitgen_t *rng)
 {
+    dpq_dither dither = draw_dither(law, rng);
+
     encode(law, n, value, work);
     sort(n, work);
-    dither(law, n, work->point, rng);
-    return compress(law, n, work);
+    return intervals_of_sorted(law, n, &dither, work);
+}
+
+/* The same, where nothing may be left to sort, and with a dither that was drawn before. */
+static size_t
+intervals_again(const dpq_groups_law *law, size_t n, const double *value, const dpq_dither *dither,
+                const dpq_groups_work *work)
+{
+    encode(law, n, value, work);
+    sort_again(n, work);
+    return intervals_of_sorted(law, n, dither, work);
 }
 
 /* The rows of one forward pass over all intervals, as by dpq_scan_forward; nothing here asks for their
@@ -648,6 +675,157 @@ dpq_groups_release(const dpq_groups_law *law, size_t groups, const int64_t *star
     return DPQ_OK;
 }
 
+/* Records of a lattice as their points, others held within the bounds: numbers, to work->spare. Returns
+ * whether they are in order. */
+static int
+numbers_of_records(const dpq_groups_law *law, size_t n, const double *value,
+                   const dpq_groups_work *work)
+{
+    double *number = (double *)(void *)work->spare;
+    int64_t disorder = 0;
+
+    encode(law, n, value, work);
+    for (size_t i = 0; i < n; i++) {
+        number[i] = law->lattice ? (double)work->point[i] : dpq_key_value(work->point[i]);
+    }
+    for (size_t i = 1; i < n; i++) {
+        disorder |= number[i - 1] > number[i];
+    }
+    return !disorder;
+}
+
+/* A map of few buckets that spreads n numbers, by some of them. */
+static dpq_select_map
+map_of(const dpq_groups_law *law, size_t n, const double *number)
+{
+    int64_t room[2][SAMPLED], *sorted;
+    double some[SAMPLED];
+    double low = law->lattice ? 0.0 : law->low;
+    double high = law->lattice ? (double)(law->points - 1) : law->high;
+    size_t size = n < SAMPLED ? n : SAMPLED;
+    int64_t buckets = 1;
+
+    while (buckets < SAMPLED && 2 * buckets <= (int64_t)n) {
+        buckets *= 2;
+    }
+    for (size_t i = 0; i < size; i++) {
+        room[0][i] = dpq_key_of(number[i * (n / size)]);
+    }
+    sorted = dpq_groups_sort(size, room[0], room[1]);
+    for (size_t i = 0; i < size; i++) {
+        some[i] = dpq_key_value(sorted[i]);
+    }
+    return dpq_select_choose(low, high, buckets, size, some);
+}
+
+/* Put the numbers in work->spare in order at some places: to work->number. Arrays that nothing is in yet
+ * serve as room. */
+static void
+put_in_order(const dpq_groups_law *law, size_t n, const dpq_arrange_windows *asked,
+             const dpq_groups_work *work)
+{
+    const double *number = (const double *)(const void *)work->spare;
+    size_t *cursor = (size_t *)(void *)work->rank;
+    uint32_t *to = (uint32_t *)(void *)work->left;
+    uint32_t slot[SAMPLED + 1];
+    dpq_arrange_bins bins = {.map = map_of(law, n, number), .slot = slot};
+    size_t all;
+
+    for (uint32_t b = 0; b <= SAMPLED; b++) {
+        slot[b] = b;
+    }
+    all = dpq_arrange_refine(&bins, (size_t)bins.map.buckets + 1, n);
+    memset(cursor, 0, all * sizeof *cursor);
+    dpq_arrange_count(&bins, n, number, cursor);
+    (void)dpq_arrange_plan(all, asked, cursor, to);
+    dpq_arrange_move(&bins, n, number, cursor, to, work->number);
+    dpq_arrange_finish(all, asked, cursor, to, work->number, work->edge);
+}
+
+/* How many of n numbers, in order at some places, are below another one. */
+static int64_t
+below(const dpq_arrange_windows *asked, size_t n, const double *number, double other)
+{
+    int64_t found;
+
+    dpq_arrange_below(asked, n, number, 1, &other, &found);
+    return found;
+}
+
+/* Points at places from, ..., to - 1 of the numbers in work->number, dithered, to work->point. */
+static void
+points_between(const dpq_groups_law *law, size_t n, const dpq_arrange_windows *asked, size_t from,
+               size_t to, const dpq_dither *dither, const dpq_groups_work *work)
+{
+    const double *number = work->number;
+    int64_t before = 0, after = 0; /* records that are tied with the first one, and with the last one */
+
+    for (size_t i = from; i < to; i++) {
+        work->point[i] = (int64_t)number[i];
+    }
+    if (!dithers(law) || from == to) {
+        return;
+    }
+    if (from > 0 && number[from - 1] == number[from]) {
+        before = (int64_t)from - below(asked, n, number, number[from]);
+    }
+    if (to < n && number[to] == number[to - 1]) {
+        after = below(asked, n, number, number[to - 1] + 1.0) - (int64_t)to;
+    }
+    dpq_dither_points(dither, to - from, work->point + from, before, after);
+}
+
+/* The intervals within `held` ranks of the targets alone; their number. Points, or numbers, are left where
+ * they are among all of them. */
+static size_t
+intervals_held(const dpq_groups_law *law, size_t n, const double *value, int64_t held,
+               const dpq_dither *dither, const dpq_groups_work *work)
+{
+    const int64_t last_point = (law->points << law->bits) - 1;
+    size_t m = law->levels, intervals = 0, segments;
+    int64_t *segment = work->first + m, *count = work->last + m;
+    int64_t *start = (int64_t *)(void *)work->lo, *stop = (int64_t *)(void *)work->hi;
+    dpq_arrange_windows asked = {0, start, stop};
+
+    segments = dpq_intervals_windows(m, law->q, (int64_t)n, held, work->first, work->last, segment,
+                                     count);
+    for (size_t s = 0; s < segments; s++) { /* records around intervals, and one more on each side */
+        int64_t from = segment[s] > 2 ? segment[s] - 2 : 0, to = segment[s] + count[s] + 1;
+        int64_t done = asked.windows > 0 ? stop[asked.windows - 1] : 0;
+
+        from = from > done ? from : done;
+        to = to < (int64_t)n ? to : (int64_t)n;
+        if (from < to) {
+            start[asked.windows] = from;
+            stop[asked.windows++] = to;
+        }
+    }
+    if (numbers_of_records(law, n, value, work)) {
+        memcpy(work->number, work->spare, n * sizeof *work->number);
+    }
+    else {
+        put_in_order(law, n, &asked, work);
+    }
+    for (size_t s = 0; s < segments; s++) {
+        size_t from = segment[s] > 0 ? (size_t)segment[s] - 1 : 0;
+        size_t to = (size_t)(segment[s] + count[s]);
+
+        to = to < n ? to : n;
+        if (law->lattice) {
+            points_between(law, n, &asked, from, to, dither, work);
+            intervals += dpq_intervals_lattice(1, segment + s, count + s, (int64_t)n, -1, last_point,
+                                               work->point + from, work->rank + intervals,
+                                               work->width + intervals, work->left + intervals);
+        }
+        else {
+            intervals += dpq_intervals_continuous(
+                1, segment + s, count + s, (int64_t)n, law->low, law->high, work->number + from,
+                work->rank + intervals, work->width + intervals, work->edge + intervals);
+        }
+    }
+    return intervals;
+}
+
 /* Measure of the outputs between two of the intervals, and inside them. */
 static double
 span(const dpq_groups_law *law, const dpq_groups_work *work, size_t from, size_t to)
@@ -658,14 +836,15 @@ span(const dpq_groups_law *law, const dpq_groups_work *work, size_t from, size_t
     return between + work->width[to];
 }
 
-/* ln of about what the paths near all targets weigh, from how far records there are apart. */
+/* ln of about what the paths near all targets weigh, from how far records there are apart; -INFINITY where
+ * some are tied as far as they are held. There are intervals, if all are. */
 static double
-log_mass_near(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n,
+log_mass_near(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n, int64_t held,
               const dpq_groups_work *work)
 {
     const int64_t nearest = (int64_t)ceil(fmin(1.0 / law->rate, (double)n + 1.0));
-    const double all = span(law, work, 0, problem->intervals - 1);
     const double saving = TYPICAL_SAVING * fmin(1.0, law->rate * (double)nearest);
+    const int64_t most = held < (int64_t)n ? held - 1 : 2 * (int64_t)n;
     double sum = -GUESS_MARGIN;
     size_t m = law->levels;
 
@@ -673,13 +852,19 @@ log_mass_near(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t
         int64_t reach = nearest, place[2];
         double apart = 0.0;
 
-        for (; !(apart > 0.0) && reach <= 2 * (int64_t)n; reach *= 2) { /* tied: look farther out */
+        for (; !(apart > 0.0) && reach <= most; reach *= 2) { /* tied: look farther out */
             dpq_intervals_probes(1, law->q + j, (int64_t)n, &reach, place);
             apart = law->lattice ? (double)(work->point[place[1]] - work->point[place[0]])
                                  : work->number[place[1]] - work->number[place[0]];
             sum -= 2.0 * law->rate * (double)reach * (apart > 0.0);
         }
-        sum += log(apart > 0.0 ? apart : all / ((double)n + 2.0)) + saving;
+        if (!(apart > 0.0)) {
+            if (held < (int64_t)n) {
+                return -INFINITY;
+            }
+            apart = span(law, work, 0, problem->intervals - 1) / ((double)n + 2.0);
+        }
+        sum += log(apart) + saving;
         if ((int64_t)n < 2 * nearest * (int64_t)m) {
             sum -= log((double)(j + 1)); /* these overlap: outputs have to be in order, too */
         }
@@ -717,10 +902,12 @@ log_add(double a, double b)
     return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
 }
 
-/* Windows for paths that weigh about exp(log_mass), and let levels use them. */
+/* Windows for paths that weigh about exp(log_mass), and let levels use them: all ranks where these are more
+ * than are held. */
 static void
 choose_windows(const dpq_groups_law *law, const dpq_scan_problem *problem, size_t n,
-               double log_mass, const dpq_groups_work *work, dpq_groups_windows *windows)
+               double log_mass, int64_t held, const dpq_groups_work *work,
+               dpq_groups_windows *windows)
 {
     double log_volume = windows->log_volume, log_bound = -INFINITY;
     int64_t reach = (int64_t)n;
@@ -730,6 +917,9 @@ choose_windows(const dpq_groups_law *law, const dpq_scan_problem *problem, size_
 
         narrower = ceil(fmax(nats, 0.0) / (2.0 * law->rate));
         if (!(narrower + fmax(1.0, (double)reach / LEAST_GAIN) <= (double)reach)) {
+            break;
+        }
+        if (narrower > (double)held) {
             break;
         }
         reach = (int64_t)narrower;
@@ -748,32 +938,34 @@ choose_windows(const dpq_groups_law *law, const dpq_scan_problem *problem, size_
     }
 }
 
-dpq_status
-dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
-                       const dpq_groups_work *work, bitgen_t *rng, dpq_groups_windows *windows,
-                       int64_t *point, double *number)
+/* `draw` from what is inside of windows. Returns DPQ_ERR_RANGE where the rows leave the range of float64. */
+static dpq_status
+release_inside(const dpq_groups_law *law, size_t n, const double *value, const dpq_dither *dither,
+               int64_t *held, const dpq_groups_work *work, bitgen_t *rng,
+               dpq_groups_windows *windows, int64_t *point, double *number)
 {
     dpq_scan_problem problem = problem_of(law, work);
-    double log_mass, log_escape = -INFINITY;
-    int guesses = 0;
+    double log_mass = 0.0, log_escape = -INFINITY;
+    int guesses = -1;
 
-    encode(law, n, value, work);
-    sort_again(n, work);
-    dither(law, n, work->point, rng);
-    problem.intervals = compress(law, n, work);
-    dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
-    windows->escaped = 0;
-    windows->reach = (int64_t)n;
-    windows->log_bound = -INFINITY;
-    if (!(windows->spare < INFINITY) || n == 0) {
-        return release(law, &problem, 0, work, rng, point, number);
-    }
-    log_mass = log_mass_near(law, &problem, n, work);
     for (;;) {
         double log_total;
         dpq_status status;
 
-        choose_windows(law, &problem, n, log_mass, work, windows);
+        if (guesses < 0) { /* at first, and where too few are held */
+            problem.intervals = *held < (int64_t)n
+                                    ? intervals_held(law, n, value, *held, dither, work)
+                                    : intervals_again(law, n, value, dither, work);
+            dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
+            log_mass = log_mass_near(law, &problem, n, *held, work);
+            guesses = 0;
+        }
+        choose_windows(law, &problem, n, log_mass, *held, work, windows);
+        if (windows->reach == (int64_t)n && *held < (int64_t)n) {
+            *held = (int64_t)n;
+            guesses = -1;
+            continue;
+        }
         status = forward(&problem, work, guesses > 0);
         if (status != DPQ_OK) {
             return status;
@@ -795,6 +987,32 @@ dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
     }
     windows->escaped = draw(law, &problem, log_escape, work, rng, point, number);
     return DPQ_OK;
+}
+
+dpq_status
+dpq_groups_release_one(const dpq_groups_law *law, size_t n, const double *value,
+                       const dpq_groups_work *work, bitgen_t *rng, dpq_groups_windows *windows,
+                       int64_t *point, double *number)
+{
+    dpq_dither dither = draw_dither(law, rng);
+    int64_t held = windows->held < (int64_t)n ? windows->held : (int64_t)n;
+    dpq_status status;
+
+    windows->escaped = 0;
+    windows->reach = (int64_t)n;
+    windows->log_bound = -INFINITY;
+    if (!(windows->spare < INFINITY) || n == 0) {
+        dpq_scan_problem problem = problem_of(law, work);
+
+        problem.intervals = intervals_again(law, n, value, &dither, work);
+        dpq_scan_targets(law->levels, law->q, (int64_t)n, work->whole, work->part);
+        return release(law, &problem, 0, work, rng, point, number);
+    }
+    status = release_inside(law, n, value, &dither, &held, work, rng, windows, point, number);
+    if ((status == DPQ_ERR_RANGE || windows->escaped) && held < (int64_t)n) {
+        (void)intervals_again(law, n, value, &dither, work); /* for the points in order */
+    }
+    return status;
 }
 
 void

@@ -1,5 +1,6 @@
 #include "select.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "key.h"
@@ -9,6 +10,9 @@
 #define FLUSH ((size_t)1 << 16) /* values after which near counters are added up: half in each */
 #define STRETCH 64              /* values looked at together for one that is wanted */
 #define BLOCK DPQ_COLUMN_BLOCK  /* values whose buckets are computed at once, by vector instructions */
+/* A map may crowd 2^-CROWDED of the values it is chosen by on each side, or more of them. */
+#define CROWDED 10
+#define MORE_CROWDED 6
 #define STEP 8                  /* values of a step, for which as many come nearer from memory */
 
 static inline double
@@ -83,6 +87,71 @@ dpq_select_buckets(const dpq_select_map *map, size_t n, const double *value, uin
     else {
         buckets_by_key(map, n, value, bucket);
     }
+}
+
+/* How often two of ascending values are in one bucket, each with itself, too. */
+static double
+crowding(const dpq_select_map *map, size_t n, const double *value)
+{
+    uint32_t bucket[BLOCK], last = UINT32_MAX;
+    double sum = 0.0, run = 0.0;
+
+    for (size_t start = 0; start < n; start += BLOCK) {
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        dpq_select_buckets(map, size, value + start, bucket);
+        for (size_t i = 0; i < size; i++) {
+            run = bucket[i] == last ? run + 1.0 : 1.0;
+            sum += 2.0 * run - 1.0; /* run^2 grows by that */
+            last = bucket[i];
+        }
+    }
+    return sum;
+}
+
+/* The map of a kind that has the values from lo to hi in its buckets; what is beyond is in those at its
+ * ends. Linear ones need lo < hi, and a finite scale. */
+static dpq_select_map
+map_between(double low, double high, int64_t buckets, int linear, double lo, double hi)
+{
+    dpq_select_map map = {.low = low, .high = high, .linear = linear, .buckets = buckets};
+    uint64_t keys = (uint64_t)dpq_key_of(hi) - (uint64_t)dpq_key_of(lo);
+
+    map.origin = lo;
+    map.scale = (double)buckets / (hi - lo);
+    map.base = dpq_key_of(lo);
+    while (keys >> map.shift >= (uint64_t)buckets) {
+        map.shift++;
+    }
+    return map;
+}
+
+dpq_select_map
+dpq_select_choose(double low, double high, int64_t buckets, size_t n, const double *value)
+{
+    dpq_select_map best = map_between(low, high, buckets, 0, low, high);
+    double least = crowding(&best, n, value);
+
+    for (int range = 0; range < 3; range++) {
+        size_t tail = range == 0 ? 0 : n >> (range == 1 ? CROWDED : MORE_CROWDED);
+        double lo = range > 0 && n > 0 ? value[tail] : low;
+        double hi = range > 0 && n > 0 ? value[n - 1 - tail] : high;
+
+        for (int linear = 0; linear < 2; linear++) {
+            dpq_select_map map = map_between(low, high, buckets, linear, lo, hi);
+            double found;
+
+            if (linear && !(lo < hi && map.scale > 0.0 && isfinite(map.scale))) {
+                continue;
+            }
+            found = crowding(&map, n, value);
+            if (found < least) {
+                best = map;
+                least = found;
+            }
+        }
+    }
+    return best;
 }
 
 double

@@ -27,6 +27,16 @@ typedef struct {
     int64_t buckets; /* both held within [0, buckets - 1] */
 } dpq_select_map;
 
+/* Of maps that are linear in the value or in its key, the one that spreads some values most evenly.
+ *
+ *   low, high    the bounds
+ *   buckets      a power of 2
+ *   n            number of values
+ *   value        IN, ascending, within the bounds
+ */
+dpq_select_map
+dpq_select_choose(double low, double high, int64_t buckets, size_t n, const double *value);
+
 /* About where a bucket begins, within the bounds; exact bisection is the caller's business. */
 double
 dpq_select_edge(const dpq_select_map *map, int64_t bucket);

@@ -4,13 +4,13 @@ import numpy as np
 
 from dpq_fast._kernels.buffers cimport doubles, given_doubles, integers
 from dpq_fast._kernels.csrc cimport (
-    DPQ_ARRANGE_BINS,
     dpq_arrange_below,
     dpq_arrange_bins,
     dpq_arrange_count,
     dpq_arrange_finish,
     dpq_arrange_move,
     dpq_arrange_plan,
+    dpq_arrange_refine,
     dpq_arrange_windows,
     int64_t,
     size_t,
@@ -18,11 +18,7 @@ from dpq_fast._kernels.csrc cimport (
     uint32_t,
 )
 from dpq_fast._kernels.select cimport Map
-from libc.math cimport isfinite
 from numpy cimport ndarray
-
-# About so many values in a bin, unless there would be too many bins.
-cdef size_t FULL = 4
 
 
 cdef dpq_arrange_windows windows_of(const int64_t[::1] start, const int64_t[::1] stop) except *:
@@ -70,15 +66,7 @@ def arrange(Map where not None, const uint8_t[::1] wanted not None, list values 
         bins += wanted[b] != 0
     bins += 1  # for what should not be there: nothing is written elsewhere
     into.map, into.bits, into.slot = where.map, 0, &slot[0]
-    while (2 * bins <= DPQ_ARRANGE_BINS and FULL * bins < n and
-           (isfinite(2.0 * into.map.scale) if into.map.linear else into.map.shift > 0)):
-        into.bits += 1
-        into.map.buckets *= 2
-        bins *= 2
-        if into.map.linear:
-            into.map.scale *= 2.0
-        else:
-            into.map.shift -= 1
+    bins = dpq_arrange_refine(&into, bins, n)
     cursors, targets = np.zeros(bins, dtype=np.uintp), np.empty(bins, dtype=np.uint32)
     cursor, to = cursors, targets
     for piece in values:

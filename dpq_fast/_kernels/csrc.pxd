@@ -130,6 +130,8 @@ cdef extern from "select.h" nogil:
                             int64_t *count, const uint8_t *wanted, size_t room, double *out)
     void dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
                            const dpq_column *column, int64_t *count)
+    dpq_select_map dpq_select_choose(double low, double high, int64_t buckets, size_t n,
+                                     const double *value)
     double dpq_select_edge(const dpq_select_map *map, int64_t bucket)
     void dpq_select_buckets(const dpq_select_map *map, size_t n, const double *value,
                             uint32_t *bucket)
@@ -148,7 +150,6 @@ cdef extern from "select.h" nogil:
                               const dpq_column *column, size_t room, double *out)
 
 cdef extern from "arrange.h" nogil:
-    const size_t DPQ_ARRANGE_BINS
 
     ctypedef struct dpq_arrange_bins:
         dpq_select_map map
@@ -160,6 +161,7 @@ cdef extern from "arrange.h" nogil:
         const int64_t *start
         const int64_t *stop
 
+    size_t dpq_arrange_refine(dpq_arrange_bins *bins, size_t slots, size_t n)
     void dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value,
                            size_t *count)
     size_t dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor,
@@ -372,6 +374,7 @@ cdef extern from "groups.h" nogil:
     ctypedef struct dpq_groups_windows:
         double log_volume
         double spare
+        int64_t held
         int64_t reach
         double log_bound
         bint escaped

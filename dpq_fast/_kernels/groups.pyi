@@ -45,6 +45,7 @@ class Releases:
         value: NDArray[np.float64],
         log_volume: float,
         spare: float,
+        held: int,
         rng: np.random.Generator,
     ) -> tuple[NDArray[np.float64], NDArray[Any] | None, tuple[int, float] | None]: ...
     def flip_one(

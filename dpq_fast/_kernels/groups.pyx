@@ -312,14 +312,16 @@ cdef class Releases:
                            doubles(outputs))
         return outputs
 
-    def one(self, ndarray value not None, double log_volume, double spare, rng not None):
+    def one(self, ndarray value not None, double log_volume, double spare, int64_t held,
+            rng not None):
         """Release one sample of a float64 array without NaN: its m outputs, None and None.
 
         Where float64 will not do, or outputs are to be outside of windows: None, the sorted points,
         and the windows' reach and ln of what is outside at most; None for the former.
 
         `log_volume` is that of all tuples, and what is outside of windows is to weigh less by
-        `spare` nats; inf for no windows.
+        `spare` nats; inf for no windows. Records are put in order as far as `held` ranks from the
+        targets at first, n for all of them.
         """
         cdef:
             size_t m = self.law.levels, n = value.shape[0], j
@@ -335,7 +337,7 @@ cdef class Releases:
             bitgen_t *bits = bitgen_of(bit_generator)
             dpq_status status
 
-        windows.log_volume, windows.spare = log_volume, spare
+        windows.log_volume, windows.spare, windows.held = log_volume, spare, held
         with bit_generator.lock, nogil:
             status = dpq_groups_release_one(&self.law, n, values, &work, bits, &windows,
                                             point if lattice else NULL,

@@ -13,9 +13,11 @@ from dpq_fast._kernels.csrc cimport (
     dpq_select_bucket,
     dpq_select_buckets,
     dpq_select_cells,
+    dpq_select_choose,
     dpq_select_collect,
     dpq_select_count,
     dpq_select_edge,
+    dpq_select_map,
     dpq_select_refine,
     dpq_select_sample,
     int32_t,
@@ -53,6 +55,20 @@ cdef class Map:
             self.map.origin, self.map.scale = origin, scale
         else:
             self.map.base, self.map.shift = base, shift
+
+    @staticmethod
+    def chosen(double low, double high, int64_t buckets, const double[::1] value not None):
+        """The map that spreads some values most evenly; they ascend, and are within the bounds.
+
+        `buckets` is a power of 2.
+        """
+        cdef:
+            size_t n = value.shape[0]
+            dpq_select_map found = dpq_select_choose(low, high, buckets, n, &value[0] if n else NULL)
+
+        if found.linear:
+            return Map(low, high, buckets, origin=found.origin, scale=found.scale)
+        return Map(low, high, buckets, base=found.base, shift=found.shift)
 
     def __reduce__(self):
         return _map, (self.map.low, self.map.high, self.map.buckets, self.given)

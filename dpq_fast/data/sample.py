@@ -39,8 +39,6 @@ from dpq_fast.noise.rng import default_rng
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
 # through, and only windows of ranks are sorted.
 SORTED_RECORDS = 2**16
-# Of a few, those up to this many are put in order by the kernel that releases them.
-SORTED_BY_KERNEL = 64
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
@@ -537,24 +535,22 @@ class Reader:
             self._values = as_column(self._x)
         return self._values
 
-    def few(self, most: int) -> NDArray[np.float64] | None:
-        """The records, NaN left out, if they are an array of at most so many values.
+    def few(self, are_few: Callable[[int], bool]) -> NDArray[np.float64] | None:
+        """The records in any order, NaN left out, if they are an array of few values.
 
-        None for more of them, for those that stand for several, and where there is a prior.
+        None for others, for those that stand for several, and where there is a prior.
         """
         weighed = self.lattice is not None and self.lattice.masses is not None
         if weighed or self._counts is not None or isinstance(self._x, (Sample, TablePasses)):
             return None
         values = self._column()
-        if values.size > most:
+        if not are_few(values.size):
             return None
         values = as_float64(values)
         if kernel.has_missing(values):
             refuse_nan(self._nan_policy)
             values = values[~np.isnan(values)]
-        if self._assume_sorted or values.size <= SORTED_BY_KERNEL or kernel.is_sorted(values):
-            return values
-        return np.sort(values)
+        return values
 
     def __call__(self, q: NDArray[np.float64] | None = None) -> Sample:
         """The sample; levels that are asked for, ascending, make one pass likely to do."""

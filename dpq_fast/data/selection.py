@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.arrange import below
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.data.columns import is_plain
+from dpq_fast.data.columns import as_float64, is_plain
 from dpq_fast.data.cutting import Cutter, values_of
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
@@ -49,10 +49,8 @@ COLLECTED = 2**20
 COLLECTED_SHARE = 2.0**-5
 FULL = 2**10
 PART_BITS = 9
-# Values looked at before the first pass, to choose a map; the shares of them that a map may crowd
-# on each side.
-PROBED = 2**12
-CROWDED = (2.0**-10, 2.0**-6)
+# Values looked at before the first pass, to choose a map.
+PROBED = 2**11
 # Buckets of so many lattice points' records around a window may be asked for.
 NEAR = 2.0
 # Values looked at to foresee where levels lie: one of so many, in runs that lie next to each other,
@@ -292,7 +290,7 @@ class Buckets(Counted):
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
         self._refining = threading.Lock()  # releases in several threads may share a sample
-        self._probe_keys = np.sort(keys(np.clip(probe[~np.isnan(probe)], low, high)))
+        self._probe = probe
 
     def _passes_over(self, buckets: Any) -> Passes:
         """What has all records of some buckets."""
@@ -438,6 +436,11 @@ class Buckets(Counted):
             cells = self._cells[int(bucket[place])]
             found[place] = _rank_in(cells, float(values[place]), held)
         return found
+
+    @cached_property
+    def _probe_keys(self) -> NDArray[np.int64]:
+        probe = self._probe
+        return np.sort(keys(np.clip(probe[~np.isnan(probe)], self._low, self._high)))
 
     def _tied_key(self, cell: Cell) -> int | None:
         """The commonest key of the probe in a cell, if it is there twice."""
@@ -712,25 +715,8 @@ class SelectedOrder(CoarseOrder):
 
 def _choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:
     """Of a map linear in the value and one linear in its key, the one that spreads more evenly."""
-    values = np.sort(np.clip(probe[~np.isnan(probe)], low, high))
-    ranges = [(low, high)]
-    if values.size:
-        tails = [int(share * values.size) for share in CROWDED]
-        ranges += [(float(values[t]), float(values[values.size - 1 - t])) for t in tails]
-    maps = []
-    for lo, hi in ranges:
-        first, last = (int(key) for key in keys(np.array([lo, hi])))
-        shift = max(0, (last - first).bit_length() - (BUCKETS.bit_length() - 1))
-        maps.append(Map(low, high, BUCKETS, base=first, shift=shift))
-        if lo < hi and math.isfinite(BUCKETS / (hi - lo)):
-            maps.append(Map(low, high, BUCKETS, origin=lo, scale=BUCKETS / (hi - lo)))
-
-    def crowding(candidate: Map) -> float:
-        total = np.zeros(BUCKETS + 1, dtype=np.int64)
-        candidate.count(values, total)
-        return float(np.square(total[:-1]).sum())
-
-    return min(maps, key=crowding)
+    held = np.clip(as_float64(probe[~np.isnan(probe)]), low, high)
+    return Map.chosen(low, high, BUCKETS, np.sort(held))
 
 
 def _rank_in(cells: list[Cell], value: float, held: CollectedWindows | None) -> int:

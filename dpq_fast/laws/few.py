@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels.groups import Releases
+from dpq_fast._kernels.lattice import is_sorted
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder, public_volume
 from dpq_fast.data.sample import outputs_of
@@ -19,16 +20,40 @@ from dpq_fast.laws.depth import window_for
 from dpq_fast.laws.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
 
 # More records than that are never few, nor are those of more row entries.
-MOST, MOST_ENTRIES = 2**12, 2**17
+MOST, MOST_ENTRIES = 2**16, 2**17
+MOST_FLIPPED = 2**12
+# From so many on, those around the targets alone are put in order.
+LEAST_HELD = 1500
+# Where all are, the kernel sorts up to so many.
+SORTED_BY_KERNEL = 64
+# Nats by which windows may be wider than is foreseen: in all, and for each level.
+MARGIN = 1.25, 4.0
 # What is outside of windows weighs e^-SPARE of what is inside, or a few times that. A draw that is
 # decided there takes all rows 2m times, so that this is for so many entries at most; for more,
 # windows are as wide as those of `PathLaw`.
 SPARE, LIGHT_PROBLEM = 10.0, 2**14
 
 
-def most_of_paths(m: int) -> int:
-    """How many records are few, for the law of m levels together."""
-    return min(MOST, MOST_ENTRIES // m - 1)
+def are_few_paths(n: int, m: int, rate: float) -> bool:
+    """Whether so many records are few, for the law of m levels together."""
+    return n <= MOST and m * min(n + 1, 2 * held_of(n, m, rate) + 1) <= MOST_ENTRIES
+
+
+def held_of(n: int, m: int, rate: float) -> int:
+    """How far from targets records are put in order: about as far as windows; n for all of them."""
+    if n < LEAST_HELD:
+        return n
+    share, each = MARGIN
+    held = share * (spare_of(n, m) + m * (math.log1p(n * rate) + each)) / (2.0 * rate)
+    return math.ceil(min(held, float(n)))
+
+
+def spare_of(n: int, m: int) -> float:
+    """By how many nats what is outside of windows weighs less; inf where they have all ranks."""
+    entries = (n + 1) * m
+    if entries <= SMALL_PROBLEM:
+        return math.inf
+    return SPARE if entries <= LIGHT_PROBLEM else CERTIFICATE
 
 
 def draw_path(
@@ -41,16 +66,16 @@ def draw_path(
 ) -> NDArray[np.float64]:
     """The m outputs of `PathLaw`, its dither drawn before.
 
-    `values` are in any order, without NaN, and at most `most_of_paths`.
+    `values` are in any order, without NaN, and few (`are_few_paths`).
     """
-    entries = (values.size + 1) * q.size
-    spare = SPARE if entries <= LIGHT_PROBLEM else CERTIFICATE
-    if entries <= SMALL_PROBLEM:
-        spare = math.inf
+    n, m = values.size, q.size
     extent = bounds[1] - bounds[0] if lattice is None else float(lattice.fine_points)
-    log_volume = public_volume(extent, q.size, lattice is not None)
+    log_volume = public_volume(extent, m, lattice is not None)
     releases = Releases(q, rate, bounds, lattice)
-    outputs, points, left = releases.one(values, log_volume, spare, rng)
+    held = held_of(n, m, rate)
+    if held == n:
+        values = _in_order(values)
+    outputs, points, left = releases.one(values, log_volume, spare_of(n, m), held, rng)
     if points is None:
         return outputs
     # what float64 rows can not hold, or is decided outside of windows; its dither stays
@@ -66,7 +91,7 @@ def draw_path(
 
 def most_of_flips(rates: NDArray[np.float64], lattice: Lattice) -> int:
     """How many records are few, for the laws of single levels: their windows hold all of them."""
-    return min(MOST, int(window_for(float(lattice.points), max(rates.tolist()))))
+    return min(MOST, MOST_FLIPPED, int(window_for(float(lattice.points), max(rates.tolist()))))
 
 
 def draw_flips(
@@ -78,4 +103,11 @@ def draw_flips(
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """The outputs of `DepthLaw` at each level by permute-and-flip, as `draw_path`; not sorted."""
-    return Releases(q, 0.0, bounds, lattice).flip_one(values, rates, rng)
+    return Releases(q, 0.0, bounds, lattice).flip_one(_in_order(values), rates, rng)
+
+
+def _in_order(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values as a kernel sorts them in no time, or needs not to."""
+    if values.size <= SORTED_BY_KERNEL or is_sorted(values):
+        return values
+    return np.sort(values)

@@ -335,7 +335,8 @@ def _few(read: Reader, levels: Levels, rates: NDArray[np.float64]) -> OneRelease
     """What releases from few records by permute-and-flip; None for others."""
     assert read.lattice is not None
     lattice, bounds = read.lattice.undithered, read.bounds
-    values = read.few(few.most_of_flips(rates, lattice))
+    most = few.most_of_flips(rates, lattice)
+    values = read.few(lambda n: n <= most)
     if values is None:
         return None
 

@@ -223,11 +223,10 @@ def joint_exp(
         if request is not None or kernel != "scan":
             return calibration, _reader(x, levels, rate, kernel, column)
         read = Sample.reader(x, **column)
-        most = few.most_of_paths(levels.m)
         return (
             calibration,
             lambda rng: (
-                _few(read, most, levels, rate)
+                _few(read, levels, rate)
                 or law_of(read(levels.values), levels, rate, kernel, rng, once=True)
             ),
         )
@@ -294,9 +293,9 @@ def joint_exp_law(
     return _reader(x, levels, calibration.rate, kernel, column)(dither_rng)
 
 
-def _few(read: Reader, most: int, levels: Levels, rate: float) -> OneRelease | None:
+def _few(read: Reader, levels: Levels, rate: float) -> OneRelease | None:
     """What releases from few records; None for others."""
-    values = read.few(most)
+    values = read.few(lambda n: few.are_few_paths(n, levels.m, rate))
     if values is None:
         return None
     bounds, lattice = read.bounds, read.lattice

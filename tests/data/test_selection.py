@@ -25,6 +25,7 @@ from dpq_fast.data.selection import (
     CollectedWindows,
     SelectedOrder,
 )
+from dpq_fast.laws import few
 
 BOUNDS = (-100.0, 100.0)
 WIDE = (-1e301, 1e301)
@@ -449,7 +450,7 @@ def test_buckets_are_filled_about_evenly(shape):
     share = Buckets(Chunks.of_array(x, 1), -8e307, 8e307, x[::5], None).count / x.size
     # the chance that two records share a bucket; outliers may be clamped, as far as they are few
     assert np.square(share[1:-1]).sum() < 4.0 / BUCKETS
-    assert share[[0, -1]].max() < 1.1 * max(selection.CROWDED)
+    assert share[[0, -1]].max() < 1.1 * 2.0**-6
 
 
 # --- dithered columns
@@ -532,7 +533,8 @@ def batches_of(x, sizes=(1, 10, 1000)):
 
 @pytest.mark.parametrize("options", [{}, {"resolution": 0}, {"resolution": 0.25}], ids=str)
 @pytest.mark.parametrize("workers", [1, 3])
-def test_batches_have_the_law_of_their_records(options, workers):
+def test_batches_have_the_law_of_their_records(options, workers, monkeypatch):
+    monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
     x = np.random.default_rng(12).normal(0, 5, 20_000)
     x[::50] = np.nan
     sample = Sample.from_batches(batches_of(x), BOUNDS, workers=workers, **options)

@@ -477,19 +477,49 @@ log_inside(const dpq_groups_law *law, size_t n, int64_t reach, const dpq_groups_
                             work->race, log_total);
 }
 
+/* The same release, where records are put in order around the targets alone at first. */
+static void
+check_held(const dpq_groups_law *law, size_t n, const double *value, bitgen_t *rng,
+           int64_t held, dpq_status expected, const dpq_groups_windows *windows,
+           const dpq_groups_work *sorted, const int64_t *point, const double *number)
+{
+    dpq_groups_work work = make_work(n, law->levels);
+    dpq_groups_windows narrow = {
+        .log_volume = windows->log_volume, .spare = windows->spare, .held = held};
+    int64_t held_point[MOST_LEVELS];
+    double held_number[MOST_LEVELS];
+    dpq_status status =
+        dpq_groups_release_one(law, n, value, &work, rng, &narrow, held_point, held_number);
+
+    CHECK(status == expected && narrow.escaped == windows->escaped);
+    CHECK(narrow.reach == windows->reach && narrow.log_bound == windows->log_bound);
+    for (size_t j = 0; j < law->levels && status == DPQ_OK && !narrow.escaped; j++) {
+        CHECK(law->lattice ? held_point[j] == point[j] : held_number[j] == number[j]);
+    }
+    for (size_t i = 0; i < n && (status != DPQ_OK || narrow.escaped); i++) {
+        CHECK(law->lattice ? work.point[i] == sorted->point[i]
+                           : work.number[i] == sorted->number[i]);
+    }
+    free_work(&work);
+}
+
 /* One sample by itself, inside of windows: what they leave out is bounded. */
 static void
 check_windows(const dpq_groups_law *law, size_t n, const double *value, fuzz_input *in)
 {
     dpq_groups_work work = make_work(n, law->levels);
     dpq_groups_windows windows = {.log_volume = log_volume_of(law),
-                                  .spare = (double)fuzz_between(in, -40, 40)};
-    int64_t point[MOST_LEVELS];
+                                  .spare = (double)fuzz_between(in, -40, 40),
+                                  .held = (int64_t)n};
+    int64_t held = fuzz_between(in, 0, (int64_t)n), point[MOST_LEVELS];
     double number[MOST_LEVELS], inside, all;
-    bitgen_t rng = fuzz_generator(in);
+    fuzz_input same = *in;
+    bitgen_t rng = fuzz_generator(in), again = fuzz_generator(&same);
     dpq_status status =
         dpq_groups_release_one(law, n, value, &work, &rng, &windows, point, number);
 
+    check_held(law, n, value, &again, held, status, &windows, &work, point, number);
+    CHECK(same.left == in->left && same.state == in->state);
     CHECK(status == DPQ_OK || status == DPQ_ERR_RANGE);
     for (size_t j = 0; j < law->levels && status == DPQ_OK && !windows.escaped; j++) {
         CHECK(law->lattice ? point[j] >= 0 && point[j] < law->points << law->bits

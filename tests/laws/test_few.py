@@ -78,11 +78,12 @@ def test_few_records_make_no_law(monkeypatch):
 
     monkeypatch.setattr(JointExpLaw, "__init__", refused)
     options = dict(epsilon=1.0, bounds=(-100.0, 100.0))
-    most = few.most_of_paths(3)
+    most = few.MOST
     for n in (0, 1, most):
         dpq.joint_exp(NORMAL[np.arange(n) % 100], [0.2, 0.5, 0.9], **options)
     for column, form in (
         (np.zeros(most + 1), {}),
+        (np.arange(most) % 100, {"epsilon": 1e-3}),
         (NORMAL, {"prior": "uniform", "confidence": 0.9}),
         (NORMAL[:5], {"counts": [1] * 5}),
         (dpq.Sample.of(NORMAL[:5], (-100.0, 100.0)), {}),
@@ -231,7 +232,7 @@ def test_what_windows_leave_out_is_bounded(name, bits):
     ):
         q = np.array(q)
         volume = log_volume(extent, q.size, lattice is not None)
-        _, points, left = Releases(q, rate, bounds, lattice).one(x, volume, -30.0, rng)
+        _, points, left = Releases(q, rate, bounds, lattice).one(x, volume, -30.0, x.size, rng)
         if left is None:
             continue  # ties leave nothing out, or float64 will not do
         reach, log_bound = left
@@ -240,6 +241,72 @@ def test_what_windows_leave_out_is_bounded(name, bits):
         left_out += 1
     if bits == 20 or (bits is None and name in ("normal", "uniform", "gap", "cluster")):
         assert left_out >= 3
+
+
+def held_columns():
+    rng = np.random.default_rng(6)
+    columns = {name: rng.permutation(column) for name, column in WIDE_COLUMNS.items()}
+    columns["ordered"] = np.sort(columns["normal"])
+    columns["skewed"] = np.minimum(rng.lognormal(0.0, 4.0, 900), 999.0)
+    columns["integers"] = rng.integers(0, 50, 900).astype(float)
+    columns["falling"] = np.arange(999.0, 0.0, -1.0)
+    columns["beyond the bounds"] = rng.normal(0.0, 1e4, 900)
+    return columns
+
+
+HELD_COLUMNS = held_columns()
+
+
+@pytest.mark.parametrize("bits", [None, 0, 20])
+@pytest.mark.parametrize("name", HELD_COLUMNS)
+def test_order_around_the_targets_alone_gives_the_same_draws(name, bits):
+    """However few records are in order at first, seed by seed; where they do not do, all are."""
+    x, bounds = HELD_COLUMNS[name], (0.0, 999.0)
+    lattice = None if bits is None else lattice_of(1_000, bits)
+    extent = 999.0 if lattice is None else float(lattice.fine_points)
+    for q, rate, spare in (
+        ([0.5], 0.5, 44.0),
+        ([0.1, 0.2, 0.9], 0.5, 10.0),
+        (np.arange(1, 10) / 10, 2.0, 10.0),
+        ([0.0, 0.4, 1.0], 4.0, 30.0),
+        ([0.3, 0.31], 900.0, 0.0),
+        ([0.5], 0.5, -20.0),  # decided outside of windows
+    ):
+        q = np.array(q)
+        volume = log_volume(extent, q.size, lattice is not None)
+        releases = Releases(q, rate, bounds, lattice)
+        for held in (x.size, 0, 1, 3, 20, 60, 150, x.size - 1):
+            rng = np.random.default_rng(8)
+            outputs, points, left = releases.one(x, volume, spare, held, rng)
+            found = [None if part is None else part.tolist() for part in (outputs, points)], left
+            if held == x.size:
+                expected, after = found, rng.bit_generator.state
+            assert found == expected
+            assert rng.bit_generator.state == after
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("spacing", [3, 0.25])
+def test_some_thousand_records_follow_the_law(spacing, ordered):
+    """A release that looks at the records around its target alone, of distinct and tied records."""
+    rng = np.random.default_rng(9)
+    x = np.floor(spacing * np.arange(3_000))
+    x = x if ordered else rng.permutation(x)
+    options = dict(epsilon=0.5, bounds=(0.0, 9_000.0), resolution=1)
+    law = dpq.joint_exp_law(x, 0.3, dither=False, **options)
+    middle = int(spacing * 900)
+    outputs = np.arange(middle - 200, middle + 200)
+    expected = {int(o): law.log_prob(float(o)) for o in outputs}
+    expected[-1] = math.log(max(1.0 - math.fsum(map(math.exp, expected.values())), 1e-12))
+    drawn = [int(dpq.joint_exp(x, 0.3, dither=False, rng=rng, **options)) for _ in range(20_000)]
+    assert_draws_follow([o if o in expected else -1 for o in drawn], expected)
+
+
+def test_records_are_put_in_order_around_targets_where_they_are_many():
+    assert few.held_of(few.LEAST_HELD - 1, 1, 0.25) == few.LEAST_HELD - 1
+    assert 100 < few.held_of(few.MOST, 1, 0.25) < 200 < few.held_of(few.MOST, 9, 0.25) < 600
+    assert few.held_of(2_000, 1, 1e-6) == 2_000
+    assert few.are_few_paths(few.MOST, 30, 0.25) and not few.are_few_paths(few.MOST, 300, 0.25)
 
 
 def test_draws_are_hardly_ever_decided_outside_of_windows(monkeypatch):
