@@ -9,6 +9,7 @@
 
 #define BLOCK DPQ_COLUMN_BLOCK
 #define FULL 8    /* about so many values in a bin, unless there would be too many bins */
+#define SAMPLED 512 /* numbers by which a map is chosen, and its buckets, at most */
 #define FEW 24    /* values put in order by counting how many are below each */
 #define PARTS 256 /* others are moved to so many parts of their keys first */
 
@@ -260,4 +261,51 @@ dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arra
             below[i] = (int64_t)lo + count_below(hi - lo, arranged + lo, value[i]);
         }
     }
+}
+
+/* A map of at most n buckets that spreads n numbers, by some of them. */
+static dpq_select_map
+map_of(double low, double high, size_t n, const double *number)
+{
+    const int64_t start = 0, stop = SAMPLED;
+    const dpq_arrange_windows all = {1, &start, &stop};
+    double some[SAMPLED], spare[SAMPLED];
+    size_t apart = n / SAMPLED > 0 ? n / SAMPLED : 1, size = 0;
+    int64_t buckets = 1;
+
+    while (buckets < SAMPLED && 2 * buckets <= (int64_t)n) {
+        buckets *= 2;
+    }
+    for (size_t i = 0; i < n && i / apart < SAMPLED; i += apart) {
+        double x = number[i] > low ? number[i] : low; /* NaN is in no bucket of the map */
+
+        some[size] = x < high ? x : high;
+        size += number[i] == number[i];
+    }
+    order(&all, 0, 0, size, some, spare);
+    return dpq_select_choose(low, high, buckets, size, some);
+}
+
+void
+dpq_arrange_numbers(double low, double high, size_t n, const double *number,
+                    const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to, double *spare,
+                    double *out)
+{
+    uint32_t slot[SAMPLED + 1];
+    dpq_arrange_bins bins = {.slot = slot};
+    size_t all;
+
+    if (n == 0) {
+        return;
+    }
+    bins.map = map_of(low, high, n, number);
+    for (uint32_t b = 0; b <= SAMPLED; b++) {
+        slot[b] = b;
+    }
+    all = dpq_arrange_refine(&bins, (size_t)bins.map.buckets + 1, n);
+    memset(cursor, 0, all * sizeof *cursor);
+    dpq_arrange_count(&bins, n, number, cursor);
+    (void)dpq_arrange_plan(all, asked, cursor, to);
+    dpq_arrange_move(&bins, n, number, cursor, to, out);
+    dpq_arrange_finish(all, asked, cursor, to, out, spare);
 }

@@ -88,4 +88,19 @@ void
 dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged, size_t values,
                   const double *value, int64_t *below);
 
+/* All of that for numbers of which nothing is known: bins are chosen by some of them.
+ *
+ *   low, high    what is beyond is put with these; low <= high
+ *   n, number    IN, NaN comes last
+ *   cursor, to   WORK, length n + 1
+ *   spare        WORK, length n
+ *   out          OUT, length n
+ *
+ * Cost         O(n), and as dpq_arrange_finish.
+ */
+void
+dpq_arrange_numbers(double low, double high, size_t n, const double *number,
+                    const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to, double *spare,
+                    double *out);
+
 #endif

@@ -16,7 +16,6 @@
 #define VALUES_AHEAD 8   /* a line of the cache: what is scattered to next in the same place */
 #define MEMBERS_AHEAD 32
 #define TILE 128   /* rows of lanes that are sorted at once */
-#define SAMPLED 512 /* records by which a map is chosen, at most, and its buckets */
 
 /* How much paths near the targets weigh, about: as in laws/path.py. */
 #define TYPICAL_SAVING 1.6
@@ -694,30 +693,6 @@ numbers_of_records(const dpq_groups_law *law, size_t n, const double *value,
     return !disorder;
 }
 
-/* A map of few buckets that spreads n numbers, by some of them. */
-static dpq_select_map
-map_of(const dpq_groups_law *law, size_t n, const double *number)
-{
-    int64_t room[2][SAMPLED], *sorted;
-    double some[SAMPLED];
-    double low = law->lattice ? 0.0 : law->low;
-    double high = law->lattice ? (double)(law->points - 1) : law->high;
-    size_t size = n < SAMPLED ? n : SAMPLED;
-    int64_t buckets = 1;
-
-    while (buckets < SAMPLED && 2 * buckets <= (int64_t)n) {
-        buckets *= 2;
-    }
-    for (size_t i = 0; i < size; i++) {
-        room[0][i] = dpq_key_of(number[i * (n / size)]);
-    }
-    sorted = dpq_groups_sort(size, room[0], room[1]);
-    for (size_t i = 0; i < size; i++) {
-        some[i] = dpq_key_value(sorted[i]);
-    }
-    return dpq_select_choose(low, high, buckets, size, some);
-}
-
 /* Put the numbers in work->spare in order at some places: to work->number. Arrays that nothing is in yet
  * serve as room. */
 static void
@@ -727,19 +702,10 @@ put_in_order(const dpq_groups_law *law, size_t n, const dpq_arrange_windows *ask
     const double *number = (const double *)(const void *)work->spare;
     size_t *cursor = (size_t *)(void *)work->rank;
     uint32_t *to = (uint32_t *)(void *)work->left;
-    uint32_t slot[SAMPLED + 1];
-    dpq_arrange_bins bins = {.map = map_of(law, n, number), .slot = slot};
-    size_t all;
+    double low = law->lattice ? 0.0 : law->low;
+    double high = law->lattice ? (double)(law->points - 1) : law->high;
 
-    for (uint32_t b = 0; b <= SAMPLED; b++) {
-        slot[b] = b;
-    }
-    all = dpq_arrange_refine(&bins, (size_t)bins.map.buckets + 1, n);
-    memset(cursor, 0, all * sizeof *cursor);
-    dpq_arrange_count(&bins, n, number, cursor);
-    (void)dpq_arrange_plan(all, asked, cursor, to);
-    dpq_arrange_move(&bins, n, number, cursor, to, work->number);
-    dpq_arrange_finish(all, asked, cursor, to, work->number, work->edge);
+    dpq_arrange_numbers(low, high, n, number, asked, cursor, to, work->edge, work->number);
 }
 
 /* How many of n numbers, in order at some places, are below another one. */

@@ -120,7 +120,7 @@ map_between(double low, double high, int64_t buckets, int linear, double lo, dou
     map.origin = lo;
     map.scale = (double)buckets / (hi - lo);
     map.base = dpq_key_of(lo);
-    while (keys >> map.shift >= (uint64_t)buckets) {
+    while (map.shift < 63 && keys >> map.shift >= (uint64_t)buckets) {
         map.shift++;
     }
     return map;

@@ -10,6 +10,7 @@ def arrange(
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> NDArray[np.float64]: ...
+def ordered(value: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def below(
     arranged: NDArray[np.float64],
     start: NDArray[np.int64],

@@ -2,13 +2,21 @@
 
 import numpy as np
 
-from dpq_fast._kernels.buffers cimport doubles, given_doubles, integers
+from dpq_fast._kernels.buffers cimport (
+    doubles,
+    given_doubles,
+    integers,
+    new_doubles,
+    new_places,
+    places,
+)
 from dpq_fast._kernels.csrc cimport (
     dpq_arrange_below,
     dpq_arrange_bins,
     dpq_arrange_count,
     dpq_arrange_finish,
     dpq_arrange_move,
+    dpq_arrange_numbers,
     dpq_arrange_plan,
     dpq_arrange_refine,
     dpq_arrange_windows,
@@ -18,7 +26,10 @@ from dpq_fast._kernels.csrc cimport (
     uint32_t,
 )
 from dpq_fast._kernels.select cimport Map
-from numpy cimport ndarray
+from libc.float cimport DBL_MAX
+from numpy cimport import_array, ndarray
+
+import_array()
 
 
 cdef dpq_arrange_windows windows_of(const int64_t[::1] start, const int64_t[::1] stop) except *:
@@ -83,6 +94,27 @@ def arrange(Map where not None, const uint8_t[::1] wanted not None, list values 
             dpq_arrange_move(&into, size, value, &cursor[0], &to[0], out)
     with nogil:
         dpq_arrange_finish(bins, &asked, &cursor[0], &to[0], out, spare)
+    return found
+
+
+def ordered(ndarray value not None):
+    """Numbers of a float64 array in ascending order, NaN last, as `np.sort` has them."""
+    cdef:
+        size_t n = value.shape[0]
+        const double *number = given_doubles(value)
+        int64_t first = 0, last = n
+        ndarray found = new_doubles(n), spare = new_doubles(n), cursors = new_places(n + 1)
+        ndarray targets = np.empty(n + 1, dtype=np.uint32)
+        uint32_t[::1] to = targets
+        size_t *cursor = places(cursors)
+        double *work = doubles(spare)
+        double *out = doubles(found)
+        dpq_arrange_windows asked
+
+    asked.windows, asked.start, asked.stop = 1, &first, &last
+    with nogil:
+        dpq_arrange_numbers(-DBL_MAX, DBL_MAX, n, number, &asked, cursor, &to[0], work,
+                            out)
     return found
 
 

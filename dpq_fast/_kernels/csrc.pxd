@@ -170,6 +170,9 @@ cdef extern from "arrange.h" nogil:
                           size_t *cursor, const uint32_t *to, double *out)
     void dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,
                             const uint32_t *to, double *out, double *spare)
+    void dpq_arrange_numbers(double low, double high, size_t n, const double *number,
+                             const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to,
+                             double *spare, double *out)
     void dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged,
                            size_t values, const double *value, int64_t *below)
 

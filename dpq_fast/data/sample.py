@@ -20,6 +20,7 @@ from dpq_fast.data.columns import (
     as_column,
     as_float64,
     check_counts,
+    in_order,
     is_ready,
     refuse_nan,
 )
@@ -585,7 +586,7 @@ class Reader:
         if self._assume_sorted or _ascends(values):
             return _of_sorted(values, lattice, bounds, nan_policy)
         if values.size <= SORTED_RECORDS:
-            return _of_sorted(np.sort(values), lattice, bounds, nan_policy)
+            return _of_sorted(in_order(values), lattice, bounds, nan_policy)
         probe = _probe(values)
         foreseen = None
         if q is not None:

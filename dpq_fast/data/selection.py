@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.arrange import below
 from dpq_fast._kernels.select import Map, keys, value_of
-from dpq_fast.data.columns import as_float64, is_plain
+from dpq_fast.data.columns import as_float64, in_order, is_plain
 from dpq_fast.data.cutting import Cutter, values_of
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
@@ -716,7 +716,7 @@ class SelectedOrder(CoarseOrder):
 def _choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:
     """Of a map linear in the value and one linear in its key, the one that spreads more evenly."""
     held = np.clip(as_float64(probe[~np.isnan(probe)]), low, high)
-    return Map.chosen(low, high, BUCKETS, np.sort(held))
+    return Map.chosen(low, high, BUCKETS, in_order(held))
 
 
 def _rank_in(cells: list[Cell], value: float, held: CollectedWindows | None) -> int:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels.groups import Releases
 from dpq_fast._kernels.lattice import is_sorted
+from dpq_fast.data.columns import in_order
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder, public_volume
 from dpq_fast.data.sample import outputs_of
@@ -74,7 +75,7 @@ def draw_path(
     releases = Releases(q, rate, bounds, lattice)
     held = held_of(n, m, rate)
     if held == n:
-        values = _in_order(values)
+        values = _sorted(values)
     outputs, points, left = releases.one(values, log_volume, spare_of(n, m), held, rng)
     if points is None:
         return outputs
@@ -103,11 +104,11 @@ def draw_flips(
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """The outputs of `DepthLaw` at each level by permute-and-flip, as `draw_path`; not sorted."""
-    return Releases(q, 0.0, bounds, lattice).flip_one(_in_order(values), rates, rng)
+    return Releases(q, 0.0, bounds, lattice).flip_one(_sorted(values), rates, rng)
 
 
-def _in_order(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sorted(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values as a kernel sorts them in no time, or needs not to."""
     if values.size <= SORTED_BY_KERNEL or is_sorted(values):
         return values
-    return np.sort(values)
+    return in_order(values)

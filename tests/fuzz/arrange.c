@@ -37,6 +37,55 @@ draw_maps(fuzz_input *in, dpq_select_map *map, dpq_arrange_bins *bins)
     }
 }
 
+/* As sorted at the places of windows, and between those elsewhere. */
+static void
+check_places(const dpq_arrange_windows *asked, size_t n, const double *out, const double *sorted)
+{
+    int64_t place = 0;
+
+    for (size_t w = 0; w <= asked->windows; w++) {
+        int64_t end = w < asked->windows ? asked->start[w] : (int64_t)n;
+
+        for (int64_t i = place; i < end; i++) {
+            CHECK(place == 0 || !(out[i] < sorted[place - 1]));
+            CHECK(end == (int64_t)n || !(out[i] > sorted[end]));
+        }
+        for (int64_t i = end; w < asked->windows && i < asked->stop[w]; i++) {
+            CHECK(out[i] == sorted[i] || (out[i] != out[i] && sorted[i] != sorted[i]));
+        }
+        place = w < asked->windows ? asked->stop[w] : place;
+    }
+}
+
+/* The same of numbers of which nothing is known; some of them NaN, if asked for. */
+static void
+check_numbers(fuzz_input *in, const dpq_arrange_windows *asked, size_t n, double *value,
+              double *sorted)
+{
+    double *out = fuzz_room(n, sizeof *out), *spare = fuzz_room(n, sizeof *spare);
+    size_t *cursor = fuzz_room(n + 1, sizeof *cursor), numbers = 0;
+    uint32_t *to = fuzz_room(n + 1, sizeof *to);
+    int missing = fuzz_bit(in);
+    double a = fuzz_finite(in), b = fuzz_finite(in), low = a < b ? a : b, high = a < b ? b : a;
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = missing && fuzz_bit(in) ? NAN : value[i];
+        if (value[i] == value[i]) {
+            sorted[numbers++] = value[i];
+        }
+    }
+    qsort(sorted, numbers, sizeof *sorted, fuzz_compare_numbers);
+    for (size_t i = numbers; i < n; i++) {
+        sorted[i] = NAN;
+    }
+    dpq_arrange_numbers(low, high, n, value, asked, cursor, to, spare, out);
+    check_places(asked, n, out, sorted);
+    free(out);
+    free(spare);
+    free(cursor);
+    free(to);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -47,7 +96,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_arrange_windows asked = {(size_t)fuzz_between(in, 0, MOST_WINDOWS), start, stop};
     size_t n = (size_t)fuzz_between(in, 0, fuzz_bit(in) ? 60 : MOST_VALUES), number, done = 0;
     double *value = fuzz_room(n, sizeof *value), *sorted = fuzz_room(n, sizeof *sorted);
-    double *out = fuzz_room(n, sizeof *out), *spare;
+    double *out = fuzz_room(n, sizeof *out), *spare, *nothing_known, *again;
     int64_t *below = fuzz_room(n, sizeof *below);
     int ties = fuzz_bit(in);
     uint32_t *slot, *to, bucket;
@@ -93,19 +142,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     memcpy(sorted, value, n * sizeof *value);
     qsort(sorted, n, sizeof *sorted, fuzz_compare_numbers);
-    place = 0;
-    for (size_t w = 0; w <= asked.windows; w++) {
-        int64_t end = w < asked.windows ? start[w] : (int64_t)n;
-
-        for (int64_t i = place; i < end; i++) {
-            CHECK(place == 0 || out[i] >= sorted[place - 1]);
-            CHECK(end == (int64_t)n || out[i] <= sorted[end]);
-        }
-        for (int64_t i = end; w < asked.windows && i < stop[w]; i++) {
-            CHECK(out[i] == sorted[i]);
-        }
-        place = w < asked.windows ? stop[w] : place;
-    }
+    check_places(&asked, n, out, sorted);
+    nothing_known = fuzz_room(n, sizeof *nothing_known);
+    again = fuzz_room(n, sizeof *again);
+    memcpy(nothing_known, value, n * sizeof *value);
+    check_numbers(in, &asked, n, nothing_known, again);
+    free(nothing_known);
+    free(again);
     number = 0; /* windows that are not empty */
     for (size_t w = 0; w < asked.windows; w++) {
         start[number] = start[w];

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpq_fast._kernels.arrange import arrange, below
+from dpq_fast._kernels.arrange import arrange, below, ordered
 from dpq_fast._kernels.select import Map, keys
 
 BOUNDS = (-100.0, 100.0)
@@ -84,3 +84,41 @@ def test_what_does_not_fit_is_refused():
         below(np.ones(1), one, NO_PLACE, np.ones(1))
     with pytest.raises(ValueError, match="contiguous arrays of its own dtype"):
         arrange(where, wanted, [np.ones(2, dtype=np.float32)], one, one)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@given(st.integers(0, 2**32), st.integers(0, 3_000), st.booleans())
+def test_numbers_of_which_nothing_is_known_are_sorted(name, seed, n, missing):
+    rng = np.random.default_rng(seed)
+    values = COLUMNS[name](rng, n)
+    special = rng.choice([np.nan, np.inf, -np.inf, 1e308, -1e308], n)
+    values = np.where(missing & (rng.random(n) < 0.1), special, values)
+    found = ordered(values)
+    np.testing.assert_array_equal(found, np.sort(values))
+    at_zero = found == 0.0  # -0 before 0, or in any order
+    assert np.signbit(found[at_zero]).sum() == np.signbit(values[values == 0.0]).sum()
+
+
+@pytest.mark.parametrize("n", [0, 1, 100, 2_000])
+def test_the_map_that_spreads_most_evenly_is_chosen(n):
+    """Of those linear in the value and in its key, with some of the values beyond their ends."""
+    rng = np.random.default_rng(2)
+    low, high, buckets = -1e3, 1e6, 2**10
+    for values in (rng.normal(0.0, 5.0, n), rng.lognormal(0.0, 8.0, n), rng.integers(0, 3, n)):
+        values = np.sort(np.clip(values.astype(float), low, high))
+        ranges = [(low, high)]
+        for tail in (n >> 10, n >> 6) if n else ():
+            ranges.append((values[tail], values[n - 1 - tail]))
+        maps = []
+        for lo, hi in ranges:
+            first, last = keys(np.array([lo, hi])).tolist()
+            shift = max(0, (last - first).bit_length() - 10)
+            maps.append(Map(low, high, buckets, base=first, shift=shift))
+            if lo < hi:
+                maps.append(Map(low, high, buckets, origin=lo, scale=buckets / (hi - lo)))
+
+        def crowding(where, values=values):
+            return np.square(np.bincount(where.buckets(values))).sum()
+
+        chosen = Map.chosen(low, high, buckets, values)
+        assert crowding(chosen) == min(map(crowding, maps))
