@@ -40,6 +40,7 @@ class Releases:
         lattice: Lattice | None,
         light: float = ...,
     ) -> None: ...
+    def outputs(self, points: NDArray[Any]) -> NDArray[np.float64]: ...
     def one(
         self,
         value: NDArray[np.float64],
@@ -47,7 +48,7 @@ class Releases:
         spare: float,
         held: int,
         rng: np.random.Generator,
-    ) -> tuple[NDArray[np.float64], NDArray[Any] | None, tuple[int, float] | None]: ...
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, tuple[int, float] | None]: ...
     def flip_one(
         self, value: NDArray[np.float64], rate: NDArray[np.float64], rng: np.random.Generator
     ) -> NDArray[np.float64]: ...

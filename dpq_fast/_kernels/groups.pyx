@@ -6,6 +6,7 @@ from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport (
     doubles,
     given_doubles,
+    given_integers,
     integers,
     new_doubles,
     new_integers,
@@ -299,13 +300,21 @@ cdef class Releases:
             memcpy(doubles(points), work.number, n * sizeof(double))
         return points
 
-    cdef ndarray _numbers(self, ndarray points):
-        """Outputs of (fine) points, in their place."""
+    def outputs(self, ndarray points not None):
+        """Outputs of (fine) points, which they replace, or of numbers: held within the bounds."""
         cdef:
             size_t m = points.shape[0], j
-            int64_t *point = integers(points)
-            ndarray outputs = new_doubles(m)
+            int64_t *point
+            double *number
+            ndarray outputs
 
+        if not self.law.lattice:
+            number = <double *>given_doubles(points)
+            for j in range(m):
+                number[j] = min(max(number[j], self.law.low), self.law.high)
+            return points
+        point = <int64_t *>given_integers(points)
+        outputs = new_doubles(m)
         for j in range(m):
             point[j] >>= self.law.bits
         dpq_lattice_decode(m, point, self.law.per_unit, self.law.step, self.law.first,
@@ -314,7 +323,7 @@ cdef class Releases:
 
     def one(self, ndarray value not None, double log_volume, double spare, int64_t held,
             rng not None):
-        """Release one sample of a float64 array without NaN: its m outputs, None and None.
+        """Release one sample of a float64 array without NaN: m (fine) points or numbers, None, None.
 
         Where float64 will not do, or outputs are to be outside of windows: None, the sorted points,
         and the windows' reach and ln of what is outside at most; None for the former.
@@ -324,7 +333,7 @@ cdef class Releases:
         targets at first, n for all of them.
         """
         cdef:
-            size_t m = self.law.levels, n = value.shape[0], j
+            size_t m = self.law.levels, n = value.shape[0]
             const double *values = given_doubles(value)
             bint lattice = self.law.lattice
             ndarray answers = new_integers(m) if lattice else new_doubles(m)
@@ -347,10 +356,6 @@ cdef class Releases:
         check(status)
         if windows.escaped:
             return None, self._points(n, &work), (windows.reach, windows.log_bound)
-        if lattice:
-            return self._numbers(answers), None, None
-        for j in range(m):  # rounded past a bound
-            number[j] = min(max(number[j], self.law.low), self.law.high)
         return answers, None, None
 
     def flip_one(self, ndarray value not None, ndarray rate not None, rng not None):
@@ -376,7 +381,7 @@ cdef class Releases:
             raise ValueError("each level needs a rate")
         with bit_generator.lock, nogil:
             dpq_groups_flip_one(&self.law, rates, n, values, &work, bits, out)
-        return self._numbers(answers)
+        return self.outputs(answers)
 
     def run(self, const int64_t[::1] start not None, const double[::1] value not None,
             const int64_t[::1] order not None, size_t next, ndarray answers not None,

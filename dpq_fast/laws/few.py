@@ -7,6 +7,7 @@ laws.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,12 @@ from dpq_fast._kernels.lattice import is_sorted
 from dpq_fast.data.columns import in_order
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder, public_volume
-from dpq_fast.data.sample import outputs_of
 from dpq_fast.laws.depth import window_for
 from dpq_fast.laws.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
 
-# More records than that are never few, nor are those of more row entries.
-MOST, MOST_ENTRIES = 2**16, 2**17
+# More records than that are never few, nor are those of more row entries; and the most entries that
+# there is room for, which all ranks of all levels have.
+MOST, MOST_ENTRIES, ROOM = 2**17, 2**17, 2**20
 MOST_FLIPPED = 2**12
 # From so many on, those around the targets alone are put in order.
 LEAST_HELD = 1500
@@ -37,7 +38,9 @@ SPARE, LIGHT_PROBLEM = 10.0, 2**14
 
 def are_few_paths(n: int, m: int, rate: float) -> bool:
     """Whether so many records are few, for the law of m levels together."""
-    return n <= MOST and m * min(n + 1, 2 * held_of(n, m, rate) + 1) <= MOST_ENTRIES
+    if n > MOST or m * (n + 1) > ROOM:
+        return False
+    return m * min(n + 1, 2 * held_of(n, m, rate) + 1) <= MOST_ENTRIES
 
 
 def held_of(n: int, m: int, rate: float) -> int:
@@ -69,25 +72,38 @@ def draw_path(
 
     `values` are in any order, without NaN, and few (`are_few_paths`).
     """
+    releases = Releases(q, rate, bounds, lattice)
+    return releases.outputs(draw_points(releases, values, q, rate, bounds, lattice, rng))
+
+
+def draw_points(
+    releases: Releases,
+    values: NDArray[np.float64],
+    q: NDArray[np.float64],
+    rate: float,
+    bounds: tuple[float, float],
+    lattice: Lattice | None,
+    rng: np.random.Generator,
+) -> NDArray[Any]:
+    """The same, as (fine) points of the lattice, or numbers; `releases` are of these arguments."""
     n, m = values.size, q.size
     extent = bounds[1] - bounds[0] if lattice is None else float(lattice.fine_points)
     log_volume = public_volume(extent, m, lattice is not None)
-    releases = Releases(q, rate, bounds, lattice)
     held = held_of(n, m, rate)
     if held == n:
         values = _sorted(values)
-    outputs, points, left = releases.one(values, log_volume, spare_of(n, m), held, rng)
+    drawn, points, left = releases.one(values, log_volume, spare_of(n, m), held, rng)
     if points is None:
-        return outputs
+        return drawn
     # what float64 rows can not hold, or is decided outside of windows; its dither stays
     order = SortedOrder(points, lattice, bounds, fine=True)
-    drawn = None
     if left is not None:
         reach, log_bound = left
-        drawn = PathLaw(order, q, rate, window=reach).draw_escaped(log_bound, rng)
-    if drawn is None:
-        drawn = PathLaw(order, q, rate).draw(rng, 1)[0]
-    return outputs_of(drawn, lattice, bounds)
+        escaped = PathLaw(order, q, rate, window=reach).draw_escaped(log_bound, rng)
+        if escaped is not None:
+            return escaped
+    again: NDArray[Any] = PathLaw(order, q, rate).draw(rng, 1)[0]
+    return again
 
 
 def most_of_flips(rates: NDArray[np.float64], lattice: Lattice) -> int:

@@ -22,6 +22,7 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.tables import TablePasses
+from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms._calls import in_units
@@ -490,6 +491,7 @@ class _Release:
         self._prior = prior
         self._kernel = kernel.Releases(q, self._rate, bounds, lattice)
         weighed = self._masses is not None or (lattice is not None and lattice.masses is not None)
+        self._weighed = weighed
         self._largest = -1 if weighed else max(SMALL_ENTRIES // q.size - 1, 0)
 
     def _sample(self, values: Any, weights: Any = None) -> Sample:
@@ -572,7 +574,7 @@ class _Release:
                 answers[by_size[at]] = self._draw(order, rng)
                 at, points = self._kernel.run(start, ordered, by_size, at + 1, answers, rng)
         for group, records in big.items():
-            answers[group] = self._draw(self._sample(*records).order(rng), rng)
+            answers[group] = self._of_big(rng, *records)
         if self._search is None:
             return
         values = self.decode(answers)
@@ -586,6 +588,17 @@ class _Release:
                 coarse = SortedOrder(own, lattice, self._bounds)
             around = nested(coarse, values[group], self._search)
             low[group], high[group] = halted(around, self._search, rng)
+
+    def _of_big(
+        self, rng: np.random.Generator, values: NDArray[np.float64], weights: Any = None
+    ) -> NDArray[Any]:
+        """The points or numbers of a group that lanes have no room for."""
+        q, rate = self._q, self._rate
+        alone = weights is None and not self._weighed and not self._flips
+        if alone and few.are_few_paths(values.size, q.size, rate):
+            given = values, q, rate, self._bounds, self._lattice
+            return few.draw_points(self._kernel, *given, rng)
+        return self._draw(self._sample(values, weights).order(rng), rng)
 
     def _draw(self, order: Any, rng: np.random.Generator) -> NDArray[Any]:
         law: DepthLaw | PathLaw

@@ -304,9 +304,11 @@ def test_some_thousand_records_follow_the_law(spacing, ordered):
 
 def test_records_are_put_in_order_around_targets_where_they_are_many():
     assert few.held_of(few.LEAST_HELD - 1, 1, 0.25) == few.LEAST_HELD - 1
-    assert 100 < few.held_of(few.MOST, 1, 0.25) < 200 < few.held_of(few.MOST, 9, 0.25) < 600
+    assert 100 < few.held_of(20_000, 1, 0.25) < 200 < few.held_of(20_000, 9, 0.25) < 600
     assert few.held_of(2_000, 1, 1e-6) == 2_000
-    assert few.are_few_paths(few.MOST, 30, 0.25) and not few.are_few_paths(few.MOST, 300, 0.25)
+    assert few.are_few_paths(few.MOST, 7, 0.25) and not few.are_few_paths(few.MOST + 1, 1, 0.25)
+    assert few.are_few_paths(30_000, 30, 0.25) and not few.are_few_paths(40_000, 30, 0.25)
+    assert not few.are_few_paths(5_000, 300, 0.25)
 
 
 def test_draws_are_hardly_ever_decided_outside_of_windows(monkeypatch):
