@@ -145,6 +145,16 @@ CASES = (
         bar="keep 8.3 × faster than np.quantile; 17 ×",
     ),
     Case(
+        "joint_exp/medium",
+        "unsorted, n = {size}, m = 9",
+        gaussian,
+        joint_exp(9),
+        (10**4, 10**5),
+        1_000,
+        (Side("`np.quantile`", np_quantile(9)), Side("`np.sort`", np_sort, shown=False)),
+        shown=True,
+    ),
+    Case(
         "joint_exp/peers",
         "unsorted, n = {size}, m = 30, in another run",
         gaussian,
