@@ -23,9 +23,8 @@ from dpq_fast.laws.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
 # More records than that are never few, nor are those of more row entries; and the most entries that
 # there is room for, which all ranks of all levels have.
 MOST, MOST_ENTRIES, ROOM = 2**17, 2**17, 2**20
-# Of records in order, whose windows are found without a look at all of them.
-MOST_ORDERED = 2**16
-MOST_FLIPPED = 2**12
+# Of records in order, whose windows are found without a look at all of them; and for single levels.
+MOST_ORDERED, MOST_FLIPPED = 2**16, 2**12
 # From so many on, those around the targets alone are put in order.
 LEAST_HELD = 1500
 # Where all are, the kernel sorts up to so many.
