@@ -8,10 +8,10 @@
 #include "vector.h"
 
 #define BLOCK DPQ_COLUMN_BLOCK
-#define FULL 8    /* about so many values in a bin, unless there would be too many bins */
+#define FULL 8      /* about so many values in a bin, unless there would be too many bins */
 #define SAMPLED 512 /* numbers by which a map is chosen, and its buckets, at most */
-#define FEW 24    /* values put in order by counting how many are below each */
-#define PARTS 256 /* others are moved to so many parts of their keys first */
+#define FEW 24      /* values put in order by counting how many are below each */
+#define PARTS 256   /* others are moved to so many parts of their keys first */
 
 size_t
 dpq_arrange_refine(dpq_arrange_bins *bins, size_t slots, size_t n)

@@ -32,12 +32,12 @@ typedef struct {
     const int64_t *start, *stop; /* places start[w], ..., stop[w] - 1 of window w */
 } dpq_arrange_windows;
 
-/* Make bins finer until about four of n values are in each, or there would be too many.
+/* Make bins finer until about eight of n values are in each, or there would be too many.
  *
  *   bins         IN OUT, those that are buckets themselves
  *   slots        of them
  *
- * Returns   their number: `slots` 2^bits, less than max(slots, n / 2).
+ * Returns   their number: `slots` 2^bits, at most max(slots, n / 4).
  */
 size_t
 dpq_arrange_refine(dpq_arrange_bins *bins, size_t slots, size_t n);

@@ -129,8 +129,8 @@ map_between(double low, double high, int64_t buckets, int linear, double lo, dou
 dpq_select_map
 dpq_select_choose(double low, double high, int64_t buckets, size_t n, const double *value)
 {
-    dpq_select_map best = map_between(low, high, buckets, 0, low, high);
-    double least = crowding(&best, n, value);
+    dpq_select_map best = {0};
+    double least = INFINITY; /* the first one is less */
 
     for (int range = 0; range < 3; range++) {
         size_t tail = range == 0 ? 0 : n >> (range == 1 ? CROWDED : MORE_CROWDED);

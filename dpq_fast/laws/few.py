@@ -27,8 +27,8 @@ MOST, MOST_ENTRIES, ROOM = 2**17, 2**17, 2**20
 MOST_ORDERED, MOST_FLIPPED = 2**16, 2**12
 # From so many on, those around the targets alone are put in order.
 LEAST_HELD = 1500
-# Where all are, the kernel sorts up to so many.
-SORTED_BY_KERNEL = 64
+# Where all are, the networks of the kernel that releases them sort up to so many.
+MOST_NETWORKED = 64
 # Nats by which windows may be wider than is foreseen: in all, and for each level.
 MARGIN = 1.25, 4.0
 # What is outside of windows weighs e^-SPARE of what is inside, or a few times that. A draw that is
@@ -126,6 +126,6 @@ def draw_flips(
 
 def _sorted(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values as a kernel sorts them in no time, or needs not to."""
-    if values.size <= SORTED_BY_KERNEL or is_sorted(values):
+    if values.size <= MOST_NETWORKED or is_sorted(values):
         return values
     return in_order(values)

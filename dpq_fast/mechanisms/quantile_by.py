@@ -490,9 +490,9 @@ class _Release:
         self._lattice = lattice
         self._prior = prior
         self._kernel = kernel.Releases(q, self._rate, bounds, lattice)
-        weighed = self._masses is not None or (lattice is not None and lattice.masses is not None)
-        self._weighed = weighed
-        self._largest = -1 if weighed else max(SMALL_ENTRIES // q.size - 1, 0)
+        prior_masses = None if lattice is None else lattice.masses
+        self._weighed = self._masses is not None or prior_masses is not None
+        self._largest = -1 if self._weighed else max(SMALL_ENTRIES // q.size - 1, 0)
 
     def _sample(self, values: Any, weights: Any = None) -> Sample:
         """A sample on the column's lattice, whatever the type of `values`."""
