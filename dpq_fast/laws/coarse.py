@@ -38,6 +38,13 @@ targets. Where a path pays x nats to be, all m levels may lose a share of x toge
 longer there, by a share of x / m nats, and their number is a multiple of m^2 log(R). Those of
 dithered records are not kept: they are made to sum up leaves, and again in leaves that are drawn.
 
+**Ties** that hold several targets, and are not dithered, have no outputs inside: all ways past them
+deviate by as much, if only no step turns back, and so paths are anywhere. Signs of steps are hardly
+in doubt then: about B / n_j of those past a gap of n_j ranks between targets. So cells are wide at
+first (`wide_of`), and narrower ones take over where few proposals are accepted. A sign in doubt
+loses c B t nats, if the step from cell to cell goes up by (1 - t) B: so B is chosen for gaps that
+are whole numbers of cells and little more.
+
 Wide gaps and ties draw the paths of many levels hundreds of nats away from their targets. Where
 rows are long, and where few proposals are accepted, some paths are drawn first to see where they
 are, and cells are the narrowest, and blocks the shortest, there. That decides the cost and never
@@ -48,6 +55,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -108,7 +116,7 @@ FEW_ENTRIES = 2**17
 SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
 # Powers of two: the extent without a lattice is scaled to this, and may be as large as that; what
 # all levels together may lose, in nats.
-LARGEST_VOLUME, LARGEST_EXTENT = 900, 2.0**800
+LARGEST_VOLUME, LARGEST_EXTENT = 860, 2.0**700
 MOST_LOST = 1e11
 # No cell of several leaves has so many nats.
 WIDEST = 16.0
@@ -138,8 +146,18 @@ CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # By this share of it if the narrowest are of single ranks: paths are far away from their targets.
 # If levels are as many as that, by so much more: their cells are most of what they cost.
 SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.6
-# Ties that are wider than the windows of `PathLaw` are for cells up to so many levels.
-MANY_LEVELS = 128
+# Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
+# ones are no more than that.
+MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
+# Such cells are of that many nats at most, and of fewer where signs in doubt would lose more nats
+# than that; they are aligned by so many widths. They are leaves, so no two of them make up a cell,
+# and so many times as wide as the narrowest; there are none where all of these would be no more
+# than that.
+WIDEST_FREE, FREE_LOSS, FREE_WIDTHS = 64.0, 4.0, 512
+LEAST_WIDE, FEW_CELLS = 4.0, 2**18
+# Their blocks have so many nats, as few bends lose any, unless ranks are not many. Not more blocks
+# than that.
+FREE_BLOCK, MOST_FREE_BLOCKS = 1.0, 2**22
 
 
 class Tree(NamedTuple):
@@ -163,6 +181,24 @@ class Tree(NamedTuple):
     falling: NDArray[np.float64]
 
 
+class Widths(NamedTuple):
+    """How wide cells and blocks are.
+
+    Attributes
+    ----------
+    nats : float
+        Of the narrowest cells: c B.
+    growth : float
+        How much wider cells are farther away: see `csrc/coarse.h`.
+    most : int, optional
+        Outputs of a block have fewer ranks; by default as `zones_of` has it.
+    """
+
+    nats: float
+    growth: float
+    most: int | None = None
+
+
 class CoarseLaw:
     """The law of m ascending outputs, drawn from cells of ranks.
 
@@ -180,12 +216,10 @@ class CoarseLaw:
         The first reach to try; by default `path.first_window`.
     reach : int, optional
         R, for tests: forced.
-    nats : float, optional
-        How wide the narrowest cells are, for tests: c B.
-    growth : float, optional
-        How much wider farther away, for tests: see `csrc/coarse.h`.
-    most : int, optional
-        Outputs of a block have fewer ranks, for tests.
+    nats, growth, most : optional
+        As of `Widths`, which are chosen by default.
+    wide : sequence of Widths
+        To be tried before those, from the widest on.
     once : bool
         Whether what is drawn by a seed may depend on what was drawn before: then rows that give way
         to narrower ones take no memory beside them.
@@ -202,15 +236,16 @@ class CoarseLaw:
         nats: float | None = None,
         growth: float | None = None,
         most: int | None = None,
+        wide: Sequence[Widths] = (),
         once: bool = False,
     ) -> None:
         self._order = order
         self._q = q
         self._rate = rate
         self._forward = forward
-        self._nats = aligned(order.n, q, rate) if nats is None else nats
-        self._growth = growth_of(order.n, q, rate) if growth is None else growth
-        self._most = most
+        nats = aligned(order.n, q, rate) if nats is None else nats
+        growth = growth_of(order.n, q, rate) if growth is None else growth
+        self._widths, *self._narrower = *wide, Widths(nats, growth, most)
         self._log_volume = order.log_volume(q.size)
         self._kind = np.float64 if order.lattice is None else np.int64
         self._once = once
@@ -226,8 +261,11 @@ class CoarseLaw:
         if reach is not None:
             self._collect(reach)
             self._fill()
-            return
-        reach = path.first_window(order, q, rate) if guess is None else guess
+        else:
+            self._begin(path.first_window(order, q, rate) if guess is None else guess)
+
+    def _begin(self, reach: int) -> None:
+        """Leaves and rows, of a reach that will do."""
         while True:
             if not self._collect(reach):
                 reach = 2 * reach + 1
@@ -236,7 +274,7 @@ class CoarseLaw:
             if self._log_beyond <= self._log_total - CERTIFICATE:
                 return
             excess = CERTIFICATE + self._log_volume - self._log_total
-            needed = math.ceil(min(excess / (2.0 * rate), order.n + 1.0))
+            needed = math.ceil(min(excess / (2.0 * self._rate), self._order.n + 1.0))
             reach = max(needed, reach + 1)
 
     def _collect(self, reach: int) -> bool:
@@ -247,12 +285,12 @@ class CoarseLaw:
         self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         if first[-1] == 0 and last[0] == n:
             self._log_beyond = -math.inf
-        if self._most:
-            zones = [Zone(self._most, begin, count)]
+        if self._widths.most:
+            zones = [Zone(self._widths.most, begin, count)]
         else:
             zones = zones_of(self._order, *self._around, begin, count, self._rate)
         self._exact, self._zoned = zones[-1].most < 2, len(zones) > 1
-        ranks = max(1.0, min(self._nats / self._rate, 2.0**62))
+        ranks = max(1.0, min(self._widths.nats / self._rate, 2.0**62))
         made = leaves_of(self._order, zones, ranks, self._rate, self._shift)
         if made is None:
             return False
@@ -266,23 +304,23 @@ class CoarseLaw:
 
     def _fill(self) -> None:
         """Rows of cells."""
-        self._rounds, self._grown, self._cells = 0, self._growth, None
+        self._rounds, self._grown, self._cells = 0, self._widths.growth, None
         self._near = self._nearest()
-        may_grow, m = self._growth > 0.0, self._q.size
+        may_grow, m = self._widths.growth > 0.0, self._q.size
         # how many more than `MANY_ENTRIES` there are does not matter where levels are many
         most = MOST_ENTRIES if m * LONG_ROW < MOST_ENTRIES else MANY_ENTRIES
-        cells = self._rows(self._growth, most if may_grow else ALL)
+        cells = self._rows(self._widths.growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
             self._rounds = 1
             self._near = self._visited()
             gap = gap_of(self._order.n, self._q, self._rate)
             more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
-            if self._nats < LEAST_RANKS * self._rate:
+            if self._widths.nats < LEAST_RANKS * self._rate:
                 more *= SINGLE_SHARE
             elif m >= VERY_MANY_LEVELS:
                 more *= MORE_CENTERED
-            self._grown = more * self._growth
+            self._grown = more * self._widths.growth
             cells = self._rows(self._grown)
         self._use(cells)
 
@@ -334,7 +372,7 @@ class CoarseLaw:
 
         If they have more than `most` entries, they cannot be.
         """
-        ends, nats = (self._low, self._high), MARGIN * self._nats
+        ends, nats = (self._low, self._high), MARGIN * self._widths.nats
         return self._cells_of(self._tree, ends, self._near, nats, growth, most)
 
     def _cells_of(
@@ -383,9 +421,8 @@ class CoarseLaw:
         """Compute rows, to draw from them."""
         cells.forward()
         self._cells = cells
-        self._may_narrow = (
-            self._growth > 0.0 and self._rounds < ROUNDS and cells.entries <= MOST_ENTRIES
-        )
+        may_go_on = self._rounds < ROUNDS and cells.entries <= MOST_ENTRIES
+        self._may_narrow = bool(self._narrower) or (self._widths.growth > 0.0 and may_go_on)
         # ln of what all proposals weigh within reach
         self._log_total = cells.log_total - self._q.size * self._shift * math.log(2.0)
         self._log_escape = self._log_beyond - float(np.logaddexp(self._log_beyond, self._log_total))
@@ -407,6 +444,10 @@ class CoarseLaw:
         so these become narrow, too.
         """
         law = copy(self)
+        law._cells, law._successor, law._giving_way = None, None, threading.Lock()
+        if self._narrower:
+            law._widths, *law._narrower = self._narrower
+            return law
         if self._rounds == 0:
             law._near = self._visited()
         else:
@@ -415,10 +456,12 @@ class CoarseLaw:
             law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
         law._rounds += 1
         law._grown = self._grown * LESS_GROWTH
-        law._cells, law._successor, law._giving_way = None, None, threading.Lock()
         return law
 
     def _with_rows(self) -> CoarseLaw:
+        if self._rounds == 0:  # other leaves
+            self._begin(self._reach)
+            return self
         if self._zoned:
             self._around = self._near
             self._collect(self._reach)
@@ -604,6 +647,31 @@ def aligned(n: int, q: NDArray[np.float64], rate: float) -> float:
     return float(widths[(part**3 + (1.0 - part) ** 3).sum(axis=1).argmin()])
 
 
+def wide_of(n: int, q: NDArray[np.float64], rate: float, ranks: float) -> list[Widths]:
+    """Widths where ties send paths anywhere, from the widest on.
+
+    None if all rows together, of so many ranks, have few cells anyway, or too many. A step is in
+    doubt for one path in gap / B, and then it loses as much as a whole cell less what it goes up
+    by: what is left over of the gap, but at least two blocks, of which cells are whole ones.
+    """
+    nats, least, found = WIDEST_FREE, narrowest(n, q, rate), []
+    most = 1 if n <= MANY_RANKS else max(1, math.floor(FREE_BLOCK / rate))
+    if q.size == 1 or rate * ranks < FEW_CELLS * least or n > MOST_FREE_BLOCKS * most:
+        return []
+    least = max(LEAST_WIDE * least, rate * ranks / MOST_WIDE, WIDEST / 2.0)
+    gaps = np.diff(q) * n * rate
+    while nats >= least:
+        widths = nats * np.linspace(1.0 - ALIGNED, 1.0, FREE_WIDTHS)
+        each = widths[:, np.newaxis]
+        part = gaps / each % 1.0
+        part[part * each < 2.0 * rate * most] = 1.0
+        lost = np.log1p(each / (2.0 * gaps) * np.exp(part * each)).sum(axis=1)
+        if lost.min() <= FREE_LOSS:
+            found.append(Widths(float(widths[lost.argmin()]), 0.0, most))
+        nats /= 2.0
+    return found
+
+
 def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
     """How much wider cells may be farther away: see `csrc/coarse.h`."""
     return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate)) / max(_loss_of(q.size), LEAST_LOSS)
@@ -730,14 +798,17 @@ def law_of(
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
     if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
         single |= m * path.first_narrow(q, n, rate, guess) <= MOST_NARROW
-    if single:
-        tied = _is_tied(order, q, rate, guess)
-        if m > MANY_LEVELS or not tied:
-            try:
-                return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
-            except path.TooWide:  # gaps or ties draw paths far away
-                pass
-    return CoarseLaw(order, q, rate, forward, guess, once=once)
+    tied = (single or not order.scans) and _is_tied(order, q, rate, guess)
+    wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
+    if wide and m > MANY_LEVELS:  # no narrower ones than these
+        *wide, last = wide
+        return CoarseLaw(order, q, rate, forward, guess, None, *last, wide, once)
+    if single and not wide and (m > MANY_LEVELS or not tied):
+        try:
+            return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
+        except path.TooWide:  # gaps or ties draw paths far away
+            pass
+    return CoarseLaw(order, q, rate, forward, guess, wide=wide, once=once)
 
 
 def is_short(ranks: int, m: int) -> bool:

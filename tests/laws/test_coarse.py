@@ -20,7 +20,7 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws import coarse, leaves
-from dpq_fast.laws.coarse import CoarseLaw
+from dpq_fast.laws.coarse import CoarseLaw, Widths
 from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
 from dpq_fast.laws.path import PathLaw, TooWide
 
@@ -294,8 +294,8 @@ def test_blocks_looked_at_some_at_a_time_make_the_same_tree(monkeypatch, at_once
 def test_rows_of_more_cells_than_were_asked_for_are_not_computed():
     law = ten_records()
     enough = law._cells.entries
-    assert law._rows(law._growth, enough).entries == enough
-    fewer = law._rows(law._growth, enough - 1)
+    assert law._rows(law._widths.growth, enough).entries == enough
+    fewer = law._rows(law._widths.growth, enough - 1)
     assert fewer.entries == enough
     with pytest.raises(ValueError, match="there are more cells than were to be chosen"):
         fewer.forward()
@@ -305,7 +305,7 @@ def test_rows_of_more_cells_than_were_asked_for_are_not_computed():
     st.lists(st.integers(0, 40), min_size=1, max_size=60),
     st.lists(st.integers(1, 99), min_size=1, max_size=6, unique=True),
     st.floats(0.01, 2.0),
-    st.floats(0.05, 3.0),
+    st.floats(0.05, 64.0),
     st.sampled_from([0.0, 0.3, 20.0]),
     st.integers(1, 7),
     st.booleans(),
@@ -662,6 +662,53 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
             patch.setattr(coarse, "MOST_RANKS", 0)
             chosen = type(coarse.law_of(ranks, q, rate))
             assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
+
+
+@pytest.mark.parametrize("form", ["lattice", "prior", "numbers"])
+def test_wide_cells_and_the_narrower_ones_after_them_draw_the_law(monkeypatch, form):
+    monkeypatch.setattr(coarse, "FEW_TRIES", 1)
+    monkeypatch.setattr(coarse, "OUTPUT_COST", math.inf)  # any rows are worth others
+    q, rng = np.array([0.3, 0.55, 0.7]), np.random.default_rng(8)
+    ranks = orders(monkeypatch, COLUMNS["an atom inside"], form, "at once")
+    wide = [Widths(64.0, 0.0, 1), Widths(2.0, 0.0, 3)]
+    law = CoarseLaw(ranks, q, 0.4, wide=wide)
+    assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
+    assert law._successor is not None and law._successor._widths == wide[1]
+    last = law._successor
+    while last._narrower:
+        last = closer_of(last)
+    assert last._widths == CoarseLaw(ranks, q, 0.4)._widths
+    assert misfit(last, ranks, 3, form, rng) > SMALLEST_P
+
+
+def test_wide_cells_fit_between_targets_and_lose_little():
+    m, n, rate = 100, 10**6, 0.25
+    q, gap = np.arange(1, m + 1) / (m + 1), rate * n / (m + 1)
+    wide = coarse.wide_of(n, q, rate, m * n)
+    assert wide[0].nats > 30.0 and wide == sorted(wide, reverse=True)
+    for nats, growth, most in wide:
+        assert 2.0 * rate <= gap % nats <= 2.0 and (growth, most) == (0.0, 1)
+        assert nats > 2 * coarse.narrowest(n, q, rate)
+    some = np.sort(np.random.default_rng(0).random(m))  # of which no cells are whole parts
+    assert not coarse.wide_of(n, some, rate, m * n)
+    assert not coarse.wide_of(n, q, rate, 10**4)  # short rows
+    assert not coarse.wide_of(10**9, q, rate, m * 10**9)  # too long ones
+    assert not coarse.wide_of(n, np.array([0.5]), rate, n)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-312, 1e205])
+def test_ties_are_drawn_from_wide_cells_as_from_narrow_ones(scale):
+    rng, q, rate = np.random.default_rng(5), np.arange(1, 31) / 31, 0.25
+    x = np.clip(rng.normal(0.0, 0.05, 100_000), -1.0, 1.0)
+    ranks = SortedOrder(
+        np.sort(np.where(rng.random(x.size) < 0.5, 0.01, x)) * scale, None, (-scale, scale)
+    )
+    law = coarse.law_of(ranks, q, rate)
+    assert law._widths.nats > 20.0 and law._cells.entries < 20_000
+    drawn, expected = law.draw(rng, 400), CoarseLaw(ranks, q, rate).draw(rng, 400)
+    assert law._successor is None  # wide ones did
+    for level in (0, 3, 10, 15, 22, 29):
+        assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
 
 
 @pytest.mark.parametrize("threads", [1, 4])
