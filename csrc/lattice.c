@@ -347,6 +347,52 @@ dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
     }
 }
 
+/* The least number rounded to a point or above, of those from lower on, which is not, up to upper, which
+ * is. It is almost always a few roundings from the middle: then little between them is left. */
+static double
+least_of(double low, double high, double per_unit, double step, int64_t first, int64_t points,
+         int64_t number, double lower, double upper)
+{
+    double middle = lower + (upper - lower) / 2.0;
+    double largest = fmax(fabs(lower), fabs(upper));
+    double near = 4.0 * (nextafter(largest, INFINITY) - largest);
+    double cuts[] = {fmin(middle + near, upper), fmax(middle - near, lower)};
+
+    for (int i = 0;; i++) { /* bisection until they are next to each other */
+        double cut = i < 2 ? cuts[i] : lower + (upper - lower) / 2.0;
+        int64_t point;
+
+        if (i >= 2 && !(cut > lower && cut < upper)) {
+            return upper;
+        }
+        dpq_lattice_encode(1, &cut, low, high, per_unit, step, first, points, &point);
+        if (point >= number) {
+            upper = cut;
+        }
+        else {
+            lower = cut;
+        }
+    }
+}
+
+void
+dpq_lattice_least(size_t n, const int64_t *point, double low, double high, double per_unit,
+                  double step, int64_t first, int64_t points, double *value)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t pair[2] = {point[i] - 1, point[i]};
+        double at[2];
+
+        if (point[i] <= 0 || point[i] >= points) {
+            value[i] = point[i] > 0 ? INFINITY : -INFINITY;
+        }
+        else {
+            dpq_lattice_decode(2, pair, per_unit, step, first, at);
+            value[i] = least_of(low, high, per_unit, step, first, points, point[i], at[0], at[1]);
+        }
+    }
+}
+
 int
 dpq_lattice_is_sorted(size_t n, const double *value)
 {

@@ -93,6 +93,12 @@ void
 dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step, int64_t first,
                    double *value);
 
+/* The least number that is rounded to each of n points or above, -INFINITY for points <= 0, INFINITY past the
+ * last point. Everything as for dpq_lattice_encode, by bisection. */
+void
+dpq_lattice_least(size_t n, const int64_t *point, double low, double high, double per_unit, double step,
+                  int64_t first, int64_t points, double *value);
+
 /* Whether value[0] <= value[1] <= ...; false if a NaN is among n >= 2 values. O(n). */
 int
 dpq_lattice_is_sorted(size_t n, const double *value);

@@ -19,10 +19,14 @@ cdef extern from "column.h" nogil:
         DPQ_UINT8
 
     const size_t DPQ_COLUMN_BLOCK
+    const size_t DPQ_COLUMN_LINE
 
     ctypedef struct dpq_column:
         const void *value
         dpq_column_kind kind
+
+    size_t dpq_column_width(const dpq_column *column)
+    size_t dpq_column_block(const dpq_column *column, size_t start, size_t n, size_t most)
 
 cdef extern from "status.h" nogil:
     ctypedef enum dpq_status:
@@ -92,6 +96,8 @@ cdef extern from "lattice.h" nogil:
                             double per_unit, double step, int64_t first, int64_t points,
                             const dpq_lattice_places *places, dpq_lattice_place *at, size_t room,
                             int64_t *point, int64_t *below, int64_t *above)
+    void dpq_lattice_least(size_t n, const int64_t *point, double low, double high, double per_unit,
+                           double step, int64_t first, int64_t points, double *value)
     void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
                             int64_t first, double *value)
     bint dpq_lattice_is_sorted(size_t n, const double *value)

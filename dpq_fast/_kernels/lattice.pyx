@@ -8,6 +8,7 @@ from dpq_fast._kernels.buffers cimport (
     given_doubles,
     given_integers,
     integers,
+    new_doubles,
     new_integers,
 )
 from dpq_fast._kernels.csrc cimport (
@@ -22,6 +23,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_lattice_encode,
     dpq_lattice_has_missing,
     dpq_lattice_is_sorted,
+    dpq_lattice_least,
     dpq_lattice_place,
     dpq_lattice_places,
     dpq_lattice_runs,
@@ -166,6 +168,20 @@ def decode(point, double per_unit, double step, int64_t first):
 
     dpq_lattice_decode(PyArray_SIZE(points), integers(points), per_unit, step, first,
                        doubles(value))
+    return value
+
+
+def least(ndarray point not None, double low, double high, double per_unit, double step,
+          int64_t first, int64_t points):
+    """The least number that is rounded to each point or above, float64 of the same length."""
+    cdef:
+        size_t n = point.shape[0]
+        const int64_t *given = given_integers(point)
+        ndarray value = new_doubles(n)
+        double *out = doubles(value)
+
+    with nogil:
+        dpq_lattice_least(n, given, low, high, per_unit, step, first, points, out)
     return value
 
 

@@ -5,8 +5,11 @@ import numpy as np
 from dpq_fast._kernels.buffers cimport doubles, given_column, integers
 from dpq_fast._kernels.csrc cimport (
     DPQ_COLUMN_BLOCK,
+    DPQ_COLUMN_LINE,
     DPQ_SELECT_BUCKETS,
     dpq_column,
+    dpq_column_block,
+    dpq_column_width,
     dpq_key_of,
     dpq_key_value,
     dpq_select_between,
@@ -132,15 +135,20 @@ cdef class Map:
     def sample(self, ndarray value not None, size_t run, size_t runs,
                int64_t[::1] total not None):
         """Add to `total` how many values of a sample are in each bucket: `runs` of them, of length
-        `run` each, equally far apart."""
+        `run` each, equally far apart. They begin with lines of memory where they are far apart."""
         cdef:
             dpq_column column = given_column(value)
             size_t apart = value.shape[0] // max(runs, 1)
+            size_t line = DPQ_COLUMN_LINE // dpq_column_width(&column)
+            size_t lead = dpq_column_block(&column, 0, DPQ_COLUMN_LINE, DPQ_COLUMN_LINE) % line
 
         if total.shape[0] != self.map.buckets + 1:
             raise ValueError("total must have one entry for each bucket, and one more")
         if not 1 <= run <= DPQ_COLUMN_BLOCK or (runs > 0 and run > apart):
             raise ValueError("run must be 1 to 1,024, and runs must not overlap")
+        if apart >= run + line:
+            apart -= apart % line
+            column.value = <const char *>column.value + lead * dpq_column_width(&column)
         if runs > 0:
             with nogil:
                 dpq_select_sample(&self.map, run, apart, runs, &column, &total[0])

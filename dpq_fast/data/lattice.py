@@ -269,23 +269,7 @@ class Lattice:
 
     def least(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The least number that is rounded to each point or above; inf past the last point."""
-        inside = (points > 0) & (points < self.points)
-        number = np.where(inside, points, 1)
-        lower, upper = self.decode(number - 1), self.decode(number)
-        # Almost always a few roundings from the middle: then little between them is left.
-        middle = lower + (upper - lower) / 2.0
-        near = 4.0 * np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
-        cuts = [np.maximum(middle - near, lower), np.minimum(middle + near, upper)]
-        while True:  # bisection until they are next to each other
-            if cuts:
-                cut = cuts.pop()
-            else:
-                cut = lower + (upper - lower) / 2.0
-                if ((cut <= lower) | (cut >= upper)).all():
-                    break
-            reached = self.encode(cut) >= number
-            lower, upper = np.where(reached, lower, cut), np.where(reached, cut, upper)
-        return np.where(inside, upper, np.where(points > 0, np.inf, -np.inf))
+        return kernel.least(np.ascontiguousarray(points), *self._rounding)
 
     def count(self, total: NDArray[np.int64], values: NDArray[Any]) -> None:
         """Add to `total`, of length points + 1, how many values are at each point; NaN last.

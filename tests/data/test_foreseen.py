@@ -196,14 +196,19 @@ def test_ranks_at_the_ends_of_windows_need_no_pass_of_their_own(folds):
     assert {name for name, _ in folds} <= {"TakenByKey", "TakenBetween", "PartCounts"}
 
 
+@pytest.mark.parametrize("skipped", [0, 3])
 @pytest.mark.parametrize("run, runs", [(1, 1), (16, 10), (16, 129), (1024, 3), (700, 5), (7, 0)])
-def test_samples_are_runs_equally_far_apart(run, runs):
+def test_samples_are_runs_equally_far_apart(run, runs, skipped):
     x = np.arange(4_000.0) if run < 1000 else np.arange(4_500.0)
-    x = x.astype("f4") if run == 16 else x
+    x = (x.astype("f4") if run == 16 else x)[skipped:]
     chosen, total = Map(0.0, 8_000.0, 8_000, origin=0.0, scale=1.0), np.ones(8_001, dtype=np.int64)
     chosen.sample(x, run, runs, total)
-    starts = np.arange(runs) * (x.size // max(runs, 1))
-    expected = (starts[:, None] + np.arange(run)).ravel()
+    apart, line = x.size // max(runs, 1), 64 // x.itemsize
+    first = 0
+    if apart >= run + line:  # with lines of memory
+        first, apart = -x.ctypes.data % 64 // x.itemsize, apart // line * line
+    starts = first + np.arange(runs) * apart
+    expected = skipped + (starts[:, None] + np.arange(run)).ravel()
     np.testing.assert_array_equal(np.flatnonzero(total == 2), expected)
     assert total.max() <= 2
 

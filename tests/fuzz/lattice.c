@@ -181,6 +181,37 @@ check_runs(size_t n, fuzz_input *in)
 }
 
 static void
+check_least(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(INT64_C(1) << 53, in);
+    double *value = fuzz_room(n, sizeof *value);
+    int64_t *point = fuzz_room(n, sizeof *point);
+
+    for (size_t i = 0; i < n; i++) {
+        point[i] = fuzz_between(in, -1, l.points + 1);
+    }
+    dpq_lattice_least(n, point, l.low, l.high, l.per_unit, l.step, l.first, l.points, value);
+    for (size_t i = 0; i < n; i++) {
+        int64_t ends[2] = {point[i] - 1, point[i]};
+        double at[2];
+
+        if (point[i] <= 0 || point[i] >= l.points) {
+            CHECK(value[i] == (point[i] <= 0 ? -INFINITY : INFINITY));
+            continue;
+        }
+        dpq_lattice_decode(2, ends, l.per_unit, l.step, l.first, at);
+        /* bounds may lie anywhere here, and a step may be too short for numbers there */
+        if (encoded(&l, at[0]) < point[i] && encoded(&l, at[1]) >= point[i]) {
+            CHECK(at[0] < value[i] && value[i] <= at[1]);
+            CHECK(encoded(&l, value[i]) >= point[i]);
+            CHECK(encoded(&l, nextafter(value[i], -INFINITY)) < point[i]);
+        }
+    }
+    free(point);
+    free(value);
+}
+
+static void
 check_decode(size_t n, fuzz_input *in)
 {
     lattice l = draw_lattice(INT64_C(1) << 53, in);
@@ -318,6 +349,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_bisect(n, &in);
     check_runs(n, &in);
     check_decode(n, &in);
+    check_least(n < 300 ? n : 300, &in);
     check_count(n, &in);
     check_count_integers(n < 200 ? n : 200, &in);
     check_count_bytes(n, &in);
