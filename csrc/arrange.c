@@ -67,7 +67,11 @@ dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, si
 
         find(bins, size, value + start, bin);
         for (size_t i = 0; i < size; i++) {
-            out[cursor[to[bin[i]]]++] = value[start + i];
+            uint32_t where = to[bin[i]];
+
+            if (where != DPQ_ARRANGE_NOWHERE) {
+                out[cursor[where]++] = value[start + i];
+            }
         }
     }
 }
@@ -90,7 +94,8 @@ meets(const dpq_arrange_windows *asked, size_t w, size_t stop)
 }
 
 size_t
-dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to)
+dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, int all, size_t *cursor,
+                 uint32_t *to)
 {
     size_t place = 0, w = 0, loose = bins; /* loose: the first of those that go together */
     size_t most = 0;
@@ -107,9 +112,13 @@ dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor, 
             loose = bins;
             most = place - start > most ? place - start : most;
         }
-        else {
+        else if (all) {
             loose = loose < bins ? loose : b;
             to[b] = (uint32_t)loose;
+        }
+        else {
+            to[b] = DPQ_ARRANGE_NOWHERE;
+            cursor[b] = place;
         }
     }
     return most;
@@ -211,7 +220,7 @@ dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *
     size_t place = 0, w = 0;
 
     for (size_t b = 0; b < bins; b++) {
-        size_t end = to[b] == b ? cursor[b] : place;
+        size_t end = to[b] == b || to[b] == DPQ_ARRANGE_NOWHERE ? cursor[b] : place;
 
         w = next(asked, w, place);
         if (meets(asked, w, end)) {
@@ -221,13 +230,39 @@ dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *
     }
 }
 
+/* How many are below a value in a window; -1 for one between windows, which is above the first *lo of all,
+ * and not above those from *hi on. */
+static int64_t
+below_inside(const dpq_arrange_windows *asked, size_t n, const double *arranged, double value,
+             size_t *lo, size_t *hi)
+{
+    size_t w = 0, end = asked->windows; /* the first window with a value that is not below */
+
+    while (w < end) {
+        size_t middle = w + (end - w) / 2;
+
+        if (arranged[asked->stop[middle] - 1] < value) {
+            w = middle + 1;
+        }
+        else {
+            end = middle;
+        }
+    }
+    *lo = w > 0 ? (size_t)asked->stop[w - 1] : 0;
+    *hi = w < asked->windows ? (size_t)asked->start[w] : n;
+    if (*hi < n && arranged[*hi] < value) {
+        return (int64_t)dpq_ranks_first_number(arranged, *hi, (size_t)asked->stop[w], value);
+    }
+    return -1;
+}
+
 DPQ_VECTORIZED static int64_t
-count_below(size_t n, const double *arranged, double value)
+count_below(size_t n, const double *number, double value)
 {
     int64_t below = 0;
 
     for (size_t i = 0; i < n; i++) {
-        below += arranged[i] < value;
+        below += number[i] < value;
     }
     return below;
 }
@@ -236,29 +271,36 @@ void
 dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged, size_t values,
                   const double *value, int64_t *below)
 {
+    size_t lo, hi;
+
     for (size_t i = 0; i < values; i++) {
-        size_t w = 0, end = asked->windows; /* the first window with a value that is not below */
-        size_t lo, hi;
-
-        while (w < end) {
-            size_t middle = w + (end - w) / 2;
-
-            if (arranged[asked->stop[middle] - 1] < value[i]) {
-                w = middle + 1;
-            }
-            else {
-                end = middle;
-            }
-        }
-        lo = w > 0 ? (size_t)asked->stop[w - 1] : 0;
-        hi = w < asked->windows ? (size_t)asked->start[w] : n;
-        if (hi < n && arranged[hi] < value[i]) { /* inside of the window, where it begins */
-            size_t stop = (size_t)asked->stop[w];
-
-            below[i] = (int64_t)dpq_ranks_first_number(arranged, hi, stop, value[i]);
-        }
-        else {
+        below[i] = below_inside(asked, n, arranged, value[i], &lo, &hi);
+        if (below[i] < 0) {
             below[i] = (int64_t)lo + count_below(hi - lo, arranged + lo, value[i]);
+        }
+    }
+}
+
+void
+dpq_arrange_below_inside(const dpq_arrange_windows *asked, size_t n, const double *arranged,
+                         size_t values, const double *value, int64_t *below)
+{
+    size_t lo, hi;
+
+    for (size_t i = 0; i < values; i++) {
+        below[i] = below_inside(asked, n, arranged, value[i], &lo, &hi);
+    }
+}
+
+void
+dpq_arrange_add_below(size_t n, const double *number, size_t values, const double *value,
+                      int64_t *below)
+{
+    for (size_t start = 0; start < n; start += BLOCK) { /* by blocks that stay in the first cache */
+        size_t size = n - start < BLOCK ? n - start : BLOCK;
+
+        for (size_t i = 0; i < values; i++) {
+            below[i] += count_below(size, number + start, value[i]);
         }
     }
 }
@@ -305,7 +347,7 @@ dpq_arrange_numbers(double low, double high, size_t n, const double *number,
     all = dpq_arrange_refine(&bins, (size_t)bins.map.buckets + 1, n);
     memset(cursor, 0, all * sizeof *cursor);
     dpq_arrange_count(&bins, n, number, cursor);
-    (void)dpq_arrange_plan(all, asked, cursor, to);
+    (void)dpq_arrange_plan(all, asked, 1, cursor, to);
     dpq_arrange_move(&bins, n, number, cursor, to, out);
     dpq_arrange_finish(all, asked, cursor, to, out, spare);
 }

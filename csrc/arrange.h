@@ -1,8 +1,9 @@
-/* Values put in order at some places, as sorting would have them there; the others stay between those.
+/* Values put in order at some places, as sorting would have them there; the others stay between those, or
+ * are left out.
  *
  * What is asked for are windows of places, ascending, which do not overlap. Values are counted by bins
  * that ascend, moved to where their bin belongs, and put in order inside of the bins that windows meet.
- * Bins that no window meets go together with those next to them, as they lie.
+ * Bins that no window meets go together with those next to them, as they lie, or nowhere.
  */
 #ifndef DPQ_ARRANGE_H
 #define DPQ_ARRANGE_H
@@ -14,6 +15,8 @@
 
 /* Most bins. */
 #define DPQ_ARRANGE_BINS 65536
+/* Where bins go whose values are left out. */
+#define DPQ_ARRANGE_NOWHERE UINT32_MAX
 
 /* Each bucket of a map that may have any values is several bins, the buckets of a finer map.
  *
@@ -46,18 +49,21 @@ dpq_arrange_refine(dpq_arrange_bins *bins, size_t slots, size_t n);
 void
 dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value, size_t *count);
 
-/* Where to put values: that of bin b at place cursor[to[b]], which goes up by one.
+/* Where to put values: that of bin b at place cursor[to[b]], which goes up by one, unless to[b] is
+ * DPQ_ARRANGE_NOWHERE.
  *
  *   bins         number of bins, at most DPQ_ARRANGE_BINS
+ *   all          whether those that no window meets go anywhere
  *   cursor       IN OUT, the count of each bin
  *   to           OUT, length `bins`
  *
  * Returns   the most values of a bin that a window meets.
  */
 size_t
-dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to);
+dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, int all, size_t *cursor,
+                 uint32_t *to);
 
-/* Put values where they belong. */
+/* Put values where they belong; where none does, nothing is written. */
 void
 dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, size_t *cursor,
                  const uint32_t *to, double *out);
@@ -66,7 +72,7 @@ dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, si
  *
  *   bins, to     as above
  *   cursor       IN, where each bin ends
- *   out          IN OUT, length n: all values
+ *   out          IN OUT, length n
  *   spare        WORK, as long as dpq_arrange_plan said
  *
  * Cost         O(windows' values), and O(n) for every 8 bits by which values of a bin differ.
@@ -87,6 +93,16 @@ dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *
 void
 dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged, size_t values,
                   const double *value, int64_t *below);
+
+/* The same, but -1 between windows, where nothing is read. */
+void
+dpq_arrange_below_inside(const dpq_arrange_windows *asked, size_t n, const double *arranged,
+                         size_t values, const double *value, int64_t *below);
+
+/* Add to `below` how many of n numbers, in any order, are below others. */
+void
+dpq_arrange_add_below(size_t n, const double *number, size_t values, const double *value,
+                      int64_t *below);
 
 /* All of that for numbers of which nothing is known: bins are chosen by some of them.
  *

@@ -9,6 +9,7 @@ def arrange(
     values: list[NDArray[np.float64]],
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
+    all: bool,
 ) -> NDArray[np.float64]: ...
 def ordered(value: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def below(
@@ -16,4 +17,5 @@ def below(
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
     value: NDArray[np.float64],
+    given: list[NDArray[np.float64]] | None = None,
 ) -> NDArray[np.int64]: ...

@@ -11,7 +11,9 @@ from dpq_fast._kernels.buffers cimport (
     places,
 )
 from dpq_fast._kernels.csrc cimport (
+    dpq_arrange_add_below,
     dpq_arrange_below,
+    dpq_arrange_below_inside,
     dpq_arrange_bins,
     dpq_arrange_count,
     dpq_arrange_finish,
@@ -44,12 +46,12 @@ cdef dpq_arrange_windows windows_of(const int64_t[::1] start, const int64_t[::1]
 
 
 def arrange(Map where not None, const uint8_t[::1] wanted not None, list values not None,
-            const int64_t[::1] start not None, const int64_t[::1] stop not None):
+            const int64_t[::1] start not None, const int64_t[::1] stop not None, bint all):
     """All values, in order at the places ``start[w] <= place < stop[w]`` of some windows.
 
     What is before a window is no larger than what is in it, and what is after no smaller, in any
-    order. Windows ascend and do not overlap. No value is NaN, and all are in the buckets that are
-    ``wanted``, not 0.
+    order; or it may be anything, if not ``all`` have to be there. Windows ascend and do not
+    overlap. No value is NaN, and all are in the buckets that are ``wanted``, not 0.
     """
     cdef:
         Py_ssize_t b, buckets = where.map.buckets
@@ -85,7 +87,7 @@ def arrange(Map where not None, const uint8_t[::1] wanted not None, list values 
         with nogil:
             dpq_arrange_count(&into, size, value, &cursor[0])
     with nogil:
-        most = dpq_arrange_plan(bins, &asked, &cursor[0], &to[0])
+        most = dpq_arrange_plan(bins, &asked, all, &cursor[0], &to[0])
     found, work = np.empty(n), np.empty(most)
     out, spare = doubles(found), doubles(work)
     for piece in values:
@@ -119,18 +121,30 @@ def ordered(ndarray value not None):
 
 
 def below(const double[::1] arranged not None, const int64_t[::1] start not None,
-          const int64_t[::1] stop not None, const double[::1] value not None):
+          const int64_t[::1] stop not None, const double[::1] value not None, list given=None):
     """How many of what `arrange` gave are below each value.
 
-    Windows are those that were asked for, none of them empty.
+    Windows are those that were asked for, none of them empty. What is not all there is to be
+    ``given`` once more.
     """
     cdef:
         size_t n = arranged.shape[0], values = value.shape[0]
-        ndarray found = np.zeros(values, dtype=np.int64)
+        ndarray found = np.zeros(values, dtype=np.int64), unknown, counts, piece
         int64_t *out = integers(found)
         dpq_arrange_windows asked = windows_of(start, stop)
 
-    if values > 0 and n > 0:
+    if values == 0 or n == 0:
+        return found
+    if given is None:
         with nogil:
             dpq_arrange_below(&asked, n, &arranged[0], values, &value[0], out)
+        return found
+    with nogil:
+        dpq_arrange_below_inside(&asked, n, &arranged[0], values, &value[0], out)
+    at = np.flatnonzero(found < 0)
+    unknown, counts = np.asarray(value)[at], np.zeros(at.size, dtype=np.int64)
+    for piece in given:
+        dpq_arrange_add_below(piece.shape[0], given_doubles(piece), at.size, doubles(unknown),
+                              integers(counts))
+    found[at] = counts
     return found

@@ -170,7 +170,7 @@ cdef extern from "arrange.h" nogil:
     size_t dpq_arrange_refine(dpq_arrange_bins *bins, size_t slots, size_t n)
     void dpq_arrange_count(const dpq_arrange_bins *bins, size_t n, const double *value,
                            size_t *count)
-    size_t dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, size_t *cursor,
+    size_t dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, bint all, size_t *cursor,
                             uint32_t *to)
     void dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value,
                           size_t *cursor, const uint32_t *to, double *out)
@@ -181,6 +181,10 @@ cdef extern from "arrange.h" nogil:
                              double *spare, double *out)
     void dpq_arrange_below(const dpq_arrange_windows *asked, size_t n, const double *arranged,
                            size_t values, const double *value, int64_t *below)
+    void dpq_arrange_below_inside(const dpq_arrange_windows *asked, size_t n, const double *arranged,
+                                  size_t values, const double *value, int64_t *below)
+    void dpq_arrange_add_below(size_t n, const double *number, size_t values, const double *value,
+                               int64_t *below)
 
 cdef extern from "intervals.h" nogil:
     size_t dpq_intervals_lattice(size_t segments, const int64_t *first_rank, const int64_t *count,

@@ -12,6 +12,15 @@ def encode(
     first: int,
     points: int,
 ) -> NDArray[np.int64]: ...
+def least(
+    point: NDArray[np.int64],
+    low: float,
+    high: float,
+    per_unit: float,
+    step: float,
+    first: int,
+    points: int,
+) -> NDArray[np.float64]: ...
 def decode(
     point: NDArray[np.int64], per_unit: float, step: float, first: int
 ) -> NDArray[np.float64]: ...

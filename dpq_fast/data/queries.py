@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels import select as kernel
 from dpq_fast._kernels import sums as sums_kernel
-from dpq_fast._kernels.arrange import arrange
+from dpq_fast.data.arranged import Arranged
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
@@ -300,15 +300,14 @@ class Taken(Query[Found]):
 
     def all_of(
         self, found: Found, start: NDArray[np.int64], stop: NDArray[np.int64]
-    ) -> Numbers | None:
+    ) -> Arranged | None:
         """The records, in order at some places of them; None if there were more or fewer.
 
-        Windows start[w] <= place < stop[w] ascend and do not overlap; what is before one is no
-        larger, and what is after it no smaller, in any order.
+        Windows start[w] <= place < stop[w] ascend and do not overlap, and none is empty.
         """
         if found.number != self.size:
             return None
-        return arrange(self.map, self.wanted, found.values, start, stop)
+        return Arranged.of(self.map, self.wanted, found.values, start, stop)
 
 
 @dataclass(frozen=True, repr=False)

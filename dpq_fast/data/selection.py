@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
-from dpq_fast._kernels.arrange import below
 from dpq_fast._kernels.select import Map, keys, value_of
+from dpq_fast.data.arranged import Arranged
 from dpq_fast.data.columns import as_float64, in_order, is_plain
 from dpq_fast.data.cutting import Cutter, values_of
 from dpq_fast.data.histogram import Bins
@@ -31,6 +31,7 @@ from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
     BucketCounts,
+    Found,
     PartCounts,
     SampledCounts,
     Taken,
@@ -214,19 +215,12 @@ class Counted(ABC):
         Windows ascend, do not overlap, and none is empty.
         """
 
-    def collect(
-        self, plan: Plan, start: NDArray[np.int64], stop: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """The records of the plan but for the tied ones; one pass.
-
-        They are in order at the places start[w] <= place < stop[w] among them, and elsewhere
-        between those (`Taken.all_of`).
-        """
+    def collect(self, plan: Plan, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Arranged:
+        """The records of the plan but for the tied ones, in order at some places; one pass."""
         expected = int(plan.count[~plan.tied].sum())
-        if not expected:
-            return np.empty(0)
         passes, query = self._taker(plan, expected)
-        collected = query.all_of(passes.fold(query), start, stop)
+        found = passes.fold(query) if expected else Found()
+        collected = query.all_of(found, start, stop)
         if collected is None:
             raise source_changed()
         return collected
@@ -558,7 +552,6 @@ class CollectedWindows:
             for part, places in ((first, start), (last - 1, stop))
         )
         some = begin < end
-        self._ordered, self._ordered_end = begin[some], end[some]
         self.collected = counted.collect(plan, begin[some], end[some])
 
     def holds(self, windows: list[tuple[int, int]]) -> bool:
@@ -580,7 +573,7 @@ class CollectedWindows:
         part = np.maximum(np.searchsorted(plan.start, starts, side="right") - 1, 0)
         held = (plan.start[part] == starts) & ~plan.tied[part]
         found = np.full(values.size, UNKNOWN)
-        places = below(self.collected, self._ordered, self._ordered_end, values[held])
+        places = self.collected.below(values[held])
         found[held] = starts[held] + places - self.offset[part[held]]
         return found
 
@@ -590,7 +583,7 @@ class CollectedWindows:
         if not self._whole[window]:
             return None
         shift = self._shift[window]
-        return self.collected[start + shift : stop + shift]
+        return self.collected.values[start + shift : stop + shift]
 
 
 class SelectedOrder(CoarseOrder):
@@ -664,7 +657,7 @@ class SelectedOrder(CoarseOrder):
         records = held.direct(start, stop)
         if records is not None:
             return records
-        plan, offset, collected = held.plan, held.offset, held.collected
+        plan, offset, collected = held.plan, held.offset, held.collected.values
         pieces: list[NDArray[Any]] = []
         for i in held.parts(start, stop):
             below, size, at = int(plan.start[i]), int(plan.count[i]), int(offset[i])

@@ -172,7 +172,7 @@ def test_cells_follow_from_the_values_alone(monkeypatch):
         cells = CountedCells(passes, -1e9, 1e9, None)
         plan = cells.plan(*windows)
         found.append([*map(np.ndarray.tolist, (plan.start, plan.count, plan.least, plan.most))])
-        assert cells.collect(plan, NONE, NONE).size == plan.count[~plan.tied].sum()
+        assert cells.collect(plan, NONE, NONE).values.size == plan.count[~plan.tied].sum()
     assert found[0] == found[1] == found[2]
     assert len(found[0][0]) > 2  # told apart
 
@@ -200,7 +200,7 @@ def test_ranges_too_narrow_for_parts_are_collected_whole(monkeypatch):
     cells = CountedCells(Chunks.of_array(column, 1), -1.0, 1.0, None)
     plan = cells.plan(np.array([0]), np.array([12]))
     collected = cells.collect(plan, np.array([0]), np.array([12]))
-    np.testing.assert_array_equal(collected, column)
+    np.testing.assert_array_equal(collected.values, column)
 
 
 def queries():

@@ -111,7 +111,8 @@ class All(Taken):
 
 def in_order(query, found):
     """All of them in order."""
-    return query.all_of(found, np.array([0]), np.array([query.size]))
+    arranged = query.all_of(found, np.array([0]), np.array([query.size]))
+    return None if arranged is None else arranged.values
 
 
 @pytest.mark.parametrize("workers", [1, 2])

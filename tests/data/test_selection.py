@@ -298,7 +298,7 @@ def test_comparing_collects_what_buckets_hold(at_edges, windows, monkeypatch):
     for compared in (10**9, 0):
         monkeypatch.setattr(selection, "COMPARED", compared)
         held = assert_held_as_sorted(selected(x, None, bounds, probe=probe), expected, windows)
-        sizes.append(held.collected.size)
+        sizes.append(held.collected.values.size)
     assert sizes[0] == sizes[1]
 
 
@@ -311,7 +311,7 @@ def test_plans_hold_the_buckets_of_their_windows_alone():
     assert plan.start.tolist() == [5, 19, 20, *range(99, 120), *range(190, 197)]
     assert (plan.count == 1).all()
     whole = np.array([0]), np.array([plan.start.size])
-    np.testing.assert_array_equal(buckets.collect(plan, *whole), x[plan.start])
+    np.testing.assert_array_equal(buckets.collect(plan, *whole).values, x[plan.start])
 
 
 @pytest.mark.parametrize("windows", [[(0, 900)], [(10, 20), (880, 890)], [(299, 302)]])
@@ -343,7 +343,7 @@ def test_tied_records_are_not_collected(monkeypatch):
         assert plan.tied.all() and plan.count.sum() == 500
         monkeypatch.setattr(order._counted, "_chunks", None)  # no other pass
         none = np.empty(0, dtype=np.int64)
-        assert order._counted.collect(plan, none, none).size == 0
+        assert order._counted.collect(plan, none, none).values.size == 0
         assert order._points([(10, 20)]).tolist() == [0.5 if lattice is None else 103] * 10
 
 

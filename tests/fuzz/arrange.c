@@ -97,8 +97,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n = (size_t)fuzz_between(in, 0, fuzz_bit(in) ? 60 : MOST_VALUES), number, done = 0;
     double *value = fuzz_room(n, sizeof *value), *sorted = fuzz_room(n, sizeof *sorted);
     double *out = fuzz_room(n, sizeof *out), *spare, *nothing_known, *again;
-    int64_t *below = fuzz_room(n, sizeof *below);
-    int ties = fuzz_bit(in);
+    int64_t *below = fuzz_room(n, sizeof *below), *counted = fuzz_room(n, sizeof *counted);
+    int ties = fuzz_bit(in), all = fuzz_bit(in);
     uint32_t *slot, *to, bucket;
     uint8_t wanted[60] = {0};
     size_t *cursor;
@@ -136,13 +136,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         dpq_arrange_count(&bins, next - done, value + done, cursor);
         done = next;
     }
-    spare = fuzz_room(dpq_arrange_plan(number, &asked, cursor, to), sizeof *spare);
+    spare = fuzz_room(dpq_arrange_plan(number, &asked, all, cursor, to), sizeof *spare);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = NAN;
+    }
     dpq_arrange_move(&bins, n, value, cursor, to, out);
     dpq_arrange_finish(number, &asked, cursor, to, out, spare);
 
     memcpy(sorted, value, n * sizeof *value);
     qsort(sorted, n, sizeof *sorted, fuzz_compare_numbers);
-    check_places(&asked, n, out, sorted);
+    check_places(&asked, n, out, sorted); /* what is left out is NaN, which nothing is above or below */
     nothing_known = fuzz_room(n, sizeof *nothing_known);
     again = fuzz_room(n, sizeof *again);
     memcpy(nothing_known, value, n * sizeof *value);
@@ -156,15 +159,33 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         number += start[w] < stop[w];
     }
     asked.windows = number;
-    dpq_arrange_below(&asked, n, out, n, value, below);
-    for (size_t i = 0; i < n; i++) {
-        CHECK(below[i] >= 0 && (below[i] == 0 || sorted[below[i] - 1] < value[i]));
-        CHECK(sorted[below[i]] >= value[i]);
+    memset(counted, 0, n * sizeof *counted);
+    dpq_arrange_add_below(n, value, n < 60 ? n : 60, value, counted);
+    for (size_t i = 0; i < n && i < 60; i++) {
+        CHECK(counted[i] == 0 || sorted[counted[i] - 1] < value[i]);
+        CHECK(sorted[counted[i]] >= value[i]);
     }
-    qsort(out, n, sizeof *out, fuzz_compare_numbers);
-    for (size_t i = 0; i < n; i++) {
-        CHECK(out[i] == sorted[i]);
+    dpq_arrange_below_inside(&asked, n, out, n < 60 ? n : 60, value, below);
+    for (size_t i = 0; i < n && i < 60; i++) {
+        int inside = 0;
+
+        for (size_t w = 0; w < asked.windows; w++) {
+            inside |= sorted[start[w]] < value[i] && value[i] <= sorted[stop[w] - 1];
+        }
+        CHECK(below[i] == (inside ? counted[i] : -1));
     }
+    if (all) {
+        dpq_arrange_below(&asked, n, out, n, value, below);
+        for (size_t i = 0; i < n; i++) {
+            CHECK(below[i] >= 0 && (below[i] == 0 || sorted[below[i] - 1] < value[i]));
+            CHECK(sorted[below[i]] >= value[i]);
+        }
+        qsort(out, n, sizeof *out, fuzz_compare_numbers);
+        for (size_t i = 0; i < n; i++) {
+            CHECK(out[i] == sorted[i]);
+        }
+    }
+    free(counted);
     free(value);
     free(sorted);
     free(out);

@@ -29,21 +29,25 @@ NO_PLACE = np.empty(0, dtype=np.int64)
 
 
 def check(where, values, start, stop, pieces=1):
-    """In order at its places, and everything else between them; and ranks of values."""
+    """In order at its places, and everything else between them, if asked for; and ranks."""
     wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
     wanted[where.buckets(values)] = 1
-    arranged = arrange(where, wanted, np.array_split(values, pieces), start, stop)
-    ordered = np.sort(values)
-    np.testing.assert_array_equal(np.sort(arranged), ordered)
-    for a, b in zip(start.tolist(), stop.tolist(), strict=True):
-        np.testing.assert_array_equal(arranged[a:b], ordered[a:b])
-        assert a == 0 or a == values.size or arranged[:a].max() <= ordered[a]
-        assert b == 0 or b == values.size or arranged[b:].min() >= ordered[b - 1]
-    some = start < stop
+    given = np.array_split(values, pieces)
+    ordered, some = np.sort(values), start < stop
     seen = values[:1_000]
     asked = np.concatenate((seen, np.nextafter(seen, np.inf), [-np.inf, np.inf]))
-    found = below(arranged, start[some], stop[some], asked)
-    np.testing.assert_array_equal(found, np.searchsorted(ordered, asked))
+    for everything in (True, False):
+        arranged = arrange(where, wanted, given, start, stop, everything)
+        assert arranged.size == values.size
+        for a, b in zip(start.tolist(), stop.tolist(), strict=True):
+            np.testing.assert_array_equal(arranged[a:b], ordered[a:b])
+            if everything:
+                assert a == 0 or a == values.size or arranged[:a].max() <= ordered[a]
+                assert b == 0 or b == values.size or arranged[b:].min() >= ordered[b - 1]
+        if everything:
+            np.testing.assert_array_equal(np.sort(arranged), ordered)
+        found = below(arranged, start[some], stop[some], asked, None if everything else given)
+        np.testing.assert_array_equal(found, np.searchsorted(ordered, asked))
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -65,25 +69,30 @@ def test_bins_of_very_many_values(name, where):
     check(MAPS[where], values, start, start + np.array([10, 100, 5_000, 1, 1_000]), 3)
 
 
-def test_no_values_and_no_windows():
+@pytest.mark.parametrize("everything", [True, False])
+def test_no_values_and_no_windows(everything):
     wanted = np.ones(BUCKETS + 1, dtype=np.uint8)
     for pieces in ([], [np.empty(0)]):
-        assert arrange(MAPS["linear"], wanted, pieces, NO_PLACE, NO_PLACE).size == 0
-    assert below(np.empty(0), NO_PLACE, NO_PLACE, np.array([1.0, 2.0])).tolist() == [0, 0]
-    assert below(np.array([3.0, 1.0]), NO_PLACE, NO_PLACE, np.array([2.0, 4.0])).tolist() == [1, 2]
+        arranged = arrange(MAPS["linear"], wanted, pieces, NO_PLACE, NO_PLACE, everything)
+        assert arranged.size == 0
+    asked = NO_PLACE, NO_PLACE, np.array([2.0, 4.0])
+    assert below(np.empty(0), *asked).tolist() == [0, 0]
+    values = np.array([3.0, 1.0])
+    assert below(values, *asked).tolist() == [1, 2]
+    assert below(np.full(2, np.nan), *asked, [values]).tolist() == [1, 2]
 
 
 def test_what_does_not_fit_is_refused():
     where, one = MAPS["linear"], np.zeros(1, dtype=np.int64)
     wanted = np.ones(BUCKETS + 1, dtype=np.uint8)
     with pytest.raises(ValueError, match="wanted must have one entry for each bucket"):
-        arrange(where, wanted[1:], [], one, one)
+        arrange(where, wanted[1:], [], one, one, True)
     with pytest.raises(ValueError, match="start and stop must have one entry for each window"):
-        arrange(where, wanted, [], one, NO_PLACE)
+        arrange(where, wanted, [], one, NO_PLACE, True)
     with pytest.raises(ValueError, match="start and stop must have one entry for each window"):
         below(np.ones(1), one, NO_PLACE, np.ones(1))
     with pytest.raises(ValueError, match="contiguous arrays of its own dtype"):
-        arrange(where, wanted, [np.ones(2, dtype=np.float32)], one, one)
+        arrange(where, wanted, [np.ones(2, dtype=np.float32)], one, one, True)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
