@@ -131,6 +131,10 @@ def below(const double[::1] arranged not None, const int64_t[::1] start not None
         size_t n = arranged.shape[0], values = value.shape[0]
         ndarray found = np.zeros(values, dtype=np.int64), unknown, counts, piece
         int64_t *out = integers(found)
+        int64_t *count
+        const double *number
+        const double *other
+        size_t size, others
         dpq_arrange_windows asked = windows_of(start, stop)
 
     if values == 0 or n == 0:
@@ -142,9 +146,11 @@ def below(const double[::1] arranged not None, const int64_t[::1] start not None
     with nogil:
         dpq_arrange_below_inside(&asked, n, &arranged[0], values, &value[0], out)
     at = np.flatnonzero(found < 0)
-    unknown, counts = np.asarray(value)[at], np.zeros(at.size, dtype=np.int64)
-    for piece in given:
-        dpq_arrange_add_below(piece.shape[0], given_doubles(piece), at.size, doubles(unknown),
-                              integers(counts))
+    unknown, counts, others = np.asarray(value)[at], np.zeros(at.size, dtype=np.int64), at.size
+    other, count = given_doubles(unknown), integers(counts)
+    for piece in given if others else ():
+        number, size = given_doubles(piece), piece.shape[0]
+        with nogil:
+            dpq_arrange_add_below(size, number, others, other, count)
     found[at] = counts
     return found

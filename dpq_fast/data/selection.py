@@ -31,7 +31,6 @@ from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
     BucketCounts,
-    Found,
     PartCounts,
     SampledCounts,
     Taken,
@@ -218,9 +217,10 @@ class Counted(ABC):
     def collect(self, plan: Plan, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Arranged:
         """The records of the plan but for the tied ones, in order at some places; one pass."""
         expected = int(plan.count[~plan.tied].sum())
+        if not expected:
+            return Arranged(np.empty(0), start, stop, None)
         passes, query = self._taker(plan, expected)
-        found = passes.fold(query) if expected else Found()
-        collected = query.all_of(found, start, stop)
+        collected = query.all_of(passes.fold(query), start, stop)
         if collected is None:
             raise source_changed()
         return collected

@@ -802,7 +802,7 @@ def law_of(
     wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
     if wide and m > MANY_LEVELS:  # no narrower ones than these
         *wide, last = wide
-        return CoarseLaw(order, q, rate, forward, guess, None, *last, wide, once)
+        return CoarseLaw(order, q, rate, forward, guess, **last._asdict(), wide=wide, once=once)
     if single and not wide and (m > MANY_LEVELS or not tied):
         try:
             return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
