@@ -4,6 +4,8 @@
 
 #include "vector.h"
 
+#define RUN DPQ_WANTED_RUN
+
 #ifdef DPQ_CLONES
 #include <immintrin.h>
 
@@ -63,22 +65,40 @@ flags_of(const __m512i *table, int other, const uint32_t *bucket)
     return other ? wanted | beyond : wanted & ~beyond;
 }
 
+/* The same where no more than one run of each RUN buckets are wanted: by the first of it, and its length. */
+LOOKUPS static inline uint64_t
+flags_of_runs(const __m512i *table, int other, const uint32_t *bucket)
+{
+    __m512i first = narrowed(bucket), second = narrowed(bucket + 32);
+    __m512i low = bytes_of(first, second);
+    __m512i high = bytes_of(_mm512_srli_epi16(first, 6), _mm512_srli_epi16(second, 6));
+    __m512i start = _mm512_permutex2var_epi8(table[0], high, table[1]);
+    __m512i size = _mm512_permutex2var_epi8(table[2], high, table[3]);
+    __m512i after = _mm512_sub_epi8(_mm512_and_si512(low, _mm512_set1_epi8(RUN - 1)), start);
+    __mmask64 beyond = _mm512_movepi8_mask(high);
+    __mmask64 wanted = _mm512_cmplt_epu8_mask(after, size);
+
+    return other ? wanted | beyond : wanted & ~beyond;
+}
+
 /* The same as dpq_wanted_find, for a multiple of 64 buckets. */
-LOOKUPS static size_t
-find_by_registers(const dpq_wanted *wanted, size_t n, const uint32_t *bucket, uint16_t *place)
+LOOKUPS static inline size_t
+find_by(int runs, const dpq_wanted *wanted, size_t n, const uint32_t *bucket, uint16_t *place)
 {
     const __m512i further = _mm512_set1_epi16(32);
+    const uint8_t *from = runs ? wanted->run : wanted->bit;
     __m512i table[2 * TABLES];
     __m512i at = _mm512_set_epi16(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16,
                                   15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     int other = wanted->flag[DPQ_WANTED_BUCKETS];
     size_t here = 0;
 
-    for (int i = 0; i < 2 * TABLES; i++) {
-        table[i] = _mm512_load_si512(wanted->bit + 64 * i);
+    for (int i = 0; i < (runs ? 4 : 2 * TABLES); i++) {
+        table[i] = _mm512_load_si512(from + 64 * i);
     }
     for (size_t i = 0; i < n; i += AT_ONCE) {
-        uint64_t flags = flags_of(table, other, bucket + i);
+        uint64_t flags = runs ? flags_of_runs(table, other, bucket + i)
+                              : flags_of(table, other, bucket + i);
 
         for (int half = 0; half < 2; half++, flags >>= 32) {
             uint32_t some = (uint32_t)flags;
@@ -89,6 +109,12 @@ find_by_registers(const dpq_wanted *wanted, size_t n, const uint32_t *bucket, ui
         }
     }
     return here;
+}
+
+LOOKUPS static size_t
+find_by_registers(const dpq_wanted *wanted, size_t n, const uint32_t *bucket, uint16_t *place)
+{
+    return wanted->runs ? find_by(1, wanted, n, bucket, place) : find_by(0, wanted, n, bucket, place);
 }
 
 static int
@@ -105,6 +131,29 @@ fits(void)
 }
 #endif
 
+/* Runs of wanted ones, if there is no more than one of each RUN buckets. */
+static void
+find_runs(dpq_wanted *wanted)
+{
+    wanted->runs = 1;
+    for (size_t r = 0; r < DPQ_WANTED_RUNS; r++) {
+        const uint8_t *flag = wanted->flag + r * RUN;
+        size_t start = 0, end = RUN;
+
+        while (start < end && !flag[start]) {
+            start++;
+        }
+        while (end > start && !flag[end - 1]) {
+            end--;
+        }
+        wanted->run[r] = (uint8_t)start;
+        wanted->run[DPQ_WANTED_RUNS + r] = (uint8_t)(end - start);
+        for (; start < end; start++) {
+            wanted->runs &= flag[start];
+        }
+    }
+}
+
 void
 dpq_wanted_of(dpq_wanted *wanted, size_t buckets, const uint8_t *flag)
 {
@@ -115,6 +164,9 @@ dpq_wanted_of(dpq_wanted *wanted, size_t buckets, const uint8_t *flag)
     wanted->fits = fits();
     for (size_t b = 0; wanted->fits && b < DPQ_WANTED_BUCKETS; b++) {
         wanted->bit[b / 8] |= (uint8_t)(wanted->flag[b] << b % 8);
+    }
+    if (wanted->fits) {
+        find_runs(wanted);
     }
 }
 

@@ -9,11 +9,16 @@
 #define DPQ_WANTED_BUCKETS 8192
 /* How many places more than there are values are written, perhaps. */
 #define DPQ_WANTED_SPARE 32
+/* Buckets that are looked up together where the wanted ones of them are one run, or none are. */
+#define DPQ_WANTED_RUN 64
+#define DPQ_WANTED_RUNS (DPQ_WANTED_BUCKETS / DPQ_WANTED_RUN)
 
 typedef struct {
     uint8_t flag[DPQ_WANTED_BUCKETS + 1]; /* 1 for the wanted ones, 0 for others */
     int fits; /* whether registers of this machine hold all flags: dpq_wanted_find takes them there */
-    _Alignas(64) uint8_t bit[DPQ_WANTED_BUCKETS / 8]; /* the same, eight in a byte, where they fit */
+    int runs; /* whether all of them are such runs, where they fit */
+    _Alignas(64) uint8_t bit[DPQ_WANTED_BUCKETS / 8]; /* the flags, eight in a byte, where they fit */
+    _Alignas(64) uint8_t run[2 * DPQ_WANTED_RUNS];    /* where in theirs they start, and their sizes */
 } dpq_wanted;
 
 /* Flags of some buckets, of which those that are not 0 are wanted; others are not.

@@ -175,3 +175,33 @@ def test_columns_may_begin_anywhere_in_a_line_of_memory(dtype):
         assert where.collect(wanted, none, none, column, column.size)[1] == expected[3]
         ends = np.array([3.0]), np.array([4.0])
         assert where.between(*ends, column, column.size)[1] == expected[3:5].sum()
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+@pytest.mark.parametrize("pattern", ["none", "all", "runs", "run at each end", "several runs"])
+def test_values_of_wanted_buckets_are_collected_wherever_these_are(pattern, missing):
+    """By other instructions where no more than one run of each 64 buckets are wanted."""
+    rng = np.random.default_rng(6)
+    bucket = np.arange(8192)
+    wanted = np.append(
+        {
+            "none": bucket < 0,
+            "all": bucket >= 0,
+            "runs": bucket % 150 < rng.integers(1, 90, 55)[bucket // 150],
+            "run at each end": bucket % 64 == 63 * (bucket // 64 % 2),
+            "several runs": rng.random(8192) < 0.3,
+        }[pattern],
+        missing,
+    ).astype(np.uint8)
+    where = Map(0.0, 8192.0, 8192, origin=0.0, scale=1.0)
+    column = rng.uniform(-9.0, 8200.0, 30_001)
+    column[rng.random(30_001) < 0.01] = np.nan
+    held = np.clip(column, 0.0, 8191.5)
+    chosen = np.where(np.isnan(column), missing == 1, wanted[np.nan_to_num(held).astype(int)] > 0)
+    expected = np.clip(column[chosen], 0.0, 8192.0)
+    counts, room, none = np.zeros(8193, dtype=np.int64), np.empty(30_001), np.empty(0, np.int64)
+    assert where.count(column, counts, wanted, room) == expected.size
+    np.testing.assert_array_equal(room[: expected.size], expected)
+    found, number = where.collect(wanted, none, none, column, column.size)
+    assert number == expected.size
+    np.testing.assert_array_equal(found, expected)
