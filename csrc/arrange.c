@@ -93,6 +93,18 @@ meets(const dpq_arrange_windows *asked, size_t w, size_t stop)
     return w < asked->windows && (size_t)asked->start[w] < stop;
 }
 
+void
+dpq_arrange_share(size_t bins, const uint32_t *to, const size_t *count, size_t *cursor,
+                  size_t *own)
+{
+    memcpy(own, cursor, bins * sizeof *own);
+    for (size_t b = 0; b < bins; b++) {
+        if (to[b] != DPQ_ARRANGE_NOWHERE) {
+            cursor[to[b]] += count[b];
+        }
+    }
+}
+
 size_t
 dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, int all, size_t *cursor,
                  uint32_t *to)
@@ -214,16 +226,16 @@ order(const dpq_arrange_windows *asked, size_t w, size_t start, size_t n, double
 }
 
 void
-dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,
-                   const uint32_t *to, double *out, double *spare)
+dpq_arrange_finish(size_t first, size_t last, const dpq_arrange_windows *asked,
+                   const size_t *cursor, const uint32_t *to, double *out, double *spare)
 {
     size_t place = 0, w = 0;
 
-    for (size_t b = 0; b < bins; b++) {
+    for (size_t b = 0; b < last; b++) {
         size_t end = to[b] == b || to[b] == DPQ_ARRANGE_NOWHERE ? cursor[b] : place;
 
         w = next(asked, w, place);
-        if (meets(asked, w, end)) {
+        if (b >= first && meets(asked, w, end)) {
             order(asked, w, place, end - place, out + place, spare);
         }
         place = end;
@@ -349,5 +361,5 @@ dpq_arrange_numbers(double low, double high, size_t n, const double *number,
     dpq_arrange_count(&bins, n, number, cursor);
     (void)dpq_arrange_plan(all, asked, 1, cursor, to);
     dpq_arrange_move(&bins, n, number, cursor, to, out);
-    dpq_arrange_finish(all, asked, cursor, to, out, spare);
+    dpq_arrange_finish(0, all, asked, cursor, to, out, spare);
 }

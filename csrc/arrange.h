@@ -63,14 +63,28 @@ size_t
 dpq_arrange_plan(size_t bins, const dpq_arrange_windows *asked, int all, size_t *cursor,
                  uint32_t *to);
 
+/* Where some of all values go that are moved on their own, perhaps at the same time as others.
+ *
+ *   bins, to     as above
+ *   count        of these values, in each bin
+ *   cursor       IN OUT, where values go that are not given a place yet; past these now, and so where each
+ *                bin ends once all have been given theirs
+ *   own          OUT, length `bins`, the cursor for these
+ */
+void
+dpq_arrange_share(size_t bins, const uint32_t *to, const size_t *count, size_t *cursor,
+                  size_t *own);
+
 /* Put values where they belong; where none does, nothing is written. */
 void
 dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, size_t *cursor,
                  const uint32_t *to, double *out);
 
-/* Put in order what windows meet, once all values are moved.
+/* Put in order what windows meet, once all values are moved: of some bins, perhaps at the same time as
+ * others.
  *
- *   bins, to     as above
+ *   first, last  bins first, ..., last - 1
+ *   to           as above
  *   cursor       IN, where each bin ends
  *   out          IN OUT, length n
  *   spare        WORK, as long as dpq_arrange_plan said
@@ -78,8 +92,8 @@ dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value, si
  * Cost         O(windows' values), and O(n) for every 8 bits by which values of a bin differ.
  */
 void
-dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,
-                   const uint32_t *to, double *out, double *spare);
+dpq_arrange_finish(size_t first, size_t last, const dpq_arrange_windows *asked,
+                   const size_t *cursor, const uint32_t *to, double *out, double *spare);
 
 /* How many of arranged values are below others.
  *

@@ -251,8 +251,9 @@ dpq_select_bucket(const dpq_select_map *map, double value)
 }
 
 size_t
-dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, int64_t *count,
-                 const uint8_t *wanted, size_t room, double *out)
+dpq_select_count(const dpq_select_map *map, size_t rows, size_t n, size_t apart,
+                 const dpq_column *column, int64_t *count, const uint8_t *wanted, size_t room,
+                 double *out)
 {
     double read[BLOCK];
     uint32_t bucket[BLOCK];
@@ -261,22 +262,29 @@ dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, 
     uint16_t even[DPQ_SELECT_BUCKETS + 1], odd[DPQ_SELECT_BUCKETS + 1];
     dpq_wanted flags;
     size_t width = dpq_column_width(column);
-    size_t buckets = (size_t)map->buckets, found = 0, counted = 0;
+    size_t buckets = (size_t)map->buckets, found = 0, counted = 0, row = 0, start = 0;
 
     if (wanted != NULL) {
         dpq_wanted_of(&flags, buckets + 1, wanted);
     }
     memset(even, 0, (buckets + 1) * sizeof *even);
     memset(odd, 0, (buckets + 1) * sizeof *odd);
-    for (size_t start = 0, end; start < n; start = end) {
-        size_t size = dpq_column_block(column, start, n, BLOCK);
+    while (row < rows) {
+        size_t end = row * apart + n;
+        size_t size = dpq_column_block(column, start, end, BLOCK);
         const double *value = dpq_column_read(column, start, size, read);
-        const char *ahead = dpq_column_ahead(column, start, n);
+        const char *ahead = dpq_column_ahead(column, start, end);
 
-        end = start + size;
-        if (end - counted > FLUSH) {
+        start += size;
+        if (start == end) {
+            row++;
+            start = row < rows ? row * apart : start;
+            ahead = (const char *)column->value + (row < rows ? start : start - size) * width;
+        }
+        counted += size;
+        if (counted > FLUSH) {
             flush(buckets, even, odd, count);
-            counted = start;
+            counted = size;
         }
         dpq_select_buckets(map, size, value, bucket);
         if (wanted == NULL) {

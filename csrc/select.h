@@ -51,19 +51,21 @@ dpq_select_buckets(const dpq_select_map *map, size_t n, const double *value, uin
 
 /* Count values by bucket, and collect those of some buckets, clamped, in the order they stand.
  *
- *   n            number of values
- *   column       IN, length n
+ *   rows         of values, which begin at 0, apart, 2 * apart, ... of the column
+ *   n            values of a row, at most `apart`
+ *   column       IN, length (rows - 1) * apart + n
  *   count        IN OUT, length map->buckets + 1, added to
  *   wanted       IN, length map->buckets + 1: 0 for those that are not; or NULL for none
  *   room         length of `out`
  *   out          OUT
  *
  * Returns   how many are collected; only the first `room` are written.
- * Cost      O(n), no allocation; 60 KB of the stack.
+ * Cost      O(rows * n), no allocation; 60 KB of the stack.
  */
 size_t
-dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column, int64_t *count,
-                 const uint8_t *wanted, size_t room, double *out);
+dpq_select_count(const dpq_select_map *map, size_t rows, size_t n, size_t apart,
+                 const dpq_column *column, int64_t *count, const uint8_t *wanted, size_t room,
+                 double *out);
 
 /* Count a sample by bucket: runs of values that begin at 0, apart, 2 * apart, ....
  *

@@ -3,14 +3,21 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels.select import Map
 
-def arrange(
-    where: Map,
-    wanted: NDArray[np.uint8],
-    values: list[NDArray[np.float64]],
-    start: NDArray[np.int64],
-    stop: NDArray[np.int64],
-    all: bool,
-) -> NDArray[np.float64]: ...
+class Arranging:
+    values: NDArray[np.float64]
+    def __init__(
+        self,
+        where: Map,
+        wanted: NDArray[np.uint8],
+        n: int,
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+    ) -> None: ...
+    def count(self, values: list[NDArray[np.float64]]) -> NDArray[np.uintp]: ...
+    def plan(self, counts: list[NDArray[np.uintp]], all: bool) -> list[NDArray[np.uintp]]: ...
+    def move(self, values: list[NDArray[np.float64]], place: NDArray[np.uintp]) -> None: ...
+    def finish(self, part: int, parts: int) -> None: ...
+
 def ordered(value: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def below(
     arranged: NDArray[np.float64],

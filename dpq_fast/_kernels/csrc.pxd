@@ -132,8 +132,9 @@ cdef extern from "select.h" nogil:
         int shift
         int64_t buckets
 
-    size_t dpq_select_count(const dpq_select_map *map, size_t n, const dpq_column *column,
-                            int64_t *count, const uint8_t *wanted, size_t room, double *out)
+    size_t dpq_select_count(const dpq_select_map *map, size_t rows, size_t n, size_t apart,
+                            const dpq_column *column, int64_t *count, const uint8_t *wanted,
+                            size_t room, double *out)
     void dpq_select_sample(const dpq_select_map *map, size_t run, size_t apart, size_t runs,
                            const dpq_column *column, int64_t *count)
     dpq_select_map dpq_select_choose(double low, double high, int64_t buckets, size_t n,
@@ -174,8 +175,10 @@ cdef extern from "arrange.h" nogil:
                             uint32_t *to)
     void dpq_arrange_move(const dpq_arrange_bins *bins, size_t n, const double *value,
                           size_t *cursor, const uint32_t *to, double *out)
-    void dpq_arrange_finish(size_t bins, const dpq_arrange_windows *asked, const size_t *cursor,
-                            const uint32_t *to, double *out, double *spare)
+    void dpq_arrange_share(size_t bins, const uint32_t *to, const size_t *count, size_t *cursor,
+                           size_t *own)
+    void dpq_arrange_finish(size_t first, size_t last, const dpq_arrange_windows *asked,
+                            const size_t *cursor, const uint32_t *to, double *out, double *spare)
     void dpq_arrange_numbers(double low, double high, size_t n, const double *number,
                              const dpq_arrange_windows *asked, size_t *cursor, uint32_t *to,
                              double *spare, double *out)

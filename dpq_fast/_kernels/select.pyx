@@ -111,17 +111,25 @@ cdef class Map:
               const uint8_t[::1] wanted=None, double[::1] out=None):
         """Add to `total`, of length buckets + 1, how many values are in each bucket.
 
+        `value` may have two axes: rows that are apart in memory, but each of them is contiguous.
         The values of the `wanted` buckets (0 for others), clamped, are written to `out` as far as
         there is room; how many there are is given.
         """
         cdef:
-            dpq_column column = given_column(value)
-            size_t n = value.shape[0], taken = 0, room = 0
+            size_t rows = value.shape[0] if value.ndim == 2 else 1
+            ndarray row = value[0] if value.ndim == 2 and rows else value
+            dpq_column column = given_column(row)
+            size_t n = row.shape[0], taken = 0, room = 0, apart = n
             double *to = NULL
             const uint8_t *flag = NULL
 
         if total.shape[0] != self.map.buckets + 1:
             raise ValueError("total must have one entry for each bucket, and one more")
+        if rows > 1:
+            if (value.strides[0] < <Py_ssize_t>n * row.itemsize
+                    or value.strides[0] % row.itemsize != 0):
+                raise ValueError("rows must ascend in memory, by whole values, and not overlap")
+            apart = value.strides[0] // row.itemsize
         if wanted is not None:
             _check_wanted(wanted, self.map.buckets)
             flag = &wanted[0]
@@ -129,7 +137,8 @@ cdef class Map:
             to, room = &out[0], out.shape[0]
         if n > 0:
             with nogil:
-                taken = dpq_select_count(&self.map, n, &column, &total[0], flag, room, to)
+                taken = dpq_select_count(&self.map, rows, n, apart, &column, &total[0], flag,
+                                         room, to)
         return taken
 
     def sample(self, ndarray value not None, size_t run, size_t runs,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +17,8 @@ from dpq_fast._kernels.select import Map
 # Where there are more than so many times as many as in windows, what lies between these is left as
 # it was found, and so much more of a window is put in order on each side, of its length.
 MUCH, MARGIN = 4, 0.5
+# Values that are worth a thread.
+MIN_SHARE = 2**17
 
 
 @dataclass(frozen=True)
@@ -42,8 +48,9 @@ class Arranged:
         found: list[NDArray[np.float64]],
         start: NDArray[np.int64],
         stop: NDArray[np.int64],
+        workers: int = 1,
     ) -> Arranged:
-        """All that was found, with windows as asked for or longer; see `kernel.arrange`."""
+        """All that was found, with windows as asked for or longer; see `arrange`."""
         size = sum(each.size for each in found)
         are_many = size > MUCH * int((stop - start).sum())
         if are_many:
@@ -51,9 +58,48 @@ class Arranged:
             margin = ((stop - start) * MARGIN).astype(np.int64)
             start = np.maximum(start - margin, np.append(0, stop[:-1]))
             stop = np.minimum(stop + margin, np.append(start[1:], size))
-        values = kernel.arrange(where, wanted, found, start, stop, not are_many)
+        values = arrange(where, wanted, found, start, stop, not are_many, workers)
         return cls(values, start, stop, found if are_many else None)
 
     def below(self, value: NDArray[np.float64]) -> NDArray[np.int64]:
         """How many of the records are below each number."""
         return kernel.below(self.values, self.start, self.stop, value, self.found)
+
+
+def arrange(
+    where: Map,
+    wanted: NDArray[np.uint8],
+    found: list[NDArray[np.float64]],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    all_of_them: bool,
+    workers: int = 1,
+) -> NDArray[np.float64]:
+    """Values in order at some places, by threads; see `kernel.Arranging`."""
+    size = sum(each.size for each in found)
+    arranging = kernel.Arranging(where, wanted, size, start, stop)
+    shares = _shares(found, max(1, min(workers, size // MIN_SHARE)))
+    parts = range(len(shares))
+    with _threads(len(shares)) as run:
+        counts = run(arranging.count, shares)
+        run(arranging.move, shares, arranging.plan(counts, all_of_them))
+        run(arranging.finish, parts, [len(shares)] * len(shares))
+    return arranging.values
+
+
+def _shares(found: list[NDArray[np.float64]], parts: int) -> list[list[NDArray[np.float64]]]:
+    """About as many values each."""
+    if parts == 1:
+        return [found]
+    split = [np.array_split(each, parts) for each in found]
+    return [list(share) for share in zip(*split, strict=True)]
+
+
+@contextmanager
+def _threads(workers: int) -> Iterator[Callable[..., list[Any]]]:
+    """What calls a function with some arguments after others, and gives what it returns."""
+    if workers == 1:
+        yield lambda call, *arguments: list(map(call, *arguments))
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        yield lambda call, *arguments: list(pool.map(call, *arguments))

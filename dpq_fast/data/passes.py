@@ -21,6 +21,11 @@ CONVERTED = 2**16
 PLAIN = 2**22
 # Values that are worth a thread.
 MIN_SHARE = 2**18
+# From this many values on, pieces are scattered if a query asks for it: so many of them, or more
+# of so many values, in rows of so many.
+SCATTERED, MIN_PIECES, SCATTERED_PIECE, ROW = 2**22, 16, 2**21, 2**13
+# Bytes of memory that come together.
+LINE = 64
 
 State = TypeVar("State")
 Batches = Callable[[], Iterable[NDArray[Any]]]
@@ -38,9 +43,13 @@ class Query(ABC, Generic[State]):
     any_type : bool
         Whether pieces are taken in the types that kernels read; else they are float64. They are
         contiguous.
+    scattered : bool
+        Whether pieces may have two axes, rows that are contiguous: those of long arrays come from
+        everywhere, the first 2^k of them equally far apart.
     """
 
     any_type: bool = False
+    scattered: bool = False
 
     @abstractmethod
     def start(self) -> State:
@@ -128,21 +137,43 @@ class Chunks:
             for batch in batches:
                 parts = max(1, min(self._workers, batch.size // MIN_SHARE))
                 states += [query.start() for _ in range(parts - len(states))]
-                ends = [batch.size * i // parts for i in range(parts + 1)]
                 shares = [
-                    pool.submit(scan, batch[a:b], query, state)
-                    for a, b, state in zip(ends[1:-1], ends[2:], states[1:], strict=False)
+                    pool.submit(scan, batch, query, state, part, parts)
+                    for part, state in zip(range(1, parts), states[1:], strict=False)
                 ]
-                scan(batch[: ends[1]], query, states[0])
+                scan(batch, query, states[0], 0, parts)
                 for share in shares:
                     share.result()  # raises what was raised
         return states
 
 
-def scan(values: NDArray[Any], query: Query[State], state: State) -> None:
-    """Step a state through the values of an array."""
-    for piece in pieces_of(values, query.any_type):
+def scan(
+    values: NDArray[Any], query: Query[State], state: State, part: int = 0, parts: int = 1
+) -> None:
+    """Step a state through the values of an array, or of one of several parts of it."""
+    if query.scattered and is_plain(values) and values.size >= SCATTERED * parts:
+        pieces = scattered_pieces(values, part, parts)
+    else:
+        start, stop = values.size * part // parts, values.size * (part + 1) // parts
+        pieces = pieces_of(values[start:stop], query.any_type)
+    for piece in pieces:
         query.step(state, piece)
+
+
+def scattered_pieces(values: NDArray[Any], part: int, parts: int) -> Iterator[NDArray[Any]]:
+    """Part of a plain array in pieces of rows, and at last what is left over, for the first part.
+
+    The first 2^k pieces have rows that are equally far apart. All rows begin with lines of memory.
+    """
+    lead = -values.ctypes.data % LINE // values.itemsize
+    rows = (values.size - lead) // ROW
+    whole = values[lead : lead + rows * ROW].reshape(rows, ROW)[part::parts]
+    bits = (max(MIN_PIECES, whole.size // SCATTERED_PIECE) - 1).bit_length()
+    for place in range(1 << bits):
+        first = int(f"{place:0{bits}b}"[::-1], 2)
+        yield whole[first :: 1 << bits]
+    if part == 0:
+        yield from (values[:lead], values[lead + rows * ROW :])
 
 
 def pieces_of(values: NDArray[Any], any_type: bool) -> Iterator[NDArray[Any]]:

@@ -21,11 +21,15 @@ from dpq_fast.data.arranged import Arranged
 from dpq_fast.data.columns import as_float64
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.likely import Likely, Narrowing
 from dpq_fast.data.passes import Query
 
 Numbers = NDArray[np.float64]
 # Buckets that tell where ranges are not.
 BUCKETS = 2**12
+# Room for records that are taken while others are counted: at least so much at a time, so much more
+# than it seems, and for so many more.
+LEAST_ROOM, ROOM_SLACK, SPARE_ROOM = 2**21, 1.25, 2**13
 
 
 @dataclass(frozen=True)
@@ -299,7 +303,11 @@ class Taken(Query[Found]):
         return Found(one.values + other.values if number <= self.size else [], number)
 
     def all_of(
-        self, found: Found, start: NDArray[np.int64], stop: NDArray[np.int64]
+        self,
+        found: Found,
+        start: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        workers: int = 1,
     ) -> Arranged | None:
         """The records, in order at some places of them; None if there were more or fewer.
 
@@ -307,7 +315,7 @@ class Taken(Query[Found]):
         """
         if found.number != self.size:
             return None
-        return Arranged.of(self.map, self.wanted, found.values, start, stop)
+        return Arranged.of(self.map, self.wanted, found.values, start, stop, workers)
 
 
 @dataclass(frozen=True, repr=False)
@@ -357,15 +365,16 @@ class Tally:
     count : ndarray of int64, shape (buckets + 1,)
         Records in each bucket, and last how many are NaN.
     values : list of ndarray of float64
-        Those that were taken, clamped, in any order, each in a room of its own.
-    number : int
-        How many there were.
+        Those that were taken, clamped, in any order.
+    narrowing : Narrowing or None
+        Which are all taken.
     """
 
-    def __init__(self, buckets: int, most: int) -> None:
+    def __init__(self, buckets: int, likely: Likely | None) -> None:
         self.count = np.zeros(buckets + 1, dtype=np.int64)
-        self.number = 0
-        self._rooms, self._filled = [np.empty(most)], [0]
+        self.narrowing = None if likely is None else Narrowing(likely)
+        self._rooms: list[Numbers] = []
+        self._filled: list[int] = []
 
     def __getstate__(self) -> dict[str, Any]:
         # room that is left may hold anything, which is not for other processes
@@ -373,24 +382,26 @@ class Tally:
 
     @property
     def values(self) -> list[Numbers]:
-        """What was collected of each, as far as there was room."""
+        """What was taken, a part for each room."""
         return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
 
-    @property
-    def complete(self) -> bool:
-        """Whether there was room for all of them."""
-        return sum(self._filled) == self.number
-
-    def fill(self, take: Callable[[Numbers], int]) -> None:
-        """Add what is taken into the room that is left."""
-        room = self._rooms[0]
-        number = take(room[self._filled[0] :])
-        self._filled[0] = min(self._filled[0] + number, room.size)
-        self.number += number
+    def fill(self, size: int, narrowing: Narrowing, take: Callable[[Numbers], int]) -> None:
+        """Add what is taken of a piece; if there is no room for all of it, nothing is kept."""
+        likely = int(ROOM_SLACK * narrowing.share * size)
+        if not self._rooms or self._rooms[-1].size - self._filled[-1] < likely + SPARE_ROOM:
+            self._rooms.append(np.empty(max(likely, LEAST_ROOM) + SPARE_ROOM))
+            self._filled.append(0)
+        room = self._rooms[-1][self._filled[-1] :]
+        number = take(room)
+        self._filled[-1] += number
+        if number > room.size:
+            narrowing.wanted[:] = 0
+            self._rooms, self._filled = [], []
 
     def __iadd__(self, other: Tally) -> Tally:
         self.count += other.count
-        self.number += other.number
+        if self.narrowing is not None and other.narrowing is not None:
+            self.narrowing.wanted &= other.narrowing.wanted
         self._rooms += other._rooms
         self._filled += other._filled
         return self
@@ -423,26 +434,37 @@ class SampledCounts(Query[NDArray[np.int64]]):
 
 @dataclass(frozen=True, repr=False)
 class BucketCounts(Query[Tally]):
-    """How many records are in each bucket of a map, and the records of the wanted buckets.
+    """How many records are in each bucket of a map, and the records of some buckets.
 
     Attributes
     ----------
     map : Map
     buckets : int
-    wanted : ndarray of uint8, shape (buckets + 1,), optional
-        1 for those whose records are to be taken.
-    most : int
-        Room for them, for each thread.
+    likely : Likely, optional
+        Whose records are to be taken.
     """
 
     map: kernel.Map
     buckets: int
-    wanted: NDArray[np.uint8] | None = None
-    most: int = 0
+    likely: Likely | None = None
     any_type = True
 
+    @property
+    def scattered(self) -> bool:  # type: ignore[override]
+        """Where some are taken, so that it is seen soon which."""
+        return self.likely is not None
+
     def start(self) -> Tally:
-        return Tally(self.buckets, self.most)
+        return Tally(self.buckets, self.likely)
 
     def step(self, state: Tally, piece: NDArray[Any]) -> None:
-        state.fill(lambda room: self.map.count(piece, state.count, self.wanted, room))
+        narrowing = state.narrowing
+        if narrowing is None or not narrowing.wanted.any():
+            self.map.count(piece, state.count)
+            return
+        state.fill(
+            piece.size,
+            narrowing,
+            lambda room: self.map.count(piece, state.count, narrowing.wanted, room),
+        )
+        narrowing.narrow(state.count[:-1])

@@ -25,6 +25,7 @@ from dpq_fast.data.columns import (
     refuse_nan,
 )
 from dpq_fast.data.dither import dithered
+from dpq_fast.data.foreseen import BEYOND, Foreseen
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedOrder, WholeOrder
@@ -32,7 +33,7 @@ from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, Foreseen, SelectedOrder
+from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
@@ -556,8 +557,15 @@ class Reader:
             return None
         return values
 
-    def __call__(self, q: NDArray[np.float64] | None = None) -> Sample:
-        """The sample; levels that are asked for, ascending, make one pass likely to do."""
+    def __call__(
+        self,
+        q: NDArray[np.float64] | None = None,
+        around: Callable[[int], float] | None = None,
+    ) -> Sample:
+        """The sample; levels that are asked for, ascending, make one pass likely to do.
+
+        And so does how many ranks on each side of them may be asked for, of so many records.
+        """
         x, bounds, lattice, nan_policy = self._x, self.bounds, self.lattice, self._nan_policy
         if isinstance(x, Sample):
             return x
@@ -573,12 +581,16 @@ class Reader:
             coarse = _of_counts(values, weights, lattice, bounds, nan_policy)
             records = Records(chunks, (values, weights), bounds, n_is_public=n_is_public)
             return Sample(coarse, records, lattice, bounds, unit)
-        coarse = self._coarse(values, chunks, q)
+        coarse = self._coarse(values, chunks, q, around)
         records = Records(chunks, bounds=bounds, n_is_public=n_is_public)
         return Sample(coarse, records, lattice, bounds, unit)
 
     def _coarse(
-        self, values: NDArray[Any], chunks: Chunks, q: NDArray[np.float64] | None
+        self,
+        values: NDArray[Any],
+        chunks: Chunks,
+        q: NDArray[np.float64] | None,
+        around: Callable[[int], float] | None,
     ) -> Callable[[Lattice | None], CoarseOrder]:
         """Records of one array; sorted only if there are few."""
         lattice, bounds, nan_policy = self.lattice, self.bounds, self._nan_policy
@@ -593,7 +605,8 @@ class Reader:
         probe = _probe(values)
         foreseen = None
         if q is not None:
-            foreseen = Foreseen.of(values, *bounds, probe, q, self._threads)
+            beyond = BEYOND if around is None else around(values.size) / values.size
+            foreseen = Foreseen.of(values, *bounds, probe, q, beyond, self._threads)
         if lattice is not None and countable and (foreseen is None or foreseen.crowded):
             # all counts in one pass: for many releases, or for ties
             return _of_points(chunks, lattice, bounds, nan_policy)

@@ -14,16 +14,16 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
-from dpq_fast._kernels.select import Map, keys, value_of
+from dpq_fast._kernels.select import keys, value_of
 from dpq_fast.data.arranged import Arranged
-from dpq_fast.data.columns import as_float64, in_order, is_plain
 from dpq_fast.data.cutting import Cutter, values_of
+from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, Cuts, Stretch
@@ -32,14 +32,11 @@ from dpq_fast.data.queries import (
     BinCounts,
     BucketCounts,
     PartCounts,
-    SampledCounts,
     Taken,
     TakenBetween,
     TakenByKey,
 )
 
-# Buckets of the first pass: their counts stay in a core's first cache.
-BUCKETS = 2**13
 # From this many records on, a few stretches of buckets are collected by comparing values alone.
 COMPARED = 2**20
 FEW_STRETCHES = 4
@@ -53,16 +50,6 @@ PART_BITS = 9
 PROBED = 2**11
 # Buckets of so many lattice points' records around a window may be asked for.
 NEAR = 2.0
-# Values looked at to foresee where levels lie: one of so many, in runs that lie next to each other,
-# as far as so many.
-SAMPLED_SHARE, SAMPLED_RUN, MOST_SAMPLED = 32, 16, 2**22
-# How far a level may be from where the sample has it, in standard deviations.
-DEVIATIONS = 4.0
-# Foreseen buckets are collected if they hold at most this share of the sample, and each of them at
-# most that one: what is tied is better counted.
-FORESEEN_SHARE, FORESEEN_BUCKET = 2.0**-3, 2.0**-7
-# At most so many records are collected with the first pass; how many more than the sample says.
-FORESEEN, FORESEEN_SLACK = 2**23, 1.25
 # The rank of a value that takes a pass.
 UNKNOWN = -1
 
@@ -123,74 +110,11 @@ class BucketPlan(Plan):
     cell: NDArray[Any]
 
 
-class Foreseen(NamedTuple):
-    """Buckets that are likely to hold what will be asked for. They decide the cost, not the answer.
-
-    Attributes
-    ----------
-    map : Map
-    wanted : ndarray of uint8, shape (BUCKETS + 1,), or None
-        1 for these buckets; None where they are too many to collect, or nothing is foreseen.
-    room : int
-        For how many of their records there is room, in each thread.
-    workers : int
-        Threads for passes over these.
-    crowded : bool
-        Whether many records are close to each other where levels are asked for: tied, perhaps.
-    """
-
-    map: Map
-    wanted: NDArray[np.uint8] | None = None
-    room: int = 0
-    workers: int = 1
-    crowded: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        values: NDArray[Any],
-        low: float,
-        high: float,
-        probe: NDArray[Any],
-        q: NDArray[np.float64],
-        workers: int = 1,
-    ) -> Foreseen:
-        """By a sample of the values, for ascending levels."""
-        chosen = _choose_map(low, high, probe)
-        counts = _sampled(values, chosen, workers)
-        total = int(counts.sum())
-        if not total:
-            return cls(chosen)
-        ends = np.cumsum(counts)
-        spread = DEVIATIONS * np.sqrt(total * q * (1.0 - q)) + DEVIATIONS**2
-        middle = total * q
-        first = np.searchsorted(ends, middle - spread, side="right")
-        last = np.searchsorted(ends, middle + spread, side="right")
-        inside = np.zeros(BUCKETS + 1, dtype=np.int64)
-        np.add.at(inside, np.where(middle <= spread, 0, first), 1)
-        np.add.at(inside, np.minimum(last, BUCKETS - 1) + 1, -1)
-        wanted = np.cumsum(inside) > 0  # not NaN: all windows have ended there
-        crowded = wanted[:-1] & (counts > FORESEEN_BUCKET * total + DEVIATIONS**2)
-        wanted[:-1] &= ~crowded
-        share = float(counts[wanted[:-1]].sum()) / total
-        room = int(FORESEEN_SLACK * share * values.size) + BUCKETS
-        if share > FORESEEN_SHARE or room > FORESEEN:
-            return cls(chosen, crowded=bool(crowded.any()))
-        room = min(room, 2 * room // workers + BUCKETS)  # a share may have more than the others
-        return cls(chosen, wanted.astype(np.uint8), room, workers, bool(crowded.any()))
-
-
-def _sampled(values: NDArray[Any], chosen: Map, workers: int) -> NDArray[np.int64]:
-    """How many values of a sample are in each bucket."""
-    if not is_plain(values):  # to look at them costs more than it may save
-        return np.zeros(BUCKETS, dtype=np.int64)
-    share = max(SAMPLED_SHARE, -(-values.size // MOST_SAMPLED))
-    asked = SampledCounts(chosen, BUCKETS, share, SAMPLED_RUN)
-    return Chunks.of_array(values, workers).fold(asked)[:-1]
-
-
 class Counted(ABC):
     """Records counted by where they lie, so that some can be found by their places."""
+
+    # Threads to put in order what is collected.
+    _workers = 1
 
     @property
     @abstractmethod
@@ -220,7 +144,7 @@ class Counted(ABC):
         if not expected:
             return Arranged(np.empty(0), start, stop, None)
         passes, query = self._taker(plan, expected)
-        collected = query.all_of(passes.fold(query), start, stop)
+        collected = query.all_of(passes.fold(query), start, stop, self._workers)
         if collected is None:
             raise source_changed()
         return collected
@@ -273,14 +197,12 @@ class Buckets(Counted):
         self._lattice = lattice
         self._low, self._high = low, high
         if foreseen is None:
-            foreseen = Foreseen(_choose_map(low, high, probe))
-        self._map, wanted, most, workers, _ = foreseen
-        total = chunks.fold(BucketCounts(self._map, BUCKETS, wanted, most))
+            foreseen = Foreseen(choose_map(low, high, probe))
+        self._map, self._workers = foreseen.map, foreseen.workers
+        total = chunks.fold(BucketCounts(self._map, BUCKETS, foreseen.likely))
         self.count, self.missing = total.count[:-1], int(total.count[-1])
-        self._taken: Chunks | None = None  # the records of all wanted buckets, if there was room
-        self._wanted = wanted
-        if wanted is not None and total.complete:
-            self._taken = Chunks(lambda: total.values, workers)
+        self._taken = Chunks(lambda: total.values, foreseen.workers)  # all of the wanted buckets
+        self._wanted = None if total.narrowing is None else total.narrowing.wanted
         self.ends = np.cumsum(self.count)
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
         self._refining = threading.Lock()  # releases in several threads may share a sample
@@ -288,7 +210,7 @@ class Buckets(Counted):
 
     def _passes_over(self, buckets: Any) -> Passes:
         """What has all records of some buckets."""
-        if self._taken is not None and self._wanted is not None and self._wanted[buckets].all():
+        if self._wanted is not None and self._wanted[buckets].all():
             return self._taken
         return self._chunks
 
@@ -704,12 +626,6 @@ class SelectedOrder(CoarseOrder):
         # Records are clamped: none is below the low bound, all are below what is above the high.
         low, high = self.bounds
         return np.where(outputs <= low, -np.inf, np.where(outputs > high, np.inf, outputs))
-
-
-def _choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:
-    """Of a map linear in the value and one linear in its key, the one that spreads more evenly."""
-    held = np.clip(as_float64(probe[~np.isnan(probe)]), low, high)
-    return Map.chosen(low, high, BUCKETS, in_order(held))
 
 
 def _rank_in(cells: list[Cell], value: float, held: CollectedWindows | None) -> int:

@@ -433,6 +433,16 @@ def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
     return _window_for(order, rate, order.log_volume(m) - log_mass)
 
 
+def likely_reach(n: int, m: int, rate: float) -> float:
+    """About how far `first_window` is at most, before any record is seen: ranks.
+
+    As if all outputs together weigh what intervals around targets do that are as long as those of
+    records spread over a 64th of what is between the bounds; and twice as far.
+    """
+    log_spread = math.log(max(math.e, 64.0 * n * rate / m))
+    return (CERTIFICATE + m * log_spread) / rate
+
+
 def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> int:
     """A guess at W, for records that are spread evenly; `reach` if that saves little.
 

@@ -10,7 +10,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Reader, Sample
-from dpq_fast.laws import coarse, few
+from dpq_fast.laws import coarse, few, path
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
@@ -227,7 +227,7 @@ def joint_exp(
             calibration,
             lambda rng: (
                 _few(read, levels, rate)
-                or law_of(read(levels.values), levels, rate, kernel, rng, once=True)
+                or law_of(_sample(read, levels, rate), levels, rate, kernel, rng, once=True)
             ),
         )
 
@@ -311,7 +311,11 @@ def _reader(
     """What reads the records and gives the law, by dither; all that is public is checked here."""
     check_kernel(kernel)
     read = Sample.reader(x, **column)
-    return lambda dither_rng: law_of(read(levels.values), levels, rate, kernel, dither_rng)
+    return lambda dither_rng: law_of(_sample(read, levels, rate), levels, rate, kernel, dither_rng)
+
+
+def _sample(read: Reader, levels: Levels, rate: float) -> Sample:
+    return read(levels.values, lambda n: path.likely_reach(n, levels.m, rate))
 
 
 def check_kernel(kernel: str) -> str:

@@ -7,13 +7,16 @@ import pytest
 
 import dpq_fast as dpq
 from dpq_fast._kernels.select import Map
+from dpq_fast.data import foreseen as foreseen_module
+from dpq_fast.data import passes, queries, selection
 from dpq_fast.data import sample as sample_module
-from dpq_fast.data import selection
+from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map, sampled
 from dpq_fast.data.lattice import Lattice
+from dpq_fast.data.likely import Likely, noise_of
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
-from dpq_fast.data.selection import BUCKETS, Buckets, Foreseen, SelectedOrder
+from dpq_fast.data.selection import Buckets, SelectedOrder
 from dpq_fast.laws import few
 
 from .test_selection import SHAPES, assert_same_intervals, in_order, some_windows
@@ -21,18 +24,13 @@ from .test_selection import SHAPES, assert_same_intervals, in_order, some_window
 BOUNDS = (-100.0, 100.0)
 Q = np.array([0.1, 0.5, 0.52, 0.9])
 
-# Foresights that are wrong in one way or another: of the true one, of how many records there are.
+# Foresights that are wrong in one way or another: which buckets are collected.
 WRONG = {
-    "nothing": lambda foreseen, n: foreseen._replace(wanted=np.zeros(BUCKETS + 1, dtype=np.uint8)),
-    "all": lambda foreseen, n: foreseen._replace(
-        wanted=np.ones(BUCKETS + 1, dtype=np.uint8), room=n
-    ),
-    "the others": lambda foreseen, n: foreseen._replace(wanted=1 - foreseen.wanted, room=n),
-    "every other bucket": lambda foreseen, n: foreseen._replace(
-        wanted=(np.arange(BUCKETS + 1) % 2).astype(np.uint8), room=n
-    ),
-    "no room": lambda foreseen, n: foreseen._replace(room=0),
-    "little room": lambda foreseen, n: foreseen._replace(room=3),
+    "nothing": lambda wanted: 0 * wanted,
+    "all": lambda wanted: 0 * wanted + 1,
+    "the others": lambda wanted: 1 - wanted,
+    "every other bucket": lambda wanted: (np.arange(BUCKETS + 1) % 2).astype(np.uint8),
+    "no room": lambda wanted: wanted,
 }
 
 
@@ -60,13 +58,13 @@ def folds(monkeypatch):
 @pytest.fixture
 def eager(monkeypatch):
     """Short columns, too, are looked at, and much of them is collected."""
-    monkeypatch.setattr(selection, "SAMPLED_SHARE", 2)
-    monkeypatch.setattr(selection, "FORESEEN_SHARE", 0.25)
+    monkeypatch.setattr(foreseen_module, "SAMPLED_SHARE", 2)
+    monkeypatch.setattr(foreseen_module, "FORESEEN_SHARE", 0.25)
 
 
-def foreseen_of(values, bounds, wanted, room):
-    chosen = selection._choose_map(*bounds, values[:100])
-    return Foreseen(chosen, wanted.astype(np.uint8), room)
+def foreseen_of(values, bounds, wanted):
+    chosen = choose_map(*bounds, values[:100])
+    return Foreseen(chosen, Likely(Q, 0.0, wanted.astype(np.uint8), 1.0))
 
 
 @pytest.mark.parametrize("resolution", [None, 0, 3.0])
@@ -74,14 +72,17 @@ def foreseen_of(values, bounds, wanted, room):
 def test_order_statistics_do_not_depend_on_what_was_foreseen(shape, resolution, monkeypatch):
     monkeypatch.setattr(selection, "FULL", 20)  # so that small data has full buckets, too
     monkeypatch.setattr(selection, "COLLECTED", 50)
+    monkeypatch.setattr(queries, "LEAST_ROOM", 0)
+    monkeypatch.setattr(queries, "ROOM_SLACK", 1.0)
     rng = np.random.default_rng(2)
     lattice = Lattice.of(BOUNDS, resolution, None)
     values = SHAPES[shape](400, rng)
     expected = in_order(values, lattice, BOUNDS)
     some = rng.random(BUCKETS + 1) < 0.5
-    for wanted, room in ((some, 400), (some, 7), (some | ~some, 400)):
+    for wanted, spare in ((some, 0), (some, -393), (some | ~some, 0)):
+        monkeypatch.setattr(queries, "SPARE_ROOM", spare)  # or room for seven
         chunks = Chunks.of_array(values, 1)
-        foreseen = foreseen_of(values, BOUNDS, wanted, room)
+        foreseen = foreseen_of(values, BOUNDS, wanted)
         buckets = Buckets(chunks, *BOUNDS, values[:100], lattice, foreseen)
         order = SelectedOrder(chunks, buckets, lattice, BOUNDS)
         assert order.n == expected.n
@@ -101,11 +102,19 @@ def test_answers_do_not_depend_on_what_was_foreseen(wrong, workers, resolution, 
             x, Q, epsilon=1, bounds=BOUNDS, resolution=resolution, rng=5, workers=workers
         )
 
+    def wrong_one(likely):
+        return likely._replace(wanted=WRONG[wrong](likely.wanted))
+
     expected, true = answer(), Foreseen.of
     used = []
+    if wrong == "no room":
+        monkeypatch.setattr(queries, "LEAST_ROOM", 3)
+        monkeypatch.setattr(queries, "SPARE_ROOM", 0)
+        monkeypatch.setattr(queries, "ROOM_SLACK", 0.0)
 
     def foreseen(*arguments):
-        used.append(WRONG[wrong](true(*arguments), x.size))
+        found = true(*arguments)
+        used.append(found._replace(likely=wrong_one(found.likely)))
         return used[-1]
 
     monkeypatch.setattr(Foreseen, "of", foreseen)
@@ -119,7 +128,7 @@ def test_what_is_foreseen_holds_the_levels(shape, eager):
     probe = values[::12]
     q = np.array([0.0, 0.25, 1.0])
     foreseen = Foreseen.of(values, *BOUNDS, probe, q)
-    if foreseen.wanted is None:  # to be counted, or collected by another pass
+    if foreseen.likely is None:  # to be counted, or collected by another pass
         assert shape not in ("normal", "narrow", "cauchy", "missing")
         return
     ordered = np.sort(np.clip(values[~np.isnan(values)], *BOUNDS))
@@ -128,19 +137,117 @@ def test_what_is_foreseen_holds_the_levels(shape, eager):
     crowded = np.zeros(BUCKETS + 1, dtype=np.int64)
     foreseen.map.count(values, crowded)
     for bucket in buckets:
-        assert foreseen.wanted[bucket] or crowded[bucket] > values.size * 2.0**-8
-    taken = crowded[foreseen.wanted > 0].sum()
-    assert taken <= foreseen.room and foreseen.wanted[-1] == 0
+        assert foreseen.likely.wanted[bucket] or crowded[bucket] > values.size * 2.0**-8
+    taken = crowded[foreseen.likely.wanted > 0].sum()
+    assert taken <= 1.25 * foreseen.likely.share * values.size + 2**6
+    assert foreseen.likely.wanted[-1] == 0
 
 
 def test_nothing_is_foreseen_where_it_would_not_pay(eager):
     x = np.random.default_rng(5).normal(0.0, 5.0, 100_000)
     arguments = (*BOUNDS, x[::25])
-    assert Foreseen.of(x, *arguments, np.array([0.5])).wanted is not None
-    assert Foreseen.of(x, *arguments, np.arange(1, 100) / 100).wanted is None  # most of the records
-    assert Foreseen.of(x[:31], *arguments, np.array([0.5])).wanted is None  # too few for a sample
-    assert Foreseen.of(x[::2], *arguments, np.array([0.5])).wanted is None  # not as kernels read it
-    assert Foreseen.of(np.full(100_000, np.nan), *arguments, np.array([0.5])).wanted is None
+    assert Foreseen.of(x, *arguments, np.array([0.5])).likely is not None
+    assert Foreseen.of(x, *arguments, np.arange(1, 100) / 100).likely is None  # most of the records
+    assert Foreseen.of(x[:31], *arguments, np.array([0.5])).likely is None  # too few for a sample
+    assert Foreseen.of(x[::2], *arguments, np.array([0.5])).likely is None  # not as kernels read it
+    assert Foreseen.of(np.full(100_000, np.nan), *arguments, np.array([0.5])).likely is None
+
+
+# Columns that a sample of rows says much about, or little.
+SPREAD = {
+    "shuffled": lambda rng, n: rng.normal(0.0, 5.0, n),
+    "sorted": lambda rng, n: np.sort(rng.normal(0.0, 5.0, n)),
+    "trend": lambda rng, n: np.linspace(-20.0, 20.0, n) + rng.normal(0.0, 5.0, n),
+    "by group": lambda rng, n: (
+        np.repeat(rng.normal(0.0, 5.0, n // 500), 500) + rng.normal(0.0, 0.01, n)
+    ),
+    "missing": lambda rng, n: np.where(rng.random(n) < 0.2, np.nan, rng.normal(0.0, 5.0, n)),
+}
+
+
+@pytest.fixture
+def scattered(monkeypatch):
+    """Short columns, too, are read by rows from everywhere."""
+    monkeypatch.setattr(passes, "SCATTERED", 2**16)
+    monkeypatch.setattr(passes, "ROW", 2**7)
+    monkeypatch.setattr(passes, "MIN_SHARE", 2**10)
+    monkeypatch.setattr(foreseen_module, "SCATTERED", 2**16)
+    monkeypatch.setattr(foreseen_module, "FORESEEN_SHARE", 1.0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", SPREAD)
+def test_what_is_collected_narrows_down(name, workers, scattered, folds, monkeypatch):
+    n = 400_000
+    x = SPREAD[name](np.random.default_rng(12), n)[3:]  # a line of memory begins somewhere else
+    tallies, fold = [], Chunks.fold
+
+    def remembered(self, query):
+        found = fold(self, query)
+        if isinstance(query, queries.BucketCounts):
+            tallies.append(found)
+        return found
+
+    monkeypatch.setattr(Chunks, "fold", remembered)
+    foreseen = Foreseen.of(x, *BOUNDS, x[::200], Q, 1e-3, workers)
+    chunks = Chunks.of_array(x, workers)
+    buckets = Buckets(chunks, *BOUNDS, x[::200], None, foreseen)
+    (tally,) = tallies
+    collected = sum(part.size for part in tally.values)
+    wanted = tally.narrowing.wanted
+    expected = np.zeros(BUCKETS + 1, dtype=np.int64)
+    foreseen.map.count(x, expected)
+    np.testing.assert_array_equal(tally.count, expected)
+    # never more than was foreseen, and all records of what is still wanted
+    assert (wanted <= foreseen.likely.wanted).all()
+    held = np.bincount(foreseen.map.buckets(np.concatenate(tally.values)), minlength=BUCKETS + 1)
+    np.testing.assert_array_equal(held[wanted > 0], expected[wanted > 0])
+    if name == "by group":  # a sample of rows is one of 800 groups
+        assert collected > 0.9 * expected[foreseen.likely.wanted > 0].sum()
+    else:
+        assert expected[wanted > 0].sum() < 0.6 * expected[foreseen.likely.wanted > 0].sum()
+    order = SelectedOrder(chunks, buckets, None, BOUNDS)
+    whole = in_order(x, None, BOUNDS)
+    places = (Q * whole.n).astype(np.int64)
+    folds.clear()
+    assert_same_intervals(order, whole, places - 50, np.full(Q.size, 100))
+    assert all(size == collected for _, size in folds)  # no other pass over the column
+
+
+@pytest.mark.parametrize("size", [5_000, 5_003, 5_119, 131_072])
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("first", [0, 1, 7])
+def test_scattered_pieces_come_from_everywhere(size, parts, first, monkeypatch):
+    monkeypatch.setattr(passes, "ROW", 16)
+    x = np.arange(size + 8)[first:]
+    lead = -x.ctypes.data % 64 // 8
+    seen = []
+    for part in range(parts):
+        pieces = [*passes.scattered_pieces(x, part, parts)]
+        seen += [piece.ravel() for piece in pieces]
+        rows = [(piece[:, 0] - x[0] - lead) // 16 for piece in pieces if piece.ndim == 2]
+        assert len(rows) == 16
+        for some in (1, 2, 4, 8, 16):
+            apart = np.diff(np.sort(np.concatenate(rows[:some])))
+            assert (apart == 16 * parts // some).all()
+        assert all(piece.ctypes.data % 64 == 0 for piece in pieces if piece.ndim == 2)
+    np.testing.assert_array_equal(np.sort(np.concatenate(seen)), x)
+
+
+def test_samples_that_differ_more_than_independent_ones_are_seen():
+    rng = np.random.default_rng(13)
+    n, edges = 20_000, np.linspace(-20.0, 20.0, 101)[1:]
+
+    def noise(one, other):
+        some = np.searchsorted(np.sort(one), edges)
+        return noise_of(some, some + np.searchsorted(np.sort(other), edges), np.array([0.3, 0.6]))
+
+    independent = [noise(rng.normal(0, 5, n), rng.normal(0, 5, 3 * n)) for _ in range(200)]
+    assert 0.7 < np.mean(independent) < 1.3
+    runs = [
+        noise(*(np.repeat(rng.normal(0, 5, n // 100), 100) for _ in range(2))) for _ in range(200)
+    ]
+    assert 70.0 < np.mean(runs) < 130.0
 
 
 @pytest.mark.parametrize("resolution", [None, 0, 1e-3])
@@ -298,11 +405,13 @@ def test_columns_are_not_copied(dtype):
 def test_a_sample_is_one_of_so_many_whoever_looks(workers, kind):
     n = 2**20 + 7
     x = np.random.default_rng(4).normal(0.0, 20.0, n).astype(kind)
-    chosen = selection._choose_map(*BOUNDS, x[:100])
-    counts = selection._sampled(x, chosen, workers)
-    looked_at = selection.SAMPLED_SHARE * int(counts.sum())
+    chosen = choose_map(*BOUNDS, x[:100])
+    counts = sampled(x, chosen, workers)
+    looked_at = foreseen_module.SAMPLED_SHARE * int(counts.sum())
     assert counts.shape == (BUCKETS,)
-    assert n - workers * selection.SAMPLED_SHARE * selection.SAMPLED_RUN < looked_at <= n
+    assert (
+        n - workers * foreseen_module.SAMPLED_SHARE * foreseen_module.SAMPLED_RUN < looked_at <= n
+    )
     whole = np.zeros(BUCKETS + 1, dtype=np.int64)
     chosen.count(x, whole)
     # shares of records up to each bucket, to within what a sample of 2^15 may be off by
@@ -312,5 +421,5 @@ def test_a_sample_is_one_of_so_many_whoever_looks(workers, kind):
 
 def test_a_column_that_has_to_be_converted_is_not_looked_at():
     x = np.random.default_rng(4).normal(size=2**18).astype(">f8")
-    chosen = selection._choose_map(*BOUNDS, x[:100])
-    assert not selection._sampled(x, chosen, 2).any()
+    chosen = choose_map(*BOUNDS, x[:100])
+    assert not sampled(x, chosen, 2).any()

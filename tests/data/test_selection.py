@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import dpq_fast as dpq
 from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data import dither as dither_module
+from dpq_fast.data import foreseen, selection
 from dpq_fast.data import sample as sample_module
-from dpq_fast.data import selection
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
@@ -424,6 +424,7 @@ def test_ranks_at_the_ends_of_cells_are_known_without_records(monkeypatch):
 @pytest.mark.parametrize("resolution, unit", [(0, 1.0), (0.5, 0.5)])
 def test_spread_known_values(resolution, unit, monkeypatch):
     monkeypatch.setattr(selection, "BUCKETS", 4096)
+    monkeypatch.setattr(foreseen, "BUCKETS", 4096)
     # bucket k holds the numbers from k to k + 1: so many records, evenly spread
     x = np.repeat(np.arange(4096) + 0.5, 1 + np.arange(4096) % 3)
     lattice = Lattice.of((0.0, 4096.0), resolution, None)
@@ -556,9 +557,9 @@ def test_batches_of_integers_fall_on_the_lattice_of_all():
 
 def test_empty_batches_come_first_at_no_cost(monkeypatch):
     """The buckets are chosen by the first values that there are."""
-    probes, choose = [], selection._choose_map
+    probes, choose = [], selection.choose_map
     monkeypatch.setattr(
-        selection, "_choose_map", lambda *given: probes.append(given[2]) or choose(*given)
+        selection, "choose_map", lambda *given: probes.append(given[2]) or choose(*given)
     )
     x = np.random.default_rng(14).normal(0, 5, 5000)
     Sample.from_batches(lambda: [x], BOUNDS, resolution=FINE)
@@ -802,6 +803,9 @@ def test_kernel_rejects_sizes_that_do_not_fit():
     for column in (np.zeros(3, dtype=np.float16), np.zeros(3, dtype=complex)):
         with pytest.raises(ValueError, match="takes columns of integers, float32 or float64"):
             chosen.count(column, np.zeros(6, dtype=np.int64))
-    for column in (np.zeros(6)[::2], np.zeros((2, 3)), np.zeros(3, dtype=">f8")):
+    for column in (np.zeros(6)[::2], np.zeros((3, 2)).T, np.zeros(3, dtype=">f8")):
         with pytest.raises(ValueError, match="takes contiguous arrays of its own dtype"):
             chosen.count(column, np.zeros(6, dtype=np.int64))
+    for rows in (np.zeros((3, 2))[::-1], np.broadcast_to(np.zeros(2), (3, 2))):
+        with pytest.raises(ValueError, match="rows must ascend in memory, by whole values, and"):
+            chosen.count(rows, np.zeros(6, dtype=np.int64))

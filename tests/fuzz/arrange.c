@@ -101,7 +101,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int ties = fuzz_bit(in), all = fuzz_bit(in);
     uint32_t *slot, *to, bucket;
     uint8_t wanted[60] = {0};
-    size_t *cursor;
+    size_t *cursor, *count, *own;
 
     draw_maps(in, &map, &bins);
     for (size_t i = 0; i < n; i++) {
@@ -130,18 +130,33 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         start[w] = fuzz_between(in, place, (int64_t)n);
         stop[w] = place = fuzz_between(in, start[w], (int64_t)n);
     }
+    count = fuzz_room(PIECES * number, sizeof *count);
+    own = fuzz_room(number, sizeof *own);
+    memset(count, 0, PIECES * number * sizeof *count);
     for (size_t p = 0; p < PIECES; p++) { /* as long as it lasts */
         size_t next = n * (p + 1) / PIECES;
 
-        dpq_arrange_count(&bins, next - done, value + done, cursor);
+        dpq_arrange_count(&bins, next - done, value + done, count + p * number);
+        for (size_t b = 0; b < number; b++) {
+            cursor[b] += count[p * number + b];
+        }
         done = next;
     }
     spare = fuzz_room(dpq_arrange_plan(number, &asked, all, cursor, to), sizeof *spare);
     for (size_t i = 0; i < n; i++) {
         out[i] = NAN;
     }
-    dpq_arrange_move(&bins, n, value, cursor, to, out);
-    dpq_arrange_finish(number, &asked, cursor, to, out, spare);
+    done = 0;
+    for (size_t p = 0; p < PIECES; p++) {
+        size_t next = n * (p + 1) / PIECES;
+
+        dpq_arrange_share(number, to, count + p * number, cursor, own);
+        dpq_arrange_move(&bins, next - done, value + done, own, to, out);
+        done = next;
+    }
+    done = (size_t)fuzz_between(in, 0, (int64_t)number); /* bins that are finished first */
+    dpq_arrange_finish(0, done, &asked, cursor, to, out, spare);
+    dpq_arrange_finish(done, number, &asked, cursor, to, out, spare);
 
     memcpy(sorted, value, n * sizeof *value);
     qsort(sorted, n, sizeof *sorted, fuzz_compare_numbers);
@@ -194,5 +209,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(slot);
     free(to);
     free(cursor);
+    free(count);
+    free(own);
     return 0;
 }

@@ -76,6 +76,38 @@ check_sample(const dpq_select_map *map, size_t n, const double *value, fuzz_inpu
     free(count);
 }
 
+/* Rows that are apart are counted as one after another. */
+static void
+check_rows(const dpq_select_map *map, size_t n, const double *value, const uint8_t *wanted,
+           fuzz_input *in)
+{
+    const dpq_column column = {value, DPQ_FLOAT64};
+    size_t length = (size_t)fuzz_between(in, 0, (int64_t)n);
+    size_t apart = length + (size_t)fuzz_between(in, length == 0, 40);
+    size_t rows = n < length ? 0 : 1 + (n - length) / apart, buckets = (size_t)map->buckets + 1;
+    double *each = fuzz_room(n, sizeof *each), *taken = fuzz_room(n, sizeof *taken);
+    int64_t *count = fuzz_room(buckets, sizeof *count);
+    int64_t *expected = fuzz_room(buckets, sizeof *expected);
+    size_t found = 0;
+
+    memset(count, 0, buckets * sizeof *count);
+    memset(expected, 0, buckets * sizeof *expected);
+    for (size_t row = 0; row < rows; row++) {
+        const dpq_column one = {value + row * apart, DPQ_FLOAT64};
+
+        found += dpq_select_count(map, 1, length, length, &one, expected, wanted, n - found,
+                                  each + found);
+    }
+    check_found(found, each,
+                dpq_select_count(map, rows, length, apart, &column, count, wanted, n, taken), n,
+                taken);
+    CHECK(memcmp(count, expected, buckets * sizeof *count) == 0);
+    free(each);
+    free(taken);
+    free(count);
+    free(expected);
+}
+
 /* Buckets never decrease with the value, and counts agree with the buckets of single values. */
 static void
 check_count(const dpq_select_map *map, size_t n, const double *value, fuzz_input *in)
@@ -88,7 +120,7 @@ check_count(const dpq_select_map *map, size_t n, const double *value, fuzz_input
     int64_t *count = fuzz_room(buckets, sizeof *count);
     int64_t *expected = fuzz_room(buckets, sizeof *expected);
     double *sorted = fuzz_room(n, sizeof *sorted);
-    size_t numbers = 0;
+    size_t numbers = 0, found;
     int64_t last = 0;
 
     for (size_t b = 0; b < buckets; b++) {
@@ -115,14 +147,16 @@ check_count(const dpq_select_map *map, size_t n, const double *value, fuzz_input
         CHECK(bucket >= last);
         last = bucket;
     }
-    CHECK(dpq_select_count(map, n, &column, count, NULL, 0, NULL) == 0);
+    CHECK(dpq_select_count(map, 1, n, n, &column, count, NULL, 0, NULL) == 0);
     CHECK(memcmp(count, expected, buckets * sizeof *count) == 0);
     for (size_t b = 0; b < buckets; b++) {
         count[b] = (int64_t)b;
     }
-    check_found(taken, all, dpq_select_count(map, n, &column, count, wanted, room, out), room, out);
+    found = dpq_select_count(map, 1, n, n, &column, count, wanted, room, out);
+    check_found(taken, all, found, room, out);
     CHECK(memcmp(count, expected, buckets * sizeof *count) == 0);
     check_sample(map, n, value, in);
+    check_rows(map, n, value, wanted, in);
     free(wanted);
     free(all);
     free(out);

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpq_fast._kernels.arrange import arrange, below, ordered
+from dpq_fast._kernels.arrange import Arranging, below, ordered
 from dpq_fast._kernels.select import Map, keys
+from dpq_fast.data import arranged as arranged_module
+from dpq_fast.data.arranged import arrange
 
 BOUNDS = (-100.0, 100.0)
 BUCKETS = 64
@@ -36,8 +38,8 @@ def check(where, values, start, stop, pieces=1):
     ordered, some = np.sort(values), start < stop
     seen = values[:1_000]
     asked = np.concatenate((seen, np.nextafter(seen, np.inf), [-np.inf, np.inf]))
-    for everything in (True, False):
-        arranged = arrange(where, wanted, given, start, stop, everything)
+    for everything, workers in ((True, 1), (False, 1), (True, 3), (False, 2)):
+        arranged = arrange(where, wanted, given, start, stop, everything, workers)
         assert arranged.size == values.size
         for a, b in zip(start.tolist(), stop.tolist(), strict=True):
             np.testing.assert_array_equal(arranged[a:b], ordered[a:b])
@@ -48,6 +50,11 @@ def check(where, values, start, stop, pieces=1):
             np.testing.assert_array_equal(np.sort(arranged), ordered)
         found = below(arranged, start[some], stop[some], asked, None if everything else given)
         np.testing.assert_array_equal(found, np.searchsorted(ordered, asked))
+
+
+@pytest.fixture(autouse=True)
+def few_are_worth_a_thread(monkeypatch):
+    monkeypatch.setattr(arranged_module, "MIN_SHARE", 100)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -93,6 +100,13 @@ def test_what_does_not_fit_is_refused():
         below(np.ones(1), one, NO_PLACE, np.ones(1))
     with pytest.raises(ValueError, match="contiguous arrays of its own dtype"):
         arrange(where, wanted, [np.ones(2, dtype=np.float32)], one, one, True)
+    arranging = Arranging(where, wanted, 2, NO_PLACE, NO_PLACE)
+    counts = arranging.count([np.ones(1)])
+    with pytest.raises(ValueError, match="all values must be counted"):
+        arranging.plan([counts], True)
+    (place,) = arranging.plan([2 * counts], True)
+    with pytest.raises(ValueError, match="place must have one entry for each bin"):
+        arranging.move([np.ones(2)], place[1:])
 
 
 @pytest.mark.parametrize("name", COLUMNS)
