@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 # How far a level may be from where a sample has it, in standard deviations.
 DEVIATIONS = 4.0
+# Nothing is collected any more if it still seems to be more than this share of all once that many
+# pieces are counted.
+MOST_SHARE, TRIED = 2.0**-3, 4
 
 
 class Likely(NamedTuple):
@@ -72,7 +75,13 @@ class Narrowing:
             noise = max(1.0, float(np.mean(self._noise)))
             self.wanted[:-1] &= near(ends, self._levels, self._beyond, noise)
             self.share = float(counts @ self.wanted[:-1] / ends[-1])
+            if self.share > MOST_SHARE and self._pieces >= TRIED:
+                self.give_up()
         self._before = ends
+
+    def give_up(self) -> None:
+        """Want nothing."""
+        self.wanted[:] = 0
 
 
 def near(

@@ -386,7 +386,7 @@ class Tally:
         return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
 
     def fill(self, size: int, narrowing: Narrowing, take: Callable[[Numbers], int]) -> None:
-        """Add what is taken of a piece; if there is no room for all of it, nothing is kept."""
+        """Add what is taken of a piece; if there is no room for all of it, nothing is wanted."""
         likely = int(ROOM_SLACK * narrowing.share * size)
         if not self._rooms or self._rooms[-1].size - self._filled[-1] < likely + SPARE_ROOM:
             self._rooms.append(np.empty(max(likely, LEAST_ROOM) + SPARE_ROOM))
@@ -395,8 +395,11 @@ class Tally:
         number = take(room)
         self._filled[-1] += number
         if number > room.size:
-            narrowing.wanted[:] = 0
-            self._rooms, self._filled = [], []
+            narrowing.give_up()
+
+    def clear(self) -> None:
+        """Keep nothing of what was taken."""
+        self._rooms, self._filled = [], []
 
     def __iadd__(self, other: Tally) -> Tally:
         self.count += other.count
@@ -404,6 +407,8 @@ class Tally:
             self.narrowing.wanted &= other.narrowing.wanted
         self._rooms += other._rooms
         self._filled += other._filled
+        if self.narrowing is not None and not self.narrowing.wanted.any():
+            self.clear()
         return self
 
 
@@ -468,3 +473,5 @@ class BucketCounts(Query[Tally]):
             lambda room: self.map.count(piece, state.count, narrowing.wanted, room),
         )
         narrowing.narrow(state.count[:-1])
+        if not narrowing.wanted.any():
+            state.clear()

@@ -12,7 +12,7 @@ from dpq_fast.data import passes, queries, selection
 from dpq_fast.data import sample as sample_module
 from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map, sampled
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.likely import Likely, noise_of
+from dpq_fast.data.likely import Likely, Narrowing, noise_of
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
@@ -248,6 +248,35 @@ def test_samples_that_differ_more_than_independent_ones_are_seen():
         noise(*(np.repeat(rng.normal(0, 5, n // 100), 100) for _ in range(2))) for _ in range(200)
     ]
     assert 70.0 < np.mean(runs) < 130.0
+
+
+@pytest.mark.parametrize("alike", [1, 200])
+def test_what_stays_much_is_not_collected(alike):
+    """Once four pieces are counted, where records next to each other are alike, or are not."""
+    rng = np.random.default_rng(14)
+    n, buckets, q = 4_000, 100, np.array([0.2, 0.5, 0.8])
+    wanted = np.append(np.ones(buckets), 0).astype(np.uint8)
+    narrowing, counts = Narrowing(Likely(q, 0.0, wanted, 1.0)), np.zeros(buckets, dtype=np.int64)
+    for piece in range(8):
+        assert narrowing.wanted.any() or (alike > 1 and piece >= 4)
+        groups = np.repeat(rng.integers(0, buckets, n // alike), alike)
+        counts += np.bincount(groups, minlength=buckets)
+        narrowing.narrow(counts)
+    assert narrowing.wanted.sum() < 20
+    assert narrowing.wanted[(q * buckets).astype(int)].all() == (alike == 1)
+
+
+def test_one_thread_that_wants_nothing_is_enough():
+    likely = Likely(np.array([0.5]), 0.0, np.ones(5, dtype=np.uint8), 0.5)
+    query = queries.BucketCounts(Map(0.0, 4.0, 4, origin=0.0, scale=1.0), 4, likely)
+    one, other = query.start(), query.start()
+    for state in (one, other):
+        query.step(state, np.array([0.5, 1.5, 1.5]))
+    assert [part.tolist() for part in one.values] == [[0.5, 1.5, 1.5]]
+    other.narrowing.give_up()
+    both = query.combine(one, other)
+    assert both.count.tolist() == [2, 4, 0, 0, 0]
+    assert both.values == [] and not both.narrowing.wanted.any()
 
 
 @pytest.mark.parametrize("resolution", [None, 0, 1e-3])
