@@ -418,6 +418,21 @@ class SortedOrder(CoarseOrder):
         return at
 
 
+def cuts_of_runs(runs: Cuts, around: list[Stretch], n: int) -> Cuts:
+    """Those of ascending runs of ties that some stretches ask for; there are all between these."""
+    low, high, size = stretches_of(around, n)
+    point, start, end = runs
+    first = np.searchsorted(end, low, side="right")
+    met = np.maximum(np.searchsorted(start, high) - first, 0)
+    stretch = np.repeat(np.arange(low.size), met)
+    run = np.arange(stretch.size) - np.repeat(np.cumsum(met) - met - first, met)
+    # the last place that is asked for and below the end of both must not be before both begin
+    size, last = size[stretch], np.minimum(end[run], high[stretch]) - 1
+    held = last // size * size >= np.maximum(start[run], low[stretch])
+    run = np.unique(run[held])
+    return Cuts(point[run], start[run], end[run])
+
+
 def _runs(points: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Where runs of equal ones start, and where they end."""
     change = np.flatnonzero(points[1:] != points[:-1])
@@ -470,17 +485,9 @@ class CountedOrder(CoarseOrder):
         return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
 
     def cuts(self, around: list[Stretch]) -> Cuts:
-        low, high, size = stretches_of(around, self.n)
-        start = self._ends - self._counts
-        first = np.searchsorted(self._ends, low, side="right")
-        met = np.maximum(np.searchsorted(start, high) - first, 0)
-        stretch = np.repeat(np.arange(low.size), met)
-        run = np.arange(stretch.size) - np.repeat(np.cumsum(met) - met - first, met)
-        # the last place that is asked for and below the end of both must not be before both begin
-        size, last = size[stretch], np.minimum(self._ends[run], high[stretch]) - 1
-        held = last // size * size >= np.maximum(start[run], low[stretch])
-        run = np.unique(run[held])
-        return Cuts(self._values[run], start[run], self._ends[run])
+        return cuts_of_runs(
+            Cuts(self._values, self._ends - self._counts, self._ends), around, self.n
+        )
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         pieces = []

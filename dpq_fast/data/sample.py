@@ -41,6 +41,8 @@ from dpq_fast.noise.rng import default_rng
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
 # through, and only windows of ranks are sorted.
 SORTED_RECORDS = 2**16
+# And up to so many times as many of which more than this share is likely to be asked for.
+ALL_READ, READ_SHARE = 16, 0.5
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
@@ -600,7 +602,7 @@ class Reader:
             return _of_points(chunks, lattice, bounds, nan_policy)
         if self._assume_sorted or _ascends(values):
             return _of_sorted(values, lattice, bounds, nan_policy)
-        if values.size <= SORTED_RECORDS:
+        if values.size <= SORTED_RECORDS or _are_all_read(values.size, q, around):
             return _of_sorted(in_order(values), lattice, bounds, nan_policy)
         probe = _probe(values)
         foreseen = None
@@ -611,6 +613,15 @@ class Reader:
             # all counts in one pass: for many releases, or for ties
             return _of_points(chunks, lattice, bounds, nan_policy)
         return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
+
+
+def _are_all_read(
+    n: int, q: NDArray[np.float64] | None, around: Callable[[int], float] | None
+) -> bool:
+    """Whether so much of a column is likely to be read that it had better be sorted."""
+    if q is None or around is None or n > ALL_READ * SORTED_RECORDS:
+        return False
+    return q.size * around(n) > READ_SHARE * n
 
 
 def _of_sorted(

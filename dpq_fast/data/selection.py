@@ -26,7 +26,7 @@ from dpq_fast.data.cutting import Cutter, values_of
 from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, Cuts, Stretch
+from dpq_fast.data.order import CoarseOrder, Cuts, Stretch, cuts_of_runs, stretches_of
 from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
@@ -46,6 +46,8 @@ COLLECTED = 2**20
 COLLECTED_SHARE = 2.0**-5
 FULL = 2**10
 PART_BITS = 9
+# So many records, and this share of all, up to so many, are read to be cut; more are counted.
+READ, READ_SHARE, MOST_READ = 2**19, 2.0**-3, 2**22
 # Values looked at before the first pass, to choose a map.
 PROBED = 2**11
 # Buckets of so many lattice points' records around a window may be asked for.
@@ -115,6 +117,8 @@ class Counted(ABC):
 
     # Threads to put in order what is collected.
     _workers = 1
+    # Whether a pass that collects records takes about as long as one that counts them.
+    gives_records = False
 
     @property
     @abstractmethod
@@ -183,6 +187,8 @@ class Buckets(Counted):
     missing : int
         Number of NaN.
     """
+
+    gives_records = True
 
     def __init__(
         self,
@@ -433,6 +439,11 @@ def room_for(records: int, windows: int) -> tuple[int, int]:
     return most, max(FULL, most // (4 * windows))
 
 
+def most_read(records: int) -> int:
+    """Up to how many of so many records are read rather than cut by counts, in several passes."""
+    return min(READ + int(READ_SHARE * records), MOST_READ)
+
+
 def are_tied(least: NDArray[Any], most: NDArray[Any], lattice: Lattice | None) -> NDArray[np.bool_]:
     """Whether records between two values are all one value, or one lattice point."""
     if lattice is not None:
@@ -613,7 +624,33 @@ class SelectedOrder(CoarseOrder):
         return ranks
 
     def cuts(self, around: list[Stretch]) -> Cuts:
-        return self._cutter.around(around)
+        low, high, _ = stretches_of(around, self.n)
+        low, high = low[low < high], high[low < high]
+        together = np.append(low[1:] <= high[:-1], False)
+        start, stop = low[np.append(True, ~together[:-1])], high[~together]
+        if not self._counted.gives_records or int((stop - start).sum()) > most_read(self.n):
+            return self._cutter.around(around)
+        return cuts_of_runs(self._runs_at(start, stop), around, self.n)
+
+    def _runs_at(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Cuts:
+        """The runs of ties among the records at places start[w], ..., stop[w] - 1."""
+        points = self._points(list(zip(start.tolist(), stop.tolist(), strict=True)))
+        offset = np.cumsum(stop - start) - (stop - start)
+        begins = np.append(True, points[1:] != points[:-1])
+        begins[offset] = True
+        first = np.flatnonzero(begins)
+        window = np.searchsorted(offset, first, side="right") - 1
+        below = start[window] + first - offset[window]
+        above = np.append(below[1:], stop[-1])
+        point = points[first]
+        # those at the ends of windows may go on beyond
+        lowest = np.searchsorted(first, offset)
+        highest = np.append(lowest[1:], first.size) - 1
+        past = point[highest] + 1 if self.lattice else np.nextafter(point[highest], np.inf)
+        ranks = self.ranks_of(np.concatenate((point[lowest], past)))
+        below[lowest], above[highest] = np.split(ranks, 2)
+        once = np.append(True, point[1:] != point[:-1])
+        return Cuts(point[once], below[once], above[once])
 
     @cached_property
     def _cutter(self) -> Cutter:

@@ -17,7 +17,7 @@ from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
 from dpq_fast.data.selection import Buckets, SelectedOrder
-from dpq_fast.laws import few
+from dpq_fast.laws import coarse, few
 
 from .test_selection import SHAPES, assert_same_intervals, in_order, some_windows
 
@@ -286,6 +286,33 @@ def test_one_pass_does_for_a_release(resolution, eager, folds):
         folds.clear()
         getattr(dpq, name)(x, [0.3, 0.6], epsilon=1, bounds=BOUNDS, resolution=resolution, rng=1)
         assert [size for _, size in folds].count(x.size) == 1, name
+
+
+@pytest.mark.parametrize("resolution", [None, 0])
+def test_one_pass_does_for_small_budgets(resolution, folds, monkeypatch):
+    """Cells of ranks are cut from what was collected; of more than some records, by counts."""
+    monkeypatch.setattr(sample_module, "ALL_READ", 1)
+    monkeypatch.setattr(coarse, "is_short", lambda ranks, m: False)
+    monkeypatch.setattr(coarse, "LEAST_RANKS", 0)
+    monkeypatch.setattr(foreseen_module, "FORESEEN_SHARE", 1.0)
+    x = np.random.default_rng(15).normal(0.0, 5.0, 200_000)
+    law = dict(epsilon=0.2, bounds=BOUNDS, resolution=resolution)
+    for most, names in ((2**22, {"TakenByKey", "TakenBetween"}), (0, {"BinCounts"})):
+        monkeypatch.setattr(selection, "MOST_READ", most)
+        folds.clear()
+        dpq.joint_exp(x, [0.3, 0.6], rng=1, **law)
+        assert folds[0] == ("BucketCounts", x.size)
+        assert {name for name, _ in folds[1:]} <= names and len(folds) > 1
+        assert most == 0 or all(size < x.size for _, size in folds[1:])
+    assert isinstance(dpq.joint_exp_law(x, [0.3, 0.6], **law)._paths, coarse.CoarseLaw)
+
+
+def test_what_is_all_asked_for_is_sorted(folds):
+    x = np.random.default_rng(16).normal(0.0, 5.0, 100_000)
+    for epsilon, passes_are_made in ((0.01, False), (5.0, True)):
+        folds.clear()
+        dpq.joint_exp(x, Q, epsilon=epsilon, bounds=BOUNDS, rng=1)
+        assert bool(folds) == passes_are_made
 
 
 def test_another_pass_is_made_where_the_sample_was_wrong(eager, folds):

@@ -13,6 +13,7 @@ from dpq_fast._kernels.select import Map, keys, value_of
 from dpq_fast.data import dither as dither_module
 from dpq_fast.data import foreseen, selection
 from dpq_fast.data import sample as sample_module
+from dpq_fast.data.blocks import Zone, segments, stretch_of
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
@@ -103,6 +104,33 @@ def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
             assert_same_intervals(order, expected, *some_windows(order.n, rng))
         everything = np.array([0]), np.array([order.n + 1])
         assert_same_intervals(order, expected, *everything)
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, WIDE, (0.0, 2.0)], ids=str)
+@pytest.mark.parametrize("resolution", [None, 0])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_records_that_are_read_are_cut_as_sorted_ones(shape, resolution, bounds, monkeypatch):
+    monkeypatch.setattr(selection, "FULL", 20)
+    monkeypatch.setattr(selection, "COLLECTED", 50)
+    rng = np.random.default_rng(3)
+    lattice = Lattice.of(bounds, resolution, None)
+    for n, most in ((1, 2), (10, 2), (1000, 3), (1000, 40)):
+        values = SHAPES[shape](n, rng)
+        order, expected = selected(values, lattice, bounds), in_order(values, lattice, bounds)
+        if not order.n:
+            continue
+        for _ in range(5):
+            inner = segments(*np.sort(rng.integers(0, order.n + 1, (2, 3)), axis=0), order.n)
+            whole = segments(*np.sort(rng.integers(0, order.n + 1, (2, 2)), axis=0), order.n)
+            outer = segments(
+                np.append(inner[0], whole[0]),
+                np.append(inner[0] + inner[1], whole[0] + whole[1]) - 1,
+                order.n,
+            )
+            zones = [Zone(most, *inner), Zone(2 * most, *outer)]
+            around = [stretch_of(order.n, zone) for zone in zones]
+            for mine, other in zip(order.cuts(around), expected.cuts(around), strict=True):
+                np.testing.assert_array_equal(mine, other)
 
 
 @given(

@@ -14,7 +14,7 @@ from scipy import stats
 
 import dpq_fast as dpq
 from dpq_fast._kernels import uniform
-from dpq_fast.data import dither, order, sample
+from dpq_fast.data import dither, order, sample, selection
 from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
@@ -51,7 +51,9 @@ def orders(monkeypatch, records, form, way):
     x, options = np.array(records, dtype=np.float64), FORMS[form]
     monkeypatch.setattr(dither, "EAGER_RECORDS", 0 if way != "at once" else 100)
     monkeypatch.setattr(order, "FEW_RECORDS", 0)
-    if way == "selected":
+    if way in ("selected", "cut by counts"):
+        monkeypatch.setattr(selection, "READ", 0 if way != "selected" else 100)
+        monkeypatch.setattr(selection, "READ_SHARE", 0.0)
         monkeypatch.setattr(sample, "FEW_POINTS", 1)
         monkeypatch.setattr(sample, "MANY_POINTS", 1)
         monkeypatch.setattr(sample, "SORTED_RECORDS", 0)
@@ -144,7 +146,7 @@ def misfit(law, ranks, m, form, rng, size=3_000, mend=lambda: None):
     return stats.chisquare(observed[some], expected[some]).pvalue
 
 
-@pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected"])
+@pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected", "cut by counts"])
 @pytest.mark.parametrize("form", FORMS)
 def test_draws_follow_the_law_of_single_ranks(monkeypatch, form, way):
     rng = np.random.default_rng(1)
@@ -332,11 +334,12 @@ def test_no_proposal_weighs_less_than_what_it_stands_for(
     st.integers(1, 9),
     st.lists(st.integers(0, 2**20), max_size=30),
     st.sampled_from(["lattice", "dither", "numbers"]),
-    st.booleans(),
+    st.sampled_from(["sorted", "selected", "cut by counts"]),
 )
-def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, form, selected):
+def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, form, way):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample, "SORTED_RECORDS", 0 if selected else 100)
+        patch.setattr(sample, "SORTED_RECORDS", 100 if way == "sorted" else 0)
+        patch.setattr(selection, "READ", 100 if way == "selected" else 0)
         patch.setattr(sample, "FEW_POINTS", 1)
         patch.setattr(dither, "EAGER_RECORDS", 0)
         patch.setattr(order, "FEW_RECORDS", 0)
@@ -372,11 +375,13 @@ def test_outputs_have_ranks_near_those_of_their_blocks(records, most, outputs, f
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 9)), min_size=1, max_size=3),
     st.integers(1, 4),
     st.sampled_from(["lattice", "dither", "numbers"]),
-    st.booleans(),
+    st.sampled_from(["sorted", "selected", "cut by counts"]),
 )
-def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, selected):
+def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, way):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample, "SORTED_RECORDS", 0 if selected else 100)
+        patch.setattr(sample, "SORTED_RECORDS", 100 if way == "sorted" else 0)
+        patch.setattr(selection, "READ", 100 if way == "selected" else 0)
+        patch.setattr(selection, "READ_SHARE", 0.0)
         patch.setattr(sample, "FEW_POINTS", 1)
         patch.setattr(dither, "EAGER_RECORDS", 0)
         ranks = Sample.of(np.array(records, float), (0.0, 40.0), **FORMS[form]).order(0)
@@ -402,7 +407,7 @@ def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, s
         assert ((low <= found) & (found <= high)).all()
 
 
-@pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected"])
+@pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected", "cut by counts"])
 @pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
 def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, form, way):
     """As chosen at first, and around where paths were seen."""
@@ -770,8 +775,9 @@ def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
             assert drawn.shape == (2, 300) and (np.diff(drawn) >= 0.0).all()
 
 
-def test_unsorted_records_are_released_where_no_proposal_is_beyond_reach():
+def test_unsorted_records_are_released_where_no_proposal_is_beyond_reach(monkeypatch):
     """Ranks of no outputs at all are asked for then."""
+    monkeypatch.setattr(sample, "ALL_READ", 1)  # else it is sorted
     x, q = np.random.default_rng(5).normal(0.0, 5.0, 300_000), np.arange(1, 10) / 10
     law = dpq.joint_exp_law(x, q, epsilon=0.01, bounds=(-100, 100), dither_rng=0)
     assert isinstance(law._paths, CoarseLaw) and -math.inf < law._paths._log_escape < -40.0

@@ -26,7 +26,7 @@ from scipy.special import ndtr
 
 import dpq_fast as dpq
 import enumeration
-from dpq_fast.data import dither, lattice, order, prior, sample
+from dpq_fast.data import dither, lattice, order, prior, sample, selection
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
 from dpq_fast.laws import coarse as coarse_law
@@ -203,6 +203,7 @@ WINDOWS = (
     (path_law, "CERTIFICATE", 0.0),  # no window is widened: the rest is drawn from
 )
 SELECTION = ((sample, "SORTED_RECORDS", 0),)
+CUT = ((selection, "READ", 0), (selection, "READ_SHARE", 0.0))  # by counts alone
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
     (coarse_law, "is_short", lambda ranks, m: False),
@@ -262,14 +263,19 @@ def block_cases() -> Iterator[tuple[str, Case]]:
     """JointExp by blocks of ranks, and each way to their borders."""
     release, law = MECHANISMS["joint_exp"]
     q, epsilon = LEVELS[2], 2.0
-    for way in ("sorted", "counts", "windows of a selection"):
+    for way, cut in (
+        ("sorted", ()),
+        ("counts", ()),
+        ("windows of a selection", ()),
+        ("windows of a selection", CUT),
+    ):
         x, options, forced = WAYS[way]
         yield (
-            f"joint_exp, blocks of ranks, {way}",
+            f"joint_exp, blocks of ranks, {way}{', cut by counts' if cut else ''}",
             Case(
                 repeated(release, x, q=q, epsilon=epsilon, **options),
                 lambda factor: law(RECORDS, q, factor * epsilon, "swap"),
-                (*forced, *RANKS),
+                (*forced, *RANKS, *cut),
             ),
         )
 
@@ -515,6 +521,7 @@ DITHERED: dict[str, tuple] = {
 RANKED: dict[str, tuple] = {
     "blocks of ranks": (*RANKS, *ASKED),
     "blocks of ranks, points selected": (*RANKS, *MANY_POINTS, *SELECTION, *ASKED),
+    "blocks of ranks, cut by counts": (*RANKS, *MANY_POINTS, *SELECTION, *ASKED, *CUT),
 }
 
 
