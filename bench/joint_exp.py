@@ -186,6 +186,16 @@ CASES = (
         bar="25 × faster than np.quantile, 4 × x.sum(); 40 ×, 2.5 ×",
     ),
     Case(
+        "joint_exp/small_budget",
+        "unsorted, n = {size}, m = 30, ε = 0.1",
+        gaussian,
+        joint_exp(30, epsilon=0.1),
+        (10**8,),
+        1_000,
+        (Side("`np.quantile`", np_quantile(30)),),
+        shown=True,
+    ),
+    Case(
         "joint_exp/workers",
         "unsorted, n = {size}, m = 30, `workers=2`",
         gaussian,

@@ -590,16 +590,18 @@ class SelectedOrder(CoarseOrder):
         records = held.direct(start, stop)
         if records is not None:
             return records
-        plan, offset, collected = held.plan, held.offset, held.collected.values
-        pieces: list[NDArray[Any]] = []
-        for i in held.parts(start, stop):
-            below, size, at = int(plan.start[i]), int(plan.count[i]), int(offset[i])
-            a, b = max(start - below, 0), min(stop - below, size)
-            if plan.tied[i]:
-                pieces.append(np.full(b - a, plan.value[i]))
-            else:
-                pieces.append(collected[at + a : at + b])
-        return np.concatenate(pieces)
+        parts, plan = held.parts(start, stop), held.plan
+        part = slice(parts.start, parts.stop)
+        below, tied = plan.start[part], plan.tied[part]
+        first = np.maximum(start - below, 0)
+        size = np.minimum(stop - below, plan.count[part]) - first
+        found = np.repeat(plan.value[part], size)
+        # those that are not tied stand next to each other
+        offset, taken = held.offset[part], ~tied
+        begin = int(offset[0] + (0 if tied[0] else first[0]))
+        number = int(size[taken].sum())
+        found[np.repeat(taken, size)] = held.collected.values[begin : begin + number]
+        return found
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         values = self._least(outputs)
