@@ -43,6 +43,8 @@ from dpq_fast.noise.rng import default_rng
 SORTED_RECORDS = 2**16
 # And up to so many times as many of which more than this share is likely to be asked for.
 ALL_READ, READ_SHARE = 16, 0.5
+# And up to so many of them where many are tied, or seem to be, and are not dithered.
+TIES_SORTED = 2**24
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
@@ -612,6 +614,12 @@ class Reader:
         if lattice is not None and countable and (foreseen is None or foreseen.crowded):
             # all counts in one pass: for many releases, or for ties
             return _of_points(chunks, lattice, bounds, nan_policy)
+        undithered = lattice is None or lattice.bits == 0
+        if undithered and foreseen is not None and foreseen.crowded and values.size <= TIES_SORTED:
+            # paths past a tie may be anywhere; many records are sorted with the least memory
+            few_enough = values.size <= ALL_READ * SORTED_RECORDS
+            ascending = in_order(values) if few_enough else np.sort(values)
+            return _of_sorted(ascending, lattice, bounds, nan_policy)
         return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
 
 

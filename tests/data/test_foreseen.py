@@ -13,6 +13,7 @@ from dpq_fast.data import sample as sample_module
 from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map, sampled
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.likely import Likely, Narrowing, noise_of
+from dpq_fast.data.order import SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
@@ -313,6 +314,25 @@ def test_what_is_all_asked_for_is_sorted(folds):
         folds.clear()
         dpq.joint_exp(x, Q, epsilon=epsilon, bounds=BOUNDS, rng=1)
         assert bool(folds) == passes_are_made
+
+
+@pytest.mark.parametrize("resolution", [0, 0.01])
+def test_ties_without_dither_are_sorted(resolution, folds, monkeypatch):
+    rng = np.random.default_rng(17)
+    x = np.where(rng.random(150_000) < 0.5, 1.0, rng.normal(0.0, 5.0, 150_000))
+    options = dict(epsilon=1, bounds=BOUNDS, resolution=resolution, dither=False)
+    for most, large, kind in ((2**24, 2**16, SortedOrder), (2**24, 1, SortedOrder), (0, 1, None)):
+        monkeypatch.setattr(sample_module, "TIES_SORTED", most)
+        monkeypatch.setattr(sample_module, "ALL_READ", large)
+        folds.clear()
+        law = dpq.joint_exp_law(x, [0.2, 0.5], **options)
+        assert isinstance(law._paths._order, kind or SelectedOrder)
+        assert bool(folds) == (kind is None)
+        assert law.sample(0).shape == (2,)
+    tied = dpq.joint_exp_law(np.sort(x), [0.2, 0.5], assume_sorted=True, **options)
+    for point in (0.5, 1.0, 1.01):
+        pair = np.array([-1.0, point])
+        assert law.log_prob(pair) == pytest.approx(tied.log_prob(pair), abs=1e-6)
 
 
 def test_another_pass_is_made_where_the_sample_was_wrong(eager, folds):
