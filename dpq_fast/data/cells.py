@@ -29,6 +29,8 @@ from dpq_fast.data.selection import (
 # Parts of the bounds that the first pass counts, and of all cells that another one counts again: as
 # few as partials that are sent should have, as many as leave few records in each.
 PARTS = 2**14
+# Up to this many records are sent, rather than cells counted again.
+COLLECTED = 2**20
 # Records of so many lattice points around a window may be asked for.
 NEAR = 8
 
@@ -106,7 +108,7 @@ class CountedCells(Counted):
 
     def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> CellPlan:
         with self._refining:
-            most, full = room_for(self.total, start.size)
+            most, full = room_for(self.total, start.size, COLLECTED)
             while True:
                 cells = self._meeting(start, stop)
                 plain = ~self._tied[cells]

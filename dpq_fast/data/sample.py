@@ -33,7 +33,7 @@ from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
+from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder, most_read
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
@@ -41,10 +41,10 @@ from dpq_fast.noise.rng import default_rng
 # Columns up to this many records are sorted where they are not in order; longer ones are gone
 # through, and only windows of ranks are sorted.
 SORTED_RECORDS = 2**16
-# And up to so many times as many of which more than this share is likely to be asked for.
-ALL_READ, READ_SHARE = 16, 0.5
-# And up to so many of them where many are tied, or seem to be, and are not dithered.
-TIES_SORTED = 2**24
+# And more, of which more than this share is likely to be asked for: up to so many times as many,
+# and if points are not counted, up to so many times; these, too, where many are tied and not
+# dithered.
+READ_SHARE, ALL_READ, MANY_SORTED = 0.5, 16, 256
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
@@ -598,38 +598,35 @@ class Reader:
     ) -> Callable[[Lattice | None], CoarseOrder]:
         """Records of one array; sorted only if there are few."""
         lattice, bounds, nan_policy = self.lattice, self.bounds, self._nan_policy
-        few = max(FEW_POINTS, min(values.size // RECORDS_PER_POINT, MANY_POINTS))
-        countable = lattice is not None and lattice.bits > 0 and lattice.points <= few
-        if lattice is not None and countable and lattice.points <= NEAR_POINTS:
+        n = values.size
+        few = max(FEW_POINTS, min(n // RECORDS_PER_POINT, MANY_POINTS))
+        dithered = lattice is not None and lattice.bits > 0
+        if lattice is not None and dithered and lattice.points <= min(few, NEAR_POINTS):
             return _of_points(chunks, lattice, bounds, nan_policy)
         if self._assume_sorted or _ascends(values):
             return _of_sorted(values, lattice, bounds, nan_policy)
-        if values.size <= SORTED_RECORDS or _are_all_read(values.size, q, around):
+        reach = BEYOND * n if around is None else around(n)
+        asked = 0.0 if q is None or around is None else q.size * reach
+        if n <= SORTED_RECORDS or (n <= ALL_READ * SORTED_RECORDS and asked > READ_SHARE * n):
             return _of_sorted(in_order(values), lattice, bounds, nan_policy)
-        probe = _probe(values)
-        foreseen = None
+        if asked > most_read(n):  # counts of all points are soon fewer than what is read
+            few = min(n, MANY_POINTS)
+        probe, foreseen = _probe(values), None
         if q is not None:
-            beyond = BEYOND if around is None else around(values.size) / values.size
-            foreseen = Foreseen.of(values, *bounds, probe, q, beyond, self._threads)
-        if lattice is not None and countable and (foreseen is None or foreseen.crowded):
-            # all counts in one pass: for many releases, or for ties
-            return _of_points(chunks, lattice, bounds, nan_policy)
-        undithered = lattice is None or lattice.bits == 0
-        if undithered and foreseen is not None and foreseen.crowded and values.size <= TIES_SORTED:
-            # paths past a tie may be anywhere; many records are sorted with the least memory
-            few_enough = values.size <= ALL_READ * SORTED_RECORDS
-            ascending = in_order(values) if few_enough else np.sort(values)
+            foreseen = Foreseen.of(values, *bounds, probe, q, reach / n, self._threads)
+        crowded = foreseen is not None and foreseen.crowded
+        if lattice is not None and dithered and lattice.points <= few:
+            # all counts in one pass: for many releases, for ties, or for much that is asked for
+            if foreseen is None or crowded or asked > most_read(n):
+                return _of_points(chunks, lattice, bounds, nan_policy)
+        # paths past a tie may be anywhere; what is read again takes another pass
+        if n <= MANY_SORTED * SORTED_RECORDS and (
+            (crowded and not dithered) or asked > READ_SHARE * n
+        ):
+            few_enough = n <= ALL_READ * SORTED_RECORDS
+            ascending = in_order(values) if few_enough else np.sort(values)  # or by less memory
             return _of_sorted(ascending, lattice, bounds, nan_policy)
         return _selected(chunks, lattice, bounds, nan_policy, probe, foreseen)
-
-
-def _are_all_read(
-    n: int, q: NDArray[np.float64] | None, around: Callable[[int], float] | None
-) -> bool:
-    """Whether so much of a column is likely to be read that it had better be sorted."""
-    if q is None or around is None or n > ALL_READ * SORTED_RECORDS:
-        return False
-    return q.size * around(n) > READ_SHARE * n
 
 
 def _of_sorted(

@@ -42,7 +42,7 @@ COMPARED = 2**20
 FEW_STRETCHES = 4
 # Up to this many records, or this share of all, are collected. Where a plan has more, cells that
 # hold more than their part of them (and more than FULL) are counted again by 2^PART_BITS parts.
-COLLECTED = 2**20
+COLLECTED = 2**22
 COLLECTED_SHARE = 2.0**-5
 FULL = 2**10
 PART_BITS = 9
@@ -254,7 +254,7 @@ class Buckets(Counted):
 
     def _plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> BucketPlan:
         """`plan`, by one thread at a time."""
-        most, full = room_for(self.total, start.size)
+        most, full = room_for(self.total, start.size, COLLECTED)
         first, last = self._meeting(start, stop)
         inside = np.zeros(BUCKETS + 1, dtype=np.int64)
         np.add.at(inside, first, 1)
@@ -433,9 +433,9 @@ class Buckets(Counted):
         return passes, TakenByKey(size, self._map, wanted, keys_of[0], keys_of[1])
 
 
-def room_for(records: int, windows: int) -> tuple[int, int]:
+def room_for(records: int, windows: int, least: int) -> tuple[int, int]:
     """How many records a plan may have, and how many a cell of it, where it has more."""
-    most = max(COLLECTED, int(COLLECTED_SHARE * records))
+    most = max(least, int(COLLECTED_SHARE * records))
     return most, max(FULL, most // (4 * windows))
 
 

@@ -112,7 +112,7 @@ BOUNDS = [(-100.0, 100.0), (-1e9, 1e9), (-1.7e308, 1.7e308)]
 @pytest.fixture(params=["plain", "crowded"])
 def crowding(request, monkeypatch):
     if request.param == "crowded":  # so that cells are refined, more than once
-        monkeypatch.setattr(selection, "COLLECTED", 20)
+        monkeypatch.setattr(cells_module, "COLLECTED", 20)
         monkeypatch.setattr(selection, "FULL", 3)
         monkeypatch.setattr(cells_module, "PARTS", 16)
 
@@ -162,7 +162,7 @@ def test_places_lie_between_the_ends_of_their_cells():
 
 def test_cells_follow_from_the_values_alone(monkeypatch):
     """Not from their order, nor from how they are split."""
-    monkeypatch.setattr(selection, "COLLECTED", 50)
+    monkeypatch.setattr(cells_module, "COLLECTED", 50)
     monkeypatch.setattr(selection, "FULL", 5)
     column = COLUMNS["far"]
     windows = np.array([100, 1_000]), np.array([120, 1_050])
@@ -180,7 +180,7 @@ def test_cells_follow_from_the_values_alone(monkeypatch):
 
 @pytest.mark.parametrize("late", [1, 2])
 def test_records_that_change_between_passes_are_refused(late, monkeypatch):
-    monkeypatch.setattr(selection, "COLLECTED", 20)
+    monkeypatch.setattr(cells_module, "COLLECTED", 20)
     monkeypatch.setattr(selection, "FULL", 10)
     monkeypatch.setattr(cells_module, "PARTS", 16)
     calls = []
@@ -195,7 +195,7 @@ def test_records_that_change_between_passes_are_refused(late, monkeypatch):
 
 
 def test_ranges_too_narrow_for_parts_are_collected_whole(monkeypatch):
-    monkeypatch.setattr(selection, "COLLECTED", 2)
+    monkeypatch.setattr(cells_module, "COLLECTED", 2)
     monkeypatch.setattr(selection, "FULL", 1)
     column = np.repeat([0.0, 5e-324, 1e-323], 4)
     cells = CountedCells(Chunks.of_array(column, 1), -1.0, 1.0, None)

@@ -13,7 +13,7 @@ from dpq_fast.data import sample as sample_module
 from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map, sampled
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.likely import Likely, Narrowing, noise_of
-from dpq_fast.data.order import SortedOrder
+from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.passes import Chunks
 from dpq_fast.data.queries import SampledCounts
 from dpq_fast.data.sample import Sample
@@ -321,8 +321,8 @@ def test_ties_without_dither_are_sorted(resolution, folds, monkeypatch):
     rng = np.random.default_rng(17)
     x = np.where(rng.random(150_000) < 0.5, 1.0, rng.normal(0.0, 5.0, 150_000))
     options = dict(epsilon=1, bounds=BOUNDS, resolution=resolution, dither=False)
-    for most, large, kind in ((2**24, 2**16, SortedOrder), (2**24, 1, SortedOrder), (0, 1, None)):
-        monkeypatch.setattr(sample_module, "TIES_SORTED", most)
+    for most, large, kind in ((256, 16, SortedOrder), (256, 1, SortedOrder), (0, 1, None)):
+        monkeypatch.setattr(sample_module, "MANY_SORTED", most)
         monkeypatch.setattr(sample_module, "ALL_READ", large)
         folds.clear()
         law = dpq.joint_exp_law(x, [0.2, 0.5], **options)
@@ -333,6 +333,26 @@ def test_ties_without_dither_are_sorted(resolution, folds, monkeypatch):
     for point in (0.5, 1.0, 1.01):
         pair = np.array([-1.0, point])
         assert law.log_prob(pair) == pytest.approx(tied.log_prob(pair), abs=1e-6)
+
+
+@pytest.mark.parametrize("dither", [True, False])
+def test_what_is_mostly_asked_for_is_counted_or_sorted(dither, folds, monkeypatch):
+    """Of columns that are not sorted whatever happens: by points, where these are few."""
+    monkeypatch.setattr(sample_module, "ALL_READ", 1)
+    monkeypatch.setattr(selection, "READ", 0)
+    x = np.random.default_rng(18).normal(0.0, 5.0, 150_000)
+    options = dict(bounds=BOUNDS, resolution=0.002, dither=dither)  # 100,001 points
+    for most, kind in ((256, SortedOrder), (0, SelectedOrder)):
+        monkeypatch.setattr(sample_module, "MANY_SORTED", most)
+        for epsilon, expected in ((0.01, kind), (5.0, SelectedOrder)):
+            folds.clear()
+            law = dpq.joint_exp_law(x, Q, epsilon=epsilon, **options)
+            order = law._paths._order
+            order = order._coarse if dither else order
+            if dither and epsilon == 0.01:
+                expected = CountedOrder
+            assert isinstance(order, expected)
+            assert (np.diff(law.sample(0)) >= 0.0).all()
 
 
 def test_another_pass_is_made_where_the_sample_was_wrong(eager, folds):

@@ -254,6 +254,7 @@ def test_arrays_of_any_layout_are_gone_through(change):
 
 def test_threads_share_a_sample_that_has_to_be_refined(monkeypatch):
     monkeypatch.setattr(few, "MOST", -1)  # a kernel would release the array by itself
+    monkeypatch.setattr(sample_module, "MANY_SORTED", 0)
     monkeypatch.setattr(selection, "FULL", 20)
     monkeypatch.setattr(selection, "COLLECTED", 50)
     refined, refine = [], Buckets._refine

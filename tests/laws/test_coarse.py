@@ -777,7 +777,9 @@ def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
 
 def test_unsorted_records_are_released_where_no_proposal_is_beyond_reach(monkeypatch):
     """Ranks of no outputs at all are asked for then."""
-    monkeypatch.setattr(sample, "ALL_READ", 1)  # else it is sorted
+    monkeypatch.setattr(sample, "ALL_READ", 1)  # else it is sorted, or counted
+    monkeypatch.setattr(sample, "MANY_SORTED", 0)
+    monkeypatch.setattr(sample, "MANY_POINTS", 0)
     x, q = np.random.default_rng(5).normal(0.0, 5.0, 300_000), np.arange(1, 10) / 10
     law = dpq.joint_exp_law(x, q, epsilon=0.01, bounds=(-100, 100), dither_rng=0)
     assert isinstance(law._paths, CoarseLaw) and -math.inf < law._paths._log_escape < -40.0

@@ -636,16 +636,22 @@ def of_depths(counts: list[int], level: float, rate: float) -> Law:
 
 
 def many_cases() -> Iterator[tuple[str, Case]]:
-    """More records than are sorted: with nothing forced, they are selected."""
+    """More records than are sorted where they are not tied, and as they come."""
+    selected = ((sample, "MANY_SORTED", 0),)
     column = np.random.default_rng(1).permutation(np.repeat(np.arange(6.0), CROWD))
     form = dict(bounds=(0, 5), resolution=1, dither=False)
     q = [(MANY // 2 - 1) / MANY, (MANY // 2 + 1) / MANY]
-    for workers in (1, 2):
+    for name, workers, forced in (
+        ("selection of many, 1 workers", 1, selected),
+        ("selection of many, 2 workers", 2, selected),
+        ("ties of many", 1, ()),
+    ):
         yield (
-            f"joint_exp, selection of many, {workers} workers",
+            f"joint_exp, {name}",
             Case(
                 repeated(dpq.joint_exp, column, q=q, epsilon=2.0, workers=workers, **form),
                 lambda factor: of_ranks(CROWD, q, joint_rate(q, factor * 2.0, "swap")),
+                forced,
             ),
         )
     half = [0.5]
@@ -654,6 +660,7 @@ def many_cases() -> Iterator[tuple[str, Case]]:
         Case(
             repeated(dpq.approx_quantiles, column, q=half, epsilon=1.5, **form),
             lambda factor: of_ranks(CROWD, half, factor * 1.5 / 4.0),
+            selected,
         ),
     )
     yield (
@@ -661,6 +668,7 @@ def many_cases() -> Iterator[tuple[str, Case]]:
         Case(
             repeated(dpq.ind_exp, column, q=half, epsilon=1.5, **form),
             lambda factor: of_depths(CROWD, 0.5, factor * 1.5 / 2.0),
+            selected,
         ),
     )
     batches = dpq.Sample.from_batches(lambda: iter(np.array_split(column, 3)), **form)
