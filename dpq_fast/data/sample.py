@@ -25,7 +25,7 @@ from dpq_fast.data.columns import (
     refuse_nan,
 )
 from dpq_fast.data.dither import dithered
-from dpq_fast.data.foreseen import BEYOND, Foreseen
+from dpq_fast.data.foreseen import BEYOND, BUCKETS, Foreseen
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CoarseOrder, CountedOrder, SortedOrder, WeighedOrder, WholeOrder
@@ -33,7 +33,7 @@ from dpq_fast.data.passes import CONVERTED, Chunks, Passes, chunks_of
 from dpq_fast.data.queries import PointCounts
 from dpq_fast.data.records import Records
 from dpq_fast.data.reprs import placement, shown
-from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder, most_read
+from dpq_fast.data.selection import PROBED, Buckets, SelectedOrder
 from dpq_fast.data.tables import Table, TablePasses, passes_of, refuse_counts
 from dpq_fast.data.units import Timed, Unit, in_numbers, placed, unit_of
 from dpq_fast.noise.rng import default_rng
@@ -45,6 +45,8 @@ SORTED_RECORDS = 2**16
 # and if points are not counted, up to so many times; these, too, where many are tied and not
 # dithered.
 READ_SHARE, ALL_READ, MANY_SORTED = 0.5, 16, 256
+# Points are counted if more than this share of the records is likely to be asked for.
+COUNTED_SHARE = 2.0**-5
 # A lattice is counted point by point where it has few points, or one for so many records (but with
 # at most the last many counters); else its points are treated like other values.
 FEW_POINTS, RECORDS_PER_POINT, MANY_POINTS = 2**10, 4, 2**22
@@ -606,10 +608,13 @@ class Reader:
         if self._assume_sorted or _ascends(values):
             return _of_sorted(values, lattice, bounds, nan_policy)
         reach = BEYOND * n if around is None else around(n)
-        asked = 0.0 if q is None or around is None else q.size * reach
+        asked = 0.0
+        if q is not None and around is not None:  # what is read, in whole buckets
+            asked = q.size * (reach + 2.0 * n / BUCKETS)
         if n <= SORTED_RECORDS or (n <= ALL_READ * SORTED_RECORDS and asked > READ_SHARE * n):
             return _of_sorted(in_order(values), lattice, bounds, nan_policy)
-        if asked > most_read(n):  # counts of all points are soon fewer than what is read
+        counted = asked > COUNTED_SHARE * n
+        if counted:
             few = min(n, MANY_POINTS)
         probe, foreseen = _probe(values), None
         if q is not None:
@@ -617,7 +622,7 @@ class Reader:
         crowded = foreseen is not None and foreseen.crowded
         if lattice is not None and dithered and lattice.points <= few:
             # all counts in one pass: for many releases, for ties, or for much that is asked for
-            if foreseen is None or crowded or asked > most_read(n):
+            if foreseen is None or crowded or counted:
                 return _of_points(chunks, lattice, bounds, nan_policy)
         # paths past a tie may be anywhere; what is read again takes another pass
         if n <= MANY_SORTED * SORTED_RECORDS and (

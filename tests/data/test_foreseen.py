@@ -339,7 +339,6 @@ def test_ties_without_dither_are_sorted(resolution, folds, monkeypatch):
 def test_what_is_mostly_asked_for_is_counted_or_sorted(dither, folds, monkeypatch):
     """Of columns that are not sorted whatever happens: by points, where these are few."""
     monkeypatch.setattr(sample_module, "ALL_READ", 1)
-    monkeypatch.setattr(selection, "READ", 0)
     x = np.random.default_rng(18).normal(0.0, 5.0, 150_000)
     options = dict(bounds=BOUNDS, resolution=0.002, dither=dither)  # 100,001 points
     for most, kind in ((256, SortedOrder), (0, SelectedOrder)):
