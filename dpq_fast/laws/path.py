@@ -443,6 +443,14 @@ def likely_reach(n: int, m: int, rate: float) -> float:
     return (CERTIFICATE + m * log_spread) / rate
 
 
+def likely_reaches(n: int, rates: NDArray[np.float64]) -> float:
+    """`likely_reach` for the widest of laws of single levels.
+
+    A path of one level counts its rank twice, to it and from it: half the rate.
+    """
+    return likely_reach(n, 1, float(rates.min()) / 2.0)
+
+
 def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> int:
     """A guess at W, for records that are spread evenly; `reach` if that saves little.
 

@@ -13,7 +13,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws.path import PathLaw, first_windows, prepare
+from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.laws.splits import Boundary, RankRange, ends, recurse
 from dpq_fast.mechanisms._calls import in_units
 from dpq_fast.mechanisms.intervals import released
@@ -407,7 +407,7 @@ def _reader(
     read = Sample.reader(x, **column)
 
     def law_of(dither_rng: Any) -> ApproxQuantilesLaw:
-        sample = read(levels.values)
+        sample = read(levels.values, lambda n: likely_reaches(n, calibration.steps))
         return ApproxQuantilesLaw(sample, levels, sample.order(dither_rng), calibration.steps)
 
     return calibration, law_of

@@ -13,7 +13,7 @@ from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Reader, Sample
 from dpq_fast.laws import few
 from dpq_fast.laws.depth import DepthLaw, window_of
-from dpq_fast.laws.path import PathLaw, first_windows, prepare
+from dpq_fast.laws.path import PathLaw, first_windows, likely_reaches, prepare
 from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
 from dpq_fast.mechanisms.intervals import released
 from dpq_fast.noise.rng import default_rng
@@ -258,10 +258,12 @@ def ind_exp(
                 calibration,
                 lambda _: (
                     _few(read, levels, calibration.rates)
-                    or law_of(read(levels.values), levels, calibration)
+                    or law_of(_sample(read, levels, calibration), levels, calibration)
                 ),
             )
-        return calibration, lambda _: law_of(read(levels.values), levels, calibration)
+        return calibration, lambda _: law_of(
+            _sample(read, levels, calibration), levels, calibration
+        )
 
     request = Request.of(confidence, covers, interval_share)
     return released(
@@ -328,7 +330,7 @@ def ind_exp_law(
         max_contributions=max_contributions,
         selection=selection,
     )
-    return law_of(_reader(x, column)(levels.values), levels, calibration)
+    return law_of(_sample(_reader(x, column), levels, calibration), levels, calibration)
 
 
 def _few(read: Reader, levels: Levels, rates: NDArray[np.float64]) -> OneRelease | None:
@@ -353,6 +355,10 @@ def _reader(x: Any, column: ColumnOptions) -> Reader:
     """What reads the records; all that is public about them is checked here."""
     no_dither(column.get("dither"))
     return Sample.reader(x, **column)
+
+
+def _sample(read: Reader, levels: Levels, spent: privacy.ind_exp.Calibration) -> Sample:
+    return read(levels.values, lambda n: likely_reaches(n, spent.rates))
 
 
 def no_dither(dither: bool | None) -> bool:

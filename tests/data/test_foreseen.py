@@ -335,6 +335,18 @@ def test_ties_without_dither_are_sorted(resolution, folds, monkeypatch):
         assert law.log_prob(pair) == pytest.approx(tied.log_prob(pair), abs=1e-6)
 
 
+@pytest.mark.parametrize("name", ["joint_exp", "ind_exp", "approx_quantiles"])
+def test_points_are_counted_where_budgets_are_small(name, folds, monkeypatch):
+    monkeypatch.setattr(sample_module, "ALL_READ", 1)
+    x, q = np.random.default_rng(19).normal(0.0, 5.0, 150_000), np.arange(1, 10) / 10
+    for epsilon, query in ((0.02, "PointCounts"), (50.0, "BucketCounts")):
+        folds.clear()
+        release = getattr(dpq, name)(x, q, epsilon=epsilon, bounds=BOUNDS, resolution=0.002, rng=1)
+        assert folds[0] == (query, x.size)
+        assert query != "PointCounts" or len(folds) == 1
+        assert (np.diff(release) >= 0.0).all()
+
+
 @pytest.mark.parametrize("dither", [True, False])
 def test_what_is_mostly_asked_for_is_counted_or_sorted(dither, folds, monkeypatch):
     """Of columns that are not sorted whatever happens: by points, where these are few."""

@@ -364,3 +364,21 @@ def test_many_levels_of_no_batches_have_an_answer():
 
 def test_a_reach_of_all_that_counts_can_hold_has_no_cells():
     assert path_law.first_narrow(np.array([0.25, 0.75]), 2**52, 1 / 3, 2**51) == 2**51
+
+
+@pytest.mark.parametrize("shape", ["normal", "cauchy", "narrow"])
+def test_reaches_are_foreseen_before_any_record_is_seen(shape):
+    """To within a factor that costs little, and hardly too short."""
+    rng, n = np.random.default_rng(20), 300_000
+    draw = {"normal": rng.normal, "cauchy": rng.standard_cauchy, "narrow": rng.normal}[shape]
+    x = np.clip(draw(size=n) * (1e-3 if shape == "narrow" else 5.0), -100.0, 100.0)
+    order = Sample.of(np.sort(x), (-100.0, 100.0), assume_sorted=True).order(0)
+    for m in (1, 3, 30, 100):
+        q = np.arange(1, m + 1) / (m + 1)
+        for rate in (0.0025, 0.025, 0.25, 2.5):
+            found = path_law.first_window(order, q, rate)
+            assert found / 1.1 <= path_law.likely_reach(n, m, rate) <= max(4.0 * found, 100.0)
+            rates = np.full(m, 2.0 * rate)
+            rates[0] *= 3.0
+            singles = path_law.first_windows(order, q, rates / 2.0)
+            assert singles.max() <= path_law.likely_reaches(n, rates)
