@@ -598,13 +598,13 @@ class Reader:
         q: NDArray[np.float64] | None,
         around: Callable[[int], float] | None,
     ) -> Callable[[Lattice | None], CoarseOrder]:
-        """Records of one array; sorted only if there are few."""
+        """Records of one array: sorted, counted by points, or looked for in passes."""
         lattice, bounds, nan_policy = self.lattice, self.bounds, self._nan_policy
         n = values.size
         few = max(FEW_POINTS, min(n // RECORDS_PER_POINT, MANY_POINTS))
-        dithered = lattice is not None and lattice.bits > 0
-        if lattice is not None and dithered and lattice.points <= min(few, NEAR_POINTS):
-            return _of_points(chunks, lattice, bounds, nan_policy)
+        dithered = lattice if lattice is not None and lattice.bits > 0 else None
+        if dithered is not None and dithered.points <= min(few, NEAR_POINTS):
+            return _of_points(chunks, dithered, bounds, nan_policy)
         if self._assume_sorted or _ascends(values):
             return _of_sorted(values, lattice, bounds, nan_policy)
         reach = BEYOND * n if around is None else around(n)
@@ -613,21 +613,21 @@ class Reader:
             asked = q.size * (reach + 2.0 * n / BUCKETS)
         if n <= SORTED_RECORDS or (n <= ALL_READ * SORTED_RECORDS and asked > READ_SHARE * n):
             return _of_sorted(in_order(values), lattice, bounds, nan_policy)
-        counted = asked > COUNTED_SHARE * n
-        if counted:
+        counted = q is None or asked > COUNTED_SHARE * n  # for many releases, or for much
+        if counted and asked > 0.0:
             few = min(n, MANY_POINTS)
+        countable = dithered if dithered is not None and dithered.points <= few else None
+        if countable is not None and counted:
+            return _of_points(chunks, countable, bounds, nan_policy)
         probe, foreseen = _probe(values), None
         if q is not None:
             foreseen = Foreseen.of(values, *bounds, probe, q, reach / n, self._threads)
         crowded = foreseen is not None and foreseen.crowded
-        if lattice is not None and dithered and lattice.points <= few:
-            # all counts in one pass: for many releases, for ties, or for much that is asked for
-            if foreseen is None or crowded or counted:
-                return _of_points(chunks, lattice, bounds, nan_policy)
+        if countable is not None and crowded:
+            return _of_points(chunks, countable, bounds, nan_policy)
         # paths past a tie may be anywhere; what is read again takes another pass
-        if n <= MANY_SORTED * SORTED_RECORDS and (
-            (crowded and not dithered) or asked > READ_SHARE * n
-        ):
+        much = asked > READ_SHARE * n or (crowded and dithered is None)
+        if n <= MANY_SORTED * SORTED_RECORDS and much:
             few_enough = n <= ALL_READ * SORTED_RECORDS
             ascending = in_order(values) if few_enough else np.sort(values)  # or by less memory
             return _of_sorted(ascending, lattice, bounds, nan_policy)
