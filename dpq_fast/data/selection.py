@@ -26,7 +26,14 @@ from dpq_fast.data.cutting import Cutter, values_of
 from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
-from dpq_fast.data.order import CoarseOrder, Cuts, Stretch, cuts_of_runs, stretches_of
+from dpq_fast.data.order import (
+    CoarseOrder,
+    Cuts,
+    SortedOrder,
+    Stretch,
+    cuts_of_runs,
+    stretches_of,
+)
 from dpq_fast.data.passes import Chunks, Passes
 from dpq_fast.data.queries import (
     BinCounts,
@@ -48,6 +55,9 @@ FULL = 2**10
 PART_BITS = 9
 # So many records, and this share of all, up to so many, are read to be cut; more are counted.
 READ, READ_SHARE, MOST_READ = 2**19, 2.0**-3, 2**22
+# Once as many records as there are were read, and as many as these, all are sorted, unless they are
+# more than so many.
+REREAD, MOST_SORTED = 2**20, 2**24
 # Values looked at before the first pass, to choose a map.
 PROBED = 2**11
 # Buckets of so many lattice points' records around a window may be asked for.
@@ -142,6 +152,10 @@ class Counted(ABC):
         Windows ascend, do not overlap, and none is empty.
         """
 
+    def whole(self, more: int) -> NDArray[np.float64] | None:
+        """All records in order if, with so many more to be read, that is worth it."""
+        return None
+
     def collect(self, plan: Plan, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Arranged:
         """The records of the plan but for the tied ones, in order at some places; one pass."""
         expected = int(plan.count[~plan.tied].sum())
@@ -213,6 +227,8 @@ class Buckets(Counted):
         self._cells: dict[int, list[Cell]] = {}  # of the buckets that were counted by parts
         self._refining = threading.Lock()  # releases in several threads may share a sample
         self._probe = probe
+        self._read = 0
+        self._sorted: NDArray[np.float64] | None = None
 
     def _passes_over(self, buckets: Any) -> Passes:
         """What has all records of some buckets."""
@@ -247,6 +263,21 @@ class Buckets(Counted):
     def edges(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         inner = self._map.edges(np.arange(1, BUCKETS))
         return np.concatenate(([self._low], inner, [self._high])), self.count
+
+    def whole(self, more: int) -> NDArray[np.float64] | None:
+        with self._refining:
+            self._read += more
+            much = max(self.total, REREAD) <= self._read and self.total <= MOST_SORTED
+            if much and self._sorted is None:
+                every = np.ones(BUCKETS + 1, dtype=np.uint8)
+                every[-1] = 0  # not NaN
+                none = np.empty(0, dtype=np.int64)
+                found = self._chunks.fold(TakenByKey(self.total, self._map, every, none, none))
+                if found.number != self.total:
+                    raise source_changed()
+                self._sorted = np.concatenate(found.values)
+                self._sorted.sort()
+            return self._sorted
 
     def plan(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> BucketPlan:
         with self._refining:
@@ -564,6 +595,9 @@ class SelectedOrder(CoarseOrder):
             return np.empty(0, dtype=np.float64 if self.lattice is None else np.int64)
         held = self._held
         if held is None or not held.holds(windows):
+            whole = self._in_order(sum(stop - start for start, stop in windows))
+            if whole is not None:
+                return whole._points(windows)
             held = CollectedWindows(self._counted, *np.array(windows).T)
         self._latest = held
         records = self._records(start, stop, held)
@@ -583,7 +617,14 @@ class SelectedOrder(CoarseOrder):
         apart = np.flatnonzero(starts[1:] > stops[:-1]) + 1
         begin = np.concatenate(([0], apart))
         end = np.concatenate((apart, [starts.size])) - 1
-        self._held = CollectedWindows(self._counted, starts[begin], stops[end])
+        start, stop = starts[begin], stops[end]
+        if self._in_order(int((stop - start).sum())) is None:
+            self._held = CollectedWindows(self._counted, start, stop)
+
+    def _in_order(self, more: int = 0) -> SortedOrder | None:
+        """All records in order if, with so many more to be read, that is worth it."""
+        whole = self._counted.whole(more)
+        return None if whole is None else SortedOrder(whole, self.lattice, self.bounds)
 
     def _records(self, start: int, stop: int, held: CollectedWindows) -> NDArray[np.float64]:
         """Records at places start, ..., stop - 1."""
@@ -604,6 +645,9 @@ class SelectedOrder(CoarseOrder):
         return found
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
+        whole = self._in_order()
+        if whole is not None:
+            return whole.ranks_of(outputs)
         values = self._least(outputs)
         ranks = np.where(values == math.inf, self.n, 0)
         finite = np.isfinite(values)
@@ -630,7 +674,11 @@ class SelectedOrder(CoarseOrder):
         low, high = low[low < high], high[low < high]
         together = np.append(low[1:] <= high[:-1], False)
         start, stop = low[np.append(True, ~together[:-1])], high[~together]
-        if not self._counted.gives_records or int((stop - start).sum()) > most_read(self.n):
+        number = int((stop - start).sum())
+        whole = self._in_order(number)
+        if whole is not None:
+            return whole.cuts(around)
+        if not self._counted.gives_records or number > most_read(self.n):
             return self._cutter.around(around)
         return cuts_of_runs(self._runs_at(start, stop), around, self.n)
 

@@ -106,6 +106,42 @@ def test_selection_equals_sorting(shape, resolution, bounds, monkeypatch):
         assert_same_intervals(order, expected, *everything)
 
 
+@pytest.mark.parametrize("bounds", [BOUNDS, (0.0, 2.0)], ids=str)
+@pytest.mark.parametrize("resolution", [None, 0])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_read_again_and_again_is_sorted(shape, resolution, bounds, monkeypatch):
+    monkeypatch.setattr(selection, "REREAD", 0)
+    rng = np.random.default_rng(4)
+    lattice = Lattice.of(bounds, resolution, None)
+    values = SHAPES[shape](1_000, rng)
+    expected = in_order(values, lattice, bounds)
+    for most in (2**24, expected.n - 1):
+        monkeypatch.setattr(selection, "MOST_SORTED", most)
+        order, passes, fold = selected(values, lattice, bounds), [], Chunks.fold
+        monkeypatch.setattr(
+            Chunks,
+            "fold",
+            lambda self, query, passes=passes, fold=fold: passes.append(query) or fold(self, query),
+        )
+        everything = np.array([0]), np.array([order.n + 1])
+        outputs = np.sort(rng.integers(0, 10**6, 20))
+        outputs = outputs if lattice else bounds[0] + outputs * 1e-6 * (bounds[1] - bounds[0])
+        read = 0
+        while read <= 3 * order.n:
+            first, count = some_windows(order.n, rng)
+            assert_same_intervals(order, expected, first, count)
+            read += int(count.sum())
+            passes.clear()
+            order.prepare(first, count)
+            np.testing.assert_array_equal(order.ranks_of(outputs), expected.ranks_of(outputs))
+        assert_same_intervals(order, expected, *everything)
+        around = [stretch_of(order.n, Zone(7, np.array([0]), np.array([order.n + 1])))]
+        for mine, other in zip(order.cuts(around), expected.cuts(around), strict=True):
+            np.testing.assert_array_equal(mine, other)
+        assert bool(passes) == (most < order.n)
+        monkeypatch.setattr(Chunks, "fold", fold)
+
+
 @pytest.mark.parametrize("bounds", [BOUNDS, WIDE, (0.0, 2.0)], ids=str)
 @pytest.mark.parametrize("resolution", [None, 0])
 @pytest.mark.parametrize("shape", SHAPES)
