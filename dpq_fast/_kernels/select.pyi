@@ -3,6 +3,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+LINE: int
+
 class Map:
     @property
     def ends(self) -> tuple[float, float]: ...

@@ -31,6 +31,9 @@ from dpq_fast._kernels.csrc cimport (
 )
 from numpy cimport ndarray
 
+# Bytes of memory that come together, at most.
+LINE = DPQ_COLUMN_LINE
+
 
 cdef class Map:
     """Which bucket a value falls in; NaN falls in bucket number `buckets`.

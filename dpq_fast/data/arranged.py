@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import arrange as kernel
 from dpq_fast._kernels.select import Map
+from dpq_fast.data.pool import Pool
 
 # Where there are more than so many times as many as in windows, what lies between these is left as
 # it was found, and so much more of a window is put in order on each side, of its length.
@@ -80,10 +77,10 @@ def arrange(
     arranging = kernel.Arranging(where, wanted, size, start, stop)
     shares = _shares(found, max(1, min(workers, size // MIN_SHARE)))
     parts = range(len(shares))
-    with _threads(len(shares)) as run:
-        counts = run(arranging.count, shares)
-        run(arranging.move, shares, arranging.plan(counts, all_of_them))
-        run(arranging.finish, parts, [len(shares)] * len(shares))
+    with Pool(len(shares)) as pool:
+        counts = pool.map(arranging.count, shares)
+        pool.map(arranging.move, shares, arranging.plan(counts, all_of_them))
+        pool.map(arranging.finish, parts, [len(shares)] * len(shares))
     return arranging.values
 
 
@@ -93,13 +90,3 @@ def _shares(found: list[NDArray[np.float64]], parts: int) -> list[list[NDArray[n
         return [found]
     split = [np.array_split(each, parts) for each in found]
     return [list(share) for share in zip(*split, strict=True)]
-
-
-@contextmanager
-def _threads(workers: int) -> Iterator[Callable[..., list[Any]]]:
-    """What calls a function with some arguments after others, and gives what it returns."""
-    if workers == 1:
-        yield lambda call, *arguments: list(map(call, *arguments))
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        yield lambda call, *arguments: list(pool.map(call, *arguments))

@@ -72,13 +72,16 @@ class Foreseen(NamedTuple):
         return cls(chosen, Likely(q, beyond, flags, share), workers, bool(crowded.any()))
 
 
-def _to_be_taken(share: float, sampled: int, size: int, workers: int, m: int) -> float:
-    """About how many records are taken, where buckets narrow down as more are counted."""
+def _to_be_taken(share: float, seen: int, size: int, workers: int, m: int) -> float:
+    """About how many records are taken, where buckets narrow down as more are counted.
+
+    So many were `seen` to be this share, for m levels.
+    """
     if size < SCATTERED * workers:
         return share * size
     taken, done = 2.0 * share / MIN_PIECES, 2.0 / MIN_PIECES
     while done < 1.0:
-        narrow = share * (sampled * workers / (done * size)) ** 0.5 + m / BUCKETS
+        narrow = share * (seen * workers / (done * size)) ** 0.5 + m / BUCKETS
         taken += done * min(share, narrow)
         done *= 2.0
     return taken * size

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast import _checks
+from dpq_fast._kernels.select import LINE
 from dpq_fast.data.columns import as_column, as_float64, is_plain, is_ready
 from dpq_fast.data.units import Unit
 
@@ -24,8 +25,6 @@ MIN_SHARE = 2**18
 # From this many values on, pieces are scattered if a query asks for it: so many of them, or more
 # of so many values, in rows of so many.
 SCATTERED, MIN_PIECES, SCATTERED_PIECE, ROW = 2**22, 16, 2**21, 2**13
-# Bytes of memory that come together.
-LINE = 64
 
 State = TypeVar("State")
 Batches = Callable[[], Iterable[NDArray[Any]]]

@@ -385,8 +385,10 @@ class Tally:
         """What was taken, a part for each room."""
         return [room[:end] for room, end in zip(self._rooms, self._filled, strict=True)]
 
-    def fill(self, size: int, narrowing: Narrowing, take: Callable[[Numbers], int]) -> None:
-        """Add what is taken of a piece; if there is no room for all of it, nothing is wanted."""
+    def fill(self, size: int, take: Callable[[Numbers], int]) -> None:
+        """Add what is taken of a piece that was counted, if there is room for all of it."""
+        narrowing = self.narrowing
+        assert narrowing is not None  # else nothing is taken
         likely = int(ROOM_SLACK * narrowing.share * size)
         if not self._rooms or self._rooms[-1].size - self._filled[-1] < likely + SPARE_ROOM:
             self._rooms.append(np.empty(max(likely, LEAST_ROOM) + SPARE_ROOM))
@@ -396,10 +398,13 @@ class Tally:
         self._filled[-1] += number
         if number > room.size:
             narrowing.give_up()
+        narrowing.narrow(self.count[:-1])
+        self._settle()
 
-    def clear(self) -> None:
-        """Keep nothing of what was taken."""
-        self._rooms, self._filled = [], []
+    def _settle(self) -> None:
+        """Keep nothing of what was taken if nothing is wanted any more."""
+        if self.narrowing is not None and not self.narrowing.wanted.any():
+            self._rooms, self._filled = [], []
 
     def __iadd__(self, other: Tally) -> Tally:
         self.count += other.count
@@ -407,8 +412,7 @@ class Tally:
             self.narrowing.wanted &= other.narrowing.wanted
         self._rooms += other._rooms
         self._filled += other._filled
-        if self.narrowing is not None and not self.narrowing.wanted.any():
-            self.clear()
+        self._settle()
         return self
 
 
@@ -467,11 +471,5 @@ class BucketCounts(Query[Tally]):
         if narrowing is None or not narrowing.wanted.any():
             self.map.count(piece, state.count)
             return
-        state.fill(
-            piece.size,
-            narrowing,
-            lambda room: self.map.count(piece, state.count, narrowing.wanted, room),
-        )
-        narrowing.narrow(state.count[:-1])
-        if not narrowing.wanted.any():
-            state.clear()
+        wanted = narrowing.wanted
+        state.fill(piece.size, lambda room: self.map.count(piece, state.count, wanted, room))

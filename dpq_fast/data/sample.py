@@ -613,11 +613,11 @@ class Reader:
             asked = q.size * (reach + 2.0 * n / BUCKETS)
         if n <= SORTED_RECORDS or (n <= ALL_READ * SORTED_RECORDS and asked > READ_SHARE * n):
             return _of_sorted(in_order(values), lattice, bounds, nan_policy)
-        counted = q is None or asked > COUNTED_SHARE * n  # for many releases, or for much
-        if counted and asked > 0.0:
+        much = asked > COUNTED_SHARE * n
+        if much:
             few = min(n, MANY_POINTS)
         countable = dithered if dithered is not None and dithered.points <= few else None
-        if countable is not None and counted:
+        if countable is not None and (much or q is None):  # or for many releases
             return _of_points(chunks, countable, bounds, nan_policy)
         probe, foreseen = _probe(values), None
         if q is not None:
@@ -626,8 +626,8 @@ class Reader:
         if countable is not None and crowded:
             return _of_points(chunks, countable, bounds, nan_policy)
         # paths past a tie may be anywhere; what is read again takes another pass
-        much = asked > READ_SHARE * n or (crowded and dithered is None)
-        if n <= MANY_SORTED * SORTED_RECORDS and much:
+        again = asked > READ_SHARE * n or (crowded and dithered is None)
+        if n <= MANY_SORTED * SORTED_RECORDS and again:
             few_enough = n <= ALL_READ * SORTED_RECORDS
             ascending = in_order(values) if few_enough else np.sort(values)  # or by less memory
             return _of_sorted(ascending, lattice, bounds, nan_policy)

@@ -675,12 +675,13 @@ class SelectedOrder(CoarseOrder):
         together = np.append(low[1:] <= high[:-1], False)
         start, stop = low[np.append(True, ~together[:-1])], high[~together]
         number = int((stop - start).sum())
-        whole = self._in_order(number)
+        are_read = self._counted.gives_records and number <= most_read(self.n)
+        whole = self._in_order(0 if are_read else number)  # what is read is added there
         if whole is not None:
             return whole.cuts(around)
-        if not self._counted.gives_records or number > most_read(self.n):
-            return self._cutter.around(around)
-        return cuts_of_runs(self._runs_at(start, stop), around, self.n)
+        if are_read:
+            return cuts_of_runs(self._runs_at(start, stop), around, self.n)
+        return self._cutter.around(around)
 
     def _runs_at(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Cuts:
         """The runs of ties among the records at places start[w], ..., stop[w] - 1."""

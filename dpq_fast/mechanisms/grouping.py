@@ -1,9 +1,8 @@
-"""What releases by group share: their answers, their rows put together by group, their threads."""
+"""What releases by group share: their answers, their rows put together by group."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -26,6 +25,7 @@ from dpq_fast.data.keys import (
     names_of,
     split_columns,
 )
+from dpq_fast.data.pool import Pool
 from dpq_fast.data.queries import Sums
 from dpq_fast.data.rounds import together
 from dpq_fast.data.tables import (
@@ -120,27 +120,6 @@ def _in_words(answer: Any) -> str:
     rows = zip(*(np.ravel(np.asarray(part)).tolist() for part in parts), strict=True)
     shown = ([f"{n:.10g}" if isinstance(n, float) else str(n) for n in row] for row in rows)
     return "  ".join(value + (f" [{', '.join(ends)}]" if ends else "") for value, *ends in shown)
-
-
-# Threads
-
-
-class Pool:
-    """``map`` over so many threads, or over none but the caller's."""
-
-    def __init__(self, threads: int) -> None:
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-    def map(self, function: Callable[[int], Any], items: range) -> list[Any]:
-        """Results in the order of `items`."""
-        return list((map if self._pool is None else self._pool.map)(function, items))
 
 
 # Rows

@@ -358,6 +358,7 @@ def _reader(x: Any, column: ColumnOptions) -> Reader:
 
 
 def _sample(read: Reader, levels: Levels, spent: privacy.ind_exp.Calibration) -> Sample:
+    """The sample; how much of it is likely to be read says how it is put in order."""
     return read(levels.values, lambda n: likely_reaches(n, spent.rates))
 
 

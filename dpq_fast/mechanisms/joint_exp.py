@@ -315,6 +315,7 @@ def _reader(
 
 
 def _sample(read: Reader, levels: Levels, rate: float) -> Sample:
+    """The sample; how much of it is likely to be read says how it is put in order."""
     return read(levels.values, lambda n: path.likely_reach(n, levels.m, rate))
 
 

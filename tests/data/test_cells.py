@@ -255,7 +255,7 @@ def test_a_state_takes_no_room_along_that_was_not_filled():
         room[:3] = 7.0
         return 3
 
-    tally.fill(1_000, tally.narrowing, take)
+    tally.fill(1_000, take)
     sent = pickle.loads(pickle.dumps(tally))
     assert [room.tolist() for room in sent._rooms] == [[7.0, 7.0, 7.0]]
     assert len(pickle.dumps(tally)) < 1_000
