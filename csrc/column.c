@@ -94,6 +94,22 @@ dpq_column_read(const dpq_column *column, size_t start, size_t n, double *room)
     return room;
 }
 
+void
+dpq_column_at(const dpq_column *column, size_t n, const int64_t *place, double *value)
+{
+    if (column->kind == DPQ_FLOAT64) {
+        const double *given = column->value;
+
+        for (size_t i = 0; i < n; i++) {
+            value[i] = given[place[i]];
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        (void)dpq_column_read(column, (size_t)place[i], 1, value + i);
+    }
+}
+
 const int64_t *
 dpq_column_integers(const dpq_column *column, size_t start, size_t n, int64_t *room)
 {

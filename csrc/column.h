@@ -58,7 +58,15 @@ dpq_column_ahead(const dpq_column *column, size_t start, size_t n);
 const double *
 dpq_column_read(const dpq_column *column, size_t start, size_t n, double *room);
 
-/* The same as integers, of a column of integers but DPQ_UINT64. */
+/* The values at some places, which need not be near each other.
+ *
+ *   place        IN, length n, any number of them
+ *   value        OUT, length n
+ */
+void
+dpq_column_at(const dpq_column *column, size_t n, const int64_t *place, double *value);
+
+/* The values that dpq_column_read() has as integers, of a column of integers but DPQ_UINT64. */
 const int64_t *
 dpq_column_integers(const dpq_column *column, size_t start, size_t n, int64_t *room);
 

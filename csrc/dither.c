@@ -2,6 +2,8 @@
 
 #include "vector.h"
 
+#define LANES 64 /* records that are looked up at once */
+
 static uint32_t
 lowest_bits(int k)
 {
@@ -114,6 +116,64 @@ fill(const dpq_dither *d, int64_t count, int64_t place, size_t n, int64_t origin
         }
         skipped = 0;
         turned ^= dpq_dither_step(index, depth);
+    }
+}
+
+/* offset_at() of LANES records at once, each of a number of them that int32_t holds, no one at an offset that
+ * takes more than `depth` bits to tell. A part that has one record needs no end: the halves of it have that
+ * one and none. */
+DPQ_VECTORIZED static void
+offsets_at(const dpq_dither *d, int depth, const int32_t *count, int32_t *restrict place,
+           uint32_t *restrict offset)
+{
+    int32_t rest[LANES] = {0};
+
+    for (int k = 0; k < depth; k++) {
+        const int32_t bit = INT32_C(1) << k, turned = (int32_t)d->turned & bit;
+
+        for (int i = 0; i < LANES; i++) {
+            int32_t lower = rest[i] | turned, after = count[i] - 1 - lower;
+            int32_t in_lower = after < 0 ? 0 : (after >> (k + 1)) + 1;
+            int32_t is_upper = place[i] >= in_lower;
+
+            place[i] -= is_upper ? in_lower : 0;
+            rest[i] = is_upper ? lower ^ bit : lower;
+        }
+    }
+    for (int i = 0; i < LANES; i++) {
+        offset[i] = dpq_dither_reverse((uint32_t)rest[i], d->bits) ^ d->shift;
+    }
+}
+
+void
+dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, const int64_t *point,
+              const int64_t *below, const int64_t *above, int64_t *fine)
+{
+    const int64_t size = INT64_C(1) << d->bits;
+
+    for (size_t start = 0; start < n; start += LANES) {
+        const size_t some = n - start < LANES ? n - start : LANES;
+        int32_t count[LANES] = {0}, inside[LANES] = {0};
+        uint32_t offset[LANES];
+        int64_t most = 0;
+
+        for (size_t i = 0; i < some; i++) {
+            int64_t records = above[start + i] - below[start + i];
+
+            most = records > most ? records : most;
+            count[i] = (int32_t)records;
+            inside[i] = (int32_t)(place[start + i] - below[start + i]);
+        }
+        if (most > INT32_MAX) {
+            for (size_t i = start; i < start + some; i++) {
+                fine[i] = point[i] * size + offset_at(d, above[i] - below[i], place[i] - below[i]);
+            }
+            continue;
+        }
+        offsets_at(d, depth_for(d, most), count, inside, offset);
+        for (size_t i = 0; i < some; i++) {
+            fine[start + i] = point[start + i] * size + offset[i];
+        }
     }
 }
 

@@ -17,18 +17,52 @@
 #undef POINT
 #undef NAME
 
+/* The ranks within `window` of one target. */
+static void
+around(double q, int64_t n, int64_t window, int64_t *first, int64_t *last)
+{
+    int64_t middle = (int64_t)floor(q * (double)n); /* off by one at most */
+    int64_t room = window < n ? window : n;
+
+    *first = middle - (room + 1) > 0 ? middle - (room + 1) : 0;
+    *last = middle + (room + 2) < n ? middle + (room + 2) : n;
+}
+
 size_t
 dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int64_t *first,
                       int64_t *last, int64_t *segment, int64_t *count)
 {
+    for (size_t j = 0; j < m; j++) {
+        around(q[j], n, window, first + j, last + j);
+    }
+    return dpq_intervals_segments(m, first, last, segment, count);
+}
+
+size_t
+dpq_intervals_windows_of_each(size_t m, const double *q, int64_t n, const int64_t *window, int64_t *first,
+                              int64_t *last, int64_t *segment, int64_t *count)
+{
+    for (size_t j = 0; j < m; j++) {
+        around(q[j], n, window[j], first + j, last + j);
+        if (j > 0 && last[j] < last[j - 1]) {
+            last[j] = last[j - 1];
+        }
+    }
+    for (size_t j = m; j-- > 1;) {
+        if (first[j - 1] > first[j]) {
+            first[j - 1] = first[j];
+        }
+    }
+    return dpq_intervals_segments(m, first, last, segment, count);
+}
+
+size_t
+dpq_intervals_segments(size_t m, const int64_t *first, const int64_t *last, int64_t *segment,
+                       int64_t *count)
+{
     size_t segments = 0;
 
     for (size_t j = 0; j < m; j++) {
-        int64_t middle = (int64_t)floor(q[j] * (double)n); /* off by one at most */
-        int64_t room = window < n ? window : n;
-
-        first[j] = middle - (room + 1) > 0 ? middle - (room + 1) : 0;
-        last[j] = middle + (room + 2) < n ? middle + (room + 2) : n;
         if (segments == 0 || first[j] > segment[segments - 1] + count[segments - 1]) {
             segment[segments++] = first[j];
         }

@@ -12,6 +12,7 @@
 #define CHUNK 4096             /* values looked at between two tests for an early stop */
 #define TOGETHER 16            /* bisections that go on at once */
 #define PROBES 8               /* values looked at between two comparisons, where one is looked for */
+#define AROUND 16              /* values next to each other that are looked at first */
 
 /* rint(x): adding and taking away 1.5 * 2^52 rounds to an integer, without a library call. */
 static double
@@ -228,7 +229,7 @@ dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double hi
                    int64_t *hi)
 {
     int64_t middle[TOGETHER], found[TOGETHER];
-    double value[TOGETHER], room;
+    double value[TOGETHER];
 
     for (size_t from = 0; from < asked; from += TOGETHER) {
         const size_t some = asked - from < TOGETHER ? asked - from : TOGETHER;
@@ -245,8 +246,8 @@ dpq_lattice_bisect(size_t asked, const dpq_column *column, double low, double hi
                 size_t i = from + (lo[from + k] < hi[from + k] ? k : open);
 
                 middle[k] = lo[i] + (hi[i] - lo[i]) / 2;
-                value[k] = *dpq_column_read(column, (size_t)middle[k], 1, &room);
             }
+            dpq_column_at(column, some, middle, value);
             dpq_lattice_encode(some, value, low, high, per_unit, step, first, points, found);
             for (size_t k = 0; k < some; k++) {
                 size_t i = from + k;
@@ -269,11 +270,9 @@ typedef struct {
 static void
 look_up(const rounded *r, size_t n, const int64_t *at, int64_t *point)
 {
-    double value[PROBES], room;
+    double value[PROBES];
 
-    for (size_t i = 0; i < n; i++) {
-        value[i] = *dpq_column_read(r->column, (size_t)at[i], 1, &room);
-    }
+    dpq_column_at(r->column, n, at, value);
     dpq_lattice_encode(n, value, r->low, r->high, r->per_unit, r->step, r->first, r->points, point);
 }
 
@@ -309,6 +308,128 @@ first_from(const rounded *r, int64_t point, int64_t lo, int64_t hi)
         apart = below == PROBES && apart >= 0 && apart + PROBES < 62 ? apart + PROBES : -1;
     }
     return lo;
+}
+
+/* The same if it is likely to be near hi, or hi. */
+static int64_t
+first_before(const rounded *r, int64_t point, int64_t lo, int64_t hi)
+{
+    const int64_t end = hi;
+    int64_t at[PROBES], found[PROBES];
+
+    for (int apart = 0; lo < hi && apart + PROBES < 62; apart += PROBES) { /* 1, 2, 4, ... before */
+        size_t n = 0, from = 0;
+
+        for (; n < PROBES && INT64_C(1) << (apart + (int)n) <= end - lo; n++) {
+            at[n] = end - (INT64_C(1) << (apart + (int)n));
+        }
+        look_up(r, n, at, found);
+        while (from < n && found[from] >= point) {
+            from++;
+        }
+        hi = from > 0 ? at[from - 1] : hi;
+        if (from < PROBES) {
+            lo = from < n ? at[from] + 1 : lo;
+            break;
+        }
+    }
+    return first_from(r, point, lo, hi);
+}
+
+/* The same if it is likely to be near some place from lo to hi: few lines of memory are read. */
+static int64_t
+first_around(const rounded *r, int64_t point, int64_t lo, int64_t hi, int64_t near)
+{
+    const int64_t start = near - AROUND / 2 > lo ? near - AROUND / 2 : lo;
+    const size_t n = hi - start < AROUND ? (size_t)(hi - start) : AROUND;
+    double room[AROUND];
+    int64_t found[AROUND];
+    size_t below = 0;
+
+    dpq_lattice_encode(n, dpq_column_read(r->column, (size_t)start, n, room), r->low, r->high, r->per_unit,
+                       r->step, r->first, r->points, found);
+    while (below < n && found[below] < point) {
+        below++;
+    }
+    if (below == 0) {
+        return first_before(r, point, lo, start);
+    }
+    return below < n ? start + (int64_t)below : first_from(r, point, start + (int64_t)n, hi);
+}
+
+/* About where values are at a point or above, between a place of one and a later one of another. */
+static int64_t
+about(const rounded *r, int64_t point, int64_t place, double from, int64_t later, double to)
+{
+    double share = (((double)(point + r->first) - 0.5) * r->step - from) / (to - from);
+
+    share = share > 0.0 && share < 1.0 ? share : 0.5;
+    return place + 1 + (int64_t)(share * (double)(later - place - 1));
+}
+
+/* The runs of `some` places, the first of which follows one at `before` if it is not the first of all. */
+static void
+runs_between(const rounded *r, size_t some, const int64_t *place, const double *value, double before,
+             int is_first, const int64_t *point, int64_t *below, int64_t *above)
+{
+    const size_t width = dpq_column_width(r->column);
+    int64_t near[BLOCK];
+
+    for (size_t i = is_first; i < some; i++) {
+        if (point[i] != point[i - 1]) {
+            near[i] = about(r, point[i - 1] + 1, place[i - 1], i > 0 ? value[i - 1] : before, place[i],
+                            value[i]);
+            DPQ_PREFETCH((const char *)r->column->value + (size_t)near[i] * width);
+        }
+    }
+    if (is_first) {
+        below[0] = first_before(r, point[0], 0, place[0]);
+    }
+    for (size_t i = is_first; i < some; i++) {
+        int64_t found = point[i], end;
+
+        if (point[i] == point[i - 1]) {
+            below[i] = below[i - 1];
+            continue;
+        }
+        /* where one run ends; mostly the next one begins there */
+        end = place[i];
+        if (place[i - 1] + 1 < end) {
+            end = first_around(r, point[i - 1] + 1, place[i - 1] + 1, end, near[i]);
+        }
+        if (end < place[i]) {
+            look_up(r, 1, &end, &found);
+        }
+        below[i] = found == point[i] ? end : first_before(r, point[i], end + 1, place[i]);
+        above[i - 1] = end;
+    }
+}
+
+void
+dpq_lattice_ties(size_t n, const dpq_column *column, double low, double high, double per_unit, double step,
+                 int64_t first, int64_t points, size_t asked, const int64_t *place, int64_t *point,
+                 int64_t *below, int64_t *above)
+{
+    const rounded r = {column, low, high, per_unit, step, first, points};
+    double value[BLOCK], before = 0.0;
+
+    for (size_t start = 0; start < asked; start += BLOCK) {
+        const size_t some = asked - start < BLOCK ? asked - start : BLOCK;
+
+        dpq_column_at(column, some, place + start, value);
+        dpq_lattice_encode(some, value, low, high, per_unit, step, first, points, point + start);
+        runs_between(&r, some, place + start, value, before, start == 0, point + start, below + start,
+                     above + start);
+        before = value[some - 1];
+    }
+    for (size_t i = asked; i-- > 0;) { /* known is the end of the last place of each run */
+        if (i + 1 == asked) {
+            above[i] = first_from(&r, point[i] + 1, place[i] + 1, (int64_t)n);
+        }
+        else if (point[i] == point[i + 1]) {
+            above[i] = above[i + 1];
+        }
+    }
 }
 
 size_t

@@ -87,6 +87,20 @@ dpq_lattice_runs(size_t n, const dpq_column *column, double low, double high, do
                  int64_t first, int64_t points, const dpq_lattice_places *places, dpq_lattice_place *at,
                  size_t room, int64_t *point, int64_t *below, int64_t *above);
 
+/* The runs of values at one lattice point that hold some places.
+ *
+ *   column       IN, length n, ascending
+ *   place        IN, length asked, ascending, 0 <= place < n
+ *   point, below, above  OUT, length asked: the point, and how many values are below it and up to its end
+ *
+ * Cost      O(log) of how far a run reaches from a place, for each run. Everything else as for
+ *           dpq_lattice_encode.
+ */
+void
+dpq_lattice_ties(size_t n, const dpq_column *column, double low, double high, double per_unit, double step,
+                 int64_t first, int64_t points, size_t asked, const int64_t *place, int64_t *point,
+                 int64_t *below, int64_t *above);
+
 /* The value of each of n lattice points, given by their number: the only way from the lattice to an
  * output, a function of the point alone. |first + point| <= 2^53: exact before the division. */
 void

@@ -19,20 +19,22 @@ dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *in
                 int64_t *start)
 {
     int64_t at = 0;
+    double border = 1.0; /* `at` is this, rounded down */
     size_t cells = 0;
 
     *inside = 0;
     while (at <= reach) {
         double outside = at > window ? (double)(at - window) : 0.0;
         double slack = SLACK + 2.0 * SHARE * rate * outside;
-        double size = 1.0 + fmin(slack / (double)m, DPQ_STRAY_WIDEST) / rate;
         int64_t end = at <= window ? window + 1 : reach + 1; /* of this kind of cells */
 
         *inside += at <= window;
         if (start) {
             start[cells] = at;
         }
-        at = at == 0 ? 1 : size < (double)(end - at) ? at + (int64_t)size : end;
+        border += at > 0 ? 1.0 + fmin(slack / (double)m, DPQ_STRAY_WIDEST) / rate : 0.0;
+        at = border < (double)end ? (int64_t)border : end;
+        border = fmin(border, (double)end);
         cells++;
     }
     if (start) {
@@ -81,57 +83,34 @@ widths_of_intervals(const dpq_stray_problem *p, const dpq_stray_intervals *of, s
     }
 }
 
-/* The rank itself, or the nearest of which the record is known. */
-static int64_t
-known(const dpq_stray_records *of, int64_t r)
-{
-    return r < of->first ? of->first : r > of->last ? of->last : r;
-}
-
-static int64_t
-point_at(const dpq_stray_records *of, int64_t r)
-{
-    return r == 0 ? of->point_ends[0] : r > of->n ? of->point_ends[1] : of->points[r - of->given];
-}
-
-static double
-number_at(const dpq_stray_records *of, int64_t r)
-{
-    return r == 0 ? of->number_ends[0] : r > of->n ? of->number_ends[1] : of->numbers[r - of->given];
-}
-
 /* The same as widths_of_intervals(): the intervals of ranks a, ..., b - 1 measure x_b - x_a. Where order was
  * promised and does not hold, none is below 0. */
 static void
-widths_between(const dpq_stray_problem *p, const dpq_stray_records *of, size_t j,
-               const double *fade, double *width)
+widths_between(const dpq_stray_problem *p, const dpq_stray_borders *at, const double *fade,
+               double *width)
 {
     const size_t middle = p->cells - 1;
-    int64_t rank = p->whole[j] - p->start[p->cells] + 1, point = 0;
-    double number = 0.0;
 
-    if (of->points) {
-        point = point_at(of, known(of, rank));
-    }
-    else {
-        number = number_at(of, known(of, rank));
-    }
     for (size_t k = 0; k <= 2 * middle; k++) {
         size_t i = k > middle ? k - middle : middle - k;
+        double size = at->points ? (double)(at->points[k + 1] - at->points[k])
+                                 : at->numbers[k + 1] - at->numbers[k];
 
-        rank += p->start[i + 1] - p->start[i];
-        if (of->points) {
-            int64_t next = point_at(of, known(of, rank));
+        width[k] = size > 0.0 ? size * fade[i] : 0.0;
+    }
+}
 
-            width[k] = next > point ? (double)(next - point) * fade[i] : 0.0;
-            point = next;
-        }
-        else {
-            double next = number_at(of, known(of, rank));
+void
+dpq_stray_ranks(const dpq_stray_problem *p, int64_t n, size_t j, int64_t *rank)
+{
+    const size_t cells = p->cells;
+    const int64_t whole = p->whole[j];
 
-            width[k] = next > number ? (next - number) * fade[i] : 0.0;
-            number = next;
-        }
+    for (size_t i = 0; i < cells; i++) {
+        int64_t below = whole - p->start[cells - i] + 1, above = whole + p->start[i + 1];
+
+        rank[i] = below > 0 ? below : 0;
+        rank[cells + i] = above < n + 1 ? above : n + 1;
     }
 }
 
@@ -326,13 +305,15 @@ begin(const dpq_stray_problem *p, const chain *c)
 
 void
 dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *intervals,
-                 const dpq_stray_records *records, size_t first, size_t last, double *work,
+                 const dpq_stray_borders *borders, size_t first, size_t last, double *work,
                  int64_t *power)
 {
     const chain c = chain_of(p, work);
-    const size_t near = c.middle + 1 - p->inside, far = c.middle + p->inside;
 
     for (size_t j = first; j < last; j++) {
+        /* cells that end within the window */
+        const size_t cells = dpq_ranks_first(p->start + 1, 0, p->inside, p->window[j] + 2);
+        const size_t near = c.middle + 1 - cells, far = c.middle + cells;
         double ahead = 0.0;
 
         if (j > 0) {
@@ -348,7 +329,7 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
             widths_of_intervals(p, intervals, j, c.moves.fade, c.width);
         }
         else {
-            widths_between(p, records, j, c.moves.fade, c.width);
+            widths_between(p, borders + (j - first), c.moves.fade, c.width);
         }
         *power += scale(c.nodes, c.width, NULL, 0, 1);
         arrive(&c, p->rate, ahead, 0, near, 0);

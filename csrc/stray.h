@@ -47,31 +47,36 @@ typedef struct {
     const double *numbers; /* IN: without one */
 } dpq_stray_intervals;
 
-/* The same by records themselves, of which x_i is the i-th of n in order, x_0 and x_{n+1} the ends. */
+/* The same by the records that a level's cells begin and end at, from the lowest cell to the highest: in a
+ * sample x_1 <= ... <= x_n, those of ranks floor(Q_j) - start[cells] + 1, ..., floor(Q_j) + start[cells], or of
+ * 0 and n + 1, the ends, where they would be beyond. One more than there are cells. */
 typedef struct {
-    int64_t n;
-    int64_t first, last;   /* x_first, ..., x_last are known, 0 <= first <= last <= n + 1: */
-    int64_t given;         /* those from x_given on that are not ends, ascending, */
     const int64_t *points; /* IN: on a lattice, or NULL */
     const double *numbers; /* IN: without one */
-    int64_t point_ends[2];
-    double number_ends[2];
-} dpq_stray_records;
+} dpq_stray_borders;
 
 typedef struct {
-    size_t levels;        /* m >= 1 */
-    const int64_t *whole; /* IN, length m, floor of Q_j */
-    const double *part;   /* IN, length m, Q_j minus its floor */
-    double rate;          /* 0 < c <= 8 */
-    size_t cells, inside; /* as from dpq_stray_cells */
-    const int64_t *start; /* IN, length cells + 1 */
+    size_t levels;         /* m >= 1 */
+    const int64_t *whole;  /* IN, length m, floor of Q_j */
+    const double *part;    /* IN, length m, Q_j minus its floor */
+    double rate;           /* 0 < c <= 8 */
+    size_t cells, inside;  /* as from dpq_stray_cells for the widest window */
+    const int64_t *start;  /* IN, length cells + 1 */
+    const int64_t *window; /* IN, length m, >= 0: cells inside of this are inside at a level */
 } dpq_stray_problem;
+
+/* Ranks that cells around a target begin and end at, ascending: as for dpq_stray_borders, at most n + 1.
+ *
+ *   rank         OUT, length 2 cells
+ */
+void
+dpq_stray_ranks(const dpq_stray_problem *p, int64_t n, size_t j, int64_t *rank);
 
 /* Go on with the chain: levels `first`, ..., `last` - 1, which have to be all, one after another.
  *
  *   intervals    IN, all within the cells around these targets, or all that there are: other levels may be
  *                given others; or NULL, and
- *   records      IN, all that bound these cells, or that are given
+ *   borders      IN, one for each of these levels
  *   work         WORK, length 21 cells, IN unless first is 0, OUT
  *   power        IN unless first is 0, OUT: the power of two by which the weights in `work` are scaled
  *
@@ -79,7 +84,7 @@ typedef struct {
  */
 void
 dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *intervals,
-                 const dpq_stray_records *records, size_t first, size_t last, double *work,
+                 const dpq_stray_borders *borders, size_t first, size_t last, double *work,
                  int64_t *power);
 
 /* ln of an upper bound of U after all levels: of the sum over cells, and what is added so that underflow

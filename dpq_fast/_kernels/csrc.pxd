@@ -96,6 +96,10 @@ cdef extern from "lattice.h" nogil:
                             double per_unit, double step, int64_t first, int64_t points,
                             const dpq_lattice_places *places, dpq_lattice_place *at, size_t room,
                             int64_t *point, int64_t *below, int64_t *above)
+    void dpq_lattice_ties(size_t n, const dpq_column *column, double low, double high,
+                          double per_unit, double step, int64_t first, int64_t points,
+                          size_t asked, const int64_t *place, int64_t *point, int64_t *below,
+                          int64_t *above)
     void dpq_lattice_least(size_t n, const int64_t *point, double low, double high, double per_unit,
                            double step, int64_t first, int64_t points, double *value)
     void dpq_lattice_decode(size_t n, const int64_t *point, double per_unit, double step,
@@ -199,6 +203,11 @@ cdef extern from "intervals.h" nogil:
                                     double *left)
     size_t dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window,
                                  int64_t *first, int64_t *last, int64_t *segment, int64_t *count)
+    size_t dpq_intervals_windows_of_each(size_t m, const double *q, int64_t n,
+                                         const int64_t *window, int64_t *first, int64_t *last,
+                                         int64_t *segment, int64_t *count)
+    size_t dpq_intervals_segments(size_t m, const int64_t *first, const int64_t *last,
+                                  int64_t *segment, int64_t *count)
     void dpq_intervals_probes(size_t m, const double *q, int64_t n, const int64_t *reach,
                               int64_t *place)
     void dpq_intervals_log_spans(size_t m, const double *value, double low, double high,
@@ -490,15 +499,9 @@ cdef extern from "stray.h" nogil:
         const int64_t *points
         const double *numbers
 
-    ctypedef struct dpq_stray_records:
-        int64_t n
-        int64_t first
-        int64_t last
-        int64_t given
+    ctypedef struct dpq_stray_borders:
         const int64_t *points
         const double *numbers
-        int64_t[2] point_ends
-        double[2] number_ends
 
     ctypedef struct dpq_stray_problem:
         size_t levels
@@ -508,12 +511,14 @@ cdef extern from "stray.h" nogil:
         size_t cells
         size_t inside
         const int64_t *start
+        const int64_t *window
 
     size_t dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
                            int64_t *start)
     void dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *intervals,
-                          const dpq_stray_records *records, size_t first, size_t last,
+                          const dpq_stray_borders *borders, size_t first, size_t last,
                           double *work, int64_t *power)
+    void dpq_stray_ranks(const dpq_stray_problem *p, int64_t n, size_t j, int64_t *rank)
     double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
 
 cdef extern from "dither.h" nogil:
@@ -522,6 +527,8 @@ cdef extern from "dither.h" nogil:
 
     dpq_dither dpq_dither_draw(int bits, bitgen_t *rng)
     int64_t dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset)
+    void dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, const int64_t *point,
+                       const int64_t *below, const int64_t *above, int64_t *fine)
     void dpq_dither_points(const dpq_dither *d, size_t n, int64_t *point, int64_t before,
                            int64_t after)
 

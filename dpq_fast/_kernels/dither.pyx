@@ -3,6 +3,7 @@
 from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport given_integers, integers, new_integers
 from dpq_fast._kernels.csrc cimport (
+    dpq_dither_at,
     dpq_dither_below,
     dpq_dither_draw,
     dpq_dither_points,
@@ -51,6 +52,30 @@ cdef class Offsets:
             for i in range(n):
                 found[i] = dpq_dither_below(&self.dither, counts[i], offsets[i])
         return below
+
+    def at(self, ndarray place not None, ndarray point not None, ndarray below not None,
+           ndarray above not None):
+        """Records at some places, ascending: record i is one of above[i] - below[i] at point[i].
+
+        There are below[i] before that point.
+        """
+        cdef:
+            Py_ssize_t i, n = place.shape[0]
+            const int64_t *places = given_integers(place)
+            const int64_t *points = given_integers(point)
+            const int64_t *lows = given_integers(below)
+            const int64_t *highs = given_integers(above)
+            ndarray fine = new_integers(n)
+            int64_t *found = integers(fine)
+
+        if not (point.shape[0] == below.shape[0] == above.shape[0] == n):
+            raise ValueError("each place needs a point, and what is below and up to it")
+        for i in range(n):
+            if not (0 <= lows[i] <= places[i] < highs[i]):
+                raise ValueError("records must be at their points")
+        with nogil:
+            dpq_dither_at(&self.dither, n, places, points, lows, highs, found)
+        return fine
 
     def points(self, ndarray point not None, ndarray first not None, ndarray start not None,
                ndarray stop not None, ndarray low not None, ndarray high not None,

@@ -19,7 +19,9 @@ from dpq_fast._kernels.csrc cimport (
     dpq_intervals_log_spans,
     dpq_intervals_probes,
     dpq_intervals_ranges,
+    dpq_intervals_segments,
     dpq_intervals_windows,
+    dpq_intervals_windows_of_each,
     int64_t,
     size_t,
 )
@@ -114,8 +116,11 @@ def compress_continuous(ndarray first_rank not None, ndarray count not None, int
     return rank[:kept], width[:kept], left[:kept]
 
 
-def windows(ndarray q not None, int64_t n, int64_t window):
-    """Ranks within `window` of the targets: ``(first, last)`` by level, and by disjoint segment."""
+def windows(ndarray q not None, int64_t n, window):
+    """Ranks within `window` of the targets: ``(first, last)`` by level, and by disjoint segment.
+
+    One window for all, or one for each. Then ranks are more where they would not ascend.
+    """
     cdef:
         size_t m = q.shape[0], segments
         const double *levels = given_doubles(q)
@@ -127,12 +132,39 @@ def windows(ndarray q not None, int64_t n, int64_t window):
         int64_t *lasts = integers(last)
         int64_t *begins = integers(segment)
         int64_t *counts = integers(count)
+        const int64_t *each = NULL
+        int64_t all_ = 0
 
+    if isinstance(window, np.ndarray):
+        if window.shape[0] != m:
+            raise ValueError("each level needs a window")
+        each = given_integers(window)
+    else:
+        all_ = window
     with nogil:
-        segments = dpq_intervals_windows(m, levels, n, window, firsts, lasts, begins, counts)
+        if each != NULL:
+            segments = dpq_intervals_windows_of_each(m, levels, n, each, firsts, lasts, begins,
+                                                     counts)
+        else:
+            segments = dpq_intervals_windows(m, levels, n, all_, firsts, lasts, begins, counts)
     if segments == m:
         return first, last, segment, count
     return first, last, segment[:segments], count[:segments]
+
+
+def segments(ndarray first not None, ndarray last not None):
+    """Disjoint segments that ascending ranks first[j], ..., last[j] make up: first ranks, counts."""
+    cdef:
+        size_t m = first.shape[0], found
+        const int64_t *firsts = given_integers(first)
+        const int64_t *lasts = given_integers(last)
+        ndarray segment = new_integers(m)
+        ndarray count = new_integers(m)
+
+    if last.shape[0] != <Py_ssize_t>m:
+        raise ValueError("first and last must be of one length")
+    found = dpq_intervals_segments(m, firsts, lasts, integers(segment), integers(count))
+    return segment[:found], count[:found]
 
 
 def windows_of_each(const double[::1] q not None, int64_t n, const int64_t[::1] window not None):

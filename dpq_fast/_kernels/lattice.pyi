@@ -51,6 +51,16 @@ def runs(
     stop: NDArray[np.int64],
     size: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+def ties(
+    value: NDArray[Any],
+    low: float,
+    high: float,
+    per_unit: float,
+    step: float,
+    first: int,
+    points: int,
+    place: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
 def bisect(
     value: NDArray[Any],
     low: float,

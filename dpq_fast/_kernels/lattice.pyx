@@ -27,6 +27,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_lattice_place,
     dpq_lattice_places,
     dpq_lattice_runs,
+    dpq_lattice_ties,
     int64_t,
     size_t,
 )
@@ -157,6 +158,30 @@ def runs(ndarray value not None, double low, double high, double per_unit, doubl
             array.resize(room, refcheck=False)
     for array in (point, below, above):
         array.resize(found, refcheck=False)
+    return point, below, above
+
+
+def ties(ndarray value not None, double low, double high, double per_unit, double step,
+         int64_t first, int64_t points, ndarray place not None):
+    """Points of ascending values at some places, ascending; values below each point, and up to it."""
+    cdef:
+        dpq_column column = given_column(value)
+        const int64_t *places = given_integers(place)
+        size_t n = value.shape[0], asked = place.shape[0]
+        ndarray point = new_integers(asked), below = new_integers(asked), above = new_integers(asked)
+        int64_t *to = integers(point)
+        int64_t *least = integers(below)
+        int64_t *most = integers(above)
+        int64_t at = 0
+        size_t i
+
+    for i in range(asked):
+        if not at <= places[i] < <int64_t>n:
+            raise ValueError("places must be of the values, in order")
+        at = places[i]
+    with nogil:
+        dpq_lattice_ties(n, &column, low, high, per_unit, step, first, points, asked, places, to,
+                         least, most)
     return point, below, above
 
 

@@ -17,6 +17,7 @@ class Strayed:
         rate: float,
         inside: int,
         start: NDArray[np.int64],
+        window: NDArray[np.int64] | None = None,
     ) -> None: ...
     def add(
         self,
@@ -25,11 +26,5 @@ class Strayed:
         width: NDArray[np.float64],
         left: NDArray[Any],
     ) -> None: ...
-    def add_records(
-        self,
-        levels: int,
-        first_rank: NDArray[np.int64],
-        count: NDArray[np.int64],
-        ends: tuple[float, float],
-        record: NDArray[Any],
-    ) -> None: ...
+    def ranks(self) -> NDArray[np.int64]: ...
+    def add_borders(self, border: NDArray[Any]) -> None: ...

@@ -1,5 +1,7 @@
 """Paths outside of narrow windows, csrc/stray.h."""
 
+import numpy as np
+
 from dpq_fast._kernels.buffers cimport (
     doubles,
     given_doubles,
@@ -11,12 +13,13 @@ from dpq_fast._kernels.buffers cimport (
 from dpq_fast._kernels.csrc cimport (
     DPQ_STRAY_WIDEST,
     dpq_scan_targets,
+    dpq_stray_borders,
     dpq_stray_cells,
     dpq_stray_intervals,
     dpq_stray_levels,
     dpq_stray_log,
     dpq_stray_problem,
-    dpq_stray_records,
+    dpq_stray_ranks,
     int64_t,
     size_t,
 )
@@ -53,7 +56,9 @@ cdef class Strayed:
     rate : float
         Loss of log-weight per rank.
     inside, start
-        From `cells`.
+        From `cells`, for the widest window.
+    window : ndarray of int64, shape (m,), optional
+        Of each level, at least 0: cells inside of this are; by default all of them.
     """
 
     cdef:
@@ -65,7 +70,7 @@ cdef class Strayed:
         list kept
 
     def __cinit__(self, ndarray q not None, int64_t n, double rate, Py_ssize_t inside,
-                  ndarray start not None):
+                  ndarray start not None, ndarray window=None):
         cdef:
             Py_ssize_t m = q.shape[0], bounds = start.shape[0]
             ndarray whole = new_integers(m)
@@ -73,9 +78,14 @@ cdef class Strayed:
 
         if not (m > 0 and 0 < inside < bounds):
             raise ValueError("there must be levels, and some cells inside")
+        if window is None:
+            window = np.full(m, start[inside] - 1)
+        if window.shape[0] != m or not (window >= 0).all():
+            raise ValueError("each level needs a window")
         self.n = n
         self.work = new_doubles(21 * (bounds - 1))
-        self.kept = [whole, part, start]
+        self.problem.window = given_integers(window)
+        self.kept = [whole, part, start, window]
         self.problem.levels = m
         self.problem.whole, self.problem.part = integers(whole), doubles(part)
         self.problem.rate = rate
@@ -111,53 +121,32 @@ cdef class Strayed:
                              &self.power)
         self.done += levels
 
-    def add_records(self, Py_ssize_t levels, ndarray first_rank not None, ndarray count not None,
-                    ends, ndarray record not None):
-        """The next `levels`, by the records around `count[s]` ranks from `first_rank[s]` on.
+    def ranks(self):
+        """Ranks that the next level's cells begin and end at, ascending: 0 to n + 1."""
+        cdef ndarray rank = new_integers(2 * self.problem.cells)
 
-        These segments ascend, and each level has all of its cells inside of one, or as much of them
-        as there is. `record` holds what the intervals of each begin and end at, but for the two
-        `ends`, before the first of all records and after the last.
-        """
+        self.check(1)
+        dpq_stray_ranks(&self.problem, self.n, self.done, integers(rank))
+        return rank
+
+    def add_borders(self, ndarray border not None):
+        """The next level, by the records x_r of its `ranks`; x_0 and x_{n+1} are the ends."""
         cdef:
-            const int64_t *firsts = given_integers(first_rank)
-            const int64_t *counts = given_integers(count)
+            size_t j = self.done
             double *room = doubles(self.work)
-            Py_ssize_t segment = 0, segments = first_rank.shape[0], at = 0, given
-            size_t j
-            dpq_stray_records records
+            dpq_stray_borders borders
 
-        self.check(levels)
-        if count.shape[0] != segments or segments == 0:
-            raise ValueError("each segment must have a first rank and a count")
-        records.n = self.n
-        records.points, records.numbers = NULL, NULL
-        if PyArray_TYPE(record) == NPY_INT64:
-            records.points = given_integers(record)
-            records.point_ends = ends
+        self.check(1)
+        if border.shape[0] != 2 * <Py_ssize_t>self.problem.cells:
+            raise ValueError("each end of a cell needs a record")
+        borders.points = borders.numbers = NULL
+        if PyArray_TYPE(border) == NPY_INT64:
+            borders.points = given_integers(border)
         else:
-            records.numbers = given_doubles(record)
-            records.number_ends = ends
-        for j in range(self.done, self.done + levels):
-            while True:
-                records.first = firsts[segment]
-                records.last = firsts[segment] + counts[segment]
-                records.given = max(records.first, 1)
-                given = min(records.last, self.n) - records.given + 1
-                if not (0 <= records.first <= records.last <= self.n + 1
-                        and at + given <= record.shape[0]):
-                    raise ValueError("segments must be of ranks that there are, with their records")
-                if self.problem.whole[j] < records.last or segment + 1 == segments:
-                    break
-                segment += 1
-                at += given
-                if records.points != NULL:
-                    records.points += given
-                else:
-                    records.numbers += given
-            with nogil:
-                dpq_stray_levels(&self.problem, NULL, &records, j, j + 1, room, &self.power)
-        self.done += levels
+            borders.numbers = given_doubles(border)
+        with nogil:
+            dpq_stray_levels(&self.problem, NULL, &borders, j, j + 1, room, &self.power)
+        self.done += 1
 
     @property
     def log_weight(self):

@@ -93,6 +93,10 @@ class DitheredOrder(WholeOrder):
             low[below], high[above] = np.split(ranks, [np.count_nonzero(below)])
         self._offsets.points(points, first, start, stop, low, high, fine)
 
+    def _points_at(self, places: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        ties = self._coarse.ties(places)
+        return None if ties is None else self._lattice.spread(self._offsets.at(places, *ties))
+
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)
 

@@ -267,6 +267,12 @@ class Lattice:
         """
         return kernel.runs(values, *self._rounding, start, stop, size)
 
+    def ties(
+        self, values: NDArray[Any], places: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """As `runs`, for each of some ascending places."""
+        return kernel.ties(values, *self._rounding, places)
+
     def least(self, points: NDArray[np.int64]) -> NDArray[np.float64]:
         """The least number that is rounded to each point or above; inf past the last point."""
         return kernel.least(np.ascontiguousarray(points), *self._rounding)

@@ -179,6 +179,10 @@ class Order(ABC):
         """
         return None
 
+    def records_at(self, ranks: NDArray[np.int64]) -> NDArray[Any] | None:
+        """x_r for some r from 0 to n + 1, ascending; None where that takes all that lie between."""
+        return None
+
     @abstractmethod
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """About ln of how far records are apart, in (fine) points or units; -inf for ties.
@@ -246,6 +250,17 @@ class WholeOrder(Order):
     def records(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[Any] | None:
         return self._points(kernel.records(first, count, self.n, 0))
 
+    def records_at(self, ranks: NDArray[np.int64]) -> NDArray[Any] | None:
+        points = self._points_at(np.clip(ranks - 1, 0, self.n - 1)) if self.n else None
+        if points is not None:
+            points[: np.searchsorted(ranks, 1)] = self.before
+            points[np.searchsorted(ranks, self.n + 1) :] = self.last
+        return points
+
+    def _points_at(self, places: NDArray[np.int64]) -> NDArray[Any] | None:
+        """(Fine) points of the records at some places, ascending; see `records_at`."""
+        return None
+
     def intervals_of(
         self, part: Order, first: NDArray[np.int64], count: NDArray[np.int64]
     ) -> Intervals:
@@ -309,6 +324,13 @@ class CoarseOrder(CutOrder):
         `places` as for `log_spans`.
         """
 
+    def ties(self, places: NDArray[np.int64]) -> Cuts | None:
+        """Points of the records at some places, ascending; records below each point and up to it.
+
+        None where that takes all that lie between.
+        """
+        return None
+
     def weighed(self, places: NDArray[np.int64], masses: Masses) -> NDArray[np.float64]:
         """`spread` in fine points of a prior."""
         return masses.at(self.spread(places) - self.origin)
@@ -349,6 +371,15 @@ class SortedOrder(CoarseOrder):
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[Any]:
         pieces = [self._values[start:stop] for start, stop in windows]
         return self._encode(pieces[0] if len(pieces) == 1 else np.concatenate(pieces))
+
+    def _points_at(self, places: NDArray[np.int64]) -> NDArray[Any] | None:
+        return self._encode(self._values.take(places))
+
+    def ties(self, places: NDArray[np.int64]) -> Cuts | None:
+        if self.lattice is not None and is_plain(self._values):
+            return Cuts(*self.lattice.ties(self._values, places))
+        point = self._encode(self._values.take(places))
+        return Cuts(point, self.ranks_of(point), self.ranks_of(point + 1))
 
     def log_spans(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         values = as_float64(self._values.take(places))
@@ -488,6 +519,11 @@ class CountedOrder(CoarseOrder):
         return cuts_of_runs(
             Cuts(self._values, self._ends - self._counts, self._ends), around, self.n
         )
+
+    def ties(self, places: NDArray[np.int64]) -> Cuts | None:
+        run = np.searchsorted(self._ends, places, side="right")
+        end = self._ends[run]
+        return Cuts(self._values[run], end - self._counts[run], end)
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         pieces = []

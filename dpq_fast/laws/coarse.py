@@ -613,9 +613,9 @@ class CoarseLaw:
     @cached_property
     def _may_be_single(self) -> bool:
         """Whether rows of single ranks fit in memory, unless ties make them longer."""
-        n, m = self._order.n, self._q.size
+        n = self._order.n
         window = path.first_narrow(self._q, n, self._rate, min(self._reach, n))
-        return m * min(2 * window + 1, n + 1) <= MOST_SINGLE
+        return int(np.minimum(2 * window + 1, n + 1).sum()) <= MOST_SINGLE
 
     @cached_property
     def _law(self) -> PathLaw:
@@ -797,7 +797,7 @@ def law_of(
     whole = targets(q, n)[0]
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
     if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
-        single |= m * path.first_narrow(q, n, rate, guess) <= MOST_NARROW
+        single |= int(path.first_narrow(q, n, rate, guess).sum()) <= MOST_NARROW
     tied = (single or not order.scans) and _is_tied(order, q, rate, guess)
     wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
     if wide and m > MANY_LEVELS:  # no narrower ones than these
@@ -819,7 +819,7 @@ def is_short(ranks: int, m: int) -> bool:
 def _is_tied(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) -> bool:
     """Whether windows of `PathLaw` would have to be wider for a tie, and cells may do."""
     window = path.first_narrow(q, order.n, rate, reach)
-    if window == reach:
+    if (window >= reach).all():
         return False
-    places = intervals_kernel.probes(q, order.n, np.full(q.size, window))
+    places = intervals_kernel.probes(q, order.n, window)
     return bool((order.log_spans(places) == -math.inf).any())

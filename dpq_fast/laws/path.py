@@ -11,11 +11,12 @@ together weigh at most exp(-2cR) V, V the measure of all outputs. That says wher
 all: intervals within reach are collected.
 
 **Windows.** Of the paths within reach most stay far nearer: v is about a random walk of steps 1/c
-that returns, a bridge, and strays by some sqrt(m/2)/c. The forward pass runs inside windows
-``|r - Q_j| <= W``, and what leaves them within reach weighs at most U, the sum over the same chain
-of intervals in any order, in cells (`csrc/stray.h`), level by level. Both bounds are to be below
-2^-64 of what the windows hold: then W is the reach or less, 1/4 of it for 30 levels and 1/20 for
-1,000.
+that returns, a bridge, and strays by some sqrt(m/2)/c, by less after its first levels and before
+its last ones. The forward pass runs inside windows ``|r - Q_j| <= W_j``, and what leaves them
+within reach weighs at most U, the sum over the same chain of intervals in any order, in cells
+(`csrc/stray.h`), level by level. Of cells, the records at their ends are all that it takes. Both
+bounds are to be below 2^-64 of what the windows hold: then W_j is the reach or less, 1/4 of it for
+30 levels and 1/25 for 1,000.
 
 What lies outside is not lost: with B = exp(-2cR) V + U, a draw is decided by the full law with
 probability B / (Z_inside + B), so outputs follow it exactly.
@@ -48,19 +49,28 @@ GUESS_MARGIN = 0.9
 SMALL_PROBLEM = 512
 # Windows inside of the reach are worth their certificate if they save so many row entries.
 WORTH = 8192
-# Their first guess, for a walk over even gaps: nats to spare, in all and for each level's gaps.
-SPARE, SPARE_EACH = 5.0, 0.01
+# Their first guess, for a walk over even gaps: nats to spare, in all and for each level's gaps; and
+# where a rank is more than a nat, and gaps do not even out.
+SPARE, SPARE_EACH, SPARE_STEEP = 5.0, 0.01, 0.012
 # Slopes of a walk that strays, as shares of c: one of them is nearly the likeliest.
 SLOPES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# So many levels and more have windows of their own each, with so many nats more to spare; by so
+# many steps of Newton's method.
+SHAPED, SPARE_SHAPED, NEWTON = 64, 3.0, 5
+# More than is asked for, when windows are to be wider. If they lack so many times as many nats as
+# they have, paths are elsewhere.
+ASKED, HOPELESS = 1.5, 4.0
 # The most cells on one side of a target.
 MOST_CELLS = 2**19
 # Guesses at windows before all within reach is taken.
-GUESSES = 3
+GUESSES = 4
 # Ranks by which windows are wider than they are said to be.
 REST = 3
 # What is within reach, but outside of windows, is read for some levels after another, about so many
 # ranks at a time.
 READ_AT_ONCE = 2**19
+# Records between cells are read alone where all that is within reach is so many times as much.
+APART = 2
 # If it is no more than so many ranks, it is read once, with what is inside.
 HELD = 2**20
 # Rows of so many entries are not too wide, whatever was guessed.
@@ -88,8 +98,8 @@ class PathLaw:
         Computes a `Scan`'s rows: ``Scan.forward``, or the FFT's way.
     reach : int, optional
         R, for tests; by default as wide as the certificate asks.
-    window : int, optional
-        W, for tests: forced, and with it a reach of the same if none is given.
+    window : int or ndarray of int64, shape (m,), optional
+        W, for tests: forced, of all levels or of each. Of all, it is the reach if none is given.
     guess : int, optional
         The first R to try; by default `first_window`.
     narrow : bool
@@ -113,7 +123,7 @@ class PathLaw:
         rate: float,
         forward: Forward = Scan.forward,
         reach: int | None = None,
-        window: int | None = None,
+        window: int | NDArray[np.int64] | None = None,
         guess: int | None = None,
         narrow: bool = False,
     ) -> None:
@@ -126,9 +136,10 @@ class PathLaw:
         self._outside_parts: tuple[Intervals, list[Scan]] | None = None
         self._held: Intervals | None = None  # what windows hold, if that was read at once
         self._rows: Rows | None = None
-        forced = window if reach is None else reach
-        if forced is not None:
-            self._run(forced, window)
+        if reach is None and isinstance(window, int):
+            reach = window
+        if reach is not None:
+            self._run(reach, window)
         else:
             reach = first_window(order, q, rate) if guess is None else guess
             self._run(reach)
@@ -154,7 +165,7 @@ class PathLaw:
         needed = _window_for(self._order, self._rate, self._log_volume - self._log_inside)
         return max(needed, reach + 1)
 
-    def _run(self, reach: int, window: int | None = None) -> None:
+    def _run(self, reach: int, window: int | NDArray[np.int64] | None = None) -> None:
         """Forward pass over intervals within reach; no rows if a window holds no interval."""
         n = self._order.n
         low, high, first, count = intervals_kernel.windows(self._q, n, reach)
@@ -163,46 +174,54 @@ class PathLaw:
         self._log_beyond = -math.inf
         if not everything:
             self._log_beyond = self._log_volume - 2.0 * self._rate * reach
-        guess = first_narrow(self._q, n, self._rate, reach) if window is None else window
+        m, within = self._q.size, np.full(self._q.size, reach)
+        if window is None:
+            guess = first_narrow(self._q, n, self._rate, reach)
+        else:
+            guess = np.full(m, window)
         self._held = None
-        if self._q.size > 1:  # what single levels read was collected for all of them
+        if m > 1:  # what single levels read was collected for all of them
             self._order.prepare(first, count)
-        most = MOST_ENTRIES if guess >= reach else HELD
-        if self._q.size == 1 or int(count.sum()) <= most:
+        most = HELD if (guess < within).any() else MOST_ENTRIES
+        if m == 1 or int(count.sum()) <= most:
             self._held = self._order.intervals(first, count)
         if window is None:
-            window = guess
-            for _ in range(GUESSES):
-                if window >= reach:
+            for guesses in range(1, GUESSES + 1):
+                if (guess >= within).all():
                     break
-                self._run_inside(window)
+                self._run_inside(guess)
                 if self._rows is None:
                     break  # a tie wider than the window
                 if not self._certified(self._log_beyond):
                     return  # so that reach is made wider
-                log_strayed = self._bound_outside(window, reach)
+                log_strayed = self._bound_outside(guess, reach)
                 if self._certified(log_strayed):
                     return
+                widest = self._rate * float(guess.max())
                 missing = CERTIFICATE + log_strayed - self._log_inside
-                if self._narrow and missing > self._rate * window:
-                    if self._q.size * min(2 * reach, n) > MOST_WIDE:
-                        raise TooWide
-                window += max(window // 4, math.ceil(min(missing / self._rate, float(window))))
-            window = reach
-        self._run_inside(window)
-        self._bound_outside(window, reach)
+                if self._narrow and missing > widest and m * min(2 * reach, n) > MOST_WIDE:
+                    raise TooWide
+                if missing > HOPELESS * widest:
+                    break
+                more = _wider_by(m, widest, missing, guesses) / widest
+                guess = np.minimum(guess + np.ceil(more * guess).astype(np.int64), within)
+            guess = within
+        self._run_inside(guess)
+        self._bound_outside(guess, reach)
 
-    def _run_inside(self, window: int) -> None:
+    def _run_inside(self, window: NDArray[np.int64]) -> None:
         """Forward pass inside windows."""
         self._windows = intervals_kernel.windows(self._q, self._order.n, window)[:2]
         self._rows = None  # those of the guess before go first
-        self._rows = rows_of(self._order, self._q, self._rate, window, self._forward, self._held)
+        self._rows = rows_of(
+            self._order, self._q, self._rate, *self._windows, self._forward, self._held
+        )
         self._log_inside = -math.inf if self._rows is None else self._rows.log_total
 
-    def _bound_outside(self, window: int, reach: int) -> float:
+    def _bound_outside(self, window: NDArray[np.int64], reach: int) -> float:
         """ln of at most what leaves windows within reach; what is beyond is added to the bound."""
         log_strayed = -math.inf
-        if window < reach:
+        if (window < reach).any():
             log_strayed = self._log_strayed(window, reach)
         self._log_bound = _log_add(self._log_beyond, log_strayed)
         self._log_escape = self._log_bound
@@ -210,24 +229,46 @@ class PathLaw:
             self._log_escape -= _log_add(self._log_bound, self._log_inside)
         return log_strayed
 
-    def _log_strayed(self, window: int, reach: int) -> float:
+    def _log_strayed(self, window: NDArray[np.int64], reach: int) -> float:
         """ln of at most what leaves windows within reach."""
         n, m = self._order.n, self._q.size
-        cells = stray.cells(window, reach + REST, self._rate, m)
-        strayed = stray.Strayed(self._q, n, self._rate, *cells)
+        cells = stray.cells(int(window.max()), reach + REST, self._rate, m)
+        strayed = stray.Strayed(self._q, n, self._rate, *cells, window)
         if self._held is not None:
             strayed.add(m, *self._held)
             return strayed.log_weight
-        for levels in self._some_at_once(reach):
-            some = levels.stop - levels.start
-            _, _, first, count = intervals_kernel.windows(self._q[levels], n, reach)
-            records = self._order.records(first, count)
-            if records is None:
-                strayed.add(some, *self._order.intervals(first, count))
-            else:
-                ends = self._order.before, self._order.last
-                strayed.add_records(some, first, count, ends, records)
+        ranks = int(intervals_kernel.windows(self._q, n, reach)[3].sum())
+        are_few = APART * 2 * cells[1].size * m < ranks
+        if not (are_few and self._add_borders(strayed)):
+            self._add_all(strayed, reach)
         return strayed.log_weight
+
+    def _add_borders(self, strayed: stray.Strayed) -> bool:
+        """Add all levels by the records between cells alone; False if an order would read all."""
+        for _ in range(self._q.size):
+            records = self._order.records_at(strayed.ranks())
+            if records is None:
+                return False
+            strayed.add_borders(records)
+        return True
+
+    def _add_all(self, strayed: stray.Strayed, reach: int) -> None:
+        """Add all levels by all that is within reach."""
+        order, n = self._order, self._order.n
+        for levels in self._some_at_once(reach):
+            low, _, first, count = intervals_kernel.windows(self._q[levels], n, reach)
+            records = order.records(first, count)
+            if records is None:
+                strayed.add(low.size, *order.intervals(first, count))
+                continue
+            # those of a segment, one more than it has ranks, with the ends where they are reached
+            ends = np.array([order.before, order.last], dtype=records.dtype)
+            reached = int(first[0] > 0), 2 - int(first[-1] + count[-1] <= n)
+            records = np.concatenate((ends[reached[0] : 1], records, ends[1 : reached[1]]))
+            start = np.append(0, np.cumsum(count + 1))
+            for s in np.searchsorted(first, low, side="right") - 1:
+                at = strayed.ranks() - first[s]
+                strayed.add_borders(records[np.clip(at, 0, count[s], out=at) + start[s]])
 
     def _some_at_once(self, reach: int) -> Iterator[slice]:
         """Levels, some after another, that have about READ_AT_ONCE ranks within reach.
@@ -451,27 +492,60 @@ def likely_reaches(n: int, rates: NDArray[np.float64]) -> float:
     return likely_reach(n, 1, float(rates.min()) / 2.0)
 
 
-def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> int:
-    """A guess at W, for records that are spread evenly; `reach` if that saves little.
+def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> NDArray[np.int64]:
+    """A guess at W for each level, as for records spread evenly; `reach` if that saves little.
 
     A walk of m + 1 steps, each of a density like ``exp(-c |v|)``, returns to 0 having been beyond W
-    with a probability of about ``exp(-2 W s - m ln(1 - s^2 / c^2))`` for the best slope s.
+    with a probability of about ``exp(-2 W s - m ln(1 - s^2 / c^2))`` for the best slope s; and
+    after j of them, with slopes s and t before and after that, of
+    ``exp(-W (s + t) - j ln(1 - s^2 / c^2) - (m + 1 - j) ln(1 - t^2 / c^2))``.
     """
     m = q.size
+    within = np.full(m, reach)
     if m * (min(2 * reach, n) + 1) <= WORTH or rate > STEEPEST:
-        return reach
+        return within
     # bounds do not know that paths ascend: by a factor for each level where targets are close
     gap = n * float(q[-1] - q[0]) / max(m - 1, 1)
-    each = SPARE_EACH - math.log1p(-0.5 * math.exp(-rate * gap))
-    nats = CERTIFICATE + SPARE + m * each
+    each = SPARE_EACH + SPARE_STEEP * rate**2 - math.log1p(-0.5 * math.exp(-rate * gap))
+    nats = CERTIFICATE + SPARE + m * each + (SPARE_SHAPED if m >= SHAPED else 0.0)
     window = min((nats - m * math.log1p(-s * s)) / (2.0 * s * rate) for s in SLOPES)
     if m * (min(2 * reach, n) - 2.0 * window) <= WORTH:
-        return reach
+        return within
     if (reach - window) * rate / stray.WIDEST > MOST_CELLS:  # ties by counts of their own
-        return reach
+        return within
     cells = stray.cells(math.ceil(window), reach + REST, rate, m)[1].size
     saved = min(2 * reach, n) - 2.0 * window - 2 * cells
-    return math.ceil(window) if m * saved > WORTH and cells <= MOST_CELLS else reach
+    if m * saved <= WORTH or cells > MOST_CELLS:
+        return within
+    windows = np.full(m, window) if m < SHAPED else _bridge(m, nats, window * rate) / rate
+    return np.minimum(np.ceil(windows).astype(np.int64), reach)
+
+
+def _bridge(m: int, nats: float, widest: float) -> NDArray[np.float64]:
+    """How far a walk may be after 1, ..., m of m + 1 steps, in nats: `widest` at most.
+
+    The W for which ``nats - j ln(1 - s^2) - (m + 1 - j) ln(1 - t^2) = W (s + t)`` for the best
+    slopes, by Newton's method: less is left of it, and its slope is -(s + t), as W goes up.
+    """
+    before = np.arange(1.0, m + 1.0)
+    steps = np.stack((before, before[::-1]))
+    away = np.full(m, widest)
+    for _ in range(NEWTON):
+        slopes = away / (steps + np.hypot(steps, away))
+        left = nats - (steps * np.log1p(-slopes * slopes)).sum(axis=0) - away * slopes.sum(axis=0)
+        away += left / slopes.sum(axis=0)
+    return away
+
+
+def _wider_by(m: int, window: float, missing: float, guesses: int) -> float:
+    """By how much a window is to be wider, for a bound lower by what is missing; all in nats.
+
+    As much as a bridge says that it takes; but a gap or a tie that draws paths far away does not do
+    so much farther out, mostly. If that was not so after the first guess, more.
+    """
+    slope = window / (m / 2.0 + math.hypot(m / 2.0, window))
+    missing *= guesses
+    return min(ASKED * missing / (2.0 * slope), max(missing, window / 4.0), window)
 
 
 def _nearest(n: int, rate: float) -> int:

@@ -76,7 +76,7 @@ class _Parted:
 
     Parameters
     ----------
-    order, q, rate, window
+    order, q, rate, first, last
         As for `rows_of`.
     parts : list of slice
         Levels of each part, those that are given included.
@@ -87,13 +87,14 @@ class _Parted:
         order: Order,
         q: NDArray[np.float64],
         rate: float,
-        window: int,
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
         parts: list[slice],
     ) -> None:
         self._order = order
         self._q = q
         self._rate = rate
-        self._window = window
+        self._ends = first, last
         self._parts = parts
         self._given: list[Any] = [None]
         self._wide = False
@@ -115,7 +116,9 @@ class _Parted:
 
     def _rows(self, i: int) -> _Whole:
         """Those of a part, still to be computed."""
-        rows = _uncomputed(self._order, self._q[self._parts[i]], self._rate, self._window)
+        levels = self._parts[i]
+        first, last = (each[levels] for each in self._ends)
+        rows = _uncomputed(self._order, self._q[levels], self._rate, first, last)
         if rows is None:
             raise NoInterval
         return rows
@@ -192,12 +195,14 @@ def _uncomputed(
     order: Order,
     q: NDArray[np.float64],
     rate: float,
-    window: int,
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
     held: Intervals | None = None,
 ) -> _Whole | None:
     """Rows of levels q inside of windows, still to be computed; None if one holds no interval."""
-    first, last, start, count = intervals_kernel.windows(q, order.n, window)
-    intervals = order.intervals(start, count) if held is None else held
+    intervals = held
+    if intervals is None:
+        intervals = order.intervals(*intervals_kernel.segments(first, last))
     ranges = intervals_kernel.ranges(first, last, intervals.rank)
     if ranges is None:
         return None
@@ -208,11 +213,12 @@ def rows_of(
     order: Order,
     q: NDArray[np.float64],
     rate: float,
-    window: int,
+    first: NDArray[np.int64],
+    last: NDArray[np.int64],
     forward: Forward,
     held: Intervals | None = None,
 ) -> Rows | None:
-    """The rows of levels q, each inside ``|r - Q_j| <= window``; None if one holds no interval.
+    """The rows of levels q, each inside its window; None if one holds no interval.
 
     Parameters
     ----------
@@ -221,20 +227,21 @@ def rows_of(
         Distinct ascending levels.
     rate : float
         Loss of log-weight per rank.
-    window : int
+    first, last : ndarray of int64, shape (m,)
+        Ranks first[j], ..., last[j] are those of level j; both ascend.
     forward : callable
         Computes a scan's rows; if it is not ``Scan.forward``, all at once.
     held : Intervals, optional
         If they are held already; rows that are computed by parts read theirs again.
     """
     if forward is Scan.forward and q.size > 1:
-        parts = parts_of(*intervals_kernel.windows(q, order.n, window)[:2])
+        parts = parts_of(first, last)
         if len(parts) > 1:
             try:
-                return _Parted(order, q, rate, window, parts)
+                return _Parted(order, q, rate, first, last, parts)
             except NoInterval:
                 return None
-    rows = _uncomputed(order, q, rate, window, held)
+    rows = _uncomputed(order, q, rate, first, last, held)
     if rows is not None:
         forward(rows.scan)
     return rows

@@ -41,6 +41,21 @@ class Offsets:
         given = zip(count.tolist(), offset.tolist(), strict=True)
         return np.array([sum(x < at for x in self.of(k)) for k, at in given], dtype=np.int64)
 
+    def at(
+        self,
+        place: NDArray[np.int64],
+        point: NDArray[np.int64],
+        below: NDArray[np.int64],
+        above: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Records at some places, ascending: record i is one of above[i] - below[i] at point[i].
+
+        There are below[i] before that point.
+        """
+        given = zip(*(each.tolist() for each in (place, point, below, above)), strict=True)
+        fine = [at * 2**self.bits + self.of(hi - lo)[i - lo] for i, at, lo, hi in given]
+        return np.array(fine, dtype=np.int64)
+
     def points(
         self,
         point: NDArray[np.int64],

@@ -135,7 +135,7 @@ def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits,
             coarse = CountedOrder(*np.unique(records, return_counts=True), lattice, BOUNDS)
         order = DitheredOrder(coarse, rng)
         found = []
-        for what in rng.choice(["ranks", "intervals", "parts"], 5):
+        for what in rng.choice(["ranks", "intervals", "records", "parts"], 5):
             if what == "ranks":
                 points = rng.integers(0, lattice.fine_points, 4)
                 found.append((what, points, order.fine_ranks(points)))
@@ -143,6 +143,9 @@ def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits,
                 first, last = np.sort(rng.integers(0, n + 1, 2))
                 answer = order.intervals(np.array([first]), np.array([last - first + 1]))
                 found.append((what, None, answer))
+            elif what == "records":
+                ranks = np.sort(rng.integers(0, n + 2, rng.integers(1, 200)))
+                found.append((what, ranks, order.records_at(ranks)))
             else:
                 most = int(rng.integers(1, 12))
                 ends = np.sort(rng.integers(0, n + 1, 4))
@@ -168,6 +171,8 @@ def check_answers(found, records, order):
         elif what == "intervals":
             assert (edges[answer.rank] == answer.left).all()
             assert (edges[answer.rank + 1] == answer.left + answer.width).all()
+        elif what == "records":
+            assert (edges[asked] == answer).all()
         else:
             least, most, width, left = answer
             first, last = left + 1, left + width.astype(np.int64)
@@ -352,3 +357,30 @@ def test_dithered_is_a_function_of_the_seed():
     orders = [dithered(runs, np.random.default_rng(s)) for s in (1, 1, 2)]
     found = [listed(order, [35_000], [35_010]) for order in orders]
     assert found[0] == found[1] != found[2]
+
+
+@pytest.mark.parametrize("kind", ["f8", "f4", "f2", ">f8", "i8", "i2", "u1", "runs"])
+@pytest.mark.parametrize("size", [1, 40, 3_000])
+def test_ties_are_found_around_places(kind, size):
+    """Of runs near each other and far apart, by values of all kinds."""
+    rng = np.random.default_rng(size)
+    records = np.repeat([0, 1, 2, 3, 5, 9], [1, 1, 1, 700, 2, 900])[rng.integers(0, 1_605, size)]
+    records.sort()
+    if kind == "runs":
+        order = CountedOrder(*np.unique(records, return_counts=True), lattice_of(10), BOUNDS)
+    else:
+        order = SortedOrder(records.astype(kind), lattice_of(10), BOUNDS)
+    for asked in (1, 30, 5_000):
+        places = np.sort(rng.integers(0, size, asked))
+        point, below, above = order.ties(places)
+        assert (point == records[places]).all()
+        assert (below == np.searchsorted(records, point)).all()
+        assert (above == np.searchsorted(records, point + 1)).all()
+    assert all(each.size == 0 for each in order.ties(places[:0]))
+
+
+def test_places_of_ties_are_checked():
+    lattice, values = lattice_of(10), np.arange(10.0)
+    for places in ([2, 1], [10], [-1]):
+        with pytest.raises(ValueError, match="places must be of the values, in order"):
+            lattice.ties(values, np.array(places))

@@ -70,6 +70,32 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(memcmp(part, fine + start, (size_t)(stop - start) * sizeof *part) == 0);
         free(part);
     }
+    for (int i = 0; i < 2; i++) { /* some of them alone */
+        size_t asked = (size_t)fuzz_between(&in, 0, 100);
+        int64_t *room = fuzz_room(5 * asked, sizeof *room);
+        int64_t *place = room, *at = room + asked, *below = at + asked, *above = below + asked;
+        int64_t *found = above + asked;
+
+        for (size_t k = 0; k < asked; k++) {
+            place[k] = fuzz_between(&in, 0, n - 1);
+        }
+        qsort(place, asked, sizeof *place, compare);
+        for (size_t k = 0; k < asked; k++) {
+            at[k] = point[place[k]];
+            below[k] = above[k] = place[k];
+            while (below[k] > 0 && point[below[k] - 1] == at[k]) {
+                below[k]--;
+            }
+            while (above[k] < n && point[above[k]] == at[k]) {
+                above[k]++;
+            }
+        }
+        dpq_dither_at(&d, asked, place, at, below, above, found);
+        for (size_t k = 0; k < asked; k++) {
+            CHECK(found[k] == fine[place[k]]);
+        }
+        free(room);
+    }
     free(point);
     free(fine);
     return 0;

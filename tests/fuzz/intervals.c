@@ -154,14 +154,34 @@ draw_records(fuzz_input *in)
                           : fuzz_between(in, 0, LARGEST);
 }
 
+/* Segments are the union of some ranks, apart from each other. */
+static void
+check_segments(size_t m, const int64_t *first, const int64_t *last, size_t segments,
+               const int64_t *segment, const int64_t *count)
+{
+    size_t s = 0;
+
+    for (size_t j = 0; j < m; j++) {
+        if (j == 0 || first[j] > last[j - 1] + 1) {
+            CHECK(s < segments && segment[s] == first[j]);
+            s++;
+        }
+        if (j + 1 == m || first[j + 1] > last[j] + 1) {
+            CHECK(segment[s - 1] + count[s - 1] == last[j] + 1);
+        }
+    }
+    CHECK(s == segments);
+}
+
 static void
 check_windows(size_t m, const double *q, fuzz_input *in)
 {
     int64_t n = draw_records(in);
     int64_t window = fuzz_bit(in) ? fuzz_between(in, 0, 20) : fuzz_between(in, 0, INT64_MAX);
-    int64_t *first = fuzz_room(m, sizeof *first), *last = fuzz_room(m, sizeof *last);
-    int64_t *segment = fuzz_room(m, sizeof *segment), *count = fuzz_room(m, sizeof *count);
-    size_t segments = dpq_intervals_windows(m, q, n, window, first, last, segment, count), s = 0;
+    int64_t *room = fuzz_room(9 * m, sizeof *room), *each = room, *first = room + m;
+    int64_t *last = first + m, *segment = last + m, *count = segment + m;
+    int64_t *of_each = count + m, *to_each = of_each + m;
+    size_t segments = dpq_intervals_windows(m, q, n, window, first, last, segment, count);
 
     for (size_t j = 0; j < m; j++) {
         CHECK(0 <= first[j] && first[j] <= last[j] && last[j] <= n);
@@ -172,20 +192,24 @@ check_windows(size_t m, const double *q, fuzz_input *in)
         /* and not much is inside */
         CHECK(first[j] == 0 || side_of(q[j], n, first[j] + window + 3) <= 0);
         CHECK(last[j] == n || side_of(q[j], n, last[j] - window - 3) >= 0);
-        /* segments are the union, apart from each other */
-        if (j == 0 || first[j] > last[j - 1] + 1) {
-            CHECK(s < segments && segment[s] == first[j]);
-            s++;
-        }
-        if (j + 1 == m || first[j + 1] > last[j] + 1) {
-            CHECK(segment[s - 1] + count[s - 1] == last[j] + 1);
-        }
     }
-    CHECK(s == segments);
-    free(count);
-    free(segment);
-    free(last);
-    free(first);
+    check_segments(m, first, last, segments, segment, count);
+    for (size_t j = 0; j < m; j++) { /* of each its own: each alone, and wider where they cross */
+        each[j] = fuzz_between(in, 0, window);
+        (void)dpq_intervals_windows(1, q + j, n, each[j], of_each + j, to_each + j, segment, count);
+    }
+    segments = dpq_intervals_windows_of_each(m, q, n, each, first, last, segment, count);
+    for (size_t j = 0; j < m; j++) {
+        int64_t lowest = of_each[j], highest = to_each[j];
+
+        for (size_t k = 0; k < m; k++) {
+            lowest = k > j && of_each[k] < lowest ? of_each[k] : lowest;
+            highest = k < j && to_each[k] > highest ? to_each[k] : highest;
+        }
+        CHECK(first[j] == lowest && last[j] == highest);
+    }
+    check_segments(m, first, last, segments, segment, count);
+    free(room);
 }
 
 static int64_t

@@ -181,6 +181,45 @@ check_runs(size_t n, fuzz_input *in)
 }
 
 static void
+check_ties(size_t n, fuzz_input *in)
+{
+    lattice l = draw_lattice(fuzz_bit(in) ? 20 : INT64_C(1) << 53, in);
+    size_t asked = n > 0 ? (size_t)fuzz_between(in, 0, 40) : 0;
+    double *value = fuzz_room(n, sizeof *value);
+    int64_t *room = fuzz_room(4 * asked, sizeof *room);
+    int64_t *place = room, *point = room + asked, *below = point + asked, *above = below + asked;
+    dpq_column column = {value, DPQ_FLOAT64};
+    int crowded = fuzz_bit(in);
+
+    for (size_t i = 0; i < n; i++) {
+        value[i] = draw_value(&l, in);
+        value[i] = isnan(value[i]) ? l.low : value[i];
+    }
+    qsort(value, n, sizeof *value, fuzz_compare_numbers);
+    for (size_t i = 0; i < asked; i++) {
+        int64_t from = i > 0 ? place[i - 1] : fuzz_between(in, 0, (int64_t)n - 1);
+        int64_t to = crowded && from + 3 < (int64_t)n ? from + 3 : (int64_t)n - 1;
+
+        place[i] = fuzz_between(in, from, to);
+    }
+    dpq_lattice_ties(n, &column, l.low, l.high, l.per_unit, l.step, l.first, l.points, asked, place, point,
+                     below, above);
+    for (size_t i = 0; i < asked; i++) {
+        int64_t first = place[i], end = place[i];
+
+        while (first > 0 && encoded(&l, value[first - 1]) == point[i]) {
+            first--;
+        }
+        while ((size_t)end < n && encoded(&l, value[end]) == point[i]) {
+            end++;
+        }
+        CHECK(point[i] == encoded(&l, value[place[i]]) && below[i] == first && above[i] == end);
+    }
+    free(room);
+    free(value);
+}
+
+static void
 check_least(size_t n, fuzz_input *in)
 {
     lattice l = draw_lattice(INT64_C(1) << 53, in);
@@ -348,6 +387,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_encode(n, &in);
     check_bisect(n, &in);
     check_runs(n, &in);
+    check_ties(n, &in);
     check_decode(n, &in);
     check_least(n < 300 ? n : 300, &in);
     check_count(n, &in);

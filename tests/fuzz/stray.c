@@ -53,17 +53,18 @@ measure(const dpq_stray_intervals *of, int64_t a, int64_t b)
 static long double
 plain(const dpq_stray_problem *p, const dpq_stray_intervals *of, long double *all)
 {
-    size_t nodes = 2 * p->cells - 1, middle = p->cells - 1;
+    size_t nodes = 2 * p->cells - 1;
     long double x[4 * MOST_REACH], y[4 * MOST_REACH], next_x[4 * MOST_REACH],
         next_y[4 * MOST_REACH], strayed = 0, total = 0;
 
     for (size_t j = 0; j < p->levels; j++) {
         for (size_t k = 0; k < nodes; k++) {
             int64_t a, b, lo, hi;
-            int in = k < middle + p->inside && k + p->inside > middle;
             long double width;
+            int in;
 
             cell(p, k, &a, &b);
+            in = a >= -p->window[j] && b <= p->window[j];
             width = measure(of, p->whole[j] + a, p->whole[j] + b);
             next_x[k] = j == 0 ? between(p, a, b, p->part[0], 0, 0, 0.0) : 0;
             next_y[k] = 0;
@@ -92,44 +93,35 @@ plain(const dpq_stray_problem *p, const dpq_stray_intervals *of, long double *al
     return logl(strayed);
 }
 
-/* The same weight by records, one for each rank: those around each target, apart. */
+/* The same weight by the records between cells, of one for each rank. */
 static void
-check_records(const dpq_stray_problem *p, const dpq_stray_intervals *of, double found)
+check_borders(const dpq_stray_problem *p, const dpq_stray_intervals *of, double found)
 {
-    int64_t n = (int64_t)of->intervals - 1, reach = p->start[p->cells] - 1, power;
+    int64_t n = (int64_t)of->intervals - 1, power;
     double *work = fuzz_room(21 * p->cells, sizeof *work);
-    double least = of->points ? (double)of->points[0] : of->numbers[0], by_records;
-    double most = least;
+    double by_borders;
 
-    for (size_t t = 0; t < of->intervals; t++) {
-        most += of->width[t];
-    }
     for (size_t j = 0; j < p->levels; j++) {
-        dpq_stray_records records = {.n = n,
-                                     .point_ends = {(int64_t)least, (int64_t)most},
-                                     .number_ends = {least, most}};
-        int64_t last = p->whole[j] + reach + 1, *points;
-        double *numbers;
-        size_t given;
+        int64_t *rank = fuzz_room(2 * p->cells, sizeof *rank);
+        int64_t *points = fuzz_room(2 * p->cells, sizeof *points);
+        double *numbers = fuzz_room(2 * p->cells, sizeof *numbers);
+        dpq_stray_borders borders = {of->points ? points : NULL, of->points ? NULL : numbers};
 
-        records.first = p->whole[j] > reach ? p->whole[j] - reach : 0;
-        records.last = last < n + 1 ? last : n + 1;
-        records.given = records.first > 0 ? records.first : 1;
-        given = (size_t)((records.last < n ? records.last : n) - records.given + 1);
-        points = fuzz_room(given, sizeof *points);
-        numbers = fuzz_room(given, sizeof *numbers);
-        for (size_t k = 0; k < given; k++) { /* x_r is where the interval of rank r begins */
-            points[k] = of->points ? of->points[records.given + (int64_t)k] : 0;
-            numbers[k] = of->points ? 0.0 : of->numbers[records.given + (int64_t)k];
+        dpq_stray_ranks(p, n, j, rank);
+        for (size_t k = 0; k < 2 * p->cells; k++) { /* x_r is where the interval of rank r begins */
+            size_t t = rank[k] <= n ? (size_t)rank[k] : (size_t)n, past = rank[k] > n;
+
+            CHECK(rank[k] >= 0 && rank[k] <= n + 1 && (k == 0 || rank[k] >= rank[k - 1]));
+            points[k] = of->points ? of->points[t] + (past ? (int64_t)of->width[t] : 0) : 0;
+            numbers[k] = of->points ? 0.0 : of->numbers[t] + (past ? of->width[t] : 0.0);
         }
-        records.points = of->points ? points : NULL;
-        records.numbers = of->points ? NULL : numbers;
-        dpq_stray_levels(p, NULL, &records, j, j + 1, work, &power);
+        dpq_stray_levels(p, NULL, &borders, j, j + 1, work, &power);
+        free(rank);
         free(points);
         free(numbers);
     }
-    by_records = dpq_stray_log(p, work, power);
-    CHECK(by_records == found || fabs(by_records - found) <= 1e-12 * fabs(found));
+    by_borders = dpq_stray_log(p, work, power);
+    CHECK(by_borders == found || fabs(by_borders - found) <= 1e-12 * fabs(found));
     free(work);
 }
 
@@ -156,6 +148,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int several = !even && fuzz_bit(&in); /* intervals of one rank */
     int64_t n = 0, *rank = fuzz_room(intervals, sizeof *rank);
     int64_t *points = fuzz_room(intervals, sizeof *points), *whole = fuzz_room(m, sizeof *whole);
+    int64_t *windows = fuzz_room(m, sizeof *windows);
     double *numbers = fuzz_room(intervals, sizeof *numbers);
     double *width = fuzz_room(intervals, sizeof *width);
     double *part = fuzz_room(m, sizeof *part), *q = fuzz_room(m, sizeof *q);
@@ -180,12 +173,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (size_t j = 0; j < m; j++) {
         q[j] = fuzz_share(&in);
+        windows[j] = even ? window : fuzz_between(&in, 0, window);
     }
     qsort(q, m, sizeof *q, fuzz_compare_numbers);
     dpq_scan_targets(m, q, n, whole, part);
     of = (dpq_stray_intervals){intervals, rank, width, lattice ? points : NULL,
                                lattice ? NULL : numbers};
-    p = (dpq_stray_problem){m, whole, part, rate, 0, 0, NULL};
+    p = (dpq_stray_problem){m, whole, part, rate, 0, 0, NULL, windows};
     p.cells = dpq_stray_cells(window, reach, rate, m, &p.inside, NULL);
     start = fuzz_room(p.cells + 1, sizeof *start);
     CHECK(dpq_stray_cells(window, reach, rate, m, &p.inside, start) == p.cells);
@@ -205,7 +199,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         alone = alone && rank[t] == (int64_t)t;
     }
     if (alone) {
-        check_records(&p, &of, found);
+        check_borders(&p, &of, found);
     }
     free(work);
     free(start);
@@ -213,6 +207,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(part);
     free(width);
     free(numbers);
+    free(windows);
     free(whole);
     free(points);
     free(rank);

@@ -53,6 +53,31 @@ def test_the_kernel_lays_out_what_the_reference_does(bits, sizes, seed):
     count = np.array(sizes)
     offset = rng.integers(-1, 2**bits + 2, count.size)
     assert made.below(count, offset).tolist() == plain.below(count, offset).tolist()
+    place = np.sort(rng.integers(0, points.size, int(rng.integers(0, 150))))
+    run = np.searchsorted(ends, place, side="right")
+    asked = place, points[place], ends[run] - count[run], ends[run]
+    assert made.at(*asked).tolist() == plain.at(*asked).tolist() == fine[place].tolist()
+
+
+@pytest.mark.parametrize("bits", [1, 12, 32])
+def test_records_of_huge_counts_are_found_again(bits):
+    """Which of these is one, more than int32_t holds among them, next to others."""
+    made, _ = both(bits, 7)
+    rng, size = np.random.default_rng(bits), np.array([2**40, 5, 2**31, 2**31 - 1, 3, 2**20])
+    ends = np.cumsum(size)
+    for run, count in enumerate(size.tolist()):
+        inside = np.unique(rng.integers(0, count, 70))
+        place = ends[run] - count + inside
+        given = (np.full(inside.size, each) for each in (run, ends[run] - count, ends[run]))
+        offset = made.at(place, *given) - run * 2**bits
+        counts = np.full(inside.size, count)
+        assert (made.below(counts, offset) <= inside).all()
+        assert (inside < made.below(counts, offset + 1)).all()
+    for wrong in ([0, 1, 2], [2, 1, 2]):
+        with pytest.raises(ValueError, match="records must be at their points"):
+            made.at(*(np.array([each]) for each in (wrong[0], 0, wrong[1], wrong[2])))
+    with pytest.raises(ValueError, match="each place needs a point"):
+        made.at(place, place[1:], place, place + 1)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 24, 32])

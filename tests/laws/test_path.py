@@ -64,13 +64,14 @@ def test_windows_split_the_paths_without_overlap():
     st.lists(st.integers(0, 5), max_size=12),
     st.lists(st.floats(0, 1), min_size=1, max_size=3, unique=True).map(sorted),
     st.floats(0.01, 5.0),
-    st.integers(0, 3),
+    st.lists(st.integers(0, 3), min_size=3, max_size=3),
     st.integers(0, 9),
 )
-def test_windows_inside_of_the_reach_leave_the_law_unchanged(records, q, rate, window, more):
+def test_windows_inside_of_the_reach_leave_the_law_unchanged(records, q, rate, windows, more):
+    """Of each level its own."""
     order, q = small_order(records), np.array(q)
-    full = PathLaw(order, q, rate)
-    forced = PathLaw(order, q, rate, reach=window + more, window=window)
+    full, window = PathLaw(order, q, rate), np.array(windows[: q.size])
+    forced = PathLaw(order, q, rate, reach=int(window.max()) + more, window=window)
     assert forced._log_outside() <= forced._log_bound + 1e-9
     assert np.logaddexp(forced._log_inside, forced._log_outside()) == pytest.approx(
         full.log_normalizer, abs=1e-11
@@ -114,15 +115,15 @@ def test_windows_inside_of_the_reach_are_certified(name, m, rate):
     assert law.log_normalizer == pytest.approx(everything._log_inside, abs=1e-9)
 
 
-@pytest.mark.parametrize("window", [0, 1])
+@pytest.mark.parametrize("window", [[0, 0], [1, 1], [0, 1]])
 def test_draws_follow_the_law_where_paths_stray(window):
     order, q = small_order([0, 1, 1, 1, 2, 4, 4, 5]), np.array([0.25, 0.5])
     full = PathLaw(order, q, 0.05)
-    forced = PathLaw(order, q, 0.05, reach=8, window=window)
+    forced = PathLaw(order, q, 0.05, reach=8, window=np.array(window))
     assert forced._log_beyond == -math.inf and forced._log_escape > math.log(0.2)
     expected = all_log_probs(full, 6, 2)
     counts = dict.fromkeys(expected, 0)
-    for output in forced.draw(np.random.default_rng(window), 20_000).tolist():
+    for output in forced.draw(np.random.default_rng(1), 20_000).tolist():
         counts[tuple(output)] += 1
     weights = np.exp(list(expected.values()))
     found = stats.chisquare(list(counts.values()), 20_000 * weights / weights.sum())
@@ -186,6 +187,27 @@ def test_windows_are_certified_and_small(m, rate):
     assert law.log_normalizer == pytest.approx(everything.log_normalizer, abs=1e-10)
 
 
+@pytest.mark.parametrize("m, rate", [(64, 0.3), (99, 0.01), (300, 0.05), (1_000, 2.0)])
+def test_each_level_has_the_window_that_a_bridge_takes(m, rate):
+    """By all pairs of slopes; and for levels evenly apart no window is wider than its own."""
+    q, n = np.arange(1, m + 1) / (m + 1), 10**9
+    windows = path_law.first_narrow(q, n, rate, math.ceil(5_000 / rate))
+    each = path_law.SPARE_EACH + path_law.SPARE_STEEP * rate**2
+    nats = path_law.CERTIFICATE + path_law.SPARE + path_law.SPARE_SHAPED + m * each
+    slope = np.linspace(0.01, 0.99, 197)
+    s, t = slope[:, np.newaxis], slope
+    for j in (1, 2, m // 5, m // 2, m):
+        lost = -j * np.log1p(-s * s) - (m + 1 - j) * np.log1p(-t * t)
+        assert windows[j - 1] * rate == pytest.approx(
+            ((nats + lost) / (s + t)).min(), rel=2e-3, abs=rate
+        )
+    np.testing.assert_array_equal(windows, windows[::-1])
+    first, last, _, _ = intervals.windows(q, n, windows)
+    whole = np.floor(q * n).astype(int)
+    assert (np.abs(whole - first - windows - 1) <= 1).all()
+    assert (np.abs(last - whole - windows - 2) <= 1).all()
+
+
 def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
     x = np.sort(np.random.default_rng(2).normal(0, 5, 5_000))
     lattice = Lattice.of((-100.0, 100.0), None, None)
@@ -226,12 +248,15 @@ def without_records(order, monkeypatch):
 def test_levels_read_some_after_another_have_the_same_law(name, way, some_first, monkeypatch):
     order, q = read_order(name, way, monkeypatch), np.arange(1, 41) / 41
     assert order.scans == (way == "selected")
-    ways = {"at once": 2**19, "some": 1_500, "by intervals": 1_500, "held": 2**19}
+    ways = {"at once": 2**19, "some": 1_500, "apart": 0, "by intervals": 1_500, "held": 2**19}
     laws = {}
     for each in reversed(ways) if some_first else ways:  # dither is drawn as asked for, and kept
         with monkeypatch.context() as patched:
             patched.setattr(path_law, "READ_AT_ONCE", ways[each])
             patched.setattr(path_law, "HELD", 2**20 if each == "held" else 0)
+            patched.setattr(path_law, "APART", 0 if each == "apart" else math.inf)
+            if each == "apart" and way != "selected":  # whose windows are collected
+                patched.delattr(PathLaw, "_add_all")
             if each == "by intervals":
                 without_records(order, patched)
             laws[each] = PathLaw(order, q, 0.5)
@@ -242,7 +267,8 @@ def test_levels_read_some_after_another_have_the_same_law(name, way, some_first,
     for law in laws.values():
         np.testing.assert_array_equal(law._windows, whole._windows)
         assert law._log_inside == whole._log_inside
-        assert law._log_escape == whole._log_escape
+        # cells at the border of what is within reach may be read as far as they go
+        assert law._log_escape == pytest.approx(whole._log_escape, abs=1e-9)
         np.testing.assert_array_equal(
             law.draw(np.random.default_rng(1), 20), whole.draw(np.random.default_rng(1), 20)
         )
@@ -363,7 +389,8 @@ def test_many_levels_of_no_batches_have_an_answer():
 
 
 def test_a_reach_of_all_that_counts_can_hold_has_no_cells():
-    assert path_law.first_narrow(np.array([0.25, 0.75]), 2**52, 1 / 3, 2**51) == 2**51
+    guess = path_law.first_narrow(np.array([0.25, 0.75]), 2**52, 1 / 3, 2**51)
+    assert guess.tolist() == [2**51] * 2
 
 
 @pytest.mark.parametrize("shape", ["normal", "cauchy", "narrow"])

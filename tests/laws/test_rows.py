@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpq_fast as dpq
+from dpq_fast._kernels import intervals
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.lattice import Lattice
@@ -49,12 +50,17 @@ def order_of(name, n, resolution):
     return SortedOrder(column(name, n), lattice, BOUNDS)
 
 
+def rows_within(order, q, rate, window):
+    ends = intervals.windows(q, order.n, window)[:2]
+    return rows_of(order, q, rate, *ends, Scan.forward)
+
+
 def both(monkeypatch, order, q, rate, window):
     """All rows, and some at a time."""
-    whole = rows_of(order, q, rate, window, Scan.forward)
+    whole = rows_within(order, q, rate, window)
     with monkeypatch.context() as patched:
         in_parts(patched, (2 * window + 1) * q.size // 8)
-        parted = rows_of(order, q, rate, window, Scan.forward)
+        parted = rows_within(order, q, rate, window)
     assert len(parted._parts) > 2
     return whole, parted
 
@@ -169,7 +175,7 @@ def test_few_rows_are_not_parted(monkeypatch):
 def test_a_window_without_an_interval_has_no_rows(monkeypatch):
     in_parts(monkeypatch)
     order = order_of("an atom", 4_000, 1.0)
-    assert rows_of(order, Q, 0.3, 80, Scan.forward) is None
+    assert rows_within(order, Q, 0.3, 80) is None
     law = PathLaw(order, Q, 0.3)
     assert law._rows is not None and law._log_escape <= -path_law.CERTIFICATE
 
@@ -194,7 +200,7 @@ def test_parts_take_less_memory(monkeypatch):
 
     def peak():
         tracemalloc.start()
-        rows_of(order, q, 0.1, 200, Scan.forward).draw(-math.inf, 1, np.random.default_rng(1))
+        rows_within(order, q, 0.1, 200).draw(-math.inf, 1, np.random.default_rng(1))
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return most
@@ -214,7 +220,7 @@ def test_parts_take_less_memory(monkeypatch):
     ],
 )
 def test_paths_that_do_not_fit_are_refused(left, path, message):
-    rows = rows_of(order_of("even", 50, 1.0), Q[[10, 20]], 0.1, 2, Scan.forward)
+    rows = rows_within(order_of("even", 50, 1.0), Q[[10, 20]], 0.1, 2)
     left, path = np.array(left, dtype=np.uintp), np.array(path, dtype=np.uintp)
     with pytest.raises(ValueError, match=message):
         path_kernel.go_on(rows.scan, 0, left, path, np.random.default_rng(1))
