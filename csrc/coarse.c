@@ -1099,12 +1099,10 @@ sort_run(size_t k, size_t *piece, int64_t *point, double *number)
 
 void
 dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t size,
-                  const size_t *path, const int64_t *bend, const size_t *leaf,
+                  size_t m, const size_t *path, const int64_t *bend, const size_t *leaf,
                   const uint32_t *copied, bitgen_t *rng, double *work, size_t *piece, int64_t *point,
                   double *number)
 {
-    size_t m = p->levels;
-
     for (size_t begin = 0, k; begin < size * m; begin += k) {
         k = run_of(path, begin, (begin / m + 1) * m);
         for (size_t at = begin; at < begin + k; at++) {

@@ -33,7 +33,7 @@
 
 #define DPQ_COARSE_NONE UINT32_MAX
 #define DPQ_COARSE_BLOCK 32 /* weights of so many entries are added up before anything is drawn */
-#define DPQ_COARSE_WIDEST 8.0 /* nats that a cell of several leaves may span, c (most - least) */
+#define DPQ_COARSE_WIDEST 32.0 /* nats that a cell of several leaves may span, c (most - least) */
 
 typedef struct {
     size_t leaves;               /* K >= 1, below 2^31 */
@@ -181,17 +181,17 @@ void
 dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, const size_t *path, const int64_t *bend,
                   bitgen_t *rng, size_t *leaf, uint32_t *copied);
 
-/* Draw the outputs.
+/* Draw the outputs, at m levels in a row that a run neither goes on to nor from; all tables have m columns.
  *
  *   leaf, copied IN, from dpq_coarse_leaves
  *   work         WORK, length longest
- *   piece        OUT, size times m: where outputs are
+ *   piece        OUT, where outputs are
  *   point, number  OUT, size times m: the outputs, on a lattice or not, the other one NULL; ascending within
  *                each cell
  */
 void
 dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces, size_t size,
-                  const size_t *path, const int64_t *bend, const size_t *leaf,
+                  size_t m, const size_t *path, const int64_t *bend, const size_t *leaf,
                   const uint32_t *copied, bitgen_t *rng, double *work, size_t *piece, int64_t *point,
                   double *number);
 

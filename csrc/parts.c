@@ -155,6 +155,25 @@ go_on(walk *w, dpq_part *to, size_t room)
     run r = w->run;
     size_t n = 0;
 
+    if (!p->each && r.most > 0 && r.depth + 1 < p->dither.bits && w->count >> p->dither.bits == 0) {
+        for (; r.index < r.end && n + 2 <= room; r.index++) { /* as below, without a branch */
+            dpq_dither_part part = {r.depth, r.rest};
+            int64_t size = dpq_dither_size(part, w->count), most = r.rank + size;
+            int64_t below = dpq_dither_size(dpq_dither_lower(&p->dither, part), w->count);
+            int64_t right = r.left + (INT64_C(1) << rest_bits);
+            int64_t middle = r.left + (INT64_C(1) << (rest_bits - 1));
+            size_t two = size > r.most;
+
+            to[n] = (dpq_part){r.left, (two ? middle : right) - r.left, r.rank, two ? r.rank + below : most};
+            to[n + 1] = (dpq_part){middle, right - middle, r.rank + below, most};
+            n += 1 + two;
+            r.rank = most;
+            r.left = right;
+            if (r.index + 1 < r.end) {
+                r.rest ^= dpq_dither_step(r.index, r.depth);
+            }
+        }
+    }
     for (; r.index < r.end && n + 4 <= room; r.index++) {
         dpq_dither_part part = {r.depth, r.rest};
         int64_t size = dpq_dither_size(part, w->count), offset = (int64_t)(r.index + 1) << rest_bits;
@@ -328,6 +347,13 @@ is_beyond(dpq_part part, int64_t end, int64_t right)
     return part.least >= end || part.left != right;
 }
 
+/* What decays over k ranks, or grows over -k. */
+static inline double
+moved(const dpq_decay *decay, double x, int64_t k)
+{
+    return k >= 0 ? x * dpq_decay_at(decay, k) : x / dpq_decay_at(decay, -k);
+}
+
 size_t
 dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
                  int64_t *most, double *sum[3], size_t *parts, size_t *longest)
@@ -339,8 +365,8 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
     *parts = *longest = 0;
     while (n > 0) {
         const int64_t end = end_after(p, part[i]), rank = part[i].least;
-        double rising = 0.0, width = 0.0, falling = 0.0; /* in units of this rank's weight */
-        int64_t highest = rank, right = part[i].left;
+        double rising = 0.0, width = 0.0, falling = 0.0; /* the first in units of the weight at `end` */
+        int64_t highest = rank, right = part[i].left, middle;
         size_t length = 0;
 
         if (leaves == room) {
@@ -355,7 +381,7 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
 
                 highest = part[i].most;
                 right += part[i].width;
-                rising += each / dpq_decay_at(decay, highest - rank);
+                rising += moved(decay, each, end - highest);
                 width += each;
                 falling += each * dpq_decay_at(decay, part[i].least - rank);
             }
@@ -366,11 +392,12 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
             n = next_parts(&w, part);
             i = 0;
         } while (n > 0);
+        middle = (highest - rank) / 2;
         least[leaves] = rank;
         most[leaves] = highest;
-        sum[0][leaves] = rising * dpq_decay_at(decay, (highest - rank) / 2);
+        sum[0][leaves] = moved(decay, rising, rank + middle - end);
         sum[1][leaves] = width;
-        sum[2][leaves] = falling / dpq_decay_at(decay, (highest - rank) / 2);
+        sum[2][leaves] = falling / dpq_decay_at(decay, middle);
         leaves++;
         *parts += length;
         *longest = length > *longest ? length : *longest;

@@ -303,12 +303,14 @@ cdef class Cells:
                ndarray left not None, size_t longest, rng not None):
         """Outputs inside the leaves of paths, and the pieces of leaves that hold them.
 
+        All tables may be of some levels in a row, if no path stays in a cell at one more of them.
         The leaf of an output has the pieces start[slot], ..., start[slot + 1] - 1, at most `longest`
         of them.
         """
         cdef:
             size_t size = path.shape[0], m = path.shape[1]
             bint lattice = PyArray_TYPE(left) == NPY_INT64
+            tuple shape = (<object>path).shape
             ndarray outputs = new_table(size, m, NPY_INT64 if lattice else NPY_FLOAT64)
             ndarray held = new_table(size, m, NPY_UINTP)
             ndarray workspace = new_doubles(longest)
@@ -326,6 +328,9 @@ cdef class Cells:
 
         for each in (path, leaf, slot):
             check_given(each, 2, NPY_UINTP)
+        for each in (bend, leaf, copied, slot):
+            if (<object>each).shape != shape:
+                raise ValueError("tables must be of one shape")
         check_given(bend, 2, NPY_INT64)
         check_given(copied, 2, NPY_UINT32)
         pieces.slot, pieces.start = places(slot), given_places(start)
@@ -339,6 +344,6 @@ cdef class Cells:
             pieces.numbers = given_doubles(left)
             number = doubles(outputs)
         with bit_generator.lock, nogil:
-            dpq_coarse_points(&self.problem, &pieces, size, paths, bends, leaves, copies, bits,
+            dpq_coarse_points(&self.problem, &pieces, size, m, paths, bends, leaves, copies, bits,
                               work, piece, point, number)
         return outputs, held

@@ -621,6 +621,6 @@ cdef extern from "coarse.h" nogil:
     void dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, const size_t *path,
                            const int64_t *bend, bitgen_t *rng, size_t *leaf, uint32_t *copied)
     void dpq_coarse_points(const dpq_coarse_problem *p, const dpq_coarse_pieces *pieces,
-                           size_t size, const size_t *path, const int64_t *bend,
+                           size_t size, size_t m, const size_t *path, const int64_t *bend,
                            const size_t *leaf, const uint32_t *copied, bitgen_t *rng,
                            double *work, size_t *piece, int64_t *point, double *number)

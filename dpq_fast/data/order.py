@@ -521,7 +521,13 @@ class CountedOrder(CoarseOrder):
         )
 
     def ties(self, places: NDArray[np.int64]) -> Cuts | None:
-        run = np.searchsorted(self._ends, places, side="right")
+        low, high = np.searchsorted(self._ends, places[[0, -1]] if places.size else [0, 0], "right")
+        if high - low < places.size:  # mostly: so many places are before each of them
+            before = np.searchsorted(places, self._ends[low:high])
+            times = np.diff(before, prepend=0, append=places.size)
+            run = np.repeat(np.arange(low, high + 1), times)
+        else:
+            run = np.searchsorted(self._ends, places, side="right")
         end = self._ends[run]
         return Cuts(self._values[run], end - self._counts[run], end)
 

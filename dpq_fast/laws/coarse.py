@@ -55,7 +55,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -96,9 +96,9 @@ MOST_RANKS = 2**23
 BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (4.0, 1.5), 16.0, 3 * 2**20
 BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # Blocks of a dithered order have so many nats, the first ones that make up no more blocks than
-# MANY_BLOCKS or so many for each pair of levels; to so many standard deviations of paths around
-# targets, and more farther away. In an order that scans none has less than a record, which may lose
-# so many nats.
+# MANY_BLOCKS or so many for each pair of levels; to so many sqrt(m) nats around targets, or less of
+# the first levels and the last ones, and more farther away. In an order that scans none has less
+# than a record, which may lose so many nats.
 PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # A block has no more nats than that.
@@ -119,12 +119,15 @@ SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
 LARGEST_VOLUME, LARGEST_EXTENT = 860, 2.0**700
 MOST_LOST = 1e11
 # No cell of several leaves has so many nats.
-WIDEST = 16.0
+WIDEST = 64.0
 # What ln of a probability is off by, at most.
 ROUNDING = 1e-6
 # A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
 # leaves of a few records would be that by chance, all over a column.
 AROUND = 8.0
+# Outputs of proposals are drawn for so many levels or some more at a time: most proposals are not
+# accepted, and that is known before the last ones.
+LEVELS_AT_ONCE = 64
 # Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
 # so many outputs.
 EACH, EACH_SCAN, MOST_OUTPUTS = 4, 64, 2**18
@@ -149,11 +152,11 @@ SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.6
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
 # ones are no more than that.
 MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
-# Such cells are of that many nats at most, and of fewer where signs in doubt would lose more nats
-# than that; they are aligned by so many widths. They are leaves, so no two of them make up a cell,
-# and so many times as wide as the narrowest; there are none where all of these would be no more
-# than that.
-WIDEST_FREE, FREE_LOSS, FREE_WIDTHS = 64.0, 4.0, 512
+# Such cells are of that many nats at most, and of so many at least, where signs in doubt would lose
+# more nats than that; they are aligned by so many widths. They are leaves, no two of which make up
+# a cell, and so many times as wide as the narrowest; there are none where all of these would be no
+# more than that.
+WIDEST_FREE, LEAST_FREE, FREE_LOSS, FREE_WIDTHS = 64.0, 8.0, 4.0, 512
 LEAST_WIDE, FEW_CELLS = 4.0, 2**18
 # Their blocks have so many nats, as few bends lose any, unless ranks are not many. Not more blocks
 # than that.
@@ -480,7 +483,7 @@ class CoarseLaw:
             if cells is None:
                 accepted.append(self._give_way().draw(rng, missing))
                 break
-            tried = max(missing * each, tries)
+            tried = max(missing * each, tries // 2)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)
             points, log_accept, likely = self._propose(rng, tried, log_variates, cells)
@@ -512,66 +515,43 @@ class CoarseLaw:
     ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
         """Proposals, ln of the probability with which each is to be accepted, and estimates of it.
 
-        If ln of a uniform variate is what each of them `needed`, ranks are counted only where a
-        bound is not below that; elsewhere the bound is given. The estimates are without bias.
+        If ln of a uniform variate is what each of them `needed`, outputs are drawn, and ranks
+        counted, only as long as bounds are not below that; elsewhere a bound is given, and some
+        outputs are of no meaning. The estimates are without bias.
         """
         cells = self._cells if cells is None else cells
         assert cells is not None  # laws that gave way are not asked
-        paths = cells.paths(size, rng)
-        bends = cells.bends(paths)
-        points, least, most = self._inside(cells, paths, bends, rng)
-        cell = paths.view(np.intp)
-        low, high = self._tree.least[cell], self._tree.most[cell]
-        rho = low + (high - low) // 2
-        again = cell[:, 1:] == cell[:, :-1]
-        alone = np.ones(cell.shape, dtype=bool)
-        alone[:, 1:] &= ~again
-        alone[:, :-1] &= ~again
-        beta = np.where(bends > 0, np.where(alone, least, low), np.where(alone, most, high))
-        bound = self._deviations(rho) + 2.0 * (bends * (beta - rho)).sum(axis=1)
-        fewest = path.least_deviations(least, most, self._whole, self._part).sum(axis=1)
-        log_accept = self._rate * (bound - fewest)
+        paths = _Paths(self, cells, size, rng)
+        escapes = np.zeros(size, dtype=bool)
         if self._log_escape > -math.inf:
             escapes = uniform.log_uniforms(size, rng) < self._log_escape
+        log_accept, left = np.zeros(size), np.flatnonzero(~escapes)
+        for levels in paths.some_at_once():
+            paths.fill(left, levels, rng)
+            # each of them is one, if not below those before
+            bound = self._rate * paths.gained(left, levels)
+            log_accept[left] = np.minimum(bound, log_accept[left])
+            if needed is not None:
+                left = left[log_accept[left] > needed[left] - ROUNDING]
+            if not left.size:
+                break
+        points = paths.points
+        if escapes.any():
             points[escapes] = self._anywhere(int(escapes.sum()), rng)
             log_accept[escapes] = self._log_accept_beyond(points[escapes])
-        else:
-            escapes = np.zeros(size, dtype=bool)
-        log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = -math.inf
-        likely = np.exp(np.minimum(log_accept, 0.0))
+        ascends = (points[left, 1:] >= points[left, :-1]).all(axis=1)
+        log_accept[left[~ascends]], left = -math.inf, left[ascends]
+        likely = np.zeros(size)
+        likely[escapes] = np.exp(np.minimum(log_accept[escapes], 0.0))
+        # one in k of those with a bound of 1 / k is left
+        each = 1.0 if needed is None else np.exp(np.minimum(log_accept[left], 0.0))
         if not self._exact:
-            counted = (log_accept > -math.inf) & ~escapes
-            if needed is not None:
-                counted &= log_accept > needed - ROUNDING
-            ranks = self._order.fine_ranks(points[counted].ravel()).reshape(-1, self._q.size)
+            ranks = self._order.fine_ranks(points[left].ravel()).reshape(-1, self._q.size)
             # a number may have been rounded to the border of its block
-            ranks = np.clip(ranks, least[counted], most[counted])
-            log_accept[counted] = self._rate * (bound[counted] - self._deviations(ranks))
-            # one in k of those with a bound of 1 / k is counted
-            seen = np.exp(np.minimum(log_accept[counted], 0.0))
-            each = 1.0 if needed is None else likely[counted]
-            likely[~escapes] = 0.0
-            likely[counted] = seen / each
+            ranks = np.clip(ranks, paths.least[left], paths.most[left])
+            log_accept[left] = self._rate * (paths.bound[left] - self._deviations(ranks))
+        likely[left] = np.exp(np.minimum(log_accept[left], 0.0)) / each
         return points, log_accept, likely
-
-    def _inside(
-        self,
-        cells: kernel.Cells,
-        paths: NDArray[np.uintp],
-        bends: NDArray[np.int64],
-        rng: np.random.Generator,
-    ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-        """Outputs inside of paths' cells, and the least and the greatest ranks of their blocks."""
-        leaf, copied = cells.leaves(paths, bends, rng)
-        points = np.empty(paths.shape, dtype=self._kind)
-        least, most = np.empty((2, *paths.shape), dtype=np.int64)
-        for some in self._leaves.some_at_once(leaf):
-            slot, start, blocks = self._leaves.of(leaf[some])
-            drawn = paths[some], bends[some], leaf[some], copied[some], slot
-            points[some], held = cells.points(*drawn, start, *blocks, self._leaves.longest, rng)
-            block = held.view(np.intp)
-            least[some], most[some] = blocks.least[block], blocks.most[block]
-        return points, least, most
 
     def _deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         """TV of paths."""
@@ -622,6 +602,115 @@ class CoarseLaw:
         return PathLaw(self._order, self._q, self._rate, self._forward)
 
 
+class _Paths:
+    """Proposals of a law: paths through cells, whose outputs are drawn some levels at a time.
+
+    Parameters
+    ----------
+    law : CoarseLaw
+    cells : Cells
+        Its rows.
+    size : int
+        How many.
+    rng : Generator
+
+    Attributes
+    ----------
+    points : ndarray, shape (size, m)
+    least, most : ndarray of int64, shape (size, m)
+        Ranks of the blocks that outputs are in.
+    bound : ndarray of float64, shape (size,)
+        What TV is compared with, once all is filled: TV(rho) + 2 sum_j b_j (beta_j - rho_j).
+    """
+
+    def __init__(
+        self, law: CoarseLaw, cells: kernel.Cells, size: int, rng: np.random.Generator
+    ) -> None:
+        self._law, self._cells = law, cells
+        self._paths = cells.paths(size, rng)
+        self._bends = cells.bends(self._paths)
+        self._leaf, self._copied = cells.leaves(self._paths, self._bends, rng)
+        self._cell = self._paths.view(np.intp)
+        tree = law._tree
+        self._low, self._high = tree.least[self._cell], tree.most[self._cell]
+        self._rho = self._low + (self._high - self._low) // 2
+        self._deviations = path.deviations(self._rho, law._whole, law._part)
+        self.points = np.empty(self._paths.shape, dtype=law._kind)
+        self.least, self.most = np.empty((2, *self._paths.shape), dtype=np.int64)
+        self.bound, self._fewest = np.zeros((2, size))
+
+    def some_at_once(self) -> Iterator[slice]:
+        """Levels, some after another, about `LEVELS_AT_ONCE` of them; no run is in two of these."""
+        m = self._cell.shape[1]
+        changes = (self._cell[:, 1:] != self._cell[:, :-1]).all(axis=0)
+        start = 0
+        for stop in (*(np.flatnonzero(changes) + 1).tolist(), m):
+            if stop == m or stop - start >= LEVELS_AT_ONCE:
+                yield slice(start, stop)
+                start = stop
+
+    def fill(self, left: NDArray[np.intp], levels: slice, rng: np.random.Generator) -> None:
+        """Draw the outputs of some proposals at some levels, inside of their cells."""
+        leaves = self._law._leaves
+        for some in leaves.some_at_once(self._leaf[left, levels]):
+            at = left[some], levels
+            leaf = np.ascontiguousarray(self._leaf[at])
+            slot, start, blocks = leaves.of(leaf)
+            self.points[at], held = self._cells.points(
+                np.ascontiguousarray(self._paths[at]),
+                np.ascontiguousarray(self._bends[at]),
+                leaf,
+                np.ascontiguousarray(self._copied[at]),
+                slot,
+                start,
+                *blocks,
+                leaves.longest,
+                rng,
+            )
+            block = held.view(np.intp)
+            self.least[at], self.most[at] = blocks.least[block], blocks.most[block]
+
+    def gained(self, left: NDArray[np.intp], levels: slice) -> NDArray[np.float64]:
+        """What `bound` is above TV at most, up to some levels, which are filled now.
+
+        All steps and all bends lose something of what is accepted, or nothing. So it is never less
+        than what is left in the end. At the last of these levels there is no bend yet, but the sign
+        of the step to it.
+        """
+        start, stop, law = levels.start, levels.stop, self._law
+        begin, is_last = max(start - 1, 0), stop == law._q.size
+        near = slice(begin, stop)
+        fewest = path.least_deviations(
+            self.least[left, near], self.most[left, near], law._whole[near], law._part[near]
+        )
+        fewest = fewest[:, start - begin : None if is_last else -1]
+        bends, rho = self._bends[left, levels], self._rho[left, levels]
+        bent = 2.0 * (bends * (self._beta(left, levels) - rho))
+        by_cells = self._deviations[left, start : None if is_last else stop]
+        self.bound[left] += by_cells.sum(axis=1) + bent.sum(axis=1)
+        self._fewest[left] += fewest.sum(axis=1)
+        gained: NDArray[np.float64] = self.bound[left] - self._fewest[left]
+        if is_last:
+            return gained
+        at = stop - 1
+        leaving = np.where(self._rho[left, -1] <= law._whole[-1], 1, -1)
+        sign = leaving + 2 * self._bends[left, at:].sum(axis=1)  # of the step to this level
+        farthest = np.where(sign > 0, self.most[left, at], self.least[left, at])
+        gained += sign * (farthest - rho[:, -1]) - bent[:, -1]
+        return gained
+
+    def _beta(self, left: NDArray[np.intp], levels: slice) -> NDArray[np.int64]:
+        """The ranks that bends are counted from."""
+        cell = self._cell[left, levels]
+        again = cell[:, 1:] == cell[:, :-1]
+        alone = np.ones(cell.shape, dtype=bool)
+        alone[:, 1:] &= ~again
+        alone[:, :-1] &= ~again
+        lowest = np.where(alone, self.least[left, levels], self._low[left, levels])
+        highest = np.where(alone, self.most[left, levels], self._high[left, levels])
+        return np.where(self._bends[left, levels] > 0, lowest, highest)
+
+
 def _tree(leaves: Sums, rate: float) -> Tree:
     """A tree that some leaves grow into; those that hold more than all around them stay alone."""
     return Tree(*kernel.tree(*leaves, rate, math.ceil(min(AROUND / rate, 2.0**61))))
@@ -658,7 +747,7 @@ def wide_of(n: int, q: NDArray[np.float64], rate: float, ranks: float) -> list[W
     most = 1 if n <= MANY_RANKS else max(1, math.floor(FREE_BLOCK / rate))
     if q.size == 1 or rate * ranks < FEW_CELLS * least or n > MOST_FREE_BLOCKS * most:
         return []
-    least = max(LEAST_WIDE * least, rate * ranks / MOST_WIDE, WIDEST / 2.0)
+    least = max(LEAST_WIDE * least, rate * ranks / MOST_WIDE, LEAST_FREE)
     gaps = np.diff(q) * n * rate
     while nats >= least:
         widths = nats * np.linspace(1.0 - ALIGNED, 1.0, FREE_WIDTHS)
@@ -732,8 +821,10 @@ def _zones_of_parts(
     n, m = order.n, below.size
     if order.scans and rate * m > MOST_PART_BENDS:
         return [whole]
-    # paths are so far away at no cost
-    spread = math.ceil(min(SPREAD * math.sqrt(m) / rate, n + 1.0))
+    # paths are so far away at no cost: those of a bridge
+    steps = np.arange(1.0, m + 1.0)
+    away = 2.0 * SPREAD / rate * np.sqrt(steps * steps[::-1] / (m + 1.0))
+    spread = np.ceil(np.minimum(away, n + 1.0)).astype(np.int64)
     for bends, each in PART_BENDS:
         records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))
         zones = _doubling(

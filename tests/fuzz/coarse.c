@@ -377,7 +377,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         dpq_coarse_bends(&x.p, draws, path, bend);
         dpq_coarse_leaves(&x.p, draws, path, bend, &rng, leaf, copied);
         x.pieces.slot = leaf;
-        dpq_coarse_points(&x.p, &x.pieces, draws, path, bend, leaf, copied, &rng, weight, piece,
+        dpq_coarse_points(&x.p, &x.pieces, draws, m, path, bend, leaf, copied, &rng, weight, piece,
                           x.p.lattice ? point : NULL, x.p.lattice ? NULL : number);
         for (size_t i = 0; i < draws; i++) {
             check_path(&x.p, start, node, path + i * m, bend + i * m);

@@ -452,6 +452,58 @@ def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
     assert (estimated[bound > exact + 1e-9] == 0.0).all()
 
 
+def gains(law, size, seed):
+    """What proposals may gain at most, after each of some levels at once, and in the end."""
+    found, gained = [], coarse._Paths.gained
+
+    def kept(self, left, levels):
+        each = gained(self, left, levels)
+        assert (left == np.arange(size)).all()  # all are wanted
+        found.append(law._rate * each)
+        return each
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(coarse._Paths, "gained", kept)
+        return found, law._propose(np.random.default_rng(seed), size)[1]
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+@pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
+def test_what_is_left_goes_down_level_by_level(form, levels, monkeypatch):
+    """So a proposal that some levels rule out is one that all of them rule out."""
+    monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", levels)
+    monkeypatch.setattr(dither, "EAGER_RECORDS", 0)
+    rng, at_once = np.random.default_rng(3), 0
+    for trial in range(60):
+        x = np.sort(np.round(rng.normal(0.0, 5.0, int(rng.integers(40, 400))), trial % 3))
+        lattice = Lattice.of((-50.0, 50.0), 0 if form == "numbers" else 0.1, form == "dither")
+        ranks = SortedOrder(x, lattice, (-50.0, 50.0))
+        if form == "dither":
+            ranks = dither.dithered(ranks, rng)
+        m = int(rng.integers(2, 12))
+        q, rate = np.sort(rng.random(m)), float(rng.choice([0.01, 0.1, 1.0]))
+        nats, most = float(rng.choice([0.1, 1.0, 4.0])), int(rng.choice([2, 8, 40]))
+        law = CoarseLaw(ranks, q, rate, nats=nats, growth=1.0, most=most)
+        for seed in range(6):  # alone, as the runs of others are in the way
+            found, exact = gains(law, 1, seed)
+            at_once = max(at_once, len(found))
+            for each in found:
+                assert (exact <= each + 1e-9).all()
+    assert at_once >= 5 // levels
+
+
+@pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
+def test_draws_of_some_levels_at_a_time_follow_the_law(form, monkeypatch):
+    monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", 1)
+    monkeypatch.setattr(coarse, "MOST_OUTPUTS", 1)
+    ranks, q = (
+        orders(monkeypatch, COLUMNS["no atom"] * 3, form, "sorted"),
+        np.array([0.2, 0.4, 0.8]),
+    )
+    law, rng = CoarseLaw(ranks, q, 0.5, nats=2.0, growth=1.0, most=4), np.random.default_rng(4)
+    assert misfit(law, ranks, 3, form, rng, 1_000) > SMALLEST_P
+
+
 @pytest.mark.parametrize(
     "fault", ["bends", "rank", "log_uniforms", "descents", "volumes", "beyond", "rough"]
 )
