@@ -331,13 +331,15 @@ walk_from(const dpq_parts *p, int64_t left)
     return w;
 }
 
-/* Parts that begin at this rank, or a higher one, are not of the leaf that begins with a part. */
+/* Parts that begin at this rank, or a higher one, are not of the leaf that begins at a rank, u as in begin[u]. */
 static int64_t
-end_after(const dpq_parts *p, dpq_part first)
+end_after(const dpq_parts *p, size_t u, int64_t rank)
 {
-    int64_t end = (int64_t)ceil((floor((double)first.least / p->ranks) + 1.0) * p->ranks);
+    const double ranks = p->ranks[u];
+    int64_t end = (int64_t)ceil((floor((double)rank / ranks) + 1.0) * ranks);
 
-    return end > first.least ? end : first.least + 1; /* the quotient may have been rounded down */
+    end = end > rank ? end : rank + 1; /* the quotient may have been rounded down */
+    return end < p->begin[u + 1] ? end : p->begin[u + 1];
 }
 
 /* Nor are parts that leave something out. */
@@ -360,14 +362,19 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
 {
     walk w = {.parts = p};
     dpq_part part[STEPS];
-    size_t n = next_parts(&w, part), i = 0, leaves = 0;
+    size_t n = next_parts(&w, part), i = 0, leaves = 0, u = 0;
 
     *parts = *longest = 0;
     while (n > 0) {
-        const int64_t end = end_after(p, part[i]), rank = part[i].least;
+        const int64_t rank = part[i].least;
         double rising = 0.0, width = 0.0, falling = 0.0; /* the first in units of the weight at `end` */
-        int64_t highest = rank, right = part[i].left, middle;
+        int64_t highest = rank, right = part[i].left, middle, end;
         size_t length = 0;
+
+        while (p->begin[u + 1] <= rank) {
+            u++;
+        }
+        end = end_after(p, u, rank);
 
         if (leaves == room) {
             return room + 1;
@@ -419,7 +426,9 @@ dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
                 continue;
             }
             if (length == 0) {
-                end = end_after(p, some[i]);
+                const int64_t rank = some[i].least;
+
+                end = end_after(p, dpq_ranks_first(p->begin + 1, 0, p->widths - 1, rank + 1), rank);
                 right = some[i].left;
             }
             if (length == room || is_beyond(some[i], end, right)) {

@@ -29,8 +29,11 @@ typedef struct {
                                    * stretch t; all ranks are in one */
     const int64_t *most;          /* IN, length T: a part with such a rank has at most so many records, as far
                                    * as it can be cut; -1: only parts that reach other ranks are asked for */
-    double ranks;                 /* >= 1, below 2^62: parts of a leaf, which leave nothing out, begin at
-                                   * ranks between two multiples of this */
+    size_t widths;                /* U >= 1 */
+    const int64_t *begin;         /* IN, length U + 1, ascending, from start[0] to start[T]: of leaves that begin
+                                   * at ranks begin[u], ..., begin[u + 1] - 1 */
+    const double *ranks;          /* IN, length U, >= 1, below 2^62: the parts, which leave nothing out, begin at
+                                   * ranks between two multiples of this, and below begin[u + 1] */
 } dpq_parts;
 
 typedef struct {

@@ -543,7 +543,9 @@ cdef extern from "parts.h" nogil:
         size_t stretches
         const int64_t *start
         const int64_t *most
-        double ranks
+        size_t widths
+        const int64_t *begin
+        const double *ranks
 
     ctypedef struct dpq_part:
         int64_t left

@@ -19,7 +19,8 @@ class Parts:
         above: NDArray[np.int64],
         start: NDArray[np.int64],
         most: NDArray[np.int64],
-        ranks: float,
+        begin: NDArray[np.int64],
+        ranks: NDArray[np.float64],
         rate: float,
         room: int,
     ) -> None: ...

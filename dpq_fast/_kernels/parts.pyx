@@ -2,6 +2,7 @@
 
 from dpq_fast._kernels.buffers cimport (
     doubles,
+    given_doubles,
     given_integers,
     given_places,
     integers,
@@ -42,8 +43,10 @@ cdef class Parts:
         Stretch t has the ranks start[t], ..., start[t + 1] - 1. They hold all ranks.
     most : ndarray of int64, shape (T,)
         How many records parts with these ranks may have; -1 where no part is asked for.
-    ranks : float
-        Parts of a leaf begin at ranks between two multiples of this, and leave nothing out.
+    begin : ndarray of int64, shape (U + 1,)
+        From start[0] to start[T]: of leaves that begin at ranks begin[u], ..., begin[u + 1] - 1
+    ranks : ndarray of float64, shape (U,)
+        all parts begin at such a rank, between two multiples of this; they leave nothing out.
     rate : float
         Loss of log-weight per rank, c.
     room : int
@@ -64,7 +67,8 @@ cdef class Parts:
 
     def __init__(self, Offsets offsets not None, ndarray first not None, ndarray each,
                  ndarray below not None, ndarray above not None, ndarray start not None,
-                 ndarray most not None, double ranks, double rate,
+                 ndarray most not None, ndarray begin not None, ndarray ranks not None,
+                 double rate,
                  size_t room):
         cdef:
             ndarray table = new_doubles(sizeof(dpq_decay) // 8)
@@ -79,7 +83,10 @@ cdef class Parts:
             raise ValueError("there must be a cut, and each needs its numbers of records")
         if not 0 < most.shape[0] == start.shape[0] - 1:
             raise ValueError("there must be a stretch, and a start more")
-        if not 1.0 <= ranks <= 2.0**62:
+        if not (0 < ranks.shape[0] == begin.shape[0] - 1 and begin[0] == start[0]
+                and begin[ranks.shape[0]] == start[most.shape[0]]):
+            raise ValueError("leaves must begin where stretches do, up to the last one's end")
+        if not ((ranks >= 1.0) & (ranks <= 2.0**62)).all():
             raise ValueError("leaves have ranks")
         self.problem.dither = offsets.dither
         self.problem.cuts, self.problem.first = first.shape[0], given_integers(first)
@@ -88,10 +95,11 @@ cdef class Parts:
         self.problem.below, self.problem.above = given_integers(below), given_integers(above)
         self.problem.stretches, self.problem.start = most.shape[0], given_integers(start)
         self.problem.most = given_integers(most)
-        self.problem.ranks = ranks
+        self.problem.widths, self.problem.begin = ranks.shape[0], given_integers(begin)
+        self.problem.ranks = given_doubles(ranks)
         if below.min() < start[0] or above.max() >= start[start.shape[0] - 1]:
             raise ValueError("all ranks must be in a stretch")
-        self.kept = first, each, below, above, start, most
+        self.kept = first, each, below, above, start, most, begin, ranks
         dpq_decay_fill(decay, 2.0 * rate, start[start.shape[0] - 1])
         while True:
             left_of, least, most_of = (new_integers(room) for _ in range(3))

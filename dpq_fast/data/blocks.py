@@ -39,11 +39,14 @@ class Zone(NamedTuple):
         Outputs of a block have fewer than so many ranks, tied records apart.
     first, ranks : ndarray of int64, shape (S,)
         Segment s holds the ranks first[s], ..., first[s] + ranks[s] - 1. They ascend, apart.
+    wider : float
+        So many times as many ranks may be told apart no further, of dithered records.
     """
 
     most: int
     first: NDArray[np.int64]
     ranks: NDArray[np.int64]
+    wider: float = 1.0
 
 
 def intervals(order: WholeOrder, zone: Zone) -> Blocks:
@@ -65,7 +68,7 @@ def blocks(order: CutOrder, zones: Sequence[Zone]) -> Blocks:
         Each holds those before it, and its blocks are longer: by a factor that is whole. Each has a
         `most` of at least 2.
     """
-    _, first, count = zones[-1]
+    _, first, count, _ = zones[-1]
     around = [stretch_of(order.n, zone) for zone in zones]
     cuts = with_ends(order.cuts(around), around, order.n, order.before, order.last)
     point, below, above = cuts
@@ -111,7 +114,7 @@ def with_ends(cuts: Cuts, around: Sequence[Stretch], n: int, before: float, last
 
 def stretch_of(n: int, zone: Zone) -> Stretch:
     """What is to be cut around all ranks of a zone."""
-    most, first, count = zone
+    most, first, count, _ = zone
     low = np.maximum(first // most - 2, 0)
     high = np.minimum((first + count) // most + 3, -(-n // most))
     low = np.maximum(low, np.append(0, high[:-1]))

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ from dpq_fast.data.order import CoarseOrder, SortedOrder, Stretch, WholeOrder, i
 
 # Up to this many records, all are laid out at once.
 EAGER_RECORDS = 2**14
+# So many leaves in a row are as wide as each other.
+ALIKE = 16
 # So many records are laid out at a time, so that what that takes stays in caches.
 PIECE = 2**17
 
@@ -129,19 +132,24 @@ class DitheredOrder(WholeOrder):
             As for `blocks.blocks`; parts have fewer records than the `most` of these. None, where
             that is 1: not for an order that scans.
         ranks : float
-            Of leaves.
+            Of leaves, where zones have no wider ones.
         rate : float
             Decay rate: log-weight lost per rank, c > 0.
         """
         cuts = self._cuts([stretch_of(self.n, zone) for zone in zones])
-        wanted = [Stretch(most, first, first + count) for most, first, count in zones]
+        wanted = [Stretch(most, first, first + count) for most, first, count, _ in zones]
         start = np.unique(np.concatenate([[0, self.n + 1], *(np.append(*w[1:]) for w in wanted)]))
-        allowed = innermost(start, wanted) - 1
+        begin, widths = _widths(zones, ranks, int(start[-1]))
         # about as many leaves: of so many ranks each, or of a part that has at least half of `most`
         inside = np.diff([float(zone.ranks.sum()) for zone in zones], prepend=0.0)
-        each = [max(ranks, zone.most / 2.0) for zone in zones]
-        room = int((inside / each).sum()) + 3 * zones[-1].first.size
-        return Parts(self._offsets, *cuts, start, allowed, ranks, rate, room)
+        by_parts = sum(inside / [max(ranks, zone.most / 2.0) for zone in zones])
+        _, first, count, _ = zones[-1]
+        edges = np.stack((first, first + count), axis=1).ravel()
+        asked = np.interp(begin, edges, _before_and_after(count))
+        by_ranks = (np.diff(asked) / widths).sum()
+        room = int(min(by_parts, by_ranks)) + 3 * first.size + 2 * widths.size
+        allowed = innermost(start, wanted) - 1
+        return Parts(self._offsets, *cuts, start, allowed, begin, widths, rate, room)
 
     def _cuts(
         self, around: list[Stretch]
@@ -169,6 +177,35 @@ class DitheredOrder(WholeOrder):
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         self._coarse.prepare(first - 1, count + 2)  # with the records around
+
+
+def _before_and_after(count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many there are before each of some segments, and up to its end."""
+    up_to = np.cumsum(count)
+    return np.stack((up_to - count, up_to), axis=1).ravel()
+
+
+def _widths(
+    zones: Sequence[Zone], ranks: float, end: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Where leaves are how wide, of the ranks below `end`: as zones have it, or narrower.
+
+    Wider ones begin and end at multiples of `ALIKE` of them, and so do cells of up to so many.
+    """
+    begin, factor = np.array([0, end]), np.ones(1)
+    for inner, zone in pairwise(zones):
+        if zone.wider > inner.wider:
+            each = ALIKE * zone.wider * ranks
+            first = np.ceil(np.append(0, inner.first + inner.ranks) / each)
+            last = np.floor(np.append(inner.first, end) / each)
+            held = first < last
+            low, high = (np.ceil(k[held] * each).astype(np.int64) for k in (first, last))
+            edges = np.unique(np.concatenate((begin, low, high)))
+            factor = factor[np.searchsorted(begin, edges[:-1], side="right") - 1]
+            inside = np.searchsorted(low, edges[:-1], side="right")
+            inside -= np.searchsorted(high, edges[:-1], side="right")
+            begin, factor = edges, np.where(inside > 0, zone.wider, factor)
+    return begin, ranks * factor
 
 
 def dithered(coarse: CoarseOrder, rng: np.random.Generator) -> WholeOrder:

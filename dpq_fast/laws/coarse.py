@@ -101,6 +101,8 @@ BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # than a record, which may lose so many nats.
 PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
+# Leaves are so many times as wide as the narrowest, at most.
+WIDER = 64.0
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
@@ -148,7 +150,7 @@ VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 64, (4.0, 2.0), 0.2, 500.0
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # By this share of it if the narrowest are of single ranks: paths are far away from their targets.
 # If levels are as many as that, by so much more: their cells are most of what they cost.
-SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.6
+SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.2
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
 # ones are no more than that.
 MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
@@ -291,7 +293,10 @@ class CoarseLaw:
         if self._widths.most:
             zones = [Zone(self._widths.most, begin, count)]
         else:
-            zones = zones_of(self._order, *self._around, begin, count, self._rate)
+            growth = self._widths.growth
+            if self._q.size >= VERY_MANY_LEVELS:  # whose cells will be wider
+                growth *= self._centered()
+            zones = zones_of(self._order, *self._around, begin, count, self._rate, growth)
         self._exact, self._zoned = zones[-1].most < 2, len(zones) > 1
         ranks = max(1.0, min(self._widths.nats / self._rate, 2.0**62))
         made = leaves_of(self._order, zones, ranks, self._rate, self._shift)
@@ -317,15 +322,17 @@ class CoarseLaw:
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
             self._rounds = 1
             self._near = self._visited()
-            gap = gap_of(self._order.n, self._q, self._rate)
-            more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
-            if self._widths.nats < LEAST_RANKS * self._rate:
-                more *= SINGLE_SHARE
-            elif m >= VERY_MANY_LEVELS:
-                more *= MORE_CENTERED
-            self._grown = more * self._widths.growth
+            self._grown = self._centered() * self._widths.growth
             cells = self._rows(self._grown)
         self._use(cells)
+
+    def _centered(self) -> float:
+        """By how much more cells may grow where it is known where paths are."""
+        gap = gap_of(self._order.n, self._q, self._rate)
+        more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
+        if self._widths.nats < LEAST_RANKS * self._rate:
+            return more * SINGLE_SHARE
+        return more * MORE_CENTERED if self._q.size >= VERY_MANY_LEVELS else more
 
     def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The nearest ranks that outputs have, around each target."""
@@ -783,16 +790,18 @@ def zones_of(
     first: NDArray[np.int64],
     count: NDArray[np.int64],
     rate: float,
+    growth: float = 0.0,
 ) -> list[Zone]:
     """How long blocks are in some segments of ranks, where paths are from below[j] to above[j].
 
-    Blocks are twice as long where twice as much may be lost. One zone of single ranks if these are
-    few, or if blocks would be too many.
+    Blocks are twice as long where twice as much may be lost, and leaves of dithered records where
+    cells may be twice as wide. One zone of single ranks if these are few, or if blocks would be too
+    many.
     """
     n, ranks = order.n, int(count.sum())
     each_bend = rate * below.size
     if isinstance(order, DitheredOrder):
-        return _zones_of_parts(order, below, above, Zone(1, first, count), rate)
+        return _zones_of_parts(order, below, above, Zone(1, first, count), rate, growth)
     choices, least = [(*pair, MANY_BLOCKS) for pair in BENDS], LEAST_BLOCK
     if ranks > MOST_RANKS:
         least = LEAST_OF_MANY
@@ -816,6 +825,7 @@ def _zones_of_parts(
     above: NDArray[np.int64],
     whole: Zone,
     rate: float,
+    growth: float,
 ) -> list[Zone]:
     """`zones_of` a dithered order, whose blocks are not kept: there may be more of them."""
     n, m = order.n, below.size
@@ -832,7 +842,17 @@ def _zones_of_parts(
         )
         if _count(zones) <= max(MANY_BLOCKS, each * m**2):
             break
+    begins = float(spread.mean()) * rate
+    for i, zone in enumerate(zones[1:], 1):
+        begins += math.ceil(zones[i - 1].most * m) * rate
+        zones[i] = zone._replace(wider=_wider_at(begins, m, growth))
     return zones
+
+
+def _wider_at(nats: float, m: int, growth: float) -> float:
+    """How much wider cells may be so far from where paths are, as a power of two."""
+    grown = math.sqrt(1.0 + growth * nats * nats / (m + nats))  # as in csrc/coarse.h
+    return 2.0 ** math.floor(math.log2(min(grown, WIDER)))
 
 
 def _doubling(
@@ -845,7 +865,7 @@ def _doubling(
 ) -> list[Zone]:
     """Zones of a whole one, whose `most` is that of the innermost."""
     zones: list[Zone] = []
-    size, first, count = whole
+    size, first, count, _ = whole
     away, ranks = 0, int(count.sum())
     while 2.0 * size * rate <= WIDEST_BLOCK:
         # so far that a block may lose twice as much
@@ -855,7 +875,7 @@ def _doubling(
         inner = segments(below - away, above + away, n)
         if int(inner[1].sum()) >= ranks:
             break
-        zones.append(Zone(size, *inner))
+        zones.append(Zone(size, inner[0], inner[1]))
         size *= 2
     return [*zones, Zone(size, first, count)]
 

@@ -19,7 +19,7 @@ from dpq_fast.data.dither import DitheredOrder
 from dpq_fast.data.order import CutOrder, WholeOrder
 
 # About so many blocks are looked at, at once.
-BLOCKS_AT_ONCE = 2**18
+BLOCKS_AT_ONCE = 2**16
 # Leaves whose blocks are made for each draw are halved while that leaves them so many times as many
 # ranks as blocks have, and while there are no more leaves than that.
 BLOCKS_EACH, MOST_LEAVES = 8, 2**18

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -35,8 +36,10 @@ class Parts:
     most : ndarray of int64, shape (T,)
         Parts with ranks start[t], ..., start[t + 1] - 1 have at most so many records; -1: no part
         is asked for.
-    ranks : float
-        Parts of a leaf, which leave nothing out, begin at ranks between two multiples of this.
+    begin : ndarray of int64, shape (U + 1,)
+        From start[0] to start[T]: of leaves that begin at ranks begin[u], ..., begin[u + 1] - 1
+    ranks : ndarray of float64, shape (U,)
+        all parts, which leave nothing out, begin at such a rank, between two multiples of this.
     rate : float
         Loss of log-weight per rank, c.
     room : int
@@ -52,7 +55,8 @@ class Parts:
         above: NDArray[np.int64],
         start: NDArray[np.int64],
         most: NDArray[np.int64],
-        ranks: float,
+        begin: NDArray[np.int64],
+        ranks: NDArray[np.float64],
         rate: float,
         room: int,
     ) -> None:
@@ -67,8 +71,11 @@ class Parts:
         for part in self._all(cells):
             if not (leaves and part.least < end and part.left == sum(leaves[-1][-1][:2])):
                 leaves.append([])
-                end = math.ceil((math.floor(part.least / ranks) + 1.0) * ranks)
+                u = bisect_right(begin.tolist(), part.least) - 1
+                each_leaf = float(ranks[u])
+                end = math.ceil((math.floor(part.least / each_leaf) + 1.0) * each_leaf)
                 end = max(end, part.least + 1)  # the quotient may have been rounded down
+                end = min(end, int(begin[u + 1]))
             leaves[-1].append(part)
         self._leaves, self._rate = leaves, rate
         self.leaves = len(leaves)

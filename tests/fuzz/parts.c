@@ -8,7 +8,8 @@
 
 typedef struct {
     int64_t first[MOST_CUTS], each[MOST_CUTS], below[MOST_CUTS], above[MOST_CUTS];
-    int64_t start[5], most[4];
+    int64_t start[5], most[4], begin[5];
+    double ranks[4];
 } arrays;
 
 static int64_t
@@ -78,8 +79,7 @@ draw_problem(fuzz_input *in, arrays *x, dpq_parts *p)
                      .below = x->below, .above = x->above,
                      .stretches = (size_t)fuzz_between(in, 1, 4),
                      .start = x->start, .most = x->most,
-                     .ranks = fuzz_bit(in) ? 1.0 + 20.0 * fuzz_share(in)
-                                           : (double)fuzz_between(in, 10, 99) / 10.0};
+                     .begin = x->begin, .ranks = x->ranks};
     for (size_t i = 0; i < p->cuts; i++) {
         x->each[i] = fuzz_bit(in) ? fuzz_between(in, 1, 9) : fuzz_between(in, 1, INT64_C(1) << 40);
         x->first[i] = at += fuzz_bit(in) ? 0 : fuzz_between(in, 0, 1 << 20);
@@ -92,6 +92,14 @@ draw_problem(fuzz_input *in, arrays *x, dpq_parts *p)
         x->most[t] = fuzz_between(in, -1, fuzz_bit(in) ? 2 : 9);
     }
     x->start[p->stretches] = rank + 1 > x->start[p->stretches] ? rank + 1 : x->start[p->stretches];
+    p->widths = 0;
+    do {
+        int64_t left = x->start[p->stretches] - x->begin[p->widths];
+
+        x->ranks[p->widths] = fuzz_bit(in) ? 1.0 + 20.0 * fuzz_share(in)
+                                           : (double)fuzz_between(in, 10, 99) / 10.0;
+        x->begin[p->widths + 1] = x->begin[p->widths] + (p->widths < 3 ? fuzz_between(in, 1, left) : left);
+    } while (x->begin[++p->widths] < x->start[p->stretches]);
 }
 
 int
@@ -126,9 +134,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t n = dpq_parts_of(&p, left[k], longest, part);
         long double sums[3] = {0};
         int64_t middle = least[k] + (most[k] - least[k]) / 2;
-        int64_t end = (int64_t)ceil((floor((double)least[k] / p.ranks) + 1.0) * p.ranks);
+        size_t t = 0;
+        int64_t end;
 
+        while (p.begin[t + 1] <= least[k]) {
+            t++;
+        }
+        end = (int64_t)ceil((floor((double)least[k] / p.ranks[t]) + 1.0) * p.ranks[t]);
         end = end > least[k] ? end : least[k] + 1;
+        end = end < p.begin[t + 1] ? end : p.begin[t + 1];
         CHECK(n > 0 && part[0].left == left[k] && part[0].least == least[k] &&
               part[n - 1].most == most[k]);
         for (size_t i = 0; i < n; i++) {

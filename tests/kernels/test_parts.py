@@ -21,9 +21,10 @@ CELLS = st.lists(
     max_size=6,
 )
 STRETCHES = st.lists(st.tuples(st.integers(1, 30), st.integers(-1, 6)), min_size=1, max_size=5)
+WIDTHS = st.lists(st.tuples(st.integers(1, 30), st.floats(1.0, 20.0)), min_size=1, max_size=4)
 
 
-def made(cells, stretches, bits, seed, has_masses, ranks, rate):
+def made(cells, stretches, widths, bits, seed, has_masses, rate):
     """Parts by the kernel, and by the reference."""
     gap, each, before, count = np.array(cells, dtype=np.int64).T.copy()
     width = each if has_masses else np.full(each.size, 2**bits)
@@ -32,7 +33,10 @@ def made(cells, stretches, bits, seed, has_masses, ranks, rate):
     length, most = np.array(stretches, dtype=np.int64).T.copy()
     start = np.append(0, np.cumsum(length))
     start[-1] = max(start[-1], above[-1] + 1)
-    given = first, width if has_masses else None, above - count, above, start, most
+    begin = np.cumsum([0, *(each for each, _ in widths[1:])])
+    begin = np.append(begin[begin < start[-1]], start[-1])
+    ranks = np.array([each for _, each in widths])[: begin.size - 1]
+    given = first, width if has_masses else None, above - count, above, start, most, begin
     return tuple(
         parts.Parts(dither.Offsets(bits, np.random.default_rng(seed)), *given, ranks, rate, 1)
         for parts, dither in ((kernel, kernel_dither), (reference, reference_dither))
@@ -42,16 +46,16 @@ def made(cells, stretches, bits, seed, has_masses, ranks, rate):
 @given(
     CELLS,
     STRETCHES,
+    WIDTHS,
     st.integers(1, 7),
     st.integers(0, 2**32),
     st.booleans(),
-    st.floats(1.0, 20.0),
     st.floats(0.0, 1.0),
 )
 def test_the_kernel_makes_the_parts_of_the_reference(
-    cells, stretches, bits, seed, has_masses, ranks, rate
+    cells, stretches, widths, bits, seed, has_masses, rate
 ):
-    fast, plain = made(cells, stretches, bits, seed, has_masses, ranks, rate)
+    fast, plain = made(cells, stretches, widths, bits, seed, has_masses, rate)
     assert fast.parts == plain.parts and fast.longest == plain.longest
     for found, expected in zip(fast.take(), plain.take(), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
@@ -72,7 +76,8 @@ def test_a_tie_in_wide_cells_is_cut_as_far_as_it_can_be():
         *(np.array([value]) for value in (7, 10**6 + 7)),
         np.array([0, 10**6 + 8]),
         np.array([2]),
-        100.0,
+        np.array([0, 10**6 + 8]),
+        np.array([100.0]),
         0.01,
         1,
     )
@@ -88,7 +93,8 @@ def test_refusals():
     offsets = kernel_dither.Offsets(3, np.random.default_rng(0))
     cuts = [np.array([0, 8]), None, np.array([0, 2]), np.array([2, 5])]
     stretches = [np.array([0, 6]), np.array([1])]
-    rest = 2.0, 0.1, 4
+    begin = stretches[0]
+    rest = begin, np.array([2.0]), 0.1, 4
     kernel.Parts(offsets, *cuts, *stretches, *rest)
     for i, wrong in ((0, np.array([0])), (1, np.array([8])), (2, np.array([0]))):
         changed = [wrong if i == k else each for k, each in enumerate(cuts)]
@@ -100,10 +106,13 @@ def test_refusals():
     with pytest.raises(ValueError, match="there must be a stretch, and a start more"):
         kernel.Parts(offsets, *cuts, stretches[0], np.array([1, 2]), *rest)
     with pytest.raises(ValueError, match="all ranks must be in a stretch"):
-        kernel.Parts(offsets, *cuts, np.array([0, 5]), stretches[1], *rest)
+        kernel.Parts(offsets, *cuts, *[np.array([0, 5]), stretches[1]], np.array([0, 5]), *rest[1:])
     for ranks in (0.5, 2.0**63, np.nan):
         with pytest.raises(ValueError, match="leaves have ranks"):
-            kernel.Parts(offsets, *cuts, *stretches, ranks, 0.1, 4)
+            kernel.Parts(offsets, *cuts, *stretches, begin, np.array([ranks]), 0.1, 4)
+    for wrong in ([0], [1, 6], [0, 5], [0, 3, 6]):
+        with pytest.raises(ValueError, match="leaves must begin where stretches do"):
+            kernel.Parts(offsets, *cuts, *stretches, np.array(wrong), *rest[1:])
     parts = kernel.Parts(offsets, *cuts, *stretches, *rest)
     with pytest.raises(ValueError, match="there is no such leaf"):
         parts.of(np.array([parts.leaves], dtype=np.uintp))

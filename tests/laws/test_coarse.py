@@ -426,6 +426,57 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
         assert misfit(some, ranks, 2, form, rng, 2_000) > SMALLEST_P
 
 
+@pytest.mark.parametrize("way", ["sorted", "counted"])
+def test_draws_from_leaves_that_are_wider_far_away_follow_the_law(monkeypatch, way):
+    q, widths, made = np.array([0.2, 0.3]), [], dither._widths
+    for name, value in (
+        ("PART_BENDS", ((0.3, 1),)),
+        ("SPREAD", 0.0),
+        ("VERY_MANY_LEVELS", 1),
+        ("_wider_at", lambda nats, *_: 2.0 if nats < 2.0 else 4.0),
+    ):
+        monkeypatch.setattr(coarse, name, value)
+    monkeypatch.setattr(dither, "ALIKE", 1)
+    monkeypatch.setattr(dither, "_widths", lambda *of: widths.append(made(*of)[1]) or made(*of))
+    records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
+    ranks = orders(monkeypatch, records, "dither", way)
+    law = CoarseLaw(ranks, q, 0.15, nats=0.3, growth=2.0)
+    assert set(widths[-1] / widths[-1].min()) >= {1.0, 2.0}
+    assert misfit(law, ranks, 2, "dither", np.random.default_rng(11), 2_000) > SMALLEST_P
+
+
+def test_wider_leaves_are_where_zones_have_them():
+    """They begin and end where as many narrow ones do as cells of several have."""
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        end, ranks, middle = 6_000, float(rng.uniform(1.0, 9.0)), np.sort(rng.integers(0, 6_000, 3))
+        wider = np.cumprod(rng.choice([1.0, 2.0, 4.0], 4))
+        zones = [
+            Zone(most, *segments(middle - away, middle + away, end - 1), each / wider[0])
+            for most, away, each in zip((2, 4, 8, 16), (9, 99, 300, 6_000), wider, strict=True)
+        ]
+        begin, widths = dither._widths(zones, ranks, end)
+        assert begin[0] == 0 and begin[-1] == end and (np.diff(begin) > 0).all()
+        held = np.full(end, zones[-1].wider)
+        for zone in zones[::-1]:
+            for first, count in zip(zone.first, zone.ranks, strict=True):
+                held[first : first + count] = zone.wider
+        found = np.repeat(widths / ranks, np.diff(begin))
+        assert (found <= held).all() and found.max() <= zones[-1].wider
+        for start, stop, width in zip(begin, begin[1:], widths, strict=False):
+            if width > ranks:
+                each = dither.ALIKE * width
+                assert start == math.ceil(round(start / each) * each)
+                assert stop == math.ceil(round(stop / each) * each)
+        # and there is no other place that is wide enough for them
+        for width in set(wider / wider[0]) - {1.0}:
+            each = dither.ALIKE * width * ranks
+            for k in range(int(end / each)):
+                block = slice(math.floor(k * each), math.ceil((k + 1) * each))
+                narrow = (held[block] < width).any()
+                assert narrow or (found[math.ceil(k * each) : block.stop] >= width).all()
+
+
 def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
     ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
     law = CoarseLaw(ranks, np.array([0.3, 0.6, 0.8]), 0.1, nats=2.0, growth=9.0, most=16)
