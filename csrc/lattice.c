@@ -370,7 +370,7 @@ about(const rounded *r, int64_t point, int64_t place, double from, int64_t later
 /* The runs of `some` places, the first of which follows one at `before` if it is not the first of all. */
 static void
 runs_between(const rounded *r, size_t some, const int64_t *place, const double *value, double before,
-             int is_first, const int64_t *point, int64_t *below, int64_t *above)
+             size_t is_first, const int64_t *point, int64_t *below, int64_t *above)
 {
     const size_t width = dpq_column_width(r->column);
     int64_t near[BLOCK];

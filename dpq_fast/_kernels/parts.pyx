@@ -44,9 +44,10 @@ cdef class Parts:
     most : ndarray of int64, shape (T,)
         How many records parts with these ranks may have; -1 where no part is asked for.
     begin : ndarray of int64, shape (U + 1,)
-        From start[0] to start[T]: of leaves that begin at ranks begin[u], ..., begin[u + 1] - 1
+        From start[0] to start[T].
     ranks : ndarray of float64, shape (U,)
-        all parts begin at such a rank, between two multiples of this; they leave nothing out.
+        All parts of a leaf that begins at a rank from begin[u] on, below begin[u + 1], begin at such a
+        rank, between two multiples of ranks[u]; they leave nothing out.
     rate : float
         Loss of log-weight per rank, c.
     room : int

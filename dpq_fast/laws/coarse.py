@@ -36,7 +36,10 @@ where a half is left over, and targets are often evenly apart: B is chosen for t
 A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks near
 targets. Where a path pays x nats to be, all m levels may lose a share of x together: blocks are
 longer there, by a share of x / m nats, and their number is a multiple of m^2 log(R). Those of
-dithered records are not kept: they are made to sum up leaves, and again in leaves that are drawn.
+dithered records are not kept: they are made to sum up leaves, and again in leaves that are drawn;
+and leaves are wider where cells are. What is accepted is a product of factors of one step or bend
+each, and none is above 1: so outputs are drawn for some levels after others, up to where a uniform
+variate rules a proposal out.
 
 **Ties** that hold several targets, and are not dithered, have no outputs inside: all ways past them
 deviate by as much, if only no step turns back, and so paths are anywhere. Signs of steps are hardly
@@ -101,7 +104,7 @@ BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # than a record, which may lose so many nats.
 PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
-# Leaves are so many times as wide as the narrowest, at most.
+# Leaves are at most so many times as wide as the narrowest.
 WIDER = 64.0
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
@@ -149,7 +152,8 @@ MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
 VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 64, (4.0, 2.0), 0.2, 500.0
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # By this share of it if the narrowest are of single ranks: paths are far away from their targets.
-# If levels are as many as that, by so much more: their cells are most of what they cost.
+# If levels are as many as that, by so much more: their cells are most of what they cost. (By 1.6
+# times as much, what cells a thousand nats away are too wide by is more than the way there costs.)
 SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.2
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
 # ones are no more than that.

@@ -37,9 +37,10 @@ class Parts:
         Parts with ranks start[t], ..., start[t + 1] - 1 have at most so many records; -1: no part
         is asked for.
     begin : ndarray of int64, shape (U + 1,)
-        From start[0] to start[T]: of leaves that begin at ranks begin[u], ..., begin[u + 1] - 1
+        From start[0] to start[T].
     ranks : ndarray of float64, shape (U,)
-        all parts, which leave nothing out, begin at such a rank, between two multiples of this.
+        All parts of a leaf that begins at a rank from begin[u] on, below begin[u + 1], begin at
+        such a rank, between two multiples of ranks[u]; they leave nothing out.
     rate : float
         Loss of log-weight per rank, c.
     room : int
