@@ -155,6 +155,8 @@ CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # If levels are as many as that, by so much more: their cells are most of what they cost. (By 1.6
 # times as much, what cells a thousand nats away are too wide by is more than the way there costs.)
 SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.2
+# And in that case no cell of several leaves has more nats.
+WIDEST_SINGLE = 8.0
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
 # ones are no more than that.
 MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
@@ -311,7 +313,11 @@ class CoarseLaw:
         self._high = np.searchsorted(sums.least, last, side="right")
         if (self._low >= self._high).any():
             return False
-        self._tree = _tree(sums, self._rate)
+        self._tree = tree = _tree(sums, self._rate)
+        if self._widths.nats < LEAST_RANKS * self._rate:
+            wide = self._rate * (tree.most - tree.least) > WIDEST_SINGLE
+            wide[: int(tree.offset[1])] = False  # leaves are used as they are
+            tree.volume[wide] = math.inf
         return True
 
     def _fill(self) -> None:
