@@ -136,13 +136,6 @@ find_heavy(size_t leaves, int64_t near, const int64_t *least, const int64_t *mos
     }
 }
 
-/* exp(-rate k), for negative k, too. */
-static double
-moved(const dpq_decay *decay, int64_t k)
-{
-    return k < 0 ? 1.0 / dpq_decay_at(decay, -k) : dpq_decay_at(decay, k);
-}
-
 void
 dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near, uint8_t *heavy,
                 int64_t *least, int64_t *most, double *const volume[3])
@@ -164,9 +157,9 @@ dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64
                 int64_t away = will_be_used ? middle_of(least, most, half) - rank : 0;
                 double own = h == 1 && heavy[half] ? INFINITY : volume[1][half];
 
-                volume[0][c] += own < INFINITY ? volume[0][half] * moved(decay, -away) : own;
+                volume[0][c] += own < INFINITY ? volume[0][half] * dpq_decay_signed(decay, -away) : own;
                 volume[1][c] += own;
-                volume[2][c] += own < INFINITY ? volume[2][half] * moved(decay, away) : own;
+                volume[2][c] += own < INFINITY ? volume[2][half] * dpq_decay_signed(decay, away) : own;
             }
         }
     }

@@ -66,6 +66,13 @@ dpq_decay_at(const dpq_decay *decay, int64_t k)
     return exp(-decay->rate * (double)k);
 }
 
+/* exp(-rate k), for negative k, too. */
+static inline double
+dpq_decay_signed(const dpq_decay *decay, int64_t k)
+{
+    return k < 0 ? 1.0 / dpq_decay_at(decay, -k) : dpq_decay_at(decay, k);
+}
+
 /* The same, however small, right to 1e-14. */
 static inline dpq_wide
 dpq_decay_wide(const dpq_decay *decay, int64_t k)

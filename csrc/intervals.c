@@ -28,6 +28,21 @@ around(double q, int64_t n, int64_t window, int64_t *first, int64_t *last)
     *last = middle + (room + 2) < n ? middle + (room + 2) : n;
 }
 
+/* The disjoint segments that ranks first[j], ..., last[j] make up, which ascend in both; how many there are. */
+static size_t
+segments_of(size_t m, const int64_t *first, const int64_t *last, int64_t *segment, int64_t *count)
+{
+    size_t segments = 0;
+
+    for (size_t j = 0; j < m; j++) {
+        if (segments == 0 || first[j] > segment[segments - 1] + count[segments - 1]) {
+            segment[segments++] = first[j];
+        }
+        count[segments - 1] = last[j] - segment[segments - 1] + 1;
+    }
+    return segments;
+}
+
 size_t
 dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int64_t *first,
                       int64_t *last, int64_t *segment, int64_t *count)
@@ -35,12 +50,12 @@ dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int6
     for (size_t j = 0; j < m; j++) {
         around(q[j], n, window, first + j, last + j);
     }
-    return dpq_intervals_segments(m, first, last, segment, count);
+    return segments_of(m, first, last, segment, count);
 }
 
 size_t
-dpq_intervals_windows_of_each(size_t m, const double *q, int64_t n, const int64_t *window, int64_t *first,
-                              int64_t *last, int64_t *segment, int64_t *count)
+dpq_intervals_windows_by_level(size_t m, const double *q, int64_t n, const int64_t *window, int64_t *first,
+                               int64_t *last, int64_t *segment, int64_t *count)
 {
     for (size_t j = 0; j < m; j++) {
         around(q[j], n, window[j], first + j, last + j);
@@ -53,22 +68,7 @@ dpq_intervals_windows_of_each(size_t m, const double *q, int64_t n, const int64_
             first[j - 1] = first[j];
         }
     }
-    return dpq_intervals_segments(m, first, last, segment, count);
-}
-
-size_t
-dpq_intervals_segments(size_t m, const int64_t *first, const int64_t *last, int64_t *segment,
-                       int64_t *count)
-{
-    size_t segments = 0;
-
-    for (size_t j = 0; j < m; j++) {
-        if (segments == 0 || first[j] > segment[segments - 1] + count[segments - 1]) {
-            segment[segments++] = first[j];
-        }
-        count[segments - 1] = last[j] - segment[segments - 1] + 1;
-    }
-    return segments;
+    return segments_of(m, first, last, segment, count);
 }
 
 void

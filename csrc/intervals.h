@@ -58,16 +58,8 @@ dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window, int6
  *   window       IN, length m
  */
 size_t
-dpq_intervals_windows_of_each(size_t m, const double *q, int64_t n, const int64_t *window, int64_t *first,
-                              int64_t *last, int64_t *segment, int64_t *count);
-
-/* The disjoint segments that ranks first[j], ..., last[j] make up, which ascend in both.
- *
- *   segment, count, returns  as above
- */
-size_t
-dpq_intervals_segments(size_t m, const int64_t *first, const int64_t *last, int64_t *segment,
-                       int64_t *count);
+dpq_intervals_windows_by_level(size_t m, const double *q, int64_t n, const int64_t *window, int64_t *first,
+                               int64_t *last, int64_t *segment, int64_t *count);
 
 /* Places of two order statistics around each target: x_{Q_j - reach_j} and x_{Q_j + reach_j + 1}.
  *

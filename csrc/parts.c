@@ -349,13 +349,6 @@ is_beyond(dpq_part part, int64_t end, int64_t right)
     return part.least >= end || part.left != right;
 }
 
-/* What decays over k ranks, or grows over -k. */
-static inline double
-moved(const dpq_decay *decay, double x, int64_t k)
-{
-    return k >= 0 ? x * dpq_decay_at(decay, k) : x / dpq_decay_at(decay, -k);
-}
-
 size_t
 dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
                  int64_t *most, double *sum[3], size_t *parts, size_t *longest)
@@ -388,7 +381,7 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
 
                 highest = part[i].most;
                 right += part[i].width;
-                rising += moved(decay, each, end - highest);
+                rising += each * dpq_decay_signed(decay, end - highest);
                 width += each;
                 falling += each * dpq_decay_at(decay, part[i].least - rank);
             }
@@ -402,7 +395,7 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
         middle = (highest - rank) / 2;
         least[leaves] = rank;
         most[leaves] = highest;
-        sum[0][leaves] = moved(decay, rising, rank + middle - end);
+        sum[0][leaves] = rising * dpq_decay_signed(decay, rank + middle - end);
         sum[1][leaves] = width;
         sum[2][leaves] = falling / dpq_decay_at(decay, middle);
         leaves++;

@@ -203,11 +203,9 @@ cdef extern from "intervals.h" nogil:
                                     double *left)
     size_t dpq_intervals_windows(size_t m, const double *q, int64_t n, int64_t window,
                                  int64_t *first, int64_t *last, int64_t *segment, int64_t *count)
-    size_t dpq_intervals_windows_of_each(size_t m, const double *q, int64_t n,
-                                         const int64_t *window, int64_t *first, int64_t *last,
-                                         int64_t *segment, int64_t *count)
-    size_t dpq_intervals_segments(size_t m, const int64_t *first, const int64_t *last,
-                                  int64_t *segment, int64_t *count)
+    size_t dpq_intervals_windows_by_level(size_t m, const double *q, int64_t n,
+                                          const int64_t *window, int64_t *first, int64_t *last,
+                                          int64_t *segment, int64_t *count)
     void dpq_intervals_probes(size_t m, const double *q, int64_t n, const int64_t *reach,
                               int64_t *place)
     void dpq_intervals_log_spans(size_t m, const double *value, double low, double high,

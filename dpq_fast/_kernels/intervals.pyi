@@ -20,9 +20,6 @@ def compress_continuous(
 def windows(
     q: NDArray[np.float64], n: int, window: int | NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
-def segments(
-    first: NDArray[np.int64], last: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
 def windows_of_each(
     q: NDArray[np.float64], n: int, window: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...

@@ -19,9 +19,8 @@ from dpq_fast._kernels.csrc cimport (
     dpq_intervals_log_spans,
     dpq_intervals_probes,
     dpq_intervals_ranges,
-    dpq_intervals_segments,
     dpq_intervals_windows,
-    dpq_intervals_windows_of_each,
+    dpq_intervals_windows_by_level,
     int64_t,
     size_t,
 )
@@ -143,28 +142,13 @@ def windows(ndarray q not None, int64_t n, window):
         all_ = window
     with nogil:
         if each != NULL:
-            segments = dpq_intervals_windows_of_each(m, levels, n, each, firsts, lasts, begins,
-                                                     counts)
+            segments = dpq_intervals_windows_by_level(m, levels, n, each, firsts, lasts, begins,
+                                                      counts)
         else:
             segments = dpq_intervals_windows(m, levels, n, all_, firsts, lasts, begins, counts)
     if segments == m:
         return first, last, segment, count
     return first, last, segment[:segments], count[:segments]
-
-
-def segments(ndarray first not None, ndarray last not None):
-    """Disjoint segments that ascending ranks first[j], ..., last[j] make up: first ranks, counts."""
-    cdef:
-        size_t m = first.shape[0], found
-        const int64_t *firsts = given_integers(first)
-        const int64_t *lasts = given_integers(last)
-        ndarray segment = new_integers(m)
-        ndarray count = new_integers(m)
-
-    if last.shape[0] != <Py_ssize_t>m:
-        raise ValueError("first and last must be of one length")
-    found = dpq_intervals_segments(m, firsts, lasts, integers(segment), integers(count))
-    return segment[:found], count[:found]
 
 
 def windows_of_each(const double[::1] q not None, int64_t n, const int64_t[::1] window not None):

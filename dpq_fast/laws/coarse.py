@@ -314,7 +314,7 @@ class CoarseLaw:
         if (self._low >= self._high).any():
             return False
         self._tree = tree = _tree(sums, self._rate)
-        if self._widths.nats < LEAST_RANKS * self._rate:
+        if self._are_single:
             wide = self._rate * (tree.most - tree.least) > WIDEST_SINGLE
             wide[: int(tree.offset[1])] = False  # leaves are used as they are
             tree.volume[wide] = math.inf
@@ -336,11 +336,16 @@ class CoarseLaw:
             cells = self._rows(self._grown)
         self._use(cells)
 
+    @property
+    def _are_single(self) -> bool:
+        """Whether the narrowest cells are of single ranks, or of two."""
+        return self._widths.nats < LEAST_RANKS * self._rate
+
     def _centered(self) -> float:
         """By how much more cells may grow where it is known where paths are."""
         gap = gap_of(self._order.n, self._q, self._rate)
         more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
-        if self._widths.nats < LEAST_RANKS * self._rate:
+        if self._are_single:
             return more * SINGLE_SHARE
         return more * MORE_CENTERED if self._q.size >= VERY_MANY_LEVELS else more
 
@@ -845,17 +850,15 @@ def _zones_of_parts(
     steps = np.arange(1.0, m + 1.0)
     away = 2.0 * SPREAD / rate * np.sqrt(steps * steps[::-1] / (m + 1.0))
     spread = np.ceil(np.minimum(away, n + 1.0)).astype(np.int64)
+    begins = float(spread.mean()) * rate
+    below, above = below - spread, above + spread
     for bends, each in PART_BENDS:
         records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))
         zones = _doubling(
-            n, below - spread, above + spread, rate, whole._replace(most=records + 1), 1.0
+            n, below, above, rate, whole._replace(most=records + 1), 1.0, begins, growth
         )
         if _count(zones) <= max(MANY_BLOCKS, each * m**2):
             break
-    begins = float(spread.mean()) * rate
-    for i, zone in enumerate(zones[1:], 1):
-        begins += math.ceil(zones[i - 1].most * m) * rate
-        zones[i] = zone._replace(wider=_wider_at(begins, m, growth))
     return zones
 
 
@@ -872,22 +875,28 @@ def _doubling(
     rate: float,
     whole: Zone,
     farther: float,
+    begins: float = 0.0,
+    growth: float = 0.0,
 ) -> list[Zone]:
-    """Zones of a whole one, whose `most` is that of the innermost."""
+    """Zones of a whole one, whose `most` is that of the innermost.
+
+    The innermost one begins so many nats from where paths are.
+    """
     zones: list[Zone] = []
-    size, first, count, _ = whole
-    away, ranks = 0, int(count.sum())
+    size, first, count, wider = whole
+    away, ranks, m = 0, int(count.sum()), below.size
     while 2.0 * size * rate <= WIDEST_BLOCK:
         # so far that a block may lose twice as much
-        away += math.ceil(size * below.size / farther)
-        if away > n:
+        until = away + math.ceil(size * m / farther)
+        if until > n:
             break
-        inner = segments(below - away, above + away, n)
+        inner = segments(below - until, above + until, n)
         if int(inner[1].sum()) >= ranks:
             break
-        zones.append(Zone(size, inner[0], inner[1]))
-        size *= 2
-    return [*zones, Zone(size, first, count)]
+        zones.append(Zone(size, inner[0], inner[1], wider))
+        size, away = 2 * size, until
+        wider = _wider_at(begins + away * rate, m, growth)
+    return [*zones, Zone(size, first, count, wider)]
 
 
 def _count(zones: list[Zone]) -> int:

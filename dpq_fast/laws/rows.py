@@ -23,6 +23,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import Scan
+from dpq_fast.data.blocks import segments
 from dpq_fast.data.order import Intervals, Order
 
 # Up to so many entries are computed at once; of more, parts of so many new ones, or some more.
@@ -202,7 +203,7 @@ def _uncomputed(
     """Rows of levels q inside of windows, still to be computed; None if one holds no interval."""
     intervals = held
     if intervals is None:
-        intervals = order.intervals(*intervals_kernel.segments(first, last))
+        intervals = order.intervals(*segments(first, last, order.n))
     ranges = intervals_kernel.ranges(first, last, intervals.rank)
     if ranges is None:
         return None

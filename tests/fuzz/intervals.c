@@ -198,7 +198,7 @@ check_windows(size_t m, const double *q, fuzz_input *in)
         each[j] = fuzz_between(in, 0, window);
         (void)dpq_intervals_windows(1, q + j, n, each[j], of_each + j, to_each + j, segment, count);
     }
-    segments = dpq_intervals_windows_of_each(m, q, n, each, first, last, segment, count);
+    segments = dpq_intervals_windows_by_level(m, q, n, each, first, last, segment, count);
     for (size_t j = 0; j < m; j++) {
         int64_t lowest = of_each[j], highest = to_each[j];
 

@@ -445,6 +445,20 @@ def test_draws_from_leaves_that_are_wider_far_away_follow_the_law(monkeypatch, w
     assert misfit(law, ranks, 2, "dither", np.random.default_rng(11), 2_000) > SMALLEST_P
 
 
+def test_tables_of_other_levels_are_refused():
+    law = CoarseLaw(SortedOrder(np.arange(40.0), None, (0.0, 50.0)), np.array([0.3, 0.6]), 0.1)
+    paths = coarse._Paths(law, law._cells, 3, np.random.default_rng(0))
+    tables = paths._paths, paths._bends, paths._leaf, paths._copied
+    slot, start, blocks = law._leaves.of(paths._leaf)
+    rest = start, *blocks, law._leaves.longest, np.random.default_rng(0)
+    law._cells.points(*tables, slot, *rest)
+    for i in range(1, 5):
+        given = [*tables, slot]
+        given[i] = np.ascontiguousarray(given[i][:, 1:])
+        with pytest.raises(ValueError, match="tables must be of one shape"):
+            law._cells.points(*given, *rest)
+
+
 def test_wider_leaves_are_where_zones_have_them():
     """They begin and end where as many narrow ones do as cells of several have."""
     rng = np.random.default_rng(2)

@@ -208,6 +208,11 @@ def test_each_level_has_the_window_that_a_bridge_takes(m, rate):
     assert (np.abs(last - whole - windows - 2) <= 1).all()
 
 
+def test_windows_of_other_levels_are_refused():
+    with pytest.raises(ValueError, match="each level needs a window"):
+        intervals.windows(np.array([0.3, 0.6]), 9, np.array([1]))
+
+
 def test_windows_widen_where_the_first_guess_was_wrong(monkeypatch):
     x = np.sort(np.random.default_rng(2).normal(0, 5, 5_000))
     lattice = Lattice.of((-100.0, 100.0), None, None)
