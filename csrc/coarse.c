@@ -54,36 +54,35 @@ rank_of(const dpq_coarse_problem *p, size_t c)
     return middle_of(p->least, p->most, c);
 }
 
-/* Whether a cell is as narrow as it has to be for level j. */
+/* Whether a cell is as narrow as it has to be, given the stretch of its level that its first rank is in or one
+ * before. */
 static int
-is_narrow(const dpq_coarse_problem *p, size_t j, size_t c)
+is_narrow(const dpq_coarse_problem *p, size_t stretch, size_t c)
 {
-    double span = 0.5 * p->rate * (double)(p->most[c] - p->least[c]), x;
-    int64_t above, below, away;
+    double span = 0.5 * p->rate * (double)(p->most[c] - p->least[c]);
 
-    if (span > DPQ_COARSE_WIDEST) {
+    if (span > DPQ_COARSE_WIDEST || !(p->volume[1][c] < INFINITY)) {
         return 0;
     }
-    above = p->least[c] - p->above[j];
-    below = p->below[j] - p->most[c];
-    away = above > below ? above : below;
-    x = away > 0 ? 0.5 * p->rate * (double)away : 0.0;
-    return p->volume[1][c] < INFINITY &&
-           span * span * ((double)p->levels + x) <=
-               p->width * p->width * ((double)p->levels + x + p->growth * x * x);
+    for (; p->until[stretch] < p->most[c]; stretch++) {
+        if (p->until[stretch] >= p->least[c] && span > p->span[stretch]) {
+            return 0;
+        }
+    }
+    return span <= p->span[stretch];
 }
 
 /* Whether a cell of 2^h leaves begins at a leaf and will do for level j. A cell that will has none inside
- * that will not: that is narrower, and no nearer to the paths. */
+ * that will not: that is narrower, and in no other stretches. */
 static int
-will_do(const dpq_coarse_problem *p, size_t j, size_t leaf, int h)
+will_do(const dpq_coarse_problem *p, size_t j, size_t stretch, size_t leaf, int h)
 {
     size_t end = leaf + ((size_t)1 << h);
 
     return h == 0 || ((leaf & (end - leaf - 1)) == 0 && h < p->heights &&
                       (end <= p->to[j] || p->to[j] == p->leaves) &&
                       leaf + (((size_t)1 << h) / 2) < p->leaves &&
-                      is_narrow(p, j, p->offset[h] + (leaf >> h)));
+                      is_narrow(p, stretch, p->offset[h] + (leaf >> h)));
 }
 
 size_t
@@ -93,17 +92,20 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32
     int h = 0;
 
     for (size_t j = 0; j < p->levels; j++) {
-        size_t leaf = p->from[j];
+        size_t leaf = p->from[j], stretch = p->stretch[j];
 
         start[j] = n;
         while (leaf < p->to[j]) { /* the highest cell that begins here and will do: about the last one's */
-            if (will_do(p, j, leaf, h)) {
-                while (will_do(p, j, leaf, h + 1)) {
+            while (p->until[stretch] < p->least[leaf]) {
+                stretch++;
+            }
+            if (will_do(p, j, stretch, leaf, h)) {
+                while (will_do(p, j, stretch, leaf, h + 1)) {
                     h++;
                 }
             }
             else {
-                while (!will_do(p, j, leaf, h)) {
+                while (!will_do(p, j, stretch, leaf, h)) {
                     h--;
                 }
             }

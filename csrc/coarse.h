@@ -53,8 +53,10 @@ typedef struct {
     const double *part;          /* IN, length m, Q_j minus its floor; Q_j ascending */
     const size_t *from, *to;   /* IN, length m: row j holds the leaves from[j] <= i < to[j], some; both
                                   * non-decreasing */
-    const int64_t *below, *above; /* IN, length m: cells between these ranks are the narrowest; */
-    double width, growth;        /* a cell at x nats from them may span width sqrt(1 + growth x^2 / (m + x)) */
+    const size_t *stretch; /* IN, length m + 1, to choose cells: ranks of level j are in the stretches
+                            * stretch[j], ..., stretch[j + 1] - 1, */
+    const int64_t *until;  /* IN: which go up to this, ascending in a level; the last to INT64_MAX; */
+    const double *span;    /* IN: cells with ranks in one may span so many nats */
     double rate;                 /* 2c > 0 */
 } dpq_coarse_problem;
 

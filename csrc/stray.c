@@ -6,16 +6,17 @@
 #include "vector.h"
 
 #define LN2 0.693147180559945309417
-#define SLACK 2.0       /* nats that inner cells may cost all levels together */
-#define SHARE 0.75      /* and outer ones, of what a path pays to get there and back */
-#define MOST_SLACK 32.0 /* nats for each level */
-#define TOP 850         /* the power of two of a row's largest weight */
+#define SLACK 2.0       /* nats that cells may cost all levels together, near the target */
+#define MOST_TILT 32.0  /* nats for each level */
+#define FIRST 0.25      /* shares of the tilt that weights have before the first level, */
+#define LAST 0.75       /* and after the last one */
+#define TOP 910         /* the power of two of a row's largest weight */
 #define ROOM 50         /* or less, by so many */
-#define LEAST 0x1p-1000 /* added to every sum: more than underflow may have taken from it, some 2^-1075
+#define LEAST 0x1p-940 /* added to every sum: more than underflow may have taken from it, some 2^-1075
                          * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
 
 size_t
-dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
+dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, double share, size_t *inside,
                 int64_t *start)
 {
     int64_t at = 0;
@@ -25,7 +26,7 @@ dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *in
     *inside = 0;
     while (at <= reach) {
         double outside = at > window ? (double)(at - window) : 0.0;
-        double slack = SLACK + 2.0 * SHARE * rate * outside;
+        double slack = SLACK + 2.0 * share * rate * outside;
         int64_t end = at <= window ? window + 1 : reach + 1; /* of this kind of cells */
 
         *inside += at <= window;
@@ -120,17 +121,20 @@ typedef struct {
     double *away, *away_here; /* what a sum keeps from cell i to the next one farther out, and what
                                * is added of the cell's weight, */
     double *home, *home_here; /* and to the one nearer the target */
-    double *fade;             /* exp(-slack_i / m) */
+    double *fade;             /* by what the tilt is less from level to level */
 } moves;
 
-/* What cells may cost all levels together, at the nearer end of cell i: here 0 inside. */
+/* What it costs to go to cell i and back, in nats.
+ *
+ * Weights are those of all paths so far, over the potential exp(-c |v|), and less by a share of this: by
+ * all of it they would be what a path weighs that goes home at once, by none what it weighs if it stays
+ * away to the end. Wide gaps draw paths away at the first levels, whose weights would be more than float64
+ * has of those near the targets, or at the last ones, where weights that it does not have would come home
+ * as more than they are. So it is much of it at first, and little in the end. */
 static double
-slack_of(const dpq_stray_problem *p, size_t i)
+tilt_of(const dpq_stray_problem *p, size_t i)
 {
-    int64_t outside = p->start[i] - (p->start[p->inside] - 1);
-    double slack = outside > 0 ? 2.0 * SHARE * p->rate * (double)outside : 0.0;
-
-    return fmin(slack, MOST_SLACK * (double)p->levels);
+    return fmin(2.0 * p->rate * (double)p->start[i], MOST_TILT * (double)p->levels);
 }
 
 /* The weights of a level: of paths that were always inside, and of those that were not. */
@@ -172,11 +176,15 @@ begin_moves(const dpq_stray_problem *p, const moves *f)
         double size = (double)(p->start[i + 1] - p->start[i]);
         double next = i > 0 ? (double)(p->start[i] - p->start[i - 1]) : 0.0;
 
-        f->away[i] = 1.0;
-        f->away_here[i] = exp(p->rate * (size - 1.0));
-        f->home[i] = exp(-p->rate * (size + next));
-        f->home_here[i] = exp(-p->rate * (1.0 + next));
-        f->fade[i] = exp(-slack_of(p, i) / (double)p->levels);
+        double tilt = tilt_of(p, i);
+        double more = i + 1 < p->cells ? FIRST * (tilt_of(p, i + 1) - tilt) : 0.0;
+        double less = i > 0 ? FIRST * (tilt - tilt_of(p, i - 1)) : 0.0;
+
+        f->away[i] = exp(-more);
+        f->away_here[i] = exp(p->rate * (size - 1.0) - more);
+        f->home[i] = exp(less - p->rate * (size + next));
+        f->home_here[i] = exp(less - p->rate * (1.0 + next));
+        f->fade[i] = exp((FIRST - LAST) * tilt / (double)p->levels);
     }
 }
 
@@ -292,11 +300,12 @@ static void
 begin(const dpq_stray_problem *p, const chain *c)
 {
     begin_moves(p, &c->moves);
-    for (size_t k = 0; k < c->nodes; k++) { /* exp(-c |v|) over the potential */
+    for (size_t k = 0; k < c->nodes; k++) { /* exp(-c |v|) over the potential, tilted */
         size_t i = k > c->middle ? k - c->middle : c->middle - k;
+        double part = p->rate * p->part[0];
 
         c->alone[k] = p->start[i + 1] - p->start[i] == 1 ? 1.0 : 0.0;
-        c->at.inside[k] = exp(k > c->middle ? p->rate * p->part[0] : -p->rate * p->part[0]);
+        c->at.inside[k] = exp((k > c->middle ? part : -part) - FIRST * tilt_of(p, i));
         c->at.strayed[k] = 0.0;
         c->below.inside[k] = c->below.strayed[k] = 0.0;
         c->above.inside[k] = c->above.strayed[k] = 0.0;
@@ -351,7 +360,7 @@ dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
         double part = k > middle ? -last : last;
 
         total += LEAST +
-                 strayed[k] * exp(slack_of(p, i) - p->rate * (2.0 * (double)p->start[i] + part));
+                 strayed[k] * exp(LAST * tilt_of(p, i) - p->rate * (2.0 * (double)p->start[i] + part));
     }
     return total < INFINITY ? log(total) + (double)power * LN2 : INFINITY;
 }

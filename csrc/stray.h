@@ -22,20 +22,21 @@
 /* Cells around a target: cell 0 holds the rank floor(Q_j), cell i > 0 the ranks floor(Q_j) + d and
  * floor(Q_j) - d with start[i] <= d < start[i + 1], one side at a time. Ranks up to `window` are inside of
  * narrow windows, and ranks up to `reach` have cells. Cells are as wide as they may be if all m levels
- * together are to lose little by it: two nats, and farther out three quarters of what a path pays to get
- * there and back.
+ * together are to lose little by it: two nats, and farther out a share of what a path pays to get there and
+ * back. That may be most of it, unless wide gaps out there make up for it.
  *
  *   window       0 <= window <= reach
  *   reach        < 2^54
  *   rate         c > 0, the loss per rank
  *   m            number of levels, m >= 1
+ *   share        >= 0
  *   inside       OUT, cells 0, ..., inside - 1 are inside
  *   start        OUT, inside + outside + 1 entries; NULL to count them
  *
  * Returns   the number of cells of one side, cell 0 included; start has one entry more.
  */
 size_t
-dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
+dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, double share, size_t *inside,
                 int64_t *start);
 
 /* What lies between records, by the intervals that have a width. */

@@ -22,6 +22,10 @@ def tree(
 
 class Cells:
     @property
+    def start(self) -> NDArray[np.uintp]: ...
+    @property
+    def node(self) -> NDArray[np.uint32]: ...
+    @property
     def entries(self) -> int: ...
     @property
     def log_total(self) -> float: ...
@@ -39,10 +43,9 @@ class Cells:
         rate: float,
         first: NDArray[np.uintp],
         last: NDArray[np.uintp],
-        below: NDArray[np.int64],
-        above: NDArray[np.int64],
-        width: float,
-        growth: float,
+        stretch: NDArray[np.uintp],
+        until: NDArray[np.int64],
+        span: NDArray[np.float64],
         at_most: int,
         arrival: NDArray[np.float64] | None = None,
     ) -> None: ...

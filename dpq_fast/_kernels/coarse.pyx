@@ -125,10 +125,12 @@ cdef class Cells:
         Loss of log-weight per rank, c.
     first, last : ndarray of uintp, shape (m,)
         Row j holds the leaves first[j] <= i < last[j].
-    below, above : ndarray of int64, shape (m,)
-        Cells between these ranks are the narrowest.
-    width, growth : float
-        How wide cells may be.
+    stretch : ndarray of uintp, shape (m + 1,)
+        Where the stretches of each level begin, as indices of the next two.
+    until : ndarray of int64, shape (S,)
+        The last ranks of stretches; of a level's last one the largest integer.
+    span : ndarray of float64, shape (S,)
+        How many nats cells may have, from end to end, that have a rank there.
     at_most : int
         If there are more of them, they are not for `forward`.
     arrival : ndarray of float64, shape (m * H,), optional
@@ -137,6 +139,10 @@ cdef class Cells:
 
     Attributes
     ----------
+    start : ndarray of uintp, shape (m + 1,)
+        Row j has the entries start[j], ..., start[j + 1] - 1.
+    node : ndarray of uint32, shape (entries,)
+        Their cells.
     entries : int
         Cells of all rows together; ``at_most + 1`` if there are more.
     log_total : float
@@ -149,7 +155,7 @@ cdef class Cells:
         dpq_decay *decay
         dpq_scan_level *level
         object kept
-        ndarray starts
+        readonly ndarray start, node
         size_t room  # of workspace, in numbers of 8 bytes
         readonly size_t entries
         size_t at_most
@@ -158,8 +164,8 @@ cdef class Cells:
     def __init__(self, ndarray offset not None, ndarray least not None, ndarray most not None,
                  ndarray rising not None, ndarray volume not None, ndarray falling not None,
                  bint lattice, ndarray whole not None, ndarray part not None, double rate,
-                 ndarray first not None, ndarray last not None, ndarray below not None, ndarray above not None,
-                 double width, double growth, size_t at_most, ndarray arrival=None):
+                 ndarray first not None, ndarray last not None, ndarray stretch not None,
+                 ndarray until not None, ndarray span not None, size_t at_most, ndarray arrival=None):
         cdef:
             size_t m = whole.shape[0]
             # both consist of numbers of 8 bytes
@@ -182,26 +188,28 @@ cdef class Cells:
         self.problem.levels = m
         self.problem.whole, self.problem.part = given_integers(whole), given_doubles(part)
         self.problem.from_leaf, self.problem.to_leaf = given_places(first), given_places(last)
-        self.problem.below, self.problem.above = given_integers(below), given_integers(above)
-        self.problem.width, self.problem.growth = width, growth
+        self.problem.stretch, self.problem.until = given_places(stretch), given_integers(until)
+        self.problem.span = given_doubles(span)
         self.problem.rate = 2.0 * rate
         self.at_most = at_most
         self.decay = <dpq_decay *>doubles(buffers)
         self.level = <dpq_scan_level *>(self.decay + 1)
-        self.starts = new_places(m + 1)
+        self.start = new_places(m + 1)
         while True:
             fit = min(fit, at_most)
             node = np.empty(fit, dtype=np.uint32)
-            self.entries = dpq_coarse_cells(&self.problem, fit, places(self.starts),
+            self.entries = dpq_coarse_cells(&self.problem, fit, places(self.start),
                                             <uint32_t *>PyArray_DATA(node))
             if self.entries <= fit or fit == at_most:
                 break
             fit *= 2
         node.resize(min(self.entries, fit), refcheck=False)
-        self.rows.start = places(self.starts)
+        self.rows.start = places(self.start)
         self.rows.node = <const uint32_t *>PyArray_DATA(node)
         self.kept = [offset, least, most, rising, volume, falling, whole, part, first,
-                     last, below, above, buffers, node, arrival]
+                     last, buffers, node, arrival]
+        self.problem.stretch, self.problem.until, self.problem.span = NULL, NULL, NULL
+        self.node = node
 
     def forward(self):
         """Compute all rows."""

@@ -511,8 +511,8 @@ cdef extern from "stray.h" nogil:
         const int64_t *start
         const int64_t *window
 
-    size_t dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, size_t *inside,
-                           int64_t *start)
+    size_t dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, double share,
+                           size_t *inside, int64_t *start)
     void dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *intervals,
                           const dpq_stray_borders *borders, size_t first, size_t last,
                           double *work, int64_t *power)
@@ -571,10 +571,9 @@ cdef extern from "coarse.h" nogil:
         const double *part
         const size_t *from_leaf "from"
         const size_t *to_leaf "to"
-        const int64_t *below
-        const int64_t *above
-        double width
-        double growth
+        const size_t *stretch
+        const int64_t *until
+        const double *span
         double rate
 
     const size_t DPQ_COARSE_BLOCK

@@ -5,7 +5,9 @@ from numpy.typing import NDArray
 
 WIDEST: float
 
-def cells(window: int, reach: int, rate: float, m: int) -> tuple[int, NDArray[np.int64]]: ...
+def cells(
+    window: int, reach: int, rate: float, m: int, share: float
+) -> tuple[int, NDArray[np.int64]]: ...
 
 class Strayed:
     log_weight: float

@@ -31,16 +31,19 @@ import_array()
 WIDEST = DPQ_STRAY_WIDEST
 
 
-def cells(int64_t window, int64_t reach, double rate, Py_ssize_t m):
-    """How many cells of one side are inside of a narrow window, and where all of them start."""
+def cells(int64_t window, int64_t reach, double rate, Py_ssize_t m, double share):
+    """How many cells of one side are inside of a narrow window, and where all of them start.
+
+    Those outside lose so large a share of what a path pays to be there.
+    """
     cdef:
         size_t inside
         ndarray start
 
-    if not (0 <= window <= reach and rate > 0.0 and m > 0):
+    if not (0 <= window <= reach and rate > 0.0 and m > 0 and share >= 0.0):
         raise ValueError("a window must be within reach, and the rate positive")
-    start = new_integers(dpq_stray_cells(window, reach, rate, m, &inside, NULL) + 1)
-    dpq_stray_cells(window, reach, rate, m, &inside, integers(start))
+    start = new_integers(dpq_stray_cells(window, reach, rate, m, share, &inside, NULL) + 1)
+    dpq_stray_cells(window, reach, rate, m, share, &inside, integers(start))
     return inside, start
 
 

@@ -61,6 +61,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +77,7 @@ from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
 from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.path import CERTIFICATE, PathLaw
-from dpq_fast.laws.rows import Forward
+from dpq_fast.laws.rows import Forward, parts_of
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
@@ -139,11 +140,11 @@ EACH, EACH_SCAN, MOST_OUTPUTS = 4, 64, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
-# that. And so many proposals, and `PathLaw` draws; where it would take the memory of more row
-# entries than that, proposals go on as far as minutes.
+# the second of these numbers. And so many proposals, and `PathLaw` draws; where it would take the
+# memory of more row entries than that, proposals go on as far as minutes.
 FEW_TRIES, OUTPUT_COST, MOST_TRIES = 2**6, 4.0, 2**14
 MOST_SINGLE, LAST_TRY = 2**26, 2**19
-LESS_GROWTH, ROUNDS, MOST_ENTRIES = 0.5, 4, 2**23
+LESS_GROWTH, ROUNDS, MOST_ENTRIES, MOST_LAST = 0.5, 4, 2**23, 2**24
 # With more entries than that, it is asked first where paths are: by so many of them, from cells of
 # so many nats, wide ones and then narrower ones so far around, and their growth. Then cells may
 # grow more elsewhere, by this factor, and by more where targets are apart: for each nat between
@@ -157,6 +158,19 @@ CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.2
 # And in that case no cell of several leaves has more nats.
 WIDEST_SINGLE = 8.0
+# A cell may have such a share of what each output there loses, beyond so many nats.
+PAID_SHARE, PAID_MARGIN = 0.3, 3.0
+# That is looked at only if so large a share of all ranks is in such cells.
+EMPTY = 0.15
+# Spans go up by so many steps at most, and only if growth is more than that.
+MOST_STEPS, TINY = 512, 1e-200
+# The narrowest cells have so many ranks' nats where they would have less than so many.
+ALONE = 0.75, 1.5
+# If the cells of paths, or this share of them, cannot be narrower, as they are leaves, these become
+# narrower by this factor.
+MOSTLY_LEAVES, LESS_NATS = 0.9, 0.6
+# If some proposals lose so many nats for each level, it is growth that draws them away.
+FEW_SEEN, INFLATED = 4, 0.25
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
 # ones are no more than that.
 MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
@@ -210,6 +224,36 @@ class Widths(NamedTuple):
     most: int | None = None
 
 
+class Spans(NamedTuple):
+    """How many nats cells may have, by stretches of ranks of each level: see `csrc/coarse.h`."""
+
+    stretch: NDArray[np.uintp]
+    until: NDArray[np.int64]
+    span: NDArray[np.float64]
+
+
+class Seen(NamedTuple):
+    """Where paths are likely to be, and cells of all ranks that they might go to.
+
+    Attributes
+    ----------
+    density : ndarray of float64, shape (m,)
+        ln of the least volume for each nat of the cells that some paths are in.
+    start : ndarray of uintp, shape (m + 1,)
+        Level j has the cells start[j], ..., start[j + 1] - 1.
+    least, most : ndarray of int64, shape (C,)
+        Ranks of their outputs.
+    densities : ndarray of float64, shape (C,)
+        ln of the volume for each nat.
+    """
+
+    density: NDArray[np.float64]
+    start: NDArray[np.uintp]
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+    densities: NDArray[np.float64]
+
+
 class CoarseLaw:
     """The law of m ascending outputs, drawn from cells of ranks.
 
@@ -260,6 +304,8 @@ class CoarseLaw:
         self._log_volume = order.log_volume(q.size)
         self._kind = np.float64 if order.lattice is None else np.int64
         self._once = once
+        self._rounds = 0  # of narrower cells
+        self._seen: Seen | None = None
         self._cells: kernel.Cells | None = None  # gone if the law gave way to a narrower one
         self._successor: CoarseLaw | None = None
         self._giving_way = threading.Lock()  # several threads may draw from a law
@@ -304,7 +350,7 @@ class CoarseLaw:
                 growth *= self._centered()
             zones = zones_of(self._order, *self._around, begin, count, self._rate, growth)
         self._exact, self._zoned = zones[-1].most < 2, len(zones) > 1
-        ranks = max(1.0, min(self._widths.nats / self._rate, 2.0**62))
+        ranks = max(1.0, min(self._narrowest / self._rate, 2.0**62))
         made = leaves_of(self._order, zones, ranks, self._rate, self._shift)
         if made is None:
             return False
@@ -313,28 +359,34 @@ class CoarseLaw:
         self._high = np.searchsorted(sums.least, last, side="right")
         if (self._low >= self._high).any():
             return False
-        self._tree = tree = _tree(sums, self._rate)
-        if self._are_single:
-            wide = self._rate * (tree.most - tree.least) > WIDEST_SINGLE
-            wide[: int(tree.offset[1])] = False  # leaves are used as they are
-            tree.volume[wide] = math.inf
+        self._tree = _tree(sums, self._rate)
         return True
 
     def _fill(self) -> None:
         """Rows of cells."""
-        self._rounds, self._grown, self._cells = 0, self._widths.growth, None
-        self._near = self._nearest()
+        self._has_leaves, self._grown, self._cells = True, self._widths.growth, None
+        self._near, self._seen = self._nearest(), None
         may_grow, m = self._widths.growth > 0.0, self._q.size
         # how many more than `MANY_ENTRIES` there are does not matter where levels are many
         most = MOST_ENTRIES if m * LONG_ROW < MOST_ENTRIES else MANY_ENTRIES
         cells = self._rows(self._widths.growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
-            self._rounds = 1
-            self._near = self._visited()
+            self._rounds = max(self._rounds, 1)
+            self._visit()
             self._grown = self._centered() * self._widths.growth
             cells = self._rows(self._grown)
         self._use(cells)
+
+    @property
+    def _narrowest(self) -> float:
+        """How many nats the narrowest cells have.
+
+        Not one of two ranks or a little more: most would be of two that could as well be of one,
+        where nothing is lost.
+        """
+        nats = self._widths.nats
+        return min(nats, ALONE[0] * self._rate) if nats < ALONE[1] * self._rate else nats
 
     @property
     def _are_single(self) -> bool:
@@ -358,23 +410,49 @@ class CoarseLaw:
         at = np.minimum(np.searchsorted(greatest, self._whole), least.size - 1)
         return below, np.maximum(least[at], self._whole)
 
-    def _visited(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Ranks between which paths are likely to be at each level.
+    def _visit(self) -> None:
+        """See where paths are likely to be at each level.
 
-        They decide the cost alone, and so rows are rough: a cell counts as if it was a point, which
-        bounds nothing but does not draw paths to where cells are wide.
+        That decides the cost alone, and so rows are rough: a cell counts as if it was a point,
+        which bounds nothing but does not draw paths to where cells are wide.
         """
         tree = self._tree._replace(rising=self._tree.volume, falling=self._tree.volume)
-        near, rows, seen = self._near, (self._low, self._high), []
-        arrival = self._arrival()
+        rows, arrival, near = (self._low, self._high), self._arrival(), self._near
+        all_near, all_cells, densities = [], [], []
         for nats in ROUGH:  # where several ways cost as much, one may show what another does not
-            cells = self._cells_of(tree, rows, near, nats, ROUGH_GROWTH, ALL, arrival)
+            spans = spans_around(near, nats, ROUGH_GROWTH, self._rate, self._widest)
+            cells = self._cells_of(tree, rows, spans, ALL, arrival)
             cells.forward()
-            near = self._between(cells)
+            paths = self._some_paths(cells)
+            near = self._between(paths)
             rows = self._around_of(near)
-            seen.append(near)
-        below, above = zip(*seen, strict=True)
-        return np.minimum.reduce(below), np.maximum.reduce(above)
+            all_near.append(near)
+            all_cells.append((cells.start, cells.node))
+            densities.append(self._density_at(paths))
+        below, above = zip(*all_near, strict=True)
+        self._near = np.minimum.reduce(below), np.maximum.reduce(above)
+        start, node = all_cells[0]
+        least, most = tree.least[node], tree.most[node]
+        density = np.minimum.reduce(densities)
+        seen = Seen(density, start, least, most, self._densities(node))
+        empty = (most - least + 1)[self._paid(seen) > 0.0].sum()
+        self._seen = seen if empty >= EMPTY * (most - least + 1).sum() else None
+
+    def _densities(self, node: NDArray[Any]) -> NDArray[np.float64]:
+        """ln of the volume of cells for each nat."""
+        tree = self._tree
+        ranks = tree.most[node] - tree.least[node] + 1.0
+        density: NDArray[np.float64] = np.log(tree.volume[node] / (self._rate * ranks))
+        return density
+
+    def _density_at(self, paths: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The least of `_densities` at each level of some paths, for each of the outputs there."""
+        first = np.ones(paths.shape, dtype=bool)  # of a run in one cell
+        first[:, 1:] = paths[:, 1:] != paths[:, :-1]
+        run = np.cumsum(first) - 1
+        outputs = np.bincount(run)[run].reshape(paths.shape)
+        least: NDArray[np.float64] = (self._densities(paths) - np.log(outputs)).min(axis=0)
+        return least
 
     def _around_of(
         self, near: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -386,27 +464,67 @@ class CoarseLaw:
         high = np.searchsorted(self._tree.least[leaves], near[1] + reach, side="right")
         return np.maximum(low, self._low), np.minimum(high, self._high)
 
-    def _between(self, cells: kernel.Cells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _some_paths(self, cells: kernel.Cells) -> NDArray[np.intp]:
+        """Some paths of cells, shape (VISITORS, m)."""
+        return cells.paths(VISITORS, _no_release()).view(np.intp)
+
+    def _between(self, paths: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ranks between which some paths are at each level."""
-        # no randomness of a release: what comes out does not depend on these
-        paths = cells.paths(VISITORS, np.random.Generator(np.random.PCG64(0))).view(np.intp)
         return self._tree.least[paths].min(axis=0), self._tree.most[paths].max(axis=0)
+
+    @property
+    def _widest(self) -> float:
+        """How many nats cells of several leaves may have."""
+        return WIDEST_SINGLE if self._are_single else math.inf
+
+    def _spans(self, growth: float) -> Spans:
+        """How many nats cells may have: the least where paths are near.
+
+        And more where each output of a path would lose that much by what is not there, even if all
+        levels together would not have to come back for it: a gap between targets, twice.
+        """
+        nats, near, seen = MARGIN * self._narrowest, self._near, self._seen
+        growth *= (self._widths.nats / self._narrowest) ** 2  # as wide far away
+        if seen is None:
+            return spans_around(near, nats, growth, self._rate, self._widest)
+        start, paid = seen.start.view(np.intp), self._paid(seen)
+        level = _levels_of(start)
+        # ways past cells where no path is are no way
+        ranks = np.where(paid > 0.0, 0, seen.most - seen.least + 1)
+        end = np.cumsum(ranks)
+        below = _first_at(seen.most, start, near[0])
+        above = _first_at(-seen.least[::-1], start[-1] - start[::-1], -near[1][::-1])
+        above = start[-1] - 1 - above[::-1]
+        away = np.maximum((end - ranks)[below][level] - end, (end - ranks) - end[above][level])
+        span = nats * _wider_at(self._rate * np.maximum(away, 0.0), self._q.size, growth)
+        until = seen.most.copy()
+        until[seen.start[1:].view(np.intp) - 1] = np.iinfo(np.int64).max
+        span = np.minimum(np.maximum(span, PAID_SHARE * paid), self._widest)
+        return Spans(seen.start, until, span)
+
+    def _paid(self, seen: Seen) -> NDArray[np.float64]:
+        """What outputs in cells lose for sure, in nats, and others do not; or less than nothing."""
+        ends = np.concatenate(([0.0], self._whole + self._part, [self._order.n]))
+        gaps = self._rate * np.diff(ends)
+        level = _levels_of(seen.start.view(np.intp))
+        # (not what one wide gap has for many levels)
+        least = np.minimum(seen.density, np.median(seen.density)) - PAID_MARGIN
+        paid: NDArray[np.float64] = (least - 2.0 * np.maximum(gaps[1:], gaps[:-1]))[level]
+        paid -= seen.densities
+        return paid
 
     def _rows(self, growth: float, most: int = ALL) -> kernel.Cells:
         """Rows whose cells are the narrowest where paths are near; still to be computed.
 
         If they have more than `most` entries, they cannot be.
         """
-        ends, nats = (self._low, self._high), MARGIN * self._widths.nats
-        return self._cells_of(self._tree, ends, self._near, nats, growth, most)
+        return self._cells_of(self._tree, (self._low, self._high), self._spans(growth), most)
 
     def _cells_of(
         self,
         tree: Tree,
         rows: tuple[NDArray[np.intp], NDArray[np.intp]],
-        near: tuple[NDArray[np.int64], NDArray[np.int64]],
-        nats: float,
-        growth: float,
+        spans: Spans,
         most: int,
         arrival: NDArray[np.float64] | None = None,
     ) -> kernel.Cells:
@@ -418,9 +536,7 @@ class CoarseLaw:
             self._rate,
             rows[0].astype(np.uintp),
             rows[1].astype(np.uintp),
-            *near,
-            nats,
-            growth,
+            *spans,
             most,
             arrival,
         )
@@ -446,7 +562,7 @@ class CoarseLaw:
         """Compute rows, to draw from them."""
         cells.forward()
         self._cells = cells
-        may_go_on = self._rounds < ROUNDS and cells.entries <= MOST_ENTRIES
+        may_go_on = self._rounds < ROUNDS and cells.entries <= MOST_LAST
         self._may_narrow = bool(self._narrower) or (self._widths.growth > 0.0 and may_go_on)
         # ln of what all proposals weigh within reach
         self._log_total = cells.log_total - self._q.size * self._shift * math.log(2.0)
@@ -472,19 +588,32 @@ class CoarseLaw:
         law._cells, law._successor, law._giving_way = None, None, threading.Lock()
         if self._narrower:
             law._widths, *law._narrower = self._narrower
+            law._has_leaves = False
             return law
-        if self._rounds == 0:
-            law._near = self._visited()
-        else:
-            assert self._cells is not None  # laws that gave way narrow nothing
-            below, above = self._between(self._cells)
-            law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
         law._rounds += 1
+        assert self._cells is not None  # laws that gave way narrow nothing
+        paths = self._some_paths(self._cells)
+        are_leaves = paths < int(self._tree.offset[1])
+        if self._leaves.ranks > 1.0 and are_leaves.mean() >= MOSTLY_LEAVES:
+            law._widths = self._widths._replace(nats=self._widths.nats * LESS_NATS)
+            law._has_leaves = False
+            return law
         law._grown = self._grown * LESS_GROWTH
+        lost = -float(np.median(self._propose(_no_release(), FEW_SEEN)[1]))
+        if self._rounds == 0:
+            law._visit()
+        elif lost > INFLATED * self._q.size:
+            law._grown *= LESS_GROWTH**2
+        else:
+            below, above = self._between(paths)
+            law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
+            if self._seen is not None:
+                density = np.minimum(self._density_at(paths), self._seen.density)
+                law._seen = self._seen._replace(density=density)
         return law
 
     def _with_rows(self) -> CoarseLaw:
-        if self._rounds == 0:  # other leaves
+        if not self._has_leaves:
             self._begin(self._reach)
             return self
         if self._zoned:
@@ -733,6 +862,28 @@ class _Paths:
         return np.where(self._bends[left, levels] > 0, lowest, highest)
 
 
+def _no_release() -> np.random.Generator:
+    """Random numbers that decide the cost alone: no output depends on them."""
+    return np.random.Generator(np.random.PCG64(0))
+
+
+def _levels_of(start: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The level of each number: level j has start[j], ..., start[j + 1] - 1."""
+    return np.repeat(np.arange(start.size - 1), np.diff(start))
+
+
+def _first_at(
+    ascending: NDArray[np.int64], start: NDArray[np.intp], ranks: NDArray[np.int64]
+) -> NDArray[np.intp]:
+    """The first number of each level that is no less than one, or its last; each level ascends."""
+    return np.array(
+        [
+            min(first + int(ascending[first:stop].searchsorted(rank)), stop - 1)
+            for (first, stop), rank in zip(pairwise(start.tolist()), ranks.tolist(), strict=True)
+        ]
+    )
+
+
 def _tree(leaves: Sums, rate: float) -> Tree:
     """A tree that some leaves grow into; those that hold more than all around them stay alone."""
     return Tree(*kernel.tree(*leaves, rate, math.ceil(min(AROUND / rate, 2.0**61))))
@@ -862,10 +1013,35 @@ def _zones_of_parts(
     return zones
 
 
-def _wider_at(nats: float, m: int, growth: float) -> float:
-    """How much wider cells may be so far from where paths are, as a power of two."""
-    grown = math.sqrt(1.0 + growth * nats * nats / (m + nats))  # as in csrc/coarse.h
-    return 2.0 ** math.floor(math.log2(min(grown, WIDER)))
+def _wider_at(nats: Any, m: int, growth: float) -> Any:
+    """How much wider cells may be so far from where paths are."""
+    return np.sqrt(1.0 + growth * nats * nats / (m + nats))
+
+
+def spans_around(
+    near: tuple[NDArray[np.int64], NDArray[np.int64]],
+    nats: float,
+    growth: float,
+    rate: float,
+    widest: float,
+) -> Spans:
+    """Spans of some nats near paths, and wider by eighth roots of two farther away."""
+    below, above = near
+    m, steps = below.size, np.arange(0)
+    if growth > TINY:
+        most = 8.0 * math.log2(max(1.0, min(widest, WIDEST) / nats))
+        steps = np.arange(1, min(math.ceil(most), MOST_STEPS) + 1)
+    # so far that `_wider_at` is that
+    grown = np.exp2(steps / 4.0) - 1.0
+    nats_away = (grown + np.sqrt(grown * (grown + 4.0 * growth * m))) / (2.0 * max(growth, TINY))
+    with np.errstate(over="ignore"):
+        away = np.ceil(np.minimum(nats_away / rate, 2.0**61)).astype(np.int64)
+    last = np.full((m, 1), np.iinfo(np.int64).max)
+    until = np.hstack((below[:, np.newaxis] - away[::-1], above[:, np.newaxis] + away - 1, last))
+    wider = np.exp2((steps + 0.5) / 8.0)  # as in the middle of a step
+    wider = np.concatenate((wider[::-1], [1.0], wider))
+    stretch = np.arange(0, until.size + 1, wider.size, dtype=np.uintp)
+    return Spans(stretch, until.ravel(), np.tile(np.minimum(nats * wider, widest), m))
 
 
 def _doubling(
@@ -895,7 +1071,8 @@ def _doubling(
             break
         zones.append(Zone(size, inner[0], inner[1], wider))
         size, away = 2 * size, until
-        wider = _wider_at(begins + away * rate, m, growth)
+        grown = min(float(_wider_at(begins + away * rate, m, growth)), WIDER)
+        wider = 2.0 ** math.floor(math.log2(grown))
     return [*zones, Zone(size, first, count, wider)]
 
 
@@ -933,12 +1110,18 @@ def law_of(
     if wide and m > MANY_LEVELS:  # no narrower ones than these
         *wide, last = wide
         return CoarseLaw(order, q, rate, forward, guess, **last._asdict(), wide=wide, once=once)
-    if single and not wide and (m > MANY_LEVELS or not tied):
+    if single and not wide and (m > MANY_LEVELS or not tied) and _may_be_narrow(n, q, rate, guess):
         try:
             return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
         except path.TooWide:  # gaps or ties draw paths far away
             pass
     return CoarseLaw(order, q, rate, forward, guess, wide=wide, once=once)
+
+
+def _may_be_narrow(n: int, q: NDArray[np.float64], rate: float, reach: int) -> bool:
+    """Whether rows of `PathLaw` are not too many, or there at some levels at a time."""
+    first, last = intervals_kernel.windows(q, n, path.first_narrow(q, n, rate, reach))[:2]
+    return int((last - first).sum()) <= path.MOST_GROWN or len(parts_of(first, last)) > 1
 
 
 def is_short(ranks: int, m: int) -> bool:

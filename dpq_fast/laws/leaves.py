@@ -23,6 +23,8 @@ BLOCKS_AT_ONCE = 2**16
 # Leaves whose blocks are made for each draw are halved while that leaves them so many times as many
 # ranks as blocks have, and while there are no more leaves than that.
 BLOCKS_EACH, MOST_LEAVES = 8, 2**18
+# Up to so many leaves of one rank each are intervals between records.
+MOST_SINGLE = 2**20
 
 
 class Sums(NamedTuple):
@@ -172,7 +174,9 @@ def leaves_of(
     A single zone that has a `most` of 1 is cut at all records. See `BlockLeaves`; sums of numbers,
     which are not on a lattice, are those of widths times 2^shift.
     """
-    if isinstance(order, DitheredOrder) and order.n and (zones[0].most > 1 or not order.scans):
+    are_few = ranks <= 1.0 and zones[-1].ranks.sum() <= MOST_SINGLE  # for each rank a leaf
+    in_parts = zones[0].most > 1 or not (order.scans or are_few)
+    if isinstance(order, DitheredOrder) and order.n and in_parts:
         made = PartLeaves(order, zones, ranks, rate)
         return (made, made.sums()) if made.blocks else None
     if zones[0].most < 2 or not order.n:

@@ -59,11 +59,15 @@ SLOPES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SHAPED, SPARE_SHAPED, NEWTON = 64, 3.0, 5
 # More than is asked for, when windows are to be wider. If they lack so many times as many nats as
 # they have, paths are elsewhere.
-ASKED, HOPELESS = 1.5, 4.0
+ASKED, DRAWN, HOPELESS = 1.5, 1.25, 4.0
 # The most cells on one side of a target.
 MOST_CELLS = 2**19
 # Guesses at windows before all within reach is taken.
 GUESSES = 4
+# Cells outside of windows lose so large a share of what paths pay to be there; or the second one,
+# as if wide gaps made up for some, where from so many to so many times as much is missing as
+# windows have.
+SHARES, COARSE = (0.75, 0.25), (0.15, 16.0)
 # Ranks by which windows are wider than they are said to be.
 REST = 3
 # What is within reach, but outside of windows, is read for some levels after another, about so many
@@ -73,8 +77,8 @@ READ_AT_ONCE = 2**19
 APART = 2
 # If it is no more than so many ranks, it is read once, with what is inside.
 HELD = 2**20
-# Rows of so many entries are not too wide, whatever was guessed.
-MOST_WIDE = 2**20
+# Rows of so many entries are not too wide, whatever was guessed; those of more than so many are.
+MOST_WIDE, MOST_GROWN = 2**20, 2**23
 # Largest loss per rank that the certificate is for.
 STEEPEST = 8.0
 
@@ -185,29 +189,60 @@ class PathLaw:
         most = HELD if (guess < within).any() else MOST_ENTRIES
         if m == 1 or int(count.sum()) <= most:
             self._held = self._order.intervals(first, count)
-        if window is None:
-            for guesses in range(1, GUESSES + 1):
-                if (guess >= within).all():
-                    break
-                self._run_inside(guess)
-                if self._rows is None:
-                    break  # a tie wider than the window
-                if not self._certified(self._log_beyond):
-                    return  # so that reach is made wider
-                log_strayed = self._bound_outside(guess, reach)
-                if self._certified(log_strayed):
-                    return
-                widest = self._rate * float(guess.max())
-                missing = CERTIFICATE + log_strayed - self._log_inside
-                if self._narrow and missing > widest and m * min(2 * reach, n) > MOST_WIDE:
-                    raise TooWide
-                if missing > HOPELESS * widest:
-                    break
-                more = _wider_by(m, widest, missing, guesses) / widest
-                guess = np.minimum(guess + np.ceil(more * guess).astype(np.int64), within)
-            guess = within
+        if window is None and (guess < within).any():
+            log_strayed = self._run_narrow(guess, within, reach)
+        else:
+            self._run_inside(guess)
+            log_strayed = -math.inf
+            if (guess < reach).any():
+                log_strayed = self._log_strayed(guess, reach, SHARES[0])
+        self._log_bound = _log_add(self._log_beyond, log_strayed)
+        self._log_escape = self._log_bound
+        if self._log_bound > -math.inf:
+            self._log_escape -= _log_add(self._log_bound, self._log_inside)
+
+    def _run_narrow(self, guess: NDArray[np.int64], within: NDArray[np.int64], reach: int) -> float:
+        """Forward pass inside windows with a certificate, or within reach.
+
+        What narrow windows hold bounds what wider ones do: rows are computed for the guess, and for
+        the windows that are found.
+
+        Returns
+        -------
+        float
+            ln of at most what leaves the windows within reach; infinite if reach is too small.
+        """
+        m, share, window = self._q.size, SHARES[0], guess
         self._run_inside(guess)
-        self._bound_outside(guess, reach)
+        if self._rows is None:  # a tie wider than the window
+            self._run_inside(within)
+            return -math.inf
+        if not self._certified(self._log_beyond):
+            return math.inf
+        for _ in range(GUESSES):
+            log_strayed = self._log_strayed(window, reach, share)
+            missing = CERTIFICATE + log_strayed - self._log_inside
+            widest = self._rate * float(window.max())
+            if share > SHARES[1] and COARSE[0] * widest < missing < COARSE[1] * widest:
+                share = SHARES[1]
+                log_strayed = self._log_strayed(window, reach, share)
+                missing = CERTIFICATE + log_strayed - self._log_inside
+            if self._certified(log_strayed):
+                if window is not guess:
+                    self._run_inside(window)
+                return log_strayed
+            if missing > HOPELESS * widest:
+                break
+            more = _wider_by(m, widest, missing) / widest
+            window = np.minimum(window + np.ceil(more * window).astype(np.int64), within)
+            if (window >= within).all():
+                break
+            if self._narrow and 2 * int(window.sum()) > MOST_GROWN:
+                raise TooWide
+        if self._narrow and m * min(2 * reach, self._order.n) > MOST_WIDE:
+            raise TooWide
+        self._run_inside(within)
+        return -math.inf
 
     def _run_inside(self, window: NDArray[np.int64]) -> None:
         """Forward pass inside windows."""
@@ -218,21 +253,10 @@ class PathLaw:
         )
         self._log_inside = -math.inf if self._rows is None else self._rows.log_total
 
-    def _bound_outside(self, window: NDArray[np.int64], reach: int) -> float:
-        """ln of at most what leaves windows within reach; what is beyond is added to the bound."""
-        log_strayed = -math.inf
-        if (window < reach).any():
-            log_strayed = self._log_strayed(window, reach)
-        self._log_bound = _log_add(self._log_beyond, log_strayed)
-        self._log_escape = self._log_bound
-        if self._log_bound > -math.inf:
-            self._log_escape -= _log_add(self._log_bound, self._log_inside)
-        return log_strayed
-
-    def _log_strayed(self, window: NDArray[np.int64], reach: int) -> float:
+    def _log_strayed(self, window: NDArray[np.int64], reach: int, share: float) -> float:
         """ln of at most what leaves windows within reach."""
         n, m = self._order.n, self._q.size
-        cells = stray.cells(int(window.max()), reach + REST, self._rate, m)
+        cells = stray.cells(int(window.max()), reach + REST, self._rate, m, share)
         strayed = stray.Strayed(self._q, n, self._rate, *cells, window)
         if self._held is not None:
             strayed.add(m, *self._held)
@@ -513,7 +537,7 @@ def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> NDA
         return within
     if (reach - window) * rate / stray.WIDEST > MOST_CELLS:  # ties by counts of their own
         return within
-    cells = stray.cells(math.ceil(window), reach + REST, rate, m)[1].size
+    cells = stray.cells(math.ceil(window), reach + REST, rate, m, SHARES[0])[1].size
     saved = min(2 * reach, n) - 2.0 * window - 2 * cells
     if m * saved <= WORTH or cells > MOST_CELLS:
         return within
@@ -537,15 +561,15 @@ def _bridge(m: int, nats: float, widest: float) -> NDArray[np.float64]:
     return away
 
 
-def _wider_by(m: int, window: float, missing: float, guesses: int) -> float:
+def _wider_by(m: int, window: float, missing: float) -> float:
     """By how much a window is to be wider, for a bound lower by what is missing; all in nats.
 
-    As much as a bridge says that it takes; but a gap or a tie that draws paths far away does not do
-    so much farther out, mostly. If that was not so after the first guess, more.
+    As much as a bridge says that it takes. A gap or a tie that draws paths far away does not do so
+    much farther out, mostly, but it may take some windows; and rows cost less than another bound.
     """
     slope = window / (m / 2.0 + math.hypot(m / 2.0, window))
-    missing *= guesses
-    return min(ASKED * missing / (2.0 * slope), max(missing, window / 4.0), window)
+    by_bridge = min(ASKED * missing / (2.0 * slope), max(missing, window / 4.0))
+    return min(max(by_bridge, DRAWN * window * missing / CERTIFICATE), DRAWN * window)
 
 
 def _nearest(n: int, rate: float) -> int:

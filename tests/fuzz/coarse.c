@@ -6,15 +6,17 @@
 #define MOST_LEVELS 7
 #define MOST_CELLS 64
 #define MOST_PIECES 3
+#define MOST_STRETCHES 5
 #define LOWEST -8000.0L /* ln of what long double still holds with all that led to it */
 
 typedef struct {
     dpq_coarse_problem p;
     dpq_coarse_pieces pieces;
     size_t offset[8], from[MOST_LEVELS], to[MOST_LEVELS], start[MOST_LEAVES + 1];
-    int64_t least[MOST_CELLS], most[MOST_CELLS], whole[MOST_LEVELS], below[MOST_LEVELS],
-        above[MOST_LEVELS];
-    double volume[3][MOST_CELLS], part[MOST_LEVELS], arrival[MOST_LEVELS * 8];
+    size_t stretch[MOST_LEVELS + 1];
+    int64_t least[MOST_CELLS], most[MOST_CELLS], whole[MOST_LEVELS], until[MOST_LEVELS * MOST_STRETCHES];
+    double volume[3][MOST_CELLS], part[MOST_LEVELS], arrival[MOST_LEVELS * 8],
+        span[MOST_LEVELS * MOST_STRETCHES];
     int64_t piece_least[MOST_LEAVES * MOST_PIECES], piece_most[MOST_LEAVES * MOST_PIECES],
         points[MOST_LEAVES * MOST_PIECES];
     double width[MOST_LEAVES * MOST_PIECES], numbers[MOST_LEAVES * MOST_PIECES];
@@ -91,9 +93,8 @@ draw_problem(fuzz_input *in, problem *x)
                                 .volume = {x->volume[0], x->volume[1], x->volume[2]},
                                 .lattice = lattice, .levels = m,
                                 .whole = x->whole, .part = x->part, .from = x->from, .to = x->to,
-                                .below = x->below, .above = x->above,
-                                .width = ldexp(1.0, (int)fuzz_between(in, -6, 3)),
-                                .growth = fuzz_bit(in) ? 0.0 : 1.0, .rate = 2.0 * rate};
+                                .stretch = x->stretch, .until = x->until, .span = x->span,
+                                .rate = 2.0 * rate};
     x->offset[1] = c = leaves;
     for (size_t before = 0, size = leaves; size > 1; x->p.heights++) {
         size_t halves = (size + 1) / 2;
@@ -128,8 +129,13 @@ draw_problem(fuzz_input *in, problem *x)
         x->from[j] = (size_t)fuzz_between(in, (int64_t)before, (int64_t)leaves - 1);
         end = end > x->from[j] + 1 ? end : x->from[j] + 1;
         x->to[j] = (size_t)fuzz_between(in, (int64_t)end, (int64_t)leaves);
-        x->below[j] = x->whole[j] - fuzz_between(in, 0, 5);
-        x->above[j] = x->whole[j] + fuzz_between(in, 0, 5);
+        x->stretch[j + 1] = x->stretch[j] + (size_t)fuzz_between(in, 1, MOST_STRETCHES);
+        for (size_t s = x->stretch[j]; s < x->stretch[j + 1]; s++) {
+            int64_t begin = s > x->stretch[j] ? x->until[s - 1] : fuzz_between(in, -9, n);
+
+            x->until[s] = s + 1 < x->stretch[j + 1] ? begin + fuzz_between(in, 1, 40) : INT64_MAX;
+            x->span[s] = ldexp(1.0, (int)fuzz_between(in, -6, 6));
+        }
     }
     if (fuzz_between(in, 0, 7) == 0) {
         for (size_t k = 0; k < m * (size_t)x->p.heights; k++) {
@@ -202,6 +208,24 @@ check_tree(const problem *x, int64_t near)
     free(heavy);
 }
 
+/* Whether a cell of several leaves may be used at level j, by all stretches. */
+static int
+may_be_used(const dpq_coarse_problem *p, size_t j, size_t c)
+{
+    double span = 0.5 * p->rate * (double)(p->most[c] - p->least[c]);
+    int may = span <= DPQ_COARSE_WIDEST && p->volume[1][c] < INFINITY;
+    int64_t begin = INT64_MIN;
+
+    for (size_t s = p->stretch[j]; s < p->stretch[j + 1]; s++) {
+        if (begin <= p->most[c] && p->until[s] >= p->least[c]) {
+            may &= span <= p->span[s];
+        }
+        begin = p->until[s] < INT64_MAX ? p->until[s] + 1 : INT64_MAX;
+    }
+    return may;
+}
+
+/* All leaves once, in cells that may be used and none of which could be higher. */
 static void
 check_rows(const dpq_coarse_problem *p, const size_t *start, const uint32_t *node)
 {
@@ -209,7 +233,17 @@ check_rows(const dpq_coarse_problem *p, const size_t *start, const uint32_t *nod
         size_t leaf = p->from[j], end;
 
         for (size_t at = start[j]; at < start[j + 1]; at++) {
+            size_t h = height_of(p, node[at]), above;
+
             CHECK(first_leaf(p, node[at], &end) == leaf);
+            CHECK(h == 0 || may_be_used(p, j, node[at]));
+            if (h + 1 < (size_t)p->heights && leaf % ((size_t)2 << h) == 0) {
+                size_t last;
+
+                above = p->offset[h + 1] + (leaf >> (h + 1));
+                (void)first_leaf(p, above, &last);
+                CHECK(end == p->leaves || last > p->to[j] || !may_be_used(p, j, above));
+            }
             leaf = end;
         }
         CHECK(leaf == p->to[j]);

@@ -142,6 +142,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int64_t window = fuzz_between(&in, 0, 12), reach = window + fuzz_between(&in, 0, MOST_REACH - 12);
     size_t m = (size_t)fuzz_between(&in, 1, MOST_LEVELS);
     size_t intervals = (size_t)fuzz_between(&in, 1, MOST_INTERVALS);
+    double share = fuzz_bit(&in) ? 0.75 : fuzz_share(&in);
     double rate = ldexp(1.0 + fuzz_share(&in), (int)fuzz_between(&in, -12, 2));
     int lattice = fuzz_bit(&in), huge = fuzz_between(&in, 0, 3) == 0;
     int even = fuzz_bit(&in), alone = 1;  /* an interval for each rank */
@@ -180,9 +181,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     of = (dpq_stray_intervals){intervals, rank, width, lattice ? points : NULL,
                                lattice ? NULL : numbers};
     p = (dpq_stray_problem){m, whole, part, rate, 0, 0, NULL, windows};
-    p.cells = dpq_stray_cells(window, reach, rate, m, &p.inside, NULL);
+    p.cells = dpq_stray_cells(window, reach, rate, m, share, &p.inside, NULL);
     start = fuzz_room(p.cells + 1, sizeof *start);
-    CHECK(dpq_stray_cells(window, reach, rate, m, &p.inside, start) == p.cells);
+    CHECK(dpq_stray_cells(window, reach, rate, m, share, &p.inside, start) == p.cells);
     p.start = start;
     check_cells(&p, window, reach);
     work = fuzz_room(21 * p.cells, sizeof *work);

@@ -1305,7 +1305,7 @@ def test_strayed_weight_by_records_is_that_by_intervals(seed, n, m, rate, window
     record = np.sort(rng.integers(0, 9 + int(rng.integers(900)), n))
     ends, kind = (-1, 1_000), np.int64 if on_lattice else np.float64
     q, reach = np.sort(rng.random(m)), window + more
-    inside, start = stray.cells(window, reach, rate, m)
+    inside, start = stray.cells(window, reach, rate, m, 0.75)
     edges = np.concatenate(([ends[0]], record, [ends[1]]))
     kept = np.flatnonzero(np.diff(edges) > 0)
     width = np.diff(edges)[kept].astype(float)
@@ -1326,7 +1326,7 @@ def test_borders_are_those_of_cells():
 
 
 def test_strayed_borders_are_checked():
-    strayed = stray.Strayed(np.array([0.25, 0.75]), 8, 1.0, *stray.cells(2, 4, 1.0, 2))
+    strayed = stray.Strayed(np.array([0.25, 0.75]), 8, 1.0, *stray.cells(2, 4, 1.0, 2, 0.75))
     record = strayed.ranks()
     with pytest.raises(ValueError, match="each end of a cell needs a record"):
         strayed.add_borders(record[1:])
@@ -1341,7 +1341,7 @@ def test_strayed_borders_are_checked():
 
 @pytest.mark.parametrize("window", [[1], [1, -1]])
 def test_strayed_windows_are_checked(window):
-    q, cells = np.array([0.25, 0.75]), stray.cells(2, 4, 1.0, 2)
+    q, cells = np.array([0.25, 0.75]), stray.cells(2, 4, 1.0, 2, 0.75)
     with pytest.raises(ValueError, match="each level needs a window"):
         stray.Strayed(q, 8, 1.0, *cells, np.array(window))
 
@@ -1352,29 +1352,56 @@ def test_strayed_windows_are_checked(window):
     st.floats(1e-3, 2.0),
     st.integers(0, 20),
     st.integers(0, 200),
+    st.sampled_from([0.1, 0.25, 0.75]),
 )
-def test_wide_cells_never_weigh_less(seed, m, rate, window, more):
+def test_wide_cells_never_weigh_less(seed, m, rate, window, more, share):
     rng = np.random.default_rng(seed)
     rank = np.cumsum(rng.geometric(0.6, size=120))
     width = np.exp2(rng.integers(0, 30, size=120)).astype(float)
     left = np.concatenate(([0], np.cumsum(width)[:-1])).astype(np.int64)
     q = np.sort(rng.random(m))
     n, reach = int(rank[-1]), window + more
-    inside, start = stray.cells(window, reach, rate, m)
+    inside, start = stray.cells(window, reach, rate, m, share)
     found = log_strayed(rank, width, left, q, n, rate, inside, start)
     single = np.arange(reach + 2)
     least = log_strayed(rank, width, left, q, n, rate, window + 1, single)
+    if least < -500.0:  # nothing strays
+        assert found < -500.0
+        return
     assert found >= least - 1e-9
     # what cells inside may cost, and those outside, whose slack is the smaller the nearer they are
     assert found <= least + 2.0 + 2.0 * rate * more + 1e-9
 
 
 def test_cells_are_single_near_the_target_and_wide_far_out():
-    inside, start = stray.cells(10, 10_000, 0.25, 100)
+    inside, start = stray.cells(10, 10_000, 0.25, 100, 0.75)
     assert inside == 11 and start[inside] == 11 and start[-1] == 10_001
     sizes = np.diff(start)
     assert (sizes[:inside] == 1).all() and sizes[-2] > 20
     assert (np.diff(sizes[inside:-1]) >= -1).all()  # rounded down from border to border
+
+
+def test_gaps_that_nearly_pay_for_the_way_to_them_do_not_hide_what_strays():
+    """Gaps at both ends, worth 12 nats for each output; the way there and back costs 20 a level.
+
+    Weights of paths that go on into them are far beyond what float64 has of others.
+    """
+    n, m, rate = 3_000, 300, 1.0
+    width = np.ones(n + 1)
+    width[[0, -1]] = math.exp(12.0)
+    left, rank, q = np.cumsum(width) - width, np.arange(n + 1), (np.arange(m) + 0.5) / m
+    single = log_strayed(rank, width, left, q, n, rate, 301, np.arange(n + 2))
+    for share in (0.1, 0.25, 0.75):
+        cells = stray.cells(300, n, rate, m, share)
+        assert log_strayed(rank, width, left, q, n, rate, *cells) == pytest.approx(single, abs=5.0)
+    # with 17 nats, all m levels may be in gaps; wide cells do not know that this costs 3 nats more
+    width[[0, -1]] = math.exp(17.0)
+    left = np.cumsum(width) - width
+    bounds = [
+        log_strayed(rank, width, left, q, n, rate, *stray.cells(300, n, rate, m, share))
+        for share in (0.75, 0.25, 0.1)
+    ]
+    assert bounds[0] > bounds[1] + 100.0 > bounds[2] + 200.0
 
 
 def test_strayed_weight_of_all_floats_is_held():
@@ -1384,7 +1411,7 @@ def test_strayed_weight_of_all_floats_is_held():
     left = np.concatenate(([0.0], np.cumsum(width)[:-1]))
     q = np.array([0.2, 0.5, 0.8])
     for rate in (1e-6, 0.3, 8.0):
-        inside, start = stray.cells(2, 60, rate, 3)
+        inside, start = stray.cells(2, 60, rate, 3, 0.75)
         found = log_strayed(rank, width, left, q, 19, rate, inside, start)
         expected = log_strayed_by_definition(rank, width, q, 19, rate, [2] * 3, 60)
         assert expected - 1e-6 <= found < math.inf
@@ -1397,7 +1424,7 @@ def test_strayed_levels_need_only_the_intervals_around_their_targets(seed, m, wi
     left = np.cumsum(rng.integers(1, 2**20, size=200))
     width = np.append(np.diff(left), 5).astype(float)
     q, n, reach = np.sort(rng.random(m)), int(rank[-1]), window + more
-    cells = stray.cells(window, reach, 0.1, m)
+    cells = stray.cells(window, reach, 0.1, m, 0.75)
     whole = log_strayed(rank, width, left, q, n, 0.1, *cells)
     strayed, done = stray.Strayed(q, n, 0.1, *cells), 0
     while done < m:
@@ -1423,4 +1450,4 @@ def test_stray_rejects_arrays_that_do_not_fit():
     with pytest.raises(ValueError, match="all levels are to be added first"):
         strayed.log_weight  # noqa: B018
     with pytest.raises(ValueError, match="a window must be within reach, and the rate positive"):
-        stray.cells(3, 2, 1.0, 1)
+        stray.cells(3, 2, 1.0, 1, 0.75)

@@ -227,6 +227,7 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
     rng, q = np.random.default_rng(8), np.array([0.1, 0.15, 0.8])
     monkeypatch.setattr(coarse, "ROUGH", (0.9, 0.4))
     monkeypatch.setattr(coarse, "VISITORS", 2)
+    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
@@ -246,15 +247,15 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
 def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeypatch):
     """Few of the first proposals would be accepted: paths are hundreds of nats away."""
     monkeypatch.setattr(coarse, "LOSS", 4.0)
+    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
     n, m, rng = 200_000, 200, np.random.default_rng(9)
     x = np.sort(np.where(np.arange(n) % 2, 0.0, rng.normal(0.0, 5.0, n)))
     law = coarse.law_of(
         SortedOrder(x, None, (-100.0, 100.0)), np.linspace(0.0, 1.0, m + 2)[1:-1], 0.0125
     )
-    first, closer = (part._propose(rng, 400)[1] for part in (law, closer_of(closer_of(law))))
+    first, closer = (part._propose(rng, 400)[1] for part in (law, closer_of(law)))
     share = np.exp(np.minimum(closer, 0.0)).mean()
-    assert share > 0.02
-    assert share > 20.0 * np.exp(np.minimum(first, 0.0)).mean()
+    assert share > 10.0 * np.exp(np.minimum(first, 0.0)).mean()
 
 
 def test_cells_of_one_rank_weigh_what_they_hold_across_wide_ties():
@@ -417,6 +418,7 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
     monkeypatch.setattr(coarse, "PART_BENDS", ((0.3, 1),))
     monkeypatch.setattr(coarse, "SPREAD", 0.0)
     monkeypatch.setattr(coarse, "VISITORS", 3)
+    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, form, way)
     law = CoarseLaw(ranks, q, 0.15, nats=0.5, growth=4.0)
@@ -601,7 +603,8 @@ def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
     if fault == "rough":
         tree = law._tree._replace(rising=law._tree.volume, falling=law._tree.volume)
         rows = law._low, law._high
-        law._use(law._cells_of(tree, rows, law._near, 2.0, 9.0, coarse.ALL, law._arrival()))
+        spans = coarse.spans_around(law._near, 2.0, 9.0, rate, math.inf)
+        law._use(law._cells_of(tree, rows, spans, coarse.ALL, law._arrival()))
     if fault == "beyond":
         law = CoarseLaw(ranks, q, rate, reach=2, nats=0.3)
         law._log_escape = -1e-3
