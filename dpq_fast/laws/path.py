@@ -67,7 +67,7 @@ GUESSES = 4
 # Cells outside of windows lose so large a share of what paths pay to be there; or the second one,
 # as if wide gaps made up for some, where from so many to so many times as much is missing as
 # windows have.
-SHARES, COARSE = (0.75, 0.25), (0.15, 16.0)
+SHARES, COARSE = (0.75, 0.25), (0.15, 8.0)
 # Ranks by which windows are wider than they are said to be.
 REST = 3
 # What is within reach, but outside of windows, is read for some levels after another, about so many

@@ -915,3 +915,105 @@ def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
         q = np.arange(1, m + 1) / (m + 1)
         out = dpq.joint_exp(np.arange(8.0), q, epsilon=epsilon, rng=0, **counts)
         assert out.shape == (m,) and (np.diff(out) >= 0.0).all()
+
+
+@pytest.mark.parametrize("growth", [0.0, 1e-3, 0.5, 40.0])
+def test_spans_are_as_wide_as_paths_pay_for(growth):
+    m, nats, rate, widest = 3, 0.25, 0.01, 8.0
+    near = np.array([100, 2_000, 2_500]), np.array([120, 2_000, 9_000])
+    stretch, until, span = coarse.spans_around(near, nats, growth, rate, widest)
+    stretch = stretch.view(np.intp)
+    for j in range(m):
+        last = until[stretch[j] : stretch[j + 1]]
+        assert (np.diff(last) >= 0).all() and last[-1] == np.iinfo(np.int64).max
+        ranks = np.arange(0, 200_000, 7)
+        found = span[stretch[j] + np.searchsorted(last, ranks)]
+        away = rate * np.maximum(np.maximum(near[0][j] - ranks, ranks - near[1][j]), 0)
+        exact = np.minimum(nats * np.sqrt(1.0 + growth * away**2 / (m + away)), widest)
+        assert (found[away == 0.0] == nats).all()
+        assert (np.abs(np.log2(found / exact)) < 1.0 / 8.0).all()
+
+
+def test_cells_of_about_one_rank_are_of_one_rank():
+    """Where nothing is lost: all proposals from near the targets are accepted."""
+    n, rate, q = 6_000, 0.2, np.arange(1, 60) / 60
+    x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, n))
+    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
+    for nats, at_least in ((1.3 * rate, 0.99), (1.6 * rate, 0.0)):
+        law = CoarseLaw(ranks, q, rate, nats=nats, growth=0.01)
+        most = int(law._tree.offset[1])
+        widths = (law._tree.most - law._tree.least)[:most]
+        accepted = np.exp(np.minimum(law._propose(np.random.default_rng(5), 200)[1], 0.0)).mean()
+        assert (widths == 0).all() == (at_least > 0.0)
+        assert (accepted > 0.99) == (at_least > 0.0)
+
+
+def test_leaves_become_narrower_where_all_cells_are_leaves(monkeypatch):
+    rng, q = np.random.default_rng(12), np.array([0.2, 0.5, 0.6])
+    ranks = orders(monkeypatch, [0, 1, 1, 2] * 4 + [4] * 6 + [5, 6] * 3, "lattice", "at once")
+    law = CoarseLaw(ranks, q, 0.2, nats=1.5, growth=1e-6)
+    assert (law._some_paths(law._cells) < int(law._tree.offset[1])).all()
+    closer = closer_of(law)
+    assert closer._widths.nats == coarse.LESS_NATS * 1.5 and closer._rounds == 1
+    assert closer._leaves.ranks < law._leaves.ranks
+    assert misfit(closer, ranks, 3, "lattice", rng) > SMALLEST_P
+    while closer._leaves.ranks > 1.0 and closer._may_narrow:
+        closer = closer_of(closer)
+    assert closer._rounds <= coarse.ROUNDS
+
+
+def test_growth_gives_way_where_it_draws_proposals_away(monkeypatch):
+    rng, q = np.random.default_rng(13), np.array([0.1, 0.15, 0.8])
+    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)
+    ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, "lattice", "at once")
+    law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
+    by_paths = law._with_narrower()
+    monkeypatch.setattr(coarse, "INFLATED", -1.0)
+    by_growth = law._with_narrower()
+    assert by_growth._grown == by_paths._grown * coarse.LESS_GROWTH**2
+    assert by_growth._near is law._near and by_paths._near is not law._near
+    assert misfit(by_growth._with_rows(), ranks, 3, "lattice", rng) > SMALLEST_P
+
+
+def half_tied(n, m):
+    """A law whose paths go around a tie, which is dithered, by cells as they are first chosen."""
+    x = np.sort(np.where(np.arange(n) % 2, 0.0, np.random.default_rng(9).normal(0.0, 5.0, n)))
+    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(7))
+    q = np.arange(1, m + 1) / (m + 1)
+    return CoarseLaw(ranks, q, 0.4 * m / n, nats=0.25, growth=0.02), ranks, q
+
+
+def test_cells_are_wide_inside_of_ties_that_no_path_goes_to(monkeypatch):
+    """And the way past them is no way: beyond they are as narrow as before."""
+    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    law, ranks, q = half_tied(20_000, 100)
+    assert law._seen is not None
+    stretch, until, span = law._spans(law._grown)
+    j = 50  # its target is inside of the tie
+    first, last = stretch[j : j + 2].astype(int)
+    tied = np.searchsorted(until[first:last], [7_000, 10_000, 13_000])
+    assert (span[first:last][tied] > 4.0 * span[first:last].min()).all()
+    monkeypatch.setattr(coarse, "PAID_SHARE", 0.0)
+    narrow = law._rows(law._grown)
+    assert law._cells.entries < 0.7 * narrow.entries
+    monkeypatch.setattr(coarse, "EMPTY", 2.0)
+    assert half_tied(20_000, 100)[0]._seen is None
+    rng = np.random.default_rng(8)
+    drawn, expected = law.draw(rng, 400), PathLaw(ranks, q, law._rate).draw(rng, 400)
+    for level in (0, 20, 40, 50, 60, 80, 99):
+        assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
+
+
+def test_no_release_depends_on_what_shows_where_paths_are(monkeypatch):
+    """Laws that saw other paths, or none, accept the same outputs with the same probability."""
+    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    law, ranks, q = half_tied(2_000, 12)
+    monkeypatch.setattr(coarse, "VISITORS", 1)
+    other = half_tied(2_000, 12)[0]
+    exact = PathLaw(ranks, q, law._rate)
+    rng = np.random.default_rng(8)
+    draws = [part.draw(rng, 1_500) for part in (law, other, exact)]
+    for level in range(12):
+        for drawn in draws[:2]:
+            assert stats.ks_2samp(drawn[:, level], draws[2][:, level]).pvalue > SMALLEST_P

@@ -414,3 +414,13 @@ def test_reaches_are_foreseen_before_any_record_is_seen(shape):
             rates[0] *= 3.0
             singles = path_law.first_windows(order, q, rates / 2.0)
             assert singles.max() <= path_law.likely_reaches(n, rates)
+
+
+def test_windows_stay_narrow_where_gaps_nearly_pay_for_the_way_to_them():
+    """Each output in the widest gaps gains 11 nats, and pays 20 to be there."""
+    n, m, rate = 8_000, 400, 0.5
+    x = np.sort(np.random.default_rng(5).normal(0.0, 5.0, n))
+    law = PathLaw(SortedOrder(x, None, (-100.0, 100.0)), np.arange(1, m + 1) / (m + 1), rate)
+    first, last = law._windows
+    assert (last - first).sum() < 0.25 * n * m
+    assert law._certified(law._log_bound - math.log(2.0))
