@@ -50,8 +50,11 @@ are whole numbers of cells and little more.
 
 Wide gaps and ties draw the paths of many levels hundreds of nats away from their targets. Where
 rows are long, and where few proposals are accepted, some paths are drawn first to see where they
-are, and cells are the narrowest, and blocks the shortest, there. That decides the cost and never
-the law.
+are, and cells are the narrowest, and blocks the shortest, there. Inside of a dithered tie outputs
+have so little room that no path goes there, if it would not have to come back for it at twice the
+gap to the next target: cells may be wide in there, by what each output loses. But the way past a
+tie costs nothing as long as targets are inside, so that its ranks do not count as distance. All
+that decides the cost and never the law.
 """
 
 from __future__ import annotations
@@ -489,13 +492,16 @@ class CoarseLaw:
             return spans_around(near, nats, growth, self._rate, self._widest)
         start, paid = seen.start.view(np.intp), self._paid(seen)
         level = _levels_of(start)
-        # ways past cells where no path is are no way
-        ranks = np.where(paid > 0.0, 0, seen.most - seen.least + 1)
+        # ways past cells where no path is are no way, but for these
+        are_empty = paid > 0.0
+        ranks = np.where(are_empty, 0, seen.most - seen.least + 1)
         end = np.cumsum(ranks)
         below = _first_at(seen.most, start, near[0])
         above = _first_at(-seen.least[::-1], start[-1] - start[::-1], -near[1][::-1])
         above = start[-1] - 1 - above[::-1]
         away = np.maximum((end - ranks)[below][level] - end, (end - ranks) - end[above][level])
+        of_empty = np.maximum(near[0][level] - seen.most, seen.least - near[1][level])
+        away[are_empty] = of_empty[are_empty]
         span = nats * _wider_at(self._rate * np.maximum(away, 0.0), self._q.size, growth)
         until = seen.most.copy()
         until[seen.start[1:].view(np.intp) - 1] = np.iinfo(np.int64).max
