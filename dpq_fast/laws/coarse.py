@@ -173,7 +173,7 @@ ALONE = 0.75, 1.5
 # narrower by this factor.
 MOSTLY_LEAVES, LESS_NATS = 0.9, 0.6
 # If some proposals lose so many nats for each level, it is growth that draws them away.
-FEW_SEEN, INFLATED = 4, 0.25
+FEW_SEEN, INFLATED = 4, 0.8
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
 # ones are no more than that.
 MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
@@ -609,7 +609,7 @@ class CoarseLaw:
         if self._rounds == 0:
             law._visit()
         elif lost > INFLATED * self._q.size:
-            law._grown *= LESS_GROWTH**2
+            law._grown *= LESS_GROWTH**3
         else:
             below, above = self._between(paths)
             law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])

@@ -971,7 +971,7 @@ def test_growth_gives_way_where_it_draws_proposals_away(monkeypatch):
     by_paths = law._with_narrower()
     monkeypatch.setattr(coarse, "INFLATED", -1.0)
     by_growth = law._with_narrower()
-    assert by_growth._grown == by_paths._grown * coarse.LESS_GROWTH**2
+    assert by_growth._grown == by_paths._grown * coarse.LESS_GROWTH**3
     assert by_growth._near is law._near and by_paths._near is not law._near
     assert misfit(by_growth._with_rows(), ranks, 3, "lattice", rng) > SMALLEST_P
 
