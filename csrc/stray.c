@@ -12,7 +12,7 @@
 #define LAST 0.75       /* and after the last one */
 #define TOP 910         /* the power of two of a row's largest weight */
 #define ROOM 50         /* or less, by so many */
-#define LEAST 0x1p-940 /* added to every sum: more than underflow may have taken from it, some 2^-1075
+#define LEAST 0x1p-940  /* added to every sum: more than underflow may have taken from it, some 2^-1075
                          * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
 
 size_t
@@ -121,16 +121,17 @@ typedef struct {
     double *away, *away_here; /* what a sum keeps from cell i to the next one farther out, and what
                                * is added of the cell's weight, */
     double *home, *home_here; /* and to the one nearer the target */
-    double *fade;             /* by what the tilt is less from level to level */
+    double *fade;             /* by what more of the tilt is taken from level to level */
 } moves;
 
-/* What it costs to go to cell i and back, in nats.
+/* What it costs to go to cell i and back, in nats: the tilt.
  *
- * Weights are those of all paths so far, over the potential exp(-c |v|), and less by a share of this: by
- * all of it they would be what a path weighs that goes home at once, by none what it weighs if it stays
- * away to the end. Wide gaps draw paths away at the first levels, whose weights would be more than float64
- * has of those near the targets, or at the last ones, where weights that it does not have would come home
- * as more than they are. So it is much of it at first, and little in the end. */
+ * Weights are those of all paths so far, over the potential exp(-c |v|), and less by a share of this. By
+ * none of it they pay for the way back as they go it; and weights of paths that are far away, as wide gaps
+ * draw them there, may be so large that float64 does not have those near the targets beside them. By all of
+ * it they have paid when they leave; and what is added for underflow comes back at no cost, from everywhere,
+ * with what wide gaps gain at all levels to come. So it is a small share at first, and a large one in the
+ * end. */
 static double
 tilt_of(const dpq_stray_problem *p, size_t i)
 {
@@ -175,7 +176,6 @@ begin_moves(const dpq_stray_problem *p, const moves *f)
     for (size_t i = 0; i < p->cells; i++) {
         double size = (double)(p->start[i + 1] - p->start[i]);
         double next = i > 0 ? (double)(p->start[i] - p->start[i - 1]) : 0.0;
-
         double tilt = tilt_of(p, i);
         double more = i + 1 < p->cells ? FIRST * (tilt_of(p, i + 1) - tilt) : 0.0;
         double less = i > 0 ? FIRST * (tilt - tilt_of(p, i - 1)) : 0.0;

@@ -162,7 +162,7 @@ SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.2
 # And in that case no cell of several leaves has more nats.
 WIDEST_SINGLE = 8.0
 # A cell may have such a share of what each output there loses, beyond so many nats.
-PAID_SHARE, PAID_MARGIN = 0.3, 3.0
+PAID_SHARE, PAID_MARGIN = 0.6, 1.0
 # That is looked at only if so large a share of all ranks is in such cells.
 EMPTY = 0.15
 # Spans go up by so many steps at most, and only if growth is more than that.
@@ -605,10 +605,9 @@ class CoarseLaw:
             law._has_leaves = False
             return law
         law._grown = self._grown * LESS_GROWTH
-        lost = -float(np.median(self._propose(_no_release(), FEW_SEEN)[1]))
         if self._rounds == 0:
             law._visit()
-        elif lost > INFLATED * self._q.size:
+        elif self._lost() > INFLATED * self._q.size:
             law._grown *= LESS_GROWTH**3
         else:
             below, above = self._between(paths)
@@ -617,6 +616,12 @@ class CoarseLaw:
                 density = np.minimum(self._density_at(paths), self._seen.density)
                 law._seen = self._seen._replace(density=density)
         return law
+
+    def _lost(self) -> float:
+        """What proposals lose, in nats; nothing is asked for that where it takes a pass."""
+        if self._order.scans:
+            return 0.0
+        return -float(np.median(self._propose(_no_release(), FEW_SEEN)[1]))
 
     def _with_rows(self) -> CoarseLaw:
         if not self._has_leaves:
