@@ -416,11 +416,22 @@ def test_reaches_are_foreseen_before_any_record_is_seen(shape):
             assert singles.max() <= path_law.likely_reaches(n, rates)
 
 
-def test_windows_stay_narrow_where_gaps_nearly_pay_for_the_way_to_them():
+def test_windows_stay_narrow_where_gaps_nearly_pay_for_the_way_to_them(monkeypatch):
     """Each output in the widest gaps gains 11 nats, and pays 20 to be there."""
     n, m, rate = 8_000, 400, 0.5
     x = np.sort(np.random.default_rng(5).normal(0.0, 5.0, n))
-    law = PathLaw(SortedOrder(x, None, (-100.0, 100.0)), np.arange(1, m + 1) / (m + 1), rate)
+    q, bounded, bound = np.arange(1, m + 1) / (m + 1), [], PathLaw._log_strayed
+    monkeypatch.setattr(
+        PathLaw,
+        "_log_strayed",
+        lambda law, *windows: bounded.append(windows) or bound(law, *windows),
+    )
+    law = PathLaw(SortedOrder(x, None, (-100.0, 100.0)), q, rate)
     first, last = law._windows
     assert (last - first).sum() < 0.25 * n * m
-    assert law._certified(law._log_bound - math.log(2.0))
+    assert len(bounded) > 2 and law._certified(law._log_bound - math.log(2.0))
+    # rows are of the windows that the bound is for
+    window, reach, share = bounded[-1]
+    assert share == path_law.SHARES[-1] < bounded[0][2]
+    np.testing.assert_array_equal(law._windows, intervals.windows(q, n, window)[:2])
+    assert law._log_bound >= bound(law, window, reach, share)
