@@ -1017,3 +1017,35 @@ def test_no_release_depends_on_what_shows_where_paths_are(monkeypatch):
     for level in range(12):
         for drawn in draws[:2]:
             assert stats.ks_2samp(drawn[:, level], draws[2][:, level]).pvalue > SMALLEST_P
+
+
+def test_ways_past_empty_cells_are_no_way_but_for_these():
+    lattice = Lattice.of((0.0, 9.0), 1.0, False)
+    ranks = SortedOrder(np.arange(10), lattice, (0.0, 9.0))
+    law = CoarseLaw(ranks, np.array([0.3, 0.6]), 0.5, nats=2.0, growth=4.0)
+    least, most, empty = np.array([0, 10, 21, 121, 131]), np.array([9, 20, 120, 130, 400]), -24.5
+    law._near = np.array([10, 12]), np.array([20, 18])
+    law._seen = coarse.Seen(
+        np.array([0.0, -40.0]),  # at the second level paths are inside of it
+        np.array([0, 5, 10], dtype=np.uintp),
+        np.tile(least, 2),
+        np.tile(most, 2),
+        np.tile([0.0, 1.0, empty, 0.0, 0.0], 2),
+    )
+    stretch, until, span = law._spans(1.0)
+    assert stretch.tolist() == [0, 5, 10]
+    assert until.tolist() == [9, 20, 120, 130, np.iinfo(np.int64).max] * 2
+    narrow = coarse.MARGIN * 2.0
+
+    def wider(away):
+        return narrow * math.sqrt(1.0 + (0.5 * away) ** 2 / (2.0 + 0.5 * away))
+
+    # the least that others have is -20, their median; gaps of 3 records cost 3 nats, there and back
+    paid = coarse.PAID_SHARE * (-20.0 - empty - 3.0 - coarse.PAID_MARGIN)
+    assert 0.0 < paid < narrow
+    np.testing.assert_allclose(span[:5], [narrow, narrow, wider(1), narrow, wider(10)])
+    np.testing.assert_allclose(span[5:], [narrow, narrow, narrow, wider(100), wider(110)])
+    law._near = np.array([125, 12]), np.array([125, 18])
+    np.testing.assert_allclose(law._spans(1.0).span[:3], [wider(11), narrow, wider(5)])
+    law._seen = law._seen._replace(densities=law._seen.densities - np.tile([0, 0, 9.0, 0, 0], 2))
+    np.testing.assert_allclose(law._spans(1.0).span[2], paid + 9.0 * coarse.PAID_SHARE)
