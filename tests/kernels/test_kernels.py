@@ -1381,6 +1381,54 @@ def test_cells_are_single_near_the_target_and_wide_far_out():
     assert (np.diff(sizes[inside:-1]) >= -1).all()  # rounded down from border to border
 
 
+def log_strayed_in_logarithms(log_width, q, rate, window):
+    """The same of an interval for each rank, level by level in logarithms: no sum underflows."""
+    n, rank = log_width.size - 1, np.arange(log_width.size)
+    targets = q * n
+    near = np.abs(rank - np.floor(targets)[:, np.newaxis]) <= window
+    nothing = np.full(n + 1, -np.inf)
+
+    def step(weight, gap):
+        upward = np.logaddexp.accumulate(weight + rate * rank) - rate * rank
+        downward = np.logaddexp.accumulate((weight - rate * rank)[::-1])[::-1] + rate * rank
+        at = rank - gap
+        below = np.floor(at).astype(int)
+        from_below = upward[np.clip(below, 0, n)] - rate * (at - np.clip(below, 0, n))
+        from_above = downward[np.clip(below + 1, 0, n)] - rate * (np.clip(below + 1, 0, n) - at)
+        return log_width + np.logaddexp(
+            np.where(below >= 0, from_below, -np.inf), np.where(below < n, from_above, -np.inf)
+        )
+
+    weight = log_width - rate * np.abs(rank - targets[0])
+    inside, strayed = np.where(near[0], weight, nothing), np.where(near[0], nothing, weight)
+    for j in range(1, q.size):
+        gap = targets[j] - targets[j - 1]
+        inside, strayed = step(inside, gap), step(strayed, gap)
+        strayed = np.where(near[j], strayed, np.logaddexp(strayed, inside))
+        inside = np.where(near[j], inside, nothing)
+    return float(np.logaddexp.reduce(strayed - rate * np.abs(rank - targets[-1])))
+
+
+@pytest.mark.parametrize("rate", [0.05, 1.0, 6.0])
+@pytest.mark.parametrize("gain", [0.0, 10.0, 16.0, 19.0, 24.0, 60.0])
+def test_bounds_hold_however_far_wide_gaps_draw_paths(rate, gain):
+    """Hundreds and thousands of nats, where weights of float64 do not hold all there is."""
+    n, m, rng = 1_000, 100, np.random.default_rng(int(gain))
+    for spread, atom in ((0.0, 0), (5.0, 0), (1.0, 300)):
+        log_width = rng.normal(0.0, spread, n + 1)
+        log_width[[0, -1]] += min(gain / min(rate, 1.0), 600.0)
+        log_width[300 : 300 + atom] -= 12.0
+        width, rank = np.exp(log_width), np.arange(n + 1)
+        left, q = np.cumsum(width) - width, (np.arange(m) + rng.random()) / m
+        for window in (20, 300):
+            exact = log_strayed_in_logarithms(log_width, q, rate, window)
+            for share in (0.1, 0.75):
+                cells = stray.cells(window, n, rate, m, share)
+                assert log_strayed(rank, width, left, q, n, rate, *cells) >= exact - 1e-6
+            single = log_strayed(rank, width, left, q, n, rate, window + 1, np.arange(n + 2))
+            assert single >= exact - 1e-6
+
+
 def test_gaps_that_nearly_pay_for_the_way_to_them_do_not_hide_what_strays():
     """Gaps at both ends, worth 12 nats for each output; the way there and back costs 20 a level.
 
