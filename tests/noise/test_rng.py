@@ -189,7 +189,7 @@ ALLOWED = {
     ("grouping.py", "child"): "ChaCha, keyed from the caller's generator",
     ("csmooth.py", "tune_t"): "synthetic data, not noise",
     ("cdf.py", "_simulated"): "a law of noise that is public; none that is released",
-    ("coarse.py", "_between"): "which cells are narrow: the cost of a draw, never its law",
+    ("coarse.py", "_no_release"): "which cells are narrow: the cost of a draw, never its law",
     ("samples.py", "public_rng"): "public samples, and noise of no release",
     ("payroll.py", "generated_payroll"): "the made-up payroll, not noise",
     ("diffprivlib.py", "_generator"): "a seed is the caller's wish",
