@@ -496,9 +496,7 @@ class CoarseLaw:
         are_empty = paid > 0.0
         ranks = np.where(are_empty, 0, seen.most - seen.least + 1)
         end = np.cumsum(ranks)
-        below = _first_at(seen.most, start, near[0])
-        above = _first_at(-seen.least[::-1], start[-1] - start[::-1], -near[1][::-1])
-        above = start[-1] - 1 - above[::-1]
+        below, above = _cells_between(seen, near)
         away = np.maximum((end - ranks)[below][level] - end, (end - ranks) - end[above][level])
         of_empty = np.maximum(near[0][level] - seen.most, seen.least - near[1][level])
         away[are_empty] = of_empty[are_empty]
@@ -883,16 +881,18 @@ def _levels_of(start: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.repeat(np.arange(start.size - 1), np.diff(start))
 
 
-def _first_at(
-    ascending: NDArray[np.int64], start: NDArray[np.intp], ranks: NDArray[np.int64]
-) -> NDArray[np.intp]:
-    """The first number of each level that is no less than one, or its last; each level ascends."""
-    return np.array(
-        [
-            min(first + int(ascending[first:stop].searchsorted(rank)), stop - 1)
-            for (first, stop), rank in zip(pairwise(start.tolist()), ranks.tolist(), strict=True)
-        ]
-    )
+def _cells_between(
+    seen: Seen, near: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first and the last cell of each level that have ranks between two; at its ends, those."""
+    found = []
+    levels = pairwise(seen.start.tolist())
+    for (first, stop), low, high in zip(levels, *(each.tolist() for each in near), strict=True):
+        below = seen.most[first:stop].searchsorted(low)
+        above = seen.least[first:stop].searchsorted(high, side="right") - 1
+        found.append((min(first + below, stop - 1), max(first + above, first)))
+    below, above = np.array(found).T
+    return below, above
 
 
 def _tree(leaves: Sums, rate: float) -> Tree:
@@ -1114,14 +1114,15 @@ def law_of(
     first, count = intervals_kernel.windows(q, n, guess)[2:]
     whole = targets(q, n)[0]
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
+    narrow = path.first_narrow(q, n, rate, guess)
     if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
-        single |= int(path.first_narrow(q, n, rate, guess).sum()) <= MOST_NARROW
-    tied = (single or not order.scans) and _is_tied(order, q, rate, guess)
+        single |= int(narrow.sum()) <= MOST_NARROW
+    tied = (single or not order.scans) and _is_tied(order, q, narrow, guess)
     wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
     if wide and m > MANY_LEVELS:  # no narrower ones than these
         *wide, last = wide
         return CoarseLaw(order, q, rate, forward, guess, **last._asdict(), wide=wide, once=once)
-    if single and not wide and (m > MANY_LEVELS or not tied) and _may_be_narrow(n, q, rate, guess):
+    if single and not wide and (m > MANY_LEVELS or not tied) and _may_be_narrow(n, q, narrow):
         try:
             return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
         except path.TooWide:  # gaps or ties draw paths far away
@@ -1129,9 +1130,9 @@ def law_of(
     return CoarseLaw(order, q, rate, forward, guess, wide=wide, once=once)
 
 
-def _may_be_narrow(n: int, q: NDArray[np.float64], rate: float, reach: int) -> bool:
+def _may_be_narrow(n: int, q: NDArray[np.float64], window: NDArray[np.int64]) -> bool:
     """Whether rows of `PathLaw` are not too many, or there at some levels at a time."""
-    first, last = intervals_kernel.windows(q, n, path.first_narrow(q, n, rate, reach))[:2]
+    first, last = intervals_kernel.windows(q, n, window)[:2]
     return int((last - first).sum()) <= path.MOST_GROWN or len(parts_of(first, last)) > 1
 
 
@@ -1140,9 +1141,10 @@ def is_short(ranks: int, m: int) -> bool:
     return m * ranks <= (SHORT_ENTRIES if ranks <= SHORT_ROW else FEW_ENTRIES)
 
 
-def _is_tied(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) -> bool:
+def _is_tied(
+    order: WholeOrder, q: NDArray[np.float64], window: NDArray[np.int64], reach: int
+) -> bool:
     """Whether windows of `PathLaw` would have to be wider for a tie, and cells may do."""
-    window = path.first_narrow(q, order.n, rate, reach)
     if (window >= reach).all():
         return False
     places = intervals_kernel.probes(q, order.n, window)
