@@ -1,6 +1,7 @@
 #include "stray.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ranks.h"
 #include "vector.h"
@@ -12,6 +13,7 @@
 #define LAST 0.75       /* and after the last one */
 #define TOP 910         /* the power of two of a row's largest weight */
 #define ROOM 50         /* or less, by so many */
+#define MOST_STEP 1000  /* the largest power of two that is multiplied by at once */
 #define LEAST 0x1p-940  /* added to every sum: more than underflow may have taken from it, some 2^-1075
                          * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
 
@@ -239,10 +241,10 @@ send(const chain *c)
     }
 }
 
-/* The next level's weights, whose target is ahead by a part of a rank: what arrives times widths. What
- * arrives outside of narrow windows has strayed: there cells are not `near`. */
+/* The next level's weights, whose target is ahead by a part of a rank: what arrives times widths, which are
+ * multiples of a unit. What arrives outside of narrow windows has strayed: there cells are not `near`. */
 DPQ_VECTORIZED static void
-arrive(const chain *c, double rate, double ahead, size_t first, size_t last, int near)
+arrive(const chain *c, double rate, double ahead, double unit, size_t first, size_t last, int near)
 {
     const double up = exp(rate * ahead), down = exp(-rate * ahead);
     const double same = exp(-rate * fabs(ahead));
@@ -252,47 +254,58 @@ arrive(const chain *c, double rate, double ahead, size_t first, size_t last, int
     double *at_inside = c->at.inside, *at_strayed = c->at.strayed;
 
     for (size_t k = first; k < last; k++) {
-        double stay = alone[k] > 0.0 ? same : 1.0;
+        double stay = alone[k] > 0.0 ? same : 1.0, size = width[k] * unit;
         double inside = up_inside[k] * up + at_inside[k] * stay + down_inside[k] * down;
         double strayed = up_strayed[k] * up + at_strayed[k] * stay + down_strayed[k] * down;
 
-        at_inside[k] = near ? width[k] * (inside + LEAST) : 0.0;
-        at_strayed[k] = width[k] * (near ? strayed + LEAST : strayed + inside + LEAST);
+        at_inside[k] = near ? size * (inside + LEAST) : 0.0;
+        at_strayed[k] = size * (near ? strayed + LEAST : strayed + inside + LEAST);
     }
 }
 
-/* Scale numbers by a power of two, so that the largest is below 2^to and not by much: by less than `few`
- * powers of two they are left as they are. Returns the power of two that they lost. */
-DPQ_VECTORIZED static int
-scale(size_t n, double *x, double *y, int to, int few)
+/* The largest of some numbers, none of which is below 0: by their bits, which are in the same order, and
+ * which vectors compare. */
+DPQ_VECTORIZED static double
+largest_of(size_t n, const double *x)
 {
-    double largest = 0.0, factor;
-    int power;
+    int64_t most = 0;
+    double largest;
 
     for (size_t k = 0; k < n; k++) {
-        largest = x[k] > largest ? x[k] : largest;
-    }
-    for (size_t k = 0; y && k < n; k++) {
-        largest = y[k] > largest ? y[k] : largest;
-    }
-    (void)frexp(largest, &power);
-    if (largest == 0.0 || !(largest < INFINITY) || (power <= to && to - power < few)) {
-        return 0;
-    }
-    /* in two steps if need be: a power may be beyond what float64 has */
-    for (int left = to - power; left != 0;) {
-        int step = left < -1000 ? -1000 : left > 1000 ? 1000 : left;
+        int64_t bits;
 
-        factor = ldexp(1.0, step);
+        memcpy(&bits, x + k, sizeof bits);
+        most = bits > most ? bits : most;
+    }
+    memcpy(&largest, &most, sizeof largest);
+    return largest;
+}
+
+/* The power of two that is above a number, and not by much; 0 of 0, and of what is not finite. */
+static int
+power_of(double x)
+{
+    int power = 0;
+
+    if (x < INFINITY) {
+        (void)frexp(x, &power);
+    }
+    return power;
+}
+
+/* Multiply numbers by a power of two: in steps if need be, as it may be beyond what float64 has. */
+static void
+scale(size_t n, double *x, int power)
+{
+    while (power != 0) {
+        int step = power < -MOST_STEP ? -MOST_STEP : power > MOST_STEP ? MOST_STEP : power;
+        double factor = ldexp(1.0, step);
+
         for (size_t k = 0; k < n; k++) {
             x[k] *= factor;
         }
-        for (size_t k = 0; y && k < n; k++) {
-            y[k] *= factor;
-        }
-        left -= step;
+        power -= step;
     }
-    return power - to;
 }
 
 /* Before the first level all is at v = 0, and has as far to each cell as a level inside. */
@@ -323,7 +336,8 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
         /* cells that end within the window */
         const size_t cells = dpq_ranks_first(p->start + 1, 0, p->inside, p->window[j] + 2);
         const size_t near = c.middle + 1 - cells, far = c.middle + cells;
-        double ahead = 0.0;
+        double ahead = 0.0, most;
+        int unit;
 
         if (j > 0) {
             next_level(p->cells, &c.moves);
@@ -340,11 +354,22 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
         else {
             widths_between(p, borders + (j - first), c.moves.fade, c.width);
         }
-        *power += scale(c.nodes, c.width, NULL, 0, 1);
-        arrive(&c, p->rate, ahead, 0, near, 0);
-        arrive(&c, p->rate, ahead, near, far, 1);
-        arrive(&c, p->rate, ahead, far, c.nodes, 0);
-        *power += scale(c.nodes, c.at.inside, c.at.strayed, TOP, ROOM);
+        unit = power_of(largest_of(c.nodes, c.width));
+        *power += unit;
+        if (unit < -MOST_STEP || unit > MOST_STEP) {
+            scale(c.nodes, c.width, -unit);
+            unit = 0;
+        }
+        arrive(&c, p->rate, ahead, ldexp(1.0, -unit), 0, near, 0);
+        arrive(&c, p->rate, ahead, ldexp(1.0, -unit), near, far, 1);
+        arrive(&c, p->rate, ahead, ldexp(1.0, -unit), far, c.nodes, 0);
+        most = fmax(largest_of(c.nodes, c.at.inside), largest_of(c.nodes, c.at.strayed));
+        unit = power_of(most) - TOP;
+        if (most > 0.0 && most < INFINITY && (unit > 0 || unit <= -ROOM)) {
+            scale(c.nodes, c.at.inside, -unit);
+            scale(c.nodes, c.at.strayed, -unit);
+            *power += unit;
+        }
     }
 }
 

@@ -117,7 +117,7 @@ WIDEST_BLOCK = 8.0
 # single ranks take over there if they have no more entries than that.
 LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
 # Windows of so many entries are for `PathLaw` where blocks would be of a record each.
-MOST_NARROW = 2**25
+MOST_NARROW = 10 * 2**20
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
 LEAST_RANKS = 2.5
@@ -169,9 +169,9 @@ EMPTY = 0.15
 MOST_STEPS, TINY = 512, 1e-200
 # The narrowest cells have so many ranks' nats where they would have less than so many.
 ALONE = 0.75, 1.5
-# If the cells of paths, or this share of them, cannot be narrower, as they are leaves, these become
-# narrower by this factor.
-MOSTLY_LEAVES, LESS_NATS = 0.9, 0.6
+# If the cells of paths, or this share of them, cannot be narrower, as they are leaves, or if there
+# would be hardly more of them, leaves become narrower by this factor.
+MOSTLY_LEAVES, HARDLY_MORE, LESS_NATS = 0.9, 1.02, 0.6
 # If some proposals lose so many nats for each level, it is growth that draws them away.
 FEW_SEEN, INFLATED = 4, 0.8
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
@@ -565,7 +565,7 @@ class CoarseLaw:
     def _use(self, cells: kernel.Cells) -> None:
         """Compute rows, to draw from them."""
         cells.forward()
-        self._cells = cells
+        self._cells, self._entries = cells, cells.entries
         may_go_on = self._rounds < ROUNDS and cells.entries <= MOST_LAST
         self._may_narrow = bool(self._narrower) or (self._widths.growth > 0.0 and may_go_on)
         # ln of what all proposals weigh within reach
@@ -599,8 +599,7 @@ class CoarseLaw:
         paths = self._some_paths(self._cells)
         are_leaves = paths < int(self._tree.offset[1])
         if self._leaves.ranks > 1.0 and are_leaves.mean() >= MOSTLY_LEAVES:
-            law._widths = self._widths._replace(nats=self._widths.nats * LESS_NATS)
-            law._has_leaves = False
+            law._narrow_leaves()
             return law
         law._grown = self._grown * LESS_GROWTH
         if self._rounds == 0:
@@ -615,6 +614,10 @@ class CoarseLaw:
                 law._seen = self._seen._replace(density=density)
         return law
 
+    def _narrow_leaves(self) -> None:
+        self._widths = self._widths._replace(nats=self._widths.nats * LESS_NATS)
+        self._has_leaves = False
+
     def _lost(self) -> float:
         """What proposals lose, in nats; nothing is asked for that where it takes a pass."""
         if self._order.scans:
@@ -628,7 +631,11 @@ class CoarseLaw:
         if self._zoned:
             self._around = self._near
             self._collect(self._reach)
-        self._use(self._rows(self._grown))
+        cells = self._rows(self._grown)
+        if self._leaves.ranks > 1.0 and cells.entries <= HARDLY_MORE * self._entries:
+            self._narrow_leaves()
+            return self._with_rows()
+        self._use(cells)
         return self
 
     # Drawing
@@ -646,7 +653,7 @@ class CoarseLaw:
             tried = max(missing * each, tries // 2)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)
-            points, log_accept, likely = self._propose(rng, tried, log_variates, cells)
+            points, log_accept, likely, seen = self._propose(rng, tried, log_variates, cells)
             kept = points[log_variates < log_accept][:missing]
             accepted.append(kept)
             missing -= len(kept)
@@ -655,7 +662,10 @@ class CoarseLaw:
                 tries, hope = 0, 0.0
             others = cells.entries + (self._leaves.blocks if self._zoned else 0)
             del cells  # they may have to go
-            is_hard = hope * others <= OUTPUT_COST * m * tries
+            cost = OUTPUT_COST * m / others  # of a proposal, if others cost 1
+            is_hard = hope <= cost * tries
+            if is_hard and cost * tries < 1.0:  # none may be accepted by chance: what do they lose?
+                is_hard = math.exp(_lost_by_all(log_accept, seen)) <= cost
             if tries >= FEW_TRIES and is_hard and self._may_narrow:
                 accepted.append(self._give_way().draw(rng, missing))
                 break
@@ -672,12 +682,13 @@ class CoarseLaw:
         size: int,
         needed: NDArray[np.float64] | None = None,
         cells: kernel.Cells | None = None,
-    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Proposals, ln of the probability with which each is to be accepted, and estimates of it.
 
         If ln of a uniform variate is what each of them `needed`, outputs are drawn, and ranks
         counted, only as long as bounds are not below that; elsewhere a bound is given, and some
-        outputs are of no meaning. The estimates are without bias.
+        outputs are of no meaning. The estimates are without bias. The last numbers are the shares
+        of levels that bounds are for.
         """
         cells = self._cells if cells is None else cells
         assert cells is not None  # laws that gave way are not asked
@@ -685,12 +696,13 @@ class CoarseLaw:
         escapes = np.zeros(size, dtype=bool)
         if self._log_escape > -math.inf:
             escapes = uniform.log_uniforms(size, rng) < self._log_escape
-        log_accept, left = np.zeros(size), np.flatnonzero(~escapes)
+        log_accept, seen, left = np.zeros(size), np.ones(size), np.flatnonzero(~escapes)
         for levels in paths.some_at_once():
             paths.fill(left, levels, rng)
             # each of them is one, if not below those before
             bound = self._rate * paths.gained(left, levels)
             log_accept[left] = np.minimum(bound, log_accept[left])
+            seen[left] = levels.stop / self._q.size
             if needed is not None:
                 left = left[log_accept[left] > needed[left] - ROUNDING]
             if not left.size:
@@ -711,7 +723,7 @@ class CoarseLaw:
             ranks = np.clip(ranks, paths.least[left], paths.most[left])
             log_accept[left] = self._rate * (paths.bound[left] - self._deviations(ranks))
         likely[left] = np.exp(np.minimum(log_accept[left], 0.0)) / each
-        return points, log_accept, likely
+        return points, log_accept, likely, seen
 
     def _deviations(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
         """TV of paths."""
@@ -869,6 +881,13 @@ class _Paths:
         lowest = np.where(alone, self.least[left, levels], self._low[left, levels])
         highest = np.where(alone, self.most[left, levels], self._high[left, levels])
         return np.where(self._bends[left, levels] > 0, lowest, highest)
+
+
+def _lost_by_all(log_accept: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
+    """The mean of `log_accept` for all levels, of bounds for shares of them; less than nothing."""
+    ascends = log_accept > -math.inf
+    levels = float(seen[ascends].sum())
+    return float(log_accept[ascends].sum()) / levels if levels > 0.0 else -math.inf
 
 
 def _no_release() -> np.random.Generator:

@@ -100,9 +100,9 @@ def lopsided(*leaves, tree=coarse._tree):
 
 def without_descents(law, *asked):
     """Proposals as if they ascended."""
-    points, log_accept, likely = CoarseLaw._propose(law, *asked)
+    points, log_accept, *rest = CoarseLaw._propose(law, *asked)
     log_accept[(points[:, 1:] < points[:, :-1]).any(axis=1)] = 0.0
-    return np.sort(points, axis=1), log_accept, likely
+    return np.sort(points, axis=1), log_accept, *rest
 
 
 def closer_of(law):
@@ -228,6 +228,7 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
     monkeypatch.setattr(coarse, "ROUGH", (0.9, 0.4))
     monkeypatch.setattr(coarse, "VISITORS", 2)
     monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
+    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
@@ -248,6 +249,7 @@ def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeyp
     """Few of the first proposals would be accepted: paths are hundreds of nats away."""
     monkeypatch.setattr(coarse, "LOSS", 4.0)
     monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
+    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
     n, m, rng = 200_000, 200, np.random.default_rng(9)
     x = np.sort(np.where(np.arange(n) % 2, 0.0, rng.normal(0.0, 5.0, n)))
     law = coarse.law_of(
@@ -419,6 +421,7 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
     monkeypatch.setattr(coarse, "SPREAD", 0.0)
     monkeypatch.setattr(coarse, "VISITORS", 3)
     monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
+    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, form, way)
     law = CoarseLaw(ranks, q, 0.15, nats=0.5, growth=4.0)
@@ -505,9 +508,9 @@ def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
         ),
     )
     size = 3_000
-    points, exact, likely = law._propose(np.random.default_rng(0), size)
+    points, exact, likely, _ = law._propose(np.random.default_rng(0), size)
     needed = uniform.log_uniforms(size, np.random.default_rng(1))
-    again, bound, estimated = law._propose(np.random.default_rng(0), size, needed)
+    again, bound, estimated, _ = law._propose(np.random.default_rng(0), size, needed)
     assert counted[1] < 0.8 * counted[0]
     assert (again == points).all() and (bound >= exact - 1e-9).all()
     assert ((needed < bound) == (needed < exact)).all()
@@ -517,6 +520,41 @@ def test_ranks_are_counted_only_of_proposals_that_may_be_accepted(monkeypatch):
     error = estimated.std() / math.sqrt(size)
     assert abs(estimated.mean() - likely.mean()) < 5.0 * error
     assert (estimated[bound > exact + 1e-9] == 0.0).all()
+
+
+def test_bounds_are_for_the_levels_that_are_drawn(monkeypatch):
+    monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", 1)
+    ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
+    law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1, nats=2.0, growth=9.0, most=16)
+    size, rng = 3_000, np.random.default_rng(0)
+    assert (law._propose(rng, size)[3] == 1.0).all()
+    needed = uniform.log_uniforms(size, rng)
+    bound, _, seen = law._propose(rng, size, needed)[1:]
+    dropped = seen < 1.0
+    assert dropped.any() and set(seen) <= {0.25, 0.5, 0.75, 1.0}
+    assert (bound[dropped] < needed[dropped]).all() and (bound[~dropped] > -40.0).any()
+
+
+def test_cells_give_way_where_what_few_proposals_lose_says_so(monkeypatch):
+    """One in a hundred that is accepted is not given up for not being among the first ones."""
+    ranks = SortedOrder(np.arange(300) / 50.0, None, BOUNDS)
+    given = []
+    for each, gives_way in ((math.log(0.01), False), (-30.0, True)):
+        law = CoarseLaw(ranks, np.array([0.2, 0.4, 0.6, 0.8]), 0.1, nats=2.0, growth=9.0, most=16)
+        monkeypatch.setattr(law, "_give_way", lambda law=law: given.append(law) or law._law)
+        propose = law._propose
+
+        def hardly_any(rng, size, needed, cells, each=each, propose=propose):
+            points, _, _, seen = propose(rng, size, needed, cells)
+            return points, np.full(size, each), np.zeros(size), seen
+
+        monkeypatch.setattr(law, "_propose", hardly_any)
+        monkeypatch.setattr(uniform, "log_uniforms", lambda size, rng: np.zeros(size))
+        monkeypatch.setattr(coarse, "MOST_TRIES", 2 * coarse.FEW_TRIES)
+        monkeypatch.setattr(coarse, "OUTPUT_COST", 1e-3)
+        law._may_narrow = True
+        law.draw(np.random.default_rng(1), 1)
+        assert (law in given) == gives_way
 
 
 def gains(law, size, seed):
@@ -966,6 +1004,7 @@ def test_growth_gives_way_where_it_draws_proposals_away(monkeypatch):
     rng, q = np.random.default_rng(13), np.array([0.1, 0.15, 0.8])
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
     monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)
+    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, "lattice", "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
     by_paths = law._with_narrower()
