@@ -155,6 +155,10 @@ LESS_GROWTH, ROUNDS, MOST_ENTRIES, MOST_LAST = 0.5, 4, 2**23, 2**24
 MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
 VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 64, (4.0, 2.0), 0.2, 500.0
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
+# But no cells grow if rows have no more entries than that, or than that if leaves became narrower:
+# where outputs of many levels are at one place, and cells of one level inside of those of the next,
+# most proposals would not ascend.
+MOST_ALIKE, MORE_ALIKE = 2**21, 2**23
 # By this share of it if the narrowest are of single ranks: paths are far away from their targets.
 # If levels are as many as that, by so much more: their cells are most of what they cost. (By 1.6
 # times as much, what cells a thousand nats away are too wide by is more than the way there costs.)
@@ -375,10 +379,14 @@ class CoarseLaw:
         cells = self._rows(self._widths.growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
+            most = MOST_ALIKE if self._rounds == 0 else MORE_ALIKE
             self._rounds = max(self._rounds, 1)
-            self._visit()
-            self._grown = self._centered() * self._widths.growth
-            cells = self._rows(self._grown)
+            self._grown, cells = 0.0, self._rows(0.0, most)
+            if cells.entries > most:
+                del cells  # before there are others
+                self._visit()
+                self._grown = self._centered() * self._widths.growth
+                cells = self._rows(self._grown)
         self._use(cells)
 
     @property

@@ -221,6 +221,38 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     assert misfit(merged, ranks, 2, "lattice", rng, 2_000) > SMALLEST_P
 
 
+def never_alike(monkeypatch):
+    monkeypatch.setattr(coarse, "MOST_ALIKE", 0)
+    monkeypatch.setattr(coarse, "MORE_ALIKE", 0)
+
+
+@pytest.mark.parametrize("form", ["lattice", "numbers", "dither"])
+def test_cells_that_are_alike_at_all_levels_draw_the_same_law(monkeypatch, form):
+    rng, q = np.random.default_rng(14), np.array([0.1, 0.15, 0.8])
+    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
+    law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
+    rows = [law._cells.node[i:j].tolist() for i, j in pairwise(law._cells.start.view(np.intp))]
+    assert law._grown == 0.0 and rows[0] == rows[1] == rows[2]
+    assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
+    narrower = closer_of(law)
+    assert narrower._widths.nats < law._widths.nats and narrower._grown == 0.0
+    assert misfit(narrower, ranks, 3, form, rng) > SMALLEST_P
+
+
+def test_outputs_of_many_levels_at_one_place_ascend_where_cells_are_alike(monkeypatch):
+    monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, 50_000))
+    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
+    q, ascend, accepted = np.arange(1, 601) / 601, [], []
+    for _ in range(2):
+        log_accept = CoarseLaw(ranks, q, 2e-3)._propose(np.random.default_rng(3), 60)[1]
+        ascend.append((log_accept > -math.inf).mean())
+        accepted.append(np.exp(np.minimum(log_accept, 0.0)).mean())
+        never_alike(monkeypatch)
+    assert ascend[0] > 0.95 and ascend[1] < 0.9 and accepted[0] > 10.0 * accepted[1]
+
+
 @pytest.mark.parametrize("form", ["lattice", "numbers"])
 def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form):
     """Asked at first, and again in each of several rounds."""
@@ -232,6 +264,7 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    never_alike(monkeypatch)
     first = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
     assert law._rounds == 0 and first._rounds == 1
     assert (first._near[0] != law._near[0]).any()
@@ -1003,6 +1036,7 @@ def test_leaves_become_narrower_where_all_cells_are_leaves(monkeypatch):
 def test_growth_gives_way_where_it_draws_proposals_away(monkeypatch):
     rng, q = np.random.default_rng(13), np.array([0.1, 0.15, 0.8])
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    never_alike(monkeypatch)
     monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)
     monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, "lattice", "at once")
@@ -1026,6 +1060,7 @@ def half_tied(n, m):
 def test_cells_are_wide_inside_of_ties_that_no_path_goes_to(monkeypatch):
     """And the way past them is no way: beyond they are as narrow as before."""
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    never_alike(monkeypatch)
     law, ranks, q = half_tied(20_000, 100)
     assert law._seen is not None
     stretch, until, span = law._spans(law._grown)
@@ -1047,6 +1082,7 @@ def test_cells_are_wide_inside_of_ties_that_no_path_goes_to(monkeypatch):
 def test_no_release_depends_on_what_shows_where_paths_are(monkeypatch):
     """Laws that saw other paths, or none, accept the same outputs with the same probability."""
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
+    never_alike(monkeypatch)
     law, ranks, q = half_tied(2_000, 12)
     monkeypatch.setattr(coarse, "VISITORS", 1)
     other = half_tied(2_000, 12)[0]
