@@ -116,8 +116,9 @@ WIDEST_BLOCK = 8.0
 # these do, which are read where they are few, and where there would be too many blocks; rows of
 # single ranks take over there if they have no more entries than that.
 LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
-# Windows of so many entries are for `PathLaw` where blocks would be of a record each.
-MOST_NARROW = 10 * 2**20
+# Windows of so many ranks on each side, by a guess, are for `PathLaw` where blocks would be of a
+# record each.
+MOST_NARROW = 10 * 2**10
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
 LEAST_RANKS = 2.5
@@ -1143,7 +1144,7 @@ def law_of(
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
     narrow = path.first_narrow(q, n, rate, guess)
     if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
-        single |= int(narrow.sum()) <= MOST_NARROW
+        single |= bool(narrow.mean() <= MOST_NARROW)
     tied = (single or not order.scans) and _is_tied(order, q, narrow, guess)
     wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
     if wide and m > MANY_LEVELS:  # no narrower ones than these

@@ -19,7 +19,7 @@ from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws import coarse, leaves
+from dpq_fast.laws import coarse, leaves, path
 from dpq_fast.laws.coarse import CoarseLaw, Widths
 from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
 from dpq_fast.laws.path import PathLaw, TooWide
@@ -986,6 +986,20 @@ def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
         q = np.arange(1, m + 1) / (m + 1)
         out = dpq.joint_exp(np.arange(8.0), q, epsilon=epsilon, rng=0, **counts)
         assert out.shape == (m,) and (np.diff(out) >= 0.0).all()
+
+
+def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones(monkeypatch):
+    """Not rows of 50 million single ranks, where cells take a fifth of the time."""
+    monkeypatch.setattr(coarse, "MOST_BLOCKS", 0)
+    x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, 60_000))
+    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
+    q = np.arange(1, 101) / 101
+    for rate in (0.02, 0.1):
+        guess = path.first_window(ranks, q, rate)
+        half = path.first_narrow(q, ranks.n, rate, guess).mean()
+        for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
+            monkeypatch.setattr(coarse, "MOST_NARROW", most)
+            assert type(coarse.law_of(ranks, q, rate)) is law
 
 
 @pytest.mark.parametrize("growth", [0.0, 1e-3, 0.5, 40.0])
