@@ -207,8 +207,7 @@ dpq_coarse_room(size_t longest, size_t levels)
 }
 
 static workspace
-workspace_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-             const dpq_coarse_rows *rows, void *room)
+workspace_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *room)
 {
     workspace work = {.longest = 1};
     size_t blocks;
@@ -236,16 +235,23 @@ workspace_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan
     work.end = work.leaf[1] + work.longest;
     work.same = work.end + work.longest;
     work.weighed = work.same + work.longest;
-    for (size_t j = 0; j < p->levels; j++) {
-        work.stay[j] = dpq_large_of(1.0);
-        if (level[j].reach > 0) {
-            work.stay[j] = dpq_large_mul(dpq_large_decay(decay, level[j].reach - 1),
-                                         dpq_large_exp(p->rate, 1.0 - level[j].slack));
-        }
-        work.down[j] = dpq_large_exp(p->rate, p->part[j]);
-        work.up[j] = dpq_large_exp(p->rate, 1.0 - p->part[j]);
-    }
     return work;
+}
+
+/* What each level needs again and again. */
+static void
+prepare(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+        const workspace *work)
+{
+    for (size_t j = 0; j < p->levels; j++) {
+        work->stay[j] = dpq_large_of(1.0);
+        if (level[j].reach > 0) {
+            work->stay[j] = dpq_large_mul(dpq_large_decay(decay, level[j].reach - 1),
+                                          dpq_large_exp(p->rate, 1.0 - level[j].slack));
+        }
+        work->down[j] = dpq_large_exp(p->rate, p->part[j]);
+        work->up[j] = dpq_large_exp(p->rate, 1.0 - p->part[j]);
+    }
 }
 
 /* rows */
@@ -554,7 +560,7 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
                    const dpq_coarse_rows *rows, size_t first, const dpq_coarse_runs *runs,
                    void *room)
 {
-    workspace work;
+    const workspace work = workspace_of(p, rows, room);
     size_t j;
 
     if (first == 0) {
@@ -566,8 +572,8 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
                                  .rate = p->rate};
 
         dpq_scan_prepare(&scan, decay, level);
+        prepare(p, decay, level, &work);
     }
-    work = workspace_of(p, decay, level, rows, room);
     for (j = first; j < p->levels; j++) {
         size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
 
@@ -592,10 +598,10 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
 }
 
 double
-dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-                 const dpq_coarse_rows *rows, void *room)
+dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
+                 void *room)
 {
-    workspace work = workspace_of(p, decay, level, rows, room);
+    const workspace work = workspace_of(p, rows, room);
     size_t m = p->levels - 1;
     dpq_large total = DPQ_LARGE_ZERO;
 
@@ -876,48 +882,63 @@ draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
 }
 
 void
-dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-                 const dpq_coarse_rows *rows, size_t size, bitgen_t *rng, dpq_coarse_draw *state,
-                 void *work, size_t *path)
+dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 const dpq_coarse_rows *rows, size_t size, dpq_coarse_draw *state, void *room)
 {
-    size_t m = p->levels;
-    workspace space = workspace_of(p, decay, level, rows, work);
+    const workspace work = workspace_of(p, rows, room);
 
+    prepare(p, decay, level, &work);
     for (size_t i = 0; i < size; i++) {
-        state[i] = (dpq_coarse_draw){.levels = m, .next = DPQ_COARSE_NONE, .sign = 0};
+        state[i] = (dpq_coarse_draw){.levels = p->levels, .next = DPQ_COARSE_NONE, .sign = 0};
     }
-    for (size_t j = m; j-- > 0;) {
-        size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
+}
 
-        memset(space.weighed, 0, blocks_of(n) * sizeof *space.weighed);
-        for (size_t i = 0; i < size; i++) {
-            dpq_coarse_draw *draw = state + i;
-            size_t lo = 0, hi = n, drawn, k;
+/* Draw the cells of one path at level j, and at those before it that are in a run with it. */
+static void
+draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+            const dpq_coarse_rows *rows, size_t j, bitgen_t *rng, dpq_coarse_draw *draw,
+            workspace *work, size_t *path)
+{
+    size_t begin = rows->start[j], lo = 0, hi = rows->start[j + 1] - begin, drawn, k;
 
-            if (draw->levels != j + 1) {
-                continue;
-            }
-            if (draw->next == DPQ_COARSE_NONE) {
-                drawn = draw_last(p, decay, rows, rng, &space, &draw->sign);
-            }
-            else {
-                int h = height_of(p, draw->next, 0);
-                size_t stop = leaf_of(p, draw->next, h) + ((size_t)1 << h), turn;
+    if (draw->next == DPQ_COARSE_NONE) {
+        drawn = draw_last(p, decay, rows, rng, work, &draw->sign);
+    }
+    else {
+        int h = height_of(p, draw->next, 0);
+        size_t stop = leaf_of(p, draw->next, h) + ((size_t)1 << h), turn;
 
-                /* all that begins before the next cell ends, but not that cell */
-                hi = begun_before(p, rows, j, stop);
-                hi -= hi > 0 && rows->node[begin + hi - 1] == draw->next ? 1 : 0;
-                turn = first_from(p, rows, j, 0, hi, rank_of(p, draw->next) - level[j + 1].reach + 1);
-                lo = draw->sign > 0 ? 0 : turn;
-                hi = draw->sign > 0 ? turn : hi;
-                drawn = draw_cell(p, decay, rows, j, draw->sign, lo, hi, rng, &space);
-            }
-            k = draw_copies(p, decay, level, rows, &space, j, begin + drawn, draw->sign, rng,
-                            &draw->sign);
-            draw->next = rows->node[begin + drawn];
-            draw->levels -= k;
-            for (size_t l = j + 1 - k; l <= j; l++) {
-                path[i * m + l] = draw->next;
+        /* all that begins before the next cell ends, but not that cell */
+        hi = begun_before(p, rows, j, stop);
+        hi -= hi > 0 && rows->node[begin + hi - 1] == draw->next ? 1 : 0;
+        turn = first_from(p, rows, j, 0, hi, rank_of(p, draw->next) - level[j + 1].reach + 1);
+        lo = draw->sign > 0 ? 0 : turn;
+        hi = draw->sign > 0 ? turn : hi;
+        drawn = draw_cell(p, decay, rows, j, draw->sign, lo, hi, rng, work);
+    }
+    k = draw_copies(p, decay, level, rows, work, j, begin + drawn, draw->sign, rng, &draw->sign);
+    draw->next = rows->node[begin + drawn];
+    draw->levels -= k;
+    for (size_t l = j + 1 - k; l <= j; l++) {
+        path[l] = draw->next;
+    }
+}
+
+void
+dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 const dpq_coarse_rows *rows, size_t first, size_t last, size_t draws,
+                 const size_t *which, bitgen_t *rng, dpq_coarse_draw *state, void *room, size_t *path)
+{
+    workspace work = workspace_of(p, rows, room);
+
+    for (size_t j = last; j-- > first;) {
+        memset(work.weighed, 0,
+               blocks_of(rows->start[j + 1] - rows->start[j]) * sizeof *work.weighed);
+        for (size_t i = 0; i < draws; i++) {
+            dpq_coarse_draw *draw = state + which[i];
+
+            if (draw->levels == j + 1) { /* not in a run with the level after it */
+                draw_run_to(p, decay, level, rows, j, rng, draw, &work, path + which[i] * p->levels);
             }
         }
     }
@@ -925,25 +946,40 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
 
 /* drawing points */
 
-void
-dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path, int64_t *bend)
+/* The sign of the step from cell b at level j to cell c at the next one. */
+static int
+sign_between(const dpq_coarse_problem *p, size_t j, size_t b, size_t c)
 {
-    size_t m = p->levels;
+    /* v_j <= v_{j+1}: the next rank is as much higher as its target, or more */
+    int64_t gap = p->whole[j + 1] - p->whole[j] + (p->part[j + 1] > p->part[j]);
 
-    for (; size > 0; size--, path += m, bend += m) {
-        int entering = rank_of(p, path[0]) >= p->whole[0] + (p->part[0] > 0.0) ? 1 : -1;
+    return b != c && rank_of(p, c) - rank_of(p, b) >= gap ? 1 : -1;
+}
 
-        for (size_t j = 0; j < m; j++) {
-            int64_t r = rank_of(p, path[j]);
-            int leaving = r <= p->whole[j] ? 1 : -1; /* as to the end */
+void
+dpq_coarse_bends(const dpq_coarse_problem *p, size_t first, size_t last, size_t draws,
+                 const size_t *which, const size_t *path, int64_t *bend)
+{
+    const size_t m = p->levels;
 
-            if (j + 1 < m) { /* v_j <= v_{j+1}: the next rank is as much higher as its target, or more */
-                int64_t gap = p->whole[j + 1] - p->whole[j] + (p->part[j + 1] > p->part[j]);
+    for (size_t i = 0; i < draws; i++) {
+        const size_t *cell = path + which[i] * m;
+        int entering, leaving;
 
-                leaving = path[j + 1] != path[j] && rank_of(p, path[j + 1]) - r >= gap ? 1 : -1;
+        if (first == 0) { /* as from below all outputs, */
+            entering = rank_of(p, cell[0]) >= p->whole[0] + (p->part[0] > 0.0) ? 1 : -1;
+        }
+        else {
+            entering = sign_between(p, first - 1, cell[first - 1], cell[first]);
+        }
+        for (size_t j = first; j < last; j++, entering = leaving) {
+            if (j + 1 == m) { /* and to the end */
+                leaving = rank_of(p, cell[j]) <= p->whole[j] ? 1 : -1;
             }
-            bend[j] = (entering - leaving) / 2;
-            entering = leaving;
+            else {
+                leaving = sign_between(p, j, cell[j], cell[j + 1]);
+            }
+            *bend++ = (entering - leaving) / 2;
         }
     }
 }
@@ -1034,11 +1070,9 @@ run_of(const size_t *path, size_t at, size_t end)
 }
 
 void
-dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, const size_t *path, const int64_t *bend,
-                  bitgen_t *rng, size_t *leaf, uint32_t *copied)
+dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, size_t m, const size_t *path,
+                  const int64_t *bend, bitgen_t *rng, size_t *leaf, uint32_t *copied)
 {
-    size_t m = p->levels;
-
     for (size_t at = 0, k; at < size * m; at += k) {
         size_t c = path[at];
         uint64_t places = p->lattice ? (uint64_t)p->volume[1][c] : 0;

@@ -130,8 +130,8 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
  *   work         IN, as the pass left it
  */
 double
-dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-                 const dpq_coarse_rows *rows, void *work);
+dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
+                 void *work);
 
 typedef struct {
     size_t levels; /* so many of this draw are still to be drawn; */
@@ -139,18 +139,29 @@ typedef struct {
     int sign;      /* and of the step to it */
 } dpq_coarse_draw;
 
-/* Draw `size` paths of cells.
+/* Begin to draw `size` paths of cells.
  *
- *   state        WORK, length size
- *   work         WORK, as above
- *   path         OUT, size times m cells
+ *   state        OUT, length size
+ *   work         OUT, as large as the pass takes, kept from call to call
+ */
+void
+dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 const dpq_coarse_rows *rows, size_t size, dpq_coarse_draw *state, void *work);
+
+/* Draw the cells of some of them at the levels before `last`, down to `first`; those from `last` on are
+ * drawn, which are all m at first.
+ *
+ *   which        IN, length draws: these paths
+ *   state, work  IN OUT, from dpq_coarse_begin
+ *   path         IN OUT, size times m cells: also at levels before `first`, where a run goes on
  *
  * Cost      O(n / DPQ_COARSE_BLOCK + DPQ_COARSE_BLOCK) for each draw and level, in rows of n cells.
  */
 void
 dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-                 const dpq_coarse_rows *rows, size_t size, bitgen_t *rng, dpq_coarse_draw *state,
-                 void *work, size_t *path);
+                 const dpq_coarse_rows *rows, size_t first, size_t last, size_t draws,
+                 const size_t *which, bitgen_t *rng, dpq_coarse_draw *state, void *work,
+                 size_t *path);
 
 /* Pieces of some leaves, ascending in each. Outputs of one have ranks from least to most. */
 typedef struct {
@@ -163,27 +174,30 @@ typedef struct {
     size_t longest;              /* most pieces of a leaf */
 } dpq_coarse_pieces;
 
-/* The bends of paths, b_j above: -1, 0 or 1.
+/* The bends of some paths at levels first, ..., last - 1, b_j above: -1, 0 or 1.
  *
- *   path         IN, size times m
- *   bend         OUT, size times m: b_j
+ *   which        IN, length draws: these
+ *   path         IN, size times m: drawn there, and at the levels before and after
+ *   bend         OUT, draws times last - first: b_j
  */
 void
-dpq_coarse_bends(const dpq_coarse_problem *p, size_t size, const size_t *path, int64_t *bend);
+dpq_coarse_bends(const dpq_coarse_problem *p, size_t first, size_t last, size_t draws,
+                 const size_t *which, const size_t *path, int64_t *bend);
 
 /* Draw the leaves that outputs are in, inside the cells of paths: by volume[b_j + 1] where a cell holds one,
  * else by an urn. On a lattice k outputs of a cell are a multiset: each further one is a new output, or a
- * copy of one that is there, with as much weight as a single new output has.
+ * copy of one that is there, with as much weight as a single new output has. At m levels in a row that a
+ * run neither goes on to nor from; all tables have m columns.
  *
  *   bend         IN, from dpq_coarse_bends
  *   leaf         OUT, size times m
  *   copied       OUT, size times m: which one of the outputs in its cell it is a copy of; or DPQ_COARSE_NONE
  */
 void
-dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, const size_t *path, const int64_t *bend,
-                  bitgen_t *rng, size_t *leaf, uint32_t *copied);
+dpq_coarse_leaves(const dpq_coarse_problem *p, size_t size, size_t m, const size_t *path,
+                  const int64_t *bend, bitgen_t *rng, size_t *leaf, uint32_t *copied);
 
-/* Draw the outputs, at m levels in a row that a run neither goes on to nor from; all tables have m columns.
+/* Draw the outputs, at the same levels.
  *
  *   leaf, copied IN, from dpq_coarse_leaves
  *   work         WORK, length longest

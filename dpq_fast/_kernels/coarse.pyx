@@ -18,6 +18,7 @@ from dpq_fast._kernels.buffers cimport (
 )
 from dpq_fast._kernels.csrc cimport (
     DPQ_COARSE_BLOCK,
+    dpq_coarse_begin,
     dpq_coarse_bends,
     dpq_coarse_cells,
     dpq_coarse_draw,
@@ -255,40 +256,25 @@ cdef class Cells:
             for array in room:
                 array.resize(2 * array.size, refcheck=False)
         with nogil:
-            self.log_total = dpq_coarse_total(&self.problem, self.decay, self.level, &self.rows,
-                                              work)
+            self.log_total = dpq_coarse_total(&self.problem, self.decay, &self.rows, work)
+
+    def draws(self, size_t size):
+        """`size` paths of cells, still to be drawn."""
+        if self.rows.exponent == NULL:
+            raise ValueError("rows are to be computed before paths are drawn")
+        return Draws(self, size)
 
     def paths(self, size_t size, rng not None):
         """`size` paths of cells, uintp of shape (size, m)."""
-        cdef:
-            ndarray drawn = new_table(size, self.problem.levels, NPY_UINTP)
-            size_t *path = places(drawn)
-            ndarray states = new_doubles(size * sizeof(dpq_coarse_draw) // 8)
-            ndarray workspace = new_doubles(self.room)
-            dpq_coarse_draw *state = <dpq_coarse_draw *>doubles(states)
-            void *work = doubles(workspace)
-            object bit_generator = rng.bit_generator
-            bitgen_t *bits = bitgen_of(bit_generator)
-
-        if self.rows.exponent == NULL:
-            raise ValueError("rows are to be computed before paths are drawn")
-        with bit_generator.lock, nogil:
-            dpq_coarse_paths(&self.problem, self.decay, self.level, &self.rows, size, bits, state,
-                             work, path)
-        return drawn
-
-    def bends(self, ndarray path not None):
-        """Bends of paths, int64 of the same shape."""
-        cdef:
-            size_t size = path.shape[0], m = path.shape[1]
-            ndarray bends = new_table(size, m, NPY_INT64)
-
-        check_given(path, 2, NPY_UINTP)
-        dpq_coarse_bends(&self.problem, size, places(path), integers(bends))
-        return bends
+        draws = self.draws(size)
+        draws.draw_to(0, np.arange(size, dtype=np.uintp), rng)
+        return draws.path
 
     def leaves(self, ndarray path not None, ndarray bend not None, rng not None):
-        """Leaves of outputs inside the cells of paths, and which outputs are copies of others."""
+        """Leaves of outputs inside the cells of paths, and which outputs are copies of others.
+
+        Both tables may be of some levels in a row, if no path stays in a cell at one more of them.
+        """
         cdef:
             size_t size = path.shape[0], m = path.shape[1]
             ndarray drawn = new_table(size, m, NPY_UINTP), copied = new_table(size, m, NPY_UINT32)
@@ -301,8 +287,10 @@ cdef class Cells:
 
         check_given(path, 2, NPY_UINTP)
         check_given(bend, 2, NPY_INT64)
+        if (<object>bend).shape != (<object>path).shape:
+            raise ValueError("tables must be of one shape")
         with bit_generator.lock, nogil:
-            dpq_coarse_leaves(&self.problem, size, paths, bends, bits, leaf, copies)
+            dpq_coarse_leaves(&self.problem, size, m, paths, bends, bits, leaf, copies)
         return drawn, copied
 
     def points(self, ndarray path not None, ndarray bend not None, ndarray leaf not None,
@@ -355,3 +343,77 @@ cdef class Cells:
             dpq_coarse_points(&self.problem, &pieces, size, m, paths, bends, leaves, copies, bits,
                               work, piece, point, number)
         return outputs, held
+
+
+cdef class Draws:
+    """Paths of cells that are drawn from the last level on, as far as they are asked for.
+
+    Parameters
+    ----------
+    cells : Cells
+        Its rows, which are computed.
+    size : int
+        How many.
+
+    Attributes
+    ----------
+    path : ndarray of uintp, shape (size, m)
+        The cells that are drawn.
+    first : int
+        Levels from this on are drawn, of the paths that were asked for.
+    """
+
+    cdef:
+        Cells cells
+        readonly ndarray path
+        readonly size_t first
+        ndarray states, workspace
+
+    def __cinit__(self, Cells cells not None, size_t size):
+        self.cells = cells
+        self.first = cells.problem.levels
+        self.path = np.zeros((size, self.first), dtype=np.uintp)
+        self.states = new_doubles(size * sizeof(dpq_coarse_draw) // 8)
+        self.workspace = new_doubles(cells.room)
+        dpq_coarse_begin(&cells.problem, cells.decay, cells.level, &cells.rows, size,
+                         <dpq_coarse_draw *>doubles(self.states), doubles(self.workspace))
+
+    cdef const size_t *some(self, ndarray which) except NULL:
+        if which.size and not which.max() < self.path.shape[0]:
+            raise ValueError("only paths that there are can be drawn")
+        return given_places(which)
+
+    def draw_to(self, size_t first, ndarray which not None, rng not None):
+        """Draw some paths down to a level: those of all times before, or fewer."""
+        cdef:
+            Cells cells = self.cells
+            size_t draws = which.shape[0], last = self.first
+            const size_t *these = self.some(which)
+            size_t *path = places(self.path)
+            dpq_coarse_draw *state = <dpq_coarse_draw *>doubles(self.states)
+            void *work = doubles(self.workspace)
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        if first > last:
+            raise ValueError("paths are drawn from the last level on")
+        with bit_generator.lock, nogil:
+            dpq_coarse_paths(&cells.problem, cells.decay, cells.level, &cells.rows, first, last,
+                             draws, these, bits, state, work, path)
+        self.first = first
+
+    def bends(self, size_t first, size_t last, ndarray which not None):
+        """Bends of some paths at levels first, ..., last - 1, int64."""
+        cdef:
+            Cells cells = self.cells
+            size_t draws = which.shape[0]
+            const size_t *these = self.some(which)
+            ndarray bends
+
+        if not ((first > self.first or first == self.first == 0) and
+                first <= last <= cells.problem.levels):
+            raise ValueError("paths must be drawn where they bend, and at one level before")
+        bends = new_table(draws, last - first, NPY_INT64)
+        dpq_coarse_bends(&cells.problem, first, last, draws, these, places(self.path),
+                         integers(bends))
+        return bends

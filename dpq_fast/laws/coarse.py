@@ -61,7 +61,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
@@ -135,9 +135,9 @@ ROUNDING = 1e-6
 # A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
 # leaves of a few records would be that by chance, all over a column.
 AROUND = 8.0
-# Outputs of proposals are drawn for so many levels or some more at a time: most proposals are not
-# accepted, and that is known before the last ones.
-LEVELS_AT_ONCE = 64
+# Proposals are drawn for so many levels or some more at a time, and cells for so many before them,
+# as runs are not to be cut: most are not accepted, and that is known before all is drawn.
+LEVELS_AT_ONCE, LEVELS_AHEAD = 64, 8
 # Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
 # so many outputs.
 EACH, EACH_SCAN, MOST_OUTPUTS = 4, 64, 2**18
@@ -701,21 +701,19 @@ class CoarseLaw:
         """
         cells = self._cells if cells is None else cells
         assert cells is not None  # laws that gave way are not asked
-        paths = _Paths(self, cells, size, rng)
+        paths = _Paths(self, cells, size)
         escapes = np.zeros(size, dtype=bool)
         if self._log_escape > -math.inf:
             escapes = uniform.log_uniforms(size, rng) < self._log_escape
         log_accept, seen, left = np.zeros(size), np.ones(size), np.flatnonzero(~escapes)
-        for levels in paths.some_at_once():
-            paths.fill(left, levels, rng)
+        while paths.first and left.size:
+            levels = paths.fill(left, rng)
             # each of them is one, if not below those before
             bound = self._rate * paths.gained(left, levels)
             log_accept[left] = np.minimum(bound, log_accept[left])
-            seen[left] = levels.stop / self._q.size
+            seen[left] = 1.0 - levels.start / self._q.size
             if needed is not None:
                 left = left[log_accept[left] > needed[left] - ROUNDING]
-            if not left.size:
-                break
         points = paths.points
         if escapes.any():
             points[escapes] = self._anywhere(int(escapes.sum()), rng)
@@ -784,7 +782,7 @@ class CoarseLaw:
 
 
 class _Paths:
-    """Proposals of a law: paths through cells, whose outputs are drawn some levels at a time.
+    """Proposals of a law: paths through cells, drawn some levels at a time from the last ones on.
 
     Parameters
     ----------
@@ -793,10 +791,11 @@ class _Paths:
         Its rows.
     size : int
         How many.
-    rng : Generator
 
     Attributes
     ----------
+    first : int
+        Levels from this on are filled.
     points : ndarray, shape (size, m)
     least, most : ndarray of int64, shape (size, m)
         Ranks of the blocks that outputs are in.
@@ -804,44 +803,54 @@ class _Paths:
         What TV is compared with, once all is filled: TV(rho) + 2 sum_j b_j (beta_j - rho_j).
     """
 
-    def __init__(
-        self, law: CoarseLaw, cells: kernel.Cells, size: int, rng: np.random.Generator
-    ) -> None:
-        self._law, self._cells = law, cells
-        self._paths = cells.paths(size, rng)
-        self._bends = cells.bends(self._paths)
-        self._leaf, self._copied = cells.leaves(self._paths, self._bends, rng)
-        self._cell = self._paths.view(np.intp)
-        tree = law._tree
-        self._low, self._high = tree.least[self._cell], tree.most[self._cell]
-        self._rho = self._low + (self._high - self._low) // 2
-        self._deviations = path.deviations(self._rho, law._whole, law._part)
-        self.points = np.empty(self._paths.shape, dtype=law._kind)
-        self.least, self.most = np.empty((2, *self._paths.shape), dtype=np.int64)
-        self.bound, self._fewest = np.zeros((2, size))
+    def __init__(self, law: CoarseLaw, cells: kernel.Cells, size: int) -> None:
+        self._law, self._cells, self.first = law, cells, law._q.size
+        self._draws = cells.draws(size)
+        self._cell = self._draws.path.view(np.intp)
+        shape = self._cell.shape
+        self._bends, self._low, self._high, self._rho = np.empty((4, *shape), dtype=np.int64)
+        self.points = np.empty(shape, dtype=law._kind)
+        self.least, self.most = np.empty((2, *shape), dtype=np.int64)
+        self.bound, self._fewest, self._sign = np.zeros((3, size))
 
-    def some_at_once(self) -> Iterator[slice]:
-        """Levels, some after another, about `LEVELS_AT_ONCE` of them; no run is in two of these."""
-        m = self._cell.shape[1]
-        changes = (self._cell[:, 1:] != self._cell[:, :-1]).all(axis=0)
-        start = 0
-        for stop in (*(np.flatnonzero(changes) + 1).tolist(), m):
-            if stop == m or stop - start >= LEVELS_AT_ONCE:
-                yield slice(start, stop)
-                start = stop
+    def _next_levels(self, left: NDArray[np.intp], rng: np.random.Generator) -> slice:
+        """About `LEVELS_AT_ONCE` levels before those that are filled; no run goes on before them.
 
-    def fill(self, left: NDArray[np.intp], levels: slice, rng: np.random.Generator) -> None:
-        """Draw the outputs of some proposals at some levels, inside of their cells."""
-        leaves = self._law._leaves
-        for some in leaves.some_at_once(self._leaf[left, levels]):
+        Paths are drawn there, and at the level before.
+        """
+        stop, cell = self.first, self._cell
+        start, which = max(stop - LEVELS_AT_ONCE, 0), left.astype(np.uintp)
+        while True:
+            drawn = max(start - LEVELS_AHEAD, 0)
+            if drawn < self._draws.first:
+                self._draws.draw_to(drawn, which, rng)
+            changes = (cell[left, drawn + 1 : start + 1] != cell[left, drawn:start]).all(axis=0)
+            if changes.any():
+                return slice(drawn + 1 + int(changes.nonzero()[0][-1]), stop)
+            start = drawn
+            if not start:
+                return slice(0, stop)
+
+    def fill(self, left: NDArray[np.intp], rng: np.random.Generator) -> slice:
+        """Draw the outputs of some proposals at some more levels, inside of their cells; which."""
+        levels = self._next_levels(left, rng)
+        tree, leaves = self._law._tree, self._law._leaves
+        bends = self._draws.bends(levels.start, levels.stop, left.astype(np.uintp))
+        paths = np.ascontiguousarray(self._draws.path[left, levels])
+        cell = paths.view(np.intp)
+        low, high = tree.least[cell], tree.most[cell]
+        self._bends[left, levels] = bends
+        self._low[left, levels], self._high[left, levels] = low, high
+        self._rho[left, levels] = low + (high - low) // 2
+        leaf, copied = self._cells.leaves(paths, bends, rng)
+        for some in leaves.some_at_once(leaf):
+            slot, start, blocks = leaves.of(leaf[some])
             at = left[some], levels
-            leaf = np.ascontiguousarray(self._leaf[at])
-            slot, start, blocks = leaves.of(leaf)
             self.points[at], held = self._cells.points(
-                np.ascontiguousarray(self._paths[at]),
-                np.ascontiguousarray(self._bends[at]),
-                leaf,
-                np.ascontiguousarray(self._copied[at]),
+                paths[some],
+                bends[some],
+                leaf[some],
+                copied[some],
                 slot,
                 start,
                 *blocks,
@@ -850,34 +859,36 @@ class _Paths:
             )
             block = held.view(np.intp)
             self.least[at], self.most[at] = blocks.least[block], blocks.most[block]
+        self.first = levels.start
+        return levels
 
     def gained(self, left: NDArray[np.intp], levels: slice) -> NDArray[np.float64]:
-        """What `bound` is above TV at most, up to some levels, which are filled now.
+        """What `bound` is above TV at most, from some levels on, which are filled now.
 
         All steps and all bends lose something of what is accepted, or nothing. So it is never less
-        than what is left in the end. At the last of these levels there is no bend yet, but the sign
-        of the step to it.
+        than what is left in the end. What steps to the first of these levels and before lose is at
+        least what they would if they had the signs that those of cells have: a multiple of where
+        the output is in its block, as those add up.
         """
         start, stop, law = levels.start, levels.stop, self._law
-        begin, is_last = max(start - 1, 0), stop == law._q.size
-        near = slice(begin, stop)
-        fewest = path.least_deviations(
-            self.least[left, near], self.most[left, near], law._whole[near], law._part[near]
-        )
-        fewest = fewest[:, start - begin : None if is_last else -1]
+        m, near = law._q.size, slice(start, min(stop + 1, law._q.size))
+        steps = slice(1 if start else 0, None if stop == m else -1)
+        targets = law._whole[near], law._part[near]
+        least, most, rho = (each[left, near] for each in (self.least, self.most, self._rho))
+        fewest = path.least_deviations(least, most, *targets)[:, steps]
+        by_cells = path.deviations(rho, *targets)[:, steps]
         bends, rho = self._bends[left, levels], self._rho[left, levels]
         bent = 2.0 * (bends * (self._beta(left, levels) - rho))
-        by_cells = self._deviations[left, start : None if is_last else stop]
         self.bound[left] += by_cells.sum(axis=1) + bent.sum(axis=1)
         self._fewest[left] += fewest.sum(axis=1)
         gained: NDArray[np.float64] = self.bound[left] - self._fewest[left]
-        if is_last:
-            return gained
-        at = stop - 1
-        leaving = np.where(self._rho[left, -1] <= law._whole[-1], 1, -1)
-        sign = leaving + 2 * self._bends[left, at:].sum(axis=1)  # of the step to this level
-        farthest = np.where(sign > 0, self.most[left, at], self.least[left, at])
-        gained += sign * (farthest - rho[:, -1]) - bent[:, -1]
+        if stop == m:
+            self._sign[left] = np.where(rho[:, -1] <= law._whole[-1], 1, -1)
+        self._sign[left] += 2 * bends.sum(axis=1)  # of the step to the first of these levels
+        if start:
+            sign = self._sign[left]
+            nearest = np.where(sign > 0, self.least[left, start], self.most[left, start])
+            gained -= sign * (nearest - rho[:, 0])
         return gained
 
     def _beta(self, left: NDArray[np.intp], levels: slice) -> NDArray[np.int64]:
@@ -889,7 +900,8 @@ class _Paths:
         alone[:, :-1] &= ~again
         lowest = np.where(alone, self.least[left, levels], self._low[left, levels])
         highest = np.where(alone, self.most[left, levels], self._high[left, levels])
-        return np.where(self._bends[left, levels] > 0, lowest, highest)
+        beta: NDArray[np.int64] = np.where(self._bends[left, levels] > 0, lowest, highest)
+        return beta
 
 
 def _lost_by_all(log_accept: NDArray[np.float64], seen: NDArray[np.float64]) -> float:

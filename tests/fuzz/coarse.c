@@ -389,7 +389,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             runs.weight[turn] = more;
         }
     }
-    found = dpq_coarse_total(&x.p, &decay, level, &rows, work);
+    found = dpq_coarse_total(&x.p, &decay, &rows, work);
     expected = plain_total(&x.p, start, node);
     if (expected > LOWEST) {
         CHECK(fabsl(found - expected) <= 1e-9L * (1 + fabsl(expected)));
@@ -405,11 +405,26 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         double *weight = fuzz_room(x.pieces.longest, sizeof *weight);
         size_t *leaf = fuzz_room(draws * m, sizeof *leaf);
         uint32_t *copied = fuzz_room(draws * m, sizeof *copied);
+        size_t *which = fuzz_room(draws, sizeof *which);
 
         rng = fuzz_generator(&in);
-        dpq_coarse_paths(&x.p, &decay, level, &rows, draws, &rng, state, work, path);
-        dpq_coarse_bends(&x.p, draws, path, bend);
-        dpq_coarse_leaves(&x.p, draws, path, bend, &rng, leaf, copied);
+        dpq_coarse_begin(&x.p, &decay, level, &rows, draws, state, work);
+        for (size_t i = 0; i < draws; i++) {
+            which[i] = i;
+        }
+        for (size_t last = m, begin; last > 0; last = begin) { /* some levels at a time */
+            begin = (size_t)fuzz_between(&in, 0, (int64_t)last - 1);
+            dpq_coarse_paths(&x.p, &decay, level, &rows, begin, last, draws, which, &rng, state, work,
+                             path);
+        }
+        dpq_coarse_bends(&x.p, 0, m, draws, which, path, bend);
+        for (size_t i = 0, j = (size_t)fuzz_between(&in, 0, (int64_t)m - 1); i < draws; i++) {
+            int64_t one;
+
+            dpq_coarse_bends(&x.p, j, j + 1, 1, which + i, path, &one);
+            CHECK(one == bend[i * m + j]);
+        }
+        dpq_coarse_leaves(&x.p, draws, m, path, bend, &rng, leaf, copied);
         x.pieces.slot = leaf;
         dpq_coarse_points(&x.p, &x.pieces, draws, m, path, bend, leaf, copied, &rng, weight, piece,
                           x.p.lattice ? point : NULL, x.p.lattice ? NULL : number);
@@ -431,6 +446,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                       number[i] <= x.numbers[piece[i]] + x.width[piece[i]]);
             }
         }
+        free(which);
         free(copied);
         free(leaf);
         free(weight);
