@@ -1075,6 +1075,19 @@ def test_cells_of_about_one_rank_are_of_one_rank():
         assert (accepted > 0.99) == (at_least > 0.0)
 
 
+def test_leaves_become_narrower_where_cells_would_be_the_same(monkeypatch):
+    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # not as all of them are leaves
+    rng, q = np.random.default_rng(12), np.array([0.2, 0.5, 0.6])
+    ranks = orders(monkeypatch, [0, 1, 1, 2] * 4 + [4] * 6 + [5, 6] * 3, "lattice", "at once")
+    law = CoarseLaw(ranks, q, 0.2, nats=1.5, growth=1e-6)
+    closer = closer_of(law)
+    assert closer._widths.nats == coarse.LESS_NATS * 1.5
+    assert closer._entries > coarse.HARDLY_MORE * law._entries
+    assert misfit(closer, ranks, 3, "lattice", rng) > SMALLEST_P
+    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
+    assert closer_of(law)._entries == law._entries
+
+
 def test_leaves_become_narrower_where_all_cells_are_leaves(monkeypatch):
     rng, q = np.random.default_rng(12), np.array([0.2, 0.5, 0.6])
     ranks = orders(monkeypatch, [0, 1, 1, 2] * 4 + [4] * 6 + [5, 6] * 3, "lattice", "at once")
