@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extremes.h"
 #include "large.h"
 #include "ranks.h"
 #include "step.h"
@@ -390,23 +391,6 @@ scale(size_t n, double *a, const double *width, double gain)
     }
 }
 
-/* The smallest and the largest of n numbers, none negative; infinity and 0 for n = 0. They compare as
- * their bits do, which vectors can do in any order. */
-DPQ_VECTORIZED static void
-extremes(size_t n, const double *x, double *smallest, double *largest)
-{
-    int64_t low = INT64_C(0x7FF0000000000000), high = 0; /* infinity and 0 */
-
-    for (size_t i = 0; i < n; i++) {
-        int64_t bits = (int64_t)dpq_wide_bits(x[i]);
-
-        low = bits < low ? bits : low;
-        high = bits > high ? bits : high;
-    }
-    memcpy(smallest, &low, sizeof low);
-    memcpy(largest, &high, sizeof high);
-}
-
 /* How many intervals of row j are in row j - 1, too: its first ones. */
 static size_t
 shared_with_last(const dpq_scan_problem *p, size_t j)
@@ -422,12 +406,11 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
 {
     size_t lo = p->lo[j], n = p->hi[j] - lo, shared = 0, unreached = 0;
     double *a = A + p->start[j], *h = H + p->start[j];
-    double narrowest, widest, smallest, largest;
+    double smallest;
     int scaling;
 
     /* Scale so that the largest factor is about one: widths, and what the last row ended with. */
-    extremes(n, p->width + lo, &narrowest, &widest);
-    (void)frexp(widest, &scaling);
+    (void)frexp(dpq_largest(n, p->width + lo), &scaling);
     exponent[j] = 0;
     if (j > 0) {
         int last;
@@ -448,10 +431,10 @@ dpq_scan_close(const dpq_scan_problem *p, const dpq_decay *decay, dpq_scan_level
     level[j].gain = ldexp(1.0, -scaling);
     exponent[j] += scaling;
     scale(n, a, p->width + lo, level[j].gain);
-    extremes(n - unreached, a + unreached, &smallest, &largest);
+    smallest = dpq_smallest(n - unreached, a + unreached);
     memcpy(h + shared, a + shared, (n - shared) * sizeof *h);
     copies_shared(p, decay, level, j, shared, A, H);
-    extremes(n, h, &narrowest, &level[j].largest);
+    level[j].largest = dpq_largest(n, h);
     return smallest < DPQ_SCAN_SMALLEST || h[0] < DPQ_SCAN_SMALLEST ? DPQ_ERR_RANGE : DPQ_OK;
 }
 

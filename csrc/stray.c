@@ -1,8 +1,8 @@
 #include "stray.h"
 
 #include <math.h>
-#include <string.h>
 
+#include "extremes.h"
 #include "ranks.h"
 #include "vector.h"
 
@@ -263,24 +263,6 @@ arrive(const chain *c, double rate, double ahead, double unit, size_t first, siz
     }
 }
 
-/* The largest of some numbers, none of which is below 0: by their bits, which are in the same order, and
- * which vectors compare. */
-DPQ_VECTORIZED static double
-largest_of(size_t n, const double *x)
-{
-    int64_t most = 0;
-    double largest;
-
-    for (size_t k = 0; k < n; k++) {
-        int64_t bits;
-
-        memcpy(&bits, x + k, sizeof bits);
-        most = bits > most ? bits : most;
-    }
-    memcpy(&largest, &most, sizeof largest);
-    return largest;
-}
-
 /* The power of two that is above a number, and not by much; 0 of 0, and of what is not finite. */
 static int
 power_of(double x)
@@ -336,7 +318,7 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
         /* cells that end within the window */
         const size_t cells = dpq_ranks_first(p->start + 1, 0, p->inside, p->window[j] + 2);
         const size_t near = c.middle + 1 - cells, far = c.middle + cells;
-        double ahead = 0.0, most;
+        double ahead = 0.0, each, most;
         int unit;
 
         if (j > 0) {
@@ -354,16 +336,17 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
         else {
             widths_between(p, borders + (j - first), c.moves.fade, c.width);
         }
-        unit = power_of(largest_of(c.nodes, c.width));
+        unit = power_of(dpq_largest(c.nodes, c.width));
         *power += unit;
         if (unit < -MOST_STEP || unit > MOST_STEP) {
             scale(c.nodes, c.width, -unit);
             unit = 0;
         }
-        arrive(&c, p->rate, ahead, ldexp(1.0, -unit), 0, near, 0);
-        arrive(&c, p->rate, ahead, ldexp(1.0, -unit), near, far, 1);
-        arrive(&c, p->rate, ahead, ldexp(1.0, -unit), far, c.nodes, 0);
-        most = fmax(largest_of(c.nodes, c.at.inside), largest_of(c.nodes, c.at.strayed));
+        each = ldexp(1.0, -unit);
+        arrive(&c, p->rate, ahead, each, 0, near, 0);
+        arrive(&c, p->rate, ahead, each, near, far, 1);
+        arrive(&c, p->rate, ahead, each, far, c.nodes, 0);
+        most = fmax(dpq_largest(c.nodes, c.at.inside), dpq_largest(c.nodes, c.at.strayed));
         unit = power_of(most) - TOP;
         if (most > 0.0 && most < INFINITY && (unit > 0 || unit <= -ROOM)) {
             scale(c.nodes, c.at.inside, -unit);

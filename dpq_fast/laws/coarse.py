@@ -380,10 +380,10 @@ class CoarseLaw:
         cells = self._rows(self._widths.growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
-            most = MOST_ALIKE if self._rounds == 0 else MORE_ALIKE
+            most_alike = MOST_ALIKE if self._rounds == 0 else MORE_ALIKE
             self._rounds = max(self._rounds, 1)
-            self._grown, cells = 0.0, self._rows(0.0, most)
-            if cells.entries > most:
+            self._grown, cells = 0.0, self._rows(0.0, most_alike)
+            if cells.entries > most_alike:
                 del cells  # before there are others
                 self._visit()
                 self._grown = self._centered() * self._widths.growth
@@ -674,7 +674,7 @@ class CoarseLaw:
             cost = OUTPUT_COST * m / others  # of a proposal, if others cost 1
             is_hard = hope <= cost * tries
             if is_hard and cost * tries < 1.0:  # none may be accepted by chance: what do they lose?
-                is_hard = math.exp(_lost_by_all(log_accept, seen)) <= cost
+                is_hard = math.exp(_mean_of_all(log_accept, seen)) <= cost
             if tries >= FEW_TRIES and is_hard and self._may_narrow:
                 accepted.append(self._give_way().draw(rng, missing))
                 break
@@ -808,9 +808,8 @@ class _Paths:
         self._draws = cells.draws(size)
         self._cell = self._draws.path.view(np.intp)
         shape = self._cell.shape
-        self._bends, self._low, self._high, self._rho = np.empty((4, *shape), dtype=np.int64)
         self.points = np.empty(shape, dtype=law._kind)
-        self.least, self.most = np.empty((2, *shape), dtype=np.int64)
+        self.least, self.most, self._rho = np.empty((3, *shape), dtype=np.int64)
         self.bound, self._fewest, self._sign = np.zeros((3, size))
 
     def _next_levels(self, left: NDArray[np.intp], rng: np.random.Generator) -> slice:
@@ -819,11 +818,11 @@ class _Paths:
         Paths are drawn there, and at the level before.
         """
         stop, cell = self.first, self._cell
-        start, which = max(stop - LEVELS_AT_ONCE, 0), left.astype(np.uintp)
+        start = max(stop - LEVELS_AT_ONCE, 0)
         while True:
             drawn = max(start - LEVELS_AHEAD, 0)
             if drawn < self._draws.first:
-                self._draws.draw_to(drawn, which, rng)
+                self._draws.draw_to(drawn, left.view(np.uintp), rng)
             changes = (cell[left, drawn + 1 : start + 1] != cell[left, drawn:start]).all(axis=0)
             if changes.any():
                 return slice(drawn + 1 + int(changes.nonzero()[0][-1]), stop)
@@ -835,12 +834,10 @@ class _Paths:
         """Draw the outputs of some proposals at some more levels, inside of their cells; which."""
         levels = self._next_levels(left, rng)
         tree, leaves = self._law._tree, self._law._leaves
-        bends = self._draws.bends(levels.start, levels.stop, left.astype(np.uintp))
-        paths = np.ascontiguousarray(self._draws.path[left, levels])
-        cell = paths.view(np.intp)
-        low, high = tree.least[cell], tree.most[cell]
-        self._bends[left, levels] = bends
-        self._low[left, levels], self._high[left, levels] = low, high
+        bends = self._draws.bends(levels.start, levels.stop, left.view(np.uintp))
+        cell = np.ascontiguousarray(self._cell[left, levels])
+        low, high, paths = tree.least[cell], tree.most[cell], cell.view(np.uintp)
+        self._bends, self._low, self._high = bends, low, high  # of these levels alone
         self._rho[left, levels] = low + (high - low) // 2
         leaf, copied = self._cells.leaves(paths, bends, rng)
         for some in leaves.some_at_once(leaf):
@@ -877,7 +874,7 @@ class _Paths:
         least, most, rho = (each[left, near] for each in (self.least, self.most, self._rho))
         fewest = path.least_deviations(least, most, *targets)[:, steps]
         by_cells = path.deviations(rho, *targets)[:, steps]
-        bends, rho = self._bends[left, levels], self._rho[left, levels]
+        bends, rho = self._bends, self._rho[left, levels]
         bent = 2.0 * (bends * (self._beta(left, levels) - rho))
         self.bound[left] += by_cells.sum(axis=1) + bent.sum(axis=1)
         self._fewest[left] += fewest.sum(axis=1)
@@ -898,14 +895,14 @@ class _Paths:
         alone = np.ones(cell.shape, dtype=bool)
         alone[:, 1:] &= ~again
         alone[:, :-1] &= ~again
-        lowest = np.where(alone, self.least[left, levels], self._low[left, levels])
-        highest = np.where(alone, self.most[left, levels], self._high[left, levels])
-        beta: NDArray[np.int64] = np.where(self._bends[left, levels] > 0, lowest, highest)
+        lowest = np.where(alone, self.least[left, levels], self._low)
+        highest = np.where(alone, self.most[left, levels], self._high)
+        beta: NDArray[np.int64] = np.where(self._bends > 0, lowest, highest)
         return beta
 
 
-def _lost_by_all(log_accept: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
-    """The mean of `log_accept` for all levels, of bounds for shares of them; less than nothing."""
+def _mean_of_all(log_accept: NDArray[np.float64], seen: NDArray[np.float64]) -> float:
+    """About the mean of `log_accept` for all levels, of bounds for the shares that were seen."""
     ascends = log_accept > -math.inf
     levels = float(seen[ascends].sum())
     return float(log_accept[ascends].sum()) / levels if levels > 0.0 else -math.inf

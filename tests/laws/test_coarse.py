@@ -233,6 +233,11 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     assert misfit(merged, ranks, 2, "lattice", rng, 2_000) > SMALLEST_P
 
 
+def never_narrower_leaves(monkeypatch):
+    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)
+    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
+
+
 def never_alike(monkeypatch):
     monkeypatch.setattr(coarse, "MOST_ALIKE", 0)
     monkeypatch.setattr(coarse, "MORE_ALIKE", 0)
@@ -271,8 +276,7 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
     rng, q = np.random.default_rng(8), np.array([0.1, 0.15, 0.8])
     monkeypatch.setattr(coarse, "ROUGH", (0.9, 0.4))
     monkeypatch.setattr(coarse, "VISITORS", 2)
-    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
-    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
+    never_narrower_leaves(monkeypatch)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
@@ -293,8 +297,7 @@ def test_cells_around_where_paths_were_seen_draw_the_same_law(monkeypatch, form)
 def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeypatch):
     """Few of the first proposals would be accepted: paths are hundreds of nats away."""
     monkeypatch.setattr(coarse, "LOSS", 4.0)
-    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
-    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
+    never_narrower_leaves(monkeypatch)
     n, m, rng = 200_000, 200, np.random.default_rng(9)
     x = np.sort(np.where(np.arange(n) % 2, 0.0, rng.normal(0.0, 5.0, n)))
     law = coarse.law_of(
@@ -465,8 +468,7 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
     monkeypatch.setattr(coarse, "PART_BENDS", ((0.3, 1),))
     monkeypatch.setattr(coarse, "SPREAD", 0.0)
     monkeypatch.setattr(coarse, "VISITORS", 3)
-    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # never
-    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
+    never_narrower_leaves(monkeypatch)
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, form, way)
     law = CoarseLaw(ranks, q, 0.15, nats=0.5, growth=4.0)
@@ -1106,8 +1108,7 @@ def test_growth_gives_way_where_it_draws_proposals_away(monkeypatch):
     rng, q = np.random.default_rng(13), np.array([0.1, 0.15, 0.8])
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
     never_alike(monkeypatch)
-    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)
-    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
+    never_narrower_leaves(monkeypatch)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, "lattice", "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
     by_paths = law._with_narrower()
