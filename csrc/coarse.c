@@ -475,35 +475,40 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
       const dpq_coarse_rows *rows, const workspace *work, const dpq_coarse_runs *runs, size_t j,
       size_t i)
 {
-    size_t at = rows->start[j] + i, c = rows->node[at], n = 1;
+    size_t at = rows->start[j] + i, c = rows->node[at], k = 0;
     dpq_large *run = runs->weight[j % 2] + work->begin[j % 2][i];
     dpq_large sum = DPQ_LARGE_ZERO, rest = DPQ_LARGE_ZERO, little;
 
     if (work->same[i] != DPQ_COARSE_NONE) {
         const size_t *begin = work->begin[(j - 1) % 2] + work->same[i];
-        const dpq_large *before = runs->weight[(j - 1) % 2] + begin[0];
+        const dpq_large *longer = runs->weight[(j - 1) % 2] + begin[0];
+        dpq_large before = first_of_run(p, decay, rows, rows->start[j - 1] + work->same[i], 0.0);
         dpq_large stay = stay_in(p, decay, work, c, j - 1), volume = dpq_large_of(p->volume[1][c]);
         double more = p->lattice ? 1.0 : 0.0;
+        size_t last = begin[1] - begin[0];
 
         stay.exponent += volume.exponent;
-        for (; n <= begin[1] - begin[0]; n++) {
-            double places = (volume.digits + more * (double)n) * level[n].share;
+        for (;; before = longer[k++]) {
+            double places = (volume.digits + more * (double)(k + 1)) * level[k + 1].share;
 
-            run[n] = dpq_large_round(before[n - 1].digits * places * stay.digits,
-                                     before[n - 1].exponent + stay.exponent);
-            sum = dpq_large_add(sum, run[n]);
+            run[k] = dpq_large_round(before.digits * places * stay.digits,
+                                     before.exponent + stay.exponent);
+            sum = dpq_large_add(sum, run[k]);
+            if (k == last) {
+                break;
+            }
         }
         keep_run(rows, at, sum);
-    }
-    run[0] = first_of_run(p, decay, rows, at, 0.0);
-    little = dpq_large_mul(dpq_large_add(sum, run[0]), dpq_large_of(EACH_REST));
-    for (; n > 1; n--) {
-        rest = dpq_large_add(rest, run[n - 1]);
-        if (!dpq_large_less(rest, little)) {
-            break;
+        little = dpq_large_mul(dpq_large_add(sum, first_of_run(p, decay, rows, at, 0.0)),
+                               dpq_large_of(EACH_REST));
+        for (k++; k > 0; k--) {
+            rest = dpq_large_add(rest, run[k - 1]);
+            if (!dpq_large_less(rest, little)) {
+                break;
+            }
         }
     }
-    work->begin[j % 2][i + 1] = work->begin[j % 2][i] + n;
+    work->begin[j % 2][i + 1] = work->begin[j % 2][i] + k;
 }
 
 /* Sums by blocks of what the entries of row j weigh if a step follows. */

@@ -101,9 +101,9 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32
 size_t
 dpq_coarse_room(size_t longest, size_t levels);
 
-/* What outputs weigh that are in one cell at 1, 2, ... levels in a row, the last of which is that of the
- * row at hand, entry after entry: those of one output as the first of several. Long runs that are nothing
- * to the others, 2^-63 of them, are left out. */
+/* What outputs weigh that are in one cell at 2, 3, ... levels in a row, the last of which is that of the row at
+ * hand, entry after entry. Long runs that are nothing to the others and to a single output as the first of
+ * several, 2^-63 of them, are left out. */
 typedef struct {
     size_t room;          /* so many fit: as there were of the row before, and one for each entry */
     dpq_large *weight[2]; /* WORK, by turns of the row at hand and of the one before */

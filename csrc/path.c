@@ -26,14 +26,15 @@ free_range_of(const dpq_scan_problem *p, size_t l, size_t t)
     return dpq_free_range_of(target, (dpq_mixed){p->whole[l + 1], p->part[l + 1]}, p->rank[t]);
 }
 
-/* An entry of row j, at interval t. */
+/* The entry of row j at interval t: of A or of H, and exponents of their blocks. */
 static dpq_wide
-entry(const dpq_scan_problem *p, size_t j, size_t t, const int64_t *exponent, const double *narrow,
-      const dpq_wide *wide)
+entry(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t t, const double *entries,
+      const int64_t *exponents)
 {
-    size_t at = p->start[j] + (t - p->lo[j]);
+    int64_t exponent = rows->exponent ? rows->exponent[j]
+                                      : exponents[dpq_scan_block(p, &rows->blocks, j, t)];
 
-    return narrow ? dpq_wide_of(narrow[at], exponent[j]) : wide[at];
+    return dpq_wide_of(entries[p->start[j] + (t - p->lo[j])], exponent);
 }
 
 /* x 2^-top, at least FLOOR. */
@@ -98,8 +99,15 @@ static dpq_wide
 wide_weight(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
             size_t s, dpq_free_range range)
 {
-    return dpq_wide_mul(entry(p, j, s, rows->exponent, rows->H, rows->wide_H),
+    return dpq_wide_mul(entry(p, rows, j, s, rows->H, rows->blocks.H),
                         dpq_decay_of_wide(decay, dpq_distance(range, p->rank[s])));
+}
+
+/* ln of what a weight keeps at that distance, in powers of two. */
+static double
+lost_exponent(const dpq_scan_problem *p, dpq_mixed away)
+{
+    return p->rate * ((double)away.whole + away.part) / DPQ_LN2;
 }
 
 /* About the exponent of that weight, by less than 1 + 2^-50 of it; what is 0 is below all others. */
@@ -107,37 +115,89 @@ static double
 exponent_of_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s,
                    dpq_free_range range)
 {
-    dpq_wide h = entry(p, j, s, rows->exponent, rows->H, rows->wide_H);
-    dpq_mixed away = dpq_distance(range, p->rank[s]);
+    dpq_wide h = entry(p, rows, j, s, rows->H, rows->blocks.H);
 
     if (h.mantissa == 0.0) {
         return -INFINITY;
     }
-    return (double)h.exponent - p->rate * ((double)away.whole + away.part) / DPQ_LN2;
+    return (double)h.exponent - lost_exponent(p, dpq_distance(range, p->rank[s]));
+}
+
+/* What that is at the most for the intervals s, ..., end - 1 of one block; infinity in rows of one exponent
+ * each. */
+static double
+most_of_block(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s, size_t end,
+              dpq_free_range range)
+{
+    dpq_mixed first, last;
+    int64_t exponent;
+
+    if (rows->exponent) {
+        return INFINITY;
+    }
+    exponent = rows->blocks.H[dpq_scan_block(p, &rows->blocks, j, s)];
+    if (p->rank[s] <= range.upper.whole && p->rank[end - 1] > range.lower.whole) { /* some are inside */
+        return (double)exponent;
+    }
+    first = dpq_distance(range, p->rank[s]);
+    last = dpq_distance(range, p->rank[end - 1]);
+    return (double)exponent - lost_exponent(p, dpq_mixed_less(last, first) ? last : first);
+}
+
+/* Where the block of interval s of row j ends, among the first n entries. */
+static size_t
+end_of_block(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t i, size_t n)
+{
+    size_t end = rows->exponent ? n : dpq_scan_block_end(p, &rows->blocks, j, i);
+
+    return end < n ? end : n;
+}
+
+/* Whether something may be as much as 2^top, by about its exponent. */
+static int
+may_be(double about, double top)
+{
+    return about + fabs(about) * 0x1p-48 > top;
 }
 
 /* The same weights for all rows, in units of 2^top: the largest is about 1. Nothing but the exponent
- * is computed of those that are far below FLOOR. */
+ * is computed of those that are far below FLOOR, and not that where a whole block is. */
 static int64_t
 wide_weights(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_rows *rows, size_t j,
              size_t lo, size_t hi, dpq_free_range range, double *weight)
 {
-    double top = -DPQ_WIDE_FARTHEST;
+    const size_t n = hi - lo;
+    double most = -INFINITY, top = -DPQ_WIDE_FARTHEST;
+    size_t largest = 0;
 
-    for (size_t s = lo; s < hi; s++) {
-        weight[s - lo] = exponent_of_weight(p, rows, j, s, range);
-        top = fmax(top, weight[s - lo]);
+    for (size_t i = 0, end; i < n; i = end) { /* the block that the largest may be in comes first */
+        double bound;
+
+        end = end_of_block(p, rows, j, i, n);
+        bound = most_of_block(p, rows, j, lo + i, lo + end, range);
+        largest = bound > most ? i : largest;
+        most = bound > most ? bound : most;
+    }
+    for (size_t i = largest, end = end_of_block(p, rows, j, i, n); i < end; i++) {
+        top = fmax(top, exponent_of_weight(p, rows, j, lo + i, range));
+    }
+    for (size_t i = 0, end; i < n;) {
+        end = end_of_block(p, rows, j, i, n);
+        if (!may_be(most_of_block(p, rows, j, lo + i, lo + end, range), top - 900.0)) {
+            for (; i < end; i++) {
+                weight[i] = -INFINITY;
+            }
+        }
+        for (; i < end; i++) {
+            weight[i] = exponent_of_weight(p, rows, j, lo + i, range);
+            top = fmax(top, weight[i]);
+        }
     }
     top = floor(top);
-    for (size_t s = lo; s < hi; s++) {
-        double about = weight[s - lo];
-
-        if (about + fabs(about) * 0x1p-48 > top - 900.0) {
-            weight[s - lo] = floored(wide_weight(p, decay, rows, j, s, range), (int64_t)top);
-        }
-        else {
-            weight[s - lo] = FLOOR;
-        }
+    for (size_t i = 0; i < n; i++) {
+        weight[i] = may_be(weight[i], top - 900.0)
+                        ? floored(wide_weight(p, decay, rows, j, lo + i, range), (int64_t)top)
+                        : FLOOR;
     }
     return (int64_t)top;
 }
@@ -190,7 +250,7 @@ dpq_path_draw_before(const dpq_scan_problem *p, const dpq_decay *decay, const dp
     size_t from, drawn;
     int64_t top = 0;
 
-    if (rows->H) {
+    if (rows->exponent) {
         plain_weights(p, decay, rows->H + p->start[j], lo, lo + n, range, weight);
         total = sum_blocks(n, weight, work);
         top = rows->exponent[j];
@@ -217,7 +277,7 @@ dpq_path_log_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq
     size_t k = 1;
 
     for (size_t l = j; k == 1 || (k <= j + 1 && t < p->hi[l]); k++, l--) {
-        dpq_wide weight = entry(p, l, t, rows->exponent, rows->A, rows->wide_A);
+        dpq_wide weight = entry(p, rows, l, t, rows->A, rows->blocks.A);
 
         if (k > 1) { /* one more output: from level l to l + 1 inside interval t */
             dpq_mixed away = dpq_distance(free_range_of(p, l, t), p->rank[t]);
@@ -281,7 +341,7 @@ draw_copies(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_path_ro
     double total = 0.0, log_proposed;
     int64_t top;
 
-    if (rows->A) {
+    if (rows->exponent) {
         n = plain_copies_weights(p, decay, rows, j, t, work, &total, &rest);
     }
     if (total > DPQ_PATH_LEAST && total < MOST) {

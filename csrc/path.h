@@ -8,12 +8,13 @@
 #include <numpy/random/bitgen.h>
 
 #include "scan.h"
+#include "scan_blocks.h"
 
-/* The rows of a forward pass: float64 (`exponent` set) or wide (`exponent` NULL). */
+/* The rows of a forward pass: with an exponent for each (`exponent` set), or for each block of them (NULL). */
 typedef struct {
     const double *A, *H;
     const int64_t *exponent;
-    const dpq_wide *wide_A, *wide_H;
+    dpq_scan_blocks blocks;
 } dpq_path_rows;
 
 /* Candidates are raced in blocks of this many: first the blocks, then inside the winner. */

@@ -27,9 +27,7 @@
 #include <stdint.h>
 
 #include "decay.h"
-#include "large.h"
 #include "status.h"
-#include "wide.h"
 
 /* Of float64 rows: */
 #define DPQ_SCAN_REST 0x1p-53      /* the sum over k stops at this relative size of its rest: of one rounding */
@@ -140,26 +138,12 @@ dpq_scan_total(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
  *   work         WORK, length max(hi - lo)
  *   log_total    OUT, or NULL where other levels follow
  *
- * Returns   DPQ_OK, or DPQ_ERR_RANGE: call dpq_scan_forward_wide.
+ * Returns   DPQ_OK, or DPQ_ERR_RANGE: call dpq_scan_forward_blocks of scan_blocks.h.
  * Cost      O(sum(hi - lo)), no allocation, reentrant.
  * Accuracy  every entry right to 1e-11 relative for up to 1e6 intervals.
  */
 dpq_status
 dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level, size_t first,
                  double *A, double *H, int64_t *exponent, double *work, double *log_total);
-
-/* The same with an exponent of its own for every entry, for any widths: never fails.
- *
- *   first        as above
- *   A, H         OUT, sum(hi - lo) entries each
- *   work         WORK, length 2 max(hi - lo)
- *   log_total    OUT, or NULL
- *
- * Accuracy  as above, however much is lost, for ranks up to 2^53; but the loss of a step beyond
- *           1e17 is held there, and entries that are all so small are no longer told apart.
- */
-void
-dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                      size_t first, dpq_wide *A, dpq_wide *H, dpq_large *work, double *log_total);
 
 #endif

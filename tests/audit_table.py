@@ -26,6 +26,7 @@ from scipy.special import ndtr
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import _checks, audit, privacy
+from dpq_fast._kernels import scan
 from dpq_fast.data.records import Records
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws.depth import DepthLaw
@@ -254,6 +255,16 @@ def half_the_range(run: Run) -> Run:
     return lambda guarantee: run(replace(guarantee, bounded_range=guarantee.bounded_range / 2.0))
 
 
+def in_blocks(run: Run) -> Run:
+    """Where rows would need more than float64 has for all of their entries."""
+
+    def of(guarantee: privacy.Guarantee | None = None) -> Audit:
+        with replaced(scan, "KINDS", lambda kinds: (scan.EACH_BLOCK,)):
+            return run(guarantee)
+
+    return of
+
+
 def joint_exp_cases(neighbors: str) -> Iterator[Case]:
     form = lattice(neighbors)
     options = dict(q=[0.25, 0.75], epsilon=4.0)
@@ -269,6 +280,12 @@ def joint_exp_cases(neighbors: str) -> Iterator[Case]:
                 "half the sensitivity": broken(run, privacy.joint_exp, "sensitivity", times(0.5)),
             },
         )
+    run = in_blocks(exact("joint_exp", 4, **options, **form))
+    mutants = {
+        "twice the rate": broken(run, *spends("joint_exp", "rate", 2.0)),
+        "half the sensitivity": broken(run, privacy.joint_exp, "sensitivity", times(0.5)),
+    }
+    yield Case("joint_exp", neighbors, "an exponent for each block of a row", run, mutants)
     run = exact("joint_exp", 4, prior=PRIOR, **options, **form)
     mutants = {
         "twice the rate": broken(run, *spends("joint_exp", "rate", 2.0)),

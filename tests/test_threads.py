@@ -15,7 +15,7 @@ from conftest import assert_draws_follow, lattice_of, tabulate
 
 import dpq_fast as dpq
 from dpq_fast._kernels import intervals, lattice, path, race, strings, uniform
-from dpq_fast._kernels.scan import Scan
+from dpq_fast._kernels.scan import EACH_BLOCK, Scan
 
 THREADS = 8
 
@@ -191,7 +191,7 @@ def kernels() -> dict[str, Callable[[], Any]]:
     grid = lattice_of(10)
     encode = (values, grid.low, grid.high, grid.per_unit, grid.step, grid.first, grid.points)
     where, width = paths()
-    sums = drawn_from()
+    sums, blocks = drawn_from(), long_scan()
     return {
         "lattice.encode": lambda: lattice.encode(*encode),
         "lattice.is_sorted": lambda: lattice.is_sorted(values),
@@ -202,7 +202,7 @@ def kernels() -> dict[str, Callable[[], Any]]:
             ranks, counts, MANY, 0.0, 1.0, values
         ),
         "scan.forward": long_scan().forward,
-        "scan.forward_wide": long_scan().forward_wide,
+        "scan.forward_as": lambda: blocks.forward_as(EACH_BLOCK),
         "scan.sums": lambda: sums.sums(1),
         "path.draw": lambda: path.draw(sums, -np.inf, 20, generator()),
         "path.points_lattice": lambda: path.points_lattice(
@@ -231,7 +231,7 @@ def kernel_calls() -> dict[str, Callable[[], Any]]:
         "intervals.compress_lattice",
         "intervals.compress_continuous",
         "scan.forward",
-        "scan.forward_wide",
+        "scan.forward_as",
         "scan.sums",
         "path.draw",
         "path.points_lattice",

@@ -219,6 +219,10 @@ cdef extern from "decay.h" nogil:
 
     void dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
 
+cdef extern from "large.h" nogil:
+    ctypedef struct dpq_large:
+        pass
+
 cdef extern from "scan.h" nogil:
     ctypedef struct dpq_scan_problem:
         size_t intervals
@@ -232,12 +236,6 @@ cdef extern from "scan.h" nogil:
         const size_t *hi
         const size_t *start
         double rate
-
-    ctypedef struct dpq_large:
-        pass
-    ctypedef struct dpq_wide:
-        double mantissa
-        int64_t exponent
 
     ctypedef struct dpq_scan_level:
         double gain
@@ -257,9 +255,21 @@ cdef extern from "scan.h" nogil:
     dpq_status dpq_scan_forward(const dpq_scan_problem *p, dpq_decay *decay,
                                 dpq_scan_level *level, size_t first, double *A, double *H,
                                 int64_t *exponent, double *work, double *log_total)
-    void dpq_scan_forward_wide(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                               size_t first, dpq_wide *A, dpq_wide *H, dpq_large *work,
-                               double *log_total)
+
+cdef extern from "scan_blocks.h" nogil:
+    ctypedef struct dpq_scan_blocks:
+        const uint32_t *of_interval "of"
+        const size_t *begin
+        const size_t *first
+        int64_t *A
+        int64_t *H
+
+    void dpq_scan_choose_blocks(const dpq_scan_problem *p, int alone, size_t known,
+                                uint8_t *begins, uint32_t *of_interval, size_t *begin)
+    dpq_status dpq_scan_forward_blocks(const dpq_scan_problem *p, dpq_decay *decay,
+                                       dpq_scan_level *level, size_t first,
+                                       const dpq_scan_blocks *blocks, double *A, double *H,
+                                       dpq_large *work, double *log_total)
 
 cdef extern from "path.h" nogil:
     size_t DPQ_PATH_BLOCK
@@ -268,8 +278,7 @@ cdef extern from "path.h" nogil:
         const double *A
         const double *H
         const int64_t *exponent
-        const dpq_wide *wide_A
-        const dpq_wide *wide_H
+        dpq_scan_blocks blocks
 
     void dpq_path_draw(const dpq_scan_problem *p, const dpq_decay *decay,
                        const dpq_path_rows *rows, double log_escape, size_t size, bitgen_t *rng,

@@ -19,11 +19,10 @@ cdef class Scan:
         size_t longest      # entries of the longest row
         size_t entries      # entries of all rows
         tuple inputs        # the other arrays that the pointers above point into
-        readonly object A, H, exponent  # the rows; exponent is None for wide ones
+        readonly object A, H, exponent, blocks  # the rows, and powers of two of either kind
+        ndarray begin, begins  # where blocks begin, and whether one does at an interval
         readonly object rank, lo, hi, whole, part
         readonly double rate
         readonly double log_total
 
-    cdef ndarray _new_rows(self)
-    cdef _new_wide_rows(self)
-    cdef _keep(self, ndarray rows, ndarray exponent)
+    cdef _new_rows(self, int kind, ndarray known)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dpq_fast._kernels.buffers cimport (
+    PyArray_DATA,
     doubles,
     given_doubles,
     given_integers,
@@ -18,26 +19,29 @@ from dpq_fast._kernels.csrc cimport (
     DPQ_OK,
     dpq_decay,
     dpq_large,
+    dpq_scan_choose_blocks,
     dpq_scan_close,
     dpq_scan_forward,
-    dpq_scan_forward_wide,
+    dpq_scan_forward_blocks,
     dpq_scan_level,
     dpq_scan_prepare,
     dpq_scan_sums,
     dpq_scan_targets,
     dpq_scan_total,
     dpq_status,
-    dpq_wide,
     int64_t,
     size_t,
+    uint8_t,
+    uint32_t,
 )
 from dpq_fast._kernels.status cimport check
 from numpy cimport import_array, ndarray
 
 import_array()
 
-# One entry of a wide row, as dpq_wide in csrc/scan.h.
-WIDE = np.dtype([("mantissa", np.float64), ("exponent", np.int64)])
+# Kinds of rows, each of which will do where those before it do not: with an exponent for each row,
+# for blocks of intervals, and for each entry. The last ones always do.
+KINDS = EACH_ROW, EACH_BLOCK, EACH_ENTRY = range(3)
 
 
 def targets(ndarray q not None, int64_t n):
@@ -73,10 +77,13 @@ cdef class Scan:
 
     Attributes
     ----------
-    A, H : ndarray
-        All rows one after the other, float64 or the structured `WIDE`.
+    A, H : ndarray of float64
+        All rows one after the other.
     exponent : ndarray of int64, shape (m,), or None
-        Power of two of each float64 row.
+        Power of two of each row; None where it is of blocks or entries.
+    blocks : tuple or None
+        Then the block of each interval, uint32 of shape (T,), where exponents of each row begin, and
+        exponents of A and of H.
     log_total : float
         ln Z, the log-weight of all paths.
     whole, part : ndarray, shape (m,)
@@ -120,13 +127,14 @@ cdef class Scan:
         self.problem.rate = 2.0 * rate
 
     def forward(self):
-        """Compute the rows; in float64 where that keeps every bit, else in wide numbers."""
-        if not self.go_on(None, True, False):
-            self.forward_wide()
+        """Compute the rows, of the first kind that keeps every bit."""
+        for kind in KINDS:
+            if self.go_on(None, True, kind):
+                break
 
-    def forward_wide(self):
-        """Compute the rows in wide numbers, whatever the widths."""
-        self.go_on(None, True, True)
+    def forward_as(self, int kind):
+        """Compute rows of one of the `KINDS`; whether they will do."""
+        return self.go_on(None, True, kind)
 
     def rows_from(self, size_t first):
         """Rows from level `first` on, for a scan of later levels that goes on from them."""
@@ -138,92 +146,98 @@ cdef class Scan:
         for j in range(m):
             scale[2 * j] = self.level[first + j].gain
             scale[2 * j + 1] = self.level[first + j].largest
-        exponent = None if self.exponent is None else self.exponent[first:].copy()
-        return self.A[at:].copy(), self.H[at:].copy(), exponent, scales
+        if self.exponent is not None:
+            exponents = self.exponent[first:].copy()
+        else:
+            _, begin, *kept = self.blocks
+            low, high = self.lo[first], self.hi[-1]
+            exponents = self.begins[low:high].copy(), *(each[begin[first]:].copy() for each in kept)
+        return self.A[at:].copy(), self.H[at:].copy(), exponents, scales
 
-    def go_on(self, tuple given, bint ends, bint wide):
-        """Compute the rows after those that are given; False if float64 will not do.
+    def go_on(self, tuple given, bint ends, int kind):
+        """Compute the rows after those that are given; False if such rows will not do.
 
         Parameters
         ----------
         given : tuple or None
-            The rows of the first levels, from another scan's `rows_from`, in numbers of one kind.
+            The rows of the first levels, from another scan's `rows_from`, of the same kind.
         ends : bool
             Whether the last level is the last of all, or others follow: then there is no log_total.
-        wide : bool
-            Whether to compute in wide numbers, which always do.
+        kind : int
+            One of `KINDS`.
         """
         cdef:
             size_t first = 0, j
             ndarray work
             double *scale
             double *total = &self.log_total if ends else NULL
+            double *a
+            double *h
             double *plain_work
-            dpq_large *wide_work
+            dpq_large *large_work
             int64_t *exponent
             dpq_status status
 
-        if wide:
-            self._new_wide_rows()
-        else:
-            self._keep(self._new_rows(), new_integers(self.problem.levels))
+        self._new_rows(kind, None if given is None or kind == EACH_ROW else given[2][0])
         if given is not None:
             scale, first = doubles(given[3]), given[3].shape[0] // 2
             dpq_scan_prepare(&self.problem, self.decay, self.level)
             self.A[:given[0].size], self.H[:given[1].size] = given[0], given[1]
-            if not wide:
+            if kind == EACH_ROW:
                 self.exponent[:first] = given[2]
+            else:
+                for kept, known in zip(self.blocks[2:], given[2][1:], strict=True):
+                    kept[:known.size] = known
             for j in range(first):
                 self.level[j].gain, self.level[j].largest = scale[2 * j], scale[2 * j + 1]
-        if wide:
-            work = np.empty(2 * self.longest, dtype=WIDE)
-            wide_work = <dpq_large *>doubles(work)
+        a, h = <double *>self.rows.A, <double *>self.rows.H
+        if kind == EACH_ROW:
+            work = new_doubles(self.longest)
+            plain_work, exponent = doubles(work), integers(self.exponent)
             with nogil:
-                dpq_scan_forward_wide(&self.problem, self.decay, self.level, first,
-                                      <dpq_wide *>self.rows.wide_A, <dpq_wide *>self.rows.wide_H,
-                                      wide_work, total)
-            return True
-        work = new_doubles(self.longest)
-        plain_work, exponent = doubles(work), integers(self.exponent)
-        with nogil:
-            status = dpq_scan_forward(&self.problem, self.decay, self.level, first,
-                                      <double *>self.rows.A, <double *>self.rows.H, exponent,
-                                      plain_work, total)
+                status = dpq_scan_forward(&self.problem, self.decay, self.level, first, a, h,
+                                          exponent, plain_work, total)
+        else:
+            work = new_doubles(3 * self.longest * (sizeof(dpq_large) // 8))
+            large_work = <dpq_large *>doubles(work)
+            with nogil:
+                status = dpq_scan_forward_blocks(&self.problem, self.decay, self.level, first,
+                                                 &self.rows.blocks, a, h, large_work, total)
         if status != DPQ_ERR_RANGE:
             check(status)
         return status == DPQ_OK
 
     def forward_by(self, product):
-        """Compute float64 rows with sums from elsewhere; wide ones if float64 will not do.
+        """Compute rows with an exponent each by sums from elsewhere; others if these will not do.
 
         ``product(j, scan)`` returns the sums of level j >= 1, float64 of length hi[j] - lo[j].
         """
         cdef:
-            ndarray rows = self._new_rows()
-            ndarray exponent = new_integers(self.problem.levels)
-            double *a = doubles(rows)
-            double *h = a + self.entries
-            int64_t *e = integers(exponent)
+            double *a
+            double *h
+            int64_t *exponent
             size_t j, at, n
             dpq_status status = DPQ_OK
 
         with nogil:
             dpq_scan_prepare(&self.problem, self.decay, self.level)
-        self._keep(rows, exponent)
+        self._new_rows(EACH_ROW, None)
+        a, h = <double *>self.rows.A, <double *>self.rows.H
+        exponent = integers(self.exponent)
         for j in range(self.problem.levels):
             at = self.problem.start[j]
             n = self.problem.hi[j] - self.problem.lo[j]
             self.A[at:at + n] = product(j, self) if j > 0 else 1.0
             with nogil:
-                status = dpq_scan_close(&self.problem, self.decay, self.level, j, a, h, e)
+                status = dpq_scan_close(&self.problem, self.decay, self.level, j, a, h, exponent)
             if status != DPQ_OK:
                 break
         if status == DPQ_OK:
             with nogil:
-                status = dpq_scan_total(&self.problem, self.decay, self.level, h, e,
+                status = dpq_scan_total(&self.problem, self.decay, self.level, h, exponent,
                                         &self.log_total)
         if status == DPQ_ERR_RANGE:
-            self.forward_wide()
+            self.forward()
             return
         check(status)
 
@@ -245,22 +259,41 @@ cdef class Scan:
         cdef size_t at = self.problem.start[j]
         return self.H[at:at + (self.problem.hi[j] - self.problem.lo[j])]
 
-    cdef ndarray _new_rows(self):
-        """Float64 rows A and H: one array, which malloc keeps from call to call more often."""
-        return new_doubles(2 * self.entries)
+    cdef _new_rows(self, int kind, ndarray known):
+        """Room for rows A and H: one array, which malloc keeps from call to call more often.
 
-    cdef _new_wide_rows(self):
-        self.A = self.H = None  # their memory is needed
-        self.A, self.H = np.empty(self.entries, dtype=WIDE), np.empty(self.entries, dtype=WIDE)
-        self.exponent = None
-        self.rows.A = self.rows.H = NULL
-        self.rows.exponent = NULL
-        self.rows.wide_A, self.rows.wide_H = <dpq_wide *>doubles(self.A), <dpq_wide *>doubles(self.H)
+        `known` says whether blocks begin at the intervals of rows that are given.
+        """
+        cdef:
+            size_t m = self.problem.levels, j, given = 0
+            ndarray rows, begins, of_interval, begin, firsts
+            const uint32_t *block
+            size_t *first
 
-    cdef _keep(self, ndarray rows, ndarray exponent):
-        self.A, self.H = rows[:self.entries], rows[self.entries:]
-        self.exponent = exponent
-        self.rows.A = doubles(rows)
-        self.rows.H = self.rows.A + self.entries
-        self.rows.exponent = integers(exponent)
-        self.rows.wide_A = self.rows.wide_H = NULL
+        if self.A is None:
+            rows = new_doubles(2 * self.entries)
+            self.A, self.H = rows[:self.entries], rows[self.entries:]
+            self.rows.A = doubles(rows)
+            self.rows.H = self.rows.A + self.entries
+        if kind == EACH_ROW:
+            self.exponent = new_integers(m)
+            self.rows.exponent = integers(self.exponent)
+            return
+        begins = np.empty(self.problem.intervals, dtype=np.uint8)
+        if known is not None:
+            given = known.shape[0]
+            begins[self.problem.lo[0]:self.problem.lo[0] + given] = known
+        of_interval = np.empty(self.problem.intervals, dtype=np.uint32)
+        begin, firsts = new_places(self.problem.intervals + 1), new_places(m + 1)
+        block, first = <const uint32_t *>PyArray_DATA(of_interval), places(firsts)
+        dpq_scan_choose_blocks(&self.problem, kind == EACH_ENTRY, given,
+                               <uint8_t *>PyArray_DATA(begins), <uint32_t *>block, places(begin))
+        first[0] = 0
+        for j in range(m):
+            first[j + 1] = first[j] + 1 + (block[self.problem.hi[j] - 1] - block[self.problem.lo[j]])
+        exponents = new_integers(first[m]), new_integers(first[m])
+        self.rows.blocks.of_interval, self.rows.blocks.begin = block, places(begin)
+        self.rows.blocks.first = first
+        self.rows.blocks.A, self.rows.blocks.H = integers(exponents[0]), integers(exponents[1])
+        self.exponent, self.rows.exponent = None, NULL
+        self.blocks, self.begin, self.begins = (of_interval, firsts, *exponents), begin, begins

@@ -124,6 +124,9 @@ MOST_NARROW = 10 * 2**10
 LEAST_RANKS = 2.5
 FEW_ENTRIES = 2**17
 SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
+# Where cells would be of single ranks, rows of all ranks are for `PathLaw`: up to so many of these
+# for each level, and so many entries.
+RANKS_EACH_LEVEL, MOST_WHOLE = 32, 10 * 2**20
 # Powers of two: the extent without a lattice is scaled to this, and may be as large as that; what
 # all levels together may lose, in nats.
 LARGEST_VOLUME, LARGEST_EXTENT = 860, 2.0**700
@@ -1159,9 +1162,10 @@ def law_of(
     if wide and m > MANY_LEVELS:  # no narrower ones than these
         *wide, last = wide
         return CoarseLaw(order, q, rate, forward, guess, **last._asdict(), wide=wide, once=once)
+    few = n <= RANKS_EACH_LEVEL * m and m * (n + 1) <= MOST_WHOLE
     if single and not wide and (m > MANY_LEVELS or not tied) and _may_be_narrow(n, q, narrow):
         try:
-            return PathLaw(order, q, rate, forward, guess=guess, narrow=not tied)
+            return PathLaw(order, q, rate, forward, guess=guess, narrow=not (tied or few))
         except path.TooWide:  # gaps or ties draw paths far away
             pass
     return CoarseLaw(order, q, rate, forward, guess, wide=wide, once=once)

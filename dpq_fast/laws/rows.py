@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import path as path_kernel
 from dpq_fast._kernels import uniform
-from dpq_fast._kernels.scan import Scan
+from dpq_fast._kernels.scan import KINDS, Scan
 from dpq_fast.data.blocks import segments
 from dpq_fast.data.order import Intervals, Order
 
@@ -97,17 +97,16 @@ class _Parted:
         self._rate = rate
         self._ends = first, last
         self._parts = parts
-        self._given: list[Any] = [None]
-        self._wide = False
-        if not self._forward():
-            self._given, self._wide = [None], True
-            self._forward()
+        for self._kind in KINDS:
+            self._given: list[Any] = [None]
+            if self._forward():
+                break
 
     def _forward(self) -> bool:
         """The whole pass; whether its numbers would do."""
         for i, part in enumerate(self._parts):
             rows = self._rows(i)
-            if not rows.scan.go_on(self._given[i], part.stop == self._q.size, self._wide):
+            if not rows.scan.go_on(self._given[i], part.stop == self._q.size, self._kind):
                 return False
             if part.stop < self._q.size:
                 self._given.append(rows.scan.rows_from(self._parts[i + 1].start - part.start))
@@ -129,7 +128,7 @@ class _Parted:
         if i + 1 == len(self._parts):
             return self._last
         rows = self._rows(i)
-        rows.scan.go_on(self._given[i], False, self._wide)
+        rows.scan.go_on(self._given[i], False, self._kind)
         return rows
 
     def draw(

@@ -290,7 +290,7 @@ plain_release(const dpq_groups_law *law, size_t n, const double *value, const dp
 {
     size_t m = law->levels, escaped;
     dpq_status status = DPQ_OK;
-    dpq_path_rows rows = {work->A, work->H, work->exponent, NULL, NULL};
+    dpq_path_rows rows = {.A = work->A, .H = work->H, .exponent = work->exponent};
     dpq_scan_problem p = {0,          work->rank, work->width, law->lattice, m,
                           work->whole, work->part, work->lo,    work->hi,     work->row,
                           2.0 * law->rate};

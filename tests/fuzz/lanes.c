@@ -1,6 +1,7 @@
 #include "lanes.h"
 
 #include "fuzz.h"
+#include "problem.h"
 #include "wide.h"
 
 #define MOST_LEVELS 6
@@ -114,8 +115,9 @@ check_rows(const dpq_lanes *lanes, size_t lane)
     size_t lo[MOST_LEVELS], hi[MOST_LEVELS], start[MOST_LEVELS];
     dpq_decay *decay = fuzz_room(1, sizeof *decay);
     dpq_scan_level *level = fuzz_room(m, sizeof *level);
-    dpq_wide *A = fuzz_room(m * (n + 1), sizeof *A), *H = fuzz_room(m * (n + 1), sizeof *H);
-    dpq_large *work = fuzz_room(2 * (n + 1), sizeof *work);
+    double *A = fuzz_room(m * (n + 1), sizeof *A), *H = fuzz_room(m * (n + 1), sizeof *H);
+    dpq_large *work = fuzz_room(3 * (n + 1), sizeof *work);
+    dpq_scan_blocks blocks;
     dpq_scan_problem p = {.rank = rank,
                           .width = width,
                           .lattice = lanes->lattice,
@@ -140,15 +142,18 @@ check_rows(const dpq_lanes *lanes, size_t lane)
         hi[j] = kept;
         start[j] = j * kept;
     }
-    dpq_scan_forward_wide(&p, decay, level, 0, A, H, work, &log_total);
+    blocks = fuzz_make_blocks(&p, 1);
+    CHECK(dpq_scan_forward_blocks(&p, decay, level, 0, &blocks, A, H, work, &log_total) == DPQ_OK);
     for (size_t j = 0; j < m; j++) {
         exponent -= (int64_t)ilogb(lanes->gain[DPQ_LANES * j + lane]);
         for (size_t t = 0, k = 0; t <= n; t++) {
             size_t at = DPQ_LANES * (j * (n + 1) + t) + lane;
 
             if (k < kept && rank[k] == (int64_t)t) {
-                CHECK(near(lanes->A[at], exponent, A[start[j] + k]));
-                CHECK(near(lanes->H[at], exponent, H[start[j] + k]));
+                size_t own = start[j] + k;
+
+                CHECK(near(lanes->A[at], exponent, dpq_wide_of(A[own], blocks.A[own])));
+                CHECK(near(lanes->H[at], exponent, dpq_wide_of(H[own], blocks.H[own])));
                 k++;
             }
             else {
@@ -158,6 +163,7 @@ check_rows(const dpq_lanes *lanes, size_t lane)
     }
     CHECK(fabs(log(lanes->total[lane]) + (double)exponent * DPQ_LN2 - log_total) <=
           1e-9 * fmax(1.0, fabs(log_total)));
+    fuzz_free_blocks(&blocks);
     free(work);
     free(H);
     free(A);

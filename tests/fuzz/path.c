@@ -177,25 +177,29 @@ check_paths(fuzz_input *in)
     double *A = fuzz_room(entries, sizeof *A), *H = fuzz_room(entries, sizeof *H), log_total;
     double *work = fuzz_room(problem.longest, sizeof *work);
     double log_escape = fuzz_bit(in) ? -INFINITY : -(double)fuzz_between(in, 0, 100) / 16.0;
-    dpq_wide *wide_A = fuzz_room(entries, sizeof *wide_A);
-    dpq_wide *wide_H = fuzz_room(entries, sizeof *wide_H);
-    dpq_large *wide_work = fuzz_room(2 * problem.longest, sizeof *wide_work);
+    dpq_large *large_work = fuzz_room(3 * problem.longest, sizeof *large_work);
     int64_t *exponent = fuzz_room(p->levels, sizeof *exponent);
     dpq_decay *decay = fuzz_room(1, sizeof *decay);
     dpq_scan_level *level = fuzz_room(p->levels, sizeof *level);
 
     if (dpq_scan_forward(p, decay, level, 0, A, H, exponent, work, &log_total) == DPQ_OK) {
-        check_draws(&problem, decay, &(dpq_path_rows){A, H, exponent, NULL, NULL}, log_escape, in);
+        check_draws(&problem, decay, &(dpq_path_rows){.A = A, .H = H, .exponent = exponent},
+                    log_escape, in);
     }
-    dpq_scan_forward_wide(p, decay, level, 0, wide_A, wide_H, wide_work, &log_total);
-    check_draws(&problem, decay, &(dpq_path_rows){NULL, NULL, NULL, wide_A, wide_H}, log_escape,
-                in);
+    for (int alone = 0; alone < 2; alone++) {
+        dpq_scan_blocks blocks = fuzz_make_blocks(p, alone);
+
+        if (dpq_scan_forward_blocks(p, decay, level, 0, &blocks, A, H, large_work, &log_total) ==
+            DPQ_OK) {
+            check_draws(&problem, decay, &(dpq_path_rows){.A = A, .H = H, .blocks = blocks},
+                        log_escape, in);
+        }
+        fuzz_free_blocks(&blocks);
+    }
     free(level);
     free(decay);
     free(exponent);
-    free(wide_work);
-    free(wide_H);
-    free(wide_A);
+    free(large_work);
     free(work);
     free(H);
     free(A);

@@ -154,6 +154,42 @@ fuzz_free_problem(fuzz_problem *problem)
     free((void *)(uintptr_t)p->start);
 }
 
+/* Room for exponents of rows in blocks, or of one each. */
+static inline dpq_scan_blocks
+fuzz_make_blocks(const dpq_scan_problem *p, int alone)
+{
+    size_t n = p->intervals, *begin = fuzz_room(n + 1, sizeof *begin);
+    size_t *first = fuzz_room(p->levels, sizeof *first), exponents = 0;
+    uint8_t *begins = fuzz_room(n, sizeof *begins);
+    uint32_t *of = fuzz_room(n, sizeof *of);
+
+    dpq_scan_choose_blocks(p, alone, 0, begins, of, begin);
+    for (size_t t = 0; t < n; t++) {
+        CHECK(begin[of[t]] <= t && t < begin[of[t] + 1]);
+        CHECK(begin[of[t] + 1] - begin[of[t]] <= (alone ? 1 : DPQ_SCAN_BLOCK));
+    }
+    for (size_t j = 0; j < p->levels; j++) {
+        first[j] = exponents;
+        exponents += of[p->hi[j] - 1] - of[p->lo[j]] + 1;
+    }
+    free(begins);
+    return (dpq_scan_blocks){.of = of,
+                             .begin = begin,
+                             .first = first,
+                             .A = fuzz_room(exponents, sizeof(int64_t)),
+                             .H = fuzz_room(exponents, sizeof(int64_t))};
+}
+
+static inline void
+fuzz_free_blocks(dpq_scan_blocks *blocks)
+{
+    free((void *)(uintptr_t)blocks->of);
+    free((void *)(uintptr_t)blocks->begin);
+    free((void *)(uintptr_t)blocks->first);
+    free(blocks->A);
+    free(blocks->H);
+}
+
 /* r - Q_j */
 static inline long double
 fuzz_above(const dpq_scan_problem *p, int64_t r, size_t j)

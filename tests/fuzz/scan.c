@@ -16,8 +16,7 @@ __extension__ typedef unsigned __int128 wide_integer;
 /* Rows by the kernel and by definition. */
 typedef struct {
     double *A, *H, *work;
-    dpq_wide *wide_A, *wide_H;
-    dpq_large *wide_work;
+    dpq_large *large_work;
     int64_t *exponent;
     dpq_decay *decay;
     dpq_scan_level *level;
@@ -33,9 +32,7 @@ make_rows(const fuzz_problem *problem)
         .A = fuzz_room(entries, sizeof(double)),
         .H = fuzz_room(entries, sizeof(double)),
         .work = fuzz_room(longest, sizeof(double)),
-        .wide_A = fuzz_room(entries, sizeof(dpq_wide)),
-        .wide_H = fuzz_room(entries, sizeof(dpq_wide)),
-        .wide_work = fuzz_room(2 * longest, sizeof(dpq_large)),
+        .large_work = fuzz_room(3 * longest, sizeof(dpq_large)),
         .exponent = fuzz_room(m, sizeof(int64_t)),
         .decay = fuzz_room(1, sizeof(dpq_decay)),
         .level = fuzz_room(m, sizeof(dpq_scan_level)),
@@ -50,9 +47,7 @@ free_rows(rows *r)
     free(r->A);
     free(r->H);
     free(r->work);
-    free(r->wide_A);
-    free(r->wide_H);
-    free(r->wide_work);
+    free(r->large_work);
     free(r->exponent);
     free(r->decay);
     free(r->level);
@@ -270,12 +265,6 @@ check_forward(fuzz_problem *problem, rows *r, fuzz_input *in)
     free(A);
 }
 
-static int
-proper(dpq_wide x)
-{
-    return x.mantissa == 0.0 || (x.mantissa >= 1.0 && x.mantissa < 2.0);
-}
-
 /* A pass that stops and goes on computes the same. */
 static void
 check_going_on(fuzz_problem *problem, rows *r, fuzz_input *in)
@@ -284,7 +273,6 @@ check_going_on(fuzz_problem *problem, rows *r, fuzz_input *in)
     size_t first = (size_t)fuzz_between(in, 1, (int64_t)p->levels), entries = problem->entries;
     dpq_scan_problem head = *p; /* of the levels before it */
     double *A = fuzz_room(entries, sizeof *A), *H = fuzz_room(entries, sizeof *H), total, again;
-    dpq_wide *wide_A = fuzz_room(entries, sizeof *wide_A), *wide_H = fuzz_room(entries, sizeof *wide_H);
     dpq_scan_level *done = fuzz_room(first, sizeof *done);
 
     head.levels = first;
@@ -300,48 +288,80 @@ check_going_on(fuzz_problem *problem, rows *r, fuzz_input *in)
         CHECK(again == total && memcmp(A, r->A, entries * sizeof *A) == 0 &&
               memcmp(H, r->H, entries * sizeof *H) == 0);
     }
-    dpq_scan_forward_wide(p, r->decay, r->level, 0, r->wide_A, r->wide_H, r->wide_work, &total);
-    dpq_scan_forward_wide(&head, r->decay, r->level, 0, wide_A, wide_H, r->wide_work, NULL);
-    dpq_scan_prepare(p, r->decay, r->level);
-    dpq_scan_forward_wide(p, r->decay, r->level, first, wide_A, wide_H, r->wide_work, &again);
-    CHECK(again == total && memcmp(wide_A, r->wide_A, entries * sizeof *wide_A) == 0 &&
-          memcmp(wide_H, r->wide_H, entries * sizeof *wide_H) == 0);
+    for (int alone = 0; alone < 2; alone++) {
+        dpq_scan_blocks blocks = fuzz_make_blocks(p, alone), part = fuzz_make_blocks(p, alone);
+
+        if (dpq_scan_forward_blocks(p, r->decay, r->level, 0, &blocks, r->A, r->H, r->large_work,
+                                    &total) == DPQ_OK) {
+            CHECK(dpq_scan_forward_blocks(&head, r->decay, r->level, 0, &part, A, H, r->large_work,
+                                          NULL) == DPQ_OK);
+            dpq_scan_prepare(p, r->decay, r->level);
+            CHECK(dpq_scan_forward_blocks(p, r->decay, r->level, first, &part, A, H, r->large_work,
+                                          &again) == DPQ_OK);
+            CHECK(again == total && memcmp(A, r->A, entries * sizeof *A) == 0 &&
+                  memcmp(H, r->H, entries * sizeof *H) == 0);
+        }
+        fuzz_free_blocks(&part);
+        fuzz_free_blocks(&blocks);
+    }
     free(done);
-    free(wide_H);
-    free(wide_A);
     free(H);
     free(A);
 }
 
+/* Whether the largest of the numbers of a block is in its unit, and none has lost digits. */
 static void
-check_wide(fuzz_problem *problem, rows *r)
+check_units(const dpq_scan_problem *p, const dpq_scan_blocks *blocks, const double *row, size_t j)
+{
+    for (size_t i = 0, end; i < p->hi[j] - p->lo[j]; i = end) {
+        double most = 0.0;
+
+        end = dpq_scan_block_end(p, blocks, j, i);
+        CHECK(end > i && dpq_scan_block(p, blocks, j, p->lo[j] + i) ==
+                             dpq_scan_block(p, blocks, j, p->lo[j] + end - 1));
+        for (size_t k = i; k < end; k++) {
+            double x = row[p->start[j] + k];
+
+            CHECK(x == 0.0 || x >= 0x1p-1000);
+            most = fmax(most, x);
+        }
+        CHECK(most == 0.0 || (most >= 1.0 && most < 2.0));
+    }
+}
+
+static void
+check_blocks(fuzz_problem *problem, rows *r, int alone)
 {
     const dpq_scan_problem *p = &problem->p;
     long double accuracy = ACCURACY + noise(problem, 59);
     int compare = (long double)p->rate * problem->spread < MEANINGLESS &&
                   problem->spread <= MOST_EXACT;
     double log_total = 0.0;
+    dpq_scan_blocks blocks = fuzz_make_blocks(p, alone);
+    dpq_status status = dpq_scan_forward_blocks(p, r->decay, r->level, 0, &blocks, r->A, r->H,
+                                                r->large_work, &log_total);
 
-    dpq_scan_forward_wide(p, r->decay, r->level, 0, r->wide_A, r->wide_H, r->wide_work, &log_total);
-    for (size_t j = 0; j < p->levels; j++) {
+    CHECK(status == DPQ_OK || (!alone && status == DPQ_ERR_RANGE));
+    for (size_t j = 0; j < p->levels && status == DPQ_OK; j++) {
+        check_units(p, &blocks, r->A, j);
+        check_units(p, &blocks, r->H, j);
         for (size_t t = p->lo[j]; t < p->hi[j]; t++) {
-            size_t at = p->start[j] + (t - p->lo[j]);
-            dpq_wide a = r->wide_A[at], h = r->wide_H[at];
-            long double log_a = logl(a.mantissa) + (long double)a.exponent * LN2;
-            long double log_h = logl(h.mantissa) + (long double)h.exponent * LN2;
+            size_t at = p->start[j] + (t - p->lo[j]), block = dpq_scan_block(p, &blocks, j, t);
+            long double log_a = logl(r->A[at]) + (long double)blocks.A[block] * LN2;
+            long double log_h = logl(r->H[at]) + (long double)blocks.H[block] * LN2;
             long double log_room = potential(p, j, t);
 
-            CHECK(proper(a) && proper(h) && h.mantissa > 0.0);
-            CHECK((a.mantissa == 0.0) == (r->log_A[at] == -INFINITY));
+            CHECK(r->H[at] > 0.0 && (r->A[at] == 0.0) == (r->log_A[at] == -INFINITY));
             if (compare) {
-                CHECK(a.mantissa == 0.0 || fabsl(log_a - (r->log_A[at] + log_room)) <= accuracy);
+                CHECK(r->A[at] == 0.0 || fabsl(log_a - (r->log_A[at] + log_room)) <= accuracy);
                 CHECK(fabsl(log_h - (r->log_H[at] + log_room)) <= accuracy);
             }
         }
     }
-    CHECK(isfinite(log_total));
-    CHECK(!compare ||
+    CHECK(status != DPQ_OK || isfinite(log_total));
+    CHECK(status != DPQ_OK || !compare ||
           fabsl(log_total - r->log_total) <= accuracy + 0x1p-51L * fabsl(r->log_total));
+    fuzz_free_blocks(&blocks);
 }
 
 int
@@ -357,7 +377,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_targets(&in);
     r.log_total = fuzz_log_rows(&problem, r.log_A, r.log_H);
     check_forward(&problem, &r, &in);
-    check_wide(&problem, &r);
+    check_blocks(&problem, &r, 0);
+    check_blocks(&problem, &r, 1);
     check_going_on(&problem, &r, &in);
     free_rows(&r);
     fuzz_free_problem(&problem);

@@ -980,11 +980,17 @@ def test_rows_go_before_narrower_ones_are_made(monkeypatch, threads):
         assert stats.ks_2samp(points[:, level], expected[:, level]).pvalue > SMALLEST_P
 
 
-def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away():
-    """No window that is much narrower than all ranks would do; both draw from one law."""
+def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away(monkeypatch):
+    """No window that is much narrower than all ranks would do; both draw from one law.
+
+    Rows of all ranks do where they are few.
+    """
     rng, q, rate = np.random.default_rng(5), np.linspace(0.0, 1.0, 402)[1:-1], 0.5
     x = np.sort(rng.normal(0.0, 5.0, 3_000))
     ranks = SortedOrder(x, None, (-100.0, 100.0))
+    whole = coarse.law_of(ranks, q, rate)
+    assert type(whole) is PathLaw and (whole._windows[1] - whole._windows[0]).max() == ranks.n
+    monkeypatch.setattr(coarse, "MOST_WHOLE", q.size * ranks.n)
     law, exact = coarse.law_of(ranks, q, rate), PathLaw(ranks, q, rate)
     assert type(law) is CoarseLaw
     with pytest.raises(TooWide):

@@ -13,7 +13,8 @@ from scipy import stats
 import dpq_fast as dpq
 from dpq_fast._kernels import intervals
 from dpq_fast._kernels import path as path_kernel
-from dpq_fast._kernels.scan import Scan
+from dpq_fast._kernels import scan as scan_kernel
+from dpq_fast._kernels.scan import EACH_BLOCK, EACH_ENTRY, EACH_ROW, Scan
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder
 from dpq_fast.laws import path as path_law
@@ -67,20 +68,23 @@ def both(monkeypatch, order, q, rate, window):
 
 @pytest.mark.parametrize("log_escape", [-math.inf, -0.7])
 @pytest.mark.parametrize(
-    ("name", "resolution", "rate", "window"),
+    ("name", "resolution", "rate", "window", "kind"),
     [
-        ("even", 1e-4, 0.3, 80),
-        ("even", 1e-4, 0.02, 150),
-        ("even", 0.0, 0.3, 80),
-        ("ties", 1.0, 0.3, 150),
-        ("ties", 1.0, 0.01, 150),
-        ("far scales", 0.0, 0.1, 100),
+        ("even", 1e-4, 0.3, 80, EACH_ROW),
+        ("even", 1e-4, 0.02, 150, EACH_ROW),
+        ("even", 0.0, 0.3, 80, EACH_ROW),
+        ("ties", 1.0, 0.3, 150, EACH_ROW),
+        ("ties", 1.0, 0.01, 150, EACH_ROW),
+        ("far scales", 0.0, 0.1, 100, EACH_BLOCK),
+        ("far scales", 0.0, 0.1, 100, EACH_ENTRY),
     ],
 )
-def test_paths_are_the_same(name, resolution, rate, window, log_escape, monkeypatch):
+def test_paths_are_the_same(name, resolution, rate, window, kind, log_escape, monkeypatch):
+    for module in (scan_kernel, rows_law) if kind == EACH_ENTRY else ():
+        monkeypatch.setattr(module, "KINDS", (EACH_ENTRY,))
     whole, parted = both(monkeypatch, order_of(name, 4_000, resolution), Q, rate, window)
     assert parted.log_total == whole.log_total
-    assert parted._wide == (whole.scan.exponent is None) == (name == "far scales")
+    assert parted._kind == kind and (whole.scan.exponent is None) == (kind != EACH_ROW)
     escaped = runs = 0
     one, other = np.random.default_rng(1), np.random.default_rng(1)
     for _ in range(60):

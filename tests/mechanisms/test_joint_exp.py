@@ -29,7 +29,8 @@ from hypothesis import strategies as st
 import dpq_fast as dpq
 import enumeration
 from dpq_fast import privacy, reference
-from dpq_fast._kernels.scan import Scan
+from dpq_fast._kernels import scan
+from dpq_fast._kernels.scan import EACH_BLOCK, EACH_ENTRY, Scan
 from dpq_fast.laws import fft as toeplitz
 from dpq_fast.privacy.levels import Levels
 from dpq_fast.reference.joint_exp import JointExpLaw as ReferenceLaw
@@ -261,6 +262,20 @@ def test_joint_exp_sample_follows_law(kernel, epsilon):
     draws = law.sample(np.random.default_rng(11), 20_000)
     assert draws.shape == (20_000, 3)
     assert_draws_follow(map(tuple, draws.astype(int).tolist()), tabulate(law, 5, 3))
+
+
+@pytest.mark.parametrize("kind", [EACH_BLOCK, EACH_ENTRY])
+@pytest.mark.parametrize("records", [[0, 2, 2, 3], [0, 2, 3, 3]])
+def test_joint_exp_sample_of_rows_with_more_exponents_follows_law(monkeypatch, kind, records):
+    monkeypatch.setattr(scan, "KINDS", (kind,))
+    q, rate = [0.3, 0.5, 0.7], 0.5
+    law = dpq.joint_exp_law(
+        records, q, epsilon=4.0 * rate, bounds=(0, 4), resolution=1, dither=False
+    )
+    expected = enumeration.joint_exp(records, 5, q, rate)
+    assert_same_law(tabulate(law, 5, 3), expected, 1e-12)
+    draws = law.sample(np.random.default_rng(15), 20_000)
+    assert_draws_follow(map(tuple, draws.astype(int).tolist()), expected)
 
 
 def test_joint_exp_sample_follows_dithered_law():

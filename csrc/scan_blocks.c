@@ -1,0 +1,612 @@
+#include "scan_blocks.h"
+
+#include <string.h>
+
+#include "extremes.h"
+#include "ranks.h"
+#include "step.h"
+#include "tiles.h"
+#include "vector.h"
+
+#define REST_BITS 53 /* of DPQ_SCAN_REST */
+#define SMALLEST_PLACES 0x1p-900 /* widths whose products with a share and a decay are exact but for */
+#define LARGEST_PLACES 0x1p900   /* rounding */
+#define HEAVY 1024.0    /* an interval that is so many times as wide as the one before it, */
+#define AFTER_HEAVY 4   /* and so many after it, are in blocks of their own */
+#define LEAST_KEPT 0x1p-1000 /* positive entries of blocks are at least this in their units */
+#define SHORT_TILE 128  /* entries that are worked on at once, or as many as the window has */
+
+void
+dpq_scan_choose_blocks(const dpq_scan_problem *p, int alone, size_t known, uint8_t *begins,
+                       uint32_t *of, size_t *begin)
+{
+    const int64_t *rank = p->rank;
+    const double *width = p->width;
+    uint32_t blocks = 0;
+    size_t left = 0; /* so many intervals from a wide one on are still to come */
+
+    begin[0] = 0;
+    for (size_t t = 0; t < p->intervals; t++) {
+        int begins_here = alone || left > 0;
+
+        left -= left > 0;
+        if (t > 0) {
+            if (width[t] / width[t - 1] > HEAVY) {
+                left = AFTER_HEAVY;
+            }
+            begins_here |= left == AFTER_HEAVY || rank[t] / DPQ_SCAN_BLOCK != rank[t - 1] / DPQ_SCAN_BLOCK ||
+                           t - begin[blocks] == DPQ_SCAN_BLOCK;
+        }
+        if (t < p->lo[0] || t >= p->lo[0] + known) {
+            begins[t] = (uint8_t)begins_here;
+        }
+        if (t > 0 && begins[t]) {
+            begin[++blocks] = t;
+        }
+        of[t] = blocks;
+    }
+    begin[blocks + 1] = p->intervals;
+}
+
+/* exp(-rate * (ranks - part)), ranks - part >= 0, 0 <= part <= 1: with the ranks apart, nothing is
+ * lost to rounding. `rest` is exp(-rate * (1 - part)) in float64. */
+static dpq_wide
+wide_stay(const dpq_decay *decay, int64_t ranks, double part, double rest)
+{
+    if (ranks <= 0) {
+        return dpq_wide_of(1.0, 0);
+    }
+    return dpq_wide_mul(dpq_decay_wide(decay, ranks - 1),
+                        rest > DPQ_DECAY_LONG ? dpq_wide_of(rest, 0)
+                                              : dpq_wide_exp(decay->rate, 1.0 - part));
+}
+
+/* A product, no lower than wide ones are. */
+static inline dpq_large
+held_product(dpq_large a, dpq_large b)
+{
+    const int64_t lowest = DPQ_WIDE_LOWEST / DPQ_LARGE_BITS;
+    dpq_large x = dpq_large_mul(a, b);
+
+    x.exponent = x.exponent > lowest ? x.exponent : lowest;
+    return x;
+}
+
+#define NUMBER dpq_large
+#define NAME(f) f##_large
+#define ADD(a, b) dpq_large_add((a), (b))
+#define MUL(a, b) held_product((a), (b))
+#define ZERO DPQ_LARGE_ZERO
+#define DECAY(k) dpq_large_decay(decay, (k))
+#define DECAY_OF(rate, y) dpq_large_exp((rate), (y))
+#define DECAY_PART(y) DECAY_OF(decay->rate, (y))
+#define SUMS NUMBER *
+#define STORE(t, past, window) (sums[t] = ADD((past), (window)))
+#include "scan_body.h"
+#undef NAME
+
+/* h_j(t) = sum_k ..., given a_j(t) = `alone`: k outputs in interval t, the first at level l. */
+static dpq_wide
+copies_wide(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+            const dpq_scan_blocks *blocks, size_t j, size_t t, dpq_wide alone, const double *A,
+            const double *H)
+{
+    int64_t r = p->rank[t];
+    size_t k = 2;
+    dpq_wide sum = alone, factor = dpq_wide_of(1.0, 0);
+
+    for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
+        double places = dpq_scan_places(p, t, k), stay = 1.0;
+        size_t at = p->start[l] + (t - p->lo[l]), block = dpq_scan_block(p, blocks, l, t);
+        dpq_wide stay_wide = {1.0, 0}, all = dpq_wide_of(H[at], blocks->H[block]);
+
+        /* From level l to l + 1 at one rank, dist(u, [min(0, v), max(0, v)]) with u >= v. */
+        if (r > p->whole[l]) { /* u > 0 */
+            int64_t ranks = level[l + 1].reach; /* u - v = n_{l+1} */
+            double part = level[l + 1].slack, rest = level[l + 1].ahead;
+
+            if (r < p->whole[l + 1] || (r == p->whole[l + 1] && p->part[l + 1] > 0.0)) { /* v < 0 */
+                ranks = r - p->whole[l];
+                part = p->part[l];
+                rest = level[l].up;
+            }
+            stay = ranks > 0 ? dpq_decay_at(decay, ranks - 1) * rest : 1.0;
+            if (stay <= DPQ_DECAY_LONG) {
+                stay_wide = wide_stay(decay, ranks, part, rest);
+                stay = 1.0;
+            }
+        }
+        if (places > SMALLEST_PLACES && places < LARGEST_PLACES) { /* the usual: one product */
+            factor = dpq_wide_mul(factor, dpq_wide_of(places * level[k - 1].share * stay, 0));
+        }
+        else {
+            factor = dpq_wide_mul(factor, dpq_wide_of(places, 0));
+            factor = dpq_wide_mul(factor, dpq_wide_of(level[k - 1].share * stay, 0));
+        }
+        if (stay_wide.exponent < 0) {
+            factor = dpq_wide_mul(factor, stay_wide);
+        }
+        /* the mantissas' product is below 4 */
+        if (factor.exponent + all.exponent + 2 < sum.exponent - REST_BITS && sum.mantissa > 0.0) {
+            break;
+        }
+        sum = dpq_wide_add(sum, dpq_wide_mul(factor, dpq_wide_of(A[at], blocks->A[block])));
+    }
+    return sum;
+}
+
+#define IN_BLOCKS 1
+#define BODY "copies_body.h"
+#include "versions.h"
+#undef BODY
+
+/* Fill in h_j for the entries begin, ..., end - 1 of row j, all in one block and in row j - 1, too, in units of
+ * a's; whether there are enough for vectors, and room. */
+static int
+copies_in_block(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                const dpq_scan_blocks *blocks, size_t j, size_t begin, size_t end, const double *A,
+                double *H)
+{
+    if (end - begin < TOGETHER) {
+        return 0;
+    }
+#ifdef DPQ_CLONES
+    if (__builtin_cpu_supports("x86-64-v4")) {
+        return copies_v4(p, decay, level, blocks, j, begin, end, A, H);
+    }
+    if (__builtin_cpu_supports("x86-64-v3")) {
+        return copies_v3(p, decay, level, blocks, j, begin, end, A, H);
+    }
+#endif
+    return copies_plain(p, decay, level, blocks, j, begin, end, A, H);
+}
+
+/* Row j of H as numbers with exponents of their own. */
+static void
+load_row(const dpq_scan_problem *p, const dpq_scan_blocks *blocks, size_t j, const double *H,
+         dpq_large *row)
+{
+    const double *h = H + p->start[j];
+    size_t n = p->hi[j] - p->lo[j];
+
+    for (size_t i = 0, end; i < n; i = end) {
+        int64_t unit = blocks->H[dpq_scan_block(p, blocks, j, p->lo[j] + i)];
+        int64_t exponent = unit >> DPQ_LARGE_LOG_BITS;
+        double rest = dpq_wide_power(exponent * DPQ_LARGE_BITS - unit);
+
+        end = dpq_scan_block_end(p, blocks, j, i);
+        for (; i < end; i++) {
+            row[i] = dpq_large_round(h[i] * rest, exponent);
+        }
+    }
+}
+
+/* Keep n numbers, each 0 or positive, in one unit: the power of two of the largest. Whether there is room
+ * for all of them. */
+static int
+keep_block(size_t n, const dpq_large *x, double *kept, int64_t *unit)
+{
+    dpq_large top = DPQ_LARGE_ZERO;
+    double scale[3];
+
+    for (size_t i = 0; i < n; i++) {
+        top = dpq_large_less(top, x[i]) ? x[i] : top;
+    }
+    *unit = top.digits > 0.0 ? dpq_large_to_wide(top).exponent : 0;
+    scale[0] = dpq_wide_power(*unit - top.exponent * DPQ_LARGE_BITS);
+    scale[1] = 1.0 / DPQ_LARGE_UNIT;
+    scale[2] = scale[1] * scale[1];
+    for (size_t i = 0; i < n; i++) {
+        int64_t lower = top.exponent - x[i].exponent;
+
+        kept[i] = x[i].digits * scale[0];
+        if (lower != 0 && x[i].digits > 0.0) {
+            kept[i] = lower > 2 ? 0.0 : kept[i] * scale[lower];
+        }
+        if (kept[i] < LEAST_KEPT && x[i].digits > 0.0) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The same for n numbers that are in a unit already; the first one may be 0 if `unreached`, or n is 1. */
+static int
+keep_in_unit(size_t n, size_t unreached, double *x, int64_t *unit)
+{
+    double most = dpq_largest(n, x), least = dpq_smallest(n - unreached, x + unreached);
+    int64_t up;
+
+    if (!(most < INFINITY && most >= LEAST_KEPT && least >= LEAST_KEPT)) {
+        return 0;
+    }
+    up = dpq_wide_of_normal(most, 0).exponent;
+    if (up != 0) {
+        double down = dpq_wide_power(up);
+
+        for (size_t i = 0; i < n; i++) {
+            x[i] *= down;
+        }
+        least *= down;
+        *unit += up;
+    }
+    return least >= LEAST_KEPT;
+}
+
+/* Rows of consecutive ranks in blocks: the sums above, in units of a tile each. */
+
+/* A row, seen from one side of the next target. */
+typedef struct {
+    const dpq_scan_problem *problem;
+    const dpq_decay *decay;
+    const dpq_scan_blocks *blocks;
+    size_t row;
+    const double *h;    /* entry s counts h[s], */
+    size_t first, last; /* times exp(-rate k) part, k = nearest, nearest + 1, ..., for first <= s < last, */
+    int backwards;      /* or from last - 1 down to first, */
+    int64_t nearest;
+    dpq_wide part;
+    size_t size;        /* and nothing for s >= size */
+} far_side;
+
+/* Entries of one block, all of which count that way, or none of which does. */
+typedef struct {
+    size_t end;
+    int64_t unit;  /* they count no more than about 2^unit each: */
+    double scale;  /* h[s] scale 2^unit exp(-rate k), k = 0, 1, ..., or backwards */
+    int fades;
+} far_piece;
+
+static far_piece
+piece_at(const far_side *side, size_t s, size_t stop)
+{
+    const dpq_scan_problem *p = side->problem;
+    size_t end = dpq_scan_block_end(p, side->blocks, side->row, s);
+    far_piece piece = {.unit = side->blocks->H[dpq_scan_block(p, side->blocks, side->row,
+                                                              p->lo[side->row] + s)],
+                       .scale = 1.0,
+                       .fades = s >= side->first && s < side->last};
+
+    piece.end = end < stop ? end : stop;
+    if (s < side->first && piece.end > side->first) {
+        piece.end = side->first;
+    }
+    if (s < side->last && piece.end > side->last) {
+        piece.end = side->last;
+    }
+    if (piece.fades) {
+        size_t away = side->backwards ? side->last - piece.end : s - side->first;
+        dpq_wide most = dpq_wide_mul(
+            dpq_decay_wide(side->decay, side->nearest + (int64_t)away), side->part);
+
+        piece.unit += most.exponent;
+        piece.scale = most.mantissa;
+    }
+    return piece;
+}
+
+/* Where those of n entries from s on that there are end: 0 or more. */
+static size_t
+last_of(const far_side *side, int64_t s, size_t n)
+{
+    int64_t end = s + (int64_t)n, size = (int64_t)side->size;
+
+    return (size_t)(end < 0 ? 0 : end < size ? end : size);
+}
+
+/* What the entries s, ..., s + n - 1 count at the most, as a power of two. */
+static int64_t
+unit_of(const far_side *side, int64_t s, size_t n)
+{
+    size_t i = s > 0 ? (size_t)s : 0, stop = last_of(side, s, n);
+    int64_t most = DPQ_WIDE_LOWEST;
+
+    while (i < stop) {
+        far_piece piece = piece_at(side, i, stop);
+
+        most = piece.unit > most ? piece.unit : most;
+        i = piece.end;
+    }
+    return most;
+}
+
+/* 2^-down, for any down >= -1000. */
+static double
+power_or_nothing(int64_t down)
+{
+    return dpq_wide_power(down < 1023 ? down : 1023);
+}
+
+/* x[i] = what entry s + i counts, for i < n and s < 0, too, in units of 2^unit. */
+static inline void
+see_far(const far_side *side, int64_t s, size_t n, int64_t unit, double *x)
+{
+    size_t stop = last_of(side, s, n), i = 0;
+    const double *fade = side->decay->table, *h = side->h;
+
+    for (; i < n && s + (int64_t)i < 0; i++) {
+        x[i] = 0.0;
+    }
+    for (size_t at = (size_t)(s + (int64_t)i); at < stop;) {
+        far_piece piece = piece_at(side, at, stop);
+        const double scale = piece.scale * power_or_nothing(unit - piece.unit);
+        const size_t begin = at, end = piece.end;
+
+        if (!piece.fades) {
+            for (; at < end; at++, i++) {
+                x[i] = h[at] * scale;
+            }
+        }
+        else if (side->backwards) {
+            for (; at < end; at++, i++) {
+                x[i] = h[at] * fade[end - 1 - at] * scale;
+            }
+        }
+        else {
+            for (; at < end; at++, i++) {
+                x[i] = h[at] * fade[at - begin] * scale;
+            }
+        }
+    }
+    for (; i < n; i++) {
+        x[i] = 0.0;
+    }
+}
+
+/* sums_of_side() for `to - from` entries of row j in units of their blocks; whether there is room for all. */
+DPQ_VECTORIZED static int
+sums_of_far_side(const far_side *side, size_t from, size_t to, size_t ahead, double fade, double past,
+                 const dpq_decay *fading, double window, double *restrict sums)
+{
+    const dpq_scan_problem *p = side->problem;
+    const dpq_scan_blocks *blocks = side->blocks;
+    const size_t j = side->row + 1, base = p->lo[side->row];
+    const size_t room = ahead > SHORT_TILE ? ahead : SHORT_TILE;
+    double x[DPQ_TILE], before[DPQ_TILE + 1], one[DPQ_TILE], other[DPQ_TILE];
+    int64_t unit = DPQ_WIDE_LOWEST;
+    size_t n;
+
+    before[0] = 0.0;
+    for (size_t i = 0; i < to; i += n) {
+        size_t stop = i < from ? from : to, all;
+        int64_t s = (int64_t)i - (int64_t)ahead, last = unit, most;
+
+        n = stop - i;
+        if (n > room) { /* to the end of a block */
+            n = blocks->begin[blocks->of[base + i + room]] - (base + i);
+        }
+        all = n + (i < from ? 0 : ahead);
+        unit = unit_of(side, s, all);
+        if (before[0] > 0.0) {
+            most = last + dpq_wide_of(before[0], 0).exponent;
+            unit = most > unit ? most : unit;
+            before[0] *= last > unit ? ldexp(1.0, (int)(last - unit)) : power_or_nothing(unit - last);
+        }
+        see_far(side, s, all, unit, x);
+        dpq_tiles_running(n, x, fade, before + 1);
+        if (i >= from) {
+            const double *inside = dpq_tiles_windows(n, ahead, fading, x, one, other);
+            double *found = sums + (i - from);
+            size_t first = dpq_scan_block(p, blocks, j, base + i);
+
+            for (size_t k = 0; k < n; k++) {
+                found[k] = before[k] * past + inside[k] * window;
+            }
+            if (!(dpq_smallest(n - (i == 0), found + (i == 0)) >= DPQ_SCAN_SMALLEST)) {
+                return 0;
+            }
+            for (size_t b = first; b <= dpq_scan_block(p, blocks, j, base + i + n - 1); b++) {
+                blocks->A[b] = unit;
+            }
+        }
+        before[0] = before[n];
+    }
+    return 1;
+}
+
+/* The sums of row j, and units of their blocks in place of those of A; whether there is room for all. */
+static int
+sums_in_blocks(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+               const dpq_scan_blocks *blocks, size_t j, const double *H, double *restrict sums)
+{
+    size_t first = p->lo[j - 1], begin = p->lo[j] - first, end = p->hi[j] - first;
+    size_t last = p->hi[j - 1] - first < end ? p->hi[j - 1] - first : end;
+    size_t ahead = (size_t)level[j].reach - 1, block;
+    const int64_t *rank = p->rank + first;
+    const int64_t below = p->whole[j - 1], above = below + (p->part[j - 1] > 0.0);
+    size_t turn = dpq_ranks_first(rank, begin, end, p->whole[j] + (p->part[j] > 0.0));
+    size_t zero = dpq_ranks_first(rank, 0, last, above);
+    far_side left = {.problem = p,
+                     .decay = decay,
+                     .blocks = blocks,
+                     .row = j - 1,
+                     .h = H + p->start[j - 1],
+                     .first = zero,
+                     .last = last,
+                     .part = dpq_wide_of(1.0, 0),
+                     .size = last};
+    far_side right = left;
+    int64_t unit = 0;
+
+    right.first = 0;
+    right.last = zero;
+    right.backwards = 1;
+    if (zero < last) {
+        left.nearest = rank[zero] - above;
+        if (p->part[j - 1] > 0.0) {
+            left.part = dpq_wide_exp(decay->rate, 1.0 - p->part[j - 1]);
+        }
+    }
+    if (zero > 0) {
+        right.nearest = below - rank[zero - 1];
+        right.part = dpq_wide_exp(decay->rate, p->part[j - 1]);
+    }
+    if (turn > begin) {
+        if (!sums_of_far_side(&left, begin, turn, ahead, dpq_decay_at(decay, 1), level[j].past, NULL,
+                              1.0, sums)) {
+            return 0;
+        }
+        unit = blocks->A[dpq_scan_block(p, blocks, j, first + turn - 1)];
+    }
+    if (turn < end && !sums_of_far_side(&right, turn, end, ahead, 1.0, 1.0, decay, level[j].ahead,
+                                        sums + (turn - begin))) {
+        return 0;
+    }
+    block = dpq_scan_block(p, blocks, j, first + turn - (turn == end));
+    if (turn > begin && turn < end && block == dpq_scan_block(p, blocks, j, first + turn - 1)) {
+        /* one block, with a unit from each side */
+        size_t stop = dpq_scan_block_end(p, blocks, j, turn - begin), i = stop;
+        int64_t other = blocks->A[block], most = unit > other ? unit : other;
+
+        while (i-- > 0 && dpq_scan_block(p, blocks, j, p->lo[j] + i) == block) {
+            sums[i] *= power_or_nothing(most - (i < turn - begin ? unit : other));
+        }
+        blocks->A[block] = most;
+    }
+    return 1;
+}
+
+/* Whether that will do for level j. */
+static int
+are_consecutive(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                size_t j)
+{
+    size_t first = p->lo[j - 1];
+
+    return level[j].reach >= 1 && level[j].reach <= DPQ_TILE / 2 &&
+           level[j].past >= LEAST_STAY && level[j].ahead >= LEAST_STAY &&
+           dpq_decay_at(decay, 1) >= LEAST_STAY &&
+           dpq_tiles_consecutive(p->hi[j] - first, p->rank + first);
+}
+
+/* Finish a block of row j, its entries begin, ..., end - 1: h_j, given a_j. The first `shared` entries of the
+ * row are in row j - 1, too. Whether there is room. */
+static int
+close_block(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+            const dpq_scan_blocks *blocks, size_t j, size_t begin, size_t end, size_t shared,
+            const double *A, double *H)
+{
+    const size_t block = dpq_scan_block(p, blocks, j, p->lo[j] + begin), n = end - begin;
+    const double *own = A + p->start[j] + begin;
+    double *all = H + p->start[j] + begin;
+    dpq_large h[DPQ_SCAN_BLOCK];
+
+    shared = shared < begin ? begin : shared < end ? shared : end;
+    blocks->H[block] = blocks->A[block];
+    memcpy(all, own, n * sizeof *all);
+    if (shared == begin || (copies_in_block(p, decay, level, blocks, j, begin, shared, A, H) &&
+                            keep_in_unit(n, 0, all, blocks->H + block))) {
+        return 1;
+    }
+    for (size_t i = begin; i < end; i++) { /* one by one */
+        dpq_wide one = dpq_wide_of(own[i - begin], blocks->A[block]);
+
+        if (i < shared) {
+            one = copies_wide(p, decay, level, blocks, j, p->lo[j] + i, one, A, H);
+        }
+        h[i - begin] = dpq_large_of_wide(one);
+    }
+    return keep_block(n, h, all, blocks->H + block);
+}
+
+/* a_j of consecutive ranks; whether there was room for all. */
+static int
+alone_by_tiles(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+               const dpq_scan_blocks *blocks, size_t j, double *A, const double *H)
+{
+    size_t lo = p->lo[j], n = p->hi[j] - lo, unreached = lo == p->lo[j - 1];
+    double *a = A + p->start[j];
+
+    if (!sums_in_blocks(p, decay, level, blocks, j, H, a)) {
+        return 0;
+    }
+    for (size_t i = 0; i < n; i++) {
+        a[i] *= p->width[lo + i];
+    }
+    for (size_t i = 0, end; i < n; i = end, unreached = 0) {
+        end = dpq_scan_block_end(p, blocks, j, i);
+        if (end - i == unreached || !keep_in_unit(end - i, unreached, a + i,
+                                                  blocks->A + dpq_scan_block(p, blocks, j, lo + i))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* a_j of any ranks; likewise. */
+static int
+alone_one_by_one(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                 const dpq_scan_blocks *blocks, size_t j, double *A, const double *H,
+                 dpq_large *work, size_t longest)
+{
+    size_t lo = p->lo[j], n = p->hi[j] - lo;
+    dpq_large *a = work + 2 * longest;
+
+    if (j == 0) {
+        for (size_t i = 0; i < n; i++) {
+            a[i] = dpq_large_of(1.0);
+        }
+    }
+    else {
+        dpq_scan_step step = dpq_scan_step_to(p, level, j);
+
+        load_row(p, blocks, j - 1, H, work);
+        sums_large(&step, decay, work, work, a, work + longest);
+    }
+    for (size_t i = 0; i < n; i++) {
+        a[i] = held_product(a[i], dpq_large_of(p->width[lo + i]));
+    }
+    for (size_t i = 0, end; i < n; i = end) {
+        end = dpq_scan_block_end(p, blocks, j, i);
+        if (!keep_block(end - i, a + i, A + p->start[j] + i,
+                        blocks->A + dpq_scan_block(p, blocks, j, lo + i))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+dpq_status
+dpq_scan_forward_blocks(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,
+                        size_t first, const dpq_scan_blocks *blocks, double *A, double *H,
+                        dpq_large *work, double *log_total)
+{
+    size_t m = p->levels - 1, longest = 0;
+    dpq_wide total = DPQ_WIDE_ZERO;
+
+    if (first == 0) {
+        dpq_scan_prepare(p, decay, level);
+    }
+    for (size_t j = 0; j < p->levels; j++) {
+        longest = p->hi[j] - p->lo[j] > longest ? p->hi[j] - p->lo[j] : longest;
+    }
+    for (size_t j = first; j < p->levels; j++) {
+        size_t n = p->hi[j] - p->lo[j], shared = j > 0 ? dpq_scan_shared(p, j) : 0;
+
+        if (!(j > 0 && are_consecutive(p, decay, level, j) &&
+              alone_by_tiles(p, decay, level, blocks, j, A, H)) &&
+            !alone_one_by_one(p, decay, level, blocks, j, A, H, work, longest)) {
+            return DPQ_ERR_RANGE;
+        }
+        for (size_t i = 0, end; i < n; i = end) {
+            end = dpq_scan_block_end(p, blocks, j, i);
+            if (!close_block(p, decay, level, blocks, j, i, end, shared, A, H)) {
+                return DPQ_ERR_RANGE;
+            }
+        }
+    }
+    for (size_t t = p->lo[m]; log_total && t < p->hi[m]; t++) {
+        int64_t above = p->rank[t] - p->whole[m];
+        dpq_wide h = dpq_wide_of(H[p->start[m] + (t - p->lo[m])],
+                                 blocks->H[dpq_scan_block(p, blocks, m, t)]);
+        dpq_wide last = above > 0 ? wide_stay(decay, above, p->part[m], level[m].up)
+                                  : dpq_wide_mul(dpq_decay_wide(decay, -above),
+                                                 dpq_wide_exp(p->rate, p->part[m]));
+
+        total = dpq_wide_add(total, dpq_wide_mul(h, last));
+    }
+    if (log_total) {
+        *log_total = dpq_wide_log(total, 0);
+    }
+    return DPQ_OK;
+}
