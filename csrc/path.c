@@ -123,8 +123,8 @@ exponent_of_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t 
     return (double)h.exponent - lost_exponent(p, dpq_distance(range, p->rank[s]));
 }
 
-/* What that is at the most for the intervals s, ..., end - 1 of one block; infinity in rows of one exponent
- * each. */
+/* What that is at the most for the intervals s, ..., end - 1 of one block; infinity where there are no blocks of
+ * several. */
 static double
 most_of_block(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s, size_t end,
               dpq_free_range range)
@@ -132,7 +132,7 @@ most_of_block(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, si
     dpq_mixed first, last;
     int64_t exponent;
 
-    if (rows->exponent) {
+    if (rows->exponent || rows->blocks.alone) {
         return INFINITY;
     }
     exponent = rows->blocks.H[dpq_scan_block(p, &rows->blocks, j, s)];
@@ -148,7 +148,8 @@ most_of_block(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, si
 static size_t
 end_of_block(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t i, size_t n)
 {
-    size_t end = rows->exponent ? n : dpq_scan_block_end(p, &rows->blocks, j, i);
+    int several = !rows->exponent && !rows->blocks.alone;
+    size_t end = several ? dpq_scan_block_end(p, &rows->blocks, j, i) : n;
 
     return end < n ? end : n;
 }

@@ -161,6 +161,112 @@ copies_in_block(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sca
     return copies_plain(p, decay, level, blocks, j, begin, end, A, H);
 }
 
+/* The same for TOGETHER intervals from entry i of row j on that have blocks of their own, in loops that become
+ * vectors; 0, and nothing done, if numbers may be too small or too large for them. */
+DPQ_VECTORIZED static int
+copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+             const dpq_scan_blocks *blocks, size_t j, size_t i, const double *A, double *H)
+{
+    const size_t t = p->lo[j] + i, own = blocks->first[j] + i, row = p->start[j] + i;
+    const int64_t *rank = p->rank + t;
+    const double *width = p->width + t;
+    double factor[TOGETHER], sum[TOGETHER], stay[TOGETHER];
+    int64_t of_factor[TOGETHER], of_sum[TOGETHER]; /* exponents */
+    size_t n = TOGETHER, k = 2;
+
+    for (size_t b = 0; b < TOGETHER; b++) {
+        if (!(width[b] > 0x1p-200 && width[b] < 0x1p200)) {
+            return 0;
+        }
+        factor[b] = 1.0;
+        of_factor[b] = 0;
+        sum[b] = A[row + b];
+        of_sum[b] = sum[b] > 0.0 ? blocks->A[own + b] : DPQ_WIDE_LOWEST;
+    }
+    for (size_t l = j; l-- > 0 && t < p->hi[l]; k++) {
+        const double *a = A + (p->start[l] + (t - p->lo[l])), *all = H + (a - A);
+        const int64_t *of_a = blocks->A + (blocks->first[l] + (t - p->lo[l]));
+        const int64_t *of_all = blocks->H + (of_a - blocks->A);
+        double extra = p->lattice ? (double)(k - 1) : 0.0, share = level[k - 1].share;
+
+        for (; n > p->hi[l] - t; n--) { /* what follows in memory is of later rows */
+            of_factor[n - 1] = 2 * DPQ_WIDE_LOWEST;
+        }
+        for (size_t b = 0; b < TOGETHER; b++) {
+            stay[b] = 1.0;
+        }
+        if (rank[n - 1] > p->whole[l]) {
+            if (level[l + 1].stay <= DPQ_DECAY_LONG) {
+                return 0;
+            }
+            for (size_t b = 0; b < n; b++) {
+                stay[b] = dpq_scan_stay_at(p, decay, level, l, rank[b]);
+            }
+        }
+        for (size_t b = 0; b < TOGETHER; b++) {
+            double more = factor[b] * ((width[b] + extra) * share * stay[b]);
+            dpq_wide product = dpq_wide_of_normal(more, of_factor[b]);
+
+            factor[b] = product.mantissa;
+            of_factor[b] = product.exponent;
+        }
+        for (size_t b = 0; b < TOGETHER; b++) {
+            int64_t exponent = a[b] > 0.0 ? of_factor[b] + of_a[b] : DPQ_WIDE_LOWEST;
+            int64_t top = exponent > of_sum[b] ? exponent : of_sum[b];
+            int64_t down = top - of_sum[b], further = top - exponent;
+
+            down = down < 1023 ? down : 1023;
+            further = further < 1023 ? further : 1023;
+            sum[b] = sum[b] * dpq_wide_power(down) + factor[b] * a[b] * dpq_wide_power(further);
+            of_sum[b] = top;
+        }
+        if (k % OFTEN == 0) {
+            int64_t open = 0;
+
+            for (size_t b = 0; b < TOGETHER; b++) {
+                int64_t rest = all[b] > 0.0 ? of_factor[b] + of_all[b] + 2 : 2 * DPQ_WIDE_LOWEST;
+
+                open |= rest >= of_sum[b] - REST_BITS ? 1 : 0;
+            }
+            if (!open) {
+                break;
+            }
+        }
+    }
+    for (size_t b = 0; b < TOGETHER; b++) {
+        dpq_wide h = dpq_wide_of(sum[b], of_sum[b]);
+
+        H[row + b] = h.mantissa;
+        blocks->H[own + b] = h.exponent;
+    }
+    return 1;
+}
+
+/* Fill in h_j for a row of blocks of one, given a_j; the first `shared` entries are in row j - 1, too. */
+static void
+close_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+            const dpq_scan_blocks *blocks, size_t j, size_t shared, const double *A, double *H)
+{
+    const size_t n = p->hi[j] - p->lo[j], own = blocks->first[j], row = p->start[j];
+
+    for (size_t i = 0; i < shared;) {
+        size_t end = i + TOGETHER < shared ? i + TOGETHER : shared;
+
+        if (i + TOGETHER <= shared && copies_alone(p, decay, level, blocks, j, i, A, H)) {
+            i = end;
+        }
+        for (; i < end; i++) {
+            dpq_wide h = copies_wide(p, decay, level, blocks, j, p->lo[j] + i,
+                                     dpq_wide_of(A[row + i], blocks->A[own + i]), A, H);
+
+            H[row + i] = h.mantissa;
+            blocks->H[own + i] = h.exponent;
+        }
+    }
+    memcpy(H + row + shared, A + row + shared, (n - shared) * sizeof *H);
+    memcpy(blocks->H + own + shared, blocks->A + own + shared, (n - shared) * sizeof *blocks->H);
+}
+
 /* Row j of H as numbers with exponents of their own. */
 static void
 load_row(const dpq_scan_problem *p, const dpq_scan_blocks *blocks, size_t j, const double *H,
@@ -556,7 +662,13 @@ alone_one_by_one(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sc
     for (size_t i = 0; i < n; i++) {
         a[i] = held_product(a[i], dpq_large_of(p->width[lo + i]));
     }
-    for (size_t i = 0, end; i < n; i = end) {
+    for (size_t i = 0; blocks->alone && i < n; i++) {
+        dpq_wide own = dpq_large_to_wide(a[i]);
+
+        A[p->start[j] + i] = own.mantissa;
+        blocks->A[blocks->first[j] + i] = own.exponent;
+    }
+    for (size_t i = 0, end; !blocks->alone && i < n; i = end) {
         end = dpq_scan_block_end(p, blocks, j, i);
         if (!keep_block(end - i, a + i, A + p->start[j] + i,
                         blocks->A + dpq_scan_block(p, blocks, j, lo + i))) {
@@ -574,6 +686,9 @@ dpq_scan_forward_blocks(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_le
     size_t m = p->levels - 1, longest = 0;
     dpq_wide total = DPQ_WIDE_ZERO;
 
+    if (!blocks->alone && p->rate > DPQ_SCAN_STEEPEST) {
+        return DPQ_ERR_RANGE;
+    }
     if (first == 0) {
         dpq_scan_prepare(p, decay, level);
     }
@@ -583,12 +698,15 @@ dpq_scan_forward_blocks(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_le
     for (size_t j = first; j < p->levels; j++) {
         size_t n = p->hi[j] - p->lo[j], shared = j > 0 ? dpq_scan_shared(p, j) : 0;
 
-        if (!(j > 0 && are_consecutive(p, decay, level, j) &&
+        if (!(j > 0 && !blocks->alone && are_consecutive(p, decay, level, j) &&
               alone_by_tiles(p, decay, level, blocks, j, A, H)) &&
             !alone_one_by_one(p, decay, level, blocks, j, A, H, work, longest)) {
             return DPQ_ERR_RANGE;
         }
-        for (size_t i = 0, end; i < n; i = end) {
+        if (blocks->alone) {
+            close_alone(p, decay, level, blocks, j, shared, A, H);
+        }
+        for (size_t i = 0, end; !blocks->alone && i < n; i = end) {
             end = dpq_scan_block_end(p, blocks, j, i);
             if (!close_block(p, decay, level, blocks, j, i, end, shared, A, H)) {
                 return DPQ_ERR_RANGE;

@@ -10,9 +10,11 @@
 #include "large.h"
 #include "scan.h"
 
-#define DPQ_SCAN_BLOCK 64 /* most intervals of a block */
+#define DPQ_SCAN_BLOCK 64      /* most intervals of a block */
+#define DPQ_SCAN_STEEPEST 16.0 /* the largest rate that blocks of several are for */
 
 typedef struct {
+    int alone;           /* whether each interval is in a block of its own */
     const uint32_t *of;  /* IN, length T: which block an interval is in, ascending; rows have what is left of
                           * a block at their ends */
     const size_t *begin; /* IN: block b has the intervals begin[b], ..., begin[b + 1] - 1, at most
@@ -43,7 +45,7 @@ dpq_scan_block_end(const dpq_scan_problem *p, const dpq_scan_blocks *blocks, siz
  * that is much wider than the one before it may hold many outputs, as may those that follow it, so that each is
  * in a block of its own.
  *
- *   alone        whether each interval is in one of its own
+ *   alone        IN
  *   known        how many intervals from lo[0] on are known to begin one or not, by rows that are given
  *   begins       IN OUT, length T: whether a block begins at an interval; IN for the known ones
  *   of           OUT, length T
@@ -61,8 +63,8 @@ dpq_scan_choose_blocks(const dpq_scan_problem *p, int alone, size_t known, uint8
  *   work         WORK, length 3 max(hi - lo)
  *   log_total    OUT, or NULL
  *
- * Returns   DPQ_OK, or DPQ_ERR_RANGE if a positive entry fell below 2^-1000 in units of its block: not
- *           where each interval is alone.
+ * Returns   DPQ_OK, or DPQ_ERR_RANGE if a positive entry fell below 2^-1000 in units of its block, or would
+ *           be likely to, as the rate is above DPQ_SCAN_STEEPEST: not where each interval is alone.
  * Cost      O(sum(hi - lo)), no allocation, reentrant.
  * Accuracy  every entry right to 1e-11 relative, however much is lost, for ranks up to 2^53; but the loss of a step beyond
  *           1e17 is held there, and entries that are all so small are no longer told apart.

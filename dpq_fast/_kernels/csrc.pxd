@@ -258,6 +258,7 @@ cdef extern from "scan.h" nogil:
 
 cdef extern from "scan_blocks.h" nogil:
     ctypedef struct dpq_scan_blocks:
+        int alone
         const uint32_t *of_interval "of"
         const size_t *begin
         const size_t *first

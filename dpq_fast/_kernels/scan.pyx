@@ -286,7 +286,8 @@ cdef class Scan:
         of_interval = np.empty(self.problem.intervals, dtype=np.uint32)
         begin, firsts = new_places(self.problem.intervals + 1), new_places(m + 1)
         block, first = <const uint32_t *>PyArray_DATA(of_interval), places(firsts)
-        dpq_scan_choose_blocks(&self.problem, kind == EACH_ENTRY, given,
+        self.rows.blocks.alone = kind == EACH_ENTRY
+        dpq_scan_choose_blocks(&self.problem, self.rows.blocks.alone, given,
                                <uint8_t *>PyArray_DATA(begins), <uint32_t *>block, places(begin))
         first[0] = 0
         for j in range(m):

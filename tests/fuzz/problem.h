@@ -173,7 +173,8 @@ fuzz_make_blocks(const dpq_scan_problem *p, int alone)
         exponents += of[p->hi[j] - 1] - of[p->lo[j]] + 1;
     }
     free(begins);
-    return (dpq_scan_blocks){.of = of,
+    return (dpq_scan_blocks){.alone = alone,
+                             .of = of,
                              .begin = begin,
                              .first = first,
                              .A = fuzz_room(exponents, sizeof(int64_t)),
