@@ -5,7 +5,7 @@
 #define DPQ_FUZZ_PROBLEM_H
 
 #include "fuzz.h"
-#include "scan.h"
+#include "scan_blocks.h"
 
 #define MOST_RANK (INT64_C(1) << 62)
 
