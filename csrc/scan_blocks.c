@@ -12,7 +12,7 @@
 #define SMALLEST_PLACES 0x1p-900 /* widths whose products with a share and a decay are exact but for */
 #define LARGEST_PLACES 0x1p900   /* rounding */
 #define HEAVY 1024.0    /* an interval that is so many times as wide as the one before it, */
-#define AFTER_HEAVY 4   /* and so many after it, are in blocks of their own */
+#define FROM_HEAVY 4    /* and those after it, so many in all, are in blocks of their own */
 #define LEAST_KEPT 0x1p-1000 /* positive entries of blocks are at least this in their units */
 #define SHORT_TILE 128  /* entries that are worked on at once, or as many as the window has */
 
@@ -32,9 +32,9 @@ dpq_scan_choose_blocks(const dpq_scan_problem *p, int alone, size_t known, uint8
         left -= left > 0;
         if (t > 0) {
             if (width[t] / width[t - 1] > HEAVY) {
-                left = AFTER_HEAVY;
+                left = FROM_HEAVY;
             }
-            begins_here |= left == AFTER_HEAVY || rank[t] / DPQ_SCAN_BLOCK != rank[t - 1] / DPQ_SCAN_BLOCK ||
+            begins_here |= left == FROM_HEAVY || rank[t] / DPQ_SCAN_BLOCK != rank[t - 1] / DPQ_SCAN_BLOCK ||
                            t - begin[blocks] == DPQ_SCAN_BLOCK;
         }
         if (t < p->lo[0] || t >= p->lo[0] + known) {

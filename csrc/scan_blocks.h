@@ -66,8 +66,9 @@ dpq_scan_choose_blocks(const dpq_scan_problem *p, int alone, size_t known, uint8
  * Returns   DPQ_OK, or DPQ_ERR_RANGE if a positive entry fell below 2^-1000 in units of its block, or would
  *           be likely to, as the rate is above DPQ_SCAN_STEEPEST: not where each interval is alone.
  * Cost      O(sum(hi - lo)), no allocation, reentrant.
- * Accuracy  every entry right to 1e-11 relative, however much is lost, for ranks up to 2^53; but the loss of a step beyond
- *           1e17 is held there, and entries that are all so small are no longer told apart.
+ * Accuracy  every entry right to 1e-11 relative, however much is lost, for ranks up to 2^53; but the
+ *           loss of a step beyond 1e17 is held there, and entries that are all so small are no longer
+ *           told apart.
  */
 dpq_status
 dpq_scan_forward_blocks(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *level,

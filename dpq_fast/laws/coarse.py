@@ -126,7 +126,7 @@ FEW_ENTRIES = 2**17
 SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
 # Where cells would be of single ranks, rows of all ranks are for `PathLaw`: up to so many of these
 # for each level, and so many entries.
-RANKS_EACH_LEVEL, MOST_WHOLE = 32, 10 * 2**20
+RANKS_EACH_LEVEL, MOST_WHOLE = 40, 10 * 2**20
 # Powers of two: the extent without a lattice is scaled to this, and may be as large as that; what
 # all levels together may lose, in nats.
 LARGEST_VOLUME, LARGEST_EXTENT = 860, 2.0**700

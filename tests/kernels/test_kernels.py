@@ -583,6 +583,27 @@ def test_rows_scale_with_widths(rate, huge, right, kind):
         np.testing.assert_allclose(scaled_h, h - less, rtol=1e-13)
 
 
+@pytest.mark.parametrize("repeated", [False, True])
+def test_rows_of_blocks_have_room_for_wide_gaps_and_ties(repeated):
+    """Outputs crowd where widths leap: there float64 holds no row by one exponent."""
+    rng = np.random.default_rng(8)
+    rank, width = np.arange(1_000), np.ceil(rng.exponential(2.0**20, 1_000))
+    width[300:700], width[[0, -1]] = 3, 2.0**45
+    if repeated:  # pieces of one rank
+        rank[400:600] = 400
+    q = (np.arange(900) + 0.3) / 900
+    scan, entries = (problem(rank, width, q, 999, 0.25) for _ in range(2))
+    scan.forward()
+    assert entries.forward_as(EACH_ENTRY) and entries.blocks[0].tolist() == list(range(1_000))
+    assert_rows_equal(entries, scan, 1e-10)
+    of = scan.blocks[0].astype(np.intp)
+    sizes = np.bincount(of)
+    assert (np.diff(of) >= 0).all() and sizes.max() == 64 and sizes.size < 60
+    alone = np.flatnonzero(sizes[of] == 1)
+    assert {700, 701, 702, 703, 999} <= set(alone.tolist())
+    assert (np.diff(of)[np.diff(rank // 64) > 0] == 1).all()
+
+
 def test_scan_allows_pieces_of_one_rank():
     # an interval cut in two: same rank, and the law of the sum is that of the whole
     q, n, rate = [0.3, 0.6, 0.7], 5, 0.4
