@@ -30,15 +30,20 @@ dpq_scan_choose_blocks(const dpq_scan_problem *p, int alone, size_t known, uint8
         int begins_here = alone || left > 0;
 
         left -= left > 0;
+        if (t == 0 && p->intervals > 1 && width[0] / width[1] > HEAVY) {
+            left = 1;
+        }
         if (t > 0) {
             if (width[t] / width[t - 1] > HEAVY) {
                 left = FROM_HEAVY;
             }
-            begins_here |= left == FROM_HEAVY || rank[t] / DPQ_SCAN_BLOCK != rank[t - 1] / DPQ_SCAN_BLOCK ||
-                           t - begin[blocks] == DPQ_SCAN_BLOCK;
+            begins_here |= left == FROM_HEAVY || rank[t] / DPQ_SCAN_BLOCK != rank[t - 1] / DPQ_SCAN_BLOCK;
         }
         if (t < p->lo[0] || t >= p->lo[0] + known) {
             begins[t] = (uint8_t)begins_here;
+        }
+        if (t > 0 && t - begin[blocks] == DPQ_SCAN_BLOCK) { /* ranks repeat */
+            begins[t] = 1;
         }
         if (t > 0 && begins[t]) {
             begin[++blocks] = t;
@@ -316,7 +321,7 @@ keep_block(size_t n, const dpq_large *x, double *kept, int64_t *unit)
     return 1;
 }
 
-/* The same for n numbers that are in a unit already; the first one may be 0 if `unreached`, or n is 1. */
+/* The same for n numbers that are in a unit already; the first one may be 0 if `unreached`, below n. */
 static int
 keep_in_unit(size_t n, size_t unreached, double *x, int64_t *unit)
 {
@@ -505,6 +510,9 @@ sums_of_far_side(const far_side *side, size_t from, size_t to, size_t ahead, dou
                 blocks->A[b] = unit;
             }
         }
+        else if (unit > DPQ_WIDE_LOWEST && !(before[n] >= DPQ_SCAN_SMALLEST)) {
+            return 0; /* what faded may be all that comes before the first sums */
+        }
         before[0] = before[n];
     }
     return 1;
@@ -566,6 +574,9 @@ sums_in_blocks(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
 
         while (i-- > 0 && dpq_scan_block(p, blocks, j, p->lo[j] + i) == block) {
             sums[i] *= power_or_nothing(most - (i < turn - begin ? unit : other));
+            if (sums[i] < LEAST_KEPT && begin + i > 0) {
+                return 0;
+            }
         }
         blocks->A[block] = most;
     }
@@ -630,9 +641,13 @@ alone_by_tiles(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
         a[i] *= p->width[lo + i];
     }
     for (size_t i = 0, end; i < n; i = end, unreached = 0) {
+        int64_t *unit = blocks->A + dpq_scan_block(p, blocks, j, lo + i);
+
         end = dpq_scan_block_end(p, blocks, j, i);
-        if (end - i == unreached || !keep_in_unit(end - i, unreached, a + i,
-                                                  blocks->A + dpq_scan_block(p, blocks, j, lo + i))) {
+        if (end - i == unreached) { /* nothing but a 0 */
+            *unit = 0;
+        }
+        else if (!keep_in_unit(end - i, unreached, a + i, unit)) {
             return 0;
         }
     }

@@ -583,6 +583,31 @@ def test_rows_scale_with_widths(rate, huge, right, kind):
         np.testing.assert_allclose(scaled_h, h - less, rtol=1e-13)
 
 
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 600),
+    st.integers(1, 5),
+    st.floats(1e-3, 8.0),
+    st.sampled_from([1, 30, 300, 900]),
+    st.booleans(),
+)
+def test_rows_of_blocks_equal_those_of_entries_or_are_refused(seed, size, m, rate, bits, windows):
+    rng = np.random.default_rng(seed)
+    width = 2.0 ** rng.integers(-bits, bits, size)
+    width[rng.random(size) < 0.9] = 2.0 ** int(rng.integers(-bits, bits))
+    q = np.unique(rng.random(m))
+    lo = hi = None
+    if windows:
+        lo = np.sort(rng.integers(0, size, q.size))
+        hi = np.maximum.accumulate(rng.integers(lo + 1, size + 1))
+    blocks, entries = (
+        problem(np.arange(size), width, q, size, rate, False, lo=lo, hi=hi) for _ in range(2)
+    )
+    assert entries.forward_as(EACH_ENTRY)
+    if blocks.forward_as(EACH_BLOCK):
+        assert_rows_equal(entries, blocks, 1e-10)
+
+
 @pytest.mark.parametrize("repeated", [False, True])
 def test_rows_of_blocks_have_room_for_wide_gaps_and_ties(repeated):
     """Outputs crowd where widths leap: there float64 holds no row by one exponent."""
