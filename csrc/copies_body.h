@@ -25,7 +25,7 @@
  * a_j's own: one that is below 2^-1020 is nothing to the sum, nor is anything that follows. */
 TARGET static inline int
 NAME(together)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-                const dpq_scan_blocks *blocks, size_t j, size_t from, const double *A, double *H)
+               const dpq_scan_blocks *blocks, size_t j, size_t from, const double *A, double *H)
 {
     enum { VECTORS = TOGETHER / LANES }; /* few enough for registers, three times */
     typedef double numbers DPQ_VECTOR(LANES);
@@ -131,8 +131,8 @@ NAME(together)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
 /* The same for the entries begin, ..., end - 1 of row j, TOGETHER of them at least: in one block. */
 TARGET static int
 NAME(copies)(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-              const dpq_scan_blocks *blocks, size_t j, size_t begin, size_t end, const double *A,
-              double *H)
+             const dpq_scan_blocks *blocks, size_t j, size_t begin, size_t end, const double *A,
+             double *H)
 {
     for (size_t done = begin; done < end; done += TOGETHER) { /* the last ones may be done twice */
         size_t from = done + TOGETHER < end ? done : end - TOGETHER;

@@ -123,8 +123,8 @@ exponent_of_weight(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t 
     return (double)h.exponent - lost_exponent(p, dpq_distance(range, p->rank[s]));
 }
 
-/* What that is at the most for the intervals s, ..., end - 1 of one block; infinity where there are no blocks of
- * several. */
+/* What that is at the most for the intervals s, ..., end - 1 of one block; infinity where there are no
+ * blocks of several. */
 static double
 most_of_block(const dpq_scan_problem *p, const dpq_path_rows *rows, size_t j, size_t s, size_t end,
               dpq_free_range range)

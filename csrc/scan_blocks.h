@@ -1,5 +1,5 @@
-/* The forward pass of scan.h in rows that one exponent each would not do for: of blocks of intervals that follow
- * each other, with an exponent each.
+/* The forward pass of scan.h in rows that one exponent each would not do for: of blocks of intervals that
+ * follow each other, with an exponent each.
  */
 #ifndef DPQ_SCAN_BLOCKS_H
 #define DPQ_SCAN_BLOCKS_H
