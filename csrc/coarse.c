@@ -482,26 +482,24 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
     if (work->same[i] != DPQ_COARSE_NONE) {
         const size_t *begin = work->begin[(j - 1) % 2] + work->same[i];
         const dpq_large *longer = runs->weight[(j - 1) % 2] + begin[0];
-        dpq_large before = first_of_run(p, decay, rows, rows->start[j - 1] + work->same[i], 0.0);
+        dpq_large first = first_of_run(p, decay, rows, rows->start[j - 1] + work->same[i], 0.0);
         dpq_large stay = stay_in(p, decay, work, c, j - 1), volume = dpq_large_of(p->volume[1][c]);
         double more = p->lattice ? 1.0 : 0.0;
         size_t last = begin[1] - begin[0];
 
         stay.exponent += volume.exponent;
-        for (;; before = longer[k++]) {
+        for (; k <= last; k++) {
+            dpq_large before = k > 0 ? longer[k - 1] : first;
             double places = (volume.digits + more * (double)(k + 1)) * level[k + 1].share;
 
             run[k] = dpq_large_round(before.digits * places * stay.digits,
                                      before.exponent + stay.exponent);
             sum = dpq_large_add(sum, run[k]);
-            if (k == last) {
-                break;
-            }
         }
         keep_run(rows, at, sum);
         little = dpq_large_mul(dpq_large_add(sum, first_of_run(p, decay, rows, at, 0.0)),
                                dpq_large_of(EACH_REST));
-        for (k++; k > 0; k--) {
+        for (; k > 0; k--) {
             rest = dpq_large_add(rest, run[k - 1]);
             if (!dpq_large_less(rest, little)) {
                 break;

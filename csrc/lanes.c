@@ -127,15 +127,7 @@ lanes_below(const double *number, double least)
 unsigned
 dpq_lanes_forward(const dpq_lanes *lanes)
 {
-#ifdef DPQ_CLONES
-    if (__builtin_cpu_supports("x86-64-v4")) {
-        return forward_v4(lanes);
-    }
-    if (__builtin_cpu_supports("x86-64-v3")) {
-        return forward_v3(lanes);
-    }
-#endif
-    return forward_plain(lanes);
+    return DPQ_LONGEST(forward)(lanes);
 }
 
 /* Number of row j, entry t of a lane. */

@@ -160,28 +160,24 @@ static void
 sums_consecutive(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
                  size_t j, const double *H, double *restrict sums)
 {
-    size_t first = p->lo[j - 1], begin = p->lo[j] - first, end = p->hi[j] - first;
-    size_t last = p->hi[j - 1] - first < end ? p->hi[j - 1] - first : end;
-    size_t ahead = (size_t)level[j].reach - 1;
-    const int64_t *rank = p->rank + first;
-    const int64_t below = p->whole[j - 1], above = below + (p->part[j - 1] > 0.0);
-    size_t turn = dpq_ranks_first(rank, begin, end, p->whole[j] + (p->part[j] > 0.0));
-    size_t zero = dpq_ranks_first(rank, 0, last, above); /* u >= 0 from here on */
-    one_side left = {.h = H + p->start[j - 1], .first = zero, .last = last, .size = last};
-    one_side right = {.h = left.h, .last = zero, .backwards = 1, .size = last};
+    const dpq_tiles_step s = dpq_tiles_step_to(p, level, j);
+    one_side left = {.h = H + p->start[j - 1], .first = s.zero, .last = s.last, .size = s.last};
+    one_side right = {.h = left.h, .last = s.zero, .backwards = 1, .size = s.last};
 
-    if (zero < last) {
-        left.fade = decay->table + (rank[zero] - above);
+    if (s.zero < s.last) {
+        left.fade = decay->table + s.above;
         left.part = p->part[j - 1] > 0.0 ? level[j - 1].up : 1.0;
     }
-    if (zero > 0) {
-        right.fade = decay->table + (below - rank[zero - 1]);
+    if (s.zero > 0) {
+        right.fade = decay->table + s.below;
         right.part = level[j - 1].down;
     }
     /* v < 0: the past fades, the window weighs exp(-2c max(u, 0)) */
-    sums_of_side(&left, begin, turn, ahead, dpq_decay_at(decay, 1), level[j].past, NULL, 1.0, sums);
+    sums_of_side(&left, s.begin, s.turn, s.ahead, dpq_decay_at(decay, 1), level[j].past, NULL, 1.0,
+                 sums);
     /* v >= 0: the past weighs exp(-2c max(-u, 0)), the window fades */
-    sums_of_side(&right, turn, end, ahead, 1.0, 1.0, decay, level[j].ahead, sums + (turn - begin));
+    sums_of_side(&right, s.turn, s.end, s.ahead, 1.0, 1.0, decay, level[j].ahead,
+                 sums + (s.turn - s.begin));
 }
 
 /* Whether sums_consecutive will do for level j. */
@@ -189,13 +185,10 @@ static int
 is_consecutive(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
                size_t j)
 {
-    size_t first = p->lo[j - 1];
     int64_t target = p->whole[j - 1];
 
-    return level[j].reach >= 1 && level[j].reach <= DPQ_TILE / 2 &&
-           target - p->rank[first] < decay->size &&
-           p->rank[p->hi[j] - 1] - target < decay->size &&
-           dpq_tiles_consecutive(p->hi[j] - first, p->rank + first);
+    return target - p->rank[p->lo[j - 1]] < decay->size &&
+           p->rank[p->hi[j] - 1] - target < decay->size && dpq_tiles_will_do(p, level, j);
 }
 
 void
@@ -258,17 +251,7 @@ copies_shared(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
         }
         return;
     }
-#ifdef DPQ_CLONES
-    if (__builtin_cpu_supports("x86-64-v4")) {
-        (void)copies_v4(p, decay, level, NULL, j, 0, shared, A, H);
-        return;
-    }
-    if (__builtin_cpu_supports("x86-64-v3")) {
-        (void)copies_v3(p, decay, level, NULL, j, 0, shared, A, H);
-        return;
-    }
-#endif
-    (void)copies_plain(p, decay, level, NULL, j, 0, shared, A, H);
+    (void)DPQ_LONGEST(copies)(p, decay, level, NULL, j, 0, shared, A, H);
 }
 
 /* a[i] *= width[i] * gain for n entries. */

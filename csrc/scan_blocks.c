@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "extremes.h"
-#include "ranks.h"
 #include "step.h"
 #include "tiles.h"
 #include "vector.h"
@@ -155,22 +154,14 @@ copies_in_block(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sca
     if (end - begin < TOGETHER) {
         return 0;
     }
-#ifdef DPQ_CLONES
-    if (__builtin_cpu_supports("x86-64-v4")) {
-        return copies_v4(p, decay, level, blocks, j, begin, end, A, H);
-    }
-    if (__builtin_cpu_supports("x86-64-v3")) {
-        return copies_v3(p, decay, level, blocks, j, begin, end, A, H);
-    }
-#endif
-    return copies_plain(p, decay, level, blocks, j, begin, end, A, H);
+    return DPQ_LONGEST(copies)(p, decay, level, blocks, j, begin, end, A, H);
 }
 
 /* The same for TOGETHER intervals from entry i of row j on that have blocks of their own, in loops that become
  * vectors; 0, and nothing done, if numbers may be too small or too large for them. */
 DPQ_VECTORIZED static int
-copies_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-             const dpq_scan_blocks *blocks, size_t j, size_t i, const double *A, double *H)
+copies_of_entries(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                  const dpq_scan_blocks *blocks, size_t j, size_t i, const double *A, double *H)
 {
     const size_t t = p->lo[j] + i, own = blocks->first[j] + i, row = p->start[j] + i;
     const int64_t *rank = p->rank + t;
@@ -257,7 +248,7 @@ close_alone(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_le
     for (size_t i = 0; i < shared;) {
         size_t end = i + TOGETHER < shared ? i + TOGETHER : shared;
 
-        if (i + TOGETHER <= shared && copies_alone(p, decay, level, blocks, j, i, A, H)) {
+        if (i + TOGETHER <= shared && copies_of_entries(p, decay, level, blocks, j, i, A, H)) {
             i = end;
         }
         for (; i < end; i++) {
@@ -344,7 +335,7 @@ keep_in_unit(size_t n, size_t unreached, double *x, int64_t *unit)
     return least >= LEAST_KEPT;
 }
 
-/* Rows of consecutive ranks in blocks: the sums above, in units of a tile each. */
+/* Rows of consecutive ranks in blocks: the sums of tiles.h, in units of a tile each. */
 
 /* A row, seen from one side of the next target. */
 typedef struct {
@@ -464,7 +455,8 @@ see_far(const far_side *side, int64_t s, size_t n, int64_t unit, double *x)
     }
 }
 
-/* sums_of_side() for `to - from` entries of row j in units of their blocks; whether there is room for all. */
+/* sums_of_side() of scan.c for `to - from` entries of row j, in units of their blocks; whether there is room for
+ * all. */
 DPQ_VECTORIZED static int
 sums_of_far_side(const far_side *side, size_t from, size_t to, size_t ahead, double fade, double past,
                  const dpq_decay *fading, double window, double *restrict sums)
@@ -523,58 +515,48 @@ static int
 sums_in_blocks(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
                const dpq_scan_blocks *blocks, size_t j, const double *H, double *restrict sums)
 {
-    size_t first = p->lo[j - 1], begin = p->lo[j] - first, end = p->hi[j] - first;
-    size_t last = p->hi[j - 1] - first < end ? p->hi[j - 1] - first : end;
-    size_t ahead = (size_t)level[j].reach - 1, block;
-    const int64_t *rank = p->rank + first;
-    const int64_t below = p->whole[j - 1], above = below + (p->part[j - 1] > 0.0);
-    size_t turn = dpq_ranks_first(rank, begin, end, p->whole[j] + (p->part[j] > 0.0));
-    size_t zero = dpq_ranks_first(rank, 0, last, above);
+    const dpq_tiles_step s = dpq_tiles_step_to(p, level, j);
+    const size_t on_left = s.turn - s.begin, n = s.end - s.begin;
+    const size_t block = dpq_scan_block(p, blocks, j, p->lo[j] + on_left - (on_left == n));
     far_side left = {.problem = p,
                      .decay = decay,
                      .blocks = blocks,
                      .row = j - 1,
                      .h = H + p->start[j - 1],
-                     .first = zero,
-                     .last = last,
-                     .part = dpq_wide_of(1.0, 0),
-                     .size = last};
+                     .first = s.zero,
+                     .last = s.last,
+                     .nearest = s.above,
+                     .part = p->part[j - 1] > 0.0 ? dpq_wide_exp(decay->rate, 1.0 - p->part[j - 1])
+                                                  : dpq_wide_of(1.0, 0),
+                     .size = s.last};
     far_side right = left;
     int64_t unit = 0;
 
     right.first = 0;
-    right.last = zero;
+    right.last = s.zero;
     right.backwards = 1;
-    if (zero < last) {
-        left.nearest = rank[zero] - above;
-        if (p->part[j - 1] > 0.0) {
-            left.part = dpq_wide_exp(decay->rate, 1.0 - p->part[j - 1]);
-        }
-    }
-    if (zero > 0) {
-        right.nearest = below - rank[zero - 1];
-        right.part = dpq_wide_exp(decay->rate, p->part[j - 1]);
-    }
-    if (turn > begin) {
-        if (!sums_of_far_side(&left, begin, turn, ahead, dpq_decay_at(decay, 1), level[j].past, NULL,
-                              1.0, sums)) {
+    right.nearest = s.below;
+    right.part = dpq_wide_exp(decay->rate, p->part[j - 1]);
+    if (on_left > 0) {
+        if (!sums_of_far_side(&left, s.begin, s.turn, s.ahead, dpq_decay_at(decay, 1), level[j].past,
+                              NULL, 1.0, sums)) {
             return 0;
         }
-        unit = blocks->A[dpq_scan_block(p, blocks, j, first + turn - 1)];
+        unit = blocks->A[dpq_scan_block(p, blocks, j, p->lo[j] + on_left - 1)];
     }
-    if (turn < end && !sums_of_far_side(&right, turn, end, ahead, 1.0, 1.0, decay, level[j].ahead,
-                                        sums + (turn - begin))) {
+    if (on_left < n && !sums_of_far_side(&right, s.turn, s.end, s.ahead, 1.0, 1.0, decay,
+                                         level[j].ahead, sums + on_left)) {
         return 0;
     }
-    block = dpq_scan_block(p, blocks, j, first + turn - (turn == end));
-    if (turn > begin && turn < end && block == dpq_scan_block(p, blocks, j, first + turn - 1)) {
+    if (on_left > 0 && on_left < n &&
+        block == dpq_scan_block(p, blocks, j, p->lo[j] + on_left - 1)) {
         /* one block, with a unit from each side */
-        size_t stop = dpq_scan_block_end(p, blocks, j, turn - begin), i = stop;
+        size_t i = dpq_scan_block_end(p, blocks, j, on_left);
         int64_t other = blocks->A[block], most = unit > other ? unit : other;
 
         while (i-- > 0 && dpq_scan_block(p, blocks, j, p->lo[j] + i) == block) {
-            sums[i] *= power_or_nothing(most - (i < turn - begin ? unit : other));
-            if (sums[i] < LEAST_KEPT && begin + i > 0) {
+            sums[i] *= power_or_nothing(most - (i < on_left ? unit : other));
+            if (sums[i] < LEAST_KEPT && s.begin + i > 0) {
                 return 0;
             }
         }
@@ -588,12 +570,8 @@ static int
 are_consecutive(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
                 size_t j)
 {
-    size_t first = p->lo[j - 1];
-
-    return level[j].reach >= 1 && level[j].reach <= DPQ_TILE / 2 &&
-           level[j].past >= LEAST_STAY && level[j].ahead >= LEAST_STAY &&
-           dpq_decay_at(decay, 1) >= LEAST_STAY &&
-           dpq_tiles_consecutive(p->hi[j] - first, p->rank + first);
+    return level[j].past >= LEAST_STAY && level[j].ahead >= LEAST_STAY &&
+           dpq_decay_at(decay, 1) >= LEAST_STAY && dpq_tiles_will_do(p, level, j);
 }
 
 /* Finish a block of row j, its entries begin, ..., end - 1: h_j, given a_j. The first `shared` entries of the
@@ -677,13 +655,16 @@ alone_one_by_one(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sc
     for (size_t i = 0; i < n; i++) {
         a[i] = held_product(a[i], dpq_large_of(p->width[lo + i]));
     }
-    for (size_t i = 0; blocks->alone && i < n; i++) {
-        dpq_wide own = dpq_large_to_wide(a[i]);
+    if (blocks->alone) {
+        for (size_t i = 0; i < n; i++) {
+            dpq_wide own = dpq_large_to_wide(a[i]);
 
-        A[p->start[j] + i] = own.mantissa;
-        blocks->A[blocks->first[j] + i] = own.exponent;
+            A[p->start[j] + i] = own.mantissa;
+            blocks->A[blocks->first[j] + i] = own.exponent;
+        }
+        return 1;
     }
-    for (size_t i = 0, end; !blocks->alone && i < n; i = end) {
+    for (size_t i = 0, end; i < n; i = end) {
         end = dpq_scan_block_end(p, blocks, j, i);
         if (!keep_block(end - i, a + i, A + p->start[j] + i,
                         blocks->A + dpq_scan_block(p, blocks, j, lo + i))) {
@@ -720,8 +701,9 @@ dpq_scan_forward_blocks(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_le
         }
         if (blocks->alone) {
             close_alone(p, decay, level, blocks, j, shared, A, H);
+            continue;
         }
-        for (size_t i = 0, end; !blocks->alone && i < n; i = end) {
+        for (size_t i = 0, end; i < n; i = end) {
             end = dpq_scan_block_end(p, blocks, j, i);
             if (!close_block(p, decay, level, blocks, j, i, end, shared, A, H)) {
                 return DPQ_ERR_RANGE;

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "decay.h"
+#include "ranks.h"
+#include "scan.h"
 #include "vector.h"
 
 #define DPQ_TILE 1024 /* entries of a row that are worked on at once */
@@ -21,6 +23,44 @@ dpq_tiles_consecutive(size_t n, const int64_t *rank)
         off |= rank[i] - rank[0] - (int64_t)i;
     }
     return off == 0;
+}
+
+/* Whether row j may be computed by tiles. */
+static inline int
+dpq_tiles_will_do(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j)
+{
+    size_t first = p->lo[j - 1];
+
+    return level[j].reach >= 1 && level[j].reach <= DPQ_TILE / 2 &&
+           dpq_tiles_consecutive(p->hi[j] - first, p->rank + first);
+}
+
+/* From row j - 1 to row j, by the entries of the first: */
+typedef struct {
+    size_t begin, end;    /* row j, */
+    size_t last;          /* and the end of what comes before some of it; */
+    size_t turn;          /* v >= 0 from here on, */
+    size_t zero;          /* and u >= 0 from here on; */
+    size_t ahead;         /* windows have so many entries */
+    int64_t above, below; /* ranks from the target to entry zero, and to the one before it, less a part */
+} dpq_tiles_step;
+
+static inline dpq_tiles_step
+dpq_tiles_step_to(const dpq_scan_problem *p, const dpq_scan_level *level, size_t j)
+{
+    const size_t first = p->lo[j - 1], before = p->hi[j - 1] - first;
+    const int64_t *rank = p->rank + first, target = p->whole[j - 1];
+    const int64_t above = target + (p->part[j - 1] > 0.0);
+    dpq_tiles_step s = {.begin = p->lo[j] - first,
+                        .end = p->hi[j] - first,
+                        .ahead = (size_t)level[j].reach - 1};
+
+    s.last = before < s.end ? before : s.end;
+    s.turn = dpq_ranks_first(rank, s.begin, s.end, p->whole[j] + (p->part[j] > 0.0));
+    s.zero = dpq_ranks_first(rank, 0, s.last, above);
+    s.above = s.zero < s.last ? rank[s.zero] - above : 0;
+    s.below = s.zero > 0 ? target - rank[s.zero - 1] : 0;
+    return s;
 }
 
 /* sum_{k < length} x[i + k] exp(-rate k) for i < n, of n + length - 1 entries: windows are doubled, or

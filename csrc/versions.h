@@ -6,6 +6,8 @@
  *
  * Compilers keep vectors that are longer than the machine's in memory, not in registers, which is several
  * times as slow.
+ *
+ *   DPQ_LONGEST(f)  the version of f for the longest vectors that this machine has
  */
 #ifdef DPQ_VECTORS
 #define LANES 2
@@ -35,4 +37,14 @@
 #undef LANES
 #undef NAME
 #undef TARGET
+#endif
+
+#undef DPQ_LONGEST
+#ifdef DPQ_CLONES
+#define DPQ_LONGEST(f) \
+    (__builtin_cpu_supports("x86-64-v4")   ? f##_v4 \
+     : __builtin_cpu_supports("x86-64-v3") ? f##_v3 \
+                                           : f##_plain)
+#else
+#define DPQ_LONGEST(f) f##_plain
 #endif

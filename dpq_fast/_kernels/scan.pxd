@@ -25,4 +25,5 @@ cdef class Scan:
         readonly double rate
         readonly double log_total
 
+    cdef _forward_as_first_of(self, kinds)
     cdef _new_rows(self, int kind, ndarray known)

@@ -128,7 +128,10 @@ cdef class Scan:
 
     def forward(self):
         """Compute the rows, of the first kind that keeps every bit."""
-        for kind in KINDS:
+        self._forward_as_first_of(KINDS)
+
+    cdef _forward_as_first_of(self, kinds):
+        for kind in kinds:
             if self.go_on(None, True, kind):
                 break
 
@@ -237,7 +240,7 @@ cdef class Scan:
                 status = dpq_scan_total(&self.problem, self.decay, self.level, h, exponent,
                                         &self.log_total)
         if status == DPQ_ERR_RANGE:
-            self.forward()
+            self._forward_as_first_of((EACH_BLOCK, EACH_ENTRY))
             return
         check(status)
 
@@ -276,7 +279,7 @@ cdef class Scan:
             self.rows.A = doubles(rows)
             self.rows.H = self.rows.A + self.entries
         if kind == EACH_ROW:
-            self.exponent = new_integers(m)
+            self.blocks, self.exponent = None, new_integers(m)
             self.rows.exponent = integers(self.exponent)
             return
         begins = np.empty(self.problem.intervals, dtype=np.uint8)
