@@ -18,7 +18,7 @@
 #define SMALL 0x1p-900     /* plain weights of a race are at least this, */
 #define LARGE 0x1p900      /* and at most */
 
-enum { FROM_BELOW, FROM_ABOVE, RUN }; /* weights of an entry: s_j = 1, s_j = -1, several outputs */
+enum { FROM_BELOW, FROM_ABOVE }; /* weights of an entry: s_j = 1, s_j = -1 */
 
 /* cells */
 
@@ -86,16 +86,20 @@ will_do(const dpq_coarse_problem *p, size_t j, size_t stretch, size_t leaf, int 
 }
 
 size_t
-dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32_t *node)
+dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start, size_t *begin,
+                 dpq_coarse_segment *segment)
 {
-    size_t n = 0;
+    size_t n = 0, segments = 0;
     int h = 0;
 
     for (size_t j = 0; j < p->levels; j++) {
-        size_t leaf = p->from[j], stretch = p->stretch[j];
+        size_t leaf = p->from[j], stretch = p->stretch[j], next = SIZE_MAX;
 
         start[j] = n;
+        begin[j] = segments;
         while (leaf < p->to[j]) { /* the highest cell that begins here and will do: about the last one's */
+            size_t cell;
+
             while (p->until[stretch] < p->least[leaf]) {
                 stretch++;
             }
@@ -109,14 +113,23 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32
                     h--;
                 }
             }
-            if (n == room) {
-                return room + 1;
+            if (n == most) {
+                return most + 1;
             }
-            node[n++] = (uint32_t)(p->offset[h] + (leaf >> h));
+            cell = p->offset[h] + (leaf >> h);
+            if (cell != next) {
+                if (segments < room) {
+                    segment[segments] = (dpq_coarse_segment){(uint32_t)(n - start[j]), (uint32_t)cell};
+                }
+                segments++;
+            }
+            next = cell + 1;
+            n++;
             leaf += (size_t)1 << h;
         }
     }
     start[p->levels] = n;
+    begin[p->levels] = segments;
     return n;
 }
 
@@ -171,15 +184,18 @@ dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64
 
 typedef struct {
     size_t longest;
-    dpq_large *leave[2]; /* what a row hands on to steps with the sign 1, and with -1 */
+    dpq_large *leave[2]; /* what a row hands on to steps with the sign 1, and with -1, */
+    dpq_large *faded[2]; /* the same from where such steps begin: times exp(-2c max(-u, 0)), exp(-2c max(u, 0)) */
+    dpq_large *fade[2];  /* and these, of the row at hand and of the one before, by turns */
     dpq_large *suffix;
     dpq_large *some;     /* sums by blocks, of a range */
     dpq_large *stay;     /* for each level, exp(-2c (Q_j - Q_{j-1})), */
     dpq_large *down, *up; /* exp(-2c part_j), and exp(-2c (1 - part_j)) */
     double *weight;      /* plain weights of blocks, or for each level */
     size_t *begin[2];    /* where the runs of each entry begin, of the row at hand and of the one before, */
-    int64_t *rank[2];    /* and the ranks of their cells, by turns; */
-    uint32_t *leaf[2];   /* their first leaves; */
+    int64_t *rank[2];    /* and the ranks of their cells, by turns, */
+    uint32_t *cell[2];   /* these, */
+    uint32_t *leaf[2];   /* and their first leaves; */
     uint32_t *end;       /* what comes before the cells of the row at hand, */
     uint32_t *same;      /* and where the row before has the same ones, or DPQ_COARSE_NONE */
     uint32_t *weighed;   /* while drawing: the blocks of which that was computed */
@@ -200,10 +216,10 @@ weights_of(size_t longest, size_t levels)
 size_t
 dpq_coarse_room(size_t longest, size_t levels)
 {
-    return (3 * longest + blocks_of(longest) + 3 * levels) * sizeof(dpq_large) +
+    return (7 * longest + blocks_of(longest) + 3 * levels) * sizeof(dpq_large) +
            weights_of(longest, levels) * sizeof(double) + 2 * (longest + 1) * sizeof(size_t) +
            2 * longest * sizeof(int64_t) +
-           (4 * longest + blocks_of(longest)) * sizeof(uint32_t);
+           (6 * longest + blocks_of(longest)) * sizeof(uint32_t);
 }
 
 static workspace
@@ -220,7 +236,11 @@ workspace_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *roo
     blocks = blocks_of(work.longest);
     work.leave[0] = room;
     work.leave[1] = work.leave[0] + work.longest;
-    work.suffix = work.leave[1] + work.longest;
+    work.faded[0] = work.leave[1] + work.longest;
+    work.faded[1] = work.faded[0] + work.longest;
+    work.fade[0] = work.faded[1] + work.longest;
+    work.fade[1] = work.fade[0] + work.longest;
+    work.suffix = work.fade[1] + work.longest;
     work.some = work.suffix + work.longest;
     work.stay = work.some + blocks;
     work.down = work.stay + p->levels;
@@ -230,7 +250,9 @@ workspace_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *roo
     work.begin[1] = work.begin[0] + work.longest + 1;
     work.rank[0] = (int64_t *)(void *)(work.begin[1] + work.longest + 1);
     work.rank[1] = work.rank[0] + work.longest;
-    work.leaf[0] = (uint32_t *)(void *)(work.rank[1] + work.longest);
+    work.cell[0] = (uint32_t *)(void *)(work.rank[1] + work.longest);
+    work.cell[1] = work.cell[0] + work.longest;
+    work.leaf[0] = work.cell[1] + work.longest;
     work.leaf[1] = work.leaf[0] + work.longest;
     work.end = work.leaf[1] + work.longest;
     work.same = work.end + work.longest;
@@ -256,19 +278,30 @@ prepare(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_leve
 
 /* rows */
 
-/* The ranks of the cells of row j, and their first leaves. */
+/* One past the last entry of a segment of row j, in that row. */
+static size_t
+end_of(const dpq_coarse_rows *rows, size_t j, size_t s)
+{
+    return s + 1 < rows->begin[j + 1] ? rows->segment[s + 1].at : rows->start[j + 1] - rows->start[j];
+}
+
+/* The cells of row j, their ranks and their first leaves. */
 static void
-look_at(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, int64_t *rank,
+look_at(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, uint32_t *cell, int64_t *rank,
         uint32_t *leaf)
 {
-    const uint32_t *node = rows->node + rows->start[j];
-    size_t n = rows->start[j + 1] - rows->start[j];
     int h = 0;
 
-    for (size_t i = 0; i < n; i++) {
-        h = height_of(p, node[i], h);
-        rank[i] = rank_of(p, node[i]);
-        leaf[i] = (uint32_t)leaf_of(p, node[i], h);
+    for (size_t s = rows->begin[j]; s < rows->begin[j + 1]; s++) {
+        size_t c = rows->segment[s].cell, end = end_of(rows, j, s), first;
+
+        h = height_of(p, c, h);
+        first = leaf_of(p, c, h);
+        for (size_t i = rows->segment[s].at; i < end; i++, c++, first += (size_t)1 << h) {
+            cell[i] = (uint32_t)c;
+            rank[i] = rank_of(p, c);
+            leaf[i] = (uint32_t)first;
+        }
     }
 }
 
@@ -277,7 +310,7 @@ look_at(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, int6
 static void
 meet(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, const workspace *work)
 {
-    const uint32_t *before = rows->node + rows->start[j - 1], *now = rows->node + rows->start[j];
+    const uint32_t *before = work->cell[(j - 1) % 2], *now = work->cell[j % 2];
     const uint32_t *leaf = work->leaf[j % 2], *leaf_before = work->leaf[(j - 1) % 2];
     uint32_t *same = work->same;
     size_t n = rows->start[j + 1] - rows->start[j], s = 0;
@@ -332,29 +365,65 @@ in_units(double digits, int64_t exponent, int64_t units)
     return units - exponent == 1 ? fmax(digits * (1.0 / DPQ_LARGE_UNIT), HELD) : HELD;
 }
 
-/* Keep what one output in the cell of an entry of row j weighs, given the sums of what comes before it. */
-static void
-keep_alone(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t at, dpq_large below,
-           dpq_large above)
-{
-    size_t c = rows->node[at];
-    double factor = p->arrival ? p->arrival[j * (size_t)p->heights + (size_t)height_of(p, c, 0)] : 1.0;
-    dpq_large volume = dpq_large_of(factor * p->volume[1][c]);
-    int64_t units;
+/* Where the weights of a row go. */
+typedef struct {
+    const dpq_coarse_problem *problem;
+    const double *arrival; /* of the row's level, or NULL */
+    const uint32_t *cell;
+    double *weight[2];
+    int32_t *exponent;
+} place;
 
-    below = dpq_large_mul(below, volume);
-    above = dpq_large_mul(above, volume);
-    units = dpq_large_less(below, above) ? above.exponent : below.exponent;
-    rows->weight[FROM_BELOW][at] = in_units(below.digits, below.exponent, units);
-    rows->weight[FROM_ABOVE][at] = in_units(above.digits, above.exponent, units);
-    rows->weight[RUN][at] = 0.0;
-    rows->exponent[at] = (int32_t)units;
+static place
+place_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, const workspace *work)
+{
+    size_t begin = rows->start[j];
+
+    return (place){
+        .problem = p,
+        .arrival = p->arrival ? p->arrival + j * (size_t)p->heights : NULL,
+        .cell = work->cell[j % 2],
+        .weight = {rows->weight[0] + begin, rows->weight[1] + begin},
+        .exponent = rows->exponent + begin,
+    };
 }
 
-/* Keep what several weigh, too. */
-static void
-keep_run(const dpq_coarse_rows *rows, size_t at, dpq_large run)
+/* Keep what one output in the cell of an entry weighs, given the sums of what comes before it. */
+static inline void
+keep_alone(const place *to, size_t t, dpq_large below, dpq_large above)
 {
+    size_t c = to->cell[t];
+    double factor = to->arrival ? to->arrival[height_of(to->problem, c, 0)] : 1.0;
+    dpq_large volume = dpq_large_of(factor * to->problem->volume[1][c]);
+    dpq_large most;
+
+    below = dpq_large_term(below, volume);
+    above = dpq_large_term(above, volume);
+    most = below.digits < above.digits ? above : below;
+    if (below.exponent != above.exponent || !dpq_large_is_round(most.digits)) {
+        below = dpq_large_round(below.digits, below.exponent);
+        above = dpq_large_round(above.digits, above.exponent);
+        most = dpq_large_less(below, above) ? above : below;
+        below.digits = in_units(below.digits, below.exponent, most.exponent);
+        above.digits = in_units(above.digits, above.exponent, most.exponent);
+    }
+    to->weight[FROM_BELOW][t] = below.digits;
+    to->weight[FROM_ABOVE][t] = above.digits;
+    to->exponent[t] = (int32_t)most.exponent;
+}
+
+/* Where the sums by blocks of row j begin. */
+static size_t
+blocks_before(const dpq_coarse_rows *rows, size_t j)
+{
+    return rows->start[j] / BLOCK + j;
+}
+
+/* Keep what several weigh in the cell of entry i of row j, too, unless that is 0. */
+static void
+keep_run(const dpq_coarse_rows *rows, size_t j, size_t i, dpq_large run, dpq_coarse_runs *runs)
+{
+    size_t at = rows->start[j] + i, block = blocks_before(rows, j) + i / BLOCK;
     double *below = rows->weight[FROM_BELOW] + at, *above = rows->weight[FROM_ABOVE] + at;
     int64_t own = rows->exponent[at];
     int64_t units = run.exponent > own || (*below == 0.0 && *above == 0.0) ? run.exponent : own;
@@ -362,31 +431,38 @@ keep_run(const dpq_coarse_rows *rows, size_t at, dpq_large run)
     if (run.digits > 0.0) {
         *below = in_units(*below, own, units);
         *above = in_units(*above, own, units);
-        rows->weight[RUN][at] = in_units(run.digits, run.exponent, units);
         rows->exponent[at] = (int32_t)units;
+        rows->has_run[block] |= (uint32_t)1 << i % BLOCK;
+        rows->run[runs->kept++] = in_units(run.digits, run.exponent, units);
     }
 }
 
-typedef struct {
-    const dpq_coarse_problem *problem;
-    const dpq_coarse_rows *rows;
-    size_t row;
-} place;
+/* What several outputs weigh in the cell of entry i of row j. */
+static double
+run_at(const dpq_coarse_rows *rows, size_t j, size_t i)
+{
+    size_t block = blocks_before(rows, j) + i / BLOCK;
+    uint32_t some = rows->has_run[block], bit = (uint32_t)1 << i % BLOCK;
+
+    return some & bit ? rows->run[rows->first_run[block] + (size_t)__builtin_popcount(some & (bit - 1))]
+                      : 0.0;
+}
 
 #define NUMBER dpq_large
 #define NAME(f) f##_large
-#define SUMS place
+#define SUMS const place *
 #define ADD(a, b) dpq_large_add((a), (b))
 #define MUL(a, b) dpq_large_mul((a), (b))
 #define ZERO DPQ_LARGE_ZERO
-#define DECAY(k) dpq_large_decay(decay, (k))
+#define FADE(x, k) dpq_large_mul((x), dpq_large_decay(decay, (k)))
+#define TERM(a, b) dpq_large_term((a), (b))
+#define FADING(x, k) dpq_large_fading(decay, (x), (k))
 #define DECAY_PART(y) dpq_large_exp(decay->rate, (y))
-#define STORE(t, past, window) \
-    keep_alone(sums.problem, sums.rows, sums.row, sums.rows->start[sums.row] + (t), (past), (window))
+#define STORE(t, past, window) keep_alone(sums, (t), (past), (window))
 #include "scan_body.h"
 
 /* What a bend leaves of the weight of a cell, as a share. */
-static double
+static inline double
 bent(const dpq_coarse_problem *p, size_t c, int bend)
 {
     return bend == 0 ? 1.0 : p->volume[bend + 1][c] / p->volume[1][c];
@@ -408,59 +484,60 @@ high_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
     return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, span - span / 2);
 }
 
-/* Where the sums by blocks of row j begin. */
-static size_t
-blocks_before(const dpq_coarse_rows *rows, size_t j)
-{
-    return rows->start[j] / BLOCK + j;
-}
-
-/* What an entry hands on to a step with the sign 1, and to one with -1. */
-static void
+/* What an entry hands on to a step with the sign 1, and to one with -1, in its units, given its cell and what
+ * several outputs weigh there. */
+static inline void
 leave(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t at,
-      dpq_large *plus, dpq_large *minus)
+      size_t c, double run, double *plus, double *minus)
 {
-    size_t c = rows->node[at];
     double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
-    double run = rows->weight[RUN][at], bent_run = run > 0.0 ? high_of(p, decay, c) * run : 0.0;
 
-    *plus = dpq_large_round(below + bent(p, c, -1) * above + bent_run, rows->exponent[at]);
-    *minus = dpq_large_round(bent(p, c, 1) * below + above + run, rows->exponent[at]);
+    *plus = below + bent(p, c, -1) * above;
+    *minus = bent(p, c, 1) * below + above;
+    if (run > 0.0) {
+        *plus += high_of(p, decay, c) * run;
+        *minus += run;
+    }
 }
 
 /* What an entry weighs if such a step follows, but for what depends on the cell after it: also
- * exp(-2c max(-u, 0)), or exp(-2c max(u, 0)). */
-static void
+ * exp(-2c max(-u, 0)), or exp(-2c max(u, 0)), which is returned. */
+static inline dpq_large
 fade(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work, size_t j,
      int64_t rank, dpq_large *plus, dpq_large *minus)
 {
-    dpq_large *fading = rank > p->whole[j] ? minus : plus;
+    dpq_large left = decay_from(p, decay, work, j, rank);
 
-    *fading = dpq_large_mul(*fading, decay_from(p, decay, work, j, rank));
+    if (rank > p->whole[j]) {
+        *minus = dpq_large_mul(*minus, left);
+    }
+    else {
+        *plus = dpq_large_mul(*plus, left);
+    }
+    return left;
 }
 
-/* The weight of a first output of several in a cell, and with it that of all that end there, or 0. */
+/* The weight of a first output of several in a cell c, that of an entry; and with it that of `several` that end
+ * there. */
 static dpq_large
 first_of_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
-             size_t at, double all)
+             size_t at, size_t c, double several)
 {
-    return dpq_large_round(low_of(p, decay, rows->node[at]) * rows->weight[FROM_BELOW][at] +
-                               rows->weight[FROM_ABOVE][at] + all * rows->weight[RUN][at],
+    return dpq_large_round(low_of(p, decay, c) * rows->weight[FROM_BELOW][at] +
+                               rows->weight[FROM_ABOVE][at] + several,
                            rows->exponent[at]);
 }
 
-/* What a step from level l to the same cell c at the next one multiplies by. */
+/* What a step from level l to the same cell at the next one, of rank r, multiplies by. */
 static inline dpq_large
-stay_in(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work, size_t c,
-        size_t l)
+stay_at(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work, size_t l,
+        int64_t r, const dpq_large *fade)
 {
-    int64_t r = rank_of(p, c);
-
     if (r <= p->whole[l]) { /* u <= 0: the step costs nothing */
         return dpq_large_of(1.0);
     }
     if (r < p->whole[l + 1] + (p->part[l + 1] > 0.0)) { /* v < 0 < u: u */
-        return decay_from(p, decay, work, l, r);
+        return fade ? *fade : decay_from(p, decay, work, l, r);
     }
     return work->stay[l + 1]; /* v >= 0: u - v */
 }
@@ -472,18 +549,19 @@ stay_in(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *wo
  * there with them. So a rest that is nothing to these stays so. */
 static void
 go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-      const dpq_coarse_rows *rows, const workspace *work, const dpq_coarse_runs *runs, size_t j,
-      size_t i)
+      const dpq_coarse_rows *rows, const workspace *work, dpq_coarse_runs *runs, size_t j, size_t i)
 {
-    size_t at = rows->start[j] + i, c = rows->node[at], k = 0;
+    size_t at = rows->start[j] + i, c = work->cell[j % 2][i], k = 0;
     dpq_large *run = runs->weight[j % 2] + work->begin[j % 2][i];
     dpq_large sum = DPQ_LARGE_ZERO, rest = DPQ_LARGE_ZERO, little;
 
     if (work->same[i] != DPQ_COARSE_NONE) {
         const size_t *begin = work->begin[(j - 1) % 2] + work->same[i];
         const dpq_large *longer = runs->weight[(j - 1) % 2] + begin[0];
-        dpq_large first = first_of_run(p, decay, rows, rows->start[j - 1] + work->same[i], 0.0);
-        dpq_large stay = stay_in(p, decay, work, c, j - 1), volume = dpq_large_of(p->volume[1][c]);
+        dpq_large first = first_of_run(p, decay, rows, rows->start[j - 1] + work->same[i], c, 0.0);
+        dpq_large stay = stay_at(p, decay, work, j - 1, work->rank[j % 2][i],
+                                 work->fade[(j - 1) % 2] + work->same[i]);
+        dpq_large volume = dpq_large_of(p->volume[1][c]);
         double more = p->lattice ? 1.0 : 0.0;
         size_t last = begin[1] - begin[0];
 
@@ -496,8 +574,8 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
                                      before.exponent + stay.exponent);
             sum = dpq_large_add(sum, run[k]);
         }
-        keep_run(rows, at, sum);
-        little = dpq_large_mul(dpq_large_add(sum, first_of_run(p, decay, rows, at, 0.0)),
+        keep_run(rows, j, i, sum, runs);
+        little = dpq_large_mul(dpq_large_add(sum, first_of_run(p, decay, rows, at, c, 0.0)),
                                dpq_large_of(EACH_REST));
         for (; k > 0; k--) {
             rest = dpq_large_add(rest, run[k - 1]);
@@ -509,22 +587,31 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
     work->begin[j % 2][i + 1] = work->begin[j % 2][i] + k;
 }
 
-/* Sums by blocks of what the entries of row j weigh if a step follows. */
+/* What the entries of row j hand on to the step that follows, and sums of it by blocks. */
 static void
-add_blocks(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
-           size_t j, const workspace *work)
+hand_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t j,
+        const workspace *work)
 {
-    size_t n = rows->start[j + 1] - rows->start[j], block = blocks_before(rows, j);
+    size_t begin = rows->start[j], n = rows->start[j + 1] - begin, block = blocks_before(rows, j);
     const int64_t *rank = work->rank[j % 2];
+    const uint32_t *cell = work->cell[j % 2];
 
     for (size_t i = 0; i < n; block++) {
         size_t end = i + BLOCK < n ? i + BLOCK : n;
+        const double *next = rows->run + rows->first_run[block];
+        uint32_t some = rows->has_run[block];
         dpq_large sum[2] = {DPQ_LARGE_ZERO, DPQ_LARGE_ZERO};
 
-        for (; i < end; i++) {
-            dpq_large plus = work->leave[0][i], minus = work->leave[1][i];
+        for (; i < end; i++, some >>= 1) {
+            double rising, falling;
+            dpq_large plus, minus;
 
-            fade(p, decay, work, j, rank[i], &plus, &minus);
+            leave(p, decay, rows, begin + i, cell[i], some & 1 ? *next++ : 0.0, &rising, &falling);
+            plus = work->leave[0][i] = dpq_large_round(rising, rows->exponent[begin + i]);
+            minus = work->leave[1][i] = dpq_large_round(falling, rows->exponent[begin + i]);
+            work->fade[j % 2][i] = fade(p, decay, work, j, rank[i], &plus, &minus);
+            work->faded[0][i] = plus;
+            work->faded[1][i] = minus;
             sum[0] = dpq_large_add(sum[0], plus);
             sum[1] = dpq_large_add(sum[1], minus);
         }
@@ -539,10 +626,11 @@ begin_row(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, const worksp
 {
     size_t n = rows->start[1];
     size_t turn = dpq_ranks_first(work->rank[0], 0, n, p->whole[0] + (p->part[0] > 0.0));
+    const place first = place_of(p, rows, 0, work);
 
     for (size_t i = 0; i < n; i++) {
         work->same[i] = DPQ_COARSE_NONE;
-        keep_alone(p, rows, 0, i, dpq_large_of(i < turn ? 0.0 : 1.0),
+        keep_alone(&first, i, dpq_large_of(i < turn ? 0.0 : 1.0),
                    dpq_large_of(i < turn ? 1.0 : 0.0));
     }
 }
@@ -551,17 +639,17 @@ static void
 next_row(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
          const dpq_coarse_rows *rows, size_t j, const workspace *work)
 {
-    dpq_scan_step step = step_to(p, level, rows, j, work);
+    const dpq_scan_step step = step_to(p, level, rows, j, work);
+    const dpq_large *const faded[2] = {work->faded[0], work->faded[1]};
+    const place next = place_of(p, rows, j, work);
 
     meet(p, rows, j, work);
-    sums_large(&step, decay, work->leave[0], work->leave[1], (place){p, rows, j},
-               work->suffix);
+    sums_large(&step, decay, work->leave[0], work->leave[1], faded, &next, work->suffix);
 }
 
 size_t
 dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                   const dpq_coarse_rows *rows, size_t first, const dpq_coarse_runs *runs,
-                   void *room)
+                   const dpq_coarse_rows *rows, size_t first, dpq_coarse_runs *runs, void *room)
 {
     const workspace work = workspace_of(p, rows, room);
     size_t j;
@@ -576,14 +664,16 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
 
         dpq_scan_prepare(&scan, decay, level);
         prepare(p, decay, level, &work);
+        runs->kept = 0;
     }
     for (j = first; j < p->levels; j++) {
-        size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
+        size_t begin = rows->start[j], n = rows->start[j + 1] - begin, block = blocks_before(rows, j);
 
-        if (runs->room < n + (j > 0 ? work.begin[(j - 1) % 2][begin - rows->start[j - 1]] : 0)) {
+        if (runs->room_kept < n + runs->kept ||
+            runs->room < n + (j > 0 ? work.begin[(j - 1) % 2][begin - rows->start[j - 1]] : 0)) {
             break;
         }
-        look_at(p, rows, j, work.rank[j % 2], work.leaf[j % 2]);
+        look_at(p, rows, j, work.cell[j % 2], work.rank[j % 2], work.leaf[j % 2]);
         if (j == 0) {
             begin_row(p, rows, &work);
         }
@@ -592,32 +682,59 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
         }
         work.begin[j % 2][0] = 0;
         for (size_t i = 0; i < n; i++) {
+            if (i % BLOCK == 0) {
+                rows->first_run[block + i / BLOCK] = runs->kept;
+                rows->has_run[block + i / BLOCK] = 0;
+            }
             go_on(p, decay, level, rows, &work, runs, j, i);
-            leave(p, decay, rows, begin + i, work.leave[0] + i, work.leave[1] + i);
         }
-        add_blocks(p, decay, rows, j, &work);
+        hand_on(p, decay, rows, j, &work);
     }
     return j;
 }
 
 double
-dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
-                 void *room)
+dpq_coarse_total(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *room)
 {
     const workspace work = workspace_of(p, rows, room);
     size_t m = p->levels - 1;
     dpq_large total = DPQ_LARGE_ZERO;
 
     for (size_t i = 0; i < rows->start[m + 1] - rows->start[m]; i++) {
-        int64_t r = work.rank[m % 2][i];
-
-        total = dpq_large_add(total, dpq_large_mul(work.leave[r > p->whole[m]][i],
-                                                   decay_from(p, decay, &work, m, r)));
+        total = dpq_large_add(total, work.faded[work.rank[m % 2][i] > p->whole[m]][i]);
     }
     return dpq_large_log(total);
 }
 
 /* drawing paths */
+
+/* The segment of row j that its i-th entry is in, */
+static size_t
+segment_of(const dpq_coarse_rows *rows, size_t j, size_t i)
+{
+    size_t lo = rows->begin[j], hi = rows->begin[j + 1];
+
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (rows->segment[mid].at <= i) {
+            lo = mid;
+        }
+        else {
+            hi = mid;
+        }
+    }
+    return lo;
+}
+
+/* and its cell. */
+static size_t
+cell_of(const dpq_coarse_rows *rows, size_t j, size_t i)
+{
+    const dpq_coarse_segment *segment = rows->segment + segment_of(rows, j, i);
+
+    return segment->cell + (i - segment->at);
+}
 
 /* Weigh the entries of a block of row j as its sums do, unless that was done. */
 static void
@@ -625,12 +742,18 @@ weigh_block(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coars
             size_t j, size_t block, workspace *work)
 {
     size_t begin = rows->start[j], n = rows->start[j + 1] - begin, i = block * BLOCK;
-    size_t end = i + BLOCK < n ? i + BLOCK : n;
+    size_t end = i + BLOCK < n ? i + BLOCK : n, s = segment_of(rows, j, i);
 
     for (; !work->weighed[block] && i < end; i++) {
-        leave(p, decay, rows, begin + i, work->leave[0] + i, work->leave[1] + i);
-        fade(p, decay, work, j, rank_of(p, rows->node[begin + i]), work->leave[0] + i,
-             work->leave[1] + i);
+        double plus, minus;
+        size_t c;
+
+        s += i == end_of(rows, j, s);
+        c = rows->segment[s].cell + (i - rows->segment[s].at);
+        leave(p, decay, rows, begin + i, c, run_at(rows, j, i), &plus, &minus);
+        work->faded[0][i] = dpq_large_round(plus, rows->exponent[begin + i]);
+        work->faded[1][i] = dpq_large_round(minus, rows->exponent[begin + i]);
+        (void)fade(p, decay, work, j, rank_of(p, c), work->faded[0] + i, work->faded[1] + i);
     }
     work->weighed[block] = 1;
 }
@@ -680,9 +803,9 @@ sums_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_ro
         }
         else {
             weigh_block(p, decay, rows, j, lo / BLOCK, work);
-            work->some[n] = work->leave[side][lo];
+            work->some[n] = work->faded[side][lo];
             while (++lo < end && lo < hi) {
-                work->some[n] = dpq_large_add(work->some[n], work->leave[side][lo]);
+                work->some[n] = dpq_large_add(work->some[n], work->faded[side][lo]);
             }
         }
         n++;
@@ -703,7 +826,7 @@ draw_cell(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_
     lo = drawn > 0 ? (lo / BLOCK + drawn) * BLOCK : lo;
     end = (lo / BLOCK + 1) * BLOCK;
     weigh_block(p, decay, rows, j, lo / BLOCK, work);
-    return lo + draw_one((end < hi ? end : hi) - lo, work->leave[side] + lo, rng, work->weight);
+    return lo + draw_one((end < hi ? end : hi) - lo, work->faded[side] + lo, rng, work->weight);
 }
 
 /* The first of the entries lo, ..., hi - 1 of row j at a rank r or above. */
@@ -711,12 +834,10 @@ static size_t
 first_from(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t lo, size_t hi,
            int64_t r)
 {
-    const uint32_t *node = rows->node + rows->start[j];
-
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
 
-        if (rank_of(p, node[mid]) < r) {
+        if (rank_of(p, cell_of(rows, j, mid)) < r) {
             lo = mid + 1;
         }
         else {
@@ -730,20 +851,30 @@ first_from(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, s
 static size_t
 begun_before(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t leaf)
 {
-    const uint32_t *node = rows->node + rows->start[j];
-    size_t lo = 0, hi = rows->start[j + 1] - rows->start[j];
+    size_t lo = rows->begin[j], hi = rows->begin[j + 1], first, n, each;
+    int h = 0;
 
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
+    while (lo < hi) { /* which of its segments do */
+        size_t mid = lo + (hi - lo) / 2, c = rows->segment[mid].cell;
 
-        if (leaf_of(p, node[mid], height_of(p, node[mid], 0)) < leaf) {
+        h = height_of(p, c, h);
+        if (leaf_of(p, c, h) < leaf) {
             lo = mid + 1;
         }
         else {
             hi = mid;
         }
     }
-    return lo;
+    if (lo == rows->begin[j]) {
+        return 0;
+    }
+    lo--;
+    h = height_of(p, rows->segment[lo].cell, h);
+    first = leaf_of(p, rows->segment[lo].cell, h);
+    each = (size_t)1 << h;
+    n = (leaf - first + each - 1) / each;
+    first = rows->segment[lo].at;
+    return first + n < end_of(rows, j, lo) ? first + n : end_of(rows, j, lo);
 }
 
 /* Whether row j has a cell, and its entry. */
@@ -753,7 +884,7 @@ has_cell(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, siz
     size_t i = begun_before(p, rows, j, leaf_of(p, c, height_of(p, c, 0)));
 
     *at = rows->start[j] + i;
-    return *at < rows->start[j + 1] && rows->node[*at] == c;
+    return *at < rows->start[j + 1] && cell_of(rows, j, i) == c;
 }
 
 /* Draw the last cell, and the sign of the step from it to the end. */
@@ -791,16 +922,15 @@ draw_sign(const dpq_coarse_rows *rows, size_t at, double after_plus, double afte
     return draw_one(2, x, rng, weight) ? -1 : 1;
 }
 
-/* ln of the weights of 2, 3, ... outputs in the cell of entry `at` of row j, in units of about the first
+/* ln of the weights of 2, 3, ... outputs in the cell c of row j, in units of about the first
  * one; how many there are. Unless `all` are asked for, the last one may be a bound on it and on all that
  * would follow: `rest` is set. */
 static size_t
 log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
                     const dpq_scan_level *level, const dpq_coarse_rows *rows,
-                    const workspace *work, size_t j, size_t at, int all, double *log_weight,
-                    int *rest)
+                    const workspace *work, size_t j, size_t c, int all, double *log_weight, int *rest)
 {
-    size_t c = rows->node[at], l = j, n = 0;
+    size_t l = j, n = 0, at;
     dpq_large factor = dpq_large_of(1.0), sum = DPQ_LARGE_ZERO;
     int64_t unit = 0;
 
@@ -811,9 +941,9 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
 
         l--;
         factor = dpq_large_mul(factor, dpq_large_of(places * level[k - 1].share));
-        factor = dpq_large_mul(factor, stay_in(p, decay, work, c, l));
-        bound = dpq_large_mul(factor, first_of_run(p, decay, rows, at, 1.0));
-        first = dpq_large_mul(factor, first_of_run(p, decay, rows, at, 0.0));
+        factor = dpq_large_mul(factor, stay_at(p, decay, work, l, rank_of(p, c), NULL));
+        bound = dpq_large_mul(factor, first_of_run(p, decay, rows, at, c, run_at(rows, l, at - rows->start[l])));
+        first = dpq_large_mul(factor, first_of_run(p, decay, rows, at, c, 0.0));
         unit = n == 0 ? first.exponent : unit;
         first.exponent -= unit;
         bound.exponent -= unit;
@@ -829,16 +959,16 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
     return n;
 }
 
-/* Draw how many outputs, two at least, there are in the cell of entry `at` of row j. */
+/* Draw how many outputs, two at least, there are in the cell c of row j. */
 static size_t
 draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-         const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t at, bitgen_t *rng)
+         const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t c, bitgen_t *rng)
 {
     double *log_weight = work->weight;
 
     for (;;) {
         int rest;
-        size_t n = log_weights_of_runs(p, decay, level, rows, work, j, at, 0, log_weight, &rest);
+        size_t n = log_weights_of_runs(p, decay, level, rows, work, j, c, 0, log_weight, &rest);
         size_t drawn = 0;
         double bound = log_weight[n - 1];
 
@@ -847,7 +977,7 @@ draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
             return drawn + 2;
         }
         drawn = n - 1;
-        n = log_weights_of_runs(p, decay, level, rows, work, j, at, 1, log_weight, &rest);
+        n = log_weights_of_runs(p, decay, level, rows, work, j, c, 1, log_weight, &rest);
         if (dpq_uniform_log(rng) < dpq_race_log_sum(n - drawn, log_weight + drawn) - bound) {
             size_t more = 0;
 
@@ -857,23 +987,23 @@ draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
     }
 }
 
-/* Draw how many outputs there are in the cell of entry `at` of row j, given the sign of the step that
+/* Draw how many outputs there are in the cell of entry i of row j, given the sign of the step that
  * leaves it, and the sign of the one that enters it. */
 static size_t
 draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-            const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t at, int leaving,
+            const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t i, int leaving,
             bitgen_t *rng, int *entering)
 {
-    size_t c = rows->node[at], k = 1, first = at;
+    size_t at = rows->start[j] + i, c = cell_of(rows, j, i), k = 1, first = at;
     double from_plus = bent(p, c, leaving > 0 ? 0 : 1), from_minus = bent(p, c, leaving > 0 ? -1 : 0);
     double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
-    double run = rows->weight[RUN][at] * (leaving > 0 ? high_of(p, decay, c) : 1.0), weight[2];
+    double run = run_at(rows, j, i) * (leaving > 0 ? high_of(p, decay, c) : 1.0), weight[2];
     dpq_large x[2] = {
         dpq_large_round(below * from_plus + above * from_minus, rows->exponent[at]),
         dpq_large_round(run, rows->exponent[at])};
 
     if (draw_one(2, x, rng, weight)) {
-        k = draw_run(p, decay, level, rows, work, j, at, rng);
+        k = draw_run(p, decay, level, rows, work, j, c, rng);
         for (size_t l = j; l > j + 1 - k; l--) {
             (void)has_cell(p, rows, l - 1, c, &first);
         }
@@ -902,7 +1032,7 @@ draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
             const dpq_coarse_rows *rows, size_t j, bitgen_t *rng, dpq_coarse_draw *draw,
             workspace *work, size_t *path)
 {
-    size_t begin = rows->start[j], lo = 0, hi = rows->start[j + 1] - begin, drawn, k;
+    size_t lo = 0, hi = rows->start[j + 1] - rows->start[j], drawn, k;
 
     if (draw->next == DPQ_COARSE_NONE) {
         drawn = draw_last(p, decay, rows, rng, work, &draw->sign);
@@ -913,14 +1043,14 @@ draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
 
         /* all that begins before the next cell ends, but not that cell */
         hi = begun_before(p, rows, j, stop);
-        hi -= hi > 0 && rows->node[begin + hi - 1] == draw->next ? 1 : 0;
+        hi -= hi > 0 && cell_of(rows, j, hi - 1) == draw->next ? 1 : 0;
         turn = first_from(p, rows, j, 0, hi, rank_of(p, draw->next) - level[j + 1].reach + 1);
         lo = draw->sign > 0 ? 0 : turn;
         hi = draw->sign > 0 ? turn : hi;
         drawn = draw_cell(p, decay, rows, j, draw->sign, lo, hi, rng, work);
     }
-    k = draw_copies(p, decay, level, rows, work, j, begin + drawn, draw->sign, rng, &draw->sign);
-    draw->next = rows->node[begin + drawn];
+    k = draw_copies(p, decay, level, rows, work, j, drawn, draw->sign, rng, &draw->sign);
+    draw->next = (uint32_t)cell_of(rows, j, drawn);
     draw->levels -= k;
     for (size_t l = j + 1 - k; l <= j; l++) {
         path[l] = draw->next;

@@ -32,7 +32,7 @@
 #include "scan.h"
 
 #define DPQ_COARSE_NONE UINT32_MAX
-#define DPQ_COARSE_BLOCK 32 /* weights of so many entries are added up before anything is drawn */
+#define DPQ_COARSE_BLOCK 32 /* weights of so many entries, a bit each, are added up before anything is drawn */
 #define DPQ_COARSE_WIDEST 32.0 /* nats that a cell of several leaves may span, c (most - least) */
 
 typedef struct {
@@ -73,29 +73,43 @@ void
 dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near, uint8_t *heavy,
                 int64_t *least, int64_t *most, double *const volume[3]);
 
+/* Some cells of a row that follow each other in the tree. */
 typedef struct {
-    const size_t *start; /* length m + 1: the cells of row j are entries start[j], ..., start[j + 1] - 1 */
-    const uint32_t *node; /* cells, ascending within a row */
+    uint32_t at;   /* the first one's entry in the row */
+    uint32_t cell; /* the first one */
+} dpq_coarse_segment;
+
+typedef struct {
+    const size_t *start; /* length m + 1: the cells of row j are entries start[j], ..., start[j + 1] - 1, */
+    const size_t *begin; /* length m + 1: in the segments begin[j], ..., begin[j + 1] - 1 */
+    const dpq_coarse_segment *segment; /* ascending within a row */
     /* What all weighs that ends in the cell, over the potential exp(-c |v|), if no bend follows: one output
-     * and s_j = 1, one and s_j = -1, and k >= 2. In units of 2^(512 exponent), the largest of them as
-     * digits of large.h are. */
-    double *weight[3];
+     * and s_j = 1, one and s_j = -1. With what k >= 2 weigh, the largest of them has digits as large.h says,
+     * in units of 2^(512 exponent). */
+    double *weight[2];
     int32_t *exponent;
-    dpq_large *block[2]; /* length entries / DPQ_COARSE_BLOCK + m: sums of what entries hand on to a
-                          * step with the sign 1, and with -1, from where it begins */
+    double *run; /* what k >= 2 weigh, for entries where that is something, one after another */
+    /* Blocks of DPQ_COARSE_BLOCK entries, from the first one of each row on; length
+     * entries / DPQ_COARSE_BLOCK + m: */
+    size_t *first_run;   /* the first one in `run`, */
+    uint32_t *has_run;   /* entries that have one, a bit each, the lowest for the first, */
+    dpq_large *block[2]; /* and sums of what entries hand on to a step with the sign 1, and with -1, from
+                          * where it begins */
 } dpq_coarse_rows;
 
 /* Choose the cells of all rows.
  *
- *   room         entries that fit into node
+ *   most         give up where there are more
+ *   room         segments that fit
  *   start        OUT, length m + 1
- *   node         OUT, length room
+ *   begin        OUT, length m + 1
+ *   segment      OUT, length room: as many as fit
  *
- * Returns   how many there are, or room + 1, and nothing of use, if there are more. O(1) for each, and
- *           the tree's height.
+ * Returns   how many cells there are, or most + 1 and nothing of use. O(1) for each, and the tree's height.
  */
 size_t
-dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start, uint32_t *node);
+dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start, size_t *begin,
+                 dpq_coarse_segment *segment);
 
 /* Bytes of workspace for rows of at most `longest` cells. */
 size_t
@@ -107,6 +121,8 @@ dpq_coarse_room(size_t longest, size_t levels);
 typedef struct {
     size_t room;          /* so many fit: as there were of the row before, and one for each entry */
     dpq_large *weight[2]; /* WORK, by turns of the row at hand and of the one before */
+    size_t kept;          /* how many are in the rows' `run`: 0 if no row is computed, OUT; */
+    size_t room_kept;     /* so many fit: as there are, and one for each entry of the row */
 } dpq_coarse_runs;
 
 /* The forward pass: the sums of the rows from `first` on, as far as runs have room.
@@ -114,24 +130,23 @@ typedef struct {
  *   decay        OUT if first is 0, then IN
  *   level        OUT if first is 0, then IN, length m
  *   rows         IN OUT
+ *   runs         IN OUT
  *   work         WORK, kept from call to call
  *
- * Returns   the row that is next: m, or less if runs need more room. Then weights are to be moved to where
+ * Returns   the row that is next: m, or less if runs need more room. Then these are to be moved to where
  *           there is more, and the pass goes on from there.
  * Cost      O(1) for each entry and run, no allocation.
  */
 size_t
 dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                   const dpq_coarse_rows *rows, size_t first, const dpq_coarse_runs *runs,
-                   void *work);
+                   const dpq_coarse_rows *rows, size_t first, dpq_coarse_runs *runs, void *work);
 
 /* ln of the weight of all paths, after the forward pass.
  *
  *   work         IN, as the pass left it
  */
 double
-dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
-                 void *work);
+dpq_coarse_total(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *work);
 
 typedef struct {
     size_t levels; /* so many of this draw are still to be drawn; */

@@ -13,7 +13,7 @@
 #define DPQ_LARGE_BITS (1 << DPQ_LARGE_LOG_BITS) /* the number is digits 2^(512 exponent), */
 #define DPQ_LARGE_UNIT 0x1p512
 #define DPQ_LARGE_MOST 0x1p256    /* digits below this */
-#define DPQ_LARGE_LEAST 0x1p-256  /* and not below this, or 0 */
+#define DPQ_LARGE_LEAST DPQ_DECAY_NEAR /* and not below this, or 0 */
 
 typedef struct {
     double digits;
@@ -22,13 +22,20 @@ typedef struct {
 
 #define DPQ_LARGE_ZERO ((dpq_large){0.0, 0})
 
+/* Whether digits are in range, and not 0: one comparison tells. */
+static inline int
+dpq_large_is_round(double digits)
+{
+    const uint64_t least = 1023 - DPQ_LARGE_BITS / 2;
+
+    return (dpq_wide_bits(digits) >> 52) - least < DPQ_LARGE_BITS;
+}
+
 /* Digits in (2^-1023, 2^1023) brought into range. */
 static inline dpq_large
 dpq_large_round(double digits, int64_t exponent)
 {
-    const uint64_t least = 1023 - DPQ_LARGE_BITS / 2;
-
-    if ((dpq_wide_bits(digits) >> 52) - least < DPQ_LARGE_BITS) { /* nearly all are, and one comparison tells */
+    if (dpq_large_is_round(digits)) { /* nearly all are */
         return (dpq_large){digits, exponent};
     }
     for (int i = 0; i < 2; i++) { /* twice will do */
@@ -57,6 +64,14 @@ dpq_large_mul(dpq_large a, dpq_large b)
     return dpq_large_round(a.digits * b.digits, a.exponent + b.exponent);
 }
 
+/* A product whose digits may be out of range, by as much as these are, for dpq_large_add alone. */
+static inline dpq_large
+dpq_large_term(dpq_large a, dpq_large b)
+{
+    return (dpq_large){a.digits * b.digits, a.exponent + b.exponent};
+}
+
+/* One of them may be a term. */
 static inline dpq_large
 dpq_large_add(dpq_large a, dpq_large b)
 {
@@ -66,10 +81,10 @@ dpq_large_add(dpq_large a, dpq_large b)
         return dpq_large_round(a.digits + b.digits, a.exponent);
     }
     if (a.digits == 0.0 || (b.digits > 0.0 && apart < -1)) { /* below the last bit */
-        return b;
+        return dpq_large_round(b.digits, b.exponent);
     }
     if (b.digits == 0.0 || apart > 1) {
-        return a;
+        return dpq_large_round(a.digits, a.exponent);
     }
     if (apart > 0) {
         return dpq_large_round(a.digits + b.digits * (1.0 / DPQ_LARGE_UNIT), a.exponent);
@@ -137,7 +152,7 @@ dpq_large_fill_far(dpq_decay *decay, int64_t largest)
 static inline dpq_large
 dpq_large_decay(const dpq_decay *decay, int64_t k)
 {
-    if (k < decay->size && decay->table[k] >= DPQ_LARGE_LEAST) {
+    if (k < decay->near) {
         return (dpq_large){decay->table[k], 0};
     }
     if (k < decay->far * DPQ_DECAY_TABLE) {
@@ -149,6 +164,16 @@ dpq_large_decay(const dpq_decay *decay, int64_t k)
         }
     }
     return dpq_large_exp(decay->rate, (double)k);
+}
+
+/* x exp(-rate * k), as dpq_large_term has it. */
+static inline dpq_large
+dpq_large_fading(const dpq_decay *decay, dpq_large x, int64_t k)
+{
+    if (k < decay->near) {
+        return (dpq_large){x.digits * decay->table[k], x.exponent};
+    }
+    return dpq_large_term(x, dpq_large_decay(decay, k));
 }
 
 #endif

@@ -71,7 +71,9 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
 #define ZERO 0.0
-#define DECAY(k) dpq_decay_at(decay, (k))
+#define FADE(x, k) ((x) * dpq_decay_at(decay, (k)))
+#define TERM(a, b) MUL((a), (b))
+#define FADING(x, k) FADE((x), (k))
 #define DECAY_OF(rate, y) exp(-(rate) * (y))
 #include "scan_body.h"
 #undef NUMBER
@@ -79,7 +81,9 @@ dpq_scan_prepare(const dpq_scan_problem *p, dpq_decay *decay, dpq_scan_level *le
 #undef ADD
 #undef MUL
 #undef ZERO
-#undef DECAY
+#undef FADE
+#undef TERM
+#undef FADING
 #undef DECAY_OF
 
 /* Rows of consecutive ranks: the sums of scan_body.h, but the past of t ends `lag` intervals before it
@@ -207,7 +211,7 @@ dpq_scan_sums(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan_
         const double *h = H + p->start[j - 1];
         dpq_scan_step step = dpq_scan_step_to(p, level, j);
 
-        sums_float(&step, decay, h, h, sums, work);
+        sums_float(&step, decay, h, h, NULL, sums, work);
     }
 }
 

@@ -81,7 +81,9 @@ held_product(dpq_large a, dpq_large b)
 #define ADD(a, b) dpq_large_add((a), (b))
 #define MUL(a, b) held_product((a), (b))
 #define ZERO DPQ_LARGE_ZERO
-#define DECAY(k) dpq_large_decay(decay, (k))
+#define FADE(x, k) MUL((x), dpq_large_decay(decay, (k)))
+#define TERM(a, b) MUL((a), (b))
+#define FADING(x, k) FADE((x), (k))
 #define DECAY_OF(rate, y) dpq_large_exp((rate), (y))
 #define DECAY_PART(y) DECAY_OF(decay->rate, (y))
 #define SUMS NUMBER *
@@ -650,7 +652,7 @@ alone_one_by_one(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_sc
         dpq_scan_step step = dpq_scan_step_to(p, level, j);
 
         load_row(p, blocks, j - 1, H, work);
-        sums_large(&step, decay, work, work, a, work + longest);
+        sums_large(&step, decay, work, work, NULL, a, work + longest);
     }
     for (size_t i = 0; i < n; i++) {
         a[i] = held_product(a[i], dpq_large_of(p->width[lo + i]));

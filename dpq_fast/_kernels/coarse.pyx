@@ -31,6 +31,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_room,
     dpq_coarse_rows,
     dpq_coarse_runs,
+    dpq_coarse_segment,
     dpq_coarse_total,
     dpq_coarse_tree,
     dpq_decay,
@@ -56,8 +57,11 @@ from numpy.random cimport bitgen_t
 
 import_array()
 
-# Room for runs to begin with: so many in the longest row, for each entry.
-RUNS = 8
+# Room for runs to begin with: so many in the longest row, for each entry; and what is kept of them grows
+# by one for so many entries.
+RUNS, GROWN = 8, 64
+# Room for segments of cells to begin with, for each row.
+SEGMENTS = 256
 
 
 def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
@@ -142,8 +146,6 @@ cdef class Cells:
     ----------
     start : ndarray of uintp, shape (m + 1,)
         Row j has the entries start[j], ..., start[j + 1] - 1.
-    node : ndarray of uint32, shape (entries,)
-        Their cells.
     entries : int
         Cells of all rows together; ``at_most + 1`` if there are more.
     log_total : float
@@ -156,7 +158,8 @@ cdef class Cells:
         dpq_decay *decay
         dpq_scan_level *level
         object kept
-        readonly ndarray start, node
+        readonly ndarray start
+        ndarray begin, segments
         size_t room  # of workspace, in numbers of 8 bytes
         readonly size_t entries
         size_t at_most
@@ -171,8 +174,7 @@ cdef class Cells:
             size_t m = whole.shape[0]
             # both consist of numbers of 8 bytes
             ndarray buffers = new_doubles((sizeof(dpq_decay) + m * sizeof(dpq_scan_level)) // 8)
-            ndarray node
-            size_t fit = m * (64 + 6 * m)
+            size_t fit = SEGMENTS * m, some
 
         self.problem.heights = offset.shape[0] - 1
         self.problem.offset = given_places(offset)
@@ -195,22 +197,35 @@ cdef class Cells:
         self.at_most = at_most
         self.decay = <dpq_decay *>doubles(buffers)
         self.level = <dpq_scan_level *>(self.decay + 1)
-        self.start = new_places(m + 1)
+        self.start, self.begin = new_places(m + 1), new_places(m + 1)
         while True:
-            fit = min(fit, at_most)
-            node = np.empty(fit, dtype=np.uint32)
-            self.entries = dpq_coarse_cells(&self.problem, fit, places(self.start),
-                                            <uint32_t *>PyArray_DATA(node))
-            if self.entries <= fit or fit == at_most:
+            self.segments = new_doubles(fit * sizeof(dpq_coarse_segment) // 8)
+            self.entries = dpq_coarse_cells(
+                &self.problem, at_most, fit, places(self.start), places(self.begin),
+                <dpq_coarse_segment *>doubles(self.segments))
+            if self.entries > at_most:
+                some = 0
                 break
-            fit *= 2
-        node.resize(min(self.entries, fit), refcheck=False)
-        self.rows.start = places(self.start)
-        self.rows.node = <const uint32_t *>PyArray_DATA(node)
+            some = places(self.begin)[m]
+            if some <= fit:
+                break
+            fit = some
+        self.segments.resize(some * sizeof(dpq_coarse_segment) // 8, refcheck=False)
+        self.rows.start, self.rows.begin = places(self.start), places(self.begin)
+        self.rows.segment = <const dpq_coarse_segment *>doubles(self.segments)
         self.kept = [offset, least, most, rising, volume, falling, whole, part, first,
-                     last, buffers, node, arrival]
+                     last, buffers, arrival]
         self.problem.stretch, self.problem.until, self.problem.span = NULL, NULL, NULL
-        self.node = node
+
+    def nodes(self):
+        """The cells of all rows, uint32 of shape (entries,)."""
+        at, cell = self.segments.view(np.uint32).reshape(-1, 2).T
+        rows = np.diff(self.begin.view(np.intp))
+        first = np.repeat(self.start[:-1].view(np.intp), rows) + at
+        size = np.diff(first, append=self.entries)
+        nodes = np.arange(self.entries, dtype=np.uint32)
+        nodes += np.repeat(cell - first.astype(np.uint32), size)  # modulo 2^32
+        return nodes
 
     def forward(self):
         """Compute all rows."""
@@ -218,45 +233,57 @@ cdef class Cells:
             raise ValueError("there are more cells than were to be chosen")
         cdef:
             ndarray exponent = np.empty(self.entries, dtype=np.int32)
-            ndarray weights, sums, workspace
+            ndarray weights, sums, workspace, several
             size_t blocks = self.entries // DPQ_COARSE_BLOCK + self.problem.levels
+            ndarray first_run = new_places(blocks), has_run = np.empty(blocks, dtype=np.uint32)
             size_t longest = 1, j, m = self.problem.levels
             dpq_coarse_runs runs
             list room
             void *work
             int kind
 
-        for kind in range(3):
+        for kind in range(2):
             weights = new_doubles(self.entries)
             self.rows.weight[kind] = doubles(weights)
             self.kept.append(weights)
-        for kind in range(2):
             sums = new_doubles(blocks * sizeof(dpq_large) // 8)
             self.rows.block[kind] = <dpq_large *>doubles(sums)
             self.kept.append(sums)
+        self.rows.first_run = places(first_run)
+        self.rows.has_run = <uint32_t *>PyArray_DATA(has_run)
         for j in range(m):
             longest = max(longest, self.rows.start[j + 1] - self.rows.start[j])
         self.room = dpq_coarse_room(longest, m) // 8 + 1
         workspace = new_doubles(self.room)
         work = doubles(workspace)
         self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
-        self.kept.append(exponent)
+        self.kept += [exponent, first_run, has_run]
         runs.room = RUNS * longest
         room = [new_doubles(runs.room * sizeof(dpq_large) // 8) for kind in range(2)]
+        runs.room_kept = longest
+        several = new_doubles(runs.room_kept)
         j = 0
         while True:
             for kind in range(2):
                 runs.weight[kind] = <dpq_large *>doubles(room[kind])
+            self.rows.run = doubles(several)
             with nogil:
                 j = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows, j, &runs,
                                        work)
             if j == m:
                 break
-            runs.room *= 2
-            for array in room:
-                array.resize(2 * array.size, refcheck=False)
+            if runs.room_kept < runs.kept + (self.rows.start[j + 1] - self.rows.start[j]):
+                runs.room_kept += longest + self.entries // GROWN
+                several.resize(runs.room_kept, refcheck=False)
+            else:
+                runs.room *= 2
+                for array in room:
+                    array.resize(2 * array.size, refcheck=False)
+        several.resize(runs.kept, refcheck=False)
+        self.rows.run = doubles(several)
+        self.kept.append(several)
         with nogil:
-            self.log_total = dpq_coarse_total(&self.problem, self.decay, &self.rows, work)
+            self.log_total = dpq_coarse_total(&self.problem, &self.rows, work)
 
     def draws(self, size_t size):
         """`size` paths of cells, still to be drawn."""

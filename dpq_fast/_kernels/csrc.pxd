@@ -588,16 +588,26 @@ cdef extern from "coarse.h" nogil:
 
     const size_t DPQ_COARSE_BLOCK
 
+    ctypedef struct dpq_coarse_segment:
+        uint32_t at
+        uint32_t cell
+
     ctypedef struct dpq_coarse_rows:
         const size_t *start
-        const uint32_t *node
-        double *weight[3]
+        const size_t *begin
+        const dpq_coarse_segment *segment
+        double *weight[2]
         int32_t *exponent
+        double *run
+        size_t *first_run
+        uint32_t *has_run
         dpq_large *block[2]
 
     ctypedef struct dpq_coarse_runs:
         size_t room
         dpq_large *weight[2]
+        size_t kept
+        size_t room_kept
 
     ctypedef struct dpq_coarse_draw:
         pass
@@ -614,14 +624,13 @@ cdef extern from "coarse.h" nogil:
 
     void dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near,
                          uint8_t *heavy, int64_t *least, int64_t *most, double **volume)
-    size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t room, size_t *start,
-                            uint32_t *node)
+    size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start,
+                            size_t *begin, dpq_coarse_segment *segment)
     size_t dpq_coarse_room(size_t longest, size_t levels)
     size_t dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay,
                               dpq_scan_level *level, const dpq_coarse_rows *rows, size_t first,
-                              const dpq_coarse_runs *runs, void *work)
-    double dpq_coarse_total(const dpq_coarse_problem *p, const dpq_decay *decay,
-                            const dpq_coarse_rows *rows, void *work)
+                              dpq_coarse_runs *runs, void *work)
+    double dpq_coarse_total(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *work)
     void dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay,
                           const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t size,
                           dpq_coarse_draw *state, void *work)

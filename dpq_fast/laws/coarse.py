@@ -442,7 +442,7 @@ class CoarseLaw:
             near = self._between(paths)
             rows = self._around_of(near)
             all_near.append(near)
-            all_cells.append((cells.start, cells.node))
+            all_cells.append((cells.start, cells.nodes()))
             densities.append(self._density_at(paths))
         below, above = zip(*all_near, strict=True)
         self._near = np.minimum.reduce(below), np.maximum.reduce(above)

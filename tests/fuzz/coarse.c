@@ -343,7 +343,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_coarse_runs runs;
     dpq_decay decay;
     dpq_scan_level level[MOST_LEVELS];
-    size_t start[MOST_LEVELS + 1], entries, longest = 1, draws = 5, m;
+    size_t start[MOST_LEVELS + 1], begin[MOST_LEVELS + 1], entries, longest = 1, draws = 5, m, blocks;
+    dpq_coarse_segment *segment;
     uint32_t *node;
     void *work;
     double found;
@@ -353,23 +354,35 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     draw_problem(&in, &x);
     m = x.p.levels;
     check_tree(&x, fuzz_between(&in, 0, 40));
-    entries = m * x.p.leaves;
-    node = fuzz_room(entries, sizeof *node);
-    entries = dpq_coarse_cells(&x.p, entries, start, node);
+    entries = dpq_coarse_cells(&x.p, m * x.p.leaves, 0, start, begin, NULL);
     CHECK(entries <= m * x.p.leaves);
-    CHECK(dpq_coarse_cells(&x.p, entries - 1, start, node) == entries);
-    free(node);
+    CHECK(dpq_coarse_cells(&x.p, entries - 1, 0, start, begin, NULL) == entries);
+    CHECK(dpq_coarse_cells(&x.p, entries, 0, start, begin, NULL) == entries);
+    segment = fuzz_room(begin[m], sizeof *segment);
+    CHECK(dpq_coarse_cells(&x.p, entries, begin[m], start, begin, segment) == entries);
     node = fuzz_room(entries, sizeof *node);
-    CHECK(dpq_coarse_cells(&x.p, entries, start, node) == entries);
+    for (size_t j = 0, at = 0; j < m; j++) {
+        for (size_t s = begin[j]; s < begin[j + 1]; s++) {
+            size_t end = s + 1 < begin[j + 1] ? start[j] + segment[s + 1].at : start[j + 1];
+
+            CHECK(at == start[j] + segment[s].at && at < end);
+            for (uint32_t cell = segment[s].cell; at < end; cell++) {
+                node[at++] = cell;
+            }
+        }
+        CHECK(at == start[j + 1]);
+    }
     check_rows(&x.p, start, node);
     rows.start = start;
-    rows.node = node;
-    for (int kind = 0; kind < 3; kind++) {
-        rows.weight[kind] = fuzz_room(entries, sizeof(double));
-    }
+    rows.begin = begin;
+    rows.segment = segment;
     rows.exponent = fuzz_room(entries, sizeof *rows.exponent);
+    blocks = entries / DPQ_COARSE_BLOCK + m;
+    rows.first_run = fuzz_room(blocks, sizeof *rows.first_run);
+    rows.has_run = fuzz_room(blocks, sizeof *rows.has_run);
     for (int side = 0; side < 2; side++) {
-        rows.block[side] = fuzz_room(entries / DPQ_COARSE_BLOCK + m, sizeof(dpq_large));
+        rows.weight[side] = fuzz_room(entries, sizeof(double));
+        rows.block[side] = fuzz_room(blocks, sizeof(dpq_large));
     }
     for (size_t j = 0; j < m; j++) {
         longest = start[j + 1] - start[j] > longest ? start[j + 1] - start[j] : longest;
@@ -379,7 +392,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int turn = 0; turn < 2; turn++) {
         runs.weight[turn] = fuzz_room(runs.room, sizeof *runs.weight[turn]);
     }
+    runs.room_kept = (size_t)fuzz_between(&in, 0, MOST_LEAVES);
+    rows.run = fuzz_room(runs.room_kept, sizeof *rows.run);
     for (size_t j = 0; (j = dpq_coarse_forward(&x.p, &decay, level, &rows, j, &runs, work)) < m;) {
+        double *more_kept = fuzz_room(runs.room_kept + 1, sizeof *more_kept);
+
+        memcpy(more_kept, rows.run, runs.room_kept * sizeof *more_kept);
+        free(rows.run);
+        rows.run = more_kept;
+        runs.room_kept++;
         runs.room++;
         for (int turn = 0; turn < 2; turn++) {
             dpq_large *more = fuzz_room(runs.room, sizeof *more);
@@ -389,7 +410,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             runs.weight[turn] = more;
         }
     }
-    found = dpq_coarse_total(&x.p, &decay, &rows, work);
+    found = dpq_coarse_total(&x.p, &rows, work);
     expected = plain_total(&x.p, start, node);
     if (expected > LOWEST) {
         CHECK(fabsl(found - expected) <= 1e-9L * (1 + fabsl(expected)));
@@ -412,9 +433,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < draws; i++) {
             which[i] = i;
         }
-        for (size_t last = m, begin; last > 0; last = begin) { /* some levels at a time */
-            begin = (size_t)fuzz_between(&in, 0, (int64_t)last - 1);
-            dpq_coarse_paths(&x.p, &decay, level, &rows, begin, last, draws, which, &rng, state, work,
+        for (size_t last = m, first; last > 0; last = first) { /* some levels at a time */
+            first = (size_t)fuzz_between(&in, 0, (int64_t)last - 1);
+            dpq_coarse_paths(&x.p, &decay, level, &rows, first, last, draws, which, &rng, state, work,
                              path);
         }
         dpq_coarse_bends(&x.p, 0, m, draws, which, path, bend);
@@ -461,11 +482,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int side = 0; side < 2; side++) {
         free(runs.weight[side]);
         free(rows.block[side]);
+        free(rows.weight[side]);
     }
+    free(rows.run);
+    free(rows.has_run);
+    free(rows.first_run);
     free(rows.exponent);
-    for (int kind = 0; kind < 3; kind++) {
-        free(rows.weight[kind]);
-    }
     free(node);
+    free(segment);
     return 0;
 }

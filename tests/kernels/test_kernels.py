@@ -990,6 +990,7 @@ def assert_same_law(steps, *exact):
     assert stats.chi2_contingency(table).pvalue > SMALLEST_P
 
 
+@pytest.mark.slow  # not under valgrind and an emulator
 @pytest.mark.parametrize("noise", ["exponential", "laplace", "gumbel"])
 def test_halting_asks_columns_by_their_largest_queries_with_the_same_law(noise):
     rng = np.random.default_rng(12)
@@ -1003,6 +1004,7 @@ def test_halting_asks_columns_by_their_largest_queries_with_the_same_law(noise):
     assert_same_law(drawn, noise, 0.8, 0.8, queries, np.ones(900, dtype=np.int64))
 
 
+@pytest.mark.slow
 def test_halting_goes_on_in_the_next_column():
     """A stream that is asked by several columns has the law of the one that is asked by one."""
     rng = np.random.default_rng(13)

@@ -249,7 +249,8 @@ def test_cells_that_are_alike_at_all_levels_draw_the_same_law(monkeypatch, form)
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
     ranks = orders(monkeypatch, [0, 1, 1] + [5] * 14, form, "at once")
     law = CoarseLaw(ranks, q, 0.3, nats=0.7, growth=9.0)
-    rows = [law._cells.node[i:j].tolist() for i, j in pairwise(law._cells.start.view(np.intp))]
+    nodes, start = law._cells.nodes(), law._cells.start.view(np.intp)
+    rows = [nodes[i:j].tolist() for i, j in pairwise(start)]
     assert law._grown == 0.0 and rows[0] == rows[1] == rows[2]
     assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
     narrower = closer_of(law)
