@@ -258,6 +258,25 @@ def test_cells_that_are_alike_at_all_levels_draw_the_same_law(monkeypatch, form)
     assert misfit(narrower, ranks, 3, form, rng) > SMALLEST_P
 
 
+@pytest.mark.parametrize("growth", [0.0, 0.3, 9.0])
+def test_cells_of_a_row_hold_its_leaves_once(monkeypatch, growth):
+    """Whatever their heights are, and where there was no room for their segments at first."""
+    monkeypatch.setattr(coarse.kernel, "SEGMENTS", 0)
+    x = np.random.default_rng(6).uniform(0.0, 6.0, 900)
+    ranks = orders(monkeypatch, x, "numbers", "at once")
+    law = CoarseLaw(ranks, np.array([0.1, 0.5, 0.52]), 0.05, nats=0.3, growth=growth, most=2)
+    nodes, start = law._cells.nodes().astype(int), law._cells.start.view(np.intp)
+    offset = law._tree.offset.view(np.intp)
+    height = np.searchsorted(offset, nodes, side="right") - 1
+    assert nodes.size == law._cells.entries == start[-1]
+    assert np.ptp(height) >= 2 if growth else not height.any()
+    leaf = (nodes - offset[height]) << height
+    end = np.minimum(leaf + (1 << height), offset[1])
+    for row, low, high in zip(pairwise(start.tolist()), law._low, law._high, strict=True):
+        first, last = leaf[slice(*row)], end[slice(*row)]
+        assert first[0] == low and last[-1] == high and (first[1:] == last[:-1]).all()
+
+
 def test_outputs_of_many_levels_at_one_place_ascend_where_cells_are_alike(monkeypatch):
     monkeypatch.setattr(coarse, "MANY_ENTRIES", 0)
     x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, 50_000))
