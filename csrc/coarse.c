@@ -412,18 +412,18 @@ keep_alone(const place *to, size_t t, dpq_large below, dpq_large above)
     to->exponent[t] = (int32_t)most.exponent;
 }
 
-/* Where the sums by blocks of row j begin. */
+/* The block that entry i of row j is in. */
 static size_t
-blocks_before(const dpq_coarse_rows *rows, size_t j)
+block_of(const dpq_coarse_rows *rows, size_t j, size_t i)
 {
-    return rows->start[j] / BLOCK + j;
+    return rows->start[j] / BLOCK + j + i / BLOCK;
 }
 
 /* Keep what several weigh in the cell of entry i of row j, too, unless that is 0. */
 static void
 keep_run(const dpq_coarse_rows *rows, size_t j, size_t i, dpq_large run, dpq_coarse_runs *runs)
 {
-    size_t at = rows->start[j] + i, block = blocks_before(rows, j) + i / BLOCK;
+    size_t at = rows->start[j] + i, block = block_of(rows, j, i);
     double *below = rows->weight[FROM_BELOW] + at, *above = rows->weight[FROM_ABOVE] + at;
     int64_t own = rows->exponent[at];
     int64_t units = run.exponent > own || (*below == 0.0 && *above == 0.0) ? run.exponent : own;
@@ -441,7 +441,7 @@ keep_run(const dpq_coarse_rows *rows, size_t j, size_t i, dpq_large run, dpq_coa
 static double
 run_at(const dpq_coarse_rows *rows, size_t j, size_t i)
 {
-    size_t block = blocks_before(rows, j) + i / BLOCK;
+    size_t block = block_of(rows, j, i);
     uint32_t some = rows->has_run[block], bit = (uint32_t)1 << i % BLOCK;
 
     return some & bit ? rows->run[rows->first_run[block] + (size_t)__builtin_popcount(some & (bit - 1))]
@@ -484,20 +484,21 @@ high_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
     return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, span - span / 2);
 }
 
-/* What an entry hands on to a step with the sign 1, and to one with -1, in its units, given its cell and what
- * several outputs weigh there. */
+/* What an entry hands on to a step with the sign 1, and to one with -1, given its cell and what several
+ * outputs weigh there. */
 static inline void
 leave(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t at,
-      size_t c, double run, double *plus, double *minus)
+      size_t c, double run, dpq_large *plus, dpq_large *minus)
 {
     double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
+    double rising = below + bent(p, c, -1) * above, falling = bent(p, c, 1) * below + above;
 
-    *plus = below + bent(p, c, -1) * above;
-    *minus = bent(p, c, 1) * below + above;
     if (run > 0.0) {
-        *plus += high_of(p, decay, c) * run;
-        *minus += run;
+        rising += high_of(p, decay, c) * run;
+        falling += run;
     }
+    *plus = dpq_large_round(rising, rows->exponent[at]);
+    *minus = dpq_large_round(falling, rows->exponent[at]);
 }
 
 /* What an entry weighs if such a step follows, but for what depends on the cell after it: also
@@ -592,7 +593,7 @@ static void
 hand_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t j,
         const workspace *work)
 {
-    size_t begin = rows->start[j], n = rows->start[j + 1] - begin, block = blocks_before(rows, j);
+    size_t begin = rows->start[j], n = rows->start[j + 1] - begin, block = block_of(rows, j, 0);
     const int64_t *rank = work->rank[j % 2];
     const uint32_t *cell = work->cell[j % 2];
 
@@ -603,12 +604,11 @@ hand_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_ro
         dpq_large sum[2] = {DPQ_LARGE_ZERO, DPQ_LARGE_ZERO};
 
         for (; i < end; i++, some >>= 1) {
-            double rising, falling;
             dpq_large plus, minus;
 
-            leave(p, decay, rows, begin + i, cell[i], some & 1 ? *next++ : 0.0, &rising, &falling);
-            plus = work->leave[0][i] = dpq_large_round(rising, rows->exponent[begin + i]);
-            minus = work->leave[1][i] = dpq_large_round(falling, rows->exponent[begin + i]);
+            leave(p, decay, rows, begin + i, cell[i], some & 1 ? *next++ : 0.0, &plus, &minus);
+            work->leave[0][i] = plus;
+            work->leave[1][i] = minus;
             work->fade[j % 2][i] = fade(p, decay, work, j, rank[i], &plus, &minus);
             work->faded[0][i] = plus;
             work->faded[1][i] = minus;
@@ -667,7 +667,7 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
         runs->kept = 0;
     }
     for (j = first; j < p->levels; j++) {
-        size_t begin = rows->start[j], n = rows->start[j + 1] - begin, block = blocks_before(rows, j);
+        size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
 
         if (runs->room_kept < n + runs->kept ||
             runs->room < n + (j > 0 ? work.begin[(j - 1) % 2][begin - rows->start[j - 1]] : 0)) {
@@ -683,8 +683,8 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
         work.begin[j % 2][0] = 0;
         for (size_t i = 0; i < n; i++) {
             if (i % BLOCK == 0) {
-                rows->first_run[block + i / BLOCK] = runs->kept;
-                rows->has_run[block + i / BLOCK] = 0;
+                rows->first_run[block_of(rows, j, i)] = runs->kept;
+                rows->has_run[block_of(rows, j, i)] = 0;
             }
             go_on(p, decay, level, rows, &work, runs, j, i);
         }
@@ -742,18 +742,19 @@ weigh_block(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coars
             size_t j, size_t block, workspace *work)
 {
     size_t begin = rows->start[j], n = rows->start[j + 1] - begin, i = block * BLOCK;
-    size_t end = i + BLOCK < n ? i + BLOCK : n, s = segment_of(rows, j, i);
+    size_t end = i + BLOCK < n ? i + BLOCK : n, s;
 
-    for (; !work->weighed[block] && i < end; i++) {
-        double plus, minus;
+    if (work->weighed[block]) {
+        return;
+    }
+    for (s = segment_of(rows, j, i); i < end; i++) {
+        dpq_large *plus = work->faded[0] + i, *minus = work->faded[1] + i;
         size_t c;
 
         s += i == end_of(rows, j, s);
         c = rows->segment[s].cell + (i - rows->segment[s].at);
-        leave(p, decay, rows, begin + i, c, run_at(rows, j, i), &plus, &minus);
-        work->faded[0][i] = dpq_large_round(plus, rows->exponent[begin + i]);
-        work->faded[1][i] = dpq_large_round(minus, rows->exponent[begin + i]);
-        (void)fade(p, decay, work, j, rank_of(p, c), work->faded[0] + i, work->faded[1] + i);
+        leave(p, decay, rows, begin + i, c, run_at(rows, j, i), plus, minus);
+        (void)fade(p, decay, work, j, rank_of(p, c), plus, minus);
     }
     work->weighed[block] = 1;
 }
@@ -792,7 +793,7 @@ static size_t
 sums_of(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t j,
         int side, size_t lo, size_t hi, workspace *work)
 {
-    const dpq_large *block = rows->block[side] + blocks_before(rows, j);
+    const dpq_large *block = rows->block[side] + block_of(rows, j, 0);
     size_t n = 0, size = rows->start[j + 1] - rows->start[j];
 
     while (lo < hi) {
@@ -851,7 +852,7 @@ first_from(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, s
 static size_t
 begun_before(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t leaf)
 {
-    size_t lo = rows->begin[j], hi = rows->begin[j + 1], first, n, each;
+    size_t lo = rows->begin[j], hi = rows->begin[j + 1], first, at, end;
     int h = 0;
 
     while (lo < hi) { /* which of its segments do */
@@ -868,13 +869,12 @@ begun_before(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j,
     if (lo == rows->begin[j]) {
         return 0;
     }
-    lo--;
+    lo--; /* of the last one of these so many cells: */
     h = height_of(p, rows->segment[lo].cell, h);
     first = leaf_of(p, rows->segment[lo].cell, h);
-    each = (size_t)1 << h;
-    n = (leaf - first + each - 1) / each;
-    first = rows->segment[lo].at;
-    return first + n < end_of(rows, j, lo) ? first + n : end_of(rows, j, lo);
+    at = rows->segment[lo].at + ((leaf - first - 1) >> h) + 1;
+    end = end_of(rows, j, lo);
+    return at < end ? at : end;
 }
 
 /* Whether row j has a cell, and its entry. */

@@ -121,7 +121,7 @@ dpq_coarse_room(size_t longest, size_t levels);
 typedef struct {
     size_t room;          /* so many fit: as there were of the row before, and one for each entry */
     dpq_large *weight[2]; /* WORK, by turns of the row at hand and of the one before */
-    size_t kept;          /* how many are in the rows' `run`: 0 if no row is computed, OUT; */
+    size_t kept;          /* how many are in the rows' `run`: OUT if the first row is 0, else IN OUT; */
     size_t room_kept;     /* so many fit: as there are, and one for each entry of the row */
 } dpq_coarse_runs;
 

@@ -217,8 +217,14 @@ cdef class Cells:
                      last, buffers, arrival]
         self.problem.stretch, self.problem.until, self.problem.span = NULL, NULL, NULL
 
+    cdef int check_chosen(self) except -1:
+        if self.entries > self.at_most:
+            raise ValueError("there are more cells than were to be chosen")
+        return 0
+
     def nodes(self):
         """The cells of all rows, uint32 of shape (entries,)."""
+        self.check_chosen()
         at, cell = self.segments.view(np.uint32).reshape(-1, 2).T
         rows = np.diff(self.begin.view(np.intp))
         first = np.repeat(self.start[:-1].view(np.intp), rows) + at
@@ -229,8 +235,7 @@ cdef class Cells:
 
     def forward(self):
         """Compute all rows."""
-        if self.entries > self.at_most:
-            raise ValueError("there are more cells than were to be chosen")
+        self.check_chosen()
         cdef:
             ndarray exponent = np.empty(self.entries, dtype=np.int32)
             ndarray weights, sums, workspace, several

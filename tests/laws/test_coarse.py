@@ -372,6 +372,8 @@ def test_rows_of_more_cells_than_were_asked_for_are_not_computed():
     assert fewer.entries == enough
     with pytest.raises(ValueError, match="there are more cells than were to be chosen"):
         fewer.forward()
+    with pytest.raises(ValueError, match="there are more cells than were to be chosen"):
+        fewer.nodes()
 
 
 @given(
