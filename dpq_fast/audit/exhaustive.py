@@ -180,7 +180,7 @@ def exact(
     compared; `rho`, `delta` and `covered` mean nothing then.
 
     **Dither.** With dither, a law is summed over the two dithers of one bit; a release has up to
-    2^24, too many to sum over. Whatever the bits, given its shift a dither takes neighbors to
+    2^31, too many to sum over. Whatever the bits, given its shift a dither takes neighbors to
     neighbors, which costs nothing. The range alone is a statement about the laws that are summed:
     it is compared for each dither of both neighbors.
 

@@ -33,9 +33,10 @@ MAX_POINTS = 2**53
 # 10^-8 of the range), but records without ties lose where several share a point: 10^5 of N(0, 5) in
 # +-100 have the errors of finer lattices down to 10^-6, twice those at 10^-5, ten times at 10^-4.
 DEFAULT_DIGITS = 6
-# Dither bits: so many tied records have fine points of their own, and the answer is floored back
-# anyway.
-DITHER_BITS = 24
+# Dither bits: up to 2^31 tied records have fine points of their own. Where several shared one,
+# paths could not be where targets are, and what they gain by going elsewhere would ask for wide
+# windows. (A prior's spread multiplies two numbers of so many bits.)
+DITHER_BITS = 31
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,9 @@ BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # than a record, which may lose so many nats.
 PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
+# Farther away blocks may lose such a share of the way there; a smaller one where targets are more
+# nats apart than that: hundreds of nats away a bridge has paid less than its way, which is x^2 / m.
+PART_FARTHER, PART_FARTHER_APART, FAR_APART = 1.0, 0.5, 500.0
 # Leaves are at most so many times as wide as the narrowest.
 WIDER = 64.0
 # A block has no more nats than that.
@@ -1054,10 +1057,12 @@ def _zones_of_parts(
     spread = np.ceil(np.minimum(away, n + 1.0)).astype(np.int64)
     begins = float(spread.mean()) * rate
     below, above = below - spread, above + spread
+    are_apart = m > 1 and rate * float(above[-1] - below[0]) > FAR_APART * (m - 1)
+    farther = PART_FARTHER_APART if are_apart else PART_FARTHER
     for bends, each in PART_BENDS:
         records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))
         zones = _doubling(
-            n, below, above, rate, whole._replace(most=records + 1), 1.0, begins, growth
+            n, below, above, rate, whole._replace(most=records + 1), farther, begins, growth
         )
         if _count(zones) <= max(MANY_BLOCKS, each * m**2):
             break

@@ -30,7 +30,7 @@ MAX_POINTS, LARGEST = 2**53, sys.float_info.max
 # The default step is the power of ten nearest to 10^-DIGITS of the range.
 DIGITS = 6
 # Most dither bits of a record.
-BITS = 24
+BITS = 31
 
 
 def points_per_unit(step: float) -> int:
