@@ -110,7 +110,7 @@ PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # Farther away blocks may lose such a share of the way there; a smaller one where targets are more
 # nats apart than that: hundreds of nats away a bridge has paid less than its way, which is x^2 / m.
-PART_FARTHER, PART_FARTHER_APART, FAR_APART = 1.0, 0.5, 500.0
+PART_FARTHER, PART_FARTHER_APART, FAR_APART = 0.9, 0.45, 500.0
 # Leaves are at most so many times as wide as the narrowest.
 WIDER = 64.0
 # A block has no more nats than that.
