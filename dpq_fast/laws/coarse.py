@@ -145,8 +145,8 @@ AROUND = 8.0
 # as runs are not to be cut: most are not accepted, and that is known before all is drawn.
 LEVELS_AT_ONCE, LEVELS_AHEAD = 64, 8
 # Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
-# so many outputs.
-EACH, EACH_SCAN, MOST_OUTPUTS = 4, 64, 2**18
+# so many outputs, more where they do.
+EACH, EACH_SCAN, MOST_OUTPUTS, MOST_OUTPUTS_SCAN = 4, 64, 2**15, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
@@ -434,24 +434,23 @@ class CoarseLaw:
         That decides the cost alone, and so rows are rough: a cell counts as if it was a point,
         which bounds nothing but does not draw paths to where cells are wide.
         """
-        tree = self._tree._replace(rising=self._tree.volume, falling=self._tree.volume)
-        rows, arrival, near = (self._low, self._high), self._arrival(), self._near
-        all_near, all_cells, densities = [], [], []
-        for nats in ROUGH:  # where several ways cost as much, one may show what another does not
-            spans = spans_around(near, nats, ROUGH_GROWTH, self._rate, self._widest)
-            cells = self._cells_of(tree, rows, spans, ALL, arrival)
-            cells.forward()
-            paths = self._some_paths(cells)
-            near = self._between(paths)
-            rows = self._around_of(near)
-            all_near.append(near)
-            all_cells.append((cells.start, cells.nodes()))
-            densities.append(self._density_at(paths))
+        nearest, arrival = self._near, self._arrival()
+        cells = self._rough_cells(nearest, (self._low, self._high), ROUGH[0], arrival)
+        found, start, node = [self._some_paths(cells)], cells.start, cells.nodes()
+        near = self._between(found[0])
+        cells = self._rough_cells(near, self._around_of(near), ROUGH[1], arrival)
+        if self._is_elsewhere(near):  # or so it seems, as wide cells fit better between levels
+            rows = self._around_of(nearest)
+            at_targets = self._rough_cells(nearest, rows, ROUGH[1], arrival)
+            if at_targets.log_total > cells.log_total:
+                cells, found = at_targets, []
+        # where several ways cost as much, one may show what another does not
+        found.append(self._some_paths(cells))
+        all_near = [self._between(paths) for paths in found]
         below, above = zip(*all_near, strict=True)
         self._near = np.minimum.reduce(below), np.maximum.reduce(above)
-        start, node = all_cells[0]
-        least, most = tree.least[node], tree.most[node]
-        density = np.minimum.reduce(densities)
+        least, most = self._tree.least[node], self._tree.most[node]
+        density = np.minimum.reduce([self._density_at(paths) for paths in found])
         seen = Seen(density, start, least, most, self._densities(node))
         empty = (most - least + 1)[self._paid(seen) > 0.0].sum()
         self._seen = seen if empty >= EMPTY * (most - least + 1).sum() else None
@@ -471,6 +470,25 @@ class CoarseLaw:
         outputs = np.bincount(run)[run].reshape(paths.shape)
         least: NDArray[np.float64] = (self._densities(paths) - np.log(outputs)).min(axis=0)
         return least
+
+    def _rough_cells(
+        self,
+        near: tuple[NDArray[np.int64], NDArray[np.int64]],
+        rows: tuple[NDArray[np.intp], NDArray[np.intp]],
+        nats: float,
+        arrival: NDArray[np.float64],
+    ) -> kernel.Cells:
+        """Rows of cells that count as points, of so many nats near some ranks."""
+        tree = self._tree._replace(rising=self._tree.volume, falling=self._tree.volume)
+        spans = spans_around(near, nats, ROUGH_GROWTH, self._rate, self._widest)
+        cells = self._cells_of(tree, rows, spans, ALL, arrival)
+        cells.forward()
+        return cells
+
+    def _is_elsewhere(self, near: tuple[NDArray[np.int64], NDArray[np.int64]]) -> bool:
+        """Whether paths that are between two ranks are away from the targets of most levels."""
+        below, above = self._near
+        return bool(np.median((near[0] > above) | (near[1] < below)))
 
     def _around_of(
         self, near: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -659,14 +677,14 @@ class CoarseLaw:
         """As `PathLaw.draw`."""
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
-        each = EACH_SCAN if self._order.scans else EACH
+        each, most = (EACH_SCAN, MOST_OUTPUTS_SCAN) if self._order.scans else (EACH, MOST_OUTPUTS)
         while missing:
             cells = self._cells
             if cells is None:
                 accepted.append(self._give_way().draw(rng, missing))
                 break
             tried = max(missing * each, tries // 2)
-            tried = min(tried, math.ceil(MOST_OUTPUTS / m))
+            tried = min(tried, math.ceil(most / m))
             log_variates = uniform.log_uniforms(tried, rng)
             points, log_accept, likely, seen = self._propose(rng, tried, log_variates, cells)
             kept = points[log_variates < log_accept][:missing]

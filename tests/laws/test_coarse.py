@@ -1222,3 +1222,36 @@ def test_ways_past_empty_cells_are_no_way_but_for_these():
     np.testing.assert_allclose(law._spans(1.0).span[:3], [wider(11), narrow, wider(5)])
     law._seen = law._seen._replace(densities=law._seen.densities - np.tile([0, 0, 9.0, 0, 0], 2))
     np.testing.assert_allclose(law._spans(1.0).span[2], paid + 9.0 * coarse.PAID_SHARE)
+
+
+def many_tied(records, m):
+    """Records of one value, at m levels."""
+    read = Sample.of(np.zeros(1), (-100.0, 100.0), counts=np.array([records]))
+    return read.order(np.random.default_rng(6)), np.arange(1, m + 1) / (m + 1)
+
+
+def test_a_billion_tied_records_have_fine_points_of_their_own():
+    """Where they share some, what paths gain elsewhere asks for all that is within reach."""
+    ranks, q = many_tied(10**9, 60)
+    law = coarse.law_of(ranks, q, 2.5)
+    assert isinstance(law, PathLaw) and law._log_escape <= -path.CERTIFICATE
+    guess = path.first_narrow(q, ranks.n, 2.5, path.first_window(ranks, q, 2.5))
+    assert (np.subtract(*law._windows[::-1]) <= 2.2 * guess).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tied, rate", [(10**8, 0.0025), (10**9, 0.00025), (10**9, 0.0025)])
+def test_long_parts_of_ties_draw_no_paths_away(tied, rate):
+    """Hundreds of nats away a bridge has paid less than all its bends lose there."""
+    law = coarse.law_of(*many_tied(tied, 1_000), rate)
+    assert isinstance(law, CoarseLaw)
+    assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -7.0
+
+
+def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are():
+    """Rough cells are the wider the farther away: they may seem to weigh more 700 nats away."""
+    law = coarse.law_of(*many_tied(10**8, 300), 0.0025)
+    assert isinstance(law, CoarseLaw)
+    below, above = law._near
+    assert np.mean((below <= law._whole) & (law._whole <= above)) > 0.9
+    assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -4.0
