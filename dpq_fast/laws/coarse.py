@@ -145,8 +145,8 @@ AROUND = 8.0
 # as runs are not to be cut: most are not accepted, and that is known before all is drawn.
 LEVELS_AT_ONCE, LEVELS_AHEAD = 64, 8
 # Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
-# so many outputs, more where they do.
-EACH, EACH_SCAN, MOST_OUTPUTS, MOST_OUTPUTS_SCAN = 4, 64, 2**15, 2**18
+# so many outputs, or of a law that is drawn from once, unless that is by passes.
+EACH, EACH_SCAN, MOST_OUTPUTS, MOST_OUTPUTS_ONCE = 4, 64, 2**18, 2**14
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
@@ -677,7 +677,8 @@ class CoarseLaw:
         """As `PathLaw.draw`."""
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
-        each, most = (EACH_SCAN, MOST_OUTPUTS_SCAN) if self._order.scans else (EACH, MOST_OUTPUTS)
+        each = EACH_SCAN if self._order.scans else EACH
+        most = MOST_OUTPUTS_ONCE if self._once and not self._order.scans else MOST_OUTPUTS
         while missing:
             cells = self._cells
             if cells is None:
