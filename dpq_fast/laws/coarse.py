@@ -108,9 +108,10 @@ BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # than a record, which may lose so many nats.
 PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
-# Farther away blocks may lose such a share of the way there; a smaller one where targets are more
-# nats apart than that: hundreds of nats away a bridge has paid less than its way, which is x^2 / m.
-PART_FARTHER, PART_FARTHER_APART, FAR_APART = 0.9, 0.45, 500.0
+# Farther away blocks may lose such a share of the way there. Where targets are more nats apart than
+# that, the second number over sqrt(m), if it is less: x nats from a target bends lose half of the
+# share times x - begins there, and paths of a bridge have paid x^2 / m, so they would be drawn there.
+PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 500.0
 # Leaves are at most so many times as wide as the narrowest.
 WIDER = 64.0
 # A block has no more nats than that.
@@ -1077,7 +1078,7 @@ def _zones_of_parts(
     begins = float(spread.mean()) * rate
     below, above = below - spread, above + spread
     are_apart = m > 1 and rate * float(above[-1] - below[0]) > FAR_APART * (m - 1)
-    farther = PART_FARTHER_APART if are_apart else PART_FARTHER
+    farther = min(PART_FARTHER, PART_FARTHER_SQRT / math.sqrt(m)) if are_apart else PART_FARTHER
     for bends, each in PART_BENDS:
         records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))
         zones = _doubling(

@@ -1248,8 +1248,9 @@ def test_long_parts_of_ties_draw_no_paths_away(tied, rate):
     assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -7.0
 
 
-def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are():
+def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are(monkeypatch):
     """Rough cells are the wider the farther away: they may seem to weigh more 700 nats away."""
+    monkeypatch.setattr(coarse, "PART_FARTHER_SQRT", 0.45 * math.sqrt(300))
     law = coarse.law_of(*many_tied(10**8, 300), 0.0025)
     assert isinstance(law, CoarseLaw)
     below, above = law._near
