@@ -110,7 +110,7 @@ PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # Farther away blocks may lose such a share of the way there. Where targets are more nats apart than
 # that, the second number over sqrt(m), if it is less: x nats from a target bends lose half of the
-# share times x - begins there, and paths of a bridge have paid x^2 / m, so they would be drawn there.
+# share times x - begins, and paths of a bridge have paid x^2 / m, so they would be drawn there.
 PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 500.0
 # Leaves are at most so many times as wide as the narrowest.
 WIDER = 64.0
