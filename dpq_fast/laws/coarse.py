@@ -146,8 +146,8 @@ AROUND = 8.0
 # as runs are not to be cut: most are not accepted, and that is known before all is drawn.
 LEVELS_AT_ONCE, LEVELS_AHEAD = 64, 8
 # Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
-# so many outputs, or of a law that is drawn from once, unless that is by passes.
-EACH, EACH_SCAN, MOST_OUTPUTS, MOST_OUTPUTS_ONCE = 4, 64, 2**18, 2**14
+# so many outputs.
+EACH, EACH_SCAN, MOST_OUTPUTS = 4, 64, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
 # and grow less elsewhere, by this share, up to so many times and if rows have no more entries than
@@ -435,14 +435,14 @@ class CoarseLaw:
         That decides the cost alone, and so rows are rough: a cell counts as if it was a point,
         which bounds nothing but does not draw paths to where cells are wide.
         """
-        nearest, arrival = self._near, self._arrival()
-        cells = self._rough_cells(nearest, (self._low, self._high), ROUGH[0], arrival)
+        nearest, arrival, (wide, narrow) = self._near, self._arrival(), ROUGH
+        cells = self._rough_cells(nearest, (self._low, self._high), wide, arrival)
         found, start, node = [self._some_paths(cells)], cells.start, cells.nodes()
         near = self._between(found[0])
-        cells = self._rough_cells(near, self._around_of(near), ROUGH[1], arrival)
+        cells = self._rough_cells(near, self._around_of(near), narrow, arrival)
         if self._is_elsewhere(near):  # or so it seems, as wide cells fit better between levels
             rows = self._around_of(nearest)
-            at_targets = self._rough_cells(nearest, rows, ROUGH[1], arrival)
+            at_targets = self._rough_cells(nearest, rows, narrow, arrival)
             if at_targets.log_total > cells.log_total:
                 cells, found = at_targets, []
         # where several ways cost as much, one may show what another does not
@@ -489,7 +489,7 @@ class CoarseLaw:
     def _is_elsewhere(self, near: tuple[NDArray[np.int64], NDArray[np.int64]]) -> bool:
         """Whether paths that are between two ranks are away from the targets of most levels."""
         below, above = self._near
-        return bool(np.median((near[0] > above) | (near[1] < below)))
+        return bool(np.mean((near[0] > above) | (near[1] < below)) >= 0.5)
 
     def _around_of(
         self, near: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -679,14 +679,13 @@ class CoarseLaw:
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
         each = EACH_SCAN if self._order.scans else EACH
-        most = MOST_OUTPUTS_ONCE if self._once and not self._order.scans else MOST_OUTPUTS
         while missing:
             cells = self._cells
             if cells is None:
                 accepted.append(self._give_way().draw(rng, missing))
                 break
             tried = max(missing * each, tries // 2)
-            tried = min(tried, math.ceil(most / m))
+            tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)
             points, log_accept, likely, seen = self._propose(rng, tried, log_variates, cells)
             kept = points[log_variates < log_accept][:missing]
@@ -1077,7 +1076,7 @@ def _zones_of_parts(
     spread = np.ceil(np.minimum(away, n + 1.0)).astype(np.int64)
     begins = float(spread.mean()) * rate
     below, above = below - spread, above + spread
-    are_apart = m > 1 and rate * float(above[-1] - below[0]) > FAR_APART * (m - 1)
+    are_apart = rate * float(above[-1] - below[0]) > FAR_APART * (m - 1)
     farther = min(PART_FARTHER, PART_FARTHER_SQRT / math.sqrt(m)) if are_apart else PART_FARTHER
     for bends, each in PART_BENDS:
         records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))

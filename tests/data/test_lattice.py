@@ -161,8 +161,8 @@ def test_of_defaults_to_steps_that_people_write():
 
 @pytest.mark.parametrize("resolution", [None, 0.5])
 def test_of_dithers_unless_turned_off(resolution):
-    assert Lattice.of((0.0, 8.0), resolution, None).bits == DITHER_BITS
-    assert Lattice.of((0.0, 8.0), resolution, True).bits == DITHER_BITS
+    assert Lattice.of((0.0, 8.0), resolution, None).bits == 31
+    assert Lattice.of((0.0, 8.0), resolution, True).bits == 31
     assert Lattice.of((0.0, 8.0), resolution, False).bits == 0
 
 
