@@ -518,14 +518,12 @@ fade(const dpq_coarse_problem *p, const dpq_decay *decay, const workspace *work,
     return left;
 }
 
-/* The weight of a first output of several in a cell c, that of an entry; and with it that of `several` that end
- * there. */
+/* The weight of a first output of several in the cell of an entry, whose low_of() is `low`; and with it that of
+ * `several` that end there. */
 static dpq_large
-first_of_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
-             size_t at, size_t c, double several)
+first_of_run(const dpq_coarse_rows *rows, size_t at, double low, double several)
 {
-    return dpq_large_round(low_of(p, decay, c) * rows->weight[FROM_BELOW][at] +
-                               rows->weight[FROM_ABOVE][at] + several,
+    return dpq_large_round(low * rows->weight[FROM_BELOW][at] + rows->weight[FROM_ABOVE][at] + several,
                            rows->exponent[at]);
 }
 
@@ -559,7 +557,8 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
     if (work->same[i] != DPQ_COARSE_NONE) {
         const size_t *begin = work->begin[(j - 1) % 2] + work->same[i];
         const dpq_large *longer = runs->weight[(j - 1) % 2] + begin[0];
-        dpq_large first = first_of_run(p, decay, rows, rows->start[j - 1] + work->same[i], c, 0.0);
+        double low = low_of(p, decay, c);
+        dpq_large first = first_of_run(rows, rows->start[j - 1] + work->same[i], low, 0.0);
         dpq_large stay = stay_at(p, decay, work, j - 1, work->rank[j % 2][i],
                                  work->fade[(j - 1) % 2] + work->same[i]);
         dpq_large volume = dpq_large_of(p->volume[1][c]);
@@ -576,7 +575,7 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
             sum = dpq_large_add(sum, run[k]);
         }
         keep_run(rows, j, i, sum, runs);
-        little = dpq_large_mul(dpq_large_add(sum, first_of_run(p, decay, rows, at, c, 0.0)),
+        little = dpq_large_mul(dpq_large_add(sum, first_of_run(rows, at, low, 0.0)),
                                dpq_large_of(EACH_REST));
         for (; k > 0; k--) {
             rest = dpq_large_add(rest, run[k - 1]);
@@ -930,6 +929,7 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
                     const dpq_scan_level *level, const dpq_coarse_rows *rows,
                     const workspace *work, size_t j, size_t c, int all, double *log_weight, int *rest)
 {
+    const double low = low_of(p, decay, c);
     size_t l = j, n = 0, at;
     dpq_large factor = dpq_large_of(1.0), sum = DPQ_LARGE_ZERO;
     int64_t unit = 0;
@@ -942,8 +942,8 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
         l--;
         factor = dpq_large_mul(factor, dpq_large_of(places * level[k - 1].share));
         factor = dpq_large_mul(factor, stay_at(p, decay, work, l, rank_of(p, c), NULL));
-        bound = dpq_large_mul(factor, first_of_run(p, decay, rows, at, c, run_at(rows, l, at - rows->start[l])));
-        first = dpq_large_mul(factor, first_of_run(p, decay, rows, at, c, 0.0));
+        bound = dpq_large_mul(factor, first_of_run(rows, at, low, run_at(rows, l, at - rows->start[l])));
+        first = dpq_large_mul(factor, first_of_run(rows, at, low, 0.0));
         unit = n == 0 ? first.exponent : unit;
         first.exponent -= unit;
         bound.exponent -= unit;

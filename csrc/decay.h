@@ -10,7 +10,8 @@
 
 #define DPQ_DECAY_TABLE 2048 /* rank differences tabulated, */
 #define DPQ_DECAY_STRIDE 32  /* the table is a product of two shorter ones: two roundings */
-#define DPQ_DECAY_FAR 512    /* and multiples of that; what is larger calls exp() */
+#define DPQ_DECAY_FAR 512    /* and multiples of that, */
+#define DPQ_DECAY_FARTHER 1024 /* and of these together; what is larger calls exp() */
 #define DPQ_DECAY_UNIT 0x1p-512
 #define DPQ_DECAY_NEAR 0x1p-256  /* products with numbers of large.h need no other exponent down to this */
 #define DPQ_DECAY_LONG 0x1p-64   /* from here on a product of rate and k has lost digits */
@@ -20,10 +21,13 @@ typedef struct {
     double rate;  /* per rank, >= 0 */
     int64_t size; /* entries in use, at most DPQ_DECAY_TABLE */
     int64_t near; /* the first ones that are not below DPQ_DECAY_NEAR */
-    int64_t far;  /* multiples of DPQ_DECAY_TABLE in use; 0 unless the table is full */
+    int64_t far;  /* multiples of DPQ_DECAY_TABLE in use; 0 unless the table is full, */
+    int64_t farther; /* and of all of these; 0 unless they are in use */
     double table[DPQ_DECAY_TABLE];
     double multiple[DPQ_DECAY_FAR]; /* exp(-rate * DPQ_DECAY_TABLE * k), as numbers */
-    int64_t power[DPQ_DECAY_FAR];   /* of large.h are: times DPQ_DECAY_UNIT^-power, power <= 0 */
+    int64_t power[DPQ_DECAY_FAR];   /* of large.h are: times DPQ_DECAY_UNIT^-power, power <= 0; */
+    double multiple_of_far[DPQ_DECAY_FARTHER]; /* likewise */
+    int64_t power_of_far[DPQ_DECAY_FARTHER];
 } dpq_decay;
 
 static inline void
@@ -32,7 +36,7 @@ dpq_decay_fill(dpq_decay *decay, double rate, int64_t largest)
     double fine[DPQ_DECAY_STRIDE];
 
     decay->rate = rate;
-    decay->near = decay->far = 0;
+    decay->near = decay->far = decay->farther = 0;
     decay->size = largest < DPQ_DECAY_TABLE ? largest + 1 : DPQ_DECAY_TABLE;
     for (int i = 0; i < DPQ_DECAY_STRIDE; i++) {
         fine[i] = exp(-rate * (double)i);

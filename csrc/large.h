@@ -14,6 +14,7 @@
 #define DPQ_LARGE_UNIT 0x1p512
 #define DPQ_LARGE_MOST 0x1p256    /* digits below this */
 #define DPQ_LARGE_LEAST DPQ_DECAY_NEAR /* and not below this, or 0 */
+#define DPQ_LARGE_FAR (INT64_C(1) * DPQ_DECAY_FAR * DPQ_DECAY_TABLE)
 
 typedef struct {
     double digits;
@@ -133,7 +134,7 @@ dpq_large_exp(double rate, double times)
     return dpq_large_of_wide(dpq_wide_exp(rate, times));
 }
 
-/* Tabulate multiples of DPQ_DECAY_TABLE up to `largest`, too. */
+/* Tabulate multiples of DPQ_DECAY_TABLE, and of all of these, up to `largest`, too. */
 static inline void
 dpq_large_fill_far(dpq_decay *decay, int64_t largest)
 {
@@ -145,6 +146,12 @@ dpq_large_fill_far(dpq_decay *decay, int64_t largest)
 
         decay->multiple[decay->far] = x.digits;
         decay->power[decay->far] = x.exponent;
+    }
+    for (; decay->farther < DPQ_DECAY_FARTHER && decay->farther <= largest / DPQ_LARGE_FAR; decay->farther++) {
+        dpq_large x = dpq_large_exp(decay->rate, (double)(decay->farther * DPQ_LARGE_FAR));
+
+        decay->multiple_of_far[decay->farther] = x.digits;
+        decay->power_of_far[decay->farther] = x.exponent;
     }
 }
 
@@ -161,6 +168,17 @@ dpq_large_decay(const dpq_decay *decay, int64_t k)
         if (rest >= DPQ_LARGE_LEAST) {
             return dpq_large_round(decay->multiple[k / DPQ_DECAY_TABLE] * rest,
                                    decay->power[k / DPQ_DECAY_TABLE]);
+        }
+    }
+    else if (k < decay->farther * DPQ_LARGE_FAR) {
+        int64_t far = k % DPQ_LARGE_FAR / DPQ_DECAY_TABLE;
+        double rest = decay->table[k % DPQ_DECAY_TABLE];
+
+        if (rest >= DPQ_LARGE_LEAST) {
+            dpq_large near = dpq_large_round(decay->multiple[far] * rest, decay->power[far]);
+
+            return dpq_large_round(decay->multiple_of_far[k / DPQ_LARGE_FAR] * near.digits,
+                                   decay->power_of_far[k / DPQ_LARGE_FAR] + near.exponent);
         }
     }
     return dpq_large_exp(decay->rate, (double)k);

@@ -13,6 +13,7 @@
 #define TOGETHER 16            /* bisections that go on at once */
 #define PROBES 8               /* values looked at between two comparisons, where one is looked for */
 #define AROUND 16              /* values next to each other that are looked at first */
+#define RUNS_AHEAD 3           /* the end of a run is read so many runs later, about */
 
 /* rint(x): adding and taking away 1.5 * 2^52 rounds to an integer, without a library call. */
 static double
@@ -438,7 +439,10 @@ dpq_lattice_runs(size_t n, const dpq_column *column, double low, double high, do
                  size_t room, int64_t *point, int64_t *below, int64_t *above)
 {
     const rounded r = {column, low, high, per_unit, step, first, points};
+    const size_t width = dpq_column_width(column);
+    const int64_t last = (int64_t)n - 1;
     size_t runs = 0;
+    int64_t length = 0, near; /* a run is likely to be about as long as the one before it */
 
     while (runs < room && at->stretch < places->stretches) {
         const int64_t size = places->size[at->stretch], least = places->low[at->stretch];
@@ -451,7 +455,12 @@ dpq_lattice_runs(size_t n, const dpq_column *column, double low, double high, do
         }
         look_up(&r, 1, &place, point + runs);
         below[runs] = first_from(&r, point[runs], at->above, place);
-        at->above = above[runs] = first_from(&r, point[runs] + 1, place + 1, (int64_t)n);
+        near = below[runs] + length < last ? below[runs] + length : last;
+        at->above = above[runs] = first_around(&r, point[runs] + 1, place + 1, (int64_t)n, near);
+        length = above[runs] - below[runs];
+        if (length > AROUND && length < (last - above[runs]) / RUNS_AHEAD) {
+            DPQ_PREFETCH((const char *)column->value + (size_t)(above[runs] + RUNS_AHEAD * length) * width);
+        }
         runs++;
     }
     return runs;

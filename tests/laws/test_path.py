@@ -435,3 +435,22 @@ def test_windows_stay_narrow_where_gaps_nearly_pay_for_the_way_to_them(monkeypat
     assert share == path_law.SHARES[-1] < bounded[0][2]
     np.testing.assert_array_equal(law._windows, intervals.windows(q, n, window)[:2])
     assert law._log_bound >= bound(law, window, reach, share)
+
+
+@pytest.mark.parametrize("rate", [3e-9, 2e-7, 4e-6])
+def test_ranks_may_be_billions_apart(rate):
+    """Of what they lose there is a table up to 2^30, of several parts."""
+    values, q, bounds = [3, 5, 6, 11, 13], np.array([0.2, 0.7]), (0, 15)
+    counts = [2_000_000, 2_097_151, 700_000_001, 1, 3_000_000_000]
+    options = dict(bounds=bounds, resolution=1, dither=False, counts=counts)
+    law = dpq.joint_exp_law(values, q, epsilon=4.0 * rate, **options)
+    n, points = sum(counts), range(16)
+    below = [sum(c for v, c in zip(values, counts, strict=True) if v < o) for o in points]
+    tuples = list(combinations_with_replacement(points, 2))
+    log_weights = []
+    for a, b in tuples:
+        steps = [below[a] - 0.2 * n, below[b] - below[a] - (0.7 - 0.2) * n, 0.7 * n - below[b]]
+        log_weights.append(-rate * math.fsum(map(abs, steps)))
+    expected = np.array(log_weights) - np.logaddexp.reduce(log_weights)
+    found = [law.log_prob(np.array(pair, dtype=float)) for pair in tuples]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * max(1.0, rate * n))
