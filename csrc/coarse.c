@@ -42,16 +42,28 @@ leaf_of(const dpq_coarse_problem *p, size_t c, int h)
     return (c - p->offset[h]) << h;
 }
 
-static int64_t
-middle_of(const int64_t *least, const int64_t *most, size_t c)
+static inline int64_t
+least_of(const dpq_coarse_problem *p, size_t c)
 {
-    return least[c] + (most[c] - least[c]) / 2;
+    return dpq_coarse_rank(&p->least, c);
 }
 
-static int64_t
+static inline int64_t
+most_of(const dpq_coarse_problem *p, size_t c)
+{
+    return dpq_coarse_rank(&p->most, c);
+}
+
+static inline int64_t
+middle_of(int64_t least, int64_t most)
+{
+    return least + (most - least) / 2;
+}
+
+static inline int64_t
 rank_of(const dpq_coarse_problem *p, size_t c)
 {
-    return middle_of(p->least, p->most, c);
+    return middle_of(least_of(p, c), most_of(p, c));
 }
 
 /* Whether a cell is as narrow as it has to be, given the stretch of its level that its first rank is in or one
@@ -59,13 +71,14 @@ rank_of(const dpq_coarse_problem *p, size_t c)
 static int
 is_narrow(const dpq_coarse_problem *p, size_t stretch, size_t c)
 {
-    double span = 0.5 * p->rate * (double)(p->most[c] - p->least[c]);
+    const int64_t least = least_of(p, c), most = most_of(p, c);
+    double span = 0.5 * p->rate * (double)(most - least);
 
     if (span > DPQ_COARSE_WIDEST || !(p->volume[1][c] < INFINITY)) {
         return 0;
     }
-    for (; p->until[stretch] < p->most[c]; stretch++) {
-        if (p->until[stretch] >= p->least[c] && span > p->span[stretch]) {
+    for (; p->until[stretch] < most; stretch++) {
+        if (p->until[stretch] >= least && span > p->span[stretch]) {
             return 0;
         }
     }
@@ -100,7 +113,7 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *
         while (leaf < p->to[j]) { /* the highest cell that begins here and will do: about the last one's */
             size_t cell;
 
-            while (p->until[stretch] < p->least[leaf]) {
+            while (p->until[stretch] < least_of(p, leaf)) {
                 stretch++;
             }
             if (will_do(p, j, stretch, leaf, h)) {
@@ -164,12 +177,12 @@ dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64
 
             least[c] = least[half];
             most[c] = most[end - 1];
-            rank = middle_of(least, most, c);
+            rank = middle_of(least[c], most[c]);
             /* others are never used: their volumes only have to be finite */
             will_be_used = decay->rate * (double)(most[c] - least[c]) <= 4.0 * DPQ_COARSE_WIDEST;
             volume[0][c] = volume[1][c] = volume[2][c] = 0.0;
             for (; half < end; half++) {
-                int64_t away = will_be_used ? middle_of(least, most, half) - rank : 0;
+                int64_t away = will_be_used ? middle_of(least[half], most[half]) - rank : 0;
                 double own = h == 1 && heavy[half] ? INFINITY : volume[1][half];
 
                 volume[0][c] += own < INFINITY ? volume[0][half] * dpq_decay_signed(decay, -away) : own;
@@ -472,14 +485,14 @@ bent(const dpq_coarse_problem *p, size_t c, int bend)
 static inline double
 low_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
 {
-    return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, (p->most[c] - p->least[c]) / 2);
+    return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, (most_of(p, c) - least_of(p, c)) / 2);
 }
 
 /* and one at the last of them, exp(2c (most - rho)). */
 static inline double
 high_of(const dpq_coarse_problem *p, const dpq_decay *decay, size_t c)
 {
-    int64_t span = p->most[c] - p->least[c];
+    int64_t span = most_of(p, c) - least_of(p, c);
 
     return p->arrival ? 1.0 : 1.0 / dpq_decay_at(decay, span - span / 2);
 }
@@ -654,8 +667,9 @@ dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level
     size_t j;
 
     if (first == 0) {
-        dpq_scan_problem scan = {.intervals = p->leaves,
-                                 .rank = p->least,
+        const int64_t ends[2] = {least_of(p, 0), least_of(p, p->leaves - 1)};
+        dpq_scan_problem scan = {.intervals = 2,
+                                 .rank = ends,
                                  .levels = p->levels,
                                  .whole = p->whole,
                                  .part = p->part,

@@ -35,12 +35,24 @@
 #define DPQ_COARSE_BLOCK 32 /* weights of so many entries, a bit each, are added up before anything is drawn */
 #define DPQ_COARSE_WIDEST 32.0 /* nats that a cell of several leaves may span, c (most - least) */
 
+/* Ranks, of 8 bytes each or of 4; the other one is NULL. */
+typedef struct {
+    const int64_t *wide;
+    const int32_t *narrow;
+} dpq_coarse_ranks;
+
+static inline int64_t
+dpq_coarse_rank(const dpq_coarse_ranks *ranks, size_t c)
+{
+    return ranks->narrow ? ranks->narrow[c] : ranks->wide[c];
+}
+
 typedef struct {
     size_t leaves;               /* K >= 1, below 2^31 */
     int heights;                 /* cells of height h are 2^h leaves, or what is left of them; the last one is
                                   * all leaves */
     const size_t *offset;        /* IN, length heights + 1: cells of height h are offset[h], ... */
-    const int64_t *least, *most; /* IN, for each cell, least <= most; leaf i + 1 begins at or above the
+    dpq_coarse_ranks least, most; /* IN, for each cell, least <= most; leaf i + 1 begins at or above the
                                   * most of leaf i */
     const double *volume[3];     /* IN, for each cell: bends -1, 0 and 1; positive. Cells of several leaves
                                   * are used where they are finite */

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from libc.stdint cimport INT32_MAX
+
 from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport (
     PyArray_DATA,
@@ -28,6 +30,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_pieces,
     dpq_coarse_points,
     dpq_coarse_problem,
+    dpq_coarse_ranks,
     dpq_coarse_room,
     dpq_coarse_rows,
     dpq_coarse_runs,
@@ -46,6 +49,7 @@ from dpq_fast._kernels.csrc cimport (
 )
 from numpy cimport (
     NPY_FLOAT64,
+    NPY_INT32,
     NPY_INT64,
     NPY_UINT32,
     NPY_UINTP,
@@ -68,10 +72,12 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
          ndarray volume not None, ndarray falling not None, double rate, int64_t near):
     """Cells of 1, 2, 4, ... leaves, in the order that `Cells` asks for: offset, least, and so on.
 
+    Ranks are of int32 where it holds them.
+
     Parameters
     ----------
     least, most, rising, volume, falling : ndarray, shape (K,)
-        Of leaves; K >= 1. They become as long as the tree, and what is returned.
+        Of leaves; K >= 1. They become as long as the tree, and volumes are what is returned.
     rate : float
         Loss of log-weight per rank, c.
     near : int
@@ -108,7 +114,21 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
     dpq_decay_fill(decay, 2.0 * rate, cells)
     with nogil:
         dpq_coarse_tree(decay, heights, offsets, near, held, low, high, volumes)
-    return tree
+    if high[cells - 1] > INT32_MAX:
+        return tree
+    return offset, least.astype(np.int32), most.astype(np.int32), rising, volume, falling
+
+
+cdef dpq_coarse_ranks given_ranks(ndarray ranks) except *:
+    cdef dpq_coarse_ranks given
+
+    given.wide, given.narrow = NULL, NULL
+    if PyArray_TYPE(ranks) == NPY_INT32:
+        check_given(ranks, 1, NPY_INT32)
+        given.narrow = <const int32_t *>PyArray_DATA(ranks)
+    else:
+        given.wide = given_integers(ranks)
+    return given
 
 
 cdef class Cells:
@@ -118,7 +138,7 @@ cdef class Cells:
     ----------
     offset : ndarray of uintp, shape (H + 1,)
         Cells of 2**h leaves are offset[h], ..., offset[h + 1] - 1.
-    least, most : ndarray of int64, shape (C,)
+    least, most : ndarray of int32 or int64, shape (C,)
         Ranks of outputs in each cell.
     rising, volume, falling : ndarray of float64, shape (C,)
         Volumes for the bends -1, 0 and 1.
@@ -179,7 +199,7 @@ cdef class Cells:
         self.problem.heights = offset.shape[0] - 1
         self.problem.offset = given_places(offset)
         self.problem.leaves = self.problem.offset[1]
-        self.problem.least, self.problem.most = given_integers(least), given_integers(most)
+        self.problem.least, self.problem.most = given_ranks(least), given_ranks(most)
         self.problem.volume[0] = given_doubles(rising)
         self.problem.volume[1] = given_doubles(volume)
         self.problem.volume[2] = given_doubles(falling)

@@ -567,12 +567,16 @@ cdef extern from "parts.h" nogil:
     size_t dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
 
 cdef extern from "coarse.h" nogil:
+    ctypedef struct dpq_coarse_ranks:
+        const int64_t *wide
+        const int32_t *narrow
+
     ctypedef struct dpq_coarse_problem:
         size_t leaves
         int heights
         const size_t *offset
-        const int64_t *least
-        const int64_t *most
+        dpq_coarse_ranks least
+        dpq_coarse_ranks most
         const double *volume[3]
         const double *arrival
         int lattice

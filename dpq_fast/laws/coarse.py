@@ -121,8 +121,8 @@ WIDEST_BLOCK = 8.0
 # single ranks take over there if they have no more entries than that.
 LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
 # Windows of so many ranks on each side, by a guess, are for `PathLaw` where blocks would be of a
-# record each.
-MOST_NARROW = 10 * 2**10
+# record each; of more than so many ranks in all, whose leaves would take more memory, wider ones.
+MOST_NARROW, MANY_NARROW, NARROW_OF_MANY = 8 * 2**10, 2**24, 10 * 2**10
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
 LEAST_RANKS = 2.5
@@ -207,18 +207,22 @@ class Tree(NamedTuple):
     ----------
     offset : ndarray of uintp, shape (H + 1,)
         Where each size starts.
-    least, most : ndarray of int64, shape (C,)
+    least, most : ndarray of int32 or int64, shape (C,)
         Ranks of their outputs.
     rising, volume, falling : ndarray of float64, shape (C,)
         Volumes for the bends -1, 0 and 1; infinite where a cell is not to be used.
     """
 
     offset: NDArray[np.uintp]
-    least: NDArray[np.int64]
-    most: NDArray[np.int64]
+    least: NDArray[Any]
+    most: NDArray[Any]
     rising: NDArray[np.float64]
     volume: NDArray[np.float64]
     falling: NDArray[np.float64]
+
+    def ranks(self, cells: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The least and the greatest of some cells."""
+        return self.least[cells].astype(np.int64), self.most[cells].astype(np.int64)
 
 
 class Widths(NamedTuple):
@@ -450,7 +454,7 @@ class CoarseLaw:
         all_near = [self._between(paths) for paths in found]
         below, above = zip(*all_near, strict=True)
         self._near = np.minimum.reduce(below), np.maximum.reduce(above)
-        least, most = self._tree.least[node], self._tree.most[node]
+        least, most = self._tree.ranks(node)
         density = np.minimum.reduce([self._density_at(paths) for paths in found])
         seen = Seen(density, start, least, most, self._densities(node))
         empty = (most - least + 1)[self._paid(seen) > 0.0].sum()
@@ -507,7 +511,8 @@ class CoarseLaw:
 
     def _between(self, paths: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ranks between which some paths are at each level."""
-        return self._tree.least[paths].min(axis=0), self._tree.most[paths].max(axis=0)
+        least, most = self._tree.ranks(paths)
+        return least.min(axis=0), most.max(axis=0)
 
     @property
     def _widest(self) -> float:
@@ -861,7 +866,7 @@ class _Paths:
         tree, leaves = self._law._tree, self._law._leaves
         bends = self._draws.bends(levels.start, levels.stop, left.view(np.uintp))
         cell = np.ascontiguousarray(self._cell[left, levels])
-        low, high, paths = tree.least[cell], tree.most[cell], cell.view(np.uintp)
+        (low, high), paths = tree.ranks(cell), cell.view(np.uintp)
         self._bends, self._low, self._high = bends, low, high  # of these levels alone
         self._rho[left, levels] = low + (high - low) // 2
         leaf, copied = self._cells.leaves(paths, bends, rng)
@@ -1179,8 +1184,9 @@ def law_of(
     whole = targets(q, n)[0]
     single = narrowest(n, q, rate) < rate * LEAST_RANKS
     narrow = path.first_narrow(q, n, rate, guess)
-    if count.sum() > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
-        single |= bool(narrow.mean() <= MOST_NARROW)
+    ranks = int(count.sum())
+    if ranks > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
+        single |= bool(narrow.mean() <= (NARROW_OF_MANY if ranks > MANY_NARROW else MOST_NARROW))
     tied = (single or not order.scans) and _is_tied(order, q, narrow, guess)
     wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
     if wide and m > MANY_LEVELS:  # no narrower ones than these

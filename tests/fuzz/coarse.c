@@ -14,6 +14,7 @@ typedef struct {
     dpq_coarse_pieces pieces;
     size_t offset[8], from[MOST_LEVELS], to[MOST_LEVELS], start[MOST_LEAVES + 1];
     size_t stretch[MOST_LEVELS + 1];
+    int32_t narrow_least[MOST_CELLS], narrow_most[MOST_CELLS];
     int64_t least[MOST_CELLS], most[MOST_CELLS], whole[MOST_LEVELS], until[MOST_LEVELS * MOST_STRETCHES];
     double volume[3][MOST_CELLS], part[MOST_LEVELS], arrival[MOST_LEVELS * 8],
         span[MOST_LEVELS * MOST_STRETCHES];
@@ -23,9 +24,21 @@ typedef struct {
 } problem;
 
 static int64_t
+least_of(const dpq_coarse_problem *p, size_t c)
+{
+    return dpq_coarse_rank(&p->least, c);
+}
+
+static int64_t
+most_of(const dpq_coarse_problem *p, size_t c)
+{
+    return dpq_coarse_rank(&p->most, c);
+}
+
+static int64_t
 rank_of(const dpq_coarse_problem *p, size_t c)
 {
-    return p->least[c] + (p->most[c] - p->least[c]) / 2;
+    return least_of(p, c) + (most_of(p, c) - least_of(p, c)) / 2;
 }
 
 static size_t
@@ -80,7 +93,7 @@ draw_problem(fuzz_input *in, problem *x)
         x->least[i] = x->piece_least[x->start[i]];
         x->most[i] = x->piece_most[pieces - 1];
         for (size_t k = x->start[i]; k < pieces; k++) {
-            int64_t rho = rank_of(&(dpq_coarse_problem){.least = x->least, .most = x->most}, i);
+            int64_t rho = x->least[i] + (x->most[i] - x->least[i]) / 2;
 
             x->volume[0][i] += x->width[k] * exp(2.0 * rate * (double)(x->piece_most[k] - rho));
             x->volume[1][i] += x->width[k];
@@ -89,7 +102,7 @@ draw_problem(fuzz_input *in, problem *x)
     }
     x->start[leaves] = pieces;
     x->p = (dpq_coarse_problem){.leaves = leaves, .heights = 1, .offset = x->offset,
-                                .least = x->least, .most = x->most,
+                                .least.wide = x->least, .most.wide = x->most,
                                 .volume = {x->volume[0], x->volume[1], x->volume[2]},
                                 .lattice = lattice, .levels = m,
                                 .whole = x->whole, .part = x->part, .from = x->from, .to = x->to,
@@ -117,6 +130,14 @@ draw_problem(fuzz_input *in, problem *x)
         before += size;
         size = halves;
         x->offset[x->p.heights + 1] = c;
+    }
+    if (n <= INT32_MAX && fuzz_bit(in)) {
+        for (size_t i = 0; i < c; i++) {
+            x->narrow_least[i] = (int32_t)x->least[i];
+            x->narrow_most[i] = (int32_t)x->most[i];
+        }
+        x->p.least = (dpq_coarse_ranks){NULL, x->narrow_least};
+        x->p.most = (dpq_coarse_ranks){NULL, x->narrow_most};
     }
     for (size_t j = 0; j < m; j++) {
         q[j] = fuzz_share(in);
@@ -212,12 +233,12 @@ check_tree(const problem *x, int64_t near)
 static int
 may_be_used(const dpq_coarse_problem *p, size_t j, size_t c)
 {
-    double span = 0.5 * p->rate * (double)(p->most[c] - p->least[c]);
+    double span = 0.5 * p->rate * (double)(most_of(p, c) - least_of(p, c));
     int may = span <= DPQ_COARSE_WIDEST && p->volume[1][c] < INFINITY;
     int64_t begin = INT64_MIN;
 
     for (size_t s = p->stretch[j]; s < p->stretch[j + 1]; s++) {
-        if (begin <= p->most[c] && p->until[s] >= p->least[c]) {
+        if (begin <= most_of(p, c) && p->until[s] >= least_of(p, c)) {
             may &= span <= p->span[s];
         }
         begin = p->until[s] < INT64_MAX ? p->until[s] + 1 : INT64_MAX;
@@ -265,8 +286,8 @@ plain_total(const dpq_coarse_problem *p, const size_t *start, const uint32_t *no
         for (size_t i = 0; i < start[j + 1] - start[j]; i++) {
             size_t cell = node[start[j] + i], end, other, at = cell;
             long double wide = p->arrival ? 0 : (long double)p->rate;
-            long double low = expl(wide * (long double)(rank_of(p, cell) - p->least[cell]));
-            long double high = expl(wide * (long double)(p->most[cell] - rank_of(p, cell)));
+            long double low = expl(wide * (long double)(rank_of(p, cell) - least_of(p, cell)));
+            long double high = expl(wide * (long double)(most_of(p, cell) - rank_of(p, cell)));
             long double v = V(j, cell), run = 0, factor = 1;
 
             (void)first_leaf(p, cell, &end);

@@ -1069,9 +1069,11 @@ def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones(mo
     for rate in (0.02, 0.1):
         guess = path.first_window(ranks, q, rate)
         half = path.first_narrow(q, ranks.n, rate, guess).mean()
-        for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
-            monkeypatch.setattr(coarse, "MOST_NARROW", most)
-            assert type(coarse.law_of(ranks, q, rate)) is law
+        for limit, many in (("MOST_NARROW", 2**24), ("NARROW_OF_MANY", 0)):
+            monkeypatch.setattr(coarse, "MANY_NARROW", many)
+            for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
+                monkeypatch.setattr(coarse, limit, most)
+                assert type(coarse.law_of(ranks, q, rate)) is law
 
 
 @pytest.mark.parametrize("growth", [0.0, 1e-3, 0.5, 40.0])
@@ -1256,3 +1258,25 @@ def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are(monkey
     below, above = law._near
     assert np.mean((below <= law._whole) & (law._whole <= above)) > 0.9
     assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -4.0
+
+
+def test_ranks_take_half_the_memory_where_they_fit():
+    """Of cells: as int32, which makes no difference, up to 2^31 records."""
+    ranks, q = many_tied(10**5, 40)
+    law = CoarseLaw(ranks, q, 0.01)
+    tree, rows = law._tree, (law._low, law._high)
+    assert tree.least.dtype == tree.most.dtype == np.int32
+    wide = tree._replace(least=tree.least.astype(np.int64), most=tree.most.astype(np.int64))
+    found = []
+    for each in (tree, wide):
+        cells = law._cells_of(each, rows, law._spans(law._grown), coarse.ALL)
+        cells.forward()
+        found.append((cells.log_total, cells.nodes(), cells.paths(20, np.random.default_rng(1))))
+    for narrow, same in zip(*found, strict=True):
+        np.testing.assert_array_equal(narrow, same)
+    for n, kind in ((2**31 - 1, np.int32), (2**31, np.int64)):
+        lattice = Lattice.of(BOUNDS, 1, False)
+        records = CountedOrder(np.array([3]), np.array([n]), lattice, BOUNDS)
+        tied = CoarseLaw(records, np.array([0.25, 0.75]), 1e-9, reach=n)
+        assert tied._tree.most.dtype == kind and tied._tree.most.max() == n
+        assert np.isfinite(tied._log_total)
