@@ -53,7 +53,7 @@ typedef struct {
                                   * all leaves */
     const size_t *offset;        /* IN, length heights + 1: cells of height h are offset[h], ... */
     dpq_coarse_ranks least, most; /* IN, for each cell, least <= most; leaf i + 1 begins at or above the
-                                  * most of leaf i */
+                                   * most of leaf i */
     const double *volume[3];     /* IN, for each cell: bends -1, 0 and 1; positive. Cells of several leaves
                                   * are used where they are finite */
     const double *arrival;       /* IN: cells count as if they were points, which bounds nothing, and the

@@ -121,7 +121,8 @@ WIDEST_BLOCK = 8.0
 # single ranks take over there if they have no more entries than that.
 LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
 # Windows of so many ranks on each side, by a guess, are for `PathLaw` where blocks would be of a
-# record each; of more than so many ranks in all, whose leaves would take more memory, wider ones.
+# record each. If they have more ranks in all than that, leaves would take too much memory, and so
+# wider ones are, too.
 MOST_NARROW, MANY_NARROW, NARROW_OF_MANY = 8 * 2**10, 2**24, 10 * 2**10
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.

@@ -93,7 +93,8 @@ draw_problem(fuzz_input *in, problem *x)
         x->least[i] = x->piece_least[x->start[i]];
         x->most[i] = x->piece_most[pieces - 1];
         for (size_t k = x->start[i]; k < pieces; k++) {
-            int64_t rho = x->least[i] + (x->most[i] - x->least[i]) / 2;
+            int64_t rho =
+                rank_of(&(dpq_coarse_problem){.least.wide = x->least, .most.wide = x->most}, i);
 
             x->volume[0][i] += x->width[k] * exp(2.0 * rate * (double)(x->piece_most[k] - rho));
             x->volume[1][i] += x->width[k];
