@@ -1,6 +1,7 @@
 #include "parts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "ranks.h"
 
@@ -349,15 +350,58 @@ is_beyond(dpq_part part, int64_t end, int64_t right)
     return part.least >= end || part.left != right;
 }
 
+/* Count a part with ranks in several bins. */
+static void
+count_apart(dpq_parts_bins *bins, const dpq_decay *decay, dpq_part part)
+{
+    const int64_t size = bins->size, middle = (part.least + (part.most - part.least) / 2) / size;
+    const int64_t first = part.least / size, last = part.most / size, begin = middle * size;
+    const int64_t below = begin - part.least, above = part.most - (begin + size - 1);
+    const double once = 1.0 / dpq_decay_at(decay, below > above ? below : above);
+    const double each = (double)part.width, copies = (double)(last - first + 1);
+
+    if (once <= copies) {
+        bins->volume[middle] += each * once;
+    }
+    else {
+        for (int64_t k = first; k <= last; k++) {
+            bins->volume[k] += each;
+        }
+    }
+    bins->more += ((once < copies ? once : copies) - 1.0) * (double)(part.most - part.least + 1);
+}
+
+/* Count a part whose rank is in bin k, or a later one; its bin. */
+static inline size_t
+count(dpq_parts_bins *bins, const dpq_decay *decay, dpq_part part, size_t k)
+{
+    const int64_t size = bins->size;
+
+    while (part.least >= ((int64_t)k + 1) * size) {
+        k++;
+    }
+    if (part.most < ((int64_t)k + 1) * size) {
+        bins->volume[k] += (double)part.width;
+    }
+    else {
+        count_apart(bins, decay, part);
+    }
+    return k;
+}
+
 size_t
 dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
-                 int64_t *most, double *sum[3], size_t *parts, size_t *longest)
+                 int64_t *most, double *sum[3], size_t *parts, size_t *longest, dpq_parts_bins *bins)
 {
     walk w = {.parts = p};
     dpq_part part[STEPS];
-    size_t n = next_parts(&w, part), i = 0, leaves = 0, u = 0;
+    size_t n = next_parts(&w, part), i = 0, leaves = 0, u = 0, bin = 0;
 
     *parts = *longest = 0;
+    if (bins) {
+        memset(bins->volume, 0, bins->bins * sizeof *bins->volume);
+        bins->more = 0.0;
+    }
     while (n > 0) {
         const int64_t rank = part[i].least;
         double rising = 0.0, width = 0.0, falling = 0.0; /* the first in units of the weight at `end` */
@@ -384,6 +428,9 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
                 rising += each * dpq_decay_signed(decay, end - highest);
                 width += each;
                 falling += each * dpq_decay_at(decay, part[i].least - rank);
+            }
+            for (size_t k = begin; bins && k < i; k++) {
+                bin = count(bins, decay, part[k], bin);
             }
             length += i - begin;
             if (i < n) {

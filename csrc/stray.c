@@ -5,17 +5,14 @@
 #include "extremes.h"
 #include "ranks.h"
 #include "vector.h"
+#include "wide.h"
 
-#define LN2 0.693147180559945309417
 #define SLACK 2.0       /* nats that cells may cost all levels together, near the target */
-#define MOST_TILT 32.0  /* nats for each level */
-#define FIRST 0.25      /* shares of the tilt that weights have before the first level, */
-#define LAST 0.75       /* and after the last one */
-#define TOP 910         /* the power of two of a row's largest weight */
-#define ROOM 50         /* or less, by so many */
-#define MOST_STEP 1000  /* the largest power of two that is multiplied by at once */
-#define LEAST 0x1p-940  /* added to every sum: more than underflow may have taken from it, some 2^-1075
-                         * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
+#define FAR 0x1p100      /* scales are adapted once they are so far from what arrives */
+#define SCALE 8          /* where they are, as of so many tables of all cells */
+#define MOST_STEP 1000   /* the largest power of two that is multiplied by at once */
+#define LEAST 0x1p-1000  /* added to every sum: more than underflow may have taken from it, some 2^-1075
+                          * for each of 2^20 cells, times exp(DPQ_STRAY_WIDEST) and exp(c) */
 
 size_t
 dpq_stray_cells(int64_t window, int64_t reach, double rate, size_t m, double share, size_t *inside,
@@ -58,11 +55,9 @@ span(const dpq_stray_intervals *of, size_t a, size_t b)
            of->width[b - 1];
 }
 
-/* The widths of all cells around target j, from the lowest to the highest, times what the potential of
- * a level has less than that of the one before. */
+/* The widths of all cells around target j, from the lowest to the highest. */
 static void
-widths_of_intervals(const dpq_stray_problem *p, const dpq_stray_intervals *of, size_t j,
-                    const double *fade, double *width)
+widths_of_intervals(const dpq_stray_problem *p, const dpq_stray_intervals *of, size_t j, double *width)
 {
     const size_t middle = p->cells - 1;
     int64_t rank = p->whole[j] - p->start[p->cells] + 1;
@@ -81,7 +76,7 @@ widths_of_intervals(const dpq_stray_problem *p, const dpq_stray_intervals *of, s
         else if (end < of->intervals && of->rank[end] < rank) {
             end = dpq_ranks_first(of->rank, end, of->intervals, rank);
         }
-        width[k] = span(of, t, end) * fade[i];
+        width[k] = span(of, t, end);
         t = end;
     }
 }
@@ -89,17 +84,13 @@ widths_of_intervals(const dpq_stray_problem *p, const dpq_stray_intervals *of, s
 /* The same as widths_of_intervals(): the intervals of ranks a, ..., b - 1 measure x_b - x_a. Where order was
  * promised and does not hold, none is below 0. */
 static void
-widths_between(const dpq_stray_problem *p, const dpq_stray_borders *at, const double *fade,
-               double *width)
+widths_between(const dpq_stray_problem *p, const dpq_stray_borders *at, double *width)
 {
-    const size_t middle = p->cells - 1;
-
-    for (size_t k = 0; k <= 2 * middle; k++) {
-        size_t i = k > middle ? k - middle : middle - k;
+    for (size_t k = 0; k + 1 < 2 * p->cells; k++) {
         double size = at->points ? (double)(at->points[k + 1] - at->points[k])
                                  : at->numbers[k + 1] - at->numbers[k];
 
-        width[k] = size > 0.0 ? size * fade[i] : 0.0;
+        width[k] = size > 0.0 ? size : 0.0;
     }
 }
 
@@ -117,95 +108,85 @@ dpq_stray_ranks(const dpq_stray_problem *p, int64_t n, size_t j, int64_t *rank)
     }
 }
 
-/* Weights of level j are kept over their potential, exp(slack_i (j + 1) / m - c start[i]) for cell i on
- * both sides. That is about what paths there weigh, so that float64 holds all of them. */
-typedef struct {
-    double *away, *away_here; /* what a sum keeps from cell i to the next one farther out, and what
-                               * is added of the cell's weight, */
-    double *home, *home_here; /* and to the one nearer the target */
-    double *fade;             /* by what more of the tilt is taken from level to level */
-} moves;
-
-/* What it costs to go to cell i and back, in nats: the tilt.
- *
- * Weights are those of all paths so far, over the potential exp(-c |v|), and less by a share of this. By
- * none of it they pay for the way back as they go it; and weights of paths that are far away, as wide gaps
- * draw them there, may be so large that float64 does not have those near the targets beside them. By all of
- * it they have paid when they leave; and what is added for underflow comes back at no cost, from everywhere,
- * with what wide gaps gain at all levels to come. So it is a small share at first, and a large one in the
- * end. */
-static double
-tilt_of(const dpq_stray_problem *p, size_t i)
-{
-    return fmin(2.0 * p->rate * (double)p->start[i], MOST_TILT * (double)p->levels);
-}
-
 /* The weights of a level: of paths that were always inside, and of those that were not. */
 typedef struct {
     double *inside, *strayed;
 } row;
 
-/* What is kept from level to level, and what a level is made of. */
+/* What sums keep on their way from a cell to the next one, and what is added of the cell's weight. */
+typedef struct {
+    double *keep, *here;
+} moves;
+
+/* What is kept from level to level, and what a level is made of.
+ *
+ * Weights may be far from each other, as wide gaps may gain as much as the way to them costs. So those of
+ * each cell have a scale of their own, a power of two, which is about what had arrived there some levels ago.
+ * What arrives at neighbors is alike, as it goes on from one to the other, and so scales are. */
 typedef struct {
     size_t middle, nodes; /* the cell 0, and the cells of both sides */
     row at;
     row below, above; /* what comes from the cells on both sides */
     double *width;
     double *alone; /* 1 for cells of one rank, 0 for others */
-    moves moves;
+    double *scale; /* powers of two of each cell */
+    double *total; /* what has arrived at the last level */
+    moves up, down;
 } chain;
 
 static chain
 chain_of(const dpq_stray_problem *p, double *work)
 {
-    const size_t n = p->cells, nodes = 2 * n - 1;
-    double *width = work + 6 * nodes, *room = width + 2 * nodes;
+    const size_t nodes = 2 * p->cells - 1;
 
-    return (chain){.middle = n - 1,
+    return (chain){.middle = p->cells - 1,
                    .nodes = nodes,
                    .at = {work, work + nodes},
                    .below = {work + 2 * nodes, work + 3 * nodes},
                    .above = {work + 4 * nodes, work + 5 * nodes},
-                   .width = width,
-                   .alone = width + nodes,
-                   .moves = {room, room + n, room + 2 * n, room + 3 * n, room + 4 * n}};
+                   .width = work + 6 * nodes,
+                   .alone = work + 7 * nodes,
+                   .scale = work + SCALE * nodes,
+                   .total = work + 9 * nodes,
+                   .up = {work + 10 * nodes, work + 11 * nodes},
+                   .down = {work + 12 * nodes, work + 13 * nodes}};
 }
 
-/* Fill in the moves among cells of a level before the first. */
+/* Moves from a cell to the next one, whose scales go up by these powers of two. */
+static inline void
+rescale_move(const moves *f, size_t k, double power, double next)
+{
+    const double factor = dpq_wide_power((int64_t)(next - power));
+
+    f->keep[k] *= factor;
+    f->here[k] *= factor;
+}
+
 static void
-begin_moves(const dpq_stray_problem *p, const moves *f)
+rescale_moves(const chain *c, const double *power)
 {
-    for (size_t i = 0; i < p->cells; i++) {
-        double size = (double)(p->start[i + 1] - p->start[i]);
-        double next = i > 0 ? (double)(p->start[i] - p->start[i - 1]) : 0.0;
-        double tilt = tilt_of(p, i);
-        double more = i + 1 < p->cells ? FIRST * (tilt_of(p, i + 1) - tilt) : 0.0;
-        double less = i > 0 ? FIRST * (tilt - tilt_of(p, i - 1)) : 0.0;
-
-        f->away[i] = exp(-more);
-        f->away_here[i] = exp(p->rate * (size - 1.0) - more);
-        f->home[i] = exp(less - p->rate * (size + next));
-        f->home_here[i] = exp(less - p->rate * (1.0 + next));
-        f->fade[i] = exp((FIRST - LAST) * tilt / (double)p->levels);
+    for (size_t k = 0; k + 1 < c->nodes; k++) {
+        rescale_move(&c->up, k, power[k], power[k + 1]);
+        rescale_move(&c->down, k + 1, power[k + 1], power[k]);
     }
 }
 
-/* Moves among cells of the next level. */
+/* Scales become what has arrived. */
 DPQ_VECTORIZED static void
-next_level(size_t cells, const moves *f)
+adapt(const chain *c)
 {
-    for (size_t i = 0; i + 1 < cells; i++) {
-        double outer = f->fade[i + 1] / f->fade[i];
+    double *power = c->total, *inside = c->at.inside, *strayed = c->at.strayed, *scale = c->scale;
 
-        f->away[i] *= outer;
-        f->away_here[i] *= outer;
-    }
-    for (size_t i = 1; i < cells; i++) {
-        double inner = f->fade[i - 1] / f->fade[i];
+    for (size_t k = 0; k < c->nodes; k++) {
+        const int64_t above = (int64_t)(dpq_wide_bits(power[k]) >> 52) - 1023;
+        const double factor = dpq_wide_power(above);
 
-        f->home[i] *= inner;
-        f->home_here[i] *= inner;
+        inside[k] *= factor;
+        strayed[k] *= factor;
+        scale[k] += (double)above;
+        power[k] = (double)above;
     }
+    rescale_moves(c, power);
 }
 
 /* The sums that go from cell to cell: of what was always inside, and of what was not. */
@@ -227,37 +208,34 @@ pass(const row *at, const row *sent, size_t k, double keep, double here, passed 
 static void
 send(const chain *c)
 {
-    const moves *f = &c->moves;
-    const size_t middle = c->middle, last = 2 * c->middle;
+    const size_t last = c->nodes - 1;
     passed up = {0.0, 0.0}, down = {0.0, 0.0};
 
-    for (size_t i = middle, k = 0; i > 0; i--, k++) {
-        pass(&c->at, &c->below, k, f->home[i], f->home_here[i], &up);
-        pass(&c->at, &c->above, last - k, f->home[i], f->home_here[i], &down);
-    }
-    for (size_t i = 0, k = middle; i <= middle; i++, k++) {
-        pass(&c->at, &c->below, k, f->away[i], f->away_here[i], &up);
-        pass(&c->at, &c->above, last - k, f->away[i], f->away_here[i], &down);
+    for (size_t k = 0; k <= last; k++) {
+        pass(&c->at, &c->below, k, c->up.keep[k], c->up.here[k], &up);
+        pass(&c->at, &c->above, last - k, c->down.keep[last - k], c->down.here[last - k], &down);
     }
 }
 
 /* The next level's weights, whose target is ahead by a part of a rank: what arrives times widths, which are
  * multiples of a unit. What arrives outside of narrow windows has strayed: there cells are not `near`. */
 DPQ_VECTORIZED static void
-arrive(const chain *c, double rate, double ahead, double unit, size_t first, size_t last, int near)
+arrive(const chain *c, const dpq_stray_problem *p, double ahead, double unit, size_t first, size_t last,
+       int near)
 {
-    const double up = exp(rate * ahead), down = exp(-rate * ahead);
-    const double same = exp(-rate * fabs(ahead));
+    const double up = exp(p->rate * (p->nearer + ahead)), down = exp(p->rate * (p->nearer - ahead));
+    const double same = exp(-p->rate * fmax(fabs(ahead) - p->nearer, 0.0));
     const double *width = c->width, *alone = c->alone;
     const double *up_inside = c->below.inside, *up_strayed = c->below.strayed;
     const double *down_inside = c->above.inside, *down_strayed = c->above.strayed;
-    double *at_inside = c->at.inside, *at_strayed = c->at.strayed;
+    double *at_inside = c->at.inside, *at_strayed = c->at.strayed, *total = c->total;
 
     for (size_t k = first; k < last; k++) {
         double stay = alone[k] > 0.0 ? same : 1.0, size = width[k] * unit;
         double inside = up_inside[k] * up + at_inside[k] * stay + down_inside[k] * down;
         double strayed = up_strayed[k] * up + at_strayed[k] * stay + down_strayed[k] * down;
 
+        total[k] = inside + strayed + LEAST;
         at_inside[k] = near ? size * (inside + LEAST) : 0.0;
         at_strayed[k] = size * (near ? strayed + LEAST : strayed + inside + LEAST);
     }
@@ -294,17 +272,22 @@ scale(size_t n, double *x, int power)
 static void
 begin(const dpq_stray_problem *p, const chain *c)
 {
-    begin_moves(p, &c->moves);
-    for (size_t k = 0; k < c->nodes; k++) { /* exp(-c |v|) over the potential, tilted */
+    for (size_t k = 0; k < c->nodes; k++) {
         size_t i = k > c->middle ? k - c->middle : c->middle - k;
-        double part = p->rate * p->part[0];
+        double part = k > c->middle ? -p->part[0] : p->part[0];
+        double power = p->rate * (p->nearer - (double)p->start[i] - part) / DPQ_LN2;
+        double ranks = (double)(p->start[i + 1] - p->start[i]);
 
-        c->alone[k] = p->start[i + 1] - p->start[i] == 1 ? 1.0 : 0.0;
-        c->at.inside[k] = exp((k > c->middle ? part : -part) - FIRST * tilt_of(p, i));
+        c->scale[k] = floor(power);
+        c->alone[k] = ranks == 1.0 ? 1.0 : 0.0;
+        c->at.inside[k] = exp2(power - c->scale[k]);
         c->at.strayed[k] = 0.0;
         c->below.inside[k] = c->below.strayed[k] = 0.0;
         c->above.inside[k] = c->above.strayed[k] = 0.0;
+        c->up.keep[k] = c->down.keep[k] = exp(-p->rate * ranks);
+        c->up.here[k] = c->down.here[k] = exp(-p->rate);
     }
+    rescale_moves(c, c->scale);
 }
 
 void
@@ -318,11 +301,10 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
         /* cells that end within the window */
         const size_t cells = dpq_ranks_first(p->start + 1, 0, p->inside, p->window[j] + 2);
         const size_t near = c.middle + 1 - cells, far = c.middle + cells;
-        double ahead = 0.0, each, most;
+        double ahead = 0.0, each;
         int unit;
 
         if (j > 0) {
-            next_level(p->cells, &c.moves);
             send(&c);
             ahead = p->part[j] - p->part[j - 1];
         }
@@ -331,10 +313,10 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
             begin(p, &c);
         }
         if (intervals) {
-            widths_of_intervals(p, intervals, j, c.moves.fade, c.width);
+            widths_of_intervals(p, intervals, j, c.width);
         }
         else {
-            widths_between(p, borders + (j - first), c.moves.fade, c.width);
+            widths_between(p, borders + (j - first), c.width);
         }
         unit = power_of(dpq_largest(c.nodes, c.width));
         *power += unit;
@@ -343,32 +325,49 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
             unit = 0;
         }
         each = ldexp(1.0, -unit);
-        arrive(&c, p->rate, ahead, each, 0, near, 0);
-        arrive(&c, p->rate, ahead, each, near, far, 1);
-        arrive(&c, p->rate, ahead, each, far, c.nodes, 0);
-        most = fmax(dpq_largest(c.nodes, c.at.inside), dpq_largest(c.nodes, c.at.strayed));
-        unit = power_of(most) - TOP;
-        if (most > 0.0 && most < INFINITY && (unit > 0 || unit <= -ROOM)) {
-            scale(c.nodes, c.at.inside, -unit);
-            scale(c.nodes, c.at.strayed, -unit);
-            *power += unit;
+        arrive(&c, p, ahead, each, 0, near, 0);
+        arrive(&c, p, ahead, each, near, far, 1);
+        arrive(&c, p, ahead, each, far, c.nodes, 0);
+        if (dpq_smallest(c.nodes, c.total) < 1.0 / FAR || dpq_largest(c.nodes, c.total) > FAR) {
+            adapt(&c);
         }
     }
+}
+
+/* ln of what weighs so much at the last level, with the way back to a total of v = 0. */
+static double
+log_of(const dpq_stray_problem *p, const double *work, const double *weight, int64_t power)
+{
+    const size_t middle = p->cells - 1, nodes = 2 * p->cells - 1;
+    const double *scale = work + SCALE * nodes, last = p->part[p->levels - 1];
+    double most = -INFINITY, total = 0.0;
+
+    for (int sums = 0; sums < 2; sums++) {
+        for (size_t k = 0; k < nodes; k++) {
+            size_t i = k > middle ? k - middle : middle - k;
+            double part = k > middle ? -last : last;
+            double way = p->rate * (p->nearer - (double)p->start[i] - part);
+            double log_weight = log(weight[k] + LEAST) + scale[k] * DPQ_LN2 + way;
+
+            if (sums) {
+                total += exp(log_weight - most);
+            }
+            else {
+                most = fmax(most, log_weight);
+            }
+        }
+    }
+    return total < INFINITY ? log(total) + most + (double)power * DPQ_LN2 : INFINITY;
 }
 
 double
 dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
 {
-    const size_t middle = p->cells - 1, nodes = 2 * p->cells - 1;
-    const double *strayed = work + nodes, last = p->part[p->levels - 1];
-    double total = 0.0;
+    return log_of(p, work, work + 2 * p->cells - 1, power);
+}
 
-    for (size_t k = 0; k < nodes; k++) { /* the way back to a total of v = 0 */
-        size_t i = k > middle ? k - middle : middle - k;
-        double part = k > middle ? -last : last;
-
-        total += LEAST +
-                 strayed[k] * exp(LAST * tilt_of(p, i) - p->rate * (2.0 * (double)p->start[i] + part));
-    }
-    return total < INFINITY ? log(total) + (double)power * LN2 : INFINITY;
+double
+dpq_stray_log_inside(const dpq_stray_problem *p, const double *work, int64_t power)
+{
+    return log_of(p, work, work, power);
 }

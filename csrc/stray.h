@@ -61,6 +61,8 @@ typedef struct {
     const int64_t *whole;  /* IN, length m, floor of Q_j */
     const double *part;    /* IN, length m, Q_j minus its floor */
     double rate;           /* 0 < c <= 8 */
+    double nearer;         /* >= 0, IN: outputs may be so many ranks nearer to each other than theirs are, as
+                            * where some ranks count as one; and to both ends */
     size_t cells, inside;  /* as from dpq_stray_cells for the widest window */
     const int64_t *start;  /* IN, length cells + 1 */
     const int64_t *window; /* IN, length m, >= 0: cells inside of this are inside at a level */
@@ -78,7 +80,7 @@ dpq_stray_ranks(const dpq_stray_problem *p, int64_t n, size_t j, int64_t *rank);
  *   intervals    IN, all within the cells around these targets, or all that there are: other levels may be
  *                given others; or NULL, and
  *   borders      IN, one for each of these levels
- *   work         WORK, length 21 cells, IN unless first is 0, OUT
+ *   work         WORK, length 28 cells, IN unless first is 0, OUT
  *   power        IN unless first is 0, OUT: the power of two by which the weights in `work` are scaled
  *
  * Cost      O(1) for each cell, side and level, and a bisection where intervals are tied; no allocation.
@@ -95,5 +97,9 @@ dpq_stray_levels(const dpq_stray_problem *p, const dpq_stray_intervals *interval
  */
 double
 dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power);
+
+/* The same of the paths that are always inside, which cells make as much too large. */
+double
+dpq_stray_log_inside(const dpq_stray_problem *p, const double *work, int64_t power);
 
 #endif

@@ -516,6 +516,7 @@ cdef extern from "stray.h" nogil:
         const int64_t *whole
         const double *part
         double rate
+        double nearer
         size_t cells
         size_t inside
         const int64_t *start
@@ -528,6 +529,7 @@ cdef extern from "stray.h" nogil:
                           double *work, int64_t *power)
     void dpq_stray_ranks(const dpq_stray_problem *p, int64_t n, size_t j, int64_t *rank)
     double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
+    double dpq_stray_log_inside(const dpq_stray_problem *p, const double *work, int64_t power)
 
 cdef extern from "dither.h" nogil:
     ctypedef struct dpq_dither:
@@ -561,9 +563,15 @@ cdef extern from "parts.h" nogil:
         int64_t least
         int64_t most
 
+    ctypedef struct dpq_parts_bins:
+        int64_t size
+        size_t bins
+        double *volume
+        double more
+
     size_t dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room,
                             int64_t *left, int64_t *least, int64_t *most, double **sum,
-                            size_t *parts, size_t *longest)
+                            size_t *parts, size_t *longest, dpq_parts_bins *bins)
     size_t dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
 
 cdef extern from "coarse.h" nogil:

@@ -23,7 +23,9 @@ class Parts:
         ranks: NDArray[np.float64],
         rate: float,
         room: int,
+        size: int = 0,
     ) -> None: ...
+    def take_counted(self) -> tuple[NDArray[np.float64], float] | None: ...
     def take(
         self,
     ) -> tuple[

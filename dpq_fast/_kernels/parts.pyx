@@ -16,6 +16,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_decay_fill,
     dpq_part,
     dpq_parts,
+    dpq_parts_bins,
     dpq_parts_leaves,
     dpq_parts_of,
     int64_t,
@@ -52,6 +53,8 @@ cdef class Parts:
         Loss of log-weight per rank, c.
     room : int
         About as many leaves there may be.
+    size : int, optional
+        Volumes are counted for so many ranks together, too: not by default.
 
     Attributes
     ----------
@@ -65,13 +68,16 @@ cdef class Parts:
         ndarray left
         tuple sums
         readonly size_t leaves, parts, longest
+        tuple counted
 
     def __init__(self, Offsets offsets not None, ndarray first not None, ndarray each,
                  ndarray below not None, ndarray above not None, ndarray start not None,
                  ndarray most not None, ndarray begin not None, ndarray ranks not None,
-                 double rate,
-                 size_t room):
+                 double rate, size_t room, int64_t size=0):
         cdef:
+            ndarray volumes
+            dpq_parts_bins bins
+            dpq_parts_bins *counts = NULL
             ndarray table = new_doubles(sizeof(dpq_decay) // 8)
             dpq_decay *decay = <dpq_decay *>doubles(table)
             int64_t *left
@@ -102,6 +108,11 @@ cdef class Parts:
             raise ValueError("all ranks must be in a stretch")
         self.kept = first, each, below, above, start, most, begin, ranks
         dpq_decay_fill(decay, 2.0 * rate, start[start.shape[0] - 1])
+        if size > 0:
+            bins.size, bins.bins = size, (start[most.shape[0]] - 1) // size + 1
+            volumes = new_doubles(bins.bins)
+            bins.volume = doubles(volumes)
+            counts = &bins
         while True:
             left_of, least, most_of = (new_integers(room) for _ in range(3))
             rising, width, falling = (new_doubles(room) for _ in range(3))
@@ -109,7 +120,7 @@ cdef class Parts:
             sums[0], sums[1], sums[2] = doubles(rising), doubles(width), doubles(falling)
             with nogil:
                 self.leaves = dpq_parts_leaves(&self.problem, decay, room, left, low, high, sums,
-                                               &self.parts, &self.longest)
+                                               &self.parts, &self.longest, counts)
             if self.leaves <= room:
                 break
             left_of = least = most_of = rising = width = falling = None
@@ -117,6 +128,7 @@ cdef class Parts:
         for array in (left_of, least, most_of, rising, width, falling):
             array.resize(self.leaves, refcheck=False)
         self.left, self.sums = left_of, (least, most_of, rising, width, falling)
+        self.counted = (volumes, bins.more) if size > 0 else None
 
     def take(self):
         """Ranks of each leaf, and what it sums up to: once, as these may be long.
@@ -131,6 +143,20 @@ cdef class Parts:
         """
         sums, self.sums = self.sums, None
         return sums
+
+    def take_counted(self):
+        """Volumes for `size` ranks together, of which the first are from 0 on: once, and None if there are none.
+
+        Of a part with ranks in several of these it is more, as `csrc/parts.h` has it: so many times as much
+        in the mean of all ranks is the second number, less 1 and times the ranks.
+
+        Returns
+        -------
+        volume : ndarray of float64
+        more : float
+        """
+        counted, self.counted = self.counted, None
+        return counted
 
     def of(self, ndarray leaf not None):
         """The parts of some leaves, one leaf after the other.

@@ -11,6 +11,7 @@ def cells(
 
 class Strayed:
     log_weight: float
+    log_inside: float
 
     def __init__(
         self,
@@ -20,6 +21,7 @@ class Strayed:
         inside: int,
         start: NDArray[np.int64],
         window: NDArray[np.int64] | None = None,
+        size: int = 1,
     ) -> None: ...
     def add(
         self,

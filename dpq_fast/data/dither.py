@@ -123,7 +123,7 @@ class DitheredOrder(WholeOrder):
             lo, hi = np.where(reached, lo, middle + 1), np.where(reached, middle, hi)
         return lo
 
-    def parts(self, zones: Sequence[Zone], ranks: float, rate: float) -> Parts:
+    def parts(self, zones: Sequence[Zone], ranks: float, rate: float, size: int = 0) -> Parts:
         """Outputs in some segments of ranks, and perhaps some around them: counts are all it takes.
 
         Parameters
@@ -135,6 +135,8 @@ class DitheredOrder(WholeOrder):
             Of leaves, where zones have no wider ones.
         rate : float
             Decay rate: log-weight lost per rank, c > 0.
+        size : int, optional
+            Volumes of so many ranks together are counted, too.
         """
         cuts = self._cuts([stretch_of(self.n, zone) for zone in zones])
         wanted = [Stretch(most, first, first + count) for most, first, count, _ in zones]
@@ -149,7 +151,7 @@ class DitheredOrder(WholeOrder):
         by_ranks = (np.diff(asked) / widths).sum()
         room = int(min(by_parts, by_ranks)) + 3 * first.size + 2 * widths.size
         allowed = innermost(start, wanted) - 1
-        return Parts(self._offsets, *cuts, start, allowed, begin, widths, rate, room)
+        return Parts(self._offsets, *cuts, start, allowed, begin, widths, rate, room, size)
 
     def _cuts(
         self, around: list[Stretch]

@@ -28,6 +28,12 @@ weigh at most exp(-2cR) V, V the measure of all outputs (`dpq_fast.laws.path`). 
 exp(-2cR) V / (Z + exp(-2cR) V), which is below 2^-64, a proposal is uniform among all ascending
 tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs is beyond reach.
 
+**Windows.** Of the paths within reach most stay far nearer, and where levels are many, rows hold
+only the cells with ranks inside of windows. All other paths weigh at most exp(-2cR) V + U
+(`dpq_fast.laws.strayed`), and if that is below 2^-64 of what rows hold, windows may stay. Then a
+proposal is, with that share of all, a path outside of windows by its exact law, or none: accepted
+in the share of cases that the bound is right in, and if it is not in the rows.
+
 **Cost.** A step loses something only where its sign is in doubt, which is about c B of all steps
 with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
 a constant over c sqrt(m), and rows have some sqrt(m) log(...) cells each: neither n nor c matter.
@@ -79,8 +85,10 @@ from dpq_fast.data.dither import DitheredOrder
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
 from dpq_fast.laws.leaves import Sums, leaves_of
+from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.path import CERTIFICATE, PathLaw
-from dpq_fast.laws.rows import Forward, parts_of
+from dpq_fast.laws.rows import Forward, parts_of, points_inside
+from dpq_fast.laws.strayed import UNIT, Windows, taken
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
@@ -171,7 +179,8 @@ MOST_ALIKE, MORE_ALIKE = 2**21, 2**23
 # By this share of it if the narrowest are of single ranks: paths are far away from their targets.
 # If levels are as many as that, by so much more: their cells are most of what they cost. (By 1.6
 # times as much, what cells a thousand nats away are too wide by is more than the way there costs.)
-SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED = 0.5, 512, 1.2
+# Within windows there are few of these, and less than as much is lost where leaves are wide, too.
+SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED, CENTERED_WITHIN = 0.5, 512, 1.2, 0.9
 # And in that case no cell of several leaves has more nats.
 WIDEST_SINGLE = 8.0
 # A cell may have such a share of what each output there loses, beyond so many nats.
@@ -187,6 +196,8 @@ ALONE = 0.75, 1.5
 MOSTLY_LEAVES, HARDLY_MORE, LESS_NATS = 0.9, 1.02, 0.6
 # If some proposals lose so many nats for each level, it is growth that draws them away.
 FEW_SEEN, INFLATED = 4, 0.8
+# Of so many levels and more, rows are kept inside of windows.
+WINDOWED = 128
 # Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
 # ones are no more than that.
 MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
@@ -298,6 +309,8 @@ class CoarseLaw:
     once : bool
         Whether what is drawn by a seed may depend on what was drawn before: then rows that give way
         to narrower ones take no memory beside them.
+    window : ndarray of int64, shape (m,), optional
+        For tests, with `reach`: rows have the leaves within so many ranks of targets.
     """
 
     def __init__(
@@ -313,6 +326,7 @@ class CoarseLaw:
         most: int | None = None,
         wide: Sequence[Widths] = (),
         once: bool = False,
+        window: NDArray[np.int64] | None = None,
     ) -> None:
         self._order = order
         self._q = q
@@ -326,6 +340,7 @@ class CoarseLaw:
         self._once = once
         self._rounds = 0  # of narrower cells
         self._seen: Seen | None = None
+        self._window: NDArray[np.int64] | None = None  # rows are inside of it, if there is one
         self._cells: kernel.Cells | None = None  # gone if the law gave way to a narrower one
         self._successor: CoarseLaw | None = None
         self._giving_way = threading.Lock()  # several threads may draw from a law
@@ -337,6 +352,10 @@ class CoarseLaw:
         self._around = self._whole, self._whole
         if reach is not None:
             self._collect(reach)
+            if window is not None:
+                windows = self._windows()
+                assert windows is not None
+                self._restrict(window, windows.log_strayed(window)[0])
             self._fill()
         else:
             self._begin(path.first_window(order, q, rate) if guess is None else guess)
@@ -371,16 +390,43 @@ class CoarseLaw:
             zones = zones_of(self._order, *self._around, begin, count, self._rate, growth)
         self._exact, self._zoned = zones[-1].most < 2, len(zones) > 1
         ranks = max(1.0, min(self._narrowest / self._rate, 2.0**62))
-        made = leaves_of(self._order, zones, ranks, self._rate, self._shift)
+        size = taken(n, self._rate) if self._q.size >= WINDOWED else 0
+        made = leaves_of(self._order, zones, ranks, self._rate, self._shift, size)
         if made is None:
             return False
         self._leaves, sums = made
-        self._low = np.searchsorted(sums.most, first)
-        self._high = np.searchsorted(sums.least, last, side="right")
+        self._low, self._high = _within(sums.least, sums.most, first, last)
+        self._window, self._log_strayed = None, -math.inf
         if (self._low >= self._high).any():
             return False
         self._tree = _tree(sums, self._rate)
         return True
+
+    def _windows(self) -> Windows | None:
+        """What is known of windows: once."""
+        n = self._order.n
+        size = taken(n, self._rate)
+        counted = self._leaves.counted(n, size, self._rate) if size else None
+        if counted is None or not UNIT * float(counted.volume.sum()) > 0.0:
+            return None
+        return Windows(self._q, n, self._rate, self._reach, counted)
+
+    def _restrict(self, window: NDArray[np.int64], log_strayed: float) -> None:
+        """Rows of the leaves within windows; what leaves these weighs so much at most."""
+        self._window, self._log_strayed = window, log_strayed
+        vars(self).pop("_outside", None)  # of others, if this is a copy
+        leaves = slice(int(self._tree.offset[1]))
+        self._ends = intervals_kernel.windows(self._q, self._order.n, window)[:2]
+        self._low, self._high = _within(
+            self._tree.least[leaves], self._tree.most[leaves], *self._ends
+        )
+
+    def _keep(self, window: NDArray[np.int64]) -> None:
+        """The same windows with other leaves, if what leaves them is as little."""
+        windows = self._windows()
+        log_strayed = windows.log_strayed(window)[0] if windows else math.inf
+        if log_strayed <= self._log_total - CERTIFICATE:
+            self._restrict(window, log_strayed)
 
     def _fill(self) -> None:
         """Rows of cells."""
@@ -392,6 +438,8 @@ class CoarseLaw:
         cells = self._rows(self._widths.growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
+            if m >= WINDOWED and self._window is None and self._fill_windows():
+                return
             most_alike = MOST_ALIKE if self._rounds == 0 else MORE_ALIKE
             self._rounds = max(self._rounds, 1)
             self._grown, cells = 0.0, self._rows(0.0, most_alike)
@@ -401,6 +449,30 @@ class CoarseLaw:
                 self._grown = self._centered() * self._widths.growth
                 cells = self._rows(self._grown)
         self._use(cells)
+
+    def _fill_windows(self) -> bool:
+        """Rows inside of windows, if hardly any path leaves them."""
+        windows = self._windows()
+        found = windows.found() if windows else None
+        del windows  # before there are rows
+        if found is None:
+            return False
+        rows, near = (self._low, self._high), self._near
+        window, log_strayed, is_first = found
+        self._restrict(window, log_strayed)
+        if is_first:
+            away = _bridge(self._q.size, self._rate, self._order.n)
+            below, above = np.minimum(near[0], self._whole - away), self._whole + away
+            self._near = below, np.maximum(near[1], above)
+        else:
+            self._visit()
+        self._grown = self._centered(within=True) * self._widths.growth
+        self._use(self._rows(self._grown))
+        if self._log_strayed <= self._log_total - CERTIFICATE:
+            return True
+        self._cells, self._seen, self._window, self._log_strayed = None, None, None, -math.inf
+        (self._low, self._high), self._near = rows, near
+        return False
 
     @property
     def _narrowest(self) -> float:
@@ -417,13 +489,15 @@ class CoarseLaw:
         """Whether the narrowest cells are of single ranks, or of two."""
         return self._widths.nats < LEAST_RANKS * self._rate
 
-    def _centered(self) -> float:
-        """By how much more cells may grow where it is known where paths are."""
+    def _centered(self, within: bool = False) -> float:
+        """By how much more cells grow where it is known where paths are; less within windows."""
         gap = gap_of(self._order.n, self._q, self._rate)
         more = min(max(CENTERED, CENTERED_EACH * gap), MOST_CENTERED)
         if self._are_single:
             return more * SINGLE_SHARE
-        return more * MORE_CENTERED if self._q.size >= VERY_MANY_LEVELS else more
+        if self._q.size < VERY_MANY_LEVELS:
+            return more
+        return more * (CENTERED_WITHIN if within else MORE_CENTERED)
 
     def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The nearest ranks that outputs have, around each target."""
@@ -610,7 +684,8 @@ class CoarseLaw:
         self._may_narrow = bool(self._narrower) or (self._widths.growth > 0.0 and may_go_on)
         # ln of what all proposals weigh within reach
         self._log_total = cells.log_total - self._q.size * self._shift * math.log(2.0)
-        self._log_escape = self._log_beyond - float(np.logaddexp(self._log_beyond, self._log_total))
+        self._log_left = float(np.logaddexp(self._log_beyond, self._log_strayed))
+        self._log_escape = self._log_left - float(np.logaddexp(self._log_left, self._log_total))
 
     def _give_way(self) -> CoarseLaw:
         """The same law by narrower cells. If this one is drawn from once, its rows go before."""
@@ -669,8 +744,10 @@ class CoarseLaw:
             self._begin(self._reach)
             return self
         if self._zoned:
-            self._around = self._near
+            window, self._around = self._window, self._near
             self._collect(self._reach)
+            if window is not None:
+                self._keep(window)
         cells = self._rows(self._grown)
         if self._leaves.ranks > 1.0 and cells.entries <= HARDLY_MORE * self._entries:
             self._narrow_leaves()
@@ -700,7 +777,9 @@ class CoarseLaw:
             tries, hope = tries + tried, hope + float(likely.sum())
             if len(kept):
                 tries, hope = 0, 0.0
-            others = cells.entries + (self._leaves.blocks if self._zoned else 0)
+            # (rows inside of windows are less than what leaves take)
+            has_leaves = self._zoned or self._window is not None
+            others = cells.entries + (self._leaves.blocks if has_leaves else 0)
             del cells  # they may have to go
             cost = OUTPUT_COST * m / others  # of a proposal, if others cost 1
             is_hard = hope <= cost * tries
@@ -747,8 +826,7 @@ class CoarseLaw:
                 left = left[log_accept[left] > needed[left] - ROUNDING]
         points = paths.points
         if escapes.any():
-            points[escapes] = self._anywhere(int(escapes.sum()), rng)
-            log_accept[escapes] = self._log_accept_beyond(points[escapes])
+            points[escapes], log_accept[escapes] = self._escaped(int(escapes.sum()), rng)
         ascends = (points[left, 1:] >= points[left, :-1]).all(axis=1)
         log_accept[left[~ascends]], left = -math.inf, left[ascends]
         likely = np.zeros(size)
@@ -770,12 +848,32 @@ class CoarseLaw:
         )
         return deviations
 
+    def _escaped(
+        self, size: int, rng: np.random.Generator
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Outputs that are not all in the rows, and ln of the acceptance of each."""
+        if self._window is None:
+            points = self._anywhere(size, rng)
+            return points, self._log_accept_beyond(points)
+        points, log_accept = np.empty((size, self._q.size), self._kind), np.zeros(size)
+        for i in range(size):
+            drawn = self._outside.draw(self._log_left, rng)
+            log_accept[i] = -math.inf if drawn is None else 0.0
+            points[i] = self._order.before if drawn is None else drawn[0][0]
+        log_accept[self._within(points).all(axis=1)] = -math.inf
+        return points, log_accept
+
+    @cached_property
+    def _outside(self) -> Outside:
+        """The paths that leave windows."""
+        return Outside(self._order, self._q, self._rate, *self._ends, self._forward)
+
     def _anywhere(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Ascending outputs, uniform among all."""
         order = self._order
         left = np.array([order.before], dtype=self._kind)
         everywhere = np.zeros((size, self._q.size), dtype=np.uintp)
-        return path.points_inside(everywhere, left, np.array([float(order.extent)]), rng)
+        return points_inside(everywhere, left, np.array([float(order.extent)]), rng)
 
     def _log_accept_beyond(self, points: NDArray[Any]) -> NDArray[np.float64]:
         """ln of the acceptance of outputs from anywhere: never if they are all within reach."""
@@ -1076,10 +1174,7 @@ def _zones_of_parts(
     n, m = order.n, below.size
     if order.scans and rate * m > MOST_PART_BENDS:
         return [whole]
-    # paths are so far away at no cost: those of a bridge
-    steps = np.arange(1.0, m + 1.0)
-    away = 2.0 * SPREAD / rate * np.sqrt(steps * steps[::-1] / (m + 1.0))
-    spread = np.ceil(np.minimum(away, n + 1.0)).astype(np.int64)
+    spread = _bridge(m, rate, n)
     begins = float(spread.mean()) * rate
     below, above = below - spread, above + spread
     are_apart = rate * float(above[-1] - below[0]) > FAR_APART * (m - 1)
@@ -1092,6 +1187,20 @@ def _zones_of_parts(
         if _count(zones) <= max(MANY_BLOCKS, each * m**2):
             break
     return zones
+
+
+def _within(
+    least: NDArray[Any], most: NDArray[Any], first: NDArray[np.int64], last: NDArray[np.int64]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Leaves low[j], ..., high[j] - 1 are those that have ranks from first[j] to last[j]."""
+    return np.searchsorted(most, first), np.searchsorted(least, last, side="right")
+
+
+def _bridge(m: int, rate: float, n: int) -> NDArray[np.int64]:
+    """So many ranks from its targets a path is at no cost: a bridge."""
+    steps = np.arange(1.0, m + 1.0)
+    away = 2.0 * SPREAD / rate * np.sqrt(steps * steps[::-1] / (m + 1.0))
+    return np.ceil(np.minimum(away, n + 1.0)).astype(np.int64)
 
 
 def _wider_at(nats: Any, m: int, growth: float) -> Any:

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.groups import Releases
 from dpq_fast._kernels.lattice import is_sorted
 from dpq_fast.data.columns import in_order
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import SortedOrder, public_volume
 from dpq_fast.laws.depth import window_for
+from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.path import CERTIFICATE, SMALL_PROBLEM, PathLaw
 
 # More records than that are never few, nor are those of more row entries; and the most entries that
@@ -100,9 +102,11 @@ def draw_points(
     order = SortedOrder(points, lattice, bounds, fine=True)
     if left is not None:
         reach, log_bound = left
-        escaped = PathLaw(order, q, rate, window=reach).draw_escaped(log_bound, rng)
+        windows = intervals_kernel.windows(q, n, reach)[:2]
+        escaped = Outside(order, q, rate, *windows).draw(log_bound, rng)
         if escaped is not None:
-            return escaped
+            outputs: NDArray[Any] = escaped[0][0]
+            return outputs
     again: NDArray[Any] = PathLaw(order, q, rate).draw(rng, 1)[0]
     return again
 

@@ -23,6 +23,8 @@ BLOCKS_AT_ONCE = 2**16
 # Leaves whose blocks are made for each draw are halved while that leaves them so many times as many
 # ranks as blocks have, and while there are no more leaves than that.
 BLOCKS_EACH, MOST_LEAVES = 8, 2**18
+# Blocks with ranks in several places count in these up to so many times, all together.
+MOST_COPIES = 2**22
 # Up to so many leaves of one rank each are intervals between records.
 MOST_SINGLE = 2**20
 
@@ -44,6 +46,22 @@ class Sums(NamedTuple):
     rising: NDArray[np.float64]
     volume: NDArray[np.float64]
     falling: NDArray[np.float64]
+
+
+class Counted(NamedTuple):
+    """What outputs weigh by ranks, of which `size` in a row are taken together.
+
+    Attributes
+    ----------
+    volume : ndarray of float64
+        Of ranks 0, ..., size - 1, of the next ones, and so on. Blocks with ranks in several of
+        these weigh more, so that no sum over paths is too small by it: see `csrc/parts.h`.
+    more : float
+        By how much more, times their ranks: the sum.
+    """
+
+    volume: NDArray[np.float64]
+    more: float
 
 
 class Leaves(ABC):
@@ -74,6 +92,10 @@ class Leaves(ABC):
         start : ndarray of uintp
         blocks : Blocks
         """
+
+    @abstractmethod
+    def counted(self, n: int, size: int, rate: float) -> Counted | None:
+        """What outputs weigh by ranks: once. None if that is not known, or would take too long."""
 
     def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
         """Rows of a table of leaves, as many as `of` is to be asked for at once: all of them."""
@@ -108,6 +130,28 @@ class BlockLeaves(Leaves):
     def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
         return leaf, self._start.view(np.uintp), self._given
 
+    def counted(self, n: int, size: int, rate: float) -> Counted | None:
+        volume, sum_of_more, copied = np.zeros(n // size + 1), 0.0, 0
+        for some in _some_at_once(self.blocks, BLOCKS_AT_ONCE):
+            given = self._given
+            least, most, width = given.least[some], given.most[some], given.width[some]
+            first, copies = least // size, most // size - least // size + 1
+            middle = (least + most) // 2 // size
+            outside = np.maximum(middle * size - least, most - (middle * size + size - 1))
+            with np.errstate(over="ignore"):
+                more = np.exp(2.0 * rate * np.maximum(outside, 0))
+            once = more <= copies
+            sum_of_more += float(((np.where(once, more, copies) - 1.0) * (most - least + 1)).sum())
+            np.add.at(volume, middle[once], (width * more)[once])
+            first, copies, width = first[~once], copies[~once], width[~once]
+            ends = np.cumsum(copies)
+            copied += int(copies.sum())
+            if copied > MOST_COPIES:
+                return None
+            held = np.repeat(first - (ends - copies), copies) + np.arange(copies.sum())
+            np.add.at(volume, held, np.repeat(width, copies))
+        return Counted(volume, sum_of_more)
+
     def sums(self, rate: float, shift: int) -> Sums:
         """What leaves sum up to, with widths times 2^shift."""
         start, given = self._start, self._given
@@ -139,15 +183,17 @@ class PartLeaves(Leaves):
         As for `BlockLeaves`.
     rate : float
         Decay rate, c.
+    size : int
+        If it is not 0, `counted` knows ranks that are taken together by so many.
     """
 
     def __init__(
-        self, order: DitheredOrder, zones: Sequence[Zone], ranks: float, rate: float
+        self, order: DitheredOrder, zones: Sequence[Zone], ranks: float, rate: float, size: int
     ) -> None:
         shortest = BLOCKS_EACH * zones[0].most
         while ranks >= 2 * shortest and 2 * zones[-1].ranks.sum() <= MOST_LEAVES * ranks:
             ranks /= 2
-        self._parts, self.ranks = order.parts(zones, ranks, rate), ranks
+        self._parts, self.ranks, self._size = order.parts(zones, ranks, rate, size), ranks, size
         self.blocks, self.longest = self._parts.parts, self._parts.longest
 
     def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
@@ -161,23 +207,33 @@ class PartLeaves(Leaves):
         each = leaf.shape[1] * (1 + self.blocks // self._parts.leaves)
         return _some_at_once(len(leaf), -(-BLOCKS_AT_ONCE // each))
 
+    def counted(self, n: int, size: int, rate: float) -> Counted | None:
+        found = self._parts.take_counted()
+        return Counted(*found) if found and size == self._size else None
+
     def sums(self) -> Sums:
         """What leaves sum up to: once, as these may be many."""
         return Sums(*self._parts.take())
 
 
 def leaves_of(
-    order: WholeOrder, zones: Sequence[Zone], ranks: float, rate: float, shift: int
+    order: WholeOrder,
+    zones: Sequence[Zone],
+    ranks: float,
+    rate: float,
+    shift: int,
+    size: int = 0,
 ) -> tuple[Leaves, Sums] | None:
     """Leaves of all outputs whose rank is in some zones, and their sums; None if there are none.
 
     A single zone that has a `most` of 1 is cut at all records. See `BlockLeaves`; sums of numbers,
-    which are not on a lattice, are those of widths times 2^shift.
+    which are not on a lattice, are those of widths times 2^shift. If `size` is not 0, they know
+    what so many ranks weigh together.
     """
     are_few = ranks <= 1.0 and zones[-1].ranks.sum() <= MOST_SINGLE  # for each rank a leaf
     in_parts = zones[0].most > 1 or not (order.scans or are_few)
     if isinstance(order, DitheredOrder) and order.n and in_parts:
-        made = PartLeaves(order, zones, ranks, rate)
+        made = PartLeaves(order, zones, ranks, rate, size)
         return (made, made.sums()) if made.blocks else None
     if zones[0].most < 2 or not order.n:
         given = intervals(order, zones[-1])

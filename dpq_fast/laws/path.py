@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -33,11 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import intervals as intervals_kernel
-from dpq_fast._kernels import path as path_kernel
-from dpq_fast._kernels import race, stray, uniform
+from dpq_fast._kernels import stray
 from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.order import Intervals, Order, WholeOrder
-from dpq_fast.laws.rows import MOST_ENTRIES, Forward, Rows, rows_of, scan_of
+from dpq_fast.laws.outside import Outside
+from dpq_fast.laws.rows import MOST_ENTRIES, Forward, Rows, points_inside, rows_of, scan_of
 
 # ln of the certificate: what is out of reach weighs less than 2^-64 of what windows hold, and so
 # does what leaves them within reach.
@@ -137,7 +138,6 @@ class PathLaw:
         self._forward = forward
         self._narrow = narrow
         self._log_volume = order.log_volume(q.size)
-        self._outside_parts: tuple[Intervals, list[Scan]] | None = None
         self._held: Intervals | None = None  # what windows hold, if that was read at once
         self._rows: Rows | None = None
         if reach is None and isinstance(window, int):
@@ -153,7 +153,7 @@ class PathLaw:
                 self._run(reach)
         certified = self._certified(self._log_bound - math.log(2.0))
         self.log_normalizer = (
-            self._log_inside if certified else _log_add(self._log_inside, self._log_outside())
+            self._log_inside if certified else _log_add(self._log_inside, self._outside.log_total)
         )
 
     # Windows
@@ -305,52 +305,10 @@ class PathLaw:
         for start, stop in pairwise([0, *edges.tolist(), self._q.size]):
             yield slice(start, stop)
 
-    def _scan_between(
-        self, intervals: Intervals, lo: NDArray[np.uintp], hi: NDArray[np.uintp]
-    ) -> Scan:
-        """Rows with level j inside intervals lo[j], ..., hi[j] - 1."""
-        scan = scan_of(self._order, self._q, self._rate, intervals, lo, hi)
-        self._forward(scan)
-        return scan
-
-    # What the windows leave out
-
-    def _outside(self) -> tuple[Intervals, list[Scan]]:
-        """All intervals, and the paths that leave the windows, split by where they last do.
-
-        A part holds the paths that are inside at all levels after j, below (or above) the window
-        at level j, and anywhere before. The parts do not overlap, so their weights add up without
-        a subtraction.
-        """
-        if self._outside_parts is None:
-            n, m = self._order.n, self._q.size
-            everything = self._order.intervals(np.array([0]), np.array([n + 1]))
-            parts = []
-            for j in range(m):
-                for below in (True, False):
-                    first, last = self._windows[0].copy(), self._windows[1].copy()
-                    first[:j], last[:j] = 0, n
-                    first[j], last[j] = (0, first[j] - 1) if below else (last[j] + 1, n)
-                    ranges = intervals_kernel.ranges(first, last, everything.rank)
-                    if ranges is not None:
-                        parts.append(self._scan_between(everything, *ranges))
-            self._outside_parts = everything, parts
-        return self._outside_parts
-
-    def _log_outside(self) -> float:
-        """ln of the weight of all paths that leave the windows."""
-        parts = self._outside()[1]
-        return float(np.logaddexp.reduce([part.log_total for part in parts], initial=-np.inf))
-
-    def _draw_outside(
-        self, log_bound: float, rng: np.random.Generator
-    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """One draw conditioned on leaving the windows; None if it is rejected: then start again."""
-        everything, parts = self._outside()
-        if uniform.log_uniforms(1, rng)[0] >= self._log_outside() - log_bound:
-            return None
-        part = parts[race.draw(np.array([part.log_total for part in parts]), rng)]
-        return self._inside(path_kernel.draw(part, -math.inf, 1, rng)[0], everything, rng)
+    @cached_property
+    def _outside(self) -> Outside:
+        """The paths that leave the windows."""
+        return Outside(self._order, self._q, self._rate, *self._windows, self._forward)
 
     # Drawing
 
@@ -374,18 +332,9 @@ class PathLaw:
         if not escaped.all():
             points[~escaped], ranks[~escaped] = self._inside(paths[~escaped], intervals, rng)
         for i in np.flatnonzero(escaped):
-            drawn = self._draw_outside(self._log_bound, rng) or self.draw_ranked(rng, 1)
+            drawn = self._outside.draw(self._log_bound, rng) or self.draw_ranked(rng, 1)
             points[i], ranks[i] = drawn[0][0], drawn[1][0]
         return points, ranks
-
-    def draw_escaped(self, log_bound: float, rng: np.random.Generator) -> NDArray[Any] | None:
-        """One draw outside of the windows, which weighs exp(log_bound) at most.
-
-        None in that share of cases that the bound is too large by: then the law has to be drawn
-        from once more, by windows of its own choice.
-        """
-        drawn = self._draw_outside(log_bound, rng)
-        return None if drawn is None else drawn[0][0]
 
     def _inside(
         self, paths: NDArray[np.uintp], intervals: Intervals, rng: np.random.Generator
@@ -427,22 +376,10 @@ class PathLaw:
         pieces = Intervals(np.concatenate(rank), np.concatenate(width), np.empty(0))
         hi = np.cumsum(ends)
         place = np.searchsorted(cells, outputs)
-        part = self._scan_between(
-            pieces, (hi - ends)[place].astype(np.uintp), hi[place].astype(np.uintp)
-        )
+        lo, hi = (each[place].astype(np.uintp) for each in (hi - ends, hi))
+        part = scan_of(self._order, self._q, self._rate, pieces, lo, hi)
+        self._forward(part)
         return part.log_total - self.log_normalizer
-
-
-def points_inside(
-    paths: NDArray[np.uintp],
-    left: NDArray[Any],
-    width: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> NDArray[Any]:
-    """Points drawn inside the intervals of paths, ascending: on a lattice, or numbers."""
-    lattice = left.dtype == np.int64
-    points = path_kernel.points_lattice if lattice else path_kernel.points_continuous
-    return points(paths, left, width, rng)
 
 
 def deviations(
@@ -532,7 +469,7 @@ def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> NDA
     gap = n * float(q[-1] - q[0]) / max(m - 1, 1)
     each = SPARE_EACH + SPARE_STEEP * rate**2 - math.log1p(-0.5 * math.exp(-rate * gap))
     nats = CERTIFICATE + SPARE + m * each + (SPARE_SHAPED if m >= SHAPED else 0.0)
-    window = min((nats - m * math.log1p(-s * s)) / (2.0 * s * rate) for s in SLOPES)
+    window = _widest(m, nats) / rate
     if m * (min(2 * reach, n) - 2.0 * window) <= WORTH:
         return within
     if (reach - window) * rate / stray.WIDEST > MOST_CELLS:  # ties by counts of their own
@@ -541,8 +478,21 @@ def first_narrow(q: NDArray[np.float64], n: int, rate: float, reach: int) -> NDA
     saved = min(2 * reach, n) - 2.0 * window - 2 * cells
     if m * saved <= WORTH or cells > MOST_CELLS:
         return within
-    windows = np.full(m, window) if m < SHAPED else _bridge(m, nats, window * rate) / rate
-    return np.minimum(np.ceil(windows).astype(np.int64), reach)
+    return np.minimum(np.ceil(walk_of(m, nats) / rate).astype(np.int64), reach)
+
+
+def walk_of(m: int, nats: float) -> NDArray[np.float64]:
+    """How far a walk may be after 1, ..., m of m + 1 steps if that costs so much, all in nats.
+
+    Where levels are few, as far as it may be anywhere.
+    """
+    widest = _widest(m, nats)
+    return np.full(m, widest) if m < SHAPED else _bridge(m, nats, widest)
+
+
+def _widest(m: int, nats: float) -> float:
+    """How far it may be, by the best slope."""
+    return min((nats - m * math.log1p(-s * s)) / (2.0 * s) for s in SLOPES)
 
 
 def _bridge(m: int, nats: float, widest: float) -> NDArray[np.float64]:

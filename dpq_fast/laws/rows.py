@@ -191,6 +191,18 @@ def scan_of(
     return Scan(rank, width, order.lattice is not None, q, order.n, lo, hi, rate)
 
 
+def points_inside(
+    paths: NDArray[np.uintp],
+    left: NDArray[Any],
+    width: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[Any]:
+    """Points drawn inside the intervals of paths, ascending: on a lattice, or numbers."""
+    lattice = left.dtype == np.int64
+    points = path_kernel.points_lattice if lattice else path_kernel.points_continuous
+    return points(paths, left, width, rng)
+
+
 def _uncomputed(
     order: Order,
     q: NDArray[np.float64],

@@ -102,6 +102,36 @@ draw_problem(fuzz_input *in, arrays *x, dpq_parts *p)
     } while (x->begin[++p->widths] < x->start[p->stretches]);
 }
 
+/* Volumes by ranks, of all parts there are. */
+static void
+check_bins(const dpq_parts_bins *bins, double rate, const dpq_part *part, size_t parts)
+{
+    long double *volume = fuzz_room(bins->bins, sizeof *volume), more = 0;
+
+    for (size_t i = 0; i < parts; i++) {
+        int64_t first = part[i].least / bins->size, last = part[i].most / bins->size;
+        int64_t middle = (part[i].least + part[i].most) / 2 / bins->size, out = 0;
+        long double once, copies = (long double)(last - first + 1);
+
+        for (int64_t r = part[i].least; r <= part[i].most; r += part[i].most > r ? part[i].most - r : 1) {
+            int64_t below = middle * bins->size - r, above = r - (middle + 1) * bins->size + 1;
+
+            out = below > out ? below : above > out ? above : out;
+        }
+        once = expl((long double)rate * out);
+        CHECK(first >= 0 && (size_t)last < bins->bins);
+        for (int64_t k = once <= copies ? middle : first; k <= (once <= copies ? middle : last); k++) {
+            volume[k] += part[i].width * (once <= copies ? once : 1.0L);
+        }
+        more += ((once <= copies ? once : copies) - 1) * (part[i].most - part[i].least + 1);
+    }
+    for (size_t k = 0; k < bins->bins; k++) {
+        CHECK(fabsl(volume[k] - bins->volume[k]) <= 1e-11L * volume[k]);
+    }
+    CHECK(fabsl(more - bins->more) <= 1e-11L * more);
+    free(volume);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -115,16 +145,20 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     double *sum[3] = {fuzz_room(room, sizeof(double)), fuzz_room(room, sizeof(double)),
                       fuzz_room(room, sizeof(double))};
     double rate = fuzz_share(&in);
+    dpq_parts_bins bins = {.size = fuzz_between(&in, 1, 12)};
     dpq_part *part, *all;
 
     memset(&x, 0, sizeof x);
     draw_problem(&in, &x, &p);
     dpq_decay_fill(&decay, rate, x.start[p.stretches]);
-    leaves = dpq_parts_leaves(&p, &decay, room, left, least, most, sum, &parts, &longest);
+    bins.bins = (size_t)((x.start[p.stretches] - 1) / bins.size + 1);
+    bins.volume = fuzz_room(bins.bins, sizeof *bins.volume);
+    leaves = dpq_parts_leaves(&p, &decay, room, left, least, most, sum, &parts, &longest, &bins);
     CHECK(leaves <= room && longest <= parts);
     if (leaves > 0) {
-        CHECK(dpq_parts_leaves(&p, &decay, leaves - 1, left, least, most, sum, &seen, &at) == leaves);
-        CHECK(dpq_parts_leaves(&p, &decay, leaves, left, least, most, sum, &seen, &at) == leaves);
+        CHECK(dpq_parts_leaves(&p, &decay, leaves - 1, left, least, most, sum, &seen, &at, NULL) ==
+              leaves);
+        CHECK(dpq_parts_leaves(&p, &decay, leaves, left, least, most, sum, &seen, &at, NULL) == leaves);
         CHECK(seen == parts && at == longest);
     }
     part = fuzz_room(longest, sizeof *part);
@@ -162,6 +196,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
     CHECK(seen == parts);
+    check_bins(&bins, rate, all, parts);
+    free(bins.volume);
     /* ascending, with all that is asked for, in parts that are short enough and have the ranks they say */
     for (size_t i = 0; i < parts; i++) {
         CHECK(all[i].width > 0 && all[i].least <= all[i].most);

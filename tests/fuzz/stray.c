@@ -98,7 +98,7 @@ static void
 check_borders(const dpq_stray_problem *p, const dpq_stray_intervals *of, double found)
 {
     int64_t n = (int64_t)of->intervals - 1, power;
-    double *work = fuzz_room(21 * p->cells, sizeof *work);
+    double *work = fuzz_room(28 * p->cells, sizeof *work);
     double by_borders;
 
     for (size_t j = 0; j < p->levels; j++) {
@@ -186,7 +186,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CHECK(dpq_stray_cells(window, reach, rate, m, share, &p.inside, start) == p.cells);
     p.start = start;
     check_cells(&p, window, reach);
-    work = fuzz_room(21 * p.cells, sizeof *work);
+    work = fuzz_room(28 * p.cells, sizeof *work);
     for (size_t j = 0, next; j < m; j = next) {
         next = (size_t)fuzz_between(&in, (int64_t)j + 1, (int64_t)m);
         dpq_stray_levels(&p, &of, NULL, j, next, work, &power);

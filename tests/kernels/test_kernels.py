@@ -1378,6 +1378,42 @@ def test_strayed_weight_by_records_is_that_by_intervals(seed, n, m, rate, window
     assert strayed.log_weight == pytest.approx(expected, rel=1e-12)
 
 
+@given(
+    st.integers(0, 2**32),
+    st.integers(2, 60),
+    st.integers(1, 3),
+    st.floats(1e-2, 1.0),
+    st.integers(1, 7),
+    st.integers(0, 3),
+)
+def test_strayed_weight_of_ranks_taken_together_is_no_less(seed, n, m, rate, size, window):
+    """Against tuples of single ranks, which are inside where what they are taken for is."""
+    rng = np.random.default_rng(seed)
+    q, volume = np.sort(rng.random(m)), np.exp2(rng.integers(0, 9, n + 1)).astype(float)
+    bins = np.arange(n + 1) // size
+    below = np.append(0, np.cumsum(np.bincount(bins, volume))).astype(np.int64)
+    inside, start = stray.cells(window, n // size + window + 1, rate * size, m, 0.75)
+    strayed = stray.Strayed(q, n, rate, inside, start, None, size)
+    for _ in range(m):
+        strayed.add_borders(below[strayed.ranks()])
+    near = [np.abs(bins - math.floor(level * n) // size) <= window for level in q]
+    weights = {True: np.ones(1), False: np.zeros(1)}  # of the paths always inside, and of others
+    at = np.zeros(1)
+    for level, close in zip(q, near, strict=True):
+        v = np.arange(n + 1) - level * n
+        step = np.exp(-rate * np.abs(v[:, np.newaxis] - at)) * volume[:, np.newaxis]
+        always, not_always = step @ weights[True], step @ weights[False]
+        weights = {True: always * close, False: not_always + always * ~close}
+        at = v
+    back = np.exp(-rate * np.abs(at))
+    least = float(weights[False] @ back)
+    assert strayed.log_inside >= math.log(max(float(weights[True] @ back), 1e-300)) - 1e-9
+    assert strayed.log_weight >= math.log(max(least, 1e-300)) - 1e-9
+    # each step is too short by less than what is taken together and one of the widest cells
+    most = (m + 1) * rate * (size + float(np.diff(start).max()) * size)
+    assert least == 0.0 or strayed.log_weight <= math.log(least) + most + 1e-9
+
+
 def test_borders_are_those_of_cells():
     strayed = stray.Strayed(np.array([0.5, 0.875]), 8, 1.0, 1, np.array([0, 1, 3]))
     assert strayed.ranks().tolist() == [2, 4, 5, 7]  # 2 and 3, 4, 5 and 6
@@ -1397,6 +1433,11 @@ def test_strayed_borders_are_checked():
     with pytest.raises(ValueError, match="no more than are left"):
         strayed.ranks()
     assert math.isfinite(strayed.log_weight)
+
+
+def test_ranks_are_taken_together_by_one_or_more():
+    with pytest.raises(ValueError, match="taken by one or more"):
+        stray.Strayed(np.array([0.5]), 8, 1.0, 1, np.array([0, 1, 3]), None, 0)
 
 
 @pytest.mark.parametrize("window", [[1], [1, -1]])
@@ -1502,14 +1543,17 @@ def test_gaps_that_nearly_pay_for_the_way_to_them_do_not_hide_what_strays():
     for share in (0.1, 0.25, 0.75):
         cells = stray.cells(300, n, rate, m, share)
         assert log_strayed(rank, width, left, q, n, rate, *cells) == pytest.approx(single, abs=5.0)
-    # with 17 nats, all m levels may be in gaps; wide cells do not know that this costs 3 nats more
+    # with 17 nats, all m levels may be in gaps: single ranks know that this costs 3 nats more
     width[[0, -1]] = math.exp(17.0)
     left = np.cumsum(width) - width
+    exact = log_strayed_in_logarithms(np.log(width), q, rate, 300)
+    single = log_strayed(rank, width, left, q, n, rate, 301, np.arange(n + 2))
+    assert single == pytest.approx(exact, abs=1e-3)
     bounds = [
         log_strayed(rank, width, left, q, n, rate, *stray.cells(300, n, rate, m, share))
         for share in (0.75, 0.25, 0.1)
     ]
-    assert bounds[0] > bounds[1] + 100.0 > bounds[2] + 200.0
+    assert bounds[0] > bounds[1] > bounds[2] > exact
 
 
 def test_strayed_weight_of_all_floats_is_held():

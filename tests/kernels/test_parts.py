@@ -24,7 +24,7 @@ STRETCHES = st.lists(st.tuples(st.integers(1, 30), st.integers(-1, 6)), min_size
 WIDTHS = st.lists(st.tuples(st.integers(1, 30), st.floats(1.0, 20.0)), min_size=1, max_size=4)
 
 
-def made(cells, stretches, widths, bits, seed, has_masses, rate):
+def made(cells, stretches, widths, bits, seed, has_masses, rate, size=0):
     """Parts by the kernel, and by the reference."""
     gap, each, before, count = np.array(cells, dtype=np.int64).T.copy()
     width = each if has_masses else np.full(each.size, 2**bits)
@@ -38,7 +38,7 @@ def made(cells, stretches, widths, bits, seed, has_masses, rate):
     ranks = np.array([each for _, each in widths])[: begin.size - 1]
     given = first, width if has_masses else None, above - count, above, start, most, begin
     return tuple(
-        parts.Parts(dither.Offsets(bits, np.random.default_rng(seed)), *given, ranks, rate, 1)
+        parts.Parts(dither.Offsets(bits, np.random.default_rng(seed)), *given, ranks, rate, 1, size)
         for parts, dither in ((kernel, kernel_dither), (reference, reference_dither))
     )
 
@@ -51,11 +51,18 @@ def made(cells, stretches, widths, bits, seed, has_masses, rate):
     st.integers(0, 2**32),
     st.booleans(),
     st.floats(0.0, 1.0),
+    st.integers(0, 12),
 )
 def test_the_kernel_makes_the_parts_of_the_reference(
-    cells, stretches, widths, bits, seed, has_masses, rate
+    cells, stretches, widths, bits, seed, has_masses, rate, size
 ):
-    fast, plain = made(cells, stretches, widths, bits, seed, has_masses, rate)
+    fast, plain = made(cells, stretches, widths, bits, seed, has_masses, rate, size)
+    counted = fast.take_counted(), plain.take_counted()
+    assert (counted[0] is None) == (counted[1] is None) == (size == 0)
+    if size:
+        np.testing.assert_allclose(counted[0][0], counted[1][0], rtol=1e-12)
+        assert counted[0][1] == pytest.approx(counted[1][1], rel=1e-12)
+        assert fast.take_counted() is None  # once
     assert fast.parts == plain.parts and fast.longest == plain.longest
     for found, expected in zip(fast.take(), plain.take(), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -19,9 +19,10 @@ from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws import coarse, leaves, path
+from dpq_fast.laws import coarse, leaves, path, strayed
 from dpq_fast.laws.coarse import CoarseLaw, Widths
 from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
+from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.path import PathLaw, TooWide
 
 SMALLEST_P = 1e-6
@@ -1280,3 +1281,115 @@ def test_ranks_take_half_the_memory_where_they_fit():
         tied = CoarseLaw(records, np.array([0.25, 0.75]), 1e-9, reach=n)
         assert tied._tree.most.dtype == kind and tied._tree.most.max() == n
         assert np.isfinite(tied._log_total)
+
+
+def windows_of(window, q):
+    return np.array(window[: q.size], dtype=np.int64)
+
+
+@pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
+@pytest.mark.parametrize("way", ["sorted", "counted"])
+def test_draws_follow_the_law_where_paths_leave_windows(monkeypatch, form, way):
+    """Some are decided outside: within reach, and beyond it."""
+    monkeypatch.setattr(coarse, "WINDOWED", 1)
+    rng, q = np.random.default_rng(4), np.array([0.2, 0.5, 0.55])
+    records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
+    ranks = orders(monkeypatch, records, form, way)
+    for reach, window in ((16, [2, 1, 2]), (5, [1, 3, 2])):
+        law = CoarseLaw(
+            ranks, q, 0.3, reach=reach, nats=0.3, growth=9.0, most=3, window=windows_of(window, q)
+        )
+        assert law._window is not None and law._log_escape > math.log(0.05)
+        assert misfit(law, ranks, 3, form, rng) > SMALLEST_P, reach
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=1, max_size=30),
+    st.lists(st.integers(1, 99), min_size=1, max_size=4, unique=True),
+    st.lists(st.integers(1, 9), min_size=4, max_size=4),
+    st.floats(0.01, 1.0),
+    st.sampled_from(["lattice", "dither", "numbers"]),
+    st.integers(1, 5),
+)
+def test_what_leaves_windows_is_bounded(records, levels, window, rate, form, most):
+    """By what outputs weigh that are taken together; against rows of all ranks."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        ranks = orders(monkeypatch, records, form, "sorted")
+        monkeypatch.setattr(coarse, "WINDOWED", 1)
+        q = np.array(sorted(levels)) / 100.0
+        n = len(records)
+        law = CoarseLaw(ranks, q, rate, reach=n + 99, nats=2.0 * rate, growth=0.0, most=most)
+        windows = law._windows()
+        assert windows is not None
+        taken = windows._size * (np.array(window[: q.size]) // windows._size + 1)
+        log_strayed, log_inside = windows.log_strayed(taken)
+        law._restrict(taken, log_strayed)
+        first, last = law._ends
+        whole = np.floor(q * n).astype(int)
+        assert (first <= np.maximum(whole - taken, 0)).all()
+        assert (last >= np.minimum(whole + taken, n)).all()
+        assert law._outside.log_total <= log_strayed + 1e-9
+        exact = PathLaw(ranks, q, rate).log_normalizer
+        assert np.logaddexp(log_inside, log_strayed) >= exact - 1e-9
+
+
+@pytest.mark.parametrize("fault", ["inside", "always", "bound"])
+def test_wrong_draws_outside_of_the_windows_of_cells_are_noticed(monkeypatch, fault):
+    rng, q = np.random.default_rng(6), np.array([0.2, 0.5, 0.55])
+    records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
+    ranks = orders(monkeypatch, records, "lattice", "sorted")
+    window = windows_of([1, 1, 1], q)
+    law = CoarseLaw(ranks, q, 0.3, reach=16, nats=0.3, growth=0.0, most=3, window=window)
+    if fault == "inside":  # what does not leave rows counts twice
+        monkeypatch.setattr(law, "_within", lambda points: np.zeros(points.shape, dtype=bool))
+        whole = np.zeros(3, dtype=np.int64)
+        law._outside = Outside(ranks, q, 0.3, whole - 1, whole - 2)
+    elif fault == "always":
+        monkeypatch.setattr(law, "_log_left", law._outside.log_total)
+    else:
+        law._log_strayed = law._outside.log_total - 3.0
+        law._use(law._rows(law._grown))
+        monkeypatch.setattr(Outside, "log_total", law._log_left)
+    assert misfit(law, ranks, 3, "lattice", rng, 6_000) < SMALLEST_P
+
+
+def many_levels(n, m, tied=0.0):
+    """A sorted order of a normal column, and levels."""
+    x = np.random.default_rng(7).normal(0.0, 5.0, n)
+    x[: int(tied * n)] = 0.0
+    x.sort()
+    column = Sample.of(x, (-100.0, 100.0), assume_sorted=True)
+    return column.order(np.random.default_rng(1)), np.arange(1, m + 1) / (m + 1)
+
+
+def test_rows_are_kept_inside_of_windows(monkeypatch):
+    """Where hardly any path leaves them; where gaps draw paths away, they are wider, or none."""
+    ranks, q = many_levels(10**6, 300)
+    law = CoarseLaw(ranks, q, 0.025)
+    assert law._window is not None and law._log_strayed <= law._log_total - path.CERTIFICATE
+    monkeypatch.setattr(coarse, "WINDOWED", 1_000)
+    whole = CoarseLaw(ranks, q, 0.025)
+    assert whole._window is None and law._entries < 0.7 * whole._entries
+    # narrower cells lose less of what is the same
+    assert abs(law._log_total - whole._log_total) < 5.0
+    # nothing is left to draw outside: what rows hold is what they would hold within reach
+    law._low, law._high = whole._low, whole._high
+    assert law._rows(law._grown).entries > law._entries
+    monkeypatch.setattr(coarse, "WINDOWED", 128)
+    monkeypatch.setattr(strayed, "EACH", -5.0)  # windows that are too narrow, as it turns out
+    other = CoarseLaw(ranks, q, 0.025)
+    assert other._window is None and other._log_strayed == -math.inf
+    assert other._entries == whole._entries
+
+
+def test_windows_stay_where_leaves_change(monkeypatch):
+    monkeypatch.setattr(coarse, "MOSTLY_LEAVES", 2.0)  # leaves stay as wide
+    monkeypatch.setattr(coarse, "HARDLY_MORE", 0.0)
+    ranks, q = many_levels(10**6, 300)
+    law = CoarseLaw(ranks, q, 0.025)
+    closer = closer_of(law)
+    assert closer._window is not None and closer._log_escape < -path.CERTIFICATE
+    assert closer._zoned  # others were collected
+    assert (closer._window == law._window).all()
+    law._log_total = -math.inf  # nothing is as little
+    assert closer_of(law)._window is None

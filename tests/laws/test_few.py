@@ -14,9 +14,12 @@ import dpq_fast as dpq
 import enumeration
 from dpq_fast import reference
 from dpq_fast._kernels.groups import Releases
+from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.order import SortedOrder, log_volume
 from dpq_fast.laws import few
+from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.path import PathLaw
+from dpq_fast.laws.rows import points_inside, rows_of
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
 
 RNG = np.random.default_rng(11)
@@ -178,28 +181,39 @@ def test_draws_inside_of_windows_follow_the_density(monkeypatch):
     assert_draws_follow([cell if cell in cells else "rest" for cell in seen], cells)
 
 
-def inside(law, _, rng):
-    """A draw that does not leave the windows."""
-    paths, intervals = law._rows.draw(-math.inf, 1, rng)
-    return law._inside(paths, intervals, rng)[0][0]
+class Inside(Outside):
+    """Draws that do not leave the windows."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self._rows = rows_of(*given, Scan.forward)
+
+    def draw(self, _, rng):
+        paths, (rank, width, left) = self._rows.draw(-math.inf, 1, rng)
+        return points_inside(paths, left, width, rng), rank[paths]
 
 
-def outside(law, _, rng):
-    """A draw that leaves them, whatever the bound says."""
-    return law._draw_outside(law._log_outside(), rng)[0][0]
+class Always(Outside):
+    """Draws that leave them, whatever the bound says."""
+
+    def draw(self, _, rng):
+        return super().draw(self.log_total, rng)
 
 
-def again(*_):
-    """No draw: as if nothing were outside."""
+class Never(Outside):
+    """No draws: as if nothing were outside."""
+
+    def draw(self, *_):
+        return None
 
 
 @pytest.mark.parametrize(
     ("fault", "spare", "size"),
-    [(inside, -2.0, 3_000), (outside, 0.0, 3_000), (again, 0.0, 24_000)],
+    [(Inside, -2.0, 3_000), (Always, 0.0, 3_000), (Never, 0.0, 24_000)],
 )
 def test_wrong_draws_outside_of_windows_are_caught(fault, spare, size, monkeypatch):
     q, rate = [0.5], 0.4
-    monkeypatch.setattr(PathLaw, "draw_escaped", fault)
+    monkeypatch.setattr(few, "Outside", fault)
     draws = draws_inside(DISTINCT, q, rate, lattice_of(40), spare, monkeypatch, size)
     assert fit(draws, enumeration.joint_exp(DISTINCT.astype(int).tolist(), 40, q, rate)) < 1e-6
 
@@ -237,7 +251,7 @@ def test_what_windows_leave_out_is_bounded(name, bits):
             continue  # ties leave nothing out, or float64 will not do
         reach, log_bound = left
         law = PathLaw(SortedOrder(points, lattice, bounds, fine=True), q, rate, window=reach)
-        assert -math.inf < law._log_outside() <= log_bound
+        assert -math.inf < law._outside.log_total <= log_bound
         left_out += 1
     if bits == 20 or (bits is None and name in ("normal", "uniform", "gap", "cluster")):
         assert left_out >= 3
@@ -312,13 +326,13 @@ def test_records_are_put_in_order_around_targets_where_they_are_many():
 
 
 def test_draws_are_hardly_ever_decided_outside_of_windows(monkeypatch):
-    escaped, draw_escaped = [], PathLaw.draw_escaped
+    escaped, draw = [], Outside.draw
 
     def noted(*arguments):
         escaped.append(arguments)
-        return draw_escaped(*arguments)
+        return draw(*arguments)
 
-    monkeypatch.setattr(PathLaw, "draw_escaped", noted)
+    monkeypatch.setattr(Outside, "draw", noted)
     x, q = np.random.default_rng(0).normal(0.0, 5.0, 1_000), np.arange(1, 10) / 10
     x.sort()
     for seed in range(200):

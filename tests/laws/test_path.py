@@ -55,9 +55,9 @@ def test_windows_split_the_paths_without_overlap():
     full = PathLaw(order, q, rate)
     for window in range(9):
         forced = PathLaw(order, q, rate, window=window)
-        total = np.logaddexp(forced._log_inside, forced._log_outside())
+        total = np.logaddexp(forced._log_inside, forced._outside.log_total)
         assert total == pytest.approx(full.log_normalizer, abs=1e-12)
-        assert forced._log_outside() <= forced._log_bound
+        assert forced._outside.log_total <= forced._log_bound
 
 
 @given(
@@ -72,8 +72,8 @@ def test_windows_inside_of_the_reach_leave_the_law_unchanged(records, q, rate, w
     order, q = small_order(records), np.array(q)
     full, window = PathLaw(order, q, rate), np.array(windows[: q.size])
     forced = PathLaw(order, q, rate, reach=int(window.max()) + more, window=window)
-    assert forced._log_outside() <= forced._log_bound + 1e-9
-    assert np.logaddexp(forced._log_inside, forced._log_outside()) == pytest.approx(
+    assert forced._outside.log_total <= forced._log_bound + 1e-9
+    assert np.logaddexp(forced._log_inside, forced._outside.log_total) == pytest.approx(
         full.log_normalizer, abs=1e-11
     )
     assert forced.log_normalizer == pytest.approx(full.log_normalizer, abs=1e-11)
@@ -307,7 +307,7 @@ def test_windows_without_an_interval_are_bounded_by_what_is_within_reach(window,
     by_intervals = PathLaw(order, q, 2.0, reach=8, window=window)
     assert by_records._log_bound == by_intervals._log_bound
     for law in (by_records, by_intervals):
-        assert law._rows is None and law._log_outside() <= law._log_bound
+        assert law._rows is None and law._outside.log_total <= law._log_bound
 
 
 def test_levels_one_by_one_share_the_pass_that_was_made_for_all(monkeypatch):
