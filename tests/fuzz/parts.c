@@ -108,6 +108,9 @@ check_bins(const dpq_parts_bins *bins, double rate, const dpq_part *part, size_t
 {
     long double *volume = fuzz_room(bins->bins, sizeof *volume), more = 0;
 
+    for (size_t k = 0; k < bins->bins; k++) {
+        volume[k] = 0;
+    }
     for (size_t i = 0; i < parts; i++) {
         int64_t first = part[i].least / bins->size, last = part[i].most / bins->size;
         int64_t middle = (part[i].least + part[i].most) / 2 / bins->size, out = 0;
@@ -128,7 +131,7 @@ check_bins(const dpq_parts_bins *bins, double rate, const dpq_part *part, size_t
     for (size_t k = 0; k < bins->bins; k++) {
         CHECK(fabsl(volume[k] - bins->volume[k]) <= 1e-11L * volume[k]);
     }
-    CHECK(fabsl(more - bins->more) <= 1e-11L * more);
+    CHECK(fabsl(more - bins->more) <= 1e-11L * (more + (long double)bins->bins * bins->size));
     free(volume);
 }
 

@@ -7,16 +7,26 @@
 #define MOST_INTERVALS 40
 #define MOST_REACH 60
 
-/* exp(-rate |v - u|) at the smallest distance between cells [a, b] - part and [lo, hi] - other. */
+/* exp(-rate |v - u|) at the smallest distance between cells [a, b] - part and [lo, hi] - other, which may be
+ * nearer: cells that are apart then count as if they were less than nothing apart. */
 static long double
 between(const dpq_stray_problem *p, int64_t a, int64_t b, double part, int64_t lo, int64_t hi,
         double other)
 {
     long double below = (long double)(a - hi) - part + other;
     long double above = (long double)(lo - b) - other + part;
-    long double distance = below > above ? below : above;
+    long double distance = (below > above ? below : above) - (long double)p->nearer;
 
-    return expl(-(long double)p->rate * (distance > 0 ? distance : 0));
+    return expl(-(long double)p->rate * (distance > 0 || a != lo ? distance : 0));
+}
+
+/* The same from the ends, and to them. */
+static long double
+home(const dpq_stray_problem *p, int64_t a, int64_t b, double part)
+{
+    long double distance = fmaxl((long double)a - part, part - (long double)b) - p->nearer;
+
+    return expl(-(long double)p->rate * distance);
 }
 
 /* First and last rank of cell k, counted from the lowest, relative to the target. */
@@ -66,7 +76,7 @@ plain(const dpq_stray_problem *p, const dpq_stray_intervals *of, long double *al
             cell(p, k, &a, &b);
             in = a >= -p->window[j] && b <= p->window[j];
             width = measure(of, p->whole[j] + a, p->whole[j] + b);
-            next_x[k] = j == 0 ? between(p, a, b, p->part[0], 0, 0, 0.0) : 0;
+            next_x[k] = j == 0 ? home(p, a, b, p->part[0]) : 0;
             next_y[k] = 0;
             for (size_t s = 0; j > 0 && s < nodes; s++) {
                 long double step;
@@ -86,8 +96,8 @@ plain(const dpq_stray_problem *p, const dpq_stray_intervals *of, long double *al
         int64_t a, b;
 
         cell(p, k, &a, &b);
-        strayed += y[k] * between(p, a, b, p->part[p->levels - 1], 0, 0, 0.0);
-        total += x[k] * between(p, a, b, p->part[p->levels - 1], 0, 0, 0.0);
+        strayed += y[k] * home(p, a, b, p->part[p->levels - 1]);
+        total += x[k] * home(p, a, b, p->part[p->levels - 1]);
     }
     *all = logl(strayed + total);
     return logl(strayed);
@@ -143,6 +153,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t m = (size_t)fuzz_between(&in, 1, MOST_LEVELS);
     size_t intervals = (size_t)fuzz_between(&in, 1, MOST_INTERVALS);
     double share = fuzz_bit(&in) ? 0.75 : fuzz_share(&in);
+    double nearer = fuzz_bit(&in) ? 0.0 : fuzz_share(&in);
     double rate = ldexp(1.0 + fuzz_share(&in), (int)fuzz_between(&in, -12, 2));
     int lattice = fuzz_bit(&in), huge = fuzz_between(&in, 0, 3) == 0;
     int even = fuzz_bit(&in), alone = 1;  /* an interval for each rank */
@@ -180,7 +191,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_scan_targets(m, q, n, whole, part);
     of = (dpq_stray_intervals){intervals, rank, width, lattice ? points : NULL,
                                lattice ? NULL : numbers};
-    p = (dpq_stray_problem){m, whole, part, rate, 0, 0, NULL, windows};
+    p = (dpq_stray_problem){m, whole, part, rate, nearer, 0, 0, NULL, windows};
     p.cells = dpq_stray_cells(window, reach, rate, m, share, &p.inside, NULL);
     start = fuzz_room(p.cells + 1, sizeof *start);
     CHECK(dpq_stray_cells(window, reach, rate, m, share, &p.inside, start) == p.cells);
