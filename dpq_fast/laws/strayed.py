@@ -24,10 +24,10 @@ from dpq_fast.laws.path import CERTIFICATE, REST, SHARES, STEEPEST
 # So many nats of ranks are taken together, and more where these would be too many, up to so many.
 NATS, MOST_TAKEN, MOST_NATS = 0.5, 2**21, 1.0
 # What is lost for each level, in nats, beyond what these say; and to spare.
-EACH, SPARE = 0.03, 90.0
+EACH, SPARE = 0.025, 250.0
 # Where gaps or ties draw paths away, windows may do that are wider by so many nats for each one
-# that is missing, if these are no more than the windows have.
-WIDER, GUESSES = 2.0, 3
+# that is missing, and by so many, if these are no more than the windows have.
+WIDER, MORE, GUESSES = 2.0, 50.0, 2
 # Windows are to be at most such a share of the reach, and of the records.
 WORTH, WORTH_RECORDS = 0.5, 0.1
 # Volumes are multiples of such a share of their sum.
@@ -94,7 +94,7 @@ class Windows:
                 return window, log_strayed, guess == 0
             if not missing <= walk.max():
                 return None
-            walk += WIDER * missing
+            walk += WIDER * missing + MORE
         return None
 
     def log_strayed(self, window: NDArray[np.int64]) -> tuple[float, float]:
