@@ -36,7 +36,7 @@ UNIT = 2.0**-60
 
 def taken(n: int, rate: float) -> int:
     """How many ranks are taken together; 0 if they would be too many to tell paths apart."""
-    size = max(1, math.floor(NATS / rate), -(-(n + 1) // MOST_TAKEN))
+    size = max(1, math.floor(min(NATS / rate, n + 1.0)), -(-(n + 1) // MOST_TAKEN))
     return size if rate <= STEEPEST and rate * (size - 1) <= MOST_NATS else 0
 
 

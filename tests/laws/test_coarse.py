@@ -1032,7 +1032,7 @@ def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
     rng, q = np.random.default_rng(5), np.linspace(0.0, 1.0, 302)[1:-1]
     for n, kind in ((1_000, PathLaw), (20_000, CoarseLaw)):
         ranks = SortedOrder(np.sort(rng.normal(0.0, 5.0, n)), None, (-100.0, 100.0))
-        for rate in (1e-6, 0.03):
+        for rate in (1e-320, 1e-6, 0.03):
             law = coarse.law_of(ranks, q, rate)
             assert type(law) is kind
             drawn = law.draw(rng, 2)
