@@ -7,7 +7,7 @@
 #include "vector.h"
 #include "wide.h"
 
-#define SLACK 2.0       /* nats that cells may cost all levels together, near the target */
+#define SLACK 2.0        /* nats that cells may cost all levels together, near the target */
 #define FAR 0x1p100      /* scales are adapted once they are so far from what arrives */
 #define SCALE 8          /* where they are, as of so many tables of all cells */
 #define MOST_STEP 1000   /* the largest power of two that is multiplied by at once */

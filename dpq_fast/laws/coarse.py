@@ -338,6 +338,7 @@ class CoarseLaw:
         self._log_volume = order.log_volume(q.size)
         self._kind = np.float64 if order.lattice is None else np.int64
         self._once = once
+        self._taken = taken(order.n, rate) if q.size >= WINDOWED else 0  # or there are no windows
         self._rounds = 0  # of narrower cells
         self._seen: Seen | None = None
         self._window: NDArray[np.int64] | None = None  # rows are inside of it, if there is one
@@ -390,8 +391,7 @@ class CoarseLaw:
             zones = zones_of(self._order, *self._around, begin, count, self._rate, growth)
         self._exact, self._zoned = zones[-1].most < 2, len(zones) > 1
         ranks = max(1.0, min(self._narrowest / self._rate, 2.0**62))
-        size = taken(n, self._rate) if self._q.size >= WINDOWED else 0
-        made = leaves_of(self._order, zones, ranks, self._rate, self._shift, size)
+        made = leaves_of(self._order, zones, ranks, self._rate, self._shift, self._taken)
         if made is None:
             return False
         self._leaves, sums = made
@@ -404,8 +404,7 @@ class CoarseLaw:
 
     def _windows(self) -> Windows | None:
         """What is known of windows: once."""
-        n = self._order.n
-        size = taken(n, self._rate)
+        n, size = self._order.n, self._taken
         counted = self._leaves.counted(n, size, self._rate) if size else None
         if counted is None or not UNIT * float(counted.volume.sum()) > 0.0:
             return None
@@ -438,7 +437,7 @@ class CoarseLaw:
         cells = self._rows(self._widths.growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
-            if m >= WINDOWED and self._window is None and self._fill_windows():
+            if self._taken and self._window is None and self._fill_windows():
                 return
             most_alike = MOST_ALIKE if self._rounds == 0 else MORE_ALIKE
             self._rounds = max(self._rounds, 1)

@@ -53,6 +53,7 @@ class Counted(NamedTuple):
 
     Attributes
     ----------
+    size : int
     volume : ndarray of float64
         Of ranks 0, ..., size - 1, of the next ones, and so on. Blocks with ranks in several of
         these weigh more, so that no sum over paths is too small by it: see `csrc/parts.h`.
@@ -60,6 +61,7 @@ class Counted(NamedTuple):
         By how much more, times their ranks: the sum.
     """
 
+    size: int
     volume: NDArray[np.float64]
     more: float
 
@@ -150,7 +152,7 @@ class BlockLeaves(Leaves):
                 return None
             held = np.repeat(first - (ends - copies), copies) + np.arange(copies.sum())
             np.add.at(volume, held, np.repeat(width, copies))
-        return Counted(volume, sum_of_more)
+        return Counted(size, volume, sum_of_more)
 
     def sums(self, rate: float, shift: int) -> Sums:
         """What leaves sum up to, with widths times 2^shift."""
@@ -184,7 +186,7 @@ class PartLeaves(Leaves):
     rate : float
         Decay rate, c.
     size : int
-        If it is not 0, `counted` knows ranks that are taken together by so many.
+        If it is not 0, `counted` is to be asked, for that.
     """
 
     def __init__(
@@ -193,7 +195,7 @@ class PartLeaves(Leaves):
         shortest = BLOCKS_EACH * zones[0].most
         while ranks >= 2 * shortest and 2 * zones[-1].ranks.sum() <= MOST_LEAVES * ranks:
             ranks /= 2
-        self._parts, self.ranks, self._size = order.parts(zones, ranks, rate, size), ranks, size
+        self._parts, self.ranks = order.parts(zones, ranks, rate, size), ranks
         self.blocks, self.longest = self._parts.parts, self._parts.longest
 
     def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
@@ -209,7 +211,7 @@ class PartLeaves(Leaves):
 
     def counted(self, n: int, size: int, rate: float) -> Counted | None:
         found = self._parts.take_counted()
-        return Counted(*found) if found and size == self._size else None
+        return Counted(size, *found) if found else None
 
     def sums(self) -> Sums:
         """What leaves sum up to: once, as these may be many."""

@@ -54,7 +54,7 @@ class Windows:
     reach : int
         R: what is beyond is no matter of windows.
     counted : Counted
-        What all outputs within reach weigh, and maybe others, `taken` together; its numbers change.
+        What all outputs within reach weigh, and maybe others; its numbers change.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Windows:
         self._n = n
         self._rate = rate
         self._reach = reach
-        self._size = taken(n, rate)
+        self._size = counted.size
         unit = UNIT * float(counted.volume.sum())
         self._log_unit = math.log(unit)
         # integers, whose differences are exact; of each the one above, as no sum may be too small

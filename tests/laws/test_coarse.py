@@ -1335,6 +1335,7 @@ def test_what_leaves_windows_is_bounded(records, levels, window, rate, form, mos
 
 @pytest.mark.parametrize("fault", ["inside", "always", "bound"])
 def test_wrong_draws_outside_of_the_windows_of_cells_are_noticed(monkeypatch, fault):
+    monkeypatch.setattr(coarse, "WINDOWED", 1)
     rng, q = np.random.default_rng(6), np.array([0.2, 0.5, 0.55])
     records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
     ranks = orders(monkeypatch, records, "lattice", "sorted")
@@ -1353,17 +1354,15 @@ def test_wrong_draws_outside_of_the_windows_of_cells_are_noticed(monkeypatch, fa
     assert misfit(law, ranks, 3, "lattice", rng, 6_000) < SMALLEST_P
 
 
-def many_levels(n, m, tied=0.0):
+def many_levels(n, m):
     """A sorted order of a normal column, and levels."""
-    x = np.random.default_rng(7).normal(0.0, 5.0, n)
-    x[: int(tied * n)] = 0.0
-    x.sort()
+    x = np.sort(np.random.default_rng(7).normal(0.0, 5.0, n))
     column = Sample.of(x, (-100.0, 100.0), assume_sorted=True)
     return column.order(np.random.default_rng(1)), np.arange(1, m + 1) / (m + 1)
 
 
 def test_rows_are_kept_inside_of_windows(monkeypatch):
-    """Where hardly any path leaves them; where gaps draw paths away, they are wider, or none."""
+    """Where hardly any path leaves them."""
     ranks, q = many_levels(10**6, 300)
     law = CoarseLaw(ranks, q, 0.025)
     assert law._window is not None and law._log_strayed <= law._log_total - path.CERTIFICATE
@@ -1372,7 +1371,7 @@ def test_rows_are_kept_inside_of_windows(monkeypatch):
     assert whole._window is None and law._entries < 0.7 * whole._entries
     # narrower cells lose less of what is the same
     assert abs(law._log_total - whole._log_total) < 5.0
-    # nothing is left to draw outside: what rows hold is what they would hold within reach
+    # there are cells outside
     law._low, law._high = whole._low, whole._high
     assert law._rows(law._grown).entries > law._entries
     monkeypatch.setattr(coarse, "WINDOWED", 128)
@@ -1380,6 +1379,21 @@ def test_rows_are_kept_inside_of_windows(monkeypatch):
     other = CoarseLaw(ranks, q, 0.025)
     assert other._window is None and other._log_strayed == -math.inf
     assert other._entries == whole._entries
+
+
+def test_windows_are_wider_where_they_do_not_do(monkeypatch):
+    """And then it is looked where paths are, as something draws them away."""
+    visits, visit = [], CoarseLaw._visit
+    monkeypatch.setattr(CoarseLaw, "_visit", lambda law: visits.append(law) or visit(law))
+    ranks, q = many_levels(10**6, 300)
+    law = CoarseLaw(ranks, q, 0.025)
+    assert law._window is not None and not visits
+    monkeypatch.setattr(strayed, "SPARE", -100.0)
+    wider = CoarseLaw(ranks, q, 0.025)
+    assert visits == [wider] and wider._window is not None
+    assert wider._log_strayed <= wider._log_total - path.CERTIFICATE
+    monkeypatch.setattr(strayed, "GUESSES", 1)
+    assert CoarseLaw(ranks, q, 0.025)._window is None
 
 
 def test_windows_stay_where_leaves_change(monkeypatch):
