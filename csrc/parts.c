@@ -31,6 +31,9 @@ typedef struct {
     int waiting;     /* of which so many parts are still to be looked at, the lowest one last, */
     node stack[33];
     run run;         /* after these */
+    int sums;        /* whether a node is not gone into where what is inside of it can be summed up: */
+    node whole;      /* the one at hand, if it has records, */
+    int64_t most;    /* in parts of so many of them */
 } walk;
 
 #define STEPS 64 /* at once */
@@ -232,7 +235,8 @@ begin_run(walk *w, const node *x, int64_t most)
     return 1;
 }
 
-/* The lowest part inside of one, down to where it is to be halved no more, if it is asked for; or a run. */
+/* The lowest part inside of one, down to where it is to be halved no more, if it is asked for; or a run; or a whole
+ * one, of fewer records than offsets. */
 static size_t
 lowest(walk *w, node x, dpq_part *to)
 {
@@ -246,8 +250,15 @@ lowest(walk *w, node x, dpq_part *to)
         if (x.size <= most || x.size == 1 || x.part.depth == w->parts->dither.bits) {
             return give_part(w, to, x.part, x.left, x.right, x.rank, x.size, most);
         }
-        if (is_in_one(w, x.rank + x.size) && begin_run(w, &x, most)) {
-            return 0;
+        if (is_in_one(w, x.rank + x.size)) {
+            if (w->sums && most > 0 && w->count >> w->parts->dither.bits == 0) {
+                w->whole = x;
+                w->most = most;
+                return 0;
+            }
+            if (begin_run(w, &x, most)) {
+                return 0;
+            }
         }
         halve(w, &x, half);
         w->stack[w->waiting++] = half[1];
@@ -275,13 +286,14 @@ next_cut(walk *w, dpq_part *to)
     return give(to, last_of(p, cut - 1), end, p->above[cut - 1], most);
 }
 
-/* The next parts, STEPS at the most; none at the end. */
+/* The next parts, STEPS at the most, up to a whole node; none at the end. */
 static size_t
 next_parts(walk *w, dpq_part *to)
 {
     size_t n = 0;
 
-    while (n + 4 <= STEPS) {
+    w->whole.size = 0;
+    while (n + 4 <= STEPS && w->whole.size == 0) {
         if (w->run.index < w->run.end) {
             n += go_on(w, to + n, STEPS - n);
         }
@@ -350,6 +362,78 @@ is_beyond(dpq_part part, int64_t end, int64_t right)
     return part.least >= end || part.left != right;
 }
 
+/* What parts of a leaf weigh; see dpq_parts_leaves. */
+typedef struct {
+    double rising, width, falling; /* the first in units of the weight at the leaf's end */
+    size_t parts;
+} weights;
+
+/* On the way through all leaves. */
+typedef struct {
+    const dpq_parts *parts;
+    const dpq_decay *decay;
+    size_t room, leaves;         /* as many as there are, the last of which is at hand, */
+    int64_t *left, *least, *most; /* OUT, all of these */
+    double *const *sum;
+    size_t done, longest;        /* parts of those before it */
+    size_t u;                    /* as in begin[u], of where it begins: */
+    int64_t rank, end;           /* at this rank, and no part of it at this one; */
+    int64_t right;               /* it goes up to here */
+    weights all;
+    dpq_parts_bins *bins;
+    int64_t bin, bin_end;        /* ranks of the one at hand are below this, */
+    double in_bin;               /* which has so much more: it is summed up on the way, and not in memory */
+} gathering;
+
+/* The leaf at hand is done. */
+static void
+finish(gathering *g)
+{
+    const size_t at = g->leaves - 1;
+    const int64_t middle = (g->most[at] - g->rank) / 2;
+
+    g->sum[0][at] = g->all.rising * dpq_decay_signed(g->decay, g->rank + middle - g->end);
+    g->sum[1][at] = g->all.width;
+    g->sum[2][at] = g->all.falling / dpq_decay_at(g->decay, middle);
+    g->done += g->all.parts;
+    g->longest = g->all.parts > g->longest ? g->all.parts : g->longest;
+}
+
+/* Begin a leaf, if there is room for it. */
+static int
+begin(gathering *g, int64_t left, int64_t rank)
+{
+    if (g->leaves > 0) {
+        finish(g);
+    }
+    if (g->leaves == g->room) {
+        return 0;
+    }
+    while (g->parts->begin[g->u + 1] <= rank) {
+        g->u++;
+    }
+    g->rank = rank;
+    g->end = end_after(g->parts, g->u, rank);
+    g->right = left;
+    g->all = (weights){0.0, 0.0, 0.0, 0};
+    g->left[g->leaves] = left;
+    g->least[g->leaves] = g->most[g->leaves] = rank;
+    g->leaves++;
+    return 1;
+}
+
+/* Go on to the bin of a rank. */
+static void
+go_to_bin(gathering *g, int64_t rank)
+{
+    const int64_t size = g->bins->size;
+
+    g->bins->volume[g->bin] += g->in_bin;
+    g->in_bin = 0.0;
+    g->bin = rank / size;
+    g->bin_end = (g->bin + 1) * size;
+}
+
 /* Count a part with ranks in several bins. */
 static void
 count_apart(dpq_parts_bins *bins, const dpq_decay *decay, dpq_part part)
@@ -371,85 +455,207 @@ count_apart(dpq_parts_bins *bins, const dpq_decay *decay, dpq_part part)
     bins->more += ((once < copies ? once : copies) - 1.0) * (double)(part.most - part.least + 1);
 }
 
-/* Count a part whose rank is in bin k, or a later one; its bin. */
-static inline size_t
-count(dpq_parts_bins *bins, const dpq_decay *decay, dpq_part part, size_t k)
+static void
+count(gathering *g, const dpq_part *part, size_t n)
 {
-    const int64_t size = bins->size;
+    for (size_t i = 0; i < n; i++) {
+        if (part[i].least >= g->bin_end) {
+            go_to_bin(g, part[i].least);
+        }
+        if (part[i].most < g->bin_end) {
+            g->in_bin += (double)part[i].width;
+        }
+        else {
+            count_apart(g->bins, g->decay, part[i]);
+        }
+    }
+}
 
-    while (part.least >= ((int64_t)k + 1) * size) {
-        k++;
+/* Add some parts to the leaf at hand. */
+static void
+add(gathering *g, const dpq_part *part, size_t n)
+{
+    const dpq_decay *decay = g->decay;
+    const uint64_t size = (uint64_t)decay->size; /* no number below 0 is less */
+    const int64_t rank = g->rank, end = g->end;
+    weights all = g->all;
+    size_t i = 0;
+
+    for (; i < n; i++) { /* nearly all ranks are in the table */
+        const uint64_t below = (uint64_t)(end - part[i].most), above = (uint64_t)(part[i].least - rank);
+        const double each = (double)part[i].width;
+
+        if (below >= size || above >= size) {
+            break;
+        }
+        all.rising += each * decay->table[below];
+        all.width += each;
+        all.falling += each * decay->table[above];
     }
-    if (part.most < ((int64_t)k + 1) * size) {
-        bins->volume[k] += (double)part.width;
+    for (; i < n; i++) {
+        const double each = (double)part[i].width;
+
+        all.rising += each * dpq_decay_signed(decay, end - part[i].most);
+        all.width += each;
+        all.falling += each * dpq_decay_at(decay, part[i].least - rank);
     }
-    else {
-        count_apart(bins, decay, part);
+    all.parts += n;
+    g->all = all;
+    g->most[g->leaves - 1] = part[n - 1].most;
+    g->right = part[n - 1].left + part[n - 1].width;
+    count(g, part, n);
+}
+
+/* What the parts inside of a half of a half ... of a cell sum up to, in units of its width: the first relative to its
+ * end. Those of depth d have floor(count / 2^d) records, or one more; and only that tells what is inside of them. */
+typedef struct {
+    int64_t count, most; /* of this cell, in parts of so many records; a count of 0 to begin with */
+    weights half[33][2];
+} table;
+
+/* How many records are in the lower half of a part. */
+static inline int64_t
+lower_of(const dpq_dither *d, int depth, int64_t size)
+{
+    return (size + 1 - (d->turned >> depth & 1)) / 2;
+}
+
+static void
+fill(table *t, const dpq_dither *d, const dpq_decay *decay, int64_t count, int64_t most)
+{
+    const weights one = {1.0, 1.0, 1.0, 1};
+    int depth = 0;
+
+    while (count >> depth >= most) {
+        depth++;
     }
-    return k;
+    t->count = count;
+    t->most = most;
+    t->half[depth][0] = t->half[depth][1] = one;
+    while (depth-- > 0) {
+        for (int64_t more = 0; more < 2; more++) {
+            const int64_t size = (count >> depth) + more;
+            const int64_t below = lower_of(d, depth, size), above = size - below;
+            const weights *lower = &t->half[depth + 1][below - (count >> (depth + 1))];
+            const weights *upper = &t->half[depth + 1][above - (count >> (depth + 1))];
+
+            t->half[depth][more] = size <= most ? one : (weights){
+                .rising = 0.5 * (upper->rising + lower->rising * dpq_decay_at(decay, above)),
+                .width = 1.0,
+                .falling = 0.5 * (lower->falling + upper->falling * dpq_decay_at(decay, below)),
+                .parts = lower->parts + upper->parts,
+            };
+        }
+    }
+}
+
+/* Add all parts inside of a whole node: as far as they are of one leaf and in one bin, together. No if there is no room
+ * for a leaf more. */
+static int
+add_inside(gathering *g, table *t, const walk *w)
+{
+    const dpq_dither *d = &g->parts->dither;
+    struct {
+        int depth;
+        int64_t size;
+    } waiting[34] = {{w->whole.part.depth, w->whole.size}}; /* the lowest part last */
+    int64_t rank = w->whole.rank, left = w->whole.left;
+
+    if (t->count != w->count || t->most != w->most) {
+        fill(t, d, g->decay, w->count, w->most);
+    }
+    for (int n = 1; n > 0;) {
+        int depth = waiting[--n].depth;
+        int64_t size = waiting[n].size, limit;
+        dpq_part part;
+
+        if ((rank >= g->end || left != g->right) && !begin(g, left, rank)) {
+            return 0;
+        }
+        if (rank >= g->bin_end) {
+            go_to_bin(g, rank);
+        }
+        limit = g->bin_end < g->end ? g->bin_end : g->end;
+        while (size > w->most && rank + size >= limit) {
+            int64_t below = lower_of(d, depth, size);
+
+            depth++;
+            waiting[n].depth = depth;
+            waiting[n++].size = size - below;
+            size = below;
+        }
+        part = (dpq_part){left, INT64_C(1) << (d->bits - depth), rank, rank + size};
+        if (size <= w->most) {
+            add(g, &part, 1);
+        }
+        else {
+            const weights *of = &t->half[depth][size - (w->count >> depth)];
+            const double width = (double)part.width;
+
+            g->all.rising += width * of->rising * dpq_decay_at(g->decay, g->end - part.most);
+            g->all.width += width;
+            g->all.falling += width * of->falling * dpq_decay_at(g->decay, rank - g->rank);
+            g->all.parts += of->parts;
+            g->most[g->leaves - 1] = part.most;
+            g->right = left + part.width;
+            g->in_bin += width;
+        }
+        rank += size;
+        left += part.width;
+    }
+    return 1;
 }
 
 size_t
 dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
                  int64_t *most, double *sum[3], size_t *parts, size_t *longest, dpq_parts_bins *bins)
 {
-    walk w = {.parts = p};
+    walk w = {.parts = p, .sums = !p->each};
+    gathering g = {.parts = p,
+                   .decay = decay,
+                   .room = room,
+                   .left = left,
+                   .least = least,
+                   .most = most,
+                   .sum = sum,
+                   .end = INT64_MIN,
+                   .bins = bins,
+                   .bin_end = INT64_MAX};
+    table inside = {.count = 0};
     dpq_part part[STEPS];
-    size_t n = next_parts(&w, part), i = 0, leaves = 0, u = 0, bin = 0;
+    size_t n;
 
-    *parts = *longest = 0;
     if (bins) {
         memset(bins->volume, 0, bins->bins * sizeof *bins->volume);
         bins->more = 0.0;
+        g.bin_end = INT64_MIN;
     }
-    while (n > 0) {
-        const int64_t rank = part[i].least;
-        double rising = 0.0, width = 0.0, falling = 0.0; /* the first in units of the weight at `end` */
-        int64_t highest = rank, right = part[i].left, middle, end;
-        size_t length = 0;
+    while ((n = next_parts(&w, part)) > 0 || w.whole.size > 0) {
+        for (size_t i = 0; i < n;) {
+            const size_t first = i;
+            int64_t right;
 
-        while (p->begin[u + 1] <= rank) {
-            u++;
+            if (is_beyond(part[i], g.end, g.right) && !begin(&g, part[i].left, part[i].least)) {
+                return room + 1;
+            }
+            for (right = g.right; i < n && !is_beyond(part[i], g.end, right); i++) {
+                right += part[i].width;
+            }
+            add(&g, part + first, i - first);
         }
-        end = end_after(p, u, rank);
-
-        if (leaves == room) {
+        if (w.whole.size > 0 && !add_inside(&g, &inside, &w)) {
             return room + 1;
         }
-        left[leaves] = right;
-        do {
-            size_t begin = i;
-
-            for (; i < n && !is_beyond(part[i], end, right); i++) {
-                double each = (double)part[i].width;
-
-                highest = part[i].most;
-                right += part[i].width;
-                rising += each * dpq_decay_signed(decay, end - highest);
-                width += each;
-                falling += each * dpq_decay_at(decay, part[i].least - rank);
-            }
-            for (size_t k = begin; bins && k < i; k++) {
-                bin = count(bins, decay, part[k], bin);
-            }
-            length += i - begin;
-            if (i < n) {
-                break;
-            }
-            n = next_parts(&w, part);
-            i = 0;
-        } while (n > 0);
-        middle = (highest - rank) / 2;
-        least[leaves] = rank;
-        most[leaves] = highest;
-        sum[0][leaves] = rising * dpq_decay_signed(decay, rank + middle - end);
-        sum[1][leaves] = width;
-        sum[2][leaves] = falling / dpq_decay_at(decay, middle);
-        leaves++;
-        *parts += length;
-        *longest = length > *longest ? length : *longest;
     }
-    return leaves;
+    if (bins) {
+        go_to_bin(&g, 0);
+    }
+    if (g.leaves > 0) {
+        finish(&g);
+    }
+    *parts = g.done;
+    *longest = g.longest;
+    return g.leaves;
 }
 
 size_t
