@@ -236,7 +236,7 @@ begin_run(walk *w, const node *x, int64_t most)
 }
 
 /* The lowest part inside of one, down to where it is to be halved no more, if it is asked for; or a run; or a whole
- * one, of fewer records than offsets. */
+ * one: of a cell of so few records that none of its parts is a single offset. */
 static size_t
 lowest(walk *w, node x, dpq_part *to)
 {
@@ -251,7 +251,7 @@ lowest(walk *w, node x, dpq_part *to)
             return give_part(w, to, x.part, x.left, x.right, x.rank, x.size, most);
         }
         if (is_in_one(w, x.rank + x.size)) {
-            if (w->sums && most > 0 && w->count >> w->parts->dither.bits == 0) {
+            if (w->sums && w->count >> (w->parts->dither.bits - 1) == 0) {
                 w->whole = x;
                 w->most = most;
                 return 0;
@@ -506,11 +506,17 @@ add(gathering *g, const dpq_part *part, size_t n)
     count(g, part, n);
 }
 
-/* What the parts inside of a half of a half ... of a cell sum up to, in units of its width: the first relative to its
- * end. Those of depth d have floor(count / 2^d) records, or one more; and only that tells what is inside of them. */
+/* What is inside of a half of a half ... of a cell. */
+typedef struct {
+    double rising, falling; /* as of weights, relative to its end, and in units of its width */
+    size_t parts;
+    int64_t span; /* ranks go up by so many: by its records, but for one at its end */
+} inside;
+
+/* Those of depth d have floor(count / 2^d) records, or one more; and only that tells what is inside of them. */
 typedef struct {
     int64_t count, most; /* of this cell, in parts of so many records; a count of 0 to begin with */
-    weights half[33][2];
+    inside half[33][2];
 } table;
 
 /* How many records are in the lower half of a part. */
@@ -520,39 +526,73 @@ lower_of(const dpq_dither *d, int depth, int64_t size)
     return (size + 1 - (d->turned >> depth & 1)) / 2;
 }
 
+/* One that is not halved, which may be cut at its only record. */
+static inside
+not_halved(const dpq_dither *d, const dpq_decay *decay, int depth, int64_t size, int64_t most)
+{
+    const int64_t offsets = INT64_C(1) << (d->bits - depth), below = (d->shift & (offsets - 1)) + 1;
+    const double part = (double)below / (double)offsets, rest = (double)(offsets - below) / (double)offsets;
+    const double one = dpq_decay_at(decay, 1);
+
+    if (size <= most) {
+        return (inside){1.0, 1.0, 1, size};
+    }
+    return (inside){part * one + rest, part + rest * one, rest > 0.0 ? 2 : 1, rest > 0.0};
+}
+
 static void
 fill(table *t, const dpq_dither *d, const dpq_decay *decay, int64_t count, int64_t most)
 {
-    const weights one = {1.0, 1.0, 1.0, 1};
+    const int64_t least = most > 0 ? most : 1; /* nothing of so many records is halved */
     int depth = 0;
 
-    while (count >> depth >= most) {
+    while (count >> depth >= least) {
         depth++;
     }
     t->count = count;
     t->most = most;
-    t->half[depth][0] = t->half[depth][1] = one;
+    for (int more = 0; more < 2; more++) {
+        t->half[depth][more] = not_halved(d, decay, depth, (count >> depth) + more, most);
+    }
     while (depth-- > 0) {
-        for (int64_t more = 0; more < 2; more++) {
+        for (int more = 0; more < 2; more++) {
             const int64_t size = (count >> depth) + more;
             const int64_t below = lower_of(d, depth, size), above = size - below;
-            const weights *lower = &t->half[depth + 1][below - (count >> (depth + 1))];
-            const weights *upper = &t->half[depth + 1][above - (count >> (depth + 1))];
+            const inside *lower = &t->half[depth + 1][below - (count >> (depth + 1))];
+            const inside *upper = &t->half[depth + 1][above - (count >> (depth + 1))];
 
-            t->half[depth][more] = size <= most ? one : (weights){
+            t->half[depth][more] = size <= least ? not_halved(d, decay, depth, size, most) : (inside){
                 .rising = 0.5 * (upper->rising + lower->rising * dpq_decay_at(decay, above)),
-                .width = 1.0,
                 .falling = 0.5 * (lower->falling + upper->falling * dpq_decay_at(decay, below)),
                 .parts = lower->parts + upper->parts,
+                .span = below + upper->span,
             };
         }
     }
 }
 
-/* Add all parts inside of a whole node: as far as they are of one leaf and in one bin, together. No if there is no room
- * for a leaf more. */
+/* Add some parts in a row to the leaf at hand, or the next ones. No if there is no room for a leaf more. */
 static int
-add_inside(gathering *g, table *t, const walk *w)
+gather(gathering *g, const dpq_part *part, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        const size_t first = i;
+        int64_t right;
+
+        if (is_beyond(part[i], g->end, g->right) && !begin(g, part[i].left, part[i].least)) {
+            return 0;
+        }
+        for (right = g->right; i < n && !is_beyond(part[i], g->end, right); i++) {
+            right += part[i].width;
+        }
+        add(g, part + first, i - first);
+    }
+    return 1;
+}
+
+/* Add all parts inside of a whole node: as far as they are of one leaf and in one bin, together. */
+static int
+gather_inside(gathering *g, table *t, const walk *w)
 {
     const dpq_dither *d = &g->parts->dither;
     struct {
@@ -566,8 +606,7 @@ add_inside(gathering *g, table *t, const walk *w)
     }
     for (int n = 1; n > 0;) {
         int depth = waiting[--n].depth;
-        int64_t size = waiting[n].size, limit;
-        dpq_part part;
+        int64_t size = waiting[n].size, width, limit;
 
         if ((rank >= g->end || left != g->right) && !begin(g, left, rank)) {
             return 0;
@@ -576,7 +615,7 @@ add_inside(gathering *g, table *t, const walk *w)
             go_to_bin(g, rank);
         }
         limit = g->bin_end < g->end ? g->bin_end : g->end;
-        while (size > w->most && rank + size >= limit) {
+        while (size > w->most && size > 1 && rank + size >= limit) {
             int64_t below = lower_of(d, depth, size);
 
             depth++;
@@ -584,24 +623,31 @@ add_inside(gathering *g, table *t, const walk *w)
             waiting[n++].size = size - below;
             size = below;
         }
-        part = (dpq_part){left, INT64_C(1) << (d->bits - depth), rank, rank + size};
-        if (size <= w->most) {
-            add(g, &part, 1);
+        width = INT64_C(1) << (d->bits - depth);
+        if (rank + size < limit) {
+            const inside *of = &t->half[depth][size - (w->count >> depth)];
+
+            g->all.rising += (double)width * of->rising * dpq_decay_at(g->decay, g->end - rank - size);
+            g->all.width += (double)width;
+            g->all.falling += (double)width * of->falling * dpq_decay_at(g->decay, rank - g->rank);
+            g->all.parts += of->parts;
+            g->most[g->leaves - 1] = rank + of->span;
+            g->right = left + width;
+            g->in_bin += (double)width;
         }
         else {
-            const weights *of = &t->half[depth][size - (w->count >> depth)];
-            const double width = (double)part.width;
+            const int64_t below = size > w->most ? (d->shift & (width - 1)) + 1 : width; /* up to its record */
+            const dpq_part part[2] = {
+                {left, below, rank, rank + (size > w->most ? 0 : size)},
+                {left + below, width - below, rank + size, rank + size},
+            };
 
-            g->all.rising += width * of->rising * dpq_decay_at(g->decay, g->end - part.most);
-            g->all.width += width;
-            g->all.falling += width * of->falling * dpq_decay_at(g->decay, rank - g->rank);
-            g->all.parts += of->parts;
-            g->most[g->leaves - 1] = part.most;
-            g->right = left + part.width;
-            g->in_bin += width;
+            if (!gather(g, part, 1 + (below < width))) {
+                return 0;
+            }
         }
         rank += size;
-        left += part.width;
+        left += width;
     }
     return 1;
 }
@@ -621,7 +667,7 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
                    .end = INT64_MIN,
                    .bins = bins,
                    .bin_end = INT64_MAX};
-    table inside = {.count = 0};
+    table halves = {.count = 0};
     dpq_part part[STEPS];
     size_t n;
 
@@ -631,19 +677,7 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
         g.bin_end = INT64_MIN;
     }
     while ((n = next_parts(&w, part)) > 0 || w.whole.size > 0) {
-        for (size_t i = 0; i < n;) {
-            const size_t first = i;
-            int64_t right;
-
-            if (is_beyond(part[i], g.end, g.right) && !begin(&g, part[i].left, part[i].least)) {
-                return room + 1;
-            }
-            for (right = g.right; i < n && !is_beyond(part[i], g.end, right); i++) {
-                right += part[i].width;
-            }
-            add(&g, part + first, i - first);
-        }
-        if (w.whole.size > 0 && !add_inside(&g, &inside, &w)) {
+        if (!gather(&g, part, n) || (w.whole.size > 0 && !gather_inside(&g, &halves, &w))) {
             return room + 1;
         }
     }

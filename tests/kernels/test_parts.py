@@ -15,7 +15,7 @@ CELLS = st.lists(
         st.integers(0, 3) | st.integers(0, 2**20),  # points before it,
         st.integers(1, 5) | st.integers(1, 2**30),  # fine points,
         st.integers(0, 3),  # records before it
-        st.integers(0, 4) | st.sampled_from([8, 9, 40]),  # and in it
+        st.integers(0, 4) | st.sampled_from([8, 9, 40, 300]),  # and in it
     ),
     min_size=1,
     max_size=6,
@@ -47,7 +47,7 @@ def made(cells, stretches, widths, bits, seed, has_masses, rate, size=0):
     CELLS,
     STRETCHES,
     WIDTHS,
-    st.integers(1, 7),
+    st.integers(1, 7) | st.sampled_from([10, 16]),
     st.integers(0, 2**32),
     st.booleans(),
     st.floats(0.0, 1.0),
