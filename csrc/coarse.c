@@ -42,6 +42,17 @@ leaf_of(const dpq_coarse_problem *p, size_t c, int h)
     return (c - p->offset[h]) << h;
 }
 
+static inline void
+set_rank(const dpq_coarse_ranks *ranks, size_t c, int64_t rank)
+{
+    if (ranks->narrow) {
+        ranks->narrow[c] = (int32_t)rank;
+    }
+    else {
+        ranks->wide[c] = rank;
+    }
+}
+
 static inline int64_t
 least_of(const dpq_coarse_problem *p, size_t c)
 {
@@ -148,16 +159,16 @@ dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *
 
 /* Which leaves hold more than half of what is around them. */
 static void
-find_heavy(size_t leaves, int64_t near, const int64_t *least, const int64_t *most,
+find_heavy(size_t leaves, int64_t near, const dpq_coarse_ranks *least, const dpq_coarse_ranks *most,
            const double *volume, uint8_t *heavy)
 {
     double below_low = 0.0, below_high = 0.0;
 
     for (size_t i = 0, low = 0, high = 0; i < leaves; i++) {
-        for (; most[low] < least[i] - near; low++) {
+        for (; dpq_coarse_rank(most, low) < dpq_coarse_rank(least, i) - near; low++) {
             below_low += volume[low];
         }
-        for (; high < leaves && least[high] <= most[i] + near; high++) {
+        for (; high < leaves && dpq_coarse_rank(least, high) <= dpq_coarse_rank(most, i) + near; high++) {
             below_high += volume[high];
         }
         heavy[i] = 2.0 * volume[i] > below_high - below_low;
@@ -166,23 +177,23 @@ find_heavy(size_t leaves, int64_t near, const int64_t *least, const int64_t *mos
 
 void
 dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near, uint8_t *heavy,
-                int64_t *least, int64_t *most, double *const volume[3])
+                const dpq_coarse_ranks *least, const dpq_coarse_ranks *most, double *const volume[3])
 {
     find_heavy(offset[1], near, least, most, volume[1], heavy);
     for (int h = 1; h < heights; h++) {
         for (size_t c = offset[h], half = offset[h - 1]; c < offset[h + 1]; c++) {
             size_t end = half + 2 < offset[h] ? half + 2 : offset[h];
-            int64_t rank;
-            int will_be_used;
-
-            least[c] = least[half];
-            most[c] = most[end - 1];
-            rank = middle_of(least[c], most[c]);
+            const int64_t low = dpq_coarse_rank(least, half), high = dpq_coarse_rank(most, end - 1);
+            const int64_t rank = middle_of(low, high);
             /* others are never used: their volumes only have to be finite */
-            will_be_used = decay->rate * (double)(most[c] - least[c]) <= 4.0 * DPQ_COARSE_WIDEST;
+            const int will_be_used = decay->rate * (double)(high - low) <= 4.0 * DPQ_COARSE_WIDEST;
+
+            set_rank(least, c, low);
+            set_rank(most, c, high);
             volume[0][c] = volume[1][c] = volume[2][c] = 0.0;
             for (; half < end; half++) {
-                int64_t away = will_be_used ? middle_of(least[half], most[half]) - rank : 0;
+                int64_t middle = middle_of(dpq_coarse_rank(least, half), dpq_coarse_rank(most, half));
+                int64_t away = will_be_used ? middle - rank : 0;
                 double own = h == 1 && heavy[half] ? INFINITY : volume[1][half];
 
                 volume[0][c] += own < INFINITY ? volume[0][half] * dpq_decay_signed(decay, -away) : own;

@@ -37,8 +37,8 @@
 
 /* Ranks, of 8 bytes each or of 4; the other one is NULL. */
 typedef struct {
-    const int64_t *wide;
-    const int32_t *narrow;
+    int64_t *wide;
+    int32_t *narrow;
 } dpq_coarse_ranks;
 
 static inline int64_t
@@ -79,11 +79,12 @@ typedef struct {
  *   heavy        WORK, length K. A leaf that holds more than half of all that is within so many ranks of it:
  *   near         paths stay in it at many levels. These are a multiset, and would not be if it was part of
  *                a cell at some of them; so it never is
- *   least, most, volume  IN for leaves, OUT for others: infinite volumes where a cell is not to be used
+ *   least, most, volume  IN for leaves, OUT for others: infinite volumes where a cell is not to be used;
+ *                room for all cells
  */
 void
 dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near, uint8_t *heavy,
-                int64_t *least, int64_t *most, double *const volume[3]);
+                const dpq_coarse_ranks *least, const dpq_coarse_ranks *most, double *const volume[3]);
 
 /* Some cells of a row that follow each other in the tree. */
 typedef struct {

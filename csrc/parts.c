@@ -1,7 +1,6 @@
 #include "parts.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "ranks.h"
 
@@ -310,37 +309,43 @@ next_parts(walk *w, dpq_part *to)
     return n;
 }
 
-/* On the way to the part that begins after a point. */
+/* On the way to the first part of a rank, or a little before. */
 static walk
-walk_from(const dpq_parts *p, int64_t left)
+walk_from(const dpq_parts *p, int64_t rank)
 {
     walk w = {.parts = p};
-    /* the first cut whose cell ends after the point */
-    size_t cut = dpq_ranks_first(p->first, 0, p->cuts - 1, left + 1);
-    int64_t rank;
+    /* nothing before this cut, or in front of its cell, is of that rank */
+    size_t cut = dpq_ranks_first(p->above, 0, p->cuts - 1, rank);
+    int64_t low = p->below[cut];
 
-    cut -= cut > 0 && last_of(p, cut - 1) > left;
     w.next = cut;
-    rank = cut > 0 ? p->above[cut - 1] : p->below[cut];
-    if (left >= p->first[cut] - 1 && p->above[cut] > p->below[cut]) {
+    if (p->above[cut] == low) {
+        low = cut > 0 ? p->above[cut - 1] : low;
+    }
+    w.stretch = dpq_ranks_first(p->start + 1, 0, p->stretches - 1, low + 1);
+    if (p->above[cut] > p->below[cut]) {
         node x = cell_of(p, cut), half[2];
 
         w.next++;
         w.count = x.size;
-        while (x.left < left && x.size > 1) { /* else it is cut at a record there */
+        for (;;) { /* as far as it is not one part */
+            int64_t most = allowed(&w, x.rank, x.rank + x.size);
+
+            if (most < 0 || x.left == x.right || x.size <= most || x.size == 1 ||
+                x.part.depth == p->dither.bits) {
+                break;
+            }
             halve(&w, &x, half);
-            if (half[1].left > left) {
+            if (half[1].rank < rank) { /* and so is all of the lower one */
+                x = half[1];
+            }
+            else {
                 w.stack[w.waiting++] = half[1];
                 x = half[0];
             }
-            else {
-                x = half[1];
-            }
         }
         w.stack[w.waiting++] = x;
-        rank = x.rank;
     }
-    w.stretch = dpq_ranks_first(p->start + 1, 0, p->stretches - 1, rank + 1);
     return w;
 }
 
@@ -373,16 +378,13 @@ typedef struct {
     const dpq_parts *parts;
     const dpq_decay *decay;
     size_t room, leaves;         /* as many as there are, the last of which is at hand, */
-    int64_t *left, *least, *most; /* OUT, all of these */
+    int64_t *least, *most;       /* OUT, all of these */
     double *const *sum;
     size_t done, longest;        /* parts of those before it */
     size_t u;                    /* as in begin[u], of where it begins: */
     int64_t rank, end;           /* at this rank, and no part of it at this one; */
     int64_t right;               /* it goes up to here */
     weights all;
-    dpq_parts_bins *bins;
-    int64_t bin, bin_end;        /* ranks of the one at hand are below this, */
-    double in_bin;               /* which has so much more: it is summed up on the way, and not in memory */
 } gathering;
 
 /* The leaf at hand is done. */
@@ -416,59 +418,9 @@ begin(gathering *g, int64_t left, int64_t rank)
     g->end = end_after(g->parts, g->u, rank);
     g->right = left;
     g->all = (weights){0.0, 0.0, 0.0, 0};
-    g->left[g->leaves] = left;
     g->least[g->leaves] = g->most[g->leaves] = rank;
     g->leaves++;
     return 1;
-}
-
-/* Go on to the bin of a rank. */
-static void
-go_to_bin(gathering *g, int64_t rank)
-{
-    const int64_t size = g->bins->size;
-
-    g->bins->volume[g->bin] += g->in_bin;
-    g->in_bin = 0.0;
-    g->bin = rank / size;
-    g->bin_end = (g->bin + 1) * size;
-}
-
-/* Count a part with ranks in several bins. */
-static void
-count_apart(dpq_parts_bins *bins, const dpq_decay *decay, dpq_part part)
-{
-    const int64_t size = bins->size, middle = (part.least + (part.most - part.least) / 2) / size;
-    const int64_t first = part.least / size, last = part.most / size, begin = middle * size;
-    const int64_t below = begin - part.least, above = part.most - (begin + size - 1);
-    const double once = 1.0 / dpq_decay_at(decay, below > above ? below : above);
-    const double each = (double)part.width, copies = (double)(last - first + 1);
-
-    if (once <= copies) {
-        bins->volume[middle] += each * once;
-    }
-    else {
-        for (int64_t k = first; k <= last; k++) {
-            bins->volume[k] += each;
-        }
-    }
-    bins->more += ((once < copies ? once : copies) - 1.0) * (double)(part.most - part.least + 1);
-}
-
-static void
-count(gathering *g, const dpq_part *part, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (part[i].least >= g->bin_end) {
-            go_to_bin(g, part[i].least);
-        }
-        if (part[i].most < g->bin_end) {
-            g->in_bin += (double)part[i].width;
-        }
-        else {
-            count_apart(g->bins, g->decay, part[i]);
-        }
-    }
 }
 
 /* Add some parts to the leaf at hand. */
@@ -503,7 +455,6 @@ add(gathering *g, const dpq_part *part, size_t n)
     g->all = all;
     g->most[g->leaves - 1] = part[n - 1].most;
     g->right = part[n - 1].left + part[n - 1].width;
-    count(g, part, n);
 }
 
 /* What is inside of a half of a half ... of a cell. */
@@ -606,16 +557,12 @@ gather_inside(gathering *g, table *t, const walk *w)
     }
     for (int n = 1; n > 0;) {
         int depth = waiting[--n].depth;
-        int64_t size = waiting[n].size, width, limit;
+        int64_t size = waiting[n].size, width;
 
         if ((rank >= g->end || left != g->right) && !begin(g, left, rank)) {
             return 0;
         }
-        if (rank >= g->bin_end) {
-            go_to_bin(g, rank);
-        }
-        limit = g->bin_end < g->end ? g->bin_end : g->end;
-        while (size > w->most && size > 1 && rank + size >= limit) {
+        while (size > w->most && size > 1 && rank + size >= g->end) {
             int64_t below = lower_of(d, depth, size);
 
             depth++;
@@ -624,7 +571,7 @@ gather_inside(gathering *g, table *t, const walk *w)
             size = below;
         }
         width = INT64_C(1) << (d->bits - depth);
-        if (rank + size < limit) {
+        if (rank + size < g->end) {
             const inside *of = &t->half[depth][size - (w->count >> depth)];
 
             g->all.rising += (double)width * of->rising * dpq_decay_at(g->decay, g->end - rank - size);
@@ -633,7 +580,6 @@ gather_inside(gathering *g, table *t, const walk *w)
             g->all.parts += of->parts;
             g->most[g->leaves - 1] = rank + of->span;
             g->right = left + width;
-            g->in_bin += (double)width;
         }
         else {
             const int64_t below = size > w->most ? (d->shift & (width - 1)) + 1 : width; /* up to its record */
@@ -653,36 +599,25 @@ gather_inside(gathering *g, table *t, const walk *w)
 }
 
 size_t
-dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
-                 int64_t *most, double *sum[3], size_t *parts, size_t *longest, dpq_parts_bins *bins)
+dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *least, int64_t *most,
+                 double *sum[3], size_t *parts, size_t *longest)
 {
     walk w = {.parts = p, .sums = !p->each};
     gathering g = {.parts = p,
                    .decay = decay,
                    .room = room,
-                   .left = left,
                    .least = least,
                    .most = most,
                    .sum = sum,
-                   .end = INT64_MIN,
-                   .bins = bins,
-                   .bin_end = INT64_MAX};
+                   .end = INT64_MIN};
     table halves = {.count = 0};
     dpq_part part[STEPS];
     size_t n;
 
-    if (bins) {
-        memset(bins->volume, 0, bins->bins * sizeof *bins->volume);
-        bins->more = 0.0;
-        g.bin_end = INT64_MIN;
-    }
     while ((n = next_parts(&w, part)) > 0 || w.whole.size > 0) {
         if (!gather(&g, part, n) || (w.whole.size > 0 && !gather_inside(&g, &halves, &w))) {
             return room + 1;
         }
-    }
-    if (bins) {
-        go_to_bin(&g, 0);
     }
     if (g.leaves > 0) {
         finish(&g);
@@ -693,25 +628,21 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
 }
 
 size_t
-dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
+dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
 {
-    walk w = walk_from(p, left);
+    walk w = walk_from(p, rank);
+    const int64_t end = end_after(p, dpq_ranks_first(p->begin + 1, 0, p->widths - 1, rank + 1), rank);
     dpq_part some[STEPS];
-    int64_t end = 0, right = 0;
+    int64_t right = 0;
     size_t length = 0;
 
     for (size_t n; (n = next_parts(&w, some)) > 0;) {
         for (size_t i = 0; i < n; i++) {
-            if (some[i].left < left) {
+            if (some[i].least < rank) {
                 continue;
             }
-            if (length == 0) {
-                const int64_t rank = some[i].least;
-
-                end = end_after(p, dpq_ranks_first(p->begin + 1, 0, p->widths - 1, rank + 1), rank);
-                right = some[i].left;
-            }
-            if (length == room || is_beyond(some[i], end, right)) {
+            right = length > 0 ? right : some[i].left;
+            if (length > 0 && (length == room || is_beyond(some[i], end, right))) {
                 return length;
             }
             right += some[i].width;
@@ -719,7 +650,7 @@ dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
         }
     }
     if (length == 0) {
-        part[length++] = (dpq_part){.left = left, .width = 1};
+        part[length++] = (dpq_part){.width = 1, .least = rank, .most = rank};
     }
     return length;
 }

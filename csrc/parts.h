@@ -42,37 +42,25 @@ typedef struct {
     int64_t least, most; /* have such ranks */
 } dpq_part;
 
-/* What parts weigh by ranks, so many in a row together: bin k has those from k size to (k + 1) size - 1. A part
- * with ranks in several of them counts in the one of its middle, times exp(rate d) as far as it has ranks that are
- * d outside of that; or whole in each of them, where that is less. */
-typedef struct {
-    int64_t size;
-    size_t bins;    /* all ranks are in one of so many */
-    double *volume; /* OUT, length bins */
-    double more;    /* OUT: the sum of all ranks of such parts, by how many times too much they count */
-} dpq_parts_bins;
-
 /* Leaves in ascending order, and what they sum up to with a rank in the middle, floor((least + most) / 2).
  *
  *   decay        IN, of a rate
  *   room         how many leaves there is room for
- *   left         OUT: a leaf begins after this point
- *   least, most  OUT: its ranks
+ *   least, most  OUT: its ranks. It begins with the first part of that least rank
  *   sum          OUT: widths of its parts, times exp(rate (most - middle)), 1, and exp(-rate (least -
  *                middle)), a part's ranks taken
  *   parts        OUT: how many parts there are in all
  *   longest      OUT: and in one leaf, at most
- *   bins         OUT, or NULL
  *
  * Returns   how many leaves there are; room + 1 if there are more.
  */
 size_t
-dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *left, int64_t *least,
-                 int64_t *most, double *sum[3], size_t *parts, size_t *longest, dpq_parts_bins *bins);
+dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_t *least, int64_t *most,
+                 double *sum[3], size_t *parts, size_t *longest);
 
-/* The parts of a leaf that begins after a point.
+/* The parts of a leaf.
  *
- *   left         where a leaf begins
+ *   rank         its least rank
  *   room         how many parts there is room for: no leaf has more
  *   part         OUT, length room
  *
@@ -80,6 +68,6 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
  *           there is one part at least, and never more than room.
  */
 size_t
-dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part);
+dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part);
 
 #endif

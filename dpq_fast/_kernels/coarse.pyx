@@ -77,7 +77,7 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
     Parameters
     ----------
     least, most, rising, volume, falling : ndarray, shape (K,)
-        Of leaves; K >= 1. They become as long as the tree, and volumes are what is returned.
+        Of leaves; K >= 1. What is returned takes their place: they are of no use afterwards.
     rate : float
         Loss of log-weight per rank, c.
     near : int
@@ -92,8 +92,7 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
         double *volumes[3]
         uint8_t *held = <uint8_t *>PyArray_DATA(heavy)
         const size_t *offsets
-        int64_t *low
-        int64_t *high
+        dpq_coarse_ranks ranks[2]
         int heights
         list sizes = [leaves]
 
@@ -105,18 +104,25 @@ def tree(ndarray least not None, ndarray most not None, ndarray rising not None,
     offset = np.cumsum([0, *sizes]).astype(np.uintp)
     offsets, heights = given_places(offset), len(sizes)
     cells = offsets[heights]
+    if given_integers(most)[leaves - 1] <= INT32_MAX:
+        least, most = (_as_narrow(each) for each in (least, most))
     tree = offset, least, most, rising, volume, falling
     for array in tree[1:]:
         array.resize(cells, refcheck=False)
-    low, high = <int64_t *>given_integers(least), <int64_t *>given_integers(most)
+    ranks[0], ranks[1] = given_ranks(least), given_ranks(most)
     for i in range(3):
         volumes[i] = <double *>given_doubles(tree[3 + i])
     dpq_decay_fill(decay, 2.0 * rate, cells)
     with nogil:
-        dpq_coarse_tree(decay, heights, offsets, near, held, low, high, volumes)
-    if high[cells - 1] > INT32_MAX:
-        return tree
-    return offset, least.astype(np.int32), most.astype(np.int32), rising, volume, falling
+        dpq_coarse_tree(decay, heights, offsets, near, held, &ranks[0], &ranks[1], volumes)
+    return tree
+
+
+def _as_narrow(ranks):
+    """In 4 bytes each; the others are given back at once."""
+    narrow = ranks.astype(np.int32)
+    ranks.resize(0, refcheck=False)
+    return narrow
 
 
 cdef dpq_coarse_ranks given_ranks(ndarray ranks) except *:
@@ -125,9 +131,9 @@ cdef dpq_coarse_ranks given_ranks(ndarray ranks) except *:
     given.wide, given.narrow = NULL, NULL
     if PyArray_TYPE(ranks) == NPY_INT32:
         check_given(ranks, 1, NPY_INT32)
-        given.narrow = <const int32_t *>PyArray_DATA(ranks)
+        given.narrow = <int32_t *>PyArray_DATA(ranks)
     else:
-        given.wide = given_integers(ranks)
+        given.wide = <int64_t *>given_integers(ranks)
     return given
 
 

@@ -563,21 +563,15 @@ cdef extern from "parts.h" nogil:
         int64_t least
         int64_t most
 
-    ctypedef struct dpq_parts_bins:
-        int64_t size
-        size_t bins
-        double *volume
-        double more
-
     size_t dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room,
-                            int64_t *left, int64_t *least, int64_t *most, double **sum,
-                            size_t *parts, size_t *longest, dpq_parts_bins *bins)
-    size_t dpq_parts_of(const dpq_parts *p, int64_t left, size_t room, dpq_part *part)
+                            int64_t *least, int64_t *most, double **sum,
+                            size_t *parts, size_t *longest)
+    size_t dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
 
 cdef extern from "coarse.h" nogil:
     ctypedef struct dpq_coarse_ranks:
-        const int64_t *wide
-        const int32_t *narrow
+        int64_t *wide
+        int32_t *narrow
 
     ctypedef struct dpq_coarse_problem:
         size_t leaves
@@ -635,7 +629,8 @@ cdef extern from "coarse.h" nogil:
         size_t longest
 
     void dpq_coarse_tree(const dpq_decay *decay, int heights, const size_t *offset, int64_t near,
-                         uint8_t *heavy, int64_t *least, int64_t *most, double **volume)
+                         uint8_t *heavy, const dpq_coarse_ranks *least,
+                         const dpq_coarse_ranks *most, double **volume)
     size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start,
                             size_t *begin, dpq_coarse_segment *segment)
     size_t dpq_coarse_room(size_t longest, size_t levels)

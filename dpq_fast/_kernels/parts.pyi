@@ -23,9 +23,7 @@ class Parts:
         ranks: NDArray[np.float64],
         rate: float,
         room: int,
-        size: int = 0,
     ) -> None: ...
-    def take_counted(self) -> tuple[NDArray[np.float64], float] | None: ...
     def take(
         self,
     ) -> tuple[
@@ -36,7 +34,7 @@ class Parts:
         NDArray[np.float64],
     ]: ...
     def of(
-        self, leaf: NDArray[np.uintp]
+        self, rank: NDArray[np.int64]
     ) -> tuple[
         NDArray[np.uintp],
         NDArray[np.int64],

@@ -16,7 +16,6 @@ from dpq_fast._kernels.csrc cimport (
     dpq_decay_fill,
     dpq_part,
     dpq_parts,
-    dpq_parts_bins,
     dpq_parts_leaves,
     dpq_parts_of,
     int64_t,
@@ -53,8 +52,6 @@ cdef class Parts:
         Loss of log-weight per rank, c.
     room : int
         About as many leaves there may be.
-    size : int, optional
-        Volumes are counted for so many ranks together, too: not by default.
 
     Attributes
     ----------
@@ -65,22 +62,16 @@ cdef class Parts:
     cdef:
         dpq_parts problem
         object kept
-        ndarray left
         tuple sums
         readonly size_t leaves, parts, longest
-        tuple counted
 
     def __init__(self, Offsets offsets not None, ndarray first not None, ndarray each,
                  ndarray below not None, ndarray above not None, ndarray start not None,
                  ndarray most not None, ndarray begin not None, ndarray ranks not None,
-                 double rate, size_t room, int64_t size=0):
+                 double rate, size_t room):
         cdef:
-            ndarray volumes
-            dpq_parts_bins bins
-            dpq_parts_bins *counts = NULL
             ndarray table = new_doubles(sizeof(dpq_decay) // 8)
             dpq_decay *decay = <dpq_decay *>doubles(table)
-            int64_t *left
             int64_t *low
             int64_t *high
             double *sums[3]
@@ -108,27 +99,21 @@ cdef class Parts:
             raise ValueError("all ranks must be in a stretch")
         self.kept = first, each, below, above, start, most, begin, ranks
         dpq_decay_fill(decay, 2.0 * rate, start[start.shape[0] - 1])
-        if size > 0:
-            bins.size, bins.bins = size, (start[most.shape[0]] - 1) // size + 1
-            volumes = new_doubles(bins.bins)
-            bins.volume = doubles(volumes)
-            counts = &bins
         while True:
-            left_of, least, most_of = (new_integers(room) for _ in range(3))
+            least, most_of = (new_integers(room) for _ in range(2))
             rising, width, falling = (new_doubles(room) for _ in range(3))
-            left, low, high = integers(left_of), integers(least), integers(most_of)
+            low, high = integers(least), integers(most_of)
             sums[0], sums[1], sums[2] = doubles(rising), doubles(width), doubles(falling)
             with nogil:
-                self.leaves = dpq_parts_leaves(&self.problem, decay, room, left, low, high, sums,
-                                               &self.parts, &self.longest, counts)
+                self.leaves = dpq_parts_leaves(&self.problem, decay, room, low, high, sums,
+                                               &self.parts, &self.longest)
             if self.leaves <= room:
                 break
-            left_of = least = most_of = rising = width = falling = None
+            least = most_of = rising = width = falling = None
             room += room // 2 + 1
-        for array in (left_of, least, most_of, rising, width, falling):
+        for array in (least, most_of, rising, width, falling):
             array.resize(self.leaves, refcheck=False)
-        self.left, self.sums = left_of, (least, most_of, rising, width, falling)
-        self.counted = (volumes, bins.more) if size > 0 else None
+        self.sums = least, most_of, rising, width, falling
 
     def take(self):
         """Ranks of each leaf, and what it sums up to: once, as these may be long.
@@ -144,30 +129,15 @@ cdef class Parts:
         sums, self.sums = self.sums, None
         return sums
 
-    def take_counted(self):
-        """Volumes for `size` ranks together, of which the first are from 0 on: once, and None if there are none.
-
-        Of a part with ranks in several of these it is more, as `csrc/parts.h` has it: so many times as much
-        in the mean of all ranks is the second number, less 1 and times the ranks.
-
-        Returns
-        -------
-        volume : ndarray of float64
-        more : float
-        """
-        counted, self.counted = self.counted, None
-        return counted
-
-    def of(self, ndarray leaf not None):
-        """The parts of some leaves, one leaf after the other.
+    def of(self, ndarray rank not None):
+        """The parts of some leaves, given by their least ranks, one leaf after the other.
 
         Returns where those of each begin, and the end, in uintp; and of each part the least and the
         greatest rank, its width (float64), and the point after which it begins.
         """
         cdef:
-            const size_t *leaves = given_places(leaf)
-            const int64_t *left = integers(self.left)
-            size_t n = leaf.shape[0], i, j, size, at = 0
+            const int64_t *ranks = given_integers(rank)
+            size_t n = rank.shape[0], i, j, size, at = 0
             # about as many as there are in so many leaves, and one leaf more
             size_t room = n * (self.parts // max(self.leaves, 1) + 1) + self.longest
             ndarray starts = new_places(n + 1), found = new_integers(4 * self.longest)
@@ -182,8 +152,6 @@ cdef class Parts:
 
         start[0] = 0
         for i in range(n):
-            if leaves[i] >= self.leaves:
-                raise ValueError("there is no such leaf")
             if room - at < self.longest:
                 room *= 2
                 for array in (low, high, after, width):
@@ -191,7 +159,7 @@ cdef class Parts:
                 least, most, begin = integers(low), integers(high), integers(after)
                 wide = doubles(width)
             with nogil:
-                size = dpq_parts_of(&self.problem, left[leaves[i]], self.longest, part)
+                size = dpq_parts_of(&self.problem, ranks[i], self.longest, part)
                 for j in range(size):
                     least[at + j], most[at + j] = part[j].least, part[j].most
                     wide[at + j], begin[at + j] = <double>part[j].width, part[j].left

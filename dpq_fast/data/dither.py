@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -123,7 +124,7 @@ class DitheredOrder(WholeOrder):
             lo, hi = np.where(reached, lo, middle + 1), np.where(reached, middle, hi)
         return lo
 
-    def parts(self, zones: Sequence[Zone], ranks: float, rate: float, size: int = 0) -> Parts:
+    def parts(self, zones: Sequence[Zone], ranks: float, rate: float) -> Parts:
         """Outputs in some segments of ranks, and perhaps some around them: counts are all it takes.
 
         Parameters
@@ -135,8 +136,6 @@ class DitheredOrder(WholeOrder):
             Of leaves, where zones have no wider ones.
         rate : float
             Decay rate: log-weight lost per rank, c > 0.
-        size : int, optional
-            Volumes of so many ranks together are counted, too.
         """
         cuts = self._cuts([stretch_of(self.n, zone) for zone in zones])
         wanted = [Stretch(most, first, first + count) for most, first, count, _ in zones]
@@ -149,9 +148,10 @@ class DitheredOrder(WholeOrder):
         edges = np.stack((first, first + count), axis=1).ravel()
         asked = np.interp(begin, edges, _before_and_after(count))
         by_ranks = (np.diff(asked) / widths).sum()
-        room = int(min(by_parts, by_ranks)) + 3 * first.size + 2 * widths.size
+        edges_of_zones = sum(zone.first.size for zone in zones)
+        room = int(min(by_parts, by_ranks)) + 3 * edges_of_zones + 2 * widths.size
         allowed = innermost(start, wanted) - 1
-        return Parts(self._offsets, *cuts, start, allowed, begin, widths, rate, room, size)
+        return Parts(self._offsets, *cuts, start, allowed, begin, widths, rate, room)
 
     def _cuts(
         self, around: list[Stretch]
@@ -176,6 +176,13 @@ class DitheredOrder(WholeOrder):
             return kernel.log_spans(self._coarse.weighed(places, masses), -math.inf, math.inf, 1.0)
         at = self._coarse.spread(places)
         return kernel.log_spans(at, -math.inf, math.inf, 2.0**-self._bits)
+
+    def by_runs(self) -> WholeOrder:
+        order = copy(self)
+        coarse = self._coarse.by_runs()
+        assert isinstance(coarse, CoarseOrder)
+        order._coarse = coarse
+        return order
 
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         self._coarse.prepare(first - 1, count + 2)  # with the records around

@@ -29,6 +29,8 @@ PLACES = 2**15
 MANY_PLACES = 2**17
 # Among at most this many sorted records, ranks are found by looking at all of them.
 FEW_RECORDS = 2**9
+# Runs of ties are listed where all lattice points would have so many records each.
+RUNS_EACH = 16
 
 
 class Intervals(NamedTuple):
@@ -292,6 +294,10 @@ class WholeOrder(Order):
     def prepare(self, first: NDArray[np.int64], count: NDArray[np.int64]) -> None:
         pass  # there are no passes to save
 
+    def by_runs(self) -> WholeOrder:
+        """The same by runs of ties, if these are far fewer than records: for who asks for most."""
+        return self
+
 
 class CutOrder(WholeOrder):
     """An order whose outputs are cut between its records."""
@@ -437,6 +443,14 @@ class SortedOrder(CoarseOrder):
         hi = np.concatenate((first, first[1:], [self.n]))
         return Cuts(point, *np.split(self._bisected(np.append(point, past), lo, hi), 2))
 
+    def by_runs(self) -> WholeOrder:
+        lattice = None if self._fine or not is_plain(self._values) else self.lattice
+        if lattice is None or RUNS_EACH * lattice.points > self.n:
+            return self
+        everything = (np.array([each]) for each in (0, self.n, 1))
+        point, below, above = lattice.runs(self._values, *everything)
+        return CountedOrder(point, above - below, lattice, self.bounds)
+
     def spread(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         points = self._encode(self._values.take(places))
         at = points + 0.5
@@ -460,7 +474,8 @@ def cuts_of_runs(runs: Cuts, around: list[Stretch], n: int) -> Cuts:
     # the last place that is asked for and below the end of both must not be before both begin
     size, last = size[stretch], np.minimum(end[run], high[stretch]) - 1
     held = last // size * size >= np.maximum(start[run], low[stretch])
-    run = np.unique(run[held])
+    run = run[held]  # ascending
+    run = run[np.append(True, run[1:] > run[:-1])] if run.size else run
     return Cuts(point[run], start[run], end[run])
 
 
@@ -530,6 +545,9 @@ class CountedOrder(CoarseOrder):
             run = np.searchsorted(self._ends, places, side="right")
         end = self._ends[run]
         return Cuts(self._values[run], end - self._counts[run], end)
+
+    def _points_at(self, places: NDArray[np.int64]) -> NDArray[Any] | None:
+        return self._values[np.searchsorted(self._ends, places, side="right")]
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         pieces = []
@@ -604,6 +622,10 @@ class WeighedOrder(CutOrder):
 
     def _points(self, windows: list[tuple[int, int]]) -> NDArray[np.int64]:
         return self._masses.spread(self._coarse._points(windows), 0)
+
+    def _points_at(self, places: NDArray[np.int64]) -> NDArray[Any] | None:
+        points = self._coarse._points_at(places)
+        return None if points is None else self._masses.spread(points, 0)
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
         return self._coarse.ranks_of(outputs)

@@ -88,7 +88,7 @@ from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.path import CERTIFICATE, PathLaw
 from dpq_fast.laws.rows import Forward, parts_of, points_inside
-from dpq_fast.laws.strayed import UNIT, Windows, taken
+from dpq_fast.laws.strayed import Windows
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
@@ -120,8 +120,9 @@ SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # that, the second number over sqrt(m), if it is less: x nats from a target bends lose half of the
 # share times x - begins, and paths of a bridge have paid x^2 / m, so they would be drawn there.
 PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 500.0
-# Leaves are at most so many times as wide as the narrowest.
-WIDER = 64.0
+# Leaves are at most so many times as wide as the narrowest. They become wider where blocks do, and
+# where cells are wider than the narrowest by that.
+WIDER, WIDENED = 64.0, (8.0, 16.0, 32.0)
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
@@ -130,8 +131,9 @@ WIDEST_BLOCK = 8.0
 LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
 # Windows of so many ranks on each side, by a guess, are for `PathLaw` where blocks would be of a
 # record each. If they have more ranks in all than that, leaves would take too much memory, and so
-# wider ones are, too.
+# wider ones are, too; and narrower ones are not, if levels are very many, whose leaves are few.
 MOST_NARROW, MANY_NARROW, NARROW_OF_MANY = 8 * 2**10, 2**24, 10 * 2**10
+NARROW_OF_VERY_MANY = 5 * 2**10
 # Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
 # cells take as long however few records there are.
 LEAST_RANKS = 2.5
@@ -338,10 +340,11 @@ class CoarseLaw:
         self._log_volume = order.log_volume(q.size)
         self._kind = np.float64 if order.lattice is None else np.int64
         self._once = once
-        self._taken = taken(order.n, rate) if q.size >= WINDOWED else 0  # or there are no windows
         self._rounds = 0  # of narrower cells
         self._seen: Seen | None = None
-        self._window: NDArray[np.int64] | None = None  # rows are inside of it, if there is one
+        # rows are inside of it, if there is one; and paths are where a walk over even gaps is
+        self._window: NDArray[np.int64] | None = None
+        self._log_strayed, self._are_even = -math.inf, False
         self._cells: kernel.Cells | None = None  # gone if the law gave way to a narrower one
         self._successor: CoarseLaw | None = None
         self._giving_way = threading.Lock()  # several threads may draw from a law
@@ -351,28 +354,55 @@ class CoarseLaw:
             self._shift = LARGEST_VOLUME - math.frexp(order.extent)[1]
         self._whole, self._part = targets(q, order.n)
         self._around = self._whole, self._whole
-        if reach is not None:
-            self._collect(reach)
-            if window is not None:
-                windows = self._windows()
-                assert windows is not None
-                self._restrict(window, windows.log_strayed(window)[0])
-            self._fill()
-        else:
+        if reach is None:
             self._begin(path.first_window(order, q, rate) if guess is None else guess)
+            return
+        if window is not None:
+            weights = Windows(order, q, rate, reach).weights(window)
+            assert weights is not None
+            self._restrict(window, weights[0])
+        self._collect(reach)
+        self._fill()
 
     def _begin(self, reach: int) -> None:
-        """Leaves and rows, of a reach that will do."""
+        """Leaves and rows, of a reach that will do, and inside of windows if these will do."""
+        may_stray = self._q.size >= WINDOWED
         while True:
+            self._restrict(*(self._windows(reach) if may_stray else (None, -math.inf)))
             if not self._collect(reach):
                 reach = 2 * reach + 1
                 continue
             self._fill()
+            if self._log_strayed > self._log_total - CERTIFICATE:
+                may_stray = False
+                continue
             if self._log_beyond <= self._log_total - CERTIFICATE:
                 return
             excess = CERTIFICATE + self._log_volume - self._log_total
             needed = math.ceil(min(excess / (2.0 * self._rate), self._order.n + 1.0))
             reach = max(needed, reach + 1)
+
+    def _windows(self, reach: int) -> tuple[NDArray[np.int64] | None, float, bool]:
+        """What `_restrict` takes; no windows where rows are not long, or hold most paths only."""
+        found = None
+        if self._widths.growth > 0.0 and self._entries_within(reach) > MANY_ENTRIES:
+            self._order = self._order.by_runs()  # all of it will be asked for
+            found = Windows(self._order, self._q, self._rate, reach).found()
+        return found or (None, -math.inf, False)
+
+    def _entries_within(self, reach: int) -> float:
+        """About how many entries all rows have within reach."""
+        nats = self._rate * np.linspace(0.0, min(reach, 0.5 * self._order.n), 1025)
+        growth = self._widths.growth * (self._widths.nats / self._narrowest) ** 2
+        wider = _wider_at(nats, self._q.size, growth)
+        return 2.0 * self._q.size * float(np.trapezoid(1.0 / wider, nats)) / self._narrowest
+
+    def _restrict(
+        self, window: NDArray[np.int64] | None, log_strayed: float, are_even: bool = False
+    ) -> None:
+        """Keep rows inside of windows; what leaves these weighs so much at most."""
+        self._window, self._log_strayed, self._are_even = window, log_strayed, are_even
+        vars(self).pop("_outside", None)  # of other windows
 
     def _collect(self, reach: int) -> bool:
         """Leaves within reach; whether there are some for each target."""
@@ -382,6 +412,8 @@ class CoarseLaw:
         self._log_beyond = self._log_volume - 2.0 * self._rate * reach
         if first[-1] == 0 and last[0] == n:
             self._log_beyond = -math.inf
+        if self._window is not None:
+            first, last, begin, count = intervals_kernel.windows(self._q, n, self._window)
         if self._widths.most:
             zones = [Zone(self._widths.most, begin, count)]
         else:
@@ -391,54 +423,37 @@ class CoarseLaw:
             zones = zones_of(self._order, *self._around, begin, count, self._rate, growth)
         self._exact, self._zoned = zones[-1].most < 2, len(zones) > 1
         ranks = max(1.0, min(self._narrowest / self._rate, 2.0**62))
-        made = leaves_of(self._order, zones, ranks, self._rate, self._shift, self._taken)
+        made = leaves_of(self._order, zones, ranks, self._rate, self._shift)
         if made is None:
             return False
         self._leaves, sums = made
         self._low, self._high = _within(sums.least, sums.most, first, last)
-        self._window, self._log_strayed = None, -math.inf
         if (self._low >= self._high).any():
             return False
         self._tree = _tree(sums, self._rate)
+        self._leaves.least = self._tree.least
         return True
-
-    def _windows(self) -> Windows | None:
-        """What is known of windows: once."""
-        n, size = self._order.n, self._taken
-        counted = self._leaves.counted(n, size, self._rate) if size else None
-        if counted is None or not UNIT * float(counted.volume.sum()) > 0.0:
-            return None
-        return Windows(self._q, n, self._rate, self._reach, counted)
-
-    def _restrict(self, window: NDArray[np.int64], log_strayed: float) -> None:
-        """Rows of the leaves within windows; what leaves these weighs so much at most."""
-        self._window, self._log_strayed = window, log_strayed
-        vars(self).pop("_outside", None)  # of others, if this is a copy
-        leaves = slice(int(self._tree.offset[1]))
-        self._ends = intervals_kernel.windows(self._q, self._order.n, window)[:2]
-        self._low, self._high = _within(
-            self._tree.least[leaves], self._tree.most[leaves], *self._ends
-        )
-
-    def _keep(self, window: NDArray[np.int64]) -> None:
-        """The same windows with other leaves, if what leaves them is as little."""
-        windows = self._windows()
-        log_strayed = windows.log_strayed(window)[0] if windows else math.inf
-        if log_strayed <= self._log_total - CERTIFICATE:
-            self._restrict(window, log_strayed)
 
     def _fill(self) -> None:
         """Rows of cells."""
         self._has_leaves, self._grown, self._cells = True, self._widths.growth, None
         self._near, self._seen = self._nearest(), None
         may_grow, m = self._widths.growth > 0.0, self._q.size
+        if self._window is not None:
+            if self._are_even:
+                away, near = _bridge(m, self._rate, self._order.n), self._near
+                below, above = self._whole - away, self._whole + away
+                self._near = np.minimum(near[0], below), np.maximum(near[1], above)
+            else:
+                self._visit()
+            self._grown = self._centered(within=True) * self._widths.growth
+            self._use(self._rows(self._grown))
+            return
         # how many more than `MANY_ENTRIES` there are does not matter where levels are many
         most = MOST_ENTRIES if m * LONG_ROW < MOST_ENTRIES else MANY_ENTRIES
         cells = self._rows(self._widths.growth, most if may_grow else ALL)
         are_long = m * LONG_ROW < cells.entries <= MOST_ENTRIES
         if may_grow and cells.entries > MANY_ENTRIES and not are_long:
-            if self._taken and self._window is None and self._fill_windows():
-                return
             most_alike = MOST_ALIKE if self._rounds == 0 else MORE_ALIKE
             self._rounds = max(self._rounds, 1)
             self._grown, cells = 0.0, self._rows(0.0, most_alike)
@@ -448,30 +463,6 @@ class CoarseLaw:
                 self._grown = self._centered() * self._widths.growth
                 cells = self._rows(self._grown)
         self._use(cells)
-
-    def _fill_windows(self) -> bool:
-        """Rows inside of windows, if hardly any path leaves them."""
-        windows = self._windows()
-        found = windows.found() if windows else None
-        del windows  # before there are rows
-        if found is None:
-            return False
-        rows, near = (self._low, self._high), self._near
-        window, log_strayed, is_first = found
-        self._restrict(window, log_strayed)
-        if is_first:
-            away = _bridge(self._q.size, self._rate, self._order.n)
-            below, above = np.minimum(near[0], self._whole - away), self._whole + away
-            self._near = below, np.maximum(near[1], above)
-        else:
-            self._visit()
-        self._grown = self._centered(within=True) * self._widths.growth
-        self._use(self._rows(self._grown))
-        if self._log_strayed <= self._log_total - CERTIFICATE:
-            return True
-        self._cells, self._seen, self._window, self._log_strayed = None, None, None, -math.inf
-        (self._low, self._high), self._near = rows, near
-        return False
 
     @property
     def _narrowest(self) -> float:
@@ -743,10 +734,8 @@ class CoarseLaw:
             self._begin(self._reach)
             return self
         if self._zoned:
-            window, self._around = self._window, self._near
+            self._around = self._near
             self._collect(self._reach)
-            if window is not None:
-                self._keep(window)
         cells = self._rows(self._grown)
         if self._leaves.ranks > 1.0 and cells.entries <= HARDLY_MORE * self._entries:
             self._narrow_leaves()
@@ -865,7 +854,9 @@ class CoarseLaw:
     @cached_property
     def _outside(self) -> Outside:
         """The paths that leave windows."""
-        return Outside(self._order, self._q, self._rate, *self._ends, self._forward)
+        assert self._window is not None
+        ends = intervals_kernel.windows(self._q, self._order.n, self._window)[:2]
+        return Outside(self._order, self._q, self._rate, *ends, self._forward)
 
     def _anywhere(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Ascending outputs, uniform among all."""
@@ -1207,6 +1198,12 @@ def _wider_at(nats: Any, m: int, growth: float) -> Any:
     return np.sqrt(1.0 + growth * nats * nats / (m + nats))
 
 
+def _away_at(grown: NDArray[np.float64], m: int, growth: float) -> NDArray[np.float64]:
+    """So far that the square of `_wider_at` is above 1 by that."""
+    root: NDArray[np.float64] = np.sqrt(grown * (grown + 4.0 * growth * m))
+    return (grown + root) / (2.0 * max(growth, TINY))
+
+
 def spans_around(
     near: tuple[NDArray[np.int64], NDArray[np.int64]],
     nats: float,
@@ -1220,9 +1217,7 @@ def spans_around(
     if growth > TINY:
         most = 8.0 * math.log2(max(1.0, min(widest, WIDEST) / nats))
         steps = np.arange(1, min(math.ceil(most), MOST_STEPS) + 1)
-    # so far that `_wider_at` is that
-    grown = np.exp2(steps / 4.0) - 1.0
-    nats_away = (grown + np.sqrt(grown * (grown + 4.0 * growth * m))) / (2.0 * max(growth, TINY))
+    nats_away = _away_at(np.exp2(steps / 4.0) - 1.0, m, growth)
     with np.errstate(over="ignore"):
         away = np.ceil(np.minimum(nats_away / rate, 2.0**61)).astype(np.int64)
     last = np.full((m, 1), np.iinfo(np.int64).max)
@@ -1250,16 +1245,24 @@ def _doubling(
     zones: list[Zone] = []
     size, first, count, wider = whole
     away, ranks, m = 0, int(count.sum()), below.size
-    while 2.0 * size * rate <= WIDEST_BLOCK:
-        # so far that a block may lose twice as much
-        until = away + math.ceil(size * m / farther)
+    # so far that a block may lose twice as much; and that cells may be so many times as wide
+    doubled = math.ceil(size * m / farther)
+    widened = np.full(len(WIDENED), math.inf)
+    if growth > TINY:
+        widened = np.ceil(_away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) / rate)
+    while True:
+        may_double = 2.0 * size * rate <= WIDEST_BLOCK
+        others = widened[np.array(WIDENED) > wider].min(initial=n + 1)
+        until = int(min(doubled if may_double else n + 1, others))
         if until > n:
             break
         inner = segments(below - until, above + until, n)
         if int(inner[1].sum()) >= ranks:
             break
         zones.append(Zone(size, inner[0], inner[1], wider))
-        size, away = 2 * size, until
+        if may_double and until == doubled:
+            size, doubled = 2 * size, until + math.ceil(2 * size * m / farther)
+        away = until
         grown = min(float(_wider_at(begins + away * rate, m, growth)), WIDER)
         wider = 2.0 ** math.floor(math.log2(grown))
     return [*zones, Zone(size, first, count, wider)]
@@ -1295,7 +1298,10 @@ def law_of(
     narrow = path.first_narrow(q, n, rate, guess)
     ranks = int(count.sum())
     if ranks > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
-        single |= bool(narrow.mean() <= (NARROW_OF_MANY if ranks > MANY_NARROW else MOST_NARROW))
+        most = NARROW_OF_MANY if ranks > MANY_NARROW else MOST_NARROW
+        if m >= VERY_MANY_LEVELS:
+            most = NARROW_OF_VERY_MANY
+        single |= bool(narrow.mean() <= most)
     tied = (single or not order.scans) and _is_tied(order, q, narrow, guess)
     wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
     if wide and m > MANY_LEVELS:  # no narrower ones than these

@@ -1,7 +1,7 @@
 """Outputs by leaves: parts of the outputs with ranks that are close, each of some blocks.
 
 Blocks are listed (`dpq_fast.data.blocks`), or, of dithered records, made when they are asked for
-(`csrc/parts.h`): a leaf is known by where it begins, and by what its blocks sum up to.
+(`csrc/parts.h`): a leaf is known by its least rank, and by what its blocks sum up to.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,6 @@ BLOCKS_AT_ONCE = 2**16
 # Leaves whose blocks are made for each draw are halved while that leaves them so many times as many
 # ranks as blocks have, and while there are no more leaves than that.
 BLOCKS_EACH, MOST_LEAVES = 8, 2**18
-# Blocks with ranks in several places count in these up to so many times, all together.
-MOST_COPIES = 2**22
 # Up to so many leaves of one rank each are intervals between records.
 MOST_SINGLE = 2**20
 
@@ -48,24 +46,6 @@ class Sums(NamedTuple):
     falling: NDArray[np.float64]
 
 
-class Counted(NamedTuple):
-    """What outputs weigh by ranks, of which `size` in a row are taken together.
-
-    Attributes
-    ----------
-    size : int
-    volume : ndarray of float64
-        Of ranks 0, ..., size - 1, of the next ones, and so on. Blocks with ranks in several of
-        these weigh more, so that no sum over paths is too small by it: see `csrc/parts.h`.
-    more : float
-        By how much more, times their ranks: the sum.
-    """
-
-    size: int
-    volume: NDArray[np.float64]
-    more: float
-
-
 class Leaves(ABC):
     """Leaves, ascending.
 
@@ -75,8 +55,11 @@ class Leaves(ABC):
         How many blocks there are, and how many in one leaf at most.
     ranks : float
         About how many ranks a leaf has.
+    least : ndarray of int32 or int64, shape (K,) or longer
+        The least rank of each leaf: to be given again where `Sums` are not kept.
     """
 
+    least: NDArray[Any]
     blocks: int
     longest: int
     ranks: float
@@ -94,10 +77,6 @@ class Leaves(ABC):
         start : ndarray of uintp
         blocks : Blocks
         """
-
-    @abstractmethod
-    def counted(self, n: int, size: int, rate: float) -> Counted | None:
-        """What outputs weigh by ranks: once. None if that is not known, or would take too long."""
 
     def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
         """Rows of a table of leaves, as many as `of` is to be asked for at once: all of them."""
@@ -132,28 +111,6 @@ class BlockLeaves(Leaves):
     def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
         return leaf, self._start.view(np.uintp), self._given
 
-    def counted(self, n: int, size: int, rate: float) -> Counted | None:
-        volume, sum_of_more, copied = np.zeros(n // size + 1), 0.0, 0
-        for some in _some_at_once(self.blocks, BLOCKS_AT_ONCE):
-            given = self._given
-            least, most, width = given.least[some], given.most[some], given.width[some]
-            first, copies = least // size, most // size - least // size + 1
-            middle = (least + most) // 2 // size
-            outside = np.maximum(middle * size - least, most - (middle * size + size - 1))
-            with np.errstate(over="ignore"):
-                more = np.exp(2.0 * rate * np.maximum(outside, 0))
-            once = more <= copies
-            sum_of_more += float(((np.where(once, more, copies) - 1.0) * (most - least + 1)).sum())
-            np.add.at(volume, middle[once], (width * more)[once])
-            first, copies, width = first[~once], copies[~once], width[~once]
-            ends = np.cumsum(copies)
-            copied += int(copies.sum())
-            if copied > MOST_COPIES:
-                return None
-            held = np.repeat(first - (ends - copies), copies) + np.arange(copies.sum())
-            np.add.at(volume, held, np.repeat(width, copies))
-        return Counted(size, volume, sum_of_more)
-
     def sums(self, rate: float, shift: int) -> Sums:
         """What leaves sum up to, with widths times 2^shift."""
         start, given = self._start, self._given
@@ -185,22 +142,21 @@ class PartLeaves(Leaves):
         As for `BlockLeaves`.
     rate : float
         Decay rate, c.
-    size : int
-        If it is not 0, `counted` is to be asked, for that.
     """
 
     def __init__(
-        self, order: DitheredOrder, zones: Sequence[Zone], ranks: float, rate: float, size: int
+        self, order: DitheredOrder, zones: Sequence[Zone], ranks: float, rate: float
     ) -> None:
         shortest = BLOCKS_EACH * zones[0].most
         while ranks >= 2 * shortest and 2 * zones[-1].ranks.sum() <= MOST_LEAVES * ranks:
             ranks /= 2
-        self._parts, self.ranks = order.parts(zones, ranks, rate, size), ranks
+        self._parts, self.ranks = order.parts(zones, ranks, rate), ranks
         self.blocks, self.longest = self._parts.parts, self._parts.longest
 
     def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
         asked, slot = np.unique(leaf, return_inverse=True)
-        start, least, most, width, left = self._parts.of(asked)
+        ranks = self.least[asked].astype(np.int64)
+        start, least, most, width, left = self._parts.of(ranks)
         blocks_of_them = Blocks(least, most, width, left)
         return slot.reshape(leaf.shape).astype(np.uintp), start, blocks_of_them
 
@@ -209,13 +165,11 @@ class PartLeaves(Leaves):
         each = leaf.shape[1] * (1 + self.blocks // self._parts.leaves)
         return _some_at_once(len(leaf), -(-BLOCKS_AT_ONCE // each))
 
-    def counted(self, n: int, size: int, rate: float) -> Counted | None:
-        found = self._parts.take_counted()
-        return Counted(size, *found) if found else None
-
     def sums(self) -> Sums:
         """What leaves sum up to: once, as these may be many."""
-        return Sums(*self._parts.take())
+        sums = Sums(*self._parts.take())
+        self.least = sums.least
+        return sums
 
 
 def leaves_of(
@@ -224,18 +178,16 @@ def leaves_of(
     ranks: float,
     rate: float,
     shift: int,
-    size: int = 0,
 ) -> tuple[Leaves, Sums] | None:
     """Leaves of all outputs whose rank is in some zones, and their sums; None if there are none.
 
     A single zone that has a `most` of 1 is cut at all records. See `BlockLeaves`; sums of numbers,
-    which are not on a lattice, are those of widths times 2^shift. If `size` is not 0, they know
-    what so many ranks weigh together.
+    which are not on a lattice, are those of widths times 2^shift.
     """
     are_few = ranks <= 1.0 and zones[-1].ranks.sum() <= MOST_SINGLE  # for each rank a leaf
     in_parts = zones[0].most > 1 or not (order.scans or are_few)
     if isinstance(order, DitheredOrder) and order.n and in_parts:
-        made = PartLeaves(order, zones, ranks, rate, size)
+        made = PartLeaves(order, zones, ranks, rate)
         return (made, made.sums()) if made.blocks else None
     if zones[0].most < 2 or not order.n:
         given = intervals(order, zones[-1])

@@ -1,43 +1,42 @@
-"""Windows for rows of cells of ranks: what leaves them, by what outputs weigh.
+"""Windows for rows of cells of ranks: what leaves them, by some of the records.
 
 The paths that leave windows within reach weigh at most U, the sum over a chain whose outputs come
-in any order (`csrc/stray.h`). `dpq_fast.laws.path` has it by records; here, ranks are taken by so
-many as half a nat has, and it is known what these weigh together, or more (`csrc/parts.h`).
+in any order (`csrc/stray.h`). `dpq_fast.laws.path` has it by single ranks; here, ranks are taken by
+so many as some tenths of a nat have, as rows of cells are for windows of many more nats. The
+records at their ends say what the outputs between them weigh: no others are read, and no leaves
+are needed.
 
-That makes U too large by half a nat for each level. But what the same sum says of the paths inside
-is too large by as much: so the two of them show what windows will do before their rows are
-computed. Then U is compared with what rows hold.
+That makes U too large by as much for each level. But what the same sum says of the paths inside is
+too large by as much: so the two of them show what windows will do before their rows are computed.
+Then U is compared with what rows hold.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast._kernels import stray
+from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
-from dpq_fast.laws.leaves import Counted
 from dpq_fast.laws.path import CERTIFICATE, REST, SHARES, STEEPEST
 
-# So many nats of ranks are taken together, and more where these would be too many, up to so many.
-NATS, MOST_TAKEN, MOST_NATS = 0.5, 2**21, 1.0
-# What is lost for each level, in nats, beyond what these say; and to spare.
+# So many nats of ranks are taken together. If these are no more than so many times, their ends are
+# looked up once, for all levels.
+NATS, MOST_TAKEN = 0.5, 2**21
+# What is lost for each level, in nats, beyond what these say; and to spare: less where targets are so
+# many nats apart, as paths return.
 EACH, SPARE = 0.025, 250.0
+FAR_APART, SPARE_APART = 1000.0, 150.0
 # Where gaps or ties draw paths away, windows may do that are wider by so many nats for each one
 # that is missing, and by so many, if these are no more than the windows have.
 WIDER, MORE, GUESSES = 2.0, 50.0, 2
 # Windows are to be at most such a share of the reach, and of the records.
 WORTH, WORTH_RECORDS = 0.5, 0.1
-# Volumes are multiples of such a share of their sum.
-UNIT = 2.0**-60
-
-
-def taken(n: int, rate: float) -> int:
-    """How many ranks are taken together; 0 if they would be too many to tell paths apart."""
-    size = max(1, math.floor(min(NATS / rate, n + 1.0)), -(-(n + 1) // MOST_TAKEN))
-    return size if rate <= STEEPEST and rate * (size - 1) <= MOST_NATS else 0
 
 
 class Windows:
@@ -45,34 +44,22 @@ class Windows:
 
     Parameters
     ----------
+    order : WholeOrder
+        The sample in order; of at least one record.
     q : ndarray of float64, shape (m,)
         Distinct ascending levels.
-    n : int
-        Number of records.
     rate : float
         Decay rate, c.
     reach : int
         R: what is beyond is no matter of windows.
-    counted : Counted
-        What all outputs within reach weigh, and maybe others; its numbers change.
     """
 
-    def __init__(
-        self, q: NDArray[np.float64], n: int, rate: float, reach: int, counted: Counted
-    ) -> None:
+    def __init__(self, order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) -> None:
+        self._order = order
         self._q = q
-        self._n = n
         self._rate = rate
         self._reach = reach
-        self._size = counted.size
-        unit = UNIT * float(counted.volume.sum())
-        self._log_unit = math.log(unit)
-        # integers, whose differences are exact; of each the one above, as no sum may be too small
-        units = np.divide(counted.volume, unit, out=counted.volume)
-        np.ceil(units, out=units)
-        self._below = np.zeros(units.size + 1, dtype=np.int64)
-        np.cumsum(units, dtype=np.int64, out=self._below[1:])
-        self._more = counted.more
+        self._size = max(1, math.floor(min(NATS / rate, order.n + 1.0)))
 
     def found(self) -> tuple[NDArray[np.int64], float, bool] | None:
         """Windows that will hold all but 2^-64, it seems, and ln U; None if there seem to be none.
@@ -81,14 +68,21 @@ class Windows:
         over even gaps takes: else others draw paths away.
         """
         m, rate = self._q.size, self._rate
-        each = math.log1p(rate * (self._size - 1)) + math.log1p(self._more / (self._n + 1)) + EACH
-        walk = path.walk_of(m, CERTIFICATE + SPARE + m * each)
-        most = rate * min(WORTH * self._reach, WORTH_RECORDS * self._n)
+        if rate > STEEPEST:
+            return None
+        each = math.log1p(rate * (self._size - 1)) + EACH
+        gap = rate * self._order.n * float(self._q[-1] - self._q[0]) / max(m - 1, 1)
+        spare = SPARE if gap < FAR_APART else SPARE_APART
+        walk = path.walk_of(m, CERTIFICATE + spare + m * each)
+        most = rate * min(WORTH * self._reach, WORTH_RECORDS * self._order.n)
         for guess in range(GUESSES):
             if walk.max() > most:
                 return None
             window = np.ceil(walk / (rate * self._size)).astype(np.int64) * self._size
-            log_strayed, log_inside = self.log_strayed(window)
+            weights = self.weights(window)
+            if weights is None:
+                return None
+            log_strayed, log_inside = weights
             missing = CERTIFICATE + log_strayed - (log_inside - m * each)
             if missing <= 0.0:
                 return window, log_strayed, guess == 0
@@ -97,13 +91,31 @@ class Windows:
             walk += WIDER * missing + MORE
         return None
 
-    def log_strayed(self, window: NDArray[np.int64]) -> tuple[float, float]:
-        """ln U, and ln of what the paths inside weigh by the same sum."""
+    def weights(self, window: NDArray[np.int64]) -> tuple[float, float] | None:
+        """ln U, and ln of what the paths inside weigh by the same sum.
+
+        None if an order would read all records for that.
+        """
         m, size = self._q.size, self._size
         # a target is anywhere in what is taken together
         inside, reach = window // size - 1, self._reach // size + REST
         cells = stray.cells(int(inside.max()), reach, self._rate * size, m, SHARES[0])
-        strayed = stray.Strayed(self._q, self._n, self._rate, *cells, inside, size)
+        strayed = stray.Strayed(self._q, self._order.n, self._rate, *cells, inside, size)
         for _ in range(m):
-            strayed.add_borders(self._below[strayed.ranks()])
-        return strayed.log_weight + m * self._log_unit, strayed.log_inside + m * self._log_unit
+            records = self._ends(strayed.ranks())
+            if records is None:
+                return None
+            strayed.add_borders(records)
+        return strayed.log_weight, strayed.log_inside
+
+    def _ends(self, taken: NDArray[np.int64]) -> NDArray[Any] | None:
+        """The records before what is taken together, the first ones, the next ones, and so on."""
+        size, n = self._size, self._order.n
+        if n // size >= MOST_TAKEN:
+            return self._order.records_at(np.minimum(taken * size, n + 1))
+        return None if self._all_ends is None else self._all_ends[taken]
+
+    @cached_property
+    def _all_ends(self) -> NDArray[Any] | None:
+        size, n = self._size, self._order.n
+        return self._order.records_at(np.minimum(np.arange(n // size + 2) * size, n + 1))

@@ -45,8 +45,6 @@ class Parts:
         Loss of log-weight per rank, c.
     room : int
         Not used.
-    size : int, optional
-        Volumes are counted for so many ranks together, too.
     """
 
     def __init__(
@@ -62,7 +60,6 @@ class Parts:
         ranks: NDArray[np.float64],
         rate: float,
         room: int,
-        size: int = 0,
     ) -> None:
         self._offsets = offsets
         self._cell: int = 2**offsets.bits  # how many offsets it has
@@ -81,7 +78,7 @@ class Parts:
                 end = max(end, part.least + 1)  # the quotient may have been rounded down
                 end = min(end, int(begin[u + 1]))
             leaves[-1].append(part)
-        self._leaves, self._rate, self._size = leaves, rate, size
+        self._leaves, self._rate = leaves, rate
         self.leaves = len(leaves)
         self.parts = sum(len(leaf) for leaf in leaves)
         self.longest = max((len(leaf) for leaf in leaves), default=0)
@@ -103,30 +100,8 @@ class Parts:
         )
         return least, most, rising, width, falling
 
-    def take_counted(self) -> tuple[NDArray[np.float64], float] | None:
-        """Volumes of `size` ranks together, and by how much some parts count too much.
-
-        A part with ranks in several of these counts in the one of its middle, times exp(2c d) for
-        ranks that are d outside, or whole in each, where that is less.
-        """
-        if not self._size:
-            return None
-        size = self._size
-        volume, more = np.zeros((self._start[-1] - 1) // size + 1), 0.0
-        for part in (each for leaf in self._leaves for each in leaf):
-            held = range(part.least // size, part.most // size + 1)
-            middle = (part.least + part.most) // 2 // size
-            outside = max(middle * size - part.least, part.most - (middle * size + size - 1), 0)
-            once = math.exp(min(2.0 * self._rate * outside, 700.0))
-            if once <= len(held):
-                volume[middle] += part.width * once
-            else:
-                volume[list(held)] += part.width
-            more += (min(once, len(held)) - 1.0) * (part.most - part.least + 1)
-        return volume, more
-
     def of(
-        self, leaf: NDArray[np.uintp]
+        self, rank: NDArray[np.int64]
     ) -> tuple[
         NDArray[np.uintp],
         NDArray[np.int64],
@@ -134,8 +109,9 @@ class Parts:
         NDArray[np.float64],
         NDArray[np.int64],
     ]:
-        """The parts of some leaves: starts, least, most, widths and the points before."""
-        asked = [self._leaves[i] for i in leaf.tolist()]
+        """The parts of leaves of some least ranks: starts, least, most, widths, points before."""
+        begins = [leaf[0].least for leaf in self._leaves]
+        asked = [self._leaves[begins.index(each)] for each in rank.tolist()]
         start = np.cumsum([0, *map(len, asked)]).astype(np.uintp)
         parts = np.array([part for each in asked for part in each]).reshape(-1, 4)
         left, width, least, most = parts.T.copy()

@@ -178,6 +178,8 @@ check_tree(const problem *x, int64_t near)
     size_t cells = p->offset[p->heights];
     uint8_t *heavy = fuzz_room(p->leaves, 1);
     int64_t *least = fuzz_room(cells, sizeof *least), *most = fuzz_room(cells, sizeof *most);
+    int32_t *narrow[2] = {fuzz_room(cells, sizeof **narrow), fuzz_room(cells, sizeof **narrow)};
+    dpq_coarse_ranks low = {.narrow = narrow[0]}, high = {.narrow = narrow[1]};
     double *volume[3];
     dpq_decay decay;
 
@@ -188,7 +190,17 @@ check_tree(const problem *x, int64_t near)
         memcpy(volume[bend], x->volume[bend], p->leaves * sizeof *volume[bend]);
     }
     dpq_decay_fill(&decay, p->rate, 8);
-    dpq_coarse_tree(&decay, p->heights, p->offset, near, heavy, least, most, volume);
+    for (size_t i = 0; i < p->leaves; i++) {
+        low.narrow[i] = (int32_t)least[i];
+        high.narrow[i] = (int32_t)most[i];
+    }
+    dpq_coarse_tree(&decay, p->heights, p->offset, near, heavy, &low, &high, volume);
+    low = (dpq_coarse_ranks){.wide = least};
+    high = (dpq_coarse_ranks){.wide = most};
+    dpq_coarse_tree(&decay, p->heights, p->offset, near, heavy, &low, &high, volume);
+    for (size_t c = 0; c < cells; c++) {
+        CHECK(narrow[0][c] == least[c] && narrow[1][c] == most[c]);
+    }
     for (size_t i = 0; i < p->leaves; i++) {
         double around = 0.0;
 
@@ -225,6 +237,8 @@ check_tree(const problem *x, int64_t near)
     for (int bend = 0; bend < 3; bend++) {
         free(volume[bend]);
     }
+    free(narrow[0]);
+    free(narrow[1]);
     free(most);
     free(least);
     free(heavy);

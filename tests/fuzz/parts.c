@@ -102,39 +102,6 @@ draw_problem(fuzz_input *in, arrays *x, dpq_parts *p)
     } while (x->begin[++p->widths] < x->start[p->stretches]);
 }
 
-/* Volumes by ranks, of all parts there are. */
-static void
-check_bins(const dpq_parts_bins *bins, double rate, const dpq_part *part, size_t parts)
-{
-    long double *volume = fuzz_room(bins->bins, sizeof *volume), more = 0;
-
-    for (size_t k = 0; k < bins->bins; k++) {
-        volume[k] = 0;
-    }
-    for (size_t i = 0; i < parts; i++) {
-        int64_t first = part[i].least / bins->size, last = part[i].most / bins->size;
-        int64_t middle = (part[i].least + part[i].most) / 2 / bins->size, out = 0;
-        long double once, copies = (long double)(last - first + 1);
-
-        for (int64_t r = part[i].least; r <= part[i].most; r += part[i].most > r ? part[i].most - r : 1) {
-            int64_t below = middle * bins->size - r, above = r - (middle + 1) * bins->size + 1;
-
-            out = below > out ? below : above > out ? above : out;
-        }
-        once = expl((long double)rate * out);
-        CHECK(first >= 0 && (size_t)last < bins->bins);
-        for (int64_t k = once <= copies ? middle : first; k <= (once <= copies ? middle : last); k++) {
-            volume[k] += part[i].width * (once <= copies ? once : 1.0L);
-        }
-        more += ((once <= copies ? once : copies) - 1) * (part[i].most - part[i].least + 1);
-    }
-    for (size_t k = 0; k < bins->bins; k++) {
-        CHECK(fabsl(volume[k] - bins->volume[k]) <= 1e-11L * volume[k]);
-    }
-    CHECK(fabsl(more - bins->more) <= 1e-11L * (more + (long double)bins->bins * bins->size));
-    free(volume);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -143,32 +110,29 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     dpq_parts p;
     dpq_decay decay;
     size_t room = MOST_PARTS, parts, longest, leaves, seen = 0, at = 0;
-    int64_t *left = fuzz_room(room, sizeof *left), *least = fuzz_room(room, sizeof *least);
-    int64_t *most = fuzz_room(room, sizeof *most);
+    int64_t *least = fuzz_room(room, sizeof *least), *most = fuzz_room(room, sizeof *most);
+    int64_t right = INT64_MIN, beyond = 0; /* where the leaf before ends */
     double *sum[3] = {fuzz_room(room, sizeof(double)), fuzz_room(room, sizeof(double)),
                       fuzz_room(room, sizeof(double))};
     double rate = fuzz_share(&in);
-    dpq_parts_bins bins = {.size = fuzz_between(&in, 1, 12)};
     dpq_part *part, *all;
 
     memset(&x, 0, sizeof x);
     draw_problem(&in, &x, &p);
     dpq_decay_fill(&decay, rate, x.start[p.stretches]);
-    bins.bins = (size_t)((x.start[p.stretches] - 1) / bins.size + 1);
-    bins.volume = fuzz_room(bins.bins, sizeof *bins.volume);
-    leaves = dpq_parts_leaves(&p, &decay, room, left, least, most, sum, &parts, &longest, &bins);
+    leaves = dpq_parts_leaves(&p, &decay, room, least, most, sum, &parts, &longest);
     CHECK(leaves <= room && longest <= parts);
     if (leaves > 0) {
-        CHECK(dpq_parts_leaves(&p, &decay, leaves - 1, left, least, most, sum, &seen, &at, NULL) ==
+        CHECK(dpq_parts_leaves(&p, &decay, leaves - 1, least, most, sum, &seen, &at) ==
               leaves);
-        CHECK(dpq_parts_leaves(&p, &decay, leaves, left, least, most, sum, &seen, &at, NULL) == leaves);
+        CHECK(dpq_parts_leaves(&p, &decay, leaves, least, most, sum, &seen, &at) == leaves);
         CHECK(seen == parts && at == longest);
     }
     part = fuzz_room(longest, sizeof *part);
     all = fuzz_room(parts, sizeof *all);
     seen = 0;
     for (size_t k = 0; k < leaves; k++) {
-        size_t n = dpq_parts_of(&p, left[k], longest, part);
+        size_t n = dpq_parts_of(&p, least[k], longest, part);
         long double sums[3] = {0};
         int64_t middle = least[k] + (most[k] - least[k]) / 2;
         size_t t = 0;
@@ -180,8 +144,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         end = (int64_t)ceil((floor((double)least[k] / p.ranks[t]) + 1.0) * p.ranks[t]);
         end = end > least[k] ? end : least[k] + 1;
         end = end < p.begin[t + 1] ? end : p.begin[t + 1];
-        CHECK(n > 0 && part[0].left == left[k] && part[0].least == least[k] &&
-              part[n - 1].most == most[k]);
+        CHECK(n > 0 && part[0].least == least[k] && part[n - 1].most == most[k]);
+        CHECK(k == 0 || least[k] >= beyond || part[0].left > right);
+        beyond = end;
+        right = part[n - 1].left + part[n - 1].width;
         for (size_t i = 0; i < n; i++) {
             CHECK(part[i].least < end);
             CHECK(i == 0 || part[i].left == part[i - 1].left + part[i - 1].width);
@@ -193,14 +159,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             CHECK(seen < parts);
             all[seen++] = part[i];
         }
-        CHECK(k + 1 == leaves || least[k + 1] >= end || left[k + 1] > part[n - 1].left + part[n - 1].width);
         for (int bend = 0; bend < 3; bend++) {
             CHECK(fabsl(sum[bend][k] - sums[bend]) <= 1e-11L * sums[bend]);
         }
     }
     CHECK(seen == parts);
-    check_bins(&bins, rate, all, parts);
-    free(bins.volume);
     /* ascending, with all that is asked for, in parts that are short enough and have the ranks they say */
     for (size_t i = 0; i < parts; i++) {
         CHECK(all[i].width > 0 && all[i].least <= all[i].most);
@@ -250,6 +213,5 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     free(most);
     free(least);
-    free(left);
     return 0;
 }

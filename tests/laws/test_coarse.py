@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpq_fast as dpq
-from dpq_fast._kernels import uniform
+from dpq_fast._kernels import intervals, uniform
 from dpq_fast.data import dither, order, sample, selection
 from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
@@ -1309,28 +1309,34 @@ def test_draws_follow_the_law_where_paths_leave_windows(monkeypatch, form, way):
     st.lists(st.integers(1, 9), min_size=4, max_size=4),
     st.floats(0.01, 1.0),
     st.sampled_from(["lattice", "dither", "numbers"]),
-    st.integers(1, 5),
+    st.sampled_from(["sorted", "counted"]),
+    st.sampled_from([0.1, 0.5, 2.0]),
 )
-def test_what_leaves_windows_is_bounded(records, levels, window, rate, form, most):
+def test_what_leaves_windows_is_bounded(records, levels, window, rate, form, way, nats):
     """By what outputs weigh that are taken together; against rows of all ranks."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        ranks = orders(monkeypatch, records, form, "sorted")
-        monkeypatch.setattr(coarse, "WINDOWED", 1)
+        ranks = orders(monkeypatch, records, form, way)
+        monkeypatch.setattr(strayed, "NATS", nats)
         q = np.array(sorted(levels)) / 100.0
         n = len(records)
-        law = CoarseLaw(ranks, q, rate, reach=n + 99, nats=2.0 * rate, growth=0.0, most=most)
-        windows = law._windows()
-        assert windows is not None
+        windows = strayed.Windows(ranks, q, rate, reach=n + 99)
         taken = windows._size * (np.array(window[: q.size]) // windows._size + 1)
-        log_strayed, log_inside = windows.log_strayed(taken)
-        law._restrict(taken, log_strayed)
-        first, last = law._ends
-        whole = np.floor(q * n).astype(int)
-        assert (first <= np.maximum(whole - taken, 0)).all()
-        assert (last >= np.minimum(whole + taken, n)).all()
-        assert law._outside.log_total <= log_strayed + 1e-9
+        weights = windows.weights(taken)
+        assert weights is not None
+        log_strayed, log_inside = weights
+        first, last = intervals.windows(q, n, taken)[:2]
+        assert Outside(ranks, q, rate, first, last).log_total <= log_strayed + 1e-9
         exact = PathLaw(ranks, q, rate).log_normalizer
         assert np.logaddexp(log_inside, log_strayed) >= exact - 1e-9
+
+
+def test_there_are_no_windows_where_an_order_would_read_all_records(monkeypatch):
+    ranks = orders(monkeypatch, [0, 1, 2, 2, 3, 5, 6], "dither", "selected")
+    windows = strayed.Windows(ranks, np.array([0.3, 0.6]), 0.1, reach=10**6)
+    assert windows.weights(np.array([5, 5])) is None
+    monkeypatch.setattr(strayed, "WORTH_RECORDS", 1e9)
+    monkeypatch.setattr(strayed, "WORTH", 1e9)
+    assert windows.found() is None
 
 
 @pytest.mark.parametrize("fault", ["inside", "always", "bound"])
@@ -1405,5 +1411,3 @@ def test_windows_stay_where_leaves_change(monkeypatch):
     assert closer._window is not None and closer._log_escape < -path.CERTIFICATE
     assert closer._zoned  # others were collected
     assert (closer._window == law._window).all()
-    law._log_total = -math.inf  # nothing is as little
-    assert closer_of(law)._window is None
