@@ -3,7 +3,10 @@
  * Some lattice points are cut out: of each it is known how many records lie below its cell and up to its
  * end. What is between the cells of two cuts is one part. A cell with records is halved as dither.h says it,
  * as often as there are too many records in a part of it. If a part is to have none it is cut at its only
- * record. Parts in a row whose ranks are close are a leaf. Where a leaf begins says which parts it has.
+ * record. Parts in a row whose ranks are close are a leaf. Its least rank says which parts it has.
+ *
+ * Halves of halves of one cell, as often halved, hold one of two numbers of records, and this tells all that
+ * they sum up to. So a leaf inside of a cell takes O(log) of its parts, however many these are.
  *
  * Offset u of a cell of c fine points is the fine point first + ceil((u + 1) c / 2^bits) - 1, which is
  * first + u where c = 2^bits. An output's rank is the number of records at fine points below it.

@@ -29,10 +29,11 @@ exp(-2cR) V / (Z + exp(-2cR) V), which is below 2^-64, a proposal is uniform amo
 tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs is beyond reach.
 
 **Windows.** Of the paths within reach most stay far nearer, and where levels are many, rows hold
-only the cells with ranks inside of windows. All other paths weigh at most exp(-2cR) V + U
-(`dpq_fast.laws.strayed`), and if that is below 2^-64 of what rows hold, windows may stay. Then a
-proposal is, with that share of all, a path outside of windows by its exact law, or none: accepted
-in the share of cases that the bound is right in, and if it is not in the rows.
+only the cells with ranks inside of windows, and there are no leaves elsewhere. All other paths
+weigh at most exp(-2cR) V + U (`dpq_fast.laws.strayed`), and if that is below 2^-64 of what rows
+hold, windows may stay. Then a proposal is, with that share of all, a path outside of windows by its
+exact law, or none: accepted in the share of cases that the bound is right in, and if it is not in
+the rows.
 
 **Cost.** A step loses something only where its sign is in doubt, which is about c B of all steps
 with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
@@ -42,10 +43,10 @@ where a half is left over, and targets are often evenly apart: B is chosen for t
 A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks near
 targets. Where a path pays x nats to be, all m levels may lose a share of x together: blocks are
 longer there, by a share of x / m nats, and their number is a multiple of m^2 log(R). Those of
-dithered records are not kept: they are made to sum up leaves, and again in leaves that are drawn;
-and leaves are wider where cells are. What is accepted is a product of factors of one step or bend
-each, and none is above 1: so outputs are drawn for some levels after others, up to where a uniform
-variate rules a proposal out.
+dithered records are not kept: leaves are summed up without most of them, and they are made in
+leaves that are drawn; and leaves are wider where cells are. What is accepted is a product of
+factors of one step or bend each, and none is above 1: so outputs are drawn for some levels after
+others, up to where a uniform variate rules a proposal out.
 
 **Ties** that hold several targets, and are not dithered, have no outputs inside: all ways past them
 deviate by as much, if only no step turns back, and so paths are anywhere. Signs of steps are hardly

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import enumeration
 from dpq_fast.data import dither as dither_module
+from dpq_fast.data import order as order_module
 from dpq_fast.data.blocks import Zone
 from dpq_fast.data.dither import DitheredOrder, dithered
 from dpq_fast.data.lattice import Lattice
@@ -156,6 +157,29 @@ def test_all_that_is_asked_of_a_dither_is_of_the_same_records(monkeypatch, bits,
                 made = order.parts(zones, 3.5, 0.1)
                 found.append((what, zones, made.of(made.take()[0])[1:]))
         check_answers(found, records, order)
+
+
+def test_an_order_by_runs_is_of_the_same_records(monkeypatch):
+    """With the same dither; where there are few records at a point, they stay as they are."""
+    rng, lattice = np.random.default_rng(4), lattice_of(10, bits=5)
+    records = np.sort(rng.choice([0, 1, 3, 3, 3, 3, 7, 9], 90))
+    for coarse in (
+        SortedOrder(records * 1.0, lattice, BOUNDS),
+        SortedOrder(records, lattice, BOUNDS),
+    ):
+        order = DitheredOrder(coarse, rng)
+        assert coarse.by_runs() is order.by_runs()._coarse is coarse
+        with monkeypatch.context() as few:
+            few.setattr(order_module, "RUNS_EACH", 9)
+            by_runs = order.by_runs()
+        assert isinstance(by_runs._coarse, CountedOrder) and order._coarse is coarse
+        everything = [(0, order.n)]
+        np.testing.assert_array_equal(by_runs._points(everything), order._points(everything))
+        np.testing.assert_array_equal(
+            by_runs.ranks_of(np.arange(11)), order.ranks_of(np.arange(11))
+        )
+    numbers = SortedOrder(records * 1.0, None, BOUNDS)
+    assert numbers.by_runs() is numbers
 
 
 def check_answers(found, records, order):
