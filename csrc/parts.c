@@ -309,6 +309,13 @@ next_parts(walk *w, dpq_part *to)
     return n;
 }
 
+/* The stretch that a rank is in. */
+static size_t
+stretch_of(const dpq_parts *p, int64_t rank)
+{
+    return dpq_ranks_first(p->start + 1, 0, p->stretches - 1, rank + 1);
+}
+
 /* On the way to the first part of a rank, or a little before. */
 static walk
 walk_from(const dpq_parts *p, int64_t rank)
@@ -322,18 +329,21 @@ walk_from(const dpq_parts *p, int64_t rank)
     if (p->above[cut] == low) {
         low = cut > 0 ? p->above[cut - 1] : low;
     }
-    w.stretch = dpq_ranks_first(p->start + 1, 0, p->stretches - 1, low + 1);
     if (p->above[cut] > p->below[cut]) {
         node x = cell_of(p, cut), half[2];
+        const int64_t most_here = p->most[stretch_of(p, rank)];
 
         w.next++;
         w.count = x.size;
-        for (;;) { /* as far as it is not one part */
-            int64_t most = allowed(&w, x.rank, x.rank + x.size);
+        while (x.left < x.right && x.size > 1 && x.part.depth < p->dither.bits) {
+            if (most_here < 0 || x.size <= most_here) { /* else, as the rank is one of its own, it is not one part */
+                int64_t most;
 
-            if (most < 0 || x.left == x.right || x.size <= most || x.size == 1 ||
-                x.part.depth == p->dither.bits) {
-                break;
+                w.stretch = stretch_of(p, x.rank);
+                most = allowed(&w, x.rank, x.rank + x.size);
+                if (most < 0 || x.size <= most) {
+                    break;
+                }
             }
             halve(&w, &x, half);
             if (half[1].rank < rank) { /* and so is all of the lower one */
@@ -345,7 +355,9 @@ walk_from(const dpq_parts *p, int64_t rank)
             }
         }
         w.stack[w.waiting++] = x;
+        low = x.rank;
     }
+    w.stretch = stretch_of(p, low);
     return w;
 }
 
