@@ -4,7 +4,6 @@ from dpq_fast._kernels.buffers cimport (
     doubles,
     given_doubles,
     given_integers,
-    given_places,
     integers,
     new_doubles,
     new_integers,

@@ -411,8 +411,9 @@ class SortedOrder(CoarseOrder):
         self, points: NDArray[Any], lo: NDArray[np.int64], hi: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Records below each point, from lo to hi of them; both are overwritten."""
-        if self.lattice is not None and not self._fine and is_plain(self._values):
-            self.lattice.ranks(self._values, points, lo, hi)
+        lattice = self._kernels_lattice
+        if lattice is not None:
+            lattice.ranks(self._values, points, lo, hi)
             return lo
         at: NDArray[Any] = np.flatnonzero(lo < hi)
         while at.size:  # for all at once
@@ -425,7 +426,7 @@ class SortedOrder(CoarseOrder):
 
     def cuts(self, around: list[Stretch]) -> Cuts:
         low, high, size = stretches_of(around, self.n)
-        lattice = None if self._fine or not is_plain(self._values) else self.lattice
+        lattice = self._kernels_lattice
         if lattice is not None and ((high - low) / size).sum() > MANY_PLACES:
             return Cuts(*lattice.runs(self._values, low, high, size))
         runs = []
@@ -443,8 +444,13 @@ class SortedOrder(CoarseOrder):
         hi = np.concatenate((first, first[1:], [self.n]))
         return Cuts(point, *np.split(self._bisected(np.append(point, past), lo, hi), 2))
 
+    @property
+    def _kernels_lattice(self) -> Lattice | None:
+        """The lattice, if kernels take the values as they stand and round them to it."""
+        return None if self._fine or not is_plain(self._values) else self.lattice
+
     def by_runs(self) -> WholeOrder:
-        lattice = None if self._fine or not is_plain(self._values) else self.lattice
+        lattice = self._kernels_lattice
         if lattice is None or RUNS_EACH * lattice.points > self.n:
             return self
         everything = (np.array([each]) for each in (0, self.n, 1))

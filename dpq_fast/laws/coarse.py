@@ -87,7 +87,7 @@ from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
 from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.outside import Outside
-from dpq_fast.laws.path import CERTIFICATE, PathLaw
+from dpq_fast.laws.path import CERTIFICATE, PathLaw, gap_of
 from dpq_fast.laws.rows import Forward, parts_of, points_inside
 from dpq_fast.laws.strayed import Windows
 
@@ -343,9 +343,7 @@ class CoarseLaw:
         self._once = once
         self._rounds = 0  # of narrower cells
         self._seen: Seen | None = None
-        # rows are inside of it, if there is one; and paths are where a walk over even gaps is
-        self._window: NDArray[np.int64] | None = None
-        self._log_strayed, self._are_even = -math.inf, False
+        self._restrict()
         self._cells: kernel.Cells | None = None  # gone if the law gave way to a narrower one
         self._successor: CoarseLaw | None = None
         self._giving_way = threading.Lock()  # several threads may draw from a law
@@ -369,7 +367,7 @@ class CoarseLaw:
         """Leaves and rows, of a reach that will do, and inside of windows if these will do."""
         may_stray = self._q.size >= WINDOWED
         while True:
-            self._restrict(*(self._windows(reach) if may_stray else (None, -math.inf)))
+            self._restrict(*(self._windows(reach) or () if may_stray else ()))
             if not self._collect(reach):
                 reach = 2 * reach + 1
                 continue
@@ -383,25 +381,29 @@ class CoarseLaw:
             needed = math.ceil(min(excess / (2.0 * self._rate), self._order.n + 1.0))
             reach = max(needed, reach + 1)
 
-    def _windows(self, reach: int) -> tuple[NDArray[np.int64] | None, float, bool]:
-        """What `_restrict` takes; no windows where rows are not long, or hold most paths only."""
-        found = None
-        if self._widths.growth > 0.0 and self._entries_within(reach) > MANY_ENTRIES:
-            self._order = self._order.by_runs()  # all of it will be asked for
-            found = Windows(self._order, self._q, self._rate, reach).found()
-        return found or (None, -math.inf, False)
+    def _windows(self, reach: int) -> tuple[NDArray[np.int64], float, bool] | None:
+        """What `_restrict` takes; None where rows are not long, or there seem to be no windows."""
+        if self._widths.growth <= 0.0 or self._entries_within(reach) <= MANY_ENTRIES:
+            return None
+        self._order = self._order.by_runs()  # all of it will be asked for
+        return Windows(self._order, self._q, self._rate, reach).found()
 
     def _entries_within(self, reach: int) -> float:
         """About how many entries all rows have within reach."""
         nats = self._rate * np.linspace(0.0, min(reach, 0.5 * self._order.n), 1025)
-        growth = self._widths.growth * (self._widths.nats / self._narrowest) ** 2
-        wider = _wider_at(nats, self._q.size, growth)
+        wider = _wider_at(nats, self._q.size, self._widths.growth * self._as_wide)
         return 2.0 * self._q.size * float(np.trapezoid(1.0 / wider, nats)) / self._narrowest
 
     def _restrict(
-        self, window: NDArray[np.int64] | None, log_strayed: float, are_even: bool = False
+        self,
+        window: NDArray[np.int64] | None = None,
+        log_strayed: float = -math.inf,
+        are_even: bool = False,
     ) -> None:
-        """Keep rows inside of windows; what leaves these weighs so much at most."""
+        """Keep rows inside of windows, if there are any; what leaves these weighs so much at most.
+
+        And whether paths are where a walk over even gaps is.
+        """
         self._window, self._log_strayed, self._are_even = window, log_strayed, are_even
         vars(self).pop("_outside", None)  # of other windows
 
@@ -474,6 +476,11 @@ class CoarseLaw:
         """
         nats = self._widths.nats
         return min(nats, ALONE[0] * self._rate) if nats < ALONE[1] * self._rate else nats
+
+    @property
+    def _as_wide(self) -> float:
+        """By how much more `_narrowest` cells grow, to be as wide far away."""
+        return (self._widths.nats / self._narrowest) ** 2
 
     @property
     def _are_single(self) -> bool:
@@ -592,7 +599,7 @@ class CoarseLaw:
         levels together would not have to come back for it: a gap between targets, twice.
         """
         nats, near, seen = MARGIN * self._narrowest, self._near, self._seen
-        growth *= (self._widths.nats / self._narrowest) ** 2  # as wide far away
+        growth *= self._as_wide
         if seen is None:
             return spans_around(near, nats, growth, self._rate, self._widest)
         start, paid = seen.start.view(np.intp), self._paid(seen)
@@ -1110,11 +1117,6 @@ def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
 def _loss_of(m: int) -> float:
     """What all steps may lose where paths are, in nats."""
     return LOSS * max(1.0, m / FEW_LEVELS)
-
-
-def gap_of(n: int, q: NDArray[np.float64], rate: float) -> float:
-    """c n_j: the mean gap between targets, in nats."""
-    return max(rate * n * float(q[-1] - q[0]) / (q.size - 1), 1e-300) if q.size > 1 else math.inf
 
 
 def zones_of(

@@ -417,6 +417,11 @@ def _steps(
     return steps
 
 
+def gap_of(n: int, q: NDArray[np.float64], rate: float) -> float:
+    """c n_j: the mean gap between targets, in nats."""
+    return max(rate * n * float(q[-1] - q[0]) / (q.size - 1), 1e-300) if q.size > 1 else math.inf
+
+
 def first_window(order: Order, q: NDArray[np.float64], rate: float) -> int:
     """A guess at W from a few order statistics; a wrong one costs a second pass, no more.
 

@@ -70,8 +70,8 @@ class Windows:
         if rate > STEEPEST:
             return None
         each = math.log1p(rate * (self._size - 1)) + EACH
-        gap = rate * self._order.n * float(self._q[-1] - self._q[0]) / max(m - 1, 1)
-        spare = SPARE if gap < FAR_APART else SPARE_APART
+        are_apart = path.gap_of(self._order.n, self._q, rate) >= FAR_APART
+        spare = SPARE_APART if are_apart else SPARE
         walk = path.walk_of(m, CERTIFICATE + spare + m * each)
         most = rate * min(WORTH * self._reach, WORTH_RECORDS * self._order.n)
         for guess in range(GUESSES):
@@ -111,10 +111,12 @@ class Windows:
         """The records before what is taken together, the first ones, the next ones, and so on."""
         size, n = self._size, self._order.n
         if n // size >= MOST_TAKEN:
-            return self._order.records_at(np.minimum(taken * size, n + 1))
+            return self._looked_up(taken)
         return None if self._all_ends is None else self._all_ends[taken]
 
     @cached_property
     def _all_ends(self) -> NDArray[Any] | None:
-        size, n = self._size, self._order.n
-        return self._order.records_at(np.minimum(np.arange(n // size + 2) * size, n + 1))
+        return self._looked_up(np.arange(self._order.n // self._size + 2))
+
+    def _looked_up(self, taken: NDArray[np.int64]) -> NDArray[Any] | None:
+        return self._order.records_at(np.minimum(taken * self._size, self._order.n + 1))
