@@ -2,7 +2,9 @@
 
 #include <math.h>
 
+#include "race.h"
 #include "ranks.h"
+#include "uniform.h"
 
 /* A part of a cell with all it takes to halve it. */
 typedef struct {
@@ -35,7 +37,10 @@ typedef struct {
     int64_t most;    /* in parts of so many of them */
 } walk;
 
-#define STEPS 64 /* at once */
+#define STEPS 64 /* at once, */
+#define FEW 8    /* and to find one of the first */
+#define TRIES 16 /* to draw a part of a leaf, before all of them are looked at */
+#define MOST_WIDTH 0x1p53 /* float64 holds all integers up to this */
 
 static int64_t
 each_of(const dpq_parts *p, size_t cut)
@@ -100,9 +105,10 @@ is_in_one(const walk *w, int64_t high)
     return w->parts->start[w->stretch + 1] > high;
 }
 
-/* How many records a part with ranks from `low` to `high` may have; -1 if none of them is asked for. */
+/* How many records a part with the ranks low, ..., low + size may have, or if that is less than `size`, any number
+ * that is less and not below it; -1 if none of these ranks is asked for. */
 static int64_t
-allowed(walk *w, int64_t low, int64_t high)
+allowed(walk *w, int64_t low, int64_t size)
 {
     const dpq_parts *p = w->parts;
     int64_t most = -1;
@@ -114,7 +120,7 @@ allowed(walk *w, int64_t low, int64_t high)
         if (p->most[t] >= 0 && (most < 0 || p->most[t] < most)) {
             most = p->most[t];
         }
-        if (p->start[t + 1] > high) {
+        if (p->start[t + 1] > low + size || (most >= 0 && most < size)) {
             break;
         }
     }
@@ -240,7 +246,7 @@ static size_t
 lowest(walk *w, node x, dpq_part *to)
 {
     for (;;) {
-        int64_t most = allowed(w, x.rank, x.rank + x.size);
+        int64_t most = allowed(w, x.rank, x.size);
         node half[2];
 
         if (most < 0 || x.left == x.right) {
@@ -279,22 +285,22 @@ next_cut(walk *w, dpq_part *to)
         end = p->first[cut] - 1;
         most = p->below[cut];
     }
-    if (cut == 0 || last_of(p, cut - 1) == end || allowed(w, p->above[cut - 1], most) < 0) {
+    if (cut == 0 || last_of(p, cut - 1) == end || allowed(w, p->above[cut - 1], most - p->above[cut - 1]) < 0) {
         return 0;
     }
     return give(to, last_of(p, cut - 1), end, p->above[cut - 1], most);
 }
 
-/* The next parts, STEPS at the most, up to a whole node; none at the end. */
+/* The next parts, so many at the most, up to a whole node; none at the end. */
 static size_t
-next_parts(walk *w, dpq_part *to)
+next_parts(walk *w, dpq_part *to, size_t room)
 {
     size_t n = 0;
 
     w->whole.size = 0;
-    while (n + 4 <= STEPS && w->whole.size == 0) {
+    while (n + 4 <= room && w->whole.size == 0) {
         if (w->run.index < w->run.end) {
-            n += go_on(w, to + n, STEPS - n);
+            n += go_on(w, to + n, room - n);
         }
         else if (w->waiting > 0) {
             n += lowest(w, w->stack[--w->waiting], to + n);
@@ -316,6 +322,20 @@ stretch_of(const dpq_parts *p, int64_t rank)
     return dpq_ranks_first(p->start + 1, 0, p->stretches - 1, rank + 1);
 }
 
+/* Whether a part is to be halved, given a rank and how many records parts with it may have. */
+static int
+is_halved(walk *w, const node *x, int64_t rank, int64_t most_here)
+{
+    if (x->size <= 1 || x->part.depth == w->parts->dither.bits) {
+        return 0;
+    }
+    if (most_here < 0 || x->size <= most_here || rank < x->rank || rank > x->rank + x->size) {
+        w->stretch = stretch_of(w->parts, x->rank);
+        most_here = allowed(w, x->rank, x->size);
+    }
+    return most_here >= 0 && x->size > most_here;
+}
+
 /* On the way to the first part of a rank, or a little before. */
 static walk
 walk_from(const dpq_parts *p, int64_t rank)
@@ -323,28 +343,16 @@ walk_from(const dpq_parts *p, int64_t rank)
     walk w = {.parts = p};
     /* nothing before this cut, or in front of its cell, is of that rank */
     size_t cut = dpq_ranks_first(p->above, 0, p->cuts - 1, rank);
-    int64_t low = p->below[cut];
+    int64_t low = cut > 0 ? p->above[cut - 1] : p->below[cut];
 
     w.next = cut;
-    if (p->above[cut] == low) {
-        low = cut > 0 ? p->above[cut - 1] : low;
-    }
     if (p->above[cut] > p->below[cut]) {
         node x = cell_of(p, cut), half[2];
         const int64_t most_here = p->most[stretch_of(p, rank)];
 
         w.next++;
         w.count = x.size;
-        while (x.left < x.right && x.size > 1 && x.part.depth < p->dither.bits) {
-            if (most_here < 0 || x.size <= most_here) { /* else, as the rank is one of its own, it is not one part */
-                int64_t most;
-
-                w.stretch = stretch_of(p, x.rank);
-                most = allowed(&w, x.rank, x.rank + x.size);
-                if (most < 0 || x.size <= most) {
-                    break;
-                }
-            }
+        while (x.left < x.right && is_halved(&w, &x, rank, most_here)) {
             halve(&w, &x, half);
             if (half[1].rank < rank) { /* and so is all of the lower one */
                 x = half[1];
@@ -626,7 +634,7 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
     dpq_part part[STEPS];
     size_t n;
 
-    while ((n = next_parts(&w, part)) > 0 || w.whole.size > 0) {
+    while ((n = next_parts(&w, part, STEPS)) > 0 || w.whole.size > 0) {
         if (!gather(&g, part, n) || (w.whole.size > 0 && !gather_inside(&g, &halves, &w))) {
             return room + 1;
         }
@@ -639,6 +647,13 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
     return g.leaves;
 }
 
+/* Where records do not ascend, a part all the same. */
+static dpq_part
+no_part(int64_t rank)
+{
+    return (dpq_part){.width = 1, .least = rank, .most = rank};
+}
+
 size_t
 dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
 {
@@ -648,7 +663,7 @@ dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
     int64_t right = 0;
     size_t length = 0;
 
-    for (size_t n; (n = next_parts(&w, some)) > 0;) {
+    for (size_t n; (n = next_parts(&w, some, STEPS)) > 0;) {
         for (size_t i = 0; i < n; i++) {
             if (some[i].least < rank) {
                 continue;
@@ -662,7 +677,94 @@ dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
         }
     }
     if (length == 0) {
-        part[length++] = (dpq_part){.width = 1, .least = rank, .most = rank};
+        part[length++] = no_part(rank);
     }
     return length;
+}
+
+/* The outputs of a leaf are behind this point; the leaf is given by its least rank. */
+static int64_t
+left_of(const dpq_parts *p, int64_t rank)
+{
+    walk w = walk_from(p, rank);
+    dpq_part some[FEW];
+
+    for (size_t n; (n = next_parts(&w, some, FEW)) > 0;) {
+        for (size_t i = 0; i < n; i++) {
+            if (some[i].least >= rank) {
+                return some[i].left;
+            }
+        }
+    }
+    return p->first[0] - 1; /* as for no_part() */
+}
+
+/* The part of an output that is in one, near a rank. */
+static dpq_part
+holding(const dpq_parts *p, int64_t rank, int64_t output)
+{
+    const int64_t most_here = p->most[stretch_of(p, rank)];
+    walk w = {.parts = p};
+    size_t cut = 0, end = p->cuts - 1, n;
+    node x, half[2];
+    dpq_part given[2];
+
+    while (cut < end) { /* the first one that is not below the output */
+        size_t middle = cut + (end - cut) / 2;
+
+        if (last_of(p, middle) < output) {
+            cut = middle + 1;
+        }
+        else {
+            end = middle;
+        }
+    }
+    x = cell_of(p, cut);
+    if (cut > 0 && (x.size == 0 || output <= x.left)) {
+        const int64_t left = last_of(p, cut - 1);
+
+        return (dpq_part){left, (x.size > 0 ? x.left : x.right) - left, p->above[cut - 1], x.rank};
+    }
+    w.next = cut + 1;
+    w.count = x.size;
+    while (is_halved(&w, &x, rank, most_here)) {
+        halve(&w, &x, half);
+        x = half[output > half[1].left];
+    }
+    w.stretch = stretch_of(p, x.rank);
+    n = give_part(&w, given, x.part, x.left, x.right, x.rank, x.size, allowed(&w, x.rank, x.size));
+    return n == 0 ? no_part(rank) : given[n == 2 && output > given[1].left];
+}
+
+/* By so many ranks more than others a part's weight may be bent. */
+static int64_t
+away_from(const dpq_parts_leaf *leaf, const dpq_part *part, int bend)
+{
+    return bend > 0 ? part->least - leaf->least : bend < 0 ? leaf->most - part->most : 0;
+}
+
+dpq_part
+dpq_parts_draw(const dpq_parts *p, double rate, const dpq_parts_leaf *leaf, int bend, bitgen_t *rng,
+               size_t room, dpq_part *part, double *weight)
+{
+    size_t n, drawn = 0;
+
+    if (leaf->width < MOST_WIDTH) {
+        const int64_t left = left_of(p, leaf->least);
+
+        for (int i = 0; i < TRIES; i++) {
+            const uint64_t at = dpq_uniform_below((uint64_t)leaf->width, rng);
+            const dpq_part of = holding(p, leaf->least, left + 1 + (int64_t)at);
+
+            if (bend == 0 || dpq_uniform_log(rng) < -rate * (double)away_from(leaf, &of, bend)) {
+                return of;
+            }
+        }
+    }
+    n = dpq_parts_of(p, leaf->least, room, part);
+    for (size_t i = 0; i < n; i++) {
+        weight[i] = log((double)part[i].width) - rate * (double)away_from(leaf, &part[i], bend);
+    }
+    (void)dpq_race_draw(n, weight, rng, &drawn);
+    return part[drawn];
 }

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <numpy/random/bitgen.h>
+
 #include "decay.h"
 #include "dither.h"
 
@@ -72,5 +74,25 @@ dpq_parts_leaves(const dpq_parts *p, const dpq_decay *decay, size_t room, int64_
  */
 size_t
 dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part);
+
+typedef struct {
+    int64_t least, most; /* ranks, */
+    double width;        /* and of all parts together: as of dpq_parts_leaves */
+} dpq_parts_leaf;
+
+/* Draw a part of a leaf by its width, times exp(-rate (r - least)) if bend is 1, r its least rank, and times
+ * exp(-rate (most - r)) if bend is -1, r its greatest.
+ *
+ *   room         as for dpq_parts_of
+ *   part         WORK, length room
+ *   weight       WORK, length room
+ *
+ * Returns   the part
+ * Cost      two ways to a part, O(log n) each, for each try: an output of any part is as likely as another, and
+ *           is taken by that factor. After some of them, that of all parts.
+ */
+dpq_part
+dpq_parts_draw(const dpq_parts *p, double rate, const dpq_parts_leaf *leaf, int bend, bitgen_t *rng,
+               size_t room, dpq_part *part, double *weight);
 
 #endif

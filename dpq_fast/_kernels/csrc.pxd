@@ -568,6 +568,14 @@ cdef extern from "parts.h" nogil:
                             size_t *parts, size_t *longest)
     size_t dpq_parts_of(const dpq_parts *p, int64_t rank, size_t room, dpq_part *part)
 
+    ctypedef struct dpq_parts_leaf:
+        int64_t least
+        int64_t most
+        double width
+
+    dpq_part dpq_parts_draw(const dpq_parts *p, double rate, const dpq_parts_leaf *leaf, int bend,
+                            bitgen_t *rng, size_t room, dpq_part *part, double *weight)
+
 cdef extern from "coarse.h" nogil:
     ctypedef struct dpq_coarse_ranks:
         int64_t *wide

@@ -42,3 +42,11 @@ class Parts:
         NDArray[np.float64],
         NDArray[np.int64],
     ]: ...
+    def draw(
+        self,
+        least: NDArray[np.int64],
+        most: NDArray[np.int64],
+        width: NDArray[np.float64],
+        bend: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]: ...

@@ -1,5 +1,8 @@
 """Outputs of a dithered column in parts of nearly equal rank: csrc/parts.h."""
 
+import numpy as np
+
+from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport (
     doubles,
     given_doubles,
@@ -15,6 +18,8 @@ from dpq_fast._kernels.csrc cimport (
     dpq_decay_fill,
     dpq_part,
     dpq_parts,
+    dpq_parts_draw,
+    dpq_parts_leaf,
     dpq_parts_leaves,
     dpq_parts_of,
     int64_t,
@@ -22,6 +27,7 @@ from dpq_fast._kernels.csrc cimport (
 )
 from dpq_fast._kernels.dither cimport Offsets
 from numpy cimport import_array, ndarray
+from numpy.random cimport bitgen_t
 
 import_array()
 
@@ -62,6 +68,7 @@ cdef class Parts:
         dpq_parts problem
         object kept
         tuple sums
+        double rate
         readonly size_t leaves, parts, longest
 
     def __init__(self, Offsets offsets not None, ndarray first not None, ndarray each,
@@ -97,7 +104,8 @@ cdef class Parts:
         if below.min() < start[0] or above.max() >= start[start.shape[0] - 1]:
             raise ValueError("all ranks must be in a stretch")
         self.kept = first, each, below, above, start, most, begin, ranks
-        dpq_decay_fill(decay, 2.0 * rate, start[start.shape[0] - 1])
+        self.rate = 2.0 * rate
+        dpq_decay_fill(decay, self.rate, start[start.shape[0] - 1])
         while True:
             least, most_of = (new_integers(room) for _ in range(2))
             rising, width, falling = (new_doubles(room) for _ in range(3))
@@ -167,3 +175,51 @@ cdef class Parts:
         for array in (low, high, after, width):
             array.resize(at, refcheck=False)
         return starts, low, high, width, after
+
+    def draw(self, ndarray least not None, ndarray most not None, ndarray width not None,
+             ndarray bend not None, rng not None):
+        """One part of each of some leaves, by its width and a bend.
+
+        Parameters
+        ----------
+        least, most, width : ndarray, shape (N,)
+            As of `take`; a leaf may be given several times.
+        bend : ndarray of int64, shape (N,)
+            1: a part counts exp(-2c r) times as much, r the least of its ranks. -1: exp(2c r), r
+            the greatest. 0: as it is.
+
+        Returns
+        -------
+        least, most, width, left : ndarray, shape (N,)
+            As of `of`.
+        """
+        cdef:
+            size_t n = least.shape[0]
+            const int64_t *low = given_integers(least)
+            const int64_t *high = given_integers(most)
+            const double *wide = given_doubles(width)
+            const int64_t *bends = given_integers(bend)
+            ndarray all_parts = new_integers(4 * self.longest), weights = new_doubles(self.longest)
+            dpq_part *part = <dpq_part *>integers(all_parts)
+            double *weight = doubles(weights)
+            ndarray drawn = np.empty((3, n), dtype=np.int64), widths = new_doubles(n)
+            int64_t *found = integers(drawn)
+            double *found_width = doubles(widths)
+            dpq_parts_leaf leaf
+            dpq_part one
+            size_t i
+            object bit_generator = rng.bit_generator
+            bitgen_t *bits = bitgen_of(bit_generator)
+
+        if not n == most.shape[0] == width.shape[0] == bend.shape[0]:
+            raise ValueError("each leaf needs all numbers")
+        if not ((width >= 1.0) & (abs(bend) <= 1)).all():
+            raise ValueError("leaves have a width, and a bend is -1, 0 or 1")
+        with bit_generator.lock, nogil:
+            for i in range(n):
+                leaf.least, leaf.most, leaf.width = low[i], high[i], wide[i]
+                one = dpq_parts_draw(&self.problem, self.rate, &leaf, <int>bends[i], bits,
+                                     self.longest, part, weight)
+                found[i], found[n + i], found[2 * n + i] = one.least, one.most, one.left
+                found_width[i] = <double>one.width
+        return drawn[0], drawn[1], widths, drawn[2]

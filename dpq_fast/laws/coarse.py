@@ -43,8 +43,8 @@ where a half is left over, and targets are often evenly apart: B is chosen for t
 A bend in a block loses as much as the block is long, and so blocks have 1 / (c m) ranks near
 targets. Where a path pays x nats to be, all m levels may lose a share of x together: blocks are
 longer there, by a share of x / m nats, and their number is a multiple of m^2 log(R). Those of
-dithered records are not kept: leaves are summed up without most of them, and they are made in
-leaves that are drawn; and leaves are wider where cells are. What is accepted is a product of
+dithered records are not kept: leaves are summed up without most of them, and one is drawn without a
+look at the others; and leaves are wider where cells are. What is accepted is a product of
 factors of one step or bend each, and none is above 1: so outputs are drawn for some levels after
 others, up to where a uniform variate rules a proposal out.
 
@@ -434,7 +434,7 @@ class CoarseLaw:
         if (self._low >= self._high).any():
             return False
         self._tree = _tree(sums, self._rate)
-        self._leaves.least = self._tree.least
+        self._leaves.known = Sums(*self._tree[1:])
         return True
 
     def _fill(self) -> None:
@@ -966,23 +966,16 @@ class _Paths:
         (low, high), paths = tree.ranks(cell), cell.view(np.uintp)
         self._bends, self._low, self._high = bends, low, high  # of these levels alone
         self._rho[left, levels] = low + (high - low) // 2
+        self._alone = _are_alone(cell)
         leaf, copied = self._cells.leaves(paths, bends, rng)
-        for some in leaves.some_at_once(leaf):
-            slot, start, blocks = leaves.of(leaf[some])
-            at = left[some], levels
-            self.points[at], held = self._cells.points(
-                paths[some],
-                bends[some],
-                leaf[some],
-                copied[some],
-                slot,
-                start,
-                *blocks,
-                leaves.longest,
-                rng,
-            )
-            block = held.view(np.intp)
-            self.least[at], self.most[at] = blocks.least[block], blocks.most[block]
+        # bends of several outputs of a cell are bounded without a look at where they are
+        slot, start, blocks = leaves.for_draws(leaf, np.where(self._alone, bends, 0), rng)
+        at = left, levels
+        self.points[at], held = self._cells.points(
+            paths, bends, leaf, copied, slot, start, *blocks, leaves.longest, rng
+        )
+        block = held.view(np.intp)
+        self.least[at], self.most[at] = blocks.least[block], blocks.most[block]
         self.first = levels.start
         return levels
 
@@ -1017,15 +1010,19 @@ class _Paths:
 
     def _beta(self, left: NDArray[np.intp], levels: slice) -> NDArray[np.int64]:
         """The ranks that bends are counted from."""
-        cell = self._cell[left, levels]
-        again = cell[:, 1:] == cell[:, :-1]
-        alone = np.ones(cell.shape, dtype=bool)
-        alone[:, 1:] &= ~again
-        alone[:, :-1] &= ~again
-        lowest = np.where(alone, self.least[left, levels], self._low)
-        highest = np.where(alone, self.most[left, levels], self._high)
+        lowest = np.where(self._alone, self.least[left, levels], self._low)
+        highest = np.where(self._alone, self.most[left, levels], self._high)
         beta: NDArray[np.int64] = np.where(self._bends > 0, lowest, highest)
         return beta
+
+
+def _are_alone(cell: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which outputs of paths are the only ones in their cells."""
+    again = cell[:, 1:] == cell[:, :-1]
+    alone = np.ones(cell.shape, dtype=bool)
+    alone[:, 1:] &= ~again
+    alone[:, :-1] &= ~again
+    return alone
 
 
 def _mean_of_all(log_accept: NDArray[np.float64], seen: NDArray[np.float64]) -> float:

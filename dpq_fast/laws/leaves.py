@@ -1,7 +1,7 @@
 """Outputs by leaves: parts of the outputs with ranks that are close, each of some blocks.
 
-Blocks are listed (`dpq_fast.data.blocks`), or, of dithered records, made when they are asked for
-(`csrc/parts.h`): a leaf is known by its least rank, and by what its blocks sum up to.
+Blocks are listed (`dpq_fast.data.blocks`), or, of dithered records, made when they are drawn or
+asked for (`csrc/parts.h`): a leaf is known by its least rank, and by what its blocks sum up to.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from dpq_fast.data.order import CutOrder, WholeOrder
 
 # About so many blocks are looked at, at once.
 BLOCKS_AT_ONCE = 2**16
-# Leaves whose blocks are made for each draw are halved while that leaves them so many times as many
-# ranks as blocks have, and while there are no more leaves than that.
+# Leaves whose blocks are not kept are halved while that leaves them so many times as many ranks as
+# blocks have, and while there are no more leaves than that.
 BLOCKS_EACH, MOST_LEAVES = 8, 2**18
 # Up to so many leaves of one rank each are intervals between records.
 MOST_SINGLE = 2**20
@@ -55,11 +55,12 @@ class Leaves(ABC):
         How many blocks there are, and how many in one leaf at most.
     ranks : float
         About how many ranks a leaf has.
-    least : ndarray of int32 or int64, shape (K,) or longer
-        The least rank of each leaf: to be given again where `Sums` are not kept.
+    known : Sums
+        What leaves sum up to, or longer arrays that begin with it: to be given again by who keeps
+        them.
     """
 
-    least: NDArray[Any]
+    known: Sums
     blocks: int
     longest: int
     ranks: float
@@ -78,9 +79,15 @@ class Leaves(ABC):
         blocks : Blocks
         """
 
-    def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
-        """Rows of a table of leaves, as many as `of` is to be asked for at once: all of them."""
-        return iter([slice(len(leaf))])
+    def for_draws(
+        self, leaf: NDArray[np.uintp], bend: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
+        """As `of`, where a block of each of them is to be drawn next, or is drawn already.
+
+        A block counts by its width, and by exp(-2c b r) where `bend` is b = 1 or b = -1: r is its
+        least rank or its greatest.
+        """
+        return self.of(leaf)
 
 
 class BlockLeaves(Leaves):
@@ -155,21 +162,25 @@ class PartLeaves(Leaves):
 
     def of(self, leaf: NDArray[np.uintp]) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
         asked, slot = np.unique(leaf, return_inverse=True)
-        ranks = self.least[asked].astype(np.int64)
+        ranks = self.known.least[asked].astype(np.int64)
         start, least, most, width, left = self._parts.of(ranks)
         blocks_of_them = Blocks(least, most, width, left)
         return slot.reshape(leaf.shape).astype(np.uintp), start, blocks_of_them
 
-    def some_at_once(self, leaf: NDArray[np.uintp]) -> Iterator[slice]:
-        """As many as have about BLOCKS_AT_ONCE."""
-        each = leaf.shape[1] * (1 + self.blocks // self._parts.leaves)
-        return _some_at_once(len(leaf), -(-BLOCKS_AT_ONCE // each))
+    def for_draws(
+        self, leaf: NDArray[np.uintp], bend: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.uintp], NDArray[np.uintp], Blocks]:
+        """One block each, which is drawn already: others are never made."""
+        known, asked = self.known, leaf.ravel()
+        least, most = (each[asked].astype(np.int64) for each in (known.least, known.most))
+        drawn = self._parts.draw(least, most, known.volume[asked], bend.ravel(), rng)
+        slot = np.arange(leaf.size + 1, dtype=np.uintp)
+        return slot[:-1].reshape(leaf.shape), slot, Blocks(*drawn)
 
     def sums(self) -> Sums:
         """What leaves sum up to: once, as these may be many."""
-        sums = Sums(*self._parts.take())
-        self.least = sums.least
-        return sums
+        self.known = Sums(*self._parts.take())
+        return self.known
 
 
 def leaves_of(

@@ -115,7 +115,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     double *sum[3] = {fuzz_room(room, sizeof(double)), fuzz_room(room, sizeof(double)),
                       fuzz_room(room, sizeof(double))};
     double rate = fuzz_share(&in);
-    dpq_part *part, *all;
+    dpq_part *part, *all, *work;
+    double *weight;
+    bitgen_t rng;
 
     memset(&x, 0, sizeof x);
     draw_problem(&in, &x, &p);
@@ -129,6 +131,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(seen == parts && at == longest);
     }
     part = fuzz_room(longest, sizeof *part);
+    work = fuzz_room(longest, sizeof *work);
+    weight = fuzz_room(longest, sizeof *weight);
     all = fuzz_room(parts, sizeof *all);
     seen = 0;
     for (size_t k = 0; k < leaves; k++) {
@@ -158,6 +162,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
             CHECK(seen < parts);
             all[seen++] = part[i];
+        }
+        rng = fuzz_generator(&in);
+        for (int bend = -1; bend < 2; bend++) {
+            const dpq_parts_leaf leaf = {least[k], most[k], sum[1][k]};
+            dpq_part drawn = dpq_parts_draw(&p, rate, &leaf, bend, &rng, longest, work, weight);
+
+            for (at = 0; at < n && memcmp(&part[at], &drawn, sizeof drawn) != 0; at++) {
+            }
+            CHECK(at < n);
         }
         for (int bend = 0; bend < 3; bend++) {
             CHECK(fabsl(sum[bend][k] - sums[bend]) <= 1e-11L * sums[bend]);
@@ -207,6 +220,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
     free(all);
+    free(weight);
+    free(work);
     free(part);
     for (int bend = 0; bend < 3; bend++) {
         free(sum[bend]);

@@ -67,6 +67,7 @@ def test_as_sorted_at_the_places_of_windows(name, where, seed, n, windows, piece
     check(MAPS[where], values, ends[::2].copy(), ends[1::2].copy(), pieces)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("where", MAPS)
 def test_bins_of_very_many_values(name, where):

@@ -526,6 +526,7 @@ def test_sums_of_long_rows_equal_those_of_entries(reach):
             )
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("on_lattice", [False, True])
 @pytest.mark.parametrize("gaps", ["even", "wide ends", "ties", "spread"])
 def test_sums_over_many_outputs_in_one_interval_equal_those_of_entries(gaps, on_lattice):
@@ -1249,6 +1250,7 @@ def test_strings_of_objects_leaves_what_may_be_equal_to_one():
     assert place.tolist() == [1, -1, -1, *[strings.OTHER] * 5, 0]
 
 
+@pytest.mark.many
 def test_many_strings_are_found_whatever_they_have_in_common():
     keys = [f"{number:0{width}d}" for number in range(3_000) for width in (4, 8, 9, 16, 17, 40)]
     column = keys[::-1] + [key[:-1] + "x" for key in keys]
@@ -1511,6 +1513,7 @@ def log_strayed_in_logarithms(log_width, q, rate, window):
     return float(np.logaddexp.reduce(strayed - rate * np.abs(rank - targets[-1])))
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("rate", [0.05, 1.0, 6.0])
 @pytest.mark.parametrize("gain", [0.0, 10.0, 16.0, 19.0, 24.0, 60.0])
 def test_bounds_hold_however_far_wide_gaps_draw_paths(rate, gain):

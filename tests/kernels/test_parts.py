@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import assert_draws_follow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,8 +25,11 @@ STRETCHES = st.lists(st.tuples(st.integers(1, 30), st.integers(-1, 6)), min_size
 WIDTHS = st.lists(st.tuples(st.integers(1, 30), st.floats(1.0, 20.0)), min_size=1, max_size=4)
 
 
-def made(cells, stretches, widths, bits, seed, has_masses, rate):
-    """Parts by the kernel, and by the reference."""
+KERNEL, REFERENCE = (kernel, kernel_dither), (reference, reference_dither)
+
+
+def made(sides, cells, stretches, widths, bits, seed, has_masses, rate):
+    """Parts by the kernel, by the reference, or by both."""
     gap, each, before, count = np.array(cells, dtype=np.int64).T.copy()
     width = each if has_masses else np.full(each.size, 2**bits)
     first = np.cumsum(gap + width) - width
@@ -39,7 +43,7 @@ def made(cells, stretches, widths, bits, seed, has_masses, rate):
     given = first, width if has_masses else None, above - count, above, start, most, begin
     return tuple(
         parts.Parts(dither.Offsets(bits, np.random.default_rng(seed)), *given, ranks, rate, 1)
-        for parts, dither in ((kernel, kernel_dither), (reference, reference_dither))
+        for parts, dither in sides
     )
 
 
@@ -55,7 +59,8 @@ def made(cells, stretches, widths, bits, seed, has_masses, rate):
 def test_the_kernel_makes_the_parts_of_the_reference(
     cells, stretches, widths, bits, seed, has_masses, rate
 ):
-    fast, plain = made(cells, stretches, widths, bits, seed, has_masses, rate)
+    both = KERNEL, REFERENCE
+    fast, plain = made(both, cells, stretches, widths, bits, seed, has_masses, rate)
     assert fast.parts == plain.parts and fast.longest == plain.longest
     least, *sums = fast.take()
     for found, expected in zip((least, *sums), plain.take(), strict=True):
@@ -66,6 +71,51 @@ def test_the_kernel_makes_the_parts_of_the_reference(
         asked = np.random.default_rng(seed).choice(least, 2 * least.size)
         for found, expected in zip(fast.of(asked), plain.of(asked), strict=True):
             assert found.tolist() == expected.tolist()
+
+
+@given(
+    CELLS,
+    STRETCHES,
+    WIDTHS,
+    st.integers(1, 7) | st.sampled_from([10, 16]),
+    st.integers(0, 2**32),
+    st.booleans(),
+    st.sampled_from([0.0, 0.1, 3.0]),
+)
+def test_drawn_parts_are_those_of_their_leaf(
+    cells, stretches, widths, bits, seed, has_masses, rate
+):
+    (parts,) = made([KERNEL], cells, stretches, widths, bits, seed, has_masses, rate)
+    least, most, _, width, _ = parts.take()
+    if least.size:
+        rng = np.random.default_rng(seed)
+        start, *of_leaf = parts.of(least)
+        leaf, bend = np.repeat(np.arange(least.size), 9), np.tile([-1, 0, 1], 3 * least.size)
+        drawn = parts.draw(least[leaf], most[leaf], width[leaf], bend, rng)
+        left, drawn_left = of_leaf[-1], drawn[-1]
+        at = np.searchsorted(left, drawn_left)
+        assert (start[leaf] <= at).all() and (at < start[leaf + 1]).all()
+        for found, expected in zip(drawn, of_leaf, strict=True):
+            assert found.tolist() == expected[at].tolist()
+
+
+@pytest.mark.parametrize("has_masses", [False, True])
+@pytest.mark.parametrize("bend", [-1, 0, 1])
+# the last ones so steep that hardly an output is taken, and all parts are looked at
+@pytest.mark.parametrize("rate", [0.0, 0.2, 1.0, 8.0])
+def test_parts_are_drawn_by_width_and_bend(rate, bend, has_masses):
+    cells = [(30, 40, 2, 9), (0, 5, 1, 3), (3, 90, 0, 0), (2, 200, 2, 6)]
+    (parts,) = made([KERNEL], cells, [(40, 1)], [(40, 30.0)], 6, 5, has_masses, rate)
+    least, most, _, width, _ = parts.take()
+    assert least.size == 1
+    _, low, high, wide, left = parts.of(least)
+    away = {-1: most[0] - high, 0: 0.0 * low, 1: low - least[0]}[bend]
+    n = 20_000
+    repeated = (np.repeat(each, n) for each in (least, most, width))
+    drawn = parts.draw(*repeated, np.full(n, bend), np.random.default_rng(7))
+    log_weight = np.log(wide) - 2.0 * rate * away
+    law = dict(zip(left.tolist(), log_weight - np.logaddexp.reduce(log_weight), strict=True))
+    assert_draws_follow(drawn[-1].tolist(), law)
 
 
 def test_a_tie_in_wide_cells_is_cut_as_far_as_it_can_be():
@@ -115,6 +165,13 @@ def test_refusals():
         with pytest.raises(ValueError, match="leaves must begin where stretches do"):
             kernel.Parts(offsets, *cuts, *stretches, np.array(wrong), *rest[1:])
     parts = kernel.Parts(offsets, *cuts, *stretches, *rest)
+    rng, leaf, wide, bend = np.random.default_rng(0), np.array([0]), np.array([4.0]), np.array([1])
+    for wrong in ((leaf, leaf, wide, begin), (leaf, leaf, np.ones(2), bend)):
+        with pytest.raises(ValueError, match="each leaf needs all numbers"):
+            parts.draw(*wrong, rng)
+    for wrong in ((np.array([0.5]), bend), (np.array([np.nan]), bend), (wide, np.array([2]))):
+        with pytest.raises(ValueError, match="leaves have a width, and a bend is -1, 0 or 1"):
+            parts.draw(leaf, leaf, *wrong, rng)
     with pytest.raises(ValueError, match="contiguous arrays of its own dtype"):
         parts.of(np.array([0.0]))
     # of no leaf: what comes first from there on, or something

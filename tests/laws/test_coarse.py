@@ -696,7 +696,9 @@ def test_what_is_left_goes_down_level_by_level(form, levels, monkeypatch):
     assert at_once >= 5 // levels
 
 
-@pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
+@pytest.mark.parametrize(
+    "form", ["lattice", pytest.param("dither", marks=pytest.mark.slow), "numbers"]
+)
 def test_draws_of_some_levels_at_a_time_follow_the_law(form, monkeypatch):
     monkeypatch.setattr(coarse, "LEVELS_AT_ONCE", 1)
     monkeypatch.setattr(coarse, "MOST_OUTPUTS", 1)
@@ -1003,6 +1005,7 @@ def test_rows_go_before_narrower_ones_are_made(monkeypatch, threads):
         assert stats.ks_2samp(points[:, level], expected[:, level]).pvalue > SMALLEST_P
 
 
+@pytest.mark.slow
 def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away(monkeypatch):
     """No window that is much narrower than all ranks would do; both draw from one law.
 
