@@ -120,7 +120,7 @@ SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # Farther away blocks may lose such a share of the way there. Where targets are more nats apart than
 # that, the second number over sqrt(m), if it is less: x nats from a target bends lose half of the
 # share times x - begins, and paths of a bridge have paid x^2 / m, so they would be drawn there.
-PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 500.0
+PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 300.0
 # Leaves are at most so many times as wide as the narrowest. They become wider where blocks do, and
 # where cells are wider than the narrowest by that.
 WIDER, WIDENED = 64.0, (8.0, 16.0, 32.0)

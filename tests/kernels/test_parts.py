@@ -23,7 +23,9 @@ CELLS = st.lists(
 )
 STRETCHES = st.lists(st.tuples(st.integers(1, 30), st.integers(-1, 6)), min_size=1, max_size=5)
 WIDTHS = st.lists(st.tuples(st.integers(1, 30), st.floats(1.0, 20.0)), min_size=1, max_size=4)
-
+BITS = st.integers(1, 7) | st.sampled_from([10, 16])
+# All but the rate; offsets by a seed, and cells of 2^bits fine points, or not.
+PROBLEM = CELLS, STRETCHES, WIDTHS, BITS, st.integers(0, 2**32), st.booleans()
 
 KERNEL, REFERENCE = (kernel, kernel_dither), (reference, reference_dither)
 
@@ -47,15 +49,7 @@ def made(sides, cells, stretches, widths, bits, seed, has_masses, rate):
     )
 
 
-@given(
-    CELLS,
-    STRETCHES,
-    WIDTHS,
-    st.integers(1, 7) | st.sampled_from([10, 16]),
-    st.integers(0, 2**32),
-    st.booleans(),
-    st.floats(0.0, 1.0),
-)
+@given(*PROBLEM, st.floats(0.0, 1.0))
 def test_the_kernel_makes_the_parts_of_the_reference(
     cells, stretches, widths, bits, seed, has_masses, rate
 ):
@@ -73,15 +67,7 @@ def test_the_kernel_makes_the_parts_of_the_reference(
             assert found.tolist() == expected.tolist()
 
 
-@given(
-    CELLS,
-    STRETCHES,
-    WIDTHS,
-    st.integers(1, 7) | st.sampled_from([10, 16]),
-    st.integers(0, 2**32),
-    st.booleans(),
-    st.sampled_from([0.0, 0.1, 3.0]),
-)
+@given(*PROBLEM, st.sampled_from([0.0, 0.1, 3.0]))
 def test_drawn_parts_are_those_of_their_leaf(
     cells, stretches, widths, bits, seed, has_masses, rate
 ):
