@@ -705,19 +705,12 @@ holding(const dpq_parts *p, int64_t rank, int64_t output)
 {
     const int64_t most_here = p->most[stretch_of(p, rank)];
     walk w = {.parts = p};
-    size_t cut = 0, end = p->cuts - 1, n;
+    size_t cut = dpq_ranks_first(p->first, 0, p->cuts, output + 1), n;
     node x, half[2];
     dpq_part given[2];
 
-    while (cut < end) { /* the first one that is not below the output */
-        size_t middle = cut + (end - cut) / 2;
-
-        if (last_of(p, middle) < output) {
-            cut = middle + 1;
-        }
-        else {
-            end = middle;
-        }
+    if (cut == p->cuts || (cut > 0 && output <= last_of(p, cut - 1))) { /* not below the next cell */
+        cut--;
     }
     x = cell_of(p, cut);
     if (cut > 0 && (x.size == 0 || output <= x.left)) {
