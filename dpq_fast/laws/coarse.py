@@ -94,8 +94,10 @@ from dpq_fast.laws.strayed import Windows
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
 LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
-# More where levels are many, whose rows are long; and cells grow as if it was more.
+# More where levels are many, whose rows are long; and cells grow as if it was more. Less inside of
+# windows, where proposals cost as much as rows, and more where rows are long and have none.
 FEW_LEVELS, LEAST_LOSS = 256, 12.0
+LOSS_WITHIN, LOSS_ANYWHERE = 2.0, 3.5
 # Cells may be so much wider or narrower, of so many widths, for where targets lie; and not all of
 # one width have as many ranks.
 ALIGNED, WIDTHS, MARGIN = 0.1, 64, 1.05
@@ -173,7 +175,7 @@ LESS_GROWTH, ROUNDS, MOST_ENTRIES, MOST_LAST = 0.5, 4, 2**23, 2**24
 # grow more elsewhere, by this factor, and by more where targets are apart: for each nat between
 # them, and at most. Rows that are longer than that are so by ties that send paths anywhere.
 MANY_ENTRIES, LONG_ROW, ALL = 2**19, 2**14, 2**62
-VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 64, (4.0, 2.0), 0.2, 500.0
+VISITORS, ROUGH, ROUGH_GROWTH, ROUGH_REACH = 32, (4.0, 2.0), 0.2, 500.0
 CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # But no cells grow if rows have no more entries than that, or than that if leaves became narrower:
 # where outputs of many levels are at one place, and cells of one level inside of those of the next,
@@ -335,6 +337,7 @@ class CoarseLaw:
         self._q = q
         self._rate = rate
         self._forward = forward
+        self._may_fit = nats is None
         nats = aligned(order.n, q, rate) if nats is None else nats
         growth = growth_of(order.n, q, rate) if growth is None else growth
         self._widths, *self._narrower = *wide, Widths(nats, growth, most)
@@ -368,6 +371,8 @@ class CoarseLaw:
         may_stray = self._q.size >= WINDOWED
         while True:
             self._restrict(*(self._windows(reach) or () if may_stray else ()))
+            if self._may_fit and self._are_long(reach):
+                self._fit()
             if not self._collect(reach):
                 reach = 2 * reach + 1
                 continue
@@ -383,16 +388,26 @@ class CoarseLaw:
 
     def _windows(self, reach: int) -> tuple[NDArray[np.int64], float, bool] | None:
         """What `_restrict` takes; None where rows are not long, or there seem to be no windows."""
-        if self._widths.growth <= 0.0 or self._entries_within(reach) <= MANY_ENTRIES:
+        if not self._are_long(reach):
             return None
         self._order = self._order.by_runs()  # all of it will be asked for
         return Windows(self._order, self._q, self._rate, reach).found()
 
-    def _entries_within(self, reach: int) -> float:
-        """About how many entries all rows have within reach."""
+    def _fit(self) -> None:
+        """Cells that lose as much as pays where there are windows, and where there are none."""
+        loss = LOSS_ANYWHERE if self._window is None else LOSS_WITHIN
+        nats = aligned(self._order.n, self._q, self._rate, loss)
+        if nats >= LEAST_RANKS * self._rate:
+            self._widths = self._widths._replace(nats=nats)
+
+    def _are_long(self, reach: int) -> bool:
+        """Whether rows have many entries within reach, by a guess."""
+        if self._q.size < WINDOWED or self._widths.growth <= 0.0:
+            return False
         nats = self._rate * np.linspace(0.0, min(reach, 0.5 * self._order.n), 1025)
         wider = _wider_at(nats, self._q.size, self._widths.growth * self._as_wide)
-        return 2.0 * self._q.size * float(np.trapezoid(1.0 / wider, nats)) / self._narrowest
+        entries = 2.0 * self._q.size * float(np.trapezoid(1.0 / wider, nats)) / self._narrowest
+        return entries > MANY_ENTRIES
 
     def _restrict(
         self,
@@ -729,7 +744,7 @@ class CoarseLaw:
 
     def _narrow_leaves(self) -> None:
         self._widths = self._widths._replace(nats=self._widths.nats * LESS_NATS)
-        self._has_leaves = False
+        self._has_leaves = self._may_fit = False
 
     def _lost(self) -> float:
         """What proposals lose, in nats; nothing is asked for that where it takes a pass."""
@@ -1061,19 +1076,19 @@ def _tree(leaves: Sums, rate: float) -> Tree:
     return Tree(*kernel.tree(*leaves, rate, math.ceil(min(AROUND / rate, 2.0**61))))
 
 
-def narrowest(n: int, q: NDArray[np.float64], rate: float) -> float:
+def narrowest(n: int, q: NDArray[np.float64], rate: float, loss: float = LOSS) -> float:
     """c B: how wide the narrowest cells are to be, in nats."""
     step = max(APART, CROWDED / gap_of(n, q, rate))
-    return math.sqrt(_loss_of(q.size) / (q.size * step))
+    return math.sqrt(_loss_of(q.size, loss) / (q.size * step))
 
 
-def aligned(n: int, q: NDArray[np.float64], rate: float) -> float:
+def aligned(n: int, q: NDArray[np.float64], rate: float, loss: float = LOSS) -> float:
     """`narrowest`, but about so that targets are some cells and a half apart, if they can be.
 
     With cells of B ranks, a step between targets that are k + t of them apart, 0 <= t < 1, loses as
     much as a multiple of (t^3 + (1 - t)^3) B.
     """
-    nats = narrowest(n, q, rate)
+    nats = narrowest(n, q, rate, loss)
     if q.size == 1:
         return nats
     widths = nats * np.linspace(1.0 - ALIGNED, 1.0 + ALIGNED, WIDTHS)
@@ -1111,9 +1126,9 @@ def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
     return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate)) / max(_loss_of(q.size), LEAST_LOSS)
 
 
-def _loss_of(m: int) -> float:
+def _loss_of(m: int, loss: float = LOSS) -> float:
     """What all steps may lose where paths are, in nats."""
-    return LOSS * max(1.0, m / FEW_LEVELS)
+    return loss * max(1.0, m / FEW_LEVELS)
 
 
 def zones_of(
