@@ -1376,10 +1376,11 @@ def test_rows_are_kept_inside_of_windows(monkeypatch):
     law = CoarseLaw(ranks, q, 0.025)
     assert law._window is not None and law._log_strayed <= law._log_total - path.CERTIFICATE
     monkeypatch.setattr(coarse, "WINDOWED", 1_000)
-    whole = CoarseLaw(ranks, q, 0.025)
+    whole = CoarseLaw(ranks, q, 0.025, nats=law._widths.nats)
     assert whole._window is None and law._entries < 0.7 * whole._entries
     # narrower cells lose less of what is the same
     assert abs(law._log_total - whole._log_total) < 5.0
+    few = CoarseLaw(ranks, q, 0.025)
     # there are cells outside
     law._low, law._high = whole._low, whole._high
     assert law._rows(law._grown).entries > law._entries
@@ -1388,8 +1389,8 @@ def test_rows_are_kept_inside_of_windows(monkeypatch):
     other = CoarseLaw(ranks, q, 0.025)
     assert other._window is None and other._log_strayed == -math.inf
     # cells lose less where windows leave few of them, and more where there are none
-    assert law._widths.nats < whole._widths.nats < other._widths.nats
-    assert other._entries < whole._entries
+    assert law._widths.nats < few._widths.nats < other._widths.nats
+    assert other._entries < few._entries
 
 
 def test_windows_are_wider_where_they_do_not_do(monkeypatch):
