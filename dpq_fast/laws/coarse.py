@@ -98,7 +98,7 @@ LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
 # are long and have no windows, and less inside of windows, where proposals cost as much as rows: if
 # the narrowest cells still have so many ranks, as leaves take memory.
 FEW_LEVELS, LEAST_LOSS = 256, 12.0
-LOSS_ANYWHERE, LOSS_WITHIN, RANKS_WITHIN = 3.5, 2.0, 64.0
+LOSS_ANYWHERE, LOSS_WITHIN, RANKS_WITHIN = 3.0, 2.0, 64.0
 # Cells may be so much wider or narrower, of so many widths, for where targets lie; and not all of
 # one width have as many ranks.
 ALIGNED, WIDTHS, MARGIN = 0.1, 64, 1.05
