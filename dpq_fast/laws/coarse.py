@@ -94,9 +94,9 @@ from dpq_fast.laws.strayed import Windows
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
 LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
-# More where levels are many, whose rows are long; and cells grow as if it was more. More where rows
-# are long and have no windows, and less inside of windows, where proposals cost as much as rows: if
-# the narrowest cells still have so many ranks, as leaves take memory.
+# More where levels are many, whose rows are long; and cells grow as if it was more. More for very
+# many levels whose rows are long and have no windows, and less inside of windows, where proposals
+# cost as much as rows: if the narrowest cells still have so many ranks, as leaves take memory.
 FEW_LEVELS, LEAST_LOSS = 256, 12.0
 LOSS_ANYWHERE, LOSS_WITHIN, RANKS_WITHIN = 3.0, 2.0, 64.0
 # Cells may be so much wider or narrower, of so many widths, for where targets lie; and not all of
@@ -396,11 +396,12 @@ class CoarseLaw:
 
     def _fit(self) -> None:
         """Cells that lose as much as pays where there are windows, and where there are none."""
-        n, loss = self._order.n, LOSS_ANYWHERE
-        if self._window is not None:
+        n, loss, has_windows = self._order.n, LOSS, self._window is not None
+        if not has_windows and self._q.size >= VERY_MANY_LEVELS:
+            loss = LOSS_ANYWHERE
+        within = narrowest(n, self._q, self._rate, LOSS_WITHIN)
+        if has_windows and within >= RANKS_WITHIN * self._rate:
             loss = LOSS_WITHIN
-            if narrowest(n, self._q, self._rate, loss) < RANKS_WITHIN * self._rate:
-                loss = LOSS
         self._widths = self._widths._replace(nats=aligned(n, self._q, self._rate, loss))
 
     def _are_long(self, reach: int) -> bool:

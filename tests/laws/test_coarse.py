@@ -1387,6 +1387,7 @@ def test_rows_are_kept_inside_of_windows(monkeypatch):
     law._low, law._high = whole._low, whole._high
     assert law._rows(law._grown).entries > law._entries
     monkeypatch.setattr(coarse, "WINDOWED", 128)
+    monkeypatch.setattr(coarse, "VERY_MANY_LEVELS", 300)
     monkeypatch.setattr(strayed, "EACH", -5.0)  # windows that are too narrow, as it turns out
     other = CoarseLaw(ranks, q, 0.025)
     assert other._window is None and other._log_strayed == -math.inf
