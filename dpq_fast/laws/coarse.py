@@ -96,9 +96,9 @@ from dpq_fast.laws.strayed import Windows
 LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
 # More where levels are many, whose rows are long; and cells grow as if it was more. More for very
 # many levels whose rows are long and have no windows, and less inside of windows, where proposals
-# cost as much as rows: if the narrowest cells still have so many ranks, as leaves take memory.
+# cost as much as rows: if these have no more nats than that, as leaves take memory.
 FEW_LEVELS, LEAST_LOSS = 256, 12.0
-LOSS_ANYWHERE, LOSS_WITHIN, RANKS_WITHIN = 3.0, 2.0, 64.0
+LOSS_ANYWHERE, LOSS_WITHIN, NATS_WITHIN = 3.0, 2.0, 2.0**19
 # Cells may be so much wider or narrower, of so many widths, for where targets lie; and not all of
 # one width have as many ranks.
 ALIGNED, WIDTHS, MARGIN = 0.1, 64, 1.05
@@ -396,12 +396,12 @@ class CoarseLaw:
 
     def _fit(self) -> None:
         """Cells that lose as much as pays where there are windows, and where there are none."""
-        n, loss, has_windows = self._order.n, LOSS, self._window is not None
-        if not has_windows and self._q.size >= VERY_MANY_LEVELS:
+        n, loss = self._order.n, LOSS
+        if self._window is not None:
+            ranks = intervals_kernel.windows(self._q, n, self._window)[3]
+            loss = LOSS_WITHIN if self._rate * int(ranks.sum()) <= NATS_WITHIN else LOSS
+        elif self._q.size >= VERY_MANY_LEVELS:
             loss = LOSS_ANYWHERE
-        within = narrowest(n, self._q, self._rate, LOSS_WITHIN)
-        if has_windows and within >= RANKS_WITHIN * self._rate:
-            loss = LOSS_WITHIN
         self._widths = self._widths._replace(nats=aligned(n, self._q, self._rate, loss))
 
     def _are_long(self, reach: int) -> bool:

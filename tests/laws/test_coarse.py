@@ -1373,9 +1373,10 @@ def many_levels(n, m):
 def test_rows_are_kept_inside_of_windows(monkeypatch):
     """Where hardly any path leaves them."""
     ranks, q = many_levels(10**6, 300)
-    thrifty = CoarseLaw(ranks, q, 0.025)
-    monkeypatch.setattr(coarse, "RANKS_WITHIN", 1.0)
     law = CoarseLaw(ranks, q, 0.025)
+    with monkeypatch.context() as patch:
+        patch.setattr(coarse, "NATS_WITHIN", 0.025 * 10**6 - 1.0)
+        thrifty = CoarseLaw(ranks, q, 0.025)
     assert law._window is not None and law._log_strayed <= law._log_total - path.CERTIFICATE
     monkeypatch.setattr(coarse, "WINDOWED", 1_000)
     whole = CoarseLaw(ranks, q, 0.025, nats=law._widths.nats)
@@ -1391,7 +1392,7 @@ def test_rows_are_kept_inside_of_windows(monkeypatch):
     monkeypatch.setattr(strayed, "EACH", -5.0)  # windows that are too narrow, as it turns out
     other = CoarseLaw(ranks, q, 0.025)
     assert other._window is None and other._log_strayed == -math.inf
-    # cells lose less where windows leave few of them, unless they have few ranks, and more where
+    # cells lose less where windows leave few of them, unless windows have many nats, and more where
     # there are none
     assert law._widths.nats < few._widths.nats < other._widths.nats
     assert thrifty._window is not None and thrifty._widths.nats == few._widths.nats
