@@ -210,7 +210,7 @@ RANKS = (  # blocks of few ranks, and cells of more
     (coarse_law, "LEAST_RANKS", 0),
     (coarse_law, "BENDS", ((math.inf, 1.0),)),
     (coarse_law, "MANY_RANKS", 0),
-    (coarse_law, "narrowest", lambda n, q, rate: 3.0 * rate),
+    (coarse_law, "narrowest", lambda n, q, rate, loss=0.0: 3.0 * rate),
     (coarse_law, "growth_of", lambda n, q, rate: 9.0),
 )
 PARTS = (  # rows of all levels but the last, and then of that
