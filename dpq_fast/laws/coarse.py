@@ -369,10 +369,11 @@ class CoarseLaw:
 
     def _begin(self, reach: int) -> None:
         """Leaves and rows, of a reach that will do, and inside of windows if these will do."""
-        may_stray = self._q.size >= WINDOWED
+        may_stray = True
         while True:
-            self._restrict(*(self._windows(reach) or () if may_stray else ()))
-            if self._may_fit and self._are_long(reach):
+            are_long = self._are_long(reach)
+            self._restrict(*(self._windows(reach) or () if may_stray and are_long else ()))
+            if self._may_fit and are_long:
                 self._fit()
             if not self._collect(reach):
                 reach = 2 * reach + 1
@@ -388,9 +389,7 @@ class CoarseLaw:
             reach = max(needed, reach + 1)
 
     def _windows(self, reach: int) -> tuple[NDArray[np.int64], float, bool] | None:
-        """What `_restrict` takes; None where rows are not long, or there seem to be no windows."""
-        if not self._are_long(reach):
-            return None
+        """What `_restrict` takes; None where there seem to be no windows."""
         self._order = self._order.by_runs()  # all of it will be asked for
         return Windows(self._order, self._q, self._rate, reach).found()
 
@@ -399,13 +398,14 @@ class CoarseLaw:
         n, loss = self._order.n, LOSS
         if self._window is not None:
             ranks = intervals_kernel.windows(self._q, n, self._window)[3]
-            loss = LOSS_WITHIN if self._rate * int(ranks.sum()) <= NATS_WITHIN else LOSS
+            if self._rate * int(ranks.sum()) <= NATS_WITHIN:
+                loss = LOSS_WITHIN
         elif self._q.size >= VERY_MANY_LEVELS:
             loss = LOSS_ANYWHERE
         self._widths = self._widths._replace(nats=aligned(n, self._q, self._rate, loss))
 
     def _are_long(self, reach: int) -> bool:
-        """Whether rows have many entries within reach, by a guess."""
+        """Whether rows of many levels have many entries within reach, by a guess."""
         if self._q.size < WINDOWED or self._widths.growth <= 0.0:
             return False
         nats = self._rate * np.linspace(0.0, min(reach, 0.5 * self._order.n), 1025)
