@@ -531,6 +531,27 @@ cdef extern from "stray.h" nogil:
     double dpq_stray_log(const dpq_stray_problem *p, const double *work, int64_t power)
     double dpq_stray_log_inside(const dpq_stray_problem *p, const double *work, int64_t power)
 
+cdef extern from "passing.h" nogil:
+    size_t DPQ_PASSING_BLOCK
+    size_t DPQ_PASSING_STEPS
+
+    ctypedef struct dpq_passing_problem:
+        size_t levels
+        size_t cells
+        double ranks
+        double rest
+        double rate
+        const double *target
+        const double *volume[3]
+        double point
+        const size_t *from_ "from"
+        const size_t *to
+        size_t heavies
+        const size_t *heavy
+
+    size_t dpq_passing_room(const dpq_passing_problem *p)
+    double dpq_passing_log(const dpq_passing_problem *p, void *work, float *log_passing)
+
 cdef extern from "dither.h" nogil:
     ctypedef struct dpq_dither:
         int bits

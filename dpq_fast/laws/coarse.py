@@ -30,8 +30,10 @@ tuples, and accepted with probability exp(-c TV(r) + 2cR) if one of its outputs 
 
 **Windows.** Of the paths within reach most stay far nearer, and where levels are many, rows hold
 only the cells with ranks inside of windows, and there are no leaves elsewhere. All other paths
-weigh at most exp(-2cR) V + U (`dpq_fast.laws.strayed`), and if that is below 2^-64 of what rows
-hold, windows may stay. Then a proposal is, with that share of all, a path outside of windows by its
+weigh at most exp(-2cR) V + U, and if that is below 2^-64 of what rows hold, windows may stay. Where
+targets are close, U is a sum of bounds for what passes blocks of ranks, and windows are wherever
+these are large (`dpq_fast.laws.passing`); else they are around targets (`dpq_fast.laws.strayed`).
+Then a proposal is, with that share of all, a path outside of windows by its
 exact law, or none: accepted in the share of cases that the bound is right in, and if it is not in
 the rows.
 
@@ -60,8 +62,10 @@ rows are long, and where few proposals are accepted, some paths are drawn first 
 are, and cells are the narrowest, and blocks the shortest, there. Inside of a dithered tie outputs
 have so little room that no path goes there, if it would not have to come back for it at twice the
 gap to the next target: cells may be wide in there, by what each output loses. But the way past a
-tie costs nothing as long as targets are inside, so that its ranks do not count as distance. All
-that decides the cost and never the law.
+tie costs nothing as long as targets are inside, so that its ranks do not count as distance. Where
+there are bounds for what passes blocks of ranks, these say where paths are and what it costs them
+to be elsewhere: by less than a tenth of what rows take. All that decides the cost and never the
+law.
 """
 
 from __future__ import annotations
@@ -87,6 +91,7 @@ from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
 from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.outside import Outside
+from dpq_fast.laws.passing import ALIGNED, Passing, best_aligned, passing
 from dpq_fast.laws.path import CERTIFICATE, PathLaw, gap_of
 from dpq_fast.laws.rows import Forward, parts_of, points_inside
 from dpq_fast.laws.strayed import Windows
@@ -99,9 +104,8 @@ LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
 # cost as much as rows: if these have no more nats than that, as leaves take memory.
 FEW_LEVELS, LEAST_LOSS = 256, 12.0
 LOSS_ANYWHERE, LOSS_WITHIN, NATS_WITHIN = 3.0, 2.0, 2.0**19
-# Cells may be so much wider or narrower, of so many widths, for where targets lie; and not all of
-# one width have as many ranks.
-ALIGNED, WIDTHS, MARGIN = 0.1, 64, 1.05
+# Not all cells of one width have as many ranks.
+MARGIN = 1.05
 # What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
 # are crowded.
 APART, CROWDED = 0.16, 0.06
@@ -189,6 +193,13 @@ MOST_ALIKE, MORE_ALIKE = 2**21, 2**23
 SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED, CENTERED_WITHIN = 0.5, 512, 1.2, 0.9
 # And in that case no cell of several leaves has more nats.
 WIDEST_SINGLE = 8.0
+# Where bounds say what paths weigh that pass some ranks, cells are the narrowest where that is so
+# many nats less than the most, or fewer. Elsewhere their squares grow by a share of each nat more:
+# the second number over what all levels lose, the third for each of `FEW_LEVELS`. More is lost
+# where there would be more cells than that for each level: these are up to so many times as wide,
+# as ties that send paths anywhere let most steps go one way, and signs are no question.
+LIKELY, PASSED, LOSS_PASSED = 3.0, 2.2, 3.0
+MANY_PASSED, MOST_WIDENED = 3_500.0, 1.6
 # A cell may have such a share of what each output there loses, beyond so many nats.
 PAID_SHARE, PAID_MARGIN = 0.6, 1.0
 # That is looked at only if so large a share of all ranks is in such cells.
@@ -282,6 +293,8 @@ class Seen(NamedTuple):
         Ranks of their outputs.
     densities : ndarray of float64, shape (C,)
         ln of the volume for each nat.
+    lost : ndarray of float64, shape (C,), optional
+        By how many nats less paths weigh that pass there than where most do.
     """
 
     density: NDArray[np.float64]
@@ -289,6 +302,7 @@ class Seen(NamedTuple):
     least: NDArray[np.int64]
     most: NDArray[np.int64]
     densities: NDArray[np.float64]
+    lost: NDArray[np.float64] | None = None
 
 
 class CoarseLaw:
@@ -346,6 +360,7 @@ class CoarseLaw:
         self._kind = np.float64 if order.lattice is None else np.int64
         self._once = once
         self._rounds = 0  # of narrower cells
+        self._seen_by_bounds: Seen | None = None
         self._seen: Seen | None = None
         self._restrict()
         self._cells: kernel.Cells | None = None  # gone if the law gave way to a narrower one
@@ -363,7 +378,7 @@ class CoarseLaw:
         if window is not None:
             weights = Windows(order, q, rate, reach).weights(window)
             assert weights is not None
-            self._restrict(window, weights[0])
+            self._restrict(intervals_kernel.windows(q, order.n, window)[:2], weights[0])
         self._collect(reach)
         self._fill()
 
@@ -388,16 +403,33 @@ class CoarseLaw:
             needed = math.ceil(min(excess / (2.0 * self._rate), self._order.n + 1.0))
             reach = max(needed, reach + 1)
 
-    def _windows(self, reach: int) -> tuple[NDArray[np.int64], float, bool] | None:
+    def _windows(
+        self, reach: int
+    ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], float, bool] | None:
         """What `_restrict` takes; None where there seem to be no windows."""
         self._order = self._order.by_runs()  # all of it will be asked for
-        return Windows(self._order, self._q, self._rate, reach).found()
+        order, q, rate = self._order, self._q, self._rate
+        self._seen_by_bounds, bounds = None, passing(order, q, rate, reach)
+        if bounds is not None:
+            first, last, log_strayed = bounds.windows(order.n)
+            self._around = bounds.near(order.n)
+            self._seen_by_bounds = _seen_by(bounds, first, last)
+            return (first, last), log_strayed, False
+        found = Windows(order, q, rate, reach).found()
+        if found is None:
+            return None
+        window, log_strayed, are_even = found
+        return intervals_kernel.windows(q, order.n, window)[:2], log_strayed, are_even
 
     def _fit(self) -> None:
         """Cells that lose as much as pays where there are windows, and where there are none."""
         n, loss = self._order.n, LOSS
-        if self._window is not None:
-            ranks = intervals_kernel.windows(self._q, n, self._window)[3]
+        if self._seen_by_bounds is not None:
+            loss = LOSS_PASSED
+            entries = self._entries_by(aligned(n, self._q, self._rate, loss))
+            loss *= min(max(entries / (MANY_PASSED * self._q.size), 1.0), MOST_WIDENED) ** 2
+        elif self._window is not None:
+            ranks = segments(*self._window, n)[1]
             if self._rate * int(ranks.sum()) <= NATS_WITHIN:
                 loss = LOSS_WITHIN
         elif self._q.size >= VERY_MANY_LEVELS:
@@ -415,11 +447,11 @@ class CoarseLaw:
 
     def _restrict(
         self,
-        window: NDArray[np.int64] | None = None,
+        window: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
         log_strayed: float = -math.inf,
         are_even: bool = False,
     ) -> None:
-        """Keep rows inside of windows, if there are any; what leaves these weighs so much at most.
+        """Keep rows between two ranks of each level, if there are; what leaves weighs at most that.
 
         And whether paths are where a walk over even gaps is.
         """
@@ -435,7 +467,8 @@ class CoarseLaw:
         if first[-1] == 0 and last[0] == n:
             self._log_beyond = -math.inf
         if self._window is not None:
-            first, last, begin, count = intervals_kernel.windows(self._q, n, self._window)
+            first, last = self._window
+            begin, count = segments(first, last, n)
         if self._widths.most:
             zones = [Zone(self._widths.most, begin, count)]
         else:
@@ -461,6 +494,10 @@ class CoarseLaw:
         self._has_leaves, self._grown, self._cells = True, self._widths.growth, None
         self._near, self._seen = self._nearest(), None
         may_grow, m = self._widths.growth > 0.0, self._q.size
+        if self._window is not None and self._seen_by_bounds is not None:
+            self._near, self._seen = self._around, self._seen_by_bounds
+            self._use(self._rows(self._widths.growth))
+            return
         if self._window is not None:
             if self._are_even:
                 away, near = _bridge(m, self._rate, self._order.n), self._near
@@ -622,6 +659,12 @@ class CoarseLaw:
         if seen is None:
             return spans_around(near, nats, growth, self._rate, self._widest)
         start, paid = seen.start.view(np.intp), self._paid(seen)
+        until = seen.most.copy()
+        until[start[1:] - 1] = np.iinfo(np.int64).max
+        if seen.lost is not None:
+            span = nats * self._wider_by(seen.lost, self._as_wide)
+            span = np.minimum(np.maximum(span, PAID_SHARE * paid), self._widest)
+            return Spans(seen.start, until, np.minimum(span, WIDEST))
         level = _levels_of(start)
         # ways past cells where no path is are no way, but for these
         are_empty = paid > 0.0
@@ -632,10 +675,21 @@ class CoarseLaw:
         of_empty = np.maximum(near[0][level] - seen.most, seen.least - near[1][level])
         away[are_empty] = of_empty[are_empty]
         span = nats * _wider_at(self._rate * np.maximum(away, 0.0), self._q.size, growth)
-        until = seen.most.copy()
-        until[seen.start[1:].view(np.intp) - 1] = np.iinfo(np.int64).max
         span = np.minimum(np.maximum(span, PAID_SHARE * paid), self._widest)
         return Spans(seen.start, until, span)
+
+    def _wider_by(self, lost: NDArray[np.float64], as_wide: float) -> NDArray[np.float64]:
+        """How much wider cells may be where paths weigh so much less."""
+        apart = min(FARTHER, FARTHER_EACH * gap_of(self._order.n, self._q, self._rate))
+        growth = PASSED * apart / _loss_of(self._q.size, LOSS_PASSED)
+        return np.sqrt(1.0 + growth * as_wide * np.maximum(lost - LIKELY, 0.0))
+
+    def _entries_by(self, nats: float) -> float:
+        """About how many cells of so many nats, and wider ones, there are where paths were seen."""
+        seen = self._seen_by_bounds
+        assert seen is not None and seen.lost is not None
+        each = self._rate * (seen.most - seen.least + 1.0)
+        return float((each / self._wider_by(seen.lost, 1.0)).sum()) / nats
 
     def _paid(self, seen: Seen) -> NDArray[np.float64]:
         """What outputs in cells lose for sure, in nats, and others do not; or less than nothing."""
@@ -882,8 +936,7 @@ class CoarseLaw:
     def _outside(self) -> Outside:
         """The paths that leave windows."""
         assert self._window is not None
-        ends = intervals_kernel.windows(self._q, self._order.n, self._window)[:2]
-        return Outside(self._order, self._q, self._rate, *ends, self._forward)
+        return Outside(self._order, self._q, self._rate, *self._window, self._forward)
 
     def _anywhere(self, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Ascending outputs, uniform among all."""
@@ -1061,6 +1114,15 @@ def _levels_of(start: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.repeat(np.arange(start.size - 1), np.diff(start))
 
 
+def _seen_by(bounds: Passing, first: NDArray[np.int64], last: NDArray[np.int64]) -> Seen:
+    """Where paths are likely to be between two ranks of each level."""
+    start, block, lost = bounds.places(first, last)
+    densities, least = bounds.densities[block], block * bounds.ranks
+    density, likely = np.full(first.size, math.inf), lost <= LIKELY
+    np.minimum.at(density, _levels_of(start.view(np.intp))[likely], densities[likely])
+    return Seen(density, start, least, least + bounds.ranks - 1, densities, lost)
+
+
 def _cells_between(
     seen: Seen, near: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -1087,17 +1149,11 @@ def narrowest(n: int, q: NDArray[np.float64], rate: float, loss: float = LOSS) -
 
 
 def aligned(n: int, q: NDArray[np.float64], rate: float, loss: float = LOSS) -> float:
-    """`narrowest`, but about so that targets are some cells and a half apart, if they can be.
-
-    With cells of B ranks, a step between targets that are k + t of them apart, 0 <= t < 1, loses as
-    much as a multiple of (t^3 + (1 - t)^3) B.
-    """
+    """`narrowest`, but about so that targets are some cells and a half apart, if they can be."""
     nats = narrowest(n, q, rate, loss)
     if q.size == 1:
         return nats
-    widths = nats * np.linspace(1.0 - ALIGNED, 1.0 + ALIGNED, WIDTHS)
-    part = np.diff(q) * n * rate / widths[:, np.newaxis] % 1.0
-    return float(widths[(part**3 + (1.0 - part) ** 3).sum(axis=1).argmin()])
+    return best_aligned(np.diff(q) * n * rate, nats * np.linspace(*ALIGNED))
 
 
 def wide_of(n: int, q: NDArray[np.float64], rate: float, ranks: float) -> list[Widths]:
@@ -1114,7 +1170,7 @@ def wide_of(n: int, q: NDArray[np.float64], rate: float, ranks: float) -> list[W
     least = max(LEAST_WIDE * least, rate * ranks / MOST_WIDE, LEAST_FREE)
     gaps = np.diff(q) * n * rate
     while nats >= least:
-        widths = nats * np.linspace(1.0 - ALIGNED, 1.0, FREE_WIDTHS)
+        widths = nats * np.linspace(ALIGNED[0], 1.0, FREE_WIDTHS)
         each = widths[:, np.newaxis]
         part = gaps / each % 1.0
         part[part * each < 2.0 * rate * most] = 1.0
