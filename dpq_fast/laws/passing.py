@@ -21,10 +21,10 @@ from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws.path import CERTIFICATE, gap_of
 
 # What bounds may lose by cells, in nats, and each level of the square of a cell's nats. Cells are
-# up to so many times as wide where each level would have more of them than that.
-LOST, EACH, WIDER, MOST_CELLS = 48.0, 0.16, 3.0, 12 * 2**10
-# But cells of few levels have no more nats.
-MOST_NATS = 3.0
+# up to so many times as wide where each level would have more of them than that, or all levels.
+LOST, EACH, WIDER, MOST_CELLS, MOST_IN_ALL = 48.0, 0.16, 3.0, 12 * 2**10, 2**25
+# But cells of few levels have no more nats than that, nor any than this.
+MOST_NATS, WIDEST = 3.0, 7.0
 # A cell is looked at by so many parts of it, for bends. No more than so many parts in all.
 PARTS, MOST_PARTS = 8, 2**21
 # Targets are so many nats apart, or outputs of many levels would be at one place, where rows are to
@@ -143,10 +143,12 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
     target = whole + part
     first, end = np.maximum(target - reach, 0.0), np.minimum(target + reach, n + 1.0)
     nats = min(math.sqrt(LOST / (EACH * m)), MOST_NATS)
-    widest = WIDER * nats
-    apart = rate * float(np.diff(target).max(initial=0.0))
-    nats = max(nats, rate * float((end - first).mean()) / MOST_CELLS, 1.2 * apart / MOST_APART)
+    widest = min(WIDER * nats, WIDEST)
+    cells = min(MOST_CELLS, MOST_IN_ALL / m)
+    nats = max(nats, rate * float((end - first).mean()) / cells)
     size = math.floor(best_aligned(np.diff(target), nats / rate * np.linspace(*ALIGNED)))
+    if rate * float(np.diff(target).max(initial=0.0)) > MOST_APART * nats:
+        return None
     if not (1 <= size and nats <= widest and (n + 1) * PARTS <= MOST_PARTS * size):
         return None
     block = kernel.BLOCK

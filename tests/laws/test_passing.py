@@ -60,8 +60,8 @@ def test_nothing_that_passes_a_block_weighs_more(records, levels, rate, form, wa
         monkeypatch.setattr(passing, "HEAVY", 0.0)
         q, n = np.array(sorted(levels)) / 100.0, len(records)
         bounds = passing.passing(ranks, q, rate, n)
-        if bounds is None:  # a cell would be less than a rank
-            assert nats < 1.2 * rate
+        if bounds is None:  # a cell would be less than a rank, or targets many cells apart
+            assert nats < 1.2 * rate or rate * n * np.diff(q).max() > 200.0 * nats
             return
         exact = PathLaw(ranks, q, rate).log_normalizer
         assert bounds.log_all >= exact - 1e-9
