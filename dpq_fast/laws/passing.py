@@ -27,9 +27,10 @@ LOST, EACH, WIDER, MOST_CELLS, MOST_IN_ALL = 48.0, 0.16, 3.0, 12 * 2**10, 2**25
 MOST_NATS, WIDEST = 3.0, 7.0
 # A cell is looked at by so many parts of it, for bends. No more than so many parts in all.
 PARTS, MOST_PARTS = 8, 2**21
-# Targets are so many nats apart, or outputs of many levels would be at one place, where rows are to
-# be of the same cells; and at most so many cells: more have windows by a walk.
-LEAST_APART, MOST_APART = 1.0, 24
+# Targets are so many nats apart, and so many for each level, or outputs of many levels would be at
+# one place, where rows are to be of the same cells; and at most so many cells: more have windows by
+# a walk.
+LEAST_APART, LEAST_EACH, MOST_APART = 1.0, 1e-3, 24
 # Cells that hold so many times as much as others have a list, so many of them at most.
 HEAVY, MOST_HEAVY = 4.0, 8
 # Widths that are tried for where targets lie: so much narrower and wider, so many of them.
@@ -137,7 +138,7 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
     And if an order would read all records for that.
     """
     n, m = order.n, q.size
-    if gap_of(n, q, rate) < LEAST_APART:
+    if gap_of(n, q, rate) < max(LEAST_APART, LEAST_EACH * m):
         return None
     whole, part = targets(q, n)
     target = whole + part

@@ -27,6 +27,7 @@ def small(monkeypatch, nats):
     monkeypatch.setattr(passing, "MOST_NATS", nats)
     monkeypatch.setattr(passing, "WIDER", math.inf)
     monkeypatch.setattr(passing, "LEAST_APART", 0.0)
+    monkeypatch.setattr(passing, "LEAST_EACH", 0.0)
     monkeypatch.setattr(passing, "MOST_APART", 200)
 
 
@@ -146,10 +147,15 @@ def test_there_are_no_bounds_where_an_order_would_read_all_records(monkeypatch):
 
 
 def test_bounds_are_for_targets_that_are_some_nats_apart_but_not_many():
-    ranks = Sample.of(np.arange(2_000.0), (0.0, 2e3)).order(np.random.default_rng(1))
+    rng = np.random.default_rng(1)
+    ranks = Sample.of(np.arange(2_000.0), (0.0, 2e3)).order(rng)
     q = np.arange(1, 51) / 51
     assert passing.passing(ranks, q, 0.02, 2_000) is None
     assert passing.passing(ranks, q, 0.1, 2_000) is not None
+    # very many levels are to be farther apart
+    many, ranks = np.arange(1, 1_201) / 1_201, Sample.of(np.arange(2e4), (0.0, 2e4)).order(rng)
+    assert passing.passing(ranks, many, 0.07, 20_000) is None
+    assert passing.passing(ranks, many, 0.075, 20_000) is not None
     assert passing.passing(ranks, q, 5.0, 2_000) is None
 
 
