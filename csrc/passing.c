@@ -1,7 +1,6 @@
 #include "passing.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "vector.h"
 #include "wide.h"
@@ -65,13 +64,6 @@ dpq_passing_room(const dpq_passing_problem *p)
     return doubles * sizeof(double) + 3 * blocks_of(p) * sizeof(int64_t) + places * sizeof(size_t);
 }
 
-/* 2^-down, or 0 where that is too small; down >= 0. */
-static inline double
-power_down(int64_t down)
-{
-    return dpq_wide_power(down < 1023 ? down : 1023);
-}
-
 static inline int64_t
 larger(int64_t a, int64_t b)
 {
@@ -84,7 +76,7 @@ static void
 prepare(way *w, const dpq_passing_problem *p, int mirrored, void *work)
 {
     const size_t m = p->levels, cells = p->cells, last = cells - 1;
-    double *room = work;
+    double *room = work, before = 0.0;
 
     w->problem = p;
     w->bent = exp(p->rate * (p->ranks - 1.0));
@@ -112,14 +104,14 @@ prepare(way *w, const dpq_passing_problem *p, int mirrored, void *work)
     w->rest = mirrored ? -(p->rest + (double)last * p->ranks) : p->rest;
     for (size_t j = 0; j < m; j++) {
         const size_t i = mirrored ? m - 1 - j : j;
+        const double target = mirrored ? -p->target[i] : p->target[i];
 
         w->from[j] = mirrored ? cells - p->to[i] : p->from[j];
         w->to[j] = mirrored ? cells - p->from[i] : p->to[j];
-        w->gap[j] = j == 0 ? (mirrored ? -p->target[i] : p->target[i])
-                    : mirrored ? p->target[i + 1] - p->target[i]
-                               : p->target[i] - p->target[i - 1];
+        w->gap[j] = target - before;
+        before = target;
     }
-    w->gap[m] = mirrored ? -p->target[0] : p->target[m - 1];
+    w->gap[m] = before;
     for (size_t i = 0; i < p->heavies; i++) {
         w->heavy[i] = mirrored ? last - p->heavy[p->heavies - 1 - i] : p->heavy[i];
         w->since[i] = SIZE_MAX;
@@ -173,18 +165,11 @@ is_off(double x)
     return x > UNIT_OFF || x < 1.0 / UNIT_OFF;
 }
 
-/* The power of two that a number is no less than; x > 0 and normal. */
-static inline int64_t
-power_of(double x)
-{
-    return (int64_t)(dpq_wide_bits(x) >> 52) - 1023;
-}
-
 /* By which power of two a unit is to be changed. */
 static inline int64_t
 unit_steps(double x)
 {
-    const int64_t power = power_of(x);
+    const int64_t power = dpq_wide_exponent(x);
 
     return (power + (power > 0 ? UNIT_STEP / 2 : -UNIT_STEP / 2)) / UNIT_STEP * UNIT_STEP;
 }
@@ -205,8 +190,8 @@ leave_all(const way *w, size_t from, size_t to, size_t stop)
         if (b * BLOCK < to) {
             leave(w, b);
             next = larger(w->leave_exponent[b], unit);
-            sum *= power_down(next - unit);
-            scale = power_down(next - w->leave_exponent[b]);
+            sum *= dpq_wide_power_or_nothing(next - unit);
+            scale = dpq_wide_power_or_nothing(next - w->leave_exponent[b]);
             for (size_t k = b * BLOCK; k < (b + 1) * BLOCK; k++) {
                 sum = sum * keep + w->leave_up[k] * scale;
                 w->sum[k] = sum;
@@ -362,7 +347,7 @@ read_blocks(const row *r, ptrdiff_t low, ptrdiff_t high, int64_t unit, double *n
     }
     for (ptrdiff_t b = low; b < high; b++, number += BLOCK) {
         const int inside = b >= (ptrdiff_t)r->first && b < (ptrdiff_t)r->last;
-        const double scale = inside ? power_down(unit - r->exponent[b]) : 0.0;
+        const double scale = inside ? dpq_wide_power_or_nothing(unit - r->exponent[b]) : 0.0;
         const double *from = r->number + (inside ? b : (ptrdiff_t)r->first) * BLOCK;
 
         for (size_t i = 0; i < BLOCK; i += LANES) {
@@ -448,7 +433,7 @@ go_on(const way *w, size_t j)
         }
         next = heavy;
         if (b < end_block) {
-            const double scale = to.stay * power_down(unit - w->at.exponent[b]);
+            const double scale = to.stay * dpq_wide_power_or_nothing(unit - w->at.exponent[b]);
 
             for (; next < w->problem->heavies && w->heavy[next] < (b + 1) * BLOCK; next++) {
                 more[next - heavy] = stay_in_heavy(w, next, j, scale);
@@ -497,7 +482,7 @@ log_of_all(const way *w)
 static inline double
 log_above(double x, int64_t exponent)
 {
-    const int64_t power = power_of(x);
+    const int64_t power = dpq_wide_exponent(x);
     const double digits = x * dpq_wide_power(power); /* in [1, 2) */
 
     return ((double)(power + exponent) + (digits - 1.0) + CHORD) * DPQ_LN2;

@@ -9,9 +9,8 @@
  * Any signs will do, and here they go by how many cells a step goes up. So a level's sums are those of the level
  * before, as far as a step with the sign 1 goes, and some numbers more, weighed, for the sign -1. Outputs of one
  * cell at k >= 2 levels in a row are counted in their order, or as multisets, and so weigh V^k / k!: for k = 2, 3
- * and 4 that is said of each cell, and V / 5 or less for each further output. Where one cell holds much more than
- * those around it, and paths stay in it, a list has all k. For bends at the first and at the last of them the
- * largest factor is taken.
+ * and 4 that is said of each cell, and V / 5 or less for each further output; for some cells, where paths stay, a
+ * list has all k. For bends at the first and at the last of them the largest factor is taken.
  *
  * What comes before a level and what comes after it are the same sums of a problem and of its mirror image. Their
  * product bounds what paths weigh that have an output there: V^a / a! times V^b / b! is no less than

@@ -211,11 +211,9 @@ copies_of_entries(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_s
         for (size_t b = 0; b < TOGETHER; b++) {
             int64_t exponent = a[b] > 0.0 ? of_factor[b] + of_a[b] : DPQ_WIDE_LOWEST;
             int64_t top = exponent > of_sum[b] ? exponent : of_sum[b];
-            int64_t down = top - of_sum[b], further = top - exponent;
+            double kept = dpq_wide_power_or_nothing(top - of_sum[b]);
 
-            down = down < 1023 ? down : 1023;
-            further = further < 1023 ? further : 1023;
-            sum[b] = sum[b] * dpq_wide_power(down) + factor[b] * a[b] * dpq_wide_power(further);
+            sum[b] = sum[b] * kept + factor[b] * a[b] * dpq_wide_power_or_nothing(top - exponent);
             of_sum[b] = top;
         }
         if (k % OFTEN == 0) {
@@ -414,13 +412,6 @@ unit_of(const far_side *side, int64_t s, size_t n)
     return most;
 }
 
-/* 2^-down, for any down >= -1000. */
-static double
-power_or_nothing(int64_t down)
-{
-    return dpq_wide_power(down < 1023 ? down : 1023);
-}
-
 /* x[i] = what entry s + i counts, for i < n and s < 0, too, in units of 2^unit. */
 static inline void
 see_far(const far_side *side, int64_t s, size_t n, int64_t unit, double *x)
@@ -433,7 +424,7 @@ see_far(const far_side *side, int64_t s, size_t n, int64_t unit, double *x)
     }
     for (size_t at = (size_t)(s + (int64_t)i); at < stop;) {
         far_piece piece = piece_at(side, at, stop);
-        const double scale = piece.scale * power_or_nothing(unit - piece.unit);
+        const double scale = piece.scale * dpq_wide_power_or_nothing(unit - piece.unit);
         const size_t begin = at, end = piece.end;
 
         if (!piece.fades) {
@@ -485,7 +476,7 @@ sums_of_far_side(const far_side *side, size_t from, size_t to, size_t ahead, dou
         if (before[0] > 0.0) {
             most = last + dpq_wide_of(before[0], 0).exponent;
             unit = most > unit ? most : unit;
-            before[0] *= last > unit ? ldexp(1.0, (int)(last - unit)) : power_or_nothing(unit - last);
+            before[0] *= last > unit ? ldexp(1.0, (int)(last - unit)) : dpq_wide_power_or_nothing(unit - last);
         }
         see_far(side, s, all, unit, x);
         dpq_tiles_running(n, x, fade, before + 1);
@@ -557,7 +548,7 @@ sums_in_blocks(const dpq_scan_problem *p, const dpq_decay *decay, const dpq_scan
         int64_t other = blocks->A[block], most = unit > other ? unit : other;
 
         while (i-- > 0 && dpq_scan_block(p, blocks, j, p->lo[j] + i) == block) {
-            sums[i] *= power_or_nothing(most - (i < on_left ? unit : other));
+            sums[i] *= dpq_wide_power_or_nothing(most - (i < on_left ? unit : other));
             if (sums[i] < LEAST_KEPT && s.begin + i > 0) {
                 return 0;
             }

@@ -178,7 +178,7 @@ adapt(const chain *c)
     double *power = c->total, *inside = c->at.inside, *strayed = c->at.strayed, *scale = c->scale;
 
     for (size_t k = 0; k < c->nodes; k++) {
-        const int64_t above = (int64_t)(dpq_wide_bits(power[k]) >> 52) - 1023;
+        const int64_t above = dpq_wide_exponent(power[k]);
         const double factor = dpq_wide_power(above);
 
         inside[k] *= factor;

@@ -27,6 +27,13 @@ dpq_wide_bits(double x)
     return bits;
 }
 
+/* The largest power of two that is no more than x, for normal x > 0. */
+static inline int64_t
+dpq_wide_exponent(double x)
+{
+    return (int64_t)(dpq_wide_bits(x) >> 52) - 1023;
+}
+
 /* x * 2^exponent, for normal x > 0. By its bits: many more of these are asked for than of frexp(), and in
  * loops that become vectors. */
 static inline dpq_wide
@@ -36,7 +43,7 @@ dpq_wide_of_normal(double x, int64_t exponent)
     uint64_t bits = dpq_wide_bits(x);
     dpq_wide number;
 
-    number.exponent = (int64_t)(bits >> 52) - 1023 + exponent;
+    number.exponent = dpq_wide_exponent(x) + exponent;
     bits = (bits & digits) | one;
     memcpy(&number.mantissa, &bits, sizeof bits);
     return number;
@@ -61,6 +68,13 @@ dpq_wide_power(int64_t down)
 
     memcpy(&power, &bits, sizeof power);
     return power;
+}
+
+/* The same for any down >= -1023: 0 where that is too small. */
+static inline double
+dpq_wide_power_or_nothing(int64_t down)
+{
+    return dpq_wide_power(down < 1023 ? down : 1023);
 }
 
 static inline dpq_wide

@@ -2,7 +2,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK: int
-STEPS: int
 
 def log_passing(
     target: NDArray[np.float64],

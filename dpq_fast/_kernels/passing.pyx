@@ -20,9 +20,8 @@ from numpy cimport NPY_FLOAT32, import_array, ndarray
 
 import_array()
 
-# Cells of a block, and so many cells are less than what lies between targets.
+# Cells of a block.
 BLOCK = DPQ_PASSING_BLOCK
-STEPS = DPQ_PASSING_STEPS
 
 
 def log_passing(ndarray target not None, double rate, double ranks, double rest,

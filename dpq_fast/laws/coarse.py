@@ -33,9 +33,8 @@ only the cells with ranks inside of windows, and there are no leaves elsewhere. 
 weigh at most exp(-2cR) V + U, and if that is below 2^-64 of what rows hold, windows may stay. Where
 targets are close, U is a sum of bounds for what passes blocks of ranks, and windows are wherever
 these are large (`dpq_fast.laws.passing`); else they are around targets (`dpq_fast.laws.strayed`).
-Then a proposal is, with that share of all, a path outside of windows by its
-exact law, or none: accepted in the share of cases that the bound is right in, and if it is not in
-the rows.
+Then a proposal is, with that share of all, a path outside of windows by its exact law, or none:
+accepted in the share of cases that the bound is right in, and if it is not in the rows.
 
 **Cost.** A step loses something only where its sign is in doubt, which is about c B of all steps
 with cells of B ranks, and then about c B: all m together lose some m (c B)^2 / 12. So B is
@@ -305,6 +304,27 @@ class Seen(NamedTuple):
     lost: NDArray[np.float64] | None = None
 
 
+class Inside(NamedTuple):
+    """What rows are kept inside of: all within reach by default.
+
+    Attributes
+    ----------
+    window : tuple of ndarray of int64, shape (m,), optional
+        The first rank and the last one of each level.
+    log_strayed : float
+        ln of what the paths weigh at most that leave them within reach.
+    are_even : bool
+        Whether paths are where a walk over even gaps is.
+    seen : Seen, optional
+        Where paths are, by bounds for what passes some ranks.
+    """
+
+    window: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    log_strayed: float = -math.inf
+    are_even: bool = False
+    seen: Seen | None = None
+
+
 class CoarseLaw:
     """The law of m ascending outputs, drawn from cells of ranks.
 
@@ -360,9 +380,8 @@ class CoarseLaw:
         self._kind = np.float64 if order.lattice is None else np.int64
         self._once = once
         self._rounds = 0  # of narrower cells
-        self._seen_by_bounds: Seen | None = None
         self._seen: Seen | None = None
-        self._restrict()
+        self._restrict(Inside())
         self._cells: kernel.Cells | None = None  # gone if the law gave way to a narrower one
         self._successor: CoarseLaw | None = None
         self._giving_way = threading.Lock()  # several threads may draw from a law
@@ -378,7 +397,8 @@ class CoarseLaw:
         if window is not None:
             weights = Windows(order, q, rate, reach).weights(window)
             assert weights is not None
-            self._restrict(intervals_kernel.windows(q, order.n, window)[:2], weights[0])
+            ends = intervals_kernel.windows(q, order.n, window)[:2]
+            self._restrict(Inside(ends, weights[0]))
         self._collect(reach)
         self._fill()
 
@@ -387,7 +407,7 @@ class CoarseLaw:
         may_stray = True
         while True:
             are_long = self._are_long(reach)
-            self._restrict(*(self._windows(reach) or () if may_stray and are_long else ()))
+            self._restrict(self._windows(reach) if may_stray and are_long else Inside())
             if self._may_fit and are_long:
                 self._fit()
             if not self._collect(reach):
@@ -403,23 +423,21 @@ class CoarseLaw:
             needed = math.ceil(min(excess / (2.0 * self._rate), self._order.n + 1.0))
             reach = max(needed, reach + 1)
 
-    def _windows(
-        self, reach: int
-    ) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], float, bool] | None:
-        """What `_restrict` takes; None where there seem to be no windows."""
+    def _windows(self, reach: int) -> Inside:
+        """Windows that will hold all but 2^-64, it seems, if there are any."""
         self._order = self._order.by_runs()  # all of it will be asked for
         order, q, rate = self._order, self._q, self._rate
-        self._seen_by_bounds, bounds = None, passing(order, q, rate, reach)
+        bounds = passing(order, q, rate, reach)
         if bounds is not None:
-            first, last, log_strayed = bounds.windows(order.n)
-            self._around = bounds.near(order.n)
-            self._seen_by_bounds = _seen_by(bounds, first, last)
-            return (first, last), log_strayed, False
+            first, last, log_strayed = bounds.windows()
+            self._around = bounds.near()
+            return Inside((first, last), log_strayed, seen=_seen_by(bounds, first, last))
         found = Windows(order, q, rate, reach).found()
         if found is None:
-            return None
+            return Inside()
         window, log_strayed, are_even = found
-        return intervals_kernel.windows(q, order.n, window)[:2], log_strayed, are_even
+        ends = intervals_kernel.windows(q, order.n, window)[:2]
+        return Inside(ends, log_strayed, are_even)
 
     def _fit(self) -> None:
         """Cells that lose as much as pays where there are windows, and where there are none."""
@@ -445,17 +463,9 @@ class CoarseLaw:
         entries = 2.0 * self._q.size * float(np.trapezoid(1.0 / wider, nats)) / self._narrowest
         return entries > MANY_ENTRIES
 
-    def _restrict(
-        self,
-        window: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-        log_strayed: float = -math.inf,
-        are_even: bool = False,
-    ) -> None:
-        """Keep rows between two ranks of each level, if there are; what leaves weighs at most that.
-
-        And whether paths are where a walk over even gaps is.
-        """
-        self._window, self._log_strayed, self._are_even = window, log_strayed, are_even
+    def _restrict(self, inside: Inside) -> None:
+        """Keep rows inside of windows, if there are any."""
+        self._window, self._log_strayed, self._are_even, self._seen_by_bounds = inside
         vars(self).pop("_outside", None)  # of other windows
 
     def _collect(self, reach: int) -> bool:
@@ -494,9 +504,9 @@ class CoarseLaw:
         self._has_leaves, self._grown, self._cells = True, self._widths.growth, None
         self._near, self._seen = self._nearest(), None
         may_grow, m = self._widths.growth > 0.0, self._q.size
-        if self._window is not None and self._seen_by_bounds is not None:
+        if self._seen_by_bounds is not None:
             self._near, self._seen = self._around, self._seen_by_bounds
-            self._use(self._rows(self._widths.growth))
+            self._use(self._rows(self._grown))
             return
         if self._window is not None:
             if self._are_even:
@@ -654,29 +664,36 @@ class CoarseLaw:
         And more where each output of a path would lose that much by what is not there, even if all
         levels together would not have to come back for it: a gap between targets, twice.
         """
-        nats, near, seen = MARGIN * self._narrowest, self._near, self._seen
+        nats, seen = MARGIN * self._narrowest, self._seen
         growth *= self._as_wide
         if seen is None:
-            return spans_around(near, nats, growth, self._rate, self._widest)
-        start, paid = seen.start.view(np.intp), self._paid(seen)
+            return spans_around(self._near, nats, growth, self._rate, self._widest)
+        paid = self._paid(seen)
+        if seen.lost is None:
+            nats_away = self._rate * self._away(seen, paid > 0.0)
+            wider = _wider_at(nats_away, self._q.size, growth)
+        else:
+            wider = self._wider_by(seen.lost, self._as_wide)
+        span = np.minimum(np.maximum(nats * wider, PAID_SHARE * paid), self._widest)
         until = seen.most.copy()
-        until[start[1:] - 1] = np.iinfo(np.int64).max
-        if seen.lost is not None:
-            span = nats * self._wider_by(seen.lost, self._as_wide)
-            span = np.minimum(np.maximum(span, PAID_SHARE * paid), self._widest)
-            return Spans(seen.start, until, np.minimum(span, WIDEST))
-        level = _levels_of(start)
-        # ways past cells where no path is are no way, but for these
-        are_empty = paid > 0.0
+        until[seen.start[1:].view(np.intp) - 1] = np.iinfo(np.int64).max
+        return Spans(seen.start, until, span)
+
+    def _away(self, seen: Seen, are_empty: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """How many ranks away from paths cells are.
+
+        Ways past cells where no path is are no way, but for these.
+        """
+        near = self._near
+        level = _levels_of(seen.start.view(np.intp))
         ranks = np.where(are_empty, 0, seen.most - seen.least + 1)
         end = np.cumsum(ranks)
         below, above = _cells_between(seen, near)
         away = np.maximum((end - ranks)[below][level] - end, (end - ranks) - end[above][level])
         of_empty = np.maximum(near[0][level] - seen.most, seen.least - near[1][level])
         away[are_empty] = of_empty[are_empty]
-        span = nats * _wider_at(self._rate * np.maximum(away, 0.0), self._q.size, growth)
-        span = np.minimum(np.maximum(span, PAID_SHARE * paid), self._widest)
-        return Spans(seen.start, until, span)
+        ranks_away: NDArray[np.int64] = np.maximum(away, 0)
+        return ranks_away
 
     def _wider_by(self, lost: NDArray[np.float64], as_wide: float) -> NDArray[np.float64]:
         """How much wider cells may be where paths weigh so much less."""

@@ -10,11 +10,14 @@ say what outputs there weigh: no others are read, and no leaves are needed.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import passing as kernel
 from dpq_fast._kernels.scan import targets
 from dpq_fast.data.order import WholeOrder
@@ -62,11 +65,14 @@ class Places(NamedTuple):
     lost: NDArray[np.float64]
 
 
-class Passing(NamedTuple):
+@dataclass(frozen=True)
+class Passing:
     """What paths weigh at most that pass blocks of ranks, within reach.
 
     Attributes
     ----------
+    n : int
+        The last rank.
     log_all : float
         ln of what all paths weigh at most.
     log_passing : ndarray of float32, shape (m, B)
@@ -79,13 +85,14 @@ class Passing(NamedTuple):
         What bounds lose by cells, about, in nats.
     """
 
+    n: int
     log_all: float
     log_passing: NDArray[np.float32]
     ranks: int
     densities: NDArray[np.float64]
     lost: float
 
-    def windows(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+    def windows(self) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
         """Ranks first[j], ..., last[j] that hold nearly all, and ln of what leaves them at most.
 
         All but 2^-64 of what all paths weigh, if bounds lose as much as it seems.
@@ -93,32 +100,38 @@ class Passing(NamedTuple):
         m = self.log_passing.shape[0]
         spare = CERTIFICATE + self.lost + ROWS_LOSE + math.log(2.0 * m)
         weight = np.exp(np.minimum(self.log_passing.astype(np.float64) + spare, 64.0))
-        first = _until_one(weight)
-        last = weight.shape[1] - 1 - _until_one(weight[:, ::-1])
-        block = np.arange(weight.shape[1])
-        inside = (block >= first[:, np.newaxis]) & (block <= last[:, np.newaxis])
-        strayed = float(weight.sum(where=~inside))
+        first, last = self._between(weight)
+        strayed = float(weight.sum(where=~self._are_inside(first, last)))
         log_strayed = -math.inf
         if strayed > 0.0:
             log_strayed = self.log_all + math.log(strayed) - spare + ROUNDING
-        return first * self.ranks, np.minimum((last + 1) * self.ranks - 1, n), log_strayed
+        return first, last, log_strayed
 
-    def near(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def near(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ranks between which paths are likely to be."""
-        share = np.exp(-self._lost())
+        share = np.exp(-self._lost)
         share /= TAIL * share.sum(axis=1, keepdims=True)
-        first = _until_one(share)
-        last = share.shape[1] - 1 - _until_one(share[:, ::-1])
-        return first * self.ranks, np.minimum((last + 1) * self.ranks - 1, n)
+        return self._between(share)
 
     def places(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Places:
         """The blocks that have ranks first[j], ..., last[j]."""
-        low, high = first // self.ranks, last // self.ranks
-        block = np.arange(self.log_passing.shape[1])
-        inside = (block >= low[:, np.newaxis]) & (block <= high[:, np.newaxis])
-        start = np.append(0, np.cumsum(high - low + 1)).astype(np.uintp)
-        return Places(start, inside.nonzero()[1], self._lost()[inside])
+        inside = self._are_inside(first, last)
+        start = np.append(0, inside.sum(axis=1).cumsum()).astype(np.uintp)
+        return Places(start, inside.nonzero()[1], self._lost[inside])
 
+    def _between(self, weight: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The ranks of blocks between which all is but less than 1 on each side."""
+        beyond = weight.shape[1] - _until_one(weight[:, ::-1])
+        return _until_one(weight) * self.ranks, np.minimum(beyond * self.ranks - 1, self.n)
+
+    def _are_inside(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which blocks of each level have ranks between two."""
+        block = np.arange(self.log_passing.shape[1])
+        low, high = (each[:, np.newaxis] // self.ranks for each in (first, last))
+        are_inside: NDArray[np.bool_] = (block >= low) & (block <= high)
+        return are_inside
+
+    @cached_property
     def _lost(self) -> NDArray[np.float64]:
         # no more than all paths: some bounds are more, where many outputs are in one cell
         bounds = np.minimum(self.log_passing, 0.0)
@@ -142,24 +155,22 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
         return None
     whole, part = targets(q, n)
     target = whole + part
-    first, end = np.maximum(target - reach, 0.0), np.minimum(target + reach, n + 1.0)
+    first, last = intervals_kernel.windows(q, n, reach)[:2]
     nats = min(math.sqrt(LOST / (EACH * m)), MOST_NATS)
     widest = min(WIDER * nats, WIDEST)
     cells = min(MOST_CELLS, MOST_IN_ALL / m)
-    nats = max(nats, rate * float((end - first).mean()) / cells)
-    size = math.floor(best_aligned(np.diff(target), nats / rate * np.linspace(*ALIGNED)))
-    if rate * float(np.diff(target).max(initial=0.0)) > MOST_APART * nats:
+    nats = max(nats, rate * float((last - first + 1).mean()) / cells)
+    gaps = np.diff(target)
+    size = math.floor(best_aligned(gaps, nats / rate * np.linspace(*ALIGNED)))
+    are_apart = rate * float(gaps.max(initial=0.0)) > MOST_APART * nats
+    are_many = nats > widest or (n + 1) * PARTS > MOST_PARTS * size
+    if are_apart or are_many or size < 1:
         return None
-    if not (1 <= size and nats <= widest and (n + 1) * PARTS <= MOST_PARTS * size):
-        return None
-    block = kernel.BLOCK
-    blocks = n // (size * block) + 1
-    edges = np.arange(min(PARTS, size) + 1) * size // min(PARTS, size)
-    volumes = _volumes(order, rate, size, blocks * block, edges)
+    ranks = size * kernel.BLOCK
+    volumes = _volumes(order, rate, size, (n // ranks + 1) * kernel.BLOCK)
     if volumes is None:
         return None
     rising, volume, falling, log_unit, point = volumes
-    rows = (first // (size * block)).astype(np.uintp), (end // (size * block)).astype(np.uintp)
     log_all, log_passing = kernel.log_passing(
         target,
         rate,
@@ -169,27 +180,28 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
         volume,
         falling,
         point,
-        rows[0] * np.uintp(block),
-        np.minimum(rows[1] + np.uintp(1), np.uintp(blocks)) * np.uintp(block),
+        (first // ranks).astype(np.uintp) * kernel.BLOCK,
+        (last // ranks + 1).astype(np.uintp) * kernel.BLOCK,
         _heavy(volume),
     )
     if not log_all < math.inf:
         return None
     with np.errstate(divide="ignore"):
-        each = volume.reshape(-1, block).sum(axis=1) / (rate * size * block)
+        each = volume.reshape(-1, kernel.BLOCK).sum(axis=1) / (rate * ranks)
         densities = np.log(each) + log_unit
     lost = EACH * (rate * size) ** 2 * m
-    return Passing(log_all + m * log_unit, log_passing, size * block, densities, lost)
+    return Passing(n, log_all + m * log_unit, log_passing, ranks, densities, lost)
 
 
 def _volumes(
-    order: WholeOrder, rate: float, size: int, cells: int, edges: NDArray[np.int64]
+    order: WholeOrder, rate: float, size: int, cells: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float, float] | None:
     """What outputs of cells measure for the bends -1, 0 and 1; ln of its unit, and a point in it.
 
-    Each part of a cell begins at one of the edges, and bends count as if all of it was at the rank
-    there where they are most.
+    Bends count as if all of each part of a cell was at the rank there where they are most.
     """
+    parts_each = min(PARTS, size)
+    edges = np.arange(parts_each + 1) * size // parts_each
     begins = np.arange(cells)[:, np.newaxis] * size + edges[:-1]
     ranks = np.minimum(np.append(begins.ravel(), cells * size), order.n + 1)
     records = order.records_at(ranks)

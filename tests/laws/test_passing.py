@@ -71,7 +71,7 @@ def test_nothing_that_passes_a_block_weighs_more(records, levels, rate, form, wa
                 first = block * bounds.ranks
                 passes = log_through(ranks, q, rate, level, first, first + bounds.ranks - 1)
                 assert passes <= bounds.log_all + bound + 1e-6
-        first, last, log_strayed = bounds.windows(n)
+        first, last, log_strayed = bounds.windows()
         assert Outside(ranks, q, rate, first, last).log_total <= log_strayed + 1e-9
 
 
@@ -85,7 +85,7 @@ def test_bounds_lose_little(tied):
     bounds = passing.passing(order, q, rate, order.n)
     exact = PathLaw(order, q, rate).log_normalizer
     assert exact <= bounds.log_all <= exact + 1.5 * bounds.lost
-    near, (first, last, log_strayed) = bounds.near(order.n), bounds.windows(order.n)
+    near, (first, last, log_strayed) = bounds.near(), bounds.windows()
     assert (first <= near[0]).all() and (near[1] <= last).all()
     assert log_strayed <= exact - CERTIFICATE
     assert float((last - first).mean()) < (0.9 if tied else 0.6) * order.n
@@ -114,8 +114,8 @@ def test_draws_follow_the_law_where_paths_leave_windows_by_bounds(monkeypatch, f
 def test_wrong_bounds_are_noticed(monkeypatch, fault):
     found = passing.Passing.windows
 
-    def wrong(bounds, n):
-        first, last, log_strayed = found(bounds, n)
+    def wrong(bounds):
+        first, last, log_strayed = found(bounds)
         if fault == "bound":  # paths outside are as if they were none
             return first, last, log_strayed - 100.0
         return first + 2, last, log_strayed - 100.0
@@ -175,6 +175,19 @@ def test_rows_are_short_where_ties_send_paths_far_away(monkeypatch):
     points, log_accept = law._propose(np.random.default_rng(2), 200)[:2]
     assert (points[:, 1:] >= points[:, :-1]).mean() > 0.99
     assert np.exp(np.minimum(log_accept, 0.0)).mean() > 0.01
+
+
+def test_rows_are_as_without_bounds_where_windows_do_not_do(monkeypatch):
+    x = np.sort(np.random.default_rng(7).normal(0.0, 5.0, 10**6))
+    order = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(1))
+    q, rate = np.arange(1, 401) / 401, 0.003
+    assert CoarseLaw(order, q, rate)._window is not None
+    monkeypatch.setattr(passing, "ROWS_LOSE", -60.0)  # too narrow, as it turns out
+    law = CoarseLaw(order, q, rate)
+    monkeypatch.setattr(coarse, "passing", lambda *asked: None)
+    other = CoarseLaw(order, q, rate)
+    assert law._window is None and law._log_strayed == -math.inf
+    assert law._widths == other._widths and law._seen_by_bounds is None
 
 
 @pytest.mark.parametrize(
