@@ -1,5 +1,6 @@
 #include "dither.h"
 
+#include "ranks.h"
 #include "vector.h"
 
 #define LANES 64 /* records that are looked up at once */
@@ -145,36 +146,66 @@ offsets_at(const dpq_dither *d, int depth, const int32_t *count, int32_t *restri
     }
 }
 
-void
-dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, const int64_t *point,
+/* The first run from `run` on that ends after a place, which is mostly near; `runs` if there is none. */
+static size_t
+run_of(size_t run, size_t runs, const int64_t *above, int64_t place)
+{
+    size_t step = 1;
+
+    while (run < runs && above[run] <= place) {
+        const size_t next = runs - run > step ? run + step : runs;
+
+        if (next == runs || above[next] > place) {
+            return dpq_ranks_first(above, run + 1, next, place + 1);
+        }
+        run = next;
+        step *= 2;
+    }
+    return run;
+}
+
+size_t
+dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, size_t runs, const int64_t *point,
               const int64_t *below, const int64_t *above, int64_t *fine)
 {
     const int64_t size = INT64_C(1) << d->bits;
+    size_t run = 0;
 
     for (size_t start = 0; start < n; start += LANES) {
         const size_t some = n - start < LANES ? n - start : LANES;
         int32_t count[LANES] = {0}, inside[LANES] = {0};
         uint32_t offset[LANES];
+        size_t run_at[LANES];
         int64_t most = 0;
 
         for (size_t i = 0; i < some; i++) {
-            int64_t records = above[start + i] - below[start + i];
+            int64_t at = place[start + i], records;
 
+            run = run_of(run, runs, above, at);
+            if (run == runs || at < below[run]) {
+                return start + i;
+            }
+            run_at[i] = run;
+            records = above[run] - below[run];
             most = records > most ? records : most;
             count[i] = (int32_t)records;
-            inside[i] = (int32_t)(place[start + i] - below[start + i]);
+            inside[i] = (int32_t)(at - below[run]);
         }
         if (most > INT32_MAX) {
-            for (size_t i = start; i < start + some; i++) {
-                fine[i] = point[i] * size + offset_at(d, above[i] - below[i], place[i] - below[i]);
+            for (size_t i = 0; i < some; i++) {
+                const size_t r = run_at[i];
+
+                fine[start + i] = point[r] * size +
+                                  offset_at(d, above[r] - below[r], place[start + i] - below[r]);
             }
             continue;
         }
         offsets_at(d, depth_for(d, most), count, inside, offset);
         for (size_t i = 0; i < some; i++) {
-            fine[start + i] = point[start + i] * size + offset[i];
+            fine[start + i] = point[run_at[i]] * size + offset[i];
         }
     }
+    return n;
 }
 
 /* Points that have one record each. */

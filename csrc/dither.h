@@ -105,14 +105,16 @@ dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset);
 /* The fine points of some records, point 2^bits + offset.
  *
  *   place        IN, length n, ascending: of the record among all,
- *   point        IN, length n: what it lies at,
- *   below, above IN, length n: how many are below that point, and up to it: below <= place < above
+ *   runs         of records at one point, ascending; some may be there more than once,
+ *   point        IN, length runs: what they lie at,
+ *   below, above IN, length runs: how many records are below that point, and up to it
  *   fine         OUT, length n
  *
- * Cost      O(log(above - below)) for each.
+ * Returns   how many of them are found one after another: n, if each is of a run.
+ * Cost      O(log(above - below) + log(runs since the last one)) for each.
  */
-void
-dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, const int64_t *point,
+size_t
+dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, size_t runs, const int64_t *point,
               const int64_t *below, const int64_t *above, int64_t *fine);
 
 /* Some records in order, from points to fine points, point 2^bits + offset.

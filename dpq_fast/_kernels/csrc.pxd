@@ -558,8 +558,9 @@ cdef extern from "dither.h" nogil:
 
     dpq_dither dpq_dither_draw(int bits, bitgen_t *rng)
     int64_t dpq_dither_below(const dpq_dither *d, int64_t count, int64_t offset)
-    void dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, const int64_t *point,
-                       const int64_t *below, const int64_t *above, int64_t *fine)
+    size_t dpq_dither_at(const dpq_dither *d, size_t n, const int64_t *place, size_t runs,
+                         const int64_t *point, const int64_t *below, const int64_t *above,
+                         int64_t *fine)
     void dpq_dither_points(const dpq_dither *d, size_t n, int64_t *point, int64_t before,
                            int64_t after)
 

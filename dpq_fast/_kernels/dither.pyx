@@ -55,26 +55,27 @@ cdef class Offsets:
 
     def at(self, ndarray place not None, ndarray point not None, ndarray below not None,
            ndarray above not None):
-        """Records at some places, ascending: record i is one of above[i] - below[i] at point[i].
+        """Records at some places, ascending, each of a run of records at one point.
 
-        There are below[i] before that point.
+        Run r is at point[r], below[r] records are before it, and above[r] up to its end. Runs
+        ascend; some may be there more than once.
         """
         cdef:
-            Py_ssize_t i, n = place.shape[0]
+            Py_ssize_t n = place.shape[0], runs = point.shape[0]
             const int64_t *places = given_integers(place)
             const int64_t *points = given_integers(point)
             const int64_t *lows = given_integers(below)
             const int64_t *highs = given_integers(above)
             ndarray fine = new_integers(n)
             int64_t *found = integers(fine)
+            Py_ssize_t done
 
-        if not (point.shape[0] == below.shape[0] == above.shape[0] == n):
-            raise ValueError("each place needs a point, and what is below and up to it")
-        for i in range(n):
-            if not (0 <= lows[i] <= places[i] < highs[i]):
-                raise ValueError("records must be at their points")
+        if not (below.shape[0] == above.shape[0] == runs):
+            raise ValueError("each point needs what is below and up to it")
         with nogil:
-            dpq_dither_at(&self.dither, n, places, points, lows, highs, found)
+            done = dpq_dither_at(&self.dither, n, places, runs, points, lows, highs, found)
+        if done < n:
+            raise ValueError("records must be of runs, in order")
         return fine
 
     def points(self, ndarray point not None, ndarray first not None, ndarray start not None,

@@ -331,9 +331,10 @@ class CoarseOrder(CutOrder):
         """
 
     def ties(self, places: NDArray[np.int64]) -> Cuts | None:
-        """Points of the records at some places, ascending; records below each point and up to it.
+        """Runs of ties, ascending, that hold the records at some ascending places.
 
-        None where that takes all that lie between.
+        Their points, and the records below each and up to it. There may be others between, and one
+        again for each place. None where that takes all records that lie between.
         """
         return None
 
@@ -517,40 +518,34 @@ class CountedOrder(CoarseOrder):
         lattice: Lattice | None,
         bounds: tuple[float, float],
     ) -> None:
-        ends = np.cumsum(counts, dtype=np.int64)
-        super().__init__(int(ends[-1]) if ends.size else 0, lattice, bounds)
+        # how many records are before each run, and at the end
+        self._ranks: NDArray[np.int64] = np.append(0, counts).cumsum(dtype=np.int64)
+        super().__init__(int(self._ranks[-1]), lattice, bounds)
         self._values = values
         self._counts = counts
-        self._ends = ends  # records up to and with each run
+        self._begins, self._ends = self._ranks[:-1], self._ranks[1:]  # of each run
 
     @cached_property
     def _borders(self) -> _Borders:
         # Only the border between two runs has width: rank ends[run - 1], from value to value.
         kind = self._values.dtype
         return _Borders(
-            np.concatenate(([0], self._ends)),
+            self._ranks,
             np.concatenate(([self.before], self._values)).astype(kind),
             np.concatenate((self._values, [self.last])).astype(kind),
         )
 
     def ranks_of(self, outputs: NDArray[Any]) -> NDArray[np.int64]:
-        return np.append(0, self._ends)[np.searchsorted(self._values, outputs)]
+        return self._ranks[np.searchsorted(self._values, outputs)]
 
     def cuts(self, around: list[Stretch]) -> Cuts:
-        return cuts_of_runs(
-            Cuts(self._values, self._ends - self._counts, self._ends), around, self.n
-        )
+        return cuts_of_runs(Cuts(self._values, self._begins, self._ends), around, self.n)
 
     def ties(self, places: NDArray[np.int64]) -> Cuts | None:
-        low, high = np.searchsorted(self._ends, places[[0, -1]] if places.size else [0, 0], "right")
-        if high - low < places.size:  # mostly: so many places are before each of them
-            before = np.searchsorted(places, self._ends[low:high])
-            times = np.diff(before, prepend=0, append=places.size)
-            run = np.repeat(np.arange(low, high + 1), times)
-        else:
-            run = np.searchsorted(self._ends, places, side="right")
-        end = self._ends[run]
-        return Cuts(self._values[run], end - self._counts[run], end)
+        first, last = places[[0, -1]].tolist() if places.size else (0, -1)
+        low = np.searchsorted(self._ends, first, side="right")
+        high = np.searchsorted(self._begins, last, side="right")
+        return Cuts(*(each[low:high] for each in (self._values, self._begins, self._ends)))
 
     def _points_at(self, places: NDArray[np.int64]) -> NDArray[Any] | None:
         return self._values[np.searchsorted(self._ends, places, side="right")]

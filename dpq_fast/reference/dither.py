@@ -48,12 +48,19 @@ class Offsets:
         below: NDArray[np.int64],
         above: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Records at some places, ascending: record i is one of above[i] - below[i] at point[i].
+        """Records at some places, ascending, each of a run of records at one point.
 
-        There are below[i] before that point.
+        Run r is at point[r], below[r] records are before it, and above[r] up to its end.
         """
-        given = zip(*(each.tolist() for each in (place, point, below, above)), strict=True)
-        fine = [at * 2**self.bits + self.of(hi - lo)[i - lo] for i, at, lo, hi in given]
+        runs = list(zip(*(each.tolist() for each in (point, below, above)), strict=True))
+        fine = [
+            next(
+                at * 2**self.bits + self.of(high - low)[i - low]
+                for at, low, high in runs
+                if low <= i < high
+            )
+            for i in place.tolist()
+        ]
         return np.array(fine, dtype=np.int64)
 
     def points(

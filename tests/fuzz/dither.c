@@ -24,6 +24,17 @@ offset_of(int64_t i, int bits, uint64_t shift)
     return offset ^ (int64_t)shift;
 }
 
+static int
+is_asked(size_t asked, const int64_t *place, int64_t start, int64_t end)
+{
+    for (size_t k = 0; k < asked; k++) {
+        if (start <= place[k] && place[k] < end) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -72,27 +83,38 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (int i = 0; i < 2; i++) { /* some of them alone */
         size_t asked = (size_t)fuzz_between(&in, 0, 100);
-        int64_t *room = fuzz_room(5 * asked, sizeof *room);
-        int64_t *place = room, *at = room + asked, *below = at + asked, *above = below + asked;
-        int64_t *found = above + asked;
+        size_t runs = 0;
+        int64_t *room = fuzz_room(2 * asked + 3 * (size_t)n, sizeof *room);
+        int64_t *place = room, *found = room + asked, *at = found + asked;
+        int64_t *below = at + n, *above = below + n;
 
         for (size_t k = 0; k < asked; k++) {
             place[k] = fuzz_between(&in, 0, n - 1);
         }
         qsort(place, asked, sizeof *place, compare);
-        for (size_t k = 0; k < asked; k++) {
-            at[k] = point[place[k]];
-            below[k] = above[k] = place[k];
-            while (below[k] > 0 && point[below[k] - 1] == at[k]) {
-                below[k]--;
+        for (int64_t start = 0, end; start < n; start = end) {
+            for (end = start + 1; end < n && point[end] == point[start];) {
+                end++;
             }
-            while (above[k] < n && point[above[k]] == at[k]) {
-                above[k]++;
+            /* not all are given */
+            if (fuzz_bit(&in) || is_asked(asked, place, start, end)) {
+                at[runs] = point[start];
+                below[runs] = start;
+                above[runs++] = end;
             }
         }
-        dpq_dither_at(&d, asked, place, at, below, above, found);
+        CHECK(dpq_dither_at(&d, asked, place, runs, at, below, above, found) == asked);
         for (size_t k = 0; k < asked; k++) {
             CHECK(found[k] == fine[place[k]]);
+        }
+        if (asked > 0) { /* nor need they be there */
+            size_t known = 0;
+
+            above[runs - 1] = below[runs - 1];
+            while (known < asked && place[known] < below[runs - 1]) {
+                known++;
+            }
+            CHECK(dpq_dither_at(&d, asked, place, runs, at, below, above, found) == known);
         }
         free(room);
     }

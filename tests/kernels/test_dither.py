@@ -55,8 +55,10 @@ def test_the_kernel_lays_out_what_the_reference_does(bits, sizes, seed):
     assert made.below(count, offset).tolist() == plain.below(count, offset).tolist()
     place = np.sort(rng.integers(0, points.size, int(rng.integers(0, 150))))
     run = np.searchsorted(ends, place, side="right")
-    asked = place, points[place], ends[run] - count[run], ends[run]
-    assert made.at(*asked).tolist() == plain.at(*asked).tolist() == fine[place].tolist()
+    # all runs, those alone that hold some, and one again for each
+    for of in (np.arange(ends.size), np.unique(run), run):
+        asked = place, points[ends[of] - 1], ends[of] - count[of], ends[of]
+        assert made.at(*asked).tolist() == plain.at(*asked).tolist() == fine[place].tolist()
 
 
 @pytest.mark.parametrize("bits", [1, 12, 32])
@@ -68,16 +70,20 @@ def test_records_of_huge_counts_are_found_again(bits):
     for run, count in enumerate(size.tolist()):
         inside = np.unique(rng.integers(0, count, 70))
         place = ends[run] - count + inside
-        given = (np.full(inside.size, each) for each in (run, ends[run] - count, ends[run]))
-        offset = made.at(place, *given) - run * 2**bits
+        offset = made.at(place, np.arange(ends.size), ends - size, ends) - run * 2**bits
         counts = np.full(inside.size, count)
         assert (made.below(counts, offset) <= inside).all()
         assert (inside < made.below(counts, offset + 1)).all()
-    for wrong in ([0, 1, 2], [2, 1, 2]):
-        with pytest.raises(ValueError, match="records must be at their points"):
-            made.at(*(np.array([each]) for each in (wrong[0], 0, wrong[1], wrong[2])))
-    with pytest.raises(ValueError, match="each place needs a point"):
-        made.at(place, place[1:], place, place + 1)
+
+
+def test_runs_of_records_are_checked():
+    made = kernel.Offsets(4, np.random.default_rng(1))
+    runs = [np.array(each) for each in ([3, 5, 9], [0, 2, 6], [2, 4, 7])]
+    for place in ([-1, 0], [0, 4], [1, 5, 6], [7], [6, 3], [2, 1]):
+        with pytest.raises(ValueError, match="records must be of runs, in order"):
+            made.at(np.array(place), *runs)
+    with pytest.raises(ValueError, match="each point needs what is below and up to it"):
+        made.at(np.array([0]), *runs[:2], runs[2][:2])
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 24, 32])
