@@ -7,7 +7,9 @@
  *   prod_j exp(-c |v_j - v_{j-1}|) volume[b_j + 1] of C_j,   b_j = (s_j - s_{j+1}) / 2.
  *
  * Any signs will do, and here they go by how many cells a step goes up. So a level's sums are those of the level
- * before, as far as a step with the sign 1 goes, and some numbers more, weighed, for the sign -1. Outputs of one
+ * before: for the sign 1 of all cells up to where such a step goes, and for the sign -1 of some cells more. Of
+ * these a few are weighed each, and the others, a number C of them in whole blocks, are what two sums have: one
+ * from a multiple of C downward, and one from there upward. Outputs of one
  * cell at k >= 2 levels in a row are counted in their order, or as multisets, and so weigh V^k / k!: for k = 2, 3
  * and 4 that is said of each cell, and V / 5 or less for each further output; for some cells, where paths stay, a
  * list has all k. For bends at the first and at the last of them the largest factor is taken.
@@ -23,7 +25,7 @@
 #include <stdint.h>
 
 #define DPQ_PASSING_BLOCK 8 /* cells that one bound is for */
-#define DPQ_PASSING_STEPS 256 /* between targets there are fewer cells than that */
+#define DPQ_PASSING_APART 128.0 /* nats between targets, at most */
 
 typedef struct {
     size_t levels;           /* m >= 1 */
@@ -31,7 +33,7 @@ typedef struct {
     double ranks;            /* S >= 1 */
     double rest;             /* where cell 0 stands */
     double rate;             /* c > 0; c S <= 8 */
-    const double *target;    /* IN, length m, Q_j, ascending, fewer than DPQ_PASSING_STEPS - 1 cells apart */
+    const double *target;    /* IN, length m, Q_j, ascending, no more than DPQ_PASSING_APART apart */
     const double *volume[3]; /* IN, length K: bends -1, 0 and 1; at most 2^200, and those of bends no more than
                               * exp(c (S - 1)) times the other */
     double point;            /* what a point measures where several outputs are counted as multisets, in the same
@@ -46,14 +48,19 @@ typedef struct {
 size_t
 dpq_passing_room(const dpq_passing_problem *p);
 
+/* How many blocks the longest row has. */
+size_t
+dpq_passing_longest(const dpq_passing_problem *p);
+
 /* ln of what all paths in rows weigh at most; and of what those weigh at most that pass a block of a row, less
  * that.
  *
  *   work         WORK
- *   log_passing  OUT, m times K / DPQ_PASSING_BLOCK; -INFINITY beyond rows
+ *   log_passing  OUT, m times dpq_passing_longest(): the blocks of each row from its first one on; -INFINITY
+ *                beyond
  *
  * Accuracy  none is below what such paths weigh, but for 1e-9 of it; less where rounding of targets is more
- * Cost      O(gap / S) for each cell of rows, twice; no allocation
+ * Cost      O(1) for each cell of rows, twice; no allocation
  */
 double
 dpq_passing_log(const dpq_passing_problem *p, void *work, float *log_passing);

@@ -533,7 +533,7 @@ cdef extern from "stray.h" nogil:
 
 cdef extern from "passing.h" nogil:
     size_t DPQ_PASSING_BLOCK
-    size_t DPQ_PASSING_STEPS
+    double DPQ_PASSING_APART
 
     ctypedef struct dpq_passing_problem:
         size_t levels
@@ -550,6 +550,7 @@ cdef extern from "passing.h" nogil:
         const size_t *heavy
 
     size_t dpq_passing_room(const dpq_passing_problem *p)
+    size_t dpq_passing_longest(const dpq_passing_problem *p)
     double dpq_passing_log(const dpq_passing_problem *p, void *work, float *log_passing)
 
 cdef extern from "dither.h" nogil:

@@ -2,6 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK: int
+APART: float
 
 def log_passing(
     target: NDArray[np.float64],

@@ -9,9 +9,10 @@ from dpq_fast._kernels.buffers cimport (
     new_table,
 )
 from dpq_fast._kernels.csrc cimport (
+    DPQ_PASSING_APART,
     DPQ_PASSING_BLOCK,
-    DPQ_PASSING_STEPS,
     dpq_passing_log,
+    dpq_passing_longest,
     dpq_passing_problem,
     dpq_passing_room,
     size_t,
@@ -20,8 +21,8 @@ from numpy cimport NPY_FLOAT32, import_array, ndarray
 
 import_array()
 
-# Cells of a block.
-BLOCK = DPQ_PASSING_BLOCK
+# Cells of a block; nats between targets at most.
+BLOCK, APART = DPQ_PASSING_BLOCK, DPQ_PASSING_APART
 
 
 def log_passing(ndarray target not None, double rate, double ranks, double rest,
@@ -43,7 +44,8 @@ def log_passing(ndarray target not None, double rate, double ranks, double rest,
 
     Returns
     -------
-    float, ndarray of float32, shape (m, K / BLOCK)
+    float, ndarray of float32, shape (m, B)
+        Row j has the blocks from first[j] / BLOCK on; -inf beyond end[j] / BLOCK.
     """
     cdef:
         dpq_passing_problem p
@@ -70,8 +72,8 @@ def log_passing(ndarray target not None, double rate, double ranks, double rest,
         if not (low[j] < high[j] <= <size_t>cells and low[j] % block == 0 == high[j] % block):
             raise ValueError("rows are some whole blocks")
         if j > 0 and not (low[j - 1] <= low[j] and high[j - 1] <= high[j]
-                          and 0.0 < at[j] - at[j - 1] <= (DPQ_PASSING_STEPS - 2.0) * ranks):
-            raise ValueError("targets and rows ascend, by not too many cells")
+                          and 0.0 < rate * (at[j] - at[j - 1]) <= DPQ_PASSING_APART):
+            raise ValueError("targets and rows ascend, by not too many nats")
     for j in range(heavy.shape[0]):
         if not (listed[j] < <size_t>cells and (j == 0 or listed[j - 1] < listed[j])):
             raise ValueError("heavy cells ascend")
@@ -82,7 +84,7 @@ def log_passing(ndarray target not None, double rate, double ranks, double rest,
     p.from_, p.to = low, high
     p.heavies, p.heavy = heavy.shape[0], listed
     room = new_doubles(<Py_ssize_t>(dpq_passing_room(&p) // sizeof(double)) + 1)
-    table = new_table(m, cells // <Py_ssize_t>block, NPY_FLOAT32)
+    table = new_table(m, <Py_ssize_t>dpq_passing_longest(&p), NPY_FLOAT32)
     work, bounds = doubles(room), <float *>PyArray_DATA(table)
     with nogil:
         log_all = dpq_passing_log(&p, work, bounds)

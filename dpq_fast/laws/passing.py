@@ -23,17 +23,21 @@ from dpq_fast._kernels.scan import targets
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws.path import CERTIFICATE, gap_of
 
-# What bounds may lose by cells, in nats, and each level of the square of a cell's nats. Cells are
-# up to so many times as wide where each level would have more of them than that, or all levels.
-LOST, EACH, WIDER, MOST_CELLS, MOST_IN_ALL = 48.0, 0.16, 3.0, 12 * 2**10, 2**25
+# What bounds may lose by cells, in nats, and each level of the second power of a cell's nats. Cells
+# are up to so many times as wide where each level would have more than that, or all levels.
+LOST, EACH, POWER, WIDER, MOST_CELLS, MOST_IN_ALL = 55.0, 0.15, 1.5, 3.0, 12 * 2**10, 2**25
 # But cells of few levels have no more nats than that, nor any than this.
 MOST_NATS, WIDEST = 3.0, 7.0
+# Where rows have more cells than that, wide ones come first: what they leave is no matter of the
+# others. They have so many times the nats, but no more than that, nor than such a share of what
+# targets are apart, and at least twice as many.
+MANY, WIDE, MOST_WIDE, WIDE_APART, LEAST_WIDE = 3_000, 4.0, 2.5, 0.7, 2.0
 # A cell is looked at by so many parts of it, for bends. No more than so many parts in all.
 PARTS, MOST_PARTS = 8, 2**21
 # Targets are so many nats apart, and so many for each level, or outputs of many levels would be at
-# one place, where rows are to be of the same cells; and at most so many cells: more have windows by
-# a walk.
-LEAST_APART, LEAST_EACH, MOST_APART = 1.0, 1e-3, 24
+# one place, where rows are to be of the same cells; and `kernel.APART` at most: more have windows
+# by a walk.
+LEAST_APART, LEAST_EACH = 1.0, 1e-3
 # Cells that hold so many times as much as others have a list, so many of them at most.
 HEAVY, MOST_HEAVY = 4.0, 8
 # Widths that are tried for where targets lie: so much narrower and wider, so many of them.
@@ -74,12 +78,16 @@ class Passing:
     n : int
         The last rank.
     log_all : float
-        ln of what all paths weigh at most.
+        ln of what all paths in rows weigh at most.
+    log_beyond : float
+        ln of what those weigh at most that are not in these blocks' rows, but within reach.
+    first_block : ndarray of int64, shape (m,)
+        Of each row.
     log_passing : ndarray of float32, shape (m, B)
-        ln of what those weigh at most that have output j in a block, less that.
+        ln of what those weigh at most, less that, that have output j in a block from this one on.
     ranks : int
         Block b has the ranks b ranks, ..., (b + 1) ranks - 1.
-    densities : ndarray of float64, shape (B,)
+    densities : ndarray of float64, shape (n // ranks + 1,)
         ln of the volume for each nat.
     lost : float
         What bounds lose by cells, about, in nats.
@@ -87,6 +95,8 @@ class Passing:
 
     n: int
     log_all: float
+    log_beyond: float
+    first_block: NDArray[np.int64]
     log_passing: NDArray[np.float32]
     ranks: int
     densities: NDArray[np.float64]
@@ -102,9 +112,10 @@ class Passing:
         weight = np.exp(np.minimum(self.log_passing.astype(np.float64) + spare, 64.0))
         first, last = self._between(weight)
         strayed = float(weight.sum(where=~self._are_inside(first, last)))
-        log_strayed = -math.inf
+        log_strayed = self.log_beyond
         if strayed > 0.0:
-            log_strayed = self.log_all + math.log(strayed) - spare + ROUNDING
+            log_left = self.log_all + math.log(strayed) - spare + ROUNDING
+            log_strayed = float(np.logaddexp(log_strayed, log_left))
         return first, last, log_strayed
 
     def near(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -117,16 +128,18 @@ class Passing:
         """The blocks that have ranks first[j], ..., last[j]."""
         inside = self._are_inside(first, last)
         start = np.append(0, inside.sum(axis=1).cumsum()).astype(np.uintp)
-        return Places(start, inside.nonzero()[1], self._lost[inside])
+        level, block = inside.nonzero()
+        return Places(start, self.first_block[level] + block, self._lost[inside])
 
     def _between(self, weight: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The ranks of blocks between which all is but less than 1 on each side."""
-        beyond = weight.shape[1] - _until_one(weight[:, ::-1])
-        return _until_one(weight) * self.ranks, np.minimum(beyond * self.ranks - 1, self.n)
+        first = self.first_block + _until_one(weight)
+        beyond = self.first_block + weight.shape[1] - _until_one(weight[:, ::-1])
+        return first * self.ranks, np.minimum(beyond * self.ranks - 1, self.n)
 
     def _are_inside(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which blocks of each level have ranks between two."""
-        block = np.arange(self.log_passing.shape[1])
+        block = self.first_block[:, np.newaxis] + np.arange(self.log_passing.shape[1])
         low, high = (each[:, np.newaxis] // self.ranks for each in (first, last))
         are_inside: NDArray[np.bool_] = (block >= low) & (block <= high)
         return are_inside
@@ -151,26 +164,51 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
     And if an order would read all records for that.
     """
     n, m = order.n, q.size
-    if gap_of(n, q, rate) < max(LEAST_APART, LEAST_EACH * m):
+    gap = gap_of(n, q, rate)
+    if gap < max(LEAST_APART, LEAST_EACH * m):
         return None
     whole, part = targets(q, n)
     target = whole + part
-    first, last = intervals_kernel.windows(q, n, reach)[:2]
-    nats = min(math.sqrt(LOST / (EACH * m)), MOST_NATS)
+    if rate * float(np.diff(target).max(initial=0.0)) > kernel.APART:
+        return None
+    rows, log_beyond = intervals_kernel.windows(q, n, reach)[:2], -math.inf
+    nats = min((LOST / (EACH * m)) ** (1.0 / POWER), MOST_NATS)
+    wide_nats = min(WIDE * nats, MOST_WIDE, WIDE_APART * gap)
+    if rate * _mean_of(*rows) > MANY * nats and wide_nats >= LEAST_WIDE * nats:
+        wide = _bounds(order, target, rate, wide_nats, rows, log_beyond)
+        if wide is None:
+            return None
+        first, last, log_beyond = wide.windows()
+        rows = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
+    return _bounds(order, target, rate, nats, rows, log_beyond)
+
+
+def _mean_of(first: NDArray[np.int64], last: NDArray[np.int64]) -> float:
+    """How many ranks some rows have."""
+    return float((last - first + 1).mean())
+
+
+def _bounds(
+    order: WholeOrder,
+    target: NDArray[np.float64],
+    rate: float,
+    nats: float,
+    rows: tuple[NDArray[np.int64], NDArray[np.int64]],
+    log_beyond: float,
+) -> Passing | None:
+    """Bounds for some rows by cells of so many nats, or of more where there would be too many."""
+    n, m, (first, last) = order.n, target.size, rows
     widest = min(WIDER * nats, WIDEST)
-    cells = min(MOST_CELLS, MOST_IN_ALL / m)
-    nats = max(nats, rate * float((last - first + 1).mean()) / cells)
-    gaps = np.diff(target)
-    size = math.floor(best_aligned(gaps, nats / rate * np.linspace(*ALIGNED)))
-    are_apart = rate * float(gaps.max(initial=0.0)) > MOST_APART * nats
-    are_many = nats > widest or (n + 1) * PARTS > MOST_PARTS * size
-    if are_apart or are_many or size < 1:
+    nats = max(nats, rate * _mean_of(first, last) / min(MOST_CELLS, MOST_IN_ALL / m))
+    size = math.floor(best_aligned(np.diff(target), nats / rate * np.linspace(*ALIGNED)))
+    if nats > widest or (n + 1) * PARTS > MOST_PARTS * size or size < 1:
         return None
     ranks = size * kernel.BLOCK
     volumes = _volumes(order, rate, size, (n // ranks + 1) * kernel.BLOCK)
     if volumes is None:
         return None
     rising, volume, falling, log_unit, point = volumes
+    first_block = first // ranks
     log_all, log_passing = kernel.log_passing(
         target,
         rate,
@@ -180,17 +218,25 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
         volume,
         falling,
         point,
-        (first // ranks).astype(np.uintp) * kernel.BLOCK,
+        first_block.astype(np.uintp) * kernel.BLOCK,
         (last // ranks + 1).astype(np.uintp) * kernel.BLOCK,
         _heavy(volume),
     )
-    if not log_all < math.inf:
+    if not math.isfinite(log_all):
         return None
     with np.errstate(divide="ignore"):
         each = volume.reshape(-1, kernel.BLOCK).sum(axis=1) / (rate * ranks)
         densities = np.log(each) + log_unit
-    lost = EACH * (rate * size) ** 2 * m
-    return Passing(n, log_all + m * log_unit, log_passing, ranks, densities, lost)
+    return Passing(
+        n=n,
+        log_all=log_all + m * log_unit,
+        log_beyond=log_beyond,
+        first_block=first_block,
+        log_passing=log_passing,
+        ranks=ranks,
+        densities=densities,
+        lost=EACH * (rate * size) ** POWER * m,
+    )
 
 
 def _volumes(

@@ -1372,6 +1372,7 @@ def many_levels(n, m):
 
 def test_rows_are_kept_inside_of_windows(monkeypatch):
     """Where hardly any path leaves them."""
+    monkeypatch.setattr(coarse, "passing", lambda *asked: None)
     ranks, q = many_levels(10**6, 300)
     law = CoarseLaw(ranks, q, 0.025)
     with monkeypatch.context() as patch:
@@ -1401,6 +1402,7 @@ def test_rows_are_kept_inside_of_windows(monkeypatch):
 
 def test_windows_are_wider_where_they_do_not_do(monkeypatch):
     """And then it is looked where paths are, as something draws them away."""
+    monkeypatch.setattr(coarse, "passing", lambda *asked: None)
     visits, visit = [], CoarseLaw._visit
     monkeypatch.setattr(CoarseLaw, "_visit", lambda law: visits.append(law) or visit(law))
     ranks, q = many_levels(10**6, 300)

@@ -28,7 +28,6 @@ def small(monkeypatch, nats):
     monkeypatch.setattr(passing, "WIDER", math.inf)
     monkeypatch.setattr(passing, "LEAST_APART", 0.0)
     monkeypatch.setattr(passing, "LEAST_EACH", 0.0)
-    monkeypatch.setattr(passing, "MOST_APART", 200)
 
 
 def log_through(order, q, rate, level, first, last):
@@ -59,20 +58,54 @@ def test_nothing_that_passes_a_block_weighs_more(records, levels, rate, form, wa
         small(monkeypatch, nats)
         monkeypatch.setattr(passing, "MOST_HEAVY", heavy)
         monkeypatch.setattr(passing, "HEAVY", 0.0)
-        q, n = np.array(sorted(levels)) / 100.0, len(records)
-        bounds = passing.passing(ranks, q, rate, n)
-        if bounds is None:  # a cell would be less than a rank, or targets many cells apart
-            assert nats < 1.2 * rate or rate * n * np.diff(q).max() > 200.0 * nats
+        q = np.array(sorted(levels)) / 100.0
+        bounds = passing.passing(ranks, q, rate, ranks.n)
+        if bounds is None:  # a cell would be less than a rank
+            assert nats < 1.2 * rate
             return
-        exact = PathLaw(ranks, q, rate).log_normalizer
-        assert bounds.log_all >= exact - 1e-9
-        for level, row in enumerate(bounds.log_passing):
-            for block, bound in enumerate(row.tolist()):
-                first = block * bounds.ranks
-                passes = log_through(ranks, q, rate, level, first, first + bounds.ranks - 1)
-                assert passes <= bounds.log_all + bound + 1e-6
-        first, last, log_strayed = bounds.windows()
-        assert Outside(ranks, q, rate, first, last).log_total <= log_strayed + 1e-9
+        assert bounds.log_beyond == -math.inf
+        assert_bounds(bounds, ranks, q, rate)
+
+
+def assert_bounds(bounds, ranks, q, rate):
+    """Against all paths that pass each block, by rows of single ranks."""
+    exact = PathLaw(ranks, q, rate).log_normalizer
+    assert np.logaddexp(bounds.log_all, bounds.log_beyond) >= exact - 1e-9
+    blocks = ranks.n // bounds.ranks + 1
+    for level, row in enumerate(bounds.log_passing):
+        log_passing = np.full(blocks + row.size, -math.inf)  # none within rows elsewhere
+        first = bounds.first_block[level]
+        log_passing[first : first + row.size] = row
+        for block, bound in enumerate(log_passing[:blocks].tolist()):
+            first = block * bounds.ranks
+            passes = log_through(ranks, q, rate, level, first, first + bounds.ranks - 1)
+            assert passes <= np.logaddexp(bounds.log_all + bound, bounds.log_beyond) + 1e-6
+    first, last, log_strayed = bounds.windows()
+    assert Outside(ranks, q, rate, first, last).log_total <= log_strayed + 1e-9
+
+
+@pytest.mark.parametrize("certificate", [2.0, 10.0])
+@pytest.mark.parametrize("tied", [0, 200])
+@pytest.mark.parametrize("resolution", [None, 0, 1.0])
+def test_wide_cells_say_what_is_beyond_the_rows_of_others(
+    monkeypatch, resolution, tied, certificate
+):
+    """What they leave is not little, and counts."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0.0, 1e4, 400)
+    x[:tied] = 3e3
+    read = Sample.of(np.sort(x), (0.0, 1e4), resolution=resolution)
+    ranks, q, rate = read.order(rng), np.arange(1, 6) / 6, 0.5
+    small(monkeypatch, 1.0)
+    whole = passing.passing(ranks, q, rate, ranks.n)
+    monkeypatch.setattr(passing, "MANY", 0)
+    monkeypatch.setattr(passing, "WIDE", 2.0)
+    monkeypatch.setattr(passing, "CERTIFICATE", certificate)
+    monkeypatch.setattr(passing, "ROWS_LOSE", 0.0)
+    bounds = passing.passing(ranks, q, rate, ranks.n)
+    assert bounds.log_all - 4.0 * certificate - 10.0 < bounds.log_beyond < bounds.log_all
+    assert bounds.log_passing.shape[1] < whole.log_passing.shape[1]
+    assert_bounds(bounds, ranks, q, rate)
 
 
 @pytest.mark.parametrize("tied", [0.0, 0.5])
@@ -201,7 +234,7 @@ def test_rows_are_as_without_bounds_where_windows_do_not_do(monkeypatch):
         (dict(end=np.array([16, 12], dtype=np.uintp)), "rows are some whole blocks"),
         (dict(first=np.array([16, 16], dtype=np.uintp)), "rows are some whole blocks"),
         (dict(target=np.array([9.0, 9.0])), "targets and rows ascend"),
-        (dict(target=np.array([9.0, 9e9])), "targets and rows ascend"),
+        (dict(target=np.array([9.0, 1_290.0])), "targets and rows ascend"),
         (dict(heavy=np.array([3, 3], dtype=np.uintp)), "heavy cells ascend"),
         (dict(heavy=np.array([16], dtype=np.uintp)), "heavy cells ascend"),
     ],
