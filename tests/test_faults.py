@@ -116,6 +116,7 @@ print(heard, before == after, threading.active_count() <= 2, leaked)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to oneself on this platform")
 def test_an_interrupt_in_the_middle_of_a_pass_leaves_all_in_order():
     run = subprocess.run(
@@ -216,6 +217,7 @@ def shared_calls(calls: int) -> None:
     assert all(in_threads(call, calls))
 
 
+@pytest.mark.slow
 def test_threads_share_samples():
     shared_calls(4_000)
 

@@ -131,6 +131,7 @@ def test_strings_of_a_list_are_found_while_other_threads_replace_them():
     assert all(in_threads(work, 200))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["scan", "fft"])
 def test_laws_in_threads_equal_the_serial_law(kernel):
     """A pyFFTW plan owns its arrays: shared by threads it would mix their rows."""

@@ -874,8 +874,9 @@ class CoarseLaw:
             if tries >= FEW_TRIES and is_hard and self._may_narrow:
                 accepted.append(self._give_way().draw(rng, missing))
                 break
-            if tries >= (MOST_TRIES if self._may_be_single else LAST_TRY):
-                accepted.append(self._law.draw(rng, missing))
+            law = self._single if tries >= MOST_TRIES else None
+            if law is not None or tries >= LAST_TRY:
+                accepted.append((law or self._law).draw(rng, missing))
                 break
         if not accepted:
             return np.empty((0, m), dtype=self._kind)
@@ -986,14 +987,20 @@ class CoarseLaw:
         return self._law.log_prob(outputs)
 
     @cached_property
-    def _may_be_single(self) -> bool:
-        """Whether rows of single ranks fit in memory, unless ties make them longer."""
-        n = self._order.n
-        window = path.first_narrow(self._q, n, self._rate, min(self._reach, n))
-        return int(np.minimum(2 * window + 1, n + 1).sum()) <= MOST_SINGLE
+    def _single(self) -> PathLaw | None:
+        """By rows of single ranks, if these fit in memory: ties may make them far longer."""
+        order, q, rate, reach = self._order, self._q, self._rate, self._reach
+        window = path.first_narrow(q, order.n, rate, min(reach, order.n))
+        if int(np.minimum(2 * window + 1, order.n + 1).sum()) > MOST_SINGLE:
+            return None
+        try:
+            return PathLaw(order, q, rate, self._forward, most=MOST_SINGLE)
+        except path.TooWide:
+            return None
 
     @cached_property
     def _law(self) -> PathLaw:
+        """The same, however long they are."""
         return PathLaw(self._order, self._q, self._rate, self._forward)
 
 

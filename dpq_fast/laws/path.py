@@ -109,6 +109,8 @@ class PathLaw:
         The first R to try; by default `first_window`.
     narrow : bool
         Give up where windows would have to be much wider than guessed, and rows long.
+    most : int, optional
+        Give up where rows would have more ranks.
 
     Attributes
     ----------
@@ -118,7 +120,7 @@ class PathLaw:
     Raises
     ------
     TooWide
-        If `narrow` asks for it.
+        If `narrow` or `most` asks for it.
     """
 
     def __init__(
@@ -131,12 +133,13 @@ class PathLaw:
         window: int | NDArray[np.int64] | None = None,
         guess: int | None = None,
         narrow: bool = False,
+        most: int | None = None,
     ) -> None:
         self._order = order
         self._q = q
         self._rate = rate
         self._forward = forward
-        self._narrow = narrow
+        self._narrow, self._most = narrow, most
         self._log_volume = order.log_volume(q.size)
         self._held: Intervals | None = None  # what windows hold, if that was read at once
         self._rows: Rows | None = None
@@ -246,10 +249,12 @@ class PathLaw:
 
     def _run_inside(self, window: NDArray[np.int64]) -> None:
         """Forward pass inside windows."""
-        self._windows = intervals_kernel.windows(self._q, self._order.n, window)[:2]
         self._rows = None  # those of the guess before go first
+        first, last = self._windows = intervals_kernel.windows(self._q, self._order.n, window)[:2]
+        if self._most is not None and int((last - first + 1).sum()) > self._most:
+            raise TooWide
         self._rows = rows_of(
-            self._order, self._q, self._rate, *self._windows, self._forward, self._held
+            self._order, self._q, self._rate, first, last, self._forward, self._held
         )
         self._log_inside = -math.inf if self._rows is None else self._rows.log_total
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -52,15 +54,12 @@ class Offsets:
 
         Run r is at point[r], below[r] records are before it, and above[r] up to its end.
         """
-        runs = list(zip(*(each.tolist() for each in (point, below, above)), strict=True))
-        fine = [
-            next(
-                at * 2**self.bits + self.of(high - low)[i - low]
-                for at, low, high in runs
-                if low <= i < high
-            )
-            for i in place.tolist()
-        ]
+        points, starts, ends = (each.tolist() for each in (point, below, above))
+        of, fine = cache(self.of), []
+        for i in place.tolist():
+            run = bisect_right(ends, i)
+            low, high = starts[run], ends[run]
+            fine.append(points[run] * 2**self.bits + of(high - low)[i - low])
         return np.array(fine, dtype=np.int64)
 
     def points(

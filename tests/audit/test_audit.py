@@ -31,6 +31,7 @@ def marked(index: int, *more: object) -> object:
     return pytest.param(index, *more, id=name, marks=[pytest.mark.slow] if slow else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", [marked(i) for i in range(len(CASES))])
 def test_mechanism_keeps_its_promise(index):
     found = honest(index)

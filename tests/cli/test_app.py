@@ -21,6 +21,7 @@ BUDGETS = [("budget", name) for name in ("new", "show", "check", "export")]
 READERS = ["quantile", "cdf", "sum", "mean", "count", "describe"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["click", "rich", "pyarrow"])
 def test_cli_without_its_extra_names_the_extra(tmp_path, module):
     code = f"import sys; sys.modules[{module!r}] = None; import dpq_fast.cli"
@@ -116,6 +117,7 @@ def test_an_interrupt_while_records_are_read_is_one(csv_file, monkeypatch):
     said("quantile", csv_file, *ARGUMENTS, "--q", 0.5, code=130)
 
 
+@pytest.mark.slow
 def test_a_reader_that_is_gone_is_no_failure(csv_file):
     arguments = [str(each) for each in ("cdf", csv_file, *ARGUMENTS, "--format", "csv")]
     code = f"from dpq_fast.cli import main; main({arguments!r})"

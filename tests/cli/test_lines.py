@@ -45,6 +45,7 @@ def any_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("csv") / "any.csv"
 
 
+@pytest.mark.slow
 @given(
     columns=st.integers(1, 3),
     lines=st.lists(LINE, max_size=12),

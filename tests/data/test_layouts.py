@@ -205,6 +205,7 @@ def test_columns_with_nulls_are_masked_arrays(name, items, column, kind):
         same(answer(name, made), answer(name, np.where(missing, np.nan, values)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READINGS)
 @settings(max_examples=8)
 @given(x=plain(), layout=st.sampled_from(list(LAYOUTS)))

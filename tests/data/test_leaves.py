@@ -170,6 +170,7 @@ def test_every_point_is_a_leaf_of_the_default_tree_on_few_points(points):
         np.testing.assert_array_equal(curve.x, np.arange(-1.0, points))
 
 
+@pytest.mark.slow
 def test_a_tree_has_no_more_levels_than_points_need(implementation):
     """Each level costs noise; what is charged is what is spent."""
     options = dict(bounds=(0.0, 120.0), resolution=1.0, epsilon=1.0)
@@ -194,6 +195,7 @@ def test_a_tree_has_no_more_levels_than_points_need(implementation):
 # Known columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [*COUNTED, "AggTree"])
 def test_cdf_of_counts_has_its_mass_at_zero(method):
     """F(0) was 0 by every method, and the median 1 or 5."""
@@ -222,6 +224,7 @@ def test_cdf_of_whole_numbers_is_near_theirs(method):
     assert np.mean([dpq.cdf(x, rng=seed, **options).ks(x) for seed in range(50)]) <= 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deviation", [5.0, 0.05])
 @pytest.mark.parametrize("neighbors, most", [("swap", 0.0125), ("add-remove", 0.008)])
 def test_cdf_adaptive_on_many_points_pays_for_its_depth(neighbors, most, deviation):
@@ -385,6 +388,7 @@ def test_partial_trees_on_a_lattice_merge_into_the_whole():
 # Errors that are said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [{}, dict(height=2, branching=4), dict(height=3, branching=4)])
 def test_confidence_intervals_on_a_lattice_cover(shape):
     rng = np.random.default_rng(5)
@@ -406,6 +410,7 @@ def test_confidence_intervals_on_a_lattice_cover(shape):
     assert (np.concatenate((hits, caught)) >= 0.82 * draws).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", COUNTED)
 def test_accuracy_on_a_lattice_covers_all_intervals(method):
     x = counts_column(2_000)

@@ -133,6 +133,7 @@ def assert_same(found, expected):
 # Releases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", KEYS)
 def test_group_releases_are_those_from_memory(keys, table):
     by, groups = KEYS[keys]
@@ -143,6 +144,7 @@ def test_group_releases_are_those_from_memory(keys, table):
         assert found.names == by
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", ["strings", "several"])
 def test_groups_that_nobody_listed_are_those_from_memory(keys, table):
     by, _ = KEYS[keys]
@@ -218,6 +220,7 @@ def test_a_large_group_draws_as_its_records_do(prior, table, monkeypatch):
         assert found["Basel"] == alone
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [0, 2**16])
 def test_laws_of_groups_are_those_of_their_records(few, monkeypatch):
     """512 groups of the same four records: their answers are drawn from one law."""
@@ -341,6 +344,7 @@ TASKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: type(task).__name__)
 @given(rows=SOME_ROWS, data=st.data())
 def test_states_combine_in_any_split(task, rows, data):
@@ -591,6 +595,7 @@ def test_what_columns_declare_is_refused_as_in_memory(table):
             dpq.select_keys(by, epsilon=1.0, delta=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [0, 2**16])
 def test_missing_records_against_the_policy(few, table, monkeypatch):
     monkeypatch.setattr(grouping, "FEW_RECORDS", few)

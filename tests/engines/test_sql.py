@@ -596,6 +596,7 @@ def test_ranges_that_crowd_are_told_apart(monkeypatch):
             assert_same(query, state, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [2, 64])
 def test_many_places_are_told_apart_in_several_statements(most, monkeypatch):
     monkeypatch.setattr(sql_module, "PARTS", 8)

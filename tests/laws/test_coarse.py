@@ -159,6 +159,7 @@ def misfit(law, ranks, m, form, rng, size=3_000, mend=lambda: None):
     return stats.chisquare(observed[some], expected[some]).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected", "cut by counts"])
 @pytest.mark.parametrize("form", FORMS)
 def test_draws_follow_the_law_of_single_ranks(monkeypatch, form, way):
@@ -203,14 +204,27 @@ def test_proposals_go_on_where_single_ranks_would_take_too_much_memory(monkeypat
     records, q = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6], np.array([0.2, 0.5, 0.7])
     ranks = orders(monkeypatch, records, "lattice", "at once")
     law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
-    assert law._may_be_single
     law.draw(np.random.default_rng(1), 200)
-    assert "_law" in vars(law)
+    assert law._single is not None
     monkeypatch.setattr(coarse, "MOST_SINGLE", 3 * len(records))  # there is a rank more
     law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
-    assert not law._may_be_single
     assert misfit(law, ranks, 3, "lattice", np.random.default_rng(2)) > SMALLEST_P
-    assert "_law" not in vars(law)
+    assert vars(law)["_single"] is None and "_law" not in vars(law)
+
+
+def test_proposals_go_on_where_ties_make_rows_of_single_ranks_too_long(monkeypatch):
+    """By a guess they would fit."""
+    monkeypatch.setattr(coarse, "MOST_TRIES", 1)
+    monkeypatch.setattr(coarse, "EACH", 1)
+    monkeypatch.setattr(path, "first_narrow", lambda q, n, rate, reach: np.full(q.size, 5))
+    records, q = [0, 1, 1] + [2] * 14 + [3] * 20 + [4, 5, 5, 6], np.array([0.2, 0.5, 0.7])
+    ranks = orders(monkeypatch, records, "lattice", "at once")
+    monkeypatch.setattr(coarse, "MOST_SINGLE", 3 * len(records))
+    law = CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0, growth=0.0, most=8)
+    assert misfit(law, ranks, 3, "lattice", np.random.default_rng(2)) > SMALLEST_P
+    assert vars(law)["_single"] is None and "_law" not in vars(law)
+    monkeypatch.setattr(coarse, "MOST_SINGLE", 3 * (len(records) + 1))
+    assert CoarseLaw(ranks, q, 0.1, reach=len(records), nats=3.0)._single is not None
 
 
 @pytest.mark.parametrize("change", ["FEW_TRIES", "MOST_TRIES"])
@@ -227,7 +241,7 @@ def test_other_ways_take_over_where_too_few_proposals_are_accepted(monkeypatch, 
     for _ in range(40):
         law = CoarseLaw(ranks, q, 0.4, nats=2.5, growth=3.0)
         drawn.append(law.draw(rng, 50))
-        changed += "_law" in vars(law) if change == "MOST_TRIES" else law._successor is not None
+        changed += "_single" in vars(law) if change == "MOST_TRIES" else law._successor is not None
     assert changed > 20
     merged = CoarseLaw(ranks, q, 0.4)
     monkeypatch.setattr(merged, "draw", lambda rng, size: np.concatenate(drawn))
@@ -671,6 +685,7 @@ def gains(law, size, seed):
         return found, law._propose(np.random.default_rng(seed), size)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, 3])
 @pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
 def test_what_is_left_goes_down_level_by_level(form, levels, monkeypatch):
@@ -961,6 +976,7 @@ def test_wide_cells_fit_between_targets_and_lose_little():
     assert not coarse.wide_of(n, np.array([0.5]), rate, n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 1e-312, 1e205])
 def test_ties_are_drawn_from_wide_cells_as_from_narrow_ones(scale):
     rng, q, rate = np.random.default_rng(5), np.arange(1, 31) / 31, 0.25

@@ -250,6 +250,7 @@ def test_depth_draws_follow_the_law(name, flip, window):
         assert law._log_escape > math.log(0.05)  # the rare branch is not rare here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [0, 2])
 @pytest.mark.parametrize("flip", [True, False])
 def test_depth_draws_from_outside_follow_the_law(flip, window):

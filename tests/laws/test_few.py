@@ -299,6 +299,7 @@ def test_order_around_the_targets_alone_gives_the_same_draws(name, bits):
             assert rng.bit_generator.state == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("spacing", [3, 0.25])
 def test_some_thousand_records_follow_the_law(spacing, ordered):

@@ -110,6 +110,7 @@ def test_pair_tail_counts_what_is_as_far_whatever_is_rounded():
                 assert found >= exact((1.0 - p, p), scales, exactly) * (1.0 - 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swapped", [True, False])
 @pytest.mark.parametrize(
     "scales",

@@ -115,6 +115,7 @@ def test_windows_inside_of_the_reach_are_certified(name, m, rate):
     assert law.log_normalizer == pytest.approx(everything._log_inside, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [[0, 0], [1, 1], [0, 1]])
 def test_draws_follow_the_law_where_paths_stray(window):
     order, q = small_order([0, 1, 1, 1, 2, 4, 4, 5]), np.array([0.25, 0.5])

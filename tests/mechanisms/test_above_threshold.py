@@ -181,6 +181,7 @@ def exact_log_prob(k, runs, noise, rate1, rate2):
     return top + mpmath.log(integral)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 @pytest.mark.parametrize(
     "runs",
@@ -282,6 +283,7 @@ def test_above_threshold_draws_follow_the_law(implementation, noise, stream):
     assert_draws_follow(drawn.tolist(), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_above_threshold_of_iterators_and_arrays_follows_the_law(implementation, noise):
     queries = [5.0, -2.0, 7, 4.0]
@@ -296,6 +298,7 @@ def test_above_threshold_of_iterators_and_arrays_follows_the_law(implementation,
         assert_draws_follow(drawn, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_above_threshold_of_long_arrays_follows_the_law(noise):
     """Many queries are passed by the largest of them; each must halt as often as it should."""
@@ -457,6 +460,7 @@ def pairs(values, n):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_above_threshold_keeps_its_promise_and_no_more(noise):
     """Over neighbors: the claimed epsilon and range, and the one-sided loss of each pair."""

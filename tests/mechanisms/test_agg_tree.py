@@ -125,6 +125,7 @@ def test_agg_tree_counts_equal_reference(x):
         assert nodes_of(tree.nodes) == exact_counts(leaves, height, branching)
 
 
+@pytest.mark.slow
 def test_agg_tree_takes_counts_workers_types_and_samples():
     rng = np.random.default_rng(1)
     values, counts = rng.uniform(-0.2, 1.2, 50), rng.integers(0, 5, 50)
@@ -422,6 +423,7 @@ def test_masses_of_large_trees(height, branching):
     np.testing.assert_allclose(tree._fitted()[0], leaves, atol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "budget, bounds, resolution, draw, most",
     [
@@ -748,6 +750,7 @@ def test_agg_tree_answers_in_the_shape_of_the_question(implementation):
     assert tree.quantile_confint([[0.5, 0.2]])[0].shape == (1, 2)
 
 
+@pytest.mark.slow
 def test_agg_tree_rounds_to_the_lattice(implementation):
     options = {"epsilon": 1.0, "bounds": (0.0, 100.0), "rng": 1, "height": 2}
     q = [0.1, 0.5, 0.9]
@@ -786,6 +789,7 @@ def test_agg_tree_leaves_input_unchanged():
     np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["geometric", "laplace", "gaussian"])
 @pytest.mark.parametrize("aggregate", [True, False])
 def test_agg_tree_confidence_intervals_cover(kind, aggregate):

@@ -495,6 +495,7 @@ def test_sides_may_be_clipped_near_zero():
         assert [search.decode(counted, index, None) for index in (0, 1)] == [0.0, 0.25]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("q", [0.5, 0.99])
 def test_two_sided_clips_privacy_ratio(neighbors, q):
@@ -516,6 +517,7 @@ def test_two_sided_clips_privacy_ratio(neighbors, q):
     assert 0.7 * epsilon < worst <= epsilon + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("two_sided", [False, True])
 def test_clip_and_sum_together_privacy_ratio(neighbors, two_sided):
@@ -776,6 +778,7 @@ def test_forms_are_rejected(implementation):
 
 
 # Mean errors of the sums of 1,000 records in [Dur23] Table 1, at epsilon 1 for each step.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "name", "dtype", "published"),
     [

@@ -117,6 +117,7 @@ def test_sums_of_weighted_groups_are_exact_beyond_64_bits():
     assert out.values.tolist() == [2.0**82 + 1.0, -(2.0**81) + 15.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_answers_do_not_depend_on_workers_and_counts_stand_for_rows(name, monkeypatch):
     monkeypatch.setattr(grouping, "BLOCK", 100)
@@ -176,6 +177,7 @@ def test_answers_are_a_mapping_and_a_table():
     assert dpq.mean_by([], [], groups=[], epsilon=1.0, confidence=0.5, **PUBLIC).low.shape == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covers", ["sample", "population"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_intervals_cover(name, covers, implementation):

@@ -120,6 +120,7 @@ def test_approx_quantiles_divides_its_rates_among_contributions(implementation, 
 # Fast equals reference
 
 
+@pytest.mark.slow
 @given(lattice_samples(), level_sets(7), st.floats(1e-3, 30.0), st.integers(0, 4))
 def test_approx_quantiles_fast_equals_reference_on_lattices(sample, q, rate, window):
     fine, size = sample
@@ -203,6 +204,7 @@ def test_approx_quantiles_law_equals_enumeration(records, points, q):
             assert_same_law(table, expected, 1e-11, case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records, points, q, bits", DITHER_CASES)
 def test_approx_quantiles_draws_cut_the_dithered_sample(records, points, q, bits):
     """Ranks are those of fine points, and only the answer is floored."""
@@ -219,6 +221,7 @@ def test_approx_quantiles_draws_cut_the_dithered_sample(records, points, q, bits
 # Draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [[0.5], [0.3, 0.7], [0.0, 0.4, 0.5, 1.0]], ids=str)
 def test_approx_quantiles_sample_follows_law(implementation, q):
     law = implementation.approx_quantiles_law([0, 2.0, 2.0, 3.0], q, epsilon=4.0, **OPTIONS)
@@ -227,6 +230,7 @@ def test_approx_quantiles_sample_follows_law(implementation, q):
     assert_draws_follow(map(tuple, draws.astype(int).tolist()), tabulate(law, 5, len(q)))
 
 
+@pytest.mark.slow
 def test_approx_quantiles_sample_follows_density(implementation):
     # The middle level is uniform within its cell of one unit, the other one within what is left
     # of the cell below the middle one.
@@ -257,6 +261,7 @@ def test_approx_quantiles_sample_follows_density(implementation):
     assert_draws_follow(thirds.tolist(), dict(zip((1, 2, 3), log_share.tolist(), strict=True)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [0, 1])
 @pytest.mark.parametrize("selected", [False, True])
 def test_approx_quantiles_draws_follow_the_law_through_the_rare_branch(

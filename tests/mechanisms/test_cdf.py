@@ -595,6 +595,7 @@ def test_span_is_twice_the_margin_or_the_quantile_of_simulated_ranges():
     assert of(0.0, lambda: 9.0 * twice + ranges).span(0.1) == twice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_simulated_ranges_are_those_of_the_noise(public):
     """Against releases of no records: their counts before smoothing are the noise."""
@@ -635,6 +636,7 @@ def test_cdf_accuracy_counts_what_its_numbers_are_apart(monkeypatch):
         assert found.accuracy(beta) == pytest.approx(fixed.span(beta) + 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nan_policy", ["omit", "raise"])
 @pytest.mark.parametrize("name", DISCRETE)
 def test_cdf_accuracy_covers_all_intervals(name, nan_policy):

@@ -254,6 +254,7 @@ def cdf(z: np.ndarray, sigma: float) -> np.ndarray:
     return np.where(z > 0.0, 1.0 - tail, tail)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "epsilon, ratio", [(0.2, 0.2), (1.0, 0.02), (1.0, 0.2), (1.0, 0.8), (4.0, 0.2)]
 )
@@ -284,6 +285,7 @@ def test_laplace_log_normal_noise_is_zcdp(epsilon, ratio):
     assert 0.1 < max(shares) <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon, t", [(0.5, 0.1), (2.0, 0.4), (2.0, 6.0)])
 @pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 1.0])
 def test_csmooth_laws_of_neighbors_are_zcdp(q, epsilon, t):
@@ -328,6 +330,7 @@ def assert_ks(u: np.ndarray, inside: np.ndarray) -> None:
     assert stats.kstwo.sf(gap, n) >= SMALLEST_P
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [1e-3, 0.4, 1.3])
 def test_laplace_log_normal_follows_its_law(sigma):
     rng, log_scale = np.random.default_rng(5), 3.0
@@ -336,6 +339,7 @@ def test_laplace_log_normal_follows_its_law(sigma):
     assert_ks(cdf(z, sigma), np.ones(z.size, dtype=bool))
 
 
+@pytest.mark.slow
 def test_csmooth_follows_its_law_on_numbers(implementation):
     x, bounds, t, rho = [0.0, 1.0, 1.5, 2.5, 3.0], (-5.0, 8.0), 0.2, 0.5
     sigma, log_scale = privacy.csmooth.shape_of(t, 1.0)
@@ -346,6 +350,7 @@ def test_csmooth_follows_its_law_on_numbers(implementation):
     assert_ks(cdf((draws - 1.5) / size, sigma), (draws > -5.0) & (draws < 8.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [[0.5], [0.2, 0.8]])
 def test_csmooth_follows_its_law_on_a_lattice(implementation, q):
     x, t, rho = [1, 2, 2, 4, 5], 0.3, 2.0
@@ -529,6 +534,7 @@ def test_tune_t_is_reached_by_attributes():
     assert dpq.mechanisms.csmooth.tune_t is tune_t
 
 
+@pytest.mark.slow
 def test_tune_t_is_near_the_default_and_repeats():
     # of the epsilon of the test below: shapes are kept
     t = tune_t(2_000, [[0.5], [0.2]], rho=4.0)
@@ -540,6 +546,7 @@ def test_tune_t_is_near_the_default_and_repeats():
         tune_t(0, 0.5, rho=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "epsilon", "own"),
     [(60, 2.0, {}), (12, 0.8, {"bounds": (-3.0, 60.0), "trials": 2, "rng": 7})],

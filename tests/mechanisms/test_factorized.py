@@ -125,6 +125,7 @@ def test_factorized_draws_the_noise_of_the_calibration(monkeypatch):
     assert size == 4 and float(sigma) == pytest.approx(math.sqrt(squared / 0.6), rel=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nan_policy", ["omit", "raise"])
 def test_factorized_accuracy_covers_all_intervals(nan_policy):
     """Its range is exceeded by the noise as rarely as it says."""

@@ -339,6 +339,7 @@ def test_ind_exp_density_equals_enumeration(implementation, records, points, q, 
 # Draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_ind_exp_sample_follows_law(implementation, selection):
     options = {"epsilon": 2.0, "selection": selection, **OPTIONS}
@@ -348,6 +349,7 @@ def test_ind_exp_sample_follows_law(implementation, selection):
     assert_draws_follow(map(tuple, draws.astype(int).tolist()), tabulate(law, 5, 3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("x", [[1] * 7, [0, 1, 1, 1, 2, 4], []], ids=str)
 def test_ind_exp_releases_follow_the_law(implementation, x, selection):
@@ -385,6 +387,7 @@ def test_ind_exp_sample_shapes(implementation, size):
 # Privacy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "q, most, seen",
     [([0.5], 3, 0.5), ([0.1, 0.6], 3, 0.5), ([0.9], 4, 0.5), ([0.0, 1.0], 4, 0.2)],

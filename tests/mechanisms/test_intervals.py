@@ -87,6 +87,7 @@ def covered(around: intervals.Nested, spent: Search, truth: Any) -> float:
 # Coverage
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("q", [(0.0,), (0.3,), (0.5,), (1.0,), (0.2, 0.5), (0.0, 0.5, 1.0)])
 def test_search_covers_all_records_at_once_for_every_data_set_and_every_value(q, neighbors):
@@ -117,6 +118,7 @@ TIED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covers", ["sample"])
 @pytest.mark.parametrize("lattice", [1.0, 0.0])
 @pytest.mark.parametrize("name", TIED)
@@ -163,6 +165,7 @@ def multisets(law: list[float], n: int) -> Iterator[tuple[tuple[int, ...], float
         yield records, ways * math.prod(p**c for p, c in zip(law, counts.tolist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [(0.5,), (0.2, 0.7)])
 @pytest.mark.parametrize(
     "law", [[0.1, 0.4, 0.3, 0.2], [0.5, 0.0, 0.5, 0.0], [0.21, 0.5, 0.0, 0.29]]
@@ -217,6 +220,7 @@ def test_sides_towards_the_middle_are_narrower_where_both_are_searched():
 # Against the reference
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covers", privacy.intervals.KINDS)
 @pytest.mark.parametrize("resolution", [1.0, 0.25, 0.0])
 @pytest.mark.parametrize("q", [(0.4,), (0.1, 0.5, 0.9)])
@@ -269,6 +273,7 @@ PUBLIC: dict[str, dict[str, Any]] = dict(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [dpq, reference])
 @pytest.mark.parametrize("name", PUBLIC)
 def test_draws_follow_the_law_of_the_value_times_that_of_the_halt(name, side):
@@ -310,6 +315,7 @@ def test_draws_follow_the_law_of_the_value_times_that_of_the_halt(name, side):
     assert_draws_follow(drawn, {key: math.log(p / total) for key, p in expected.items() if p > 0.0})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", privacy.quantile_by.METHODS)
 @pytest.mark.parametrize("side", [dpq, reference])
 def test_draws_of_groups_follow_their_laws(side, method):

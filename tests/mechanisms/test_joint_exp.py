@@ -500,6 +500,7 @@ def test_joint_exp_charges_what_guarantee_says(implementation):
 # Edges
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("x, bounds", EDGES.values(), ids=EDGES.keys())
 def test_joint_exp_answers_at_the_edges(x, bounds):
     several = [{}, {"resolution": 0}, {"dither": False}]

@@ -48,6 +48,7 @@ def test_keys_are_kept_with_the_share_of_the_selection(name, neighbors, implemen
     assert all("all" in each for each in kept) and sum("rare" in each for each in kept) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("neighbors", "scale"), [("swap", 2.0), ("add-remove", 1.0)])
 def test_kept_groups_have_the_rest_of_the_budget(neighbors, scale, implementation):
     """A fourth of epsilon is for the selection, and the noise is that of what is left."""

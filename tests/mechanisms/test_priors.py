@@ -271,6 +271,7 @@ def test_log_prob_of_several_levels_is_refused():
 # Releases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["joint_exp", "ind_exp"])
 def test_releases_equal_the_reference_up_to_what_is_drawn(name):
     """Both make the same draws of the dither: means of many answers are near."""

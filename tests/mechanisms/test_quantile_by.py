@@ -318,6 +318,7 @@ def test_quantile_by_reference_follows_the_same_law(method):
             assert_draws_follow(((int(v),) for v in out.values[i::2]), law)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [0, 3, 20_000])
 @pytest.mark.parametrize("q", [0.0, 0.4, 1.0])
 def test_quantile_by_single_level_follows_the_law_of_depth(q, entries, monkeypatch):
@@ -502,6 +503,7 @@ def test_releases_of_groups_spend_no_more_than_their_part(name, confidence, monk
     assert charge is not privacy.charge
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [None, "ind_exp", "agg_tree"])
 def test_quantile_by_takes_bounds_by_group(method, implementation):
     x, by = np.repeat([1.0, 100.0, 7.0], 50), np.repeat(["a", "b", "c"], 50)
@@ -1082,6 +1084,7 @@ def aggregated(draw: st.DrawFn) -> tuple[NDArray, NDArray, NDArray]:
     return x, by.astype(np.int64), counts.astype(np.int64)
 
 
+@pytest.mark.slow
 @given(aggregated(), st.sampled_from([{}, {"resolution": 1}, {"resolution": 0}]))
 def test_quantile_by_counts_stand_for_repeated_rows(implementation, rows, options):
     x, by, counts = rows
@@ -1111,6 +1114,7 @@ def test_quantile_by_counts_of_large_groups_stand_for_repeated_rows(rows):
     assert np.array_equal(out.values, expected.values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"resolution": 1, "dither": False}, {"resolution": 0}], ids=str
 )

@@ -1271,6 +1271,7 @@ CASES: dict[str, Case] = dict(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_releases_follow_their_law(name):
     assert p_value(CASES[name]) >= SMALLEST_P

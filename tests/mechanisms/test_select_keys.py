@@ -30,6 +30,7 @@ def all_kept(implementation: Any, by: Any, **options: Any) -> Any:
     return implementation.select_keys(by, rng=1, **SURE | options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_draws_follow_the_law(implementation, neighbors, k):

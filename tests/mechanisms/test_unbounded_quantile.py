@@ -219,6 +219,7 @@ def fresh_draws(law: UnboundedQuantileLaw, x: Any, size: int, seed: int) -> list
 
 
 # Every pair of a way, a noise and a size of blocks.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "noise", "step"),
     [
@@ -237,6 +238,7 @@ def test_draws_by_blocks_follow_the_law(
     assert_draws_follow(fresh_draws(law, x, 600, step), table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [0.5, 0.95])
 def test_draws_by_blocks_of_steep_counts_follow_the_law(
     noise: str, q: float, monkeypatch: pytest.MonkeyPatch
@@ -471,6 +473,7 @@ def test_epsilon_is_nearly_spent() -> None:
         assert ratio > 0.85 * guarantee.epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.5}])
 @pytest.mark.parametrize("q", [[0.25, 0.5, 0.75], [0.3, 0.6], [0.0, 0.9]])

@@ -34,6 +34,7 @@ def word(value: int) -> bytes:
     return value.to_bytes(16, "little")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "draw, law", [(continuous.laplace, stats.laplace), (continuous.normal, stats.norm)]
 )

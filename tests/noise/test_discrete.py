@@ -189,6 +189,7 @@ def decided(draws, monkeypatch):
     return draws
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("scale", [1, 2, Fraction(3, 2), Fraction(1, 2)], ids=str)
 def test_discrete_laplace_law_is_exact(decided, scale):
@@ -205,6 +206,7 @@ def test_whole_law_is_exact(monkeypatch):
     assert_law(law, left, lambda k: math.exp(-k * k / 2) / total, 0.05)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("sigma", [1, Fraction(1, 2), Fraction(3, 2)], ids=str)
 def test_discrete_gaussian_law_is_exact(decided, sigma, monkeypatch):
@@ -360,6 +362,7 @@ def test_bernoulli_exp_draws_follow_the_law(implementation, gamma):
     assert stats.binomtest(int(drawn.sum()), drawn.size, math.exp(-gamma)).pvalue > SMALLEST_P
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 3, 12])
 def test_variance_of_the_draws(implementation, scale):
     k = np.arange(-600, 601)

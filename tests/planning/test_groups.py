@@ -13,6 +13,7 @@ import dpq_fast as dpq
 from dpq_fast.planning.groups import grid_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [0.25, [0.25, 0.75]])
 def test_plan_of_groups_predicts_simulated_releases(q):
     sizes = {"few": 60, "many": 600}

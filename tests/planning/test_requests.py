@@ -14,6 +14,7 @@ import dpq_fast as dpq
 from dpq_fast.planning.requests import LEAST_EPSILON
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "q, options",
     [

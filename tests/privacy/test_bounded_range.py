@@ -98,6 +98,7 @@ def test_bounded_range_delta_of_one_mechanism_in_closed_form():
     assert privacy.bounded_range_delta(0.5, 1, 3.0) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("each", "m", "epsilon"), [(1e4, 10_000, 1e4), (1.0, 10_000, 1e4), (0.01, 10_000, 1.0)]
 )

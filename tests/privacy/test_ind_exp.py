@@ -38,6 +38,7 @@ def single_change(relation, q, values, outputs=OUTPUTS):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "q", [Fraction(1, 2), Fraction(1, 8), Fraction(3, 4), Fraction(1)], ids=str
 )

@@ -76,6 +76,7 @@ def test_moments_are_those_of_a_finer_quadrature(epsilon, ratio):
         assert found == pytest.approx(divergences(tau, shift, sigma, orders), rel=2e-7, abs=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "ratio"), SHAPES[1:])
 def test_certified_noise_is_zcdp_wherever_neighbors_may_lie(epsilon, ratio):
     """Random neighbors, not those alone that the certificate looks at; and it is nearly tight."""

@@ -577,6 +577,7 @@ def test_privacy_ratio_continuous(mechanism, neighbors):
 # Draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "bits"), [(joint_law, 0), (joint_law, 2), (ind_law, 0), (exponential_law, 0)]
 )
