@@ -129,7 +129,7 @@ SPREAD, MOST_PART_BENDS = 1.5, 8.0
 PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 300.0
 # Leaves are at most so many times as wide as the narrowest. They become wider where blocks do, and
 # where cells are wider than the narrowest by that.
-WIDER, WIDENED = 64.0, (8.0, 16.0, 32.0)
+WIDER, WIDENED = 64.0, (2.0, 4.0, 8.0, 16.0, 32.0)
 # A block has no more nats than that.
 WIDEST_BLOCK = 8.0
 # Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
@@ -1348,7 +1348,8 @@ def _doubling(
     doubled = math.ceil(size * m / farther)
     widened = np.full(len(WIDENED), math.inf)
     if growth > TINY:
-        widened = np.ceil(_away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) / rate)
+        nats_away = _away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) - begins
+        widened = np.ceil(np.maximum(nats_away, 0.0) / rate)
     while True:
         may_double = 2.0 * size * rate <= WIDEST_BLOCK
         others = widened[np.array(WIDENED) > wider].min(initial=n + 1)

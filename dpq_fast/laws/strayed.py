@@ -30,7 +30,7 @@ NATS, MOST_TAKEN = 0.5, 2**21
 # What is lost for each level, in nats, beyond what these say; and to spare, or less where targets
 # are so many nats apart.
 EACH, SPARE = 0.025, 250.0
-FAR_APART, SPARE_APART = 1000.0, 60.0
+FAR_APART, SPARE_APART = 100.0, 75.0
 # Where gaps or ties draw paths away, windows may do that are wider by so many nats for each one
 # that is missing, and by so many, if these are no more than the windows have.
 WIDER, MORE, GUESSES = 2.0, 50.0, 2
