@@ -99,8 +99,8 @@ from dpq_fast.laws.strayed import Windows
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
 LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
 # More where levels are many, whose rows are long; and cells grow as if it was more. More for very
-# many levels whose rows are long and have no windows, and less inside of windows, where proposals
-# cost as much as rows: if these have no more nats than that, as leaves take memory.
+# many levels whose rows are long, and less inside of windows that have no more nats than that:
+# proposals cost as much as rows there.
 FEW_LEVELS, LEAST_LOSS = 256, 12.0
 LOSS_ANYWHERE, LOSS_WITHIN, NATS_WITHIN = 3.0, 2.0, 2.0**19
 # Not all cells of one width have as many ranks.
@@ -121,12 +121,12 @@ BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
 # MANY_BLOCKS or so many for each pair of levels; to so many sqrt(m) nats around targets, or less of
 # the first levels and the last ones, and more farther away. In an order that scans none has less
 # than a record, which may lose so many nats.
-PART_BENDS = ((0.5, 30), (1.0, 30), (2.0, 30), (4.0, 100), (8.0, 100))
+PART_BENDS = ((0.5, 300), (1.0, 300), (2.0, 300), (4.0, 1_000), (8.0, 1_000))
 SPREAD, MOST_PART_BENDS = 1.5, 8.0
 # Farther away blocks may lose such a share of the way there. Where targets are more nats apart than
 # that, the second number over sqrt(m), if it is less: x nats from a target bends lose half of the
 # share times x - begins, and paths of a bridge have paid x^2 / m, so they would be drawn there.
-PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 300.0
+PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 100.0
 # Leaves are at most so many times as wide as the narrowest. They become wider where blocks do, and
 # where cells are wider than the narrowest by that.
 WIDER, WIDENED = 64.0, (2.0, 4.0, 8.0, 16.0, 32.0)
@@ -446,13 +446,17 @@ class CoarseLaw:
             loss = LOSS_PASSED
             entries = self._entries_by(aligned(n, self._q, self._rate, loss))
             loss *= min(max(entries / (MANY_PASSED * self._q.size), 1.0), MOST_WIDENED) ** 2
-        elif self._window is not None:
-            ranks = segments(*self._window, n)[1]
-            if self._rate * int(ranks.sum()) <= NATS_WITHIN:
-                loss = LOSS_WITHIN
+        elif self._window is not None and self._nats_within <= NATS_WITHIN:
+            loss = LOSS_WITHIN
         elif self._q.size >= VERY_MANY_LEVELS:
             loss = LOSS_ANYWHERE
         self._widths = self._widths._replace(nats=aligned(n, self._q, self._rate, loss))
+
+    @property
+    def _nats_within(self) -> float:
+        """How many nats windows have in all."""
+        assert self._window is not None
+        return self._rate * int(segments(*self._window, self._order.n)[1].sum())
 
     def _are_long(self, reach: int) -> bool:
         """Whether rows of many levels have many entries within reach, by a guess."""
@@ -1348,8 +1352,7 @@ def _doubling(
     doubled = math.ceil(size * m / farther)
     widened = np.full(len(WIDENED), math.inf)
     if growth > TINY:
-        nats_away = _away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) - begins
-        widened = np.ceil(np.maximum(nats_away, 0.0) / rate)
+        widened = np.ceil(_away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) / rate)
     while True:
         may_double = 2.0 * size * rate <= WIDEST_BLOCK
         others = widened[np.array(WIDENED) > wider].min(initial=n + 1)

@@ -1,9 +1,9 @@
 """Windows for rows of cells of ranks: what leaves them, by some of the records.
 
 The paths that leave windows within reach weigh at most U, the sum over a chain whose outputs come
-in any order (`csrc/stray.h`). `dpq_fast.laws.path` has it by single ranks; here, ranks are taken by
-so many as half a nat has, as rows of cells are for windows of many more nats. The records at their
-ends say what the outputs between them weigh: no others are read, and no leaves are needed.
+in any order (`csrc/stray.h`). `dpq_fast.laws.path` has it by single ranks; here, ranks are taken
+together, some tenths of a nat, as rows of cells are for windows of many more nats. The records at
+their ends say what the outputs between them weigh: no others are read, and no leaves are needed.
 
 That makes U too large by as much for each level. But what the same sum says of the paths inside is
 too large by as much: so the two of them show what windows will do before their rows are computed.
@@ -26,11 +26,11 @@ from dpq_fast.laws.path import CERTIFICATE, REST, SHARES, STEEPEST
 
 # So many nats of ranks are taken together. If these are no more than so many times, their ends are
 # looked up once, for all levels.
-NATS, MOST_TAKEN = 0.5, 2**21
+NATS, MOST_TAKEN = 0.4, 2**21
 # What is lost for each level, in nats, beyond what these say; and to spare, or less where targets
 # are so many nats apart.
 EACH, SPARE = 0.025, 250.0
-FAR_APART, SPARE_APART = 100.0, 75.0
+FAR_APART, SPARE_APART = 100.0, 60.0
 # Where gaps or ties draw paths away, windows may do that are wider by so many nats for each one
 # that is missing, and by so many, if these are no more than the windows have.
 WIDER, MORE, GUESSES = 2.0, 50.0, 2
