@@ -7,7 +7,8 @@
 #include "wide.h"
 
 #define BLOCK DPQ_PASSING_BLOCK
-#define LEAST 0x1p-800   /* added to every sum, in its unit: more than underflow may have taken from it */
+#define LEAST 0x1p-800   /* added to every sum, in its unit: more than underflow may have taken from it, some
+                          * 2^-1074 for each of 2^20 cells, times exp(DPQ_PASSING_APART) where sums grow */
 #define UNIT_OFF 0x1p100 /* units are changed once what a block holds is so far from 1, */
 #define UNIT_STEP 128    /* by some times this power of two, so that neighbors mostly have the same */
 #define CHORD 0.0861     /* log2(x) is no more above x - 1 than that, for 1 <= x <= 2 */
@@ -239,14 +240,14 @@ part(passed *p)
     }
 }
 
-/* A step from level to level: it goes up by `steps` cells, or a little less. Shorter ones go up by as many as there
- * are `taps`, or by some of a number more, `chunk`, in whole blocks. */
+/* A step from level to level: with the sign 1 it goes up by `steps` cells or more. Shorter ones go up by one of as
+ * many as there are `taps`, or by more: by one of `chunk` numbers, in whole blocks. */
 typedef struct {
     size_t steps, taps, chunk;
-    double stay;                          /* the weight of a step from a cell to itself, */
-    double ahead;                         /* of one that is `steps` cells up, */
-    double longest;                       /* of the longest one of those that are shorter, */
-    double shortest;                      /* of one that goes up by as many as there are taps, */
+    double stay;             /* the weight of a step from a cell to itself, */
+    double ahead;            /* of one that is `steps` cells up, */
+    double longest;          /* of the longest one of those that are shorter, */
+    double shortest;         /* of one that goes up by as many as there are taps, */
     double weigh[MOST_TAPS]; /* and of those that go up by no more, from the longest on */
 } step;
 
@@ -268,8 +269,8 @@ step_of(const dpq_passing_problem *p, double gap, step *to)
     }
 }
 
-/* The sums of what goes on upward: of some blocks of a row up to each of their cells, and beyond to `stop`. Here and
- * below, a block's own sums do not wait for those of others. */
+/* The sums of what goes on upward: of some blocks of a row up to each of their cells, and beyond to `stop`. Here
+ * and below, a block's own sums do not wait for those of others. */
 DPQ_VECTORIZED static void
 sum_below(const way *w, size_t first, size_t end, size_t stop)
 {

@@ -6,13 +6,16 @@
  *
  *   prod_j exp(-c |v_j - v_{j-1}|) volume[b_j + 1] of C_j,   b_j = (s_j - s_{j+1}) / 2.
  *
- * Any signs will do, and here they go by how many cells a step goes up. So a level's sums are those of the level
- * before: for the sign 1 of all cells up to where such a step goes, and for the sign -1 of some cells more. Of
- * these a few are weighed each, and the others, a number C of them in whole blocks, are what two sums have: one
- * from a multiple of C downward, and one from there upward. Outputs of one
- * cell at k >= 2 levels in a row are counted in their order, or as multisets, and so weigh V^k / k!: for k = 2, 3
- * and 4 that is said of each cell, and V / 5 or less for each further output; for some cells, where paths stay, a
- * list has all k. For bends at the first and at the last of them the largest factor is taken.
+ * Any signs will do, and here they go by how many cells a step goes up: a few have the sign -1, all longer ones 1.
+ * So a level's sums are those of the level before. For the sign 1 they are one sum, from the first cell on. Of the
+ * sign -1 there are some cells each time, as in a window that moves on: the shortest steps, a few, are weighed
+ * each; the others, C of them, make up a number of cells in whole blocks, and of each C cells in a row one sum goes
+ * from the last one downward, and one from the first one upward, so that a window is the end of one and the
+ * beginning of the next. No sum has a term less than 0, and none is taken from another.
+ *
+ * Outputs of one cell at k >= 2 levels in a row are counted in their order, or as multisets, and so weigh V^k / k!:
+ * for k = 2, 3 and 4 that is said of each cell, and V / 5 or less for each further output; for some cells, where
+ * paths stay, a list has all k. For bends at the first and at the last of them the largest factor is taken.
  *
  * What comes before a level and what comes after it are the same sums of a problem and of its mirror image. Their
  * product bounds what paths weigh that have an output there: V^a / a! times V^b / b! is no less than
@@ -24,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DPQ_PASSING_BLOCK 8 /* cells that one bound is for */
+#define DPQ_PASSING_BLOCK 8     /* cells that one bound is for */
 #define DPQ_PASSING_APART 128.0 /* nats between targets, at most */
 
 typedef struct {

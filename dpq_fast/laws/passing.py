@@ -5,6 +5,10 @@ each level, `csrc/passing.h` has a bound for the weight of all paths that have a
 Windows hold the blocks that matter. Paths that leave them pass one of the others, and so they weigh
 no more than these blocks' bounds together. The records at the ends of cells, and some between,
 say what outputs there weigh: no others are read, and no leaves are needed.
+
+Where rows would be long, cells of some nats come first. Paths leave the windows by these, which
+their bounds are for, or are inside; and there bounds by narrow cells say which of them leave the
+windows by those.
 """
 
 from __future__ import annotations
