@@ -232,6 +232,7 @@ def engine_of(request):
     return shifted(through) if how else through
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_states_are_those_of_the_records_in_memory(kind, engine_of):
     column, values = records(kind, 0)
@@ -274,6 +275,7 @@ def rows_of_groups(n=900):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine_of", ["text", "relation", "random", *IBIS], indirect=True)
 @pytest.mark.parametrize("name", KEYS)
 def test_states_of_groups_are_those_of_the_records_in_memory(name, engine_of, request):

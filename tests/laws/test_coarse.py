@@ -495,6 +495,7 @@ def test_blocks_are_as_long_as_their_zones_ask_for(records, inner, most, form, w
         assert ((low <= found) & (found <= high)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["at once", "sorted", "counted", "selected", "cut by counts"])
 @pytest.mark.parametrize("form", ["lattice", "dither", "numbers"])
 def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, form, way):

@@ -184,6 +184,7 @@ def test_approx_quantiles_of_long_columns_equal_reference(m):
 # Law equals enumeration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records, points, q", [*CASES, ([0, 1, 1, 2], 3, EVEN_7)])
 def test_approx_quantiles_law_equals_enumeration(records, points, q):
     for neighbors, epsilon in product(BOTH, (1e-3, 1.0, 20.0)):
@@ -353,6 +354,7 @@ def tables(points, q, neighbors, budget):
     return law_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"epsilon": 10.0}, {"rho": 0.5}], ids=str)
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("q", PRIVACY_LEVELS, ids=str)

@@ -406,6 +406,7 @@ def chance_of(scale: Fraction, k: int) -> float:
     return (1.0 - r) / (1.0 + r) * r ** abs(k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", MEANS)
 @pytest.mark.parametrize("x", [[0, 1, 2, 2, 2, 1, 1, 0, 2, 2], [0] * 5, [2] * 5, [0, 1]])
 def test_means_are_covered_whatever_the_records_are(x, form):

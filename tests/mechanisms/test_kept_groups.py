@@ -29,6 +29,7 @@ def call(side, name: str, x, by, **options):
     return getattr(side, name)(x, by, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["swap", "add-remove"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_keys_are_kept_with_the_share_of_the_selection(name, neighbors, implementation):

@@ -102,6 +102,7 @@ def test_single_quantiles_are_the_mechanism_with_masses_for_a_base_measure(
         assert_equal_laws(log_probs(law, 1), enumeration.normalized(weights))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("records", COLUMNS, ids=str)
 @pytest.mark.parametrize("name", PRIORS)
 def test_laws_equal_the_reference(records, name):

@@ -141,6 +141,7 @@ def test_counts_of_any_records(x: list[float], q: float, split: float, neighbors
         assert fast.log_prob(o) == pytest.approx(slow.log_prob(o), abs=2e-9)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law(implementation: Any, way: dict[str, Any], noise: str) -> None:
     law = implementation.unbounded_quantile_law(
         [-3.0, 0.0, 0.5, 2.0, 4.0], 0.5, epsilon=1.0, noise=noise, **way
@@ -697,6 +698,7 @@ def test_records_of_2_to_the_53_steps_count_for_the_candidate_there() -> None:
     assert below == [np.count_nonzero(x <= point) for point in points[1:]]
 
 
+@pytest.mark.slow
 def test_draws_on_a_lattice_follow_the_law(implementation: Any, way: dict[str, Any]) -> None:
     law = implementation.unbounded_quantile_law(
         [-3.0, 0.0, 0.5, 2.0, 4.0], 0.5, epsilon=1.0, resolution=1.0, **way

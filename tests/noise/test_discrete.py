@@ -320,6 +320,7 @@ def test_discrete_laplace_draws_follow_the_law(implementation, scale):
     assert chi_square(drawn, noise.discrete_laplace_log_prob, float(scale)) > SMALLEST_P
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", SCALES, ids=str)
 def test_discrete_gaussian_draws_follow_the_law(implementation, sigma):
     drawn = implementation.noise.discrete_gaussian(

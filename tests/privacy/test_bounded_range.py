@@ -115,6 +115,7 @@ def test_bounded_range_delta_blocks_agree_with_one_block(monkeypatch):
     assert privacy.bounded_range_delta(0.05, 300, 1.0) == pytest.approx(whole, rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [0.003, 0.05, 0.5, 4.0])
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 5.0])
 def test_bounded_range_delta_search_skips_no_maximum(each, epsilon, monkeypatch):

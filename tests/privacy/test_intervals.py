@@ -148,6 +148,7 @@ SIDES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("covers", intervals.KINDS)
 @pytest.mark.parametrize("neighbors", BOTH)
 @pytest.mark.parametrize("sides", SIDES)

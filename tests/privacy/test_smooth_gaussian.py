@@ -23,6 +23,7 @@ def hockey_stick(tau, shift, epsilon, wider_first):
     return float(np.maximum(gain, 0.0).sum() * (x[1] - x[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wider_first", [True, False])
 @pytest.mark.parametrize(
     ("tau", "shift", "epsilon"),
