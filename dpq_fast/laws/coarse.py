@@ -74,7 +74,6 @@ import threading
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,81 +84,45 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels import uniform
 from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.blocks import Zone, segments
-from dpq_fast.data.dither import DitheredOrder
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
+from dpq_fast.laws.cells import Tree, tree_of
 from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.outside import Outside
-from dpq_fast.laws.passing import ALIGNED, Passing, best_aligned, passing
+from dpq_fast.laws.passing import passing
 from dpq_fast.laws.path import CERTIFICATE, PathLaw, gap_of
-from dpq_fast.laws.rows import Forward, parts_of, points_inside
+from dpq_fast.laws.rows import Forward, points_inside
+from dpq_fast.laws.seen import Seen, seen_by
 from dpq_fast.laws.strayed import Windows
+from dpq_fast.laws.widths import (
+    LEAST_RANKS,
+    LOSS,
+    LOSS_PASSED,
+    VERY_MANY_LEVELS,
+    WIDEST,
+    Spans,
+    Widths,
+    aligned,
+    growth_of,
+    spans_around,
+    wider_at,
+    wider_by,
+)
+from dpq_fast.laws.zones import bridge, zones_of
 
-# What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
-# less where targets are so close that several outputs are likely to share a cell: by nats between.
-LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
-# More where levels are many, whose rows are long; and cells grow as if it was more. More for very
-# many levels whose rows are long, and less inside of windows that have no more nats than that:
-# proposals cost as much as rows there.
-FEW_LEVELS, LEAST_LOSS = 256, 12.0
+# What all steps lose of very many levels whose rows are long, in place of `LOSS`; and less inside
+# of windows that have no more nats than that: proposals cost as much as rows there.
 LOSS_ANYWHERE, LOSS_WITHIN, NATS_WITHIN = 3.0, 2.0, 2.0**19
+# More than `LOSS_PASSED` is lost where there would be more cells than that for each level: these
+# are up to so many times as wide, as ties that send paths anywhere let most steps go one way, and
+# signs are no question.
+MANY_PASSED, MOST_WIDENED = 3_500.0, 1.6
 # Not all cells of one width have as many ranks.
 MARGIN = 1.05
-# What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
-# are crowded.
-APART, CROWDED = 0.16, 0.06
-# What all bends may lose by blocks, in nats, and more for each nat from where paths are; a later
-# pair where more blocks than that would be needed.
-BENDS = ((0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 1.0), (8.0, 1.0))
-MANY_BLOCKS = 2**19
-# And of more records than that, where it is memory that counts: more is lost, or blocks are of a
-# record or two and lose less than these nats say; and where levels are too many for that.
-MOST_RANKS = 2**23
-BENDS_OF_MANY, MOST_BENDS, MOST_BLOCKS = (4.0, 1.5), 16.0, 3 * 2**20
-BENDS_OF_MOST, RANKS_EACH = (4.0, 0.75), 8
-# Blocks of a dithered order have so many nats, the first ones that make up no more blocks than
-# MANY_BLOCKS or so many for each pair of levels; to so many sqrt(m) nats around targets, or less of
-# the first levels and the last ones, and more farther away. In an order that scans none has less
-# than a record, which may lose so many nats.
-PART_BENDS = ((0.5, 300), (1.0, 300), (2.0, 300), (4.0, 1_000), (8.0, 1_000))
-SPREAD, MOST_PART_BENDS = 1.5, 8.0
-# Farther away blocks may lose such a share of the way there. Where targets are more nats apart than
-# that, the second number over sqrt(m), if it is less: x nats from a target bends lose half of the
-# share times x - begins, and paths of a bridge have paid x^2 / m, so they would be drawn there.
-PART_FARTHER, PART_FARTHER_SQRT, FAR_APART = 0.9, 14.2, 100.0
-# Leaves are at most so many times as wide as the narrowest. They become wider where blocks do, and
-# where cells are wider than the narrowest by that.
-WIDER, WIDENED = 64.0, (2.0, 4.0, 8.0, 16.0, 32.0)
-# A block has no more nats than that.
-WIDEST_BLOCK = 8.0
-# Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
-# these do, which are read where they are few, and where there would be too many blocks; rows of
-# single ranks take over there if they have no more entries than that.
-LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
-# Windows of so many ranks on each side, by a guess, are for `PathLaw` where blocks would be of a
-# record each. If they have more ranks in all than that, leaves would take too much memory, and so
-# wider ones are, too; and narrower ones are not, if levels are very many, whose leaves are few.
-MOST_NARROW, MANY_NARROW, NARROW_OF_MANY = 8 * 2**10, 2**24, 10 * 2**10
-NARROW_OF_VERY_MANY = 5 * 2**10
-# Cells of single ranks, and few entries, are for `PathLaw`. More entries if rows are short: rows of
-# cells take as long however few records there are.
-LEAST_RANKS = 2.5
-FEW_ENTRIES = 2**17
-SHORT_ROW, SHORT_ENTRIES = 2**12, 15 * 2**16
-# Where cells would be of single ranks, rows of all ranks are for `PathLaw`: up to so many of these
-# for each level, and so many entries.
-RANKS_EACH_LEVEL, MOST_WHOLE = 40, 10 * 2**20
-# Powers of two: the extent without a lattice is scaled to this, and may be as large as that; what
-# all levels together may lose, in nats.
-LARGEST_VOLUME, LARGEST_EXTENT = 860, 2.0**700
-MOST_LOST = 1e11
-# No cell of several leaves has so many nats.
-WIDEST = 64.0
+# A power of two: the extent without a lattice is scaled to this.
+LARGEST_VOLUME = 860
 # What ln of a probability is off by, at most.
 ROUNDING = 1e-6
-# A leaf is not made part of cells if it holds more than all else within so many nats. Of fewer,
-# leaves of a few records would be that by chance, all over a column.
-AROUND = 8.0
 # Proposals are drawn for so many levels or some more at a time, and cells for so many before them,
 # as runs are not to be cut: most are not accepted, and that is known before all is drawn.
 LEVELS_AT_ONCE, LEVELS_AHEAD = 64, 8
@@ -186,25 +149,16 @@ CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # most proposals would not ascend.
 MOST_ALIKE, MORE_ALIKE = 2**21, 2**23
 # By this share of it if the narrowest are of single ranks: paths are far away from their targets.
-# If levels are as many as that, by so much more: their cells are most of what they cost. (By 1.6
-# times as much, what cells a thousand nats away are too wide by is more than the way there costs.)
-# Within windows there are few of these, and less than as much is lost where leaves are wide, too.
-SINGLE_SHARE, VERY_MANY_LEVELS, MORE_CENTERED, CENTERED_WITHIN = 0.5, 512, 1.2, 0.9
+# If levels are very many, by so much more: their cells are most of what they cost. (By 1.6 times as
+# much, what cells a thousand nats away are too wide by is more than the way there costs.) Within
+# windows there are few of these, and less than as much is lost where leaves are wide, too.
+SINGLE_SHARE, MORE_CENTERED, CENTERED_WITHIN = 0.5, 1.2, 0.9
 # And in that case no cell of several leaves has more nats.
 WIDEST_SINGLE = 8.0
-# Where bounds say what paths weigh that pass some ranks, cells are the narrowest where that is so
-# many nats less than the most, or fewer. Elsewhere their squares grow by a share of each nat more:
-# the second number over what all levels lose, the third for each of `FEW_LEVELS`. More is lost
-# where there would be more cells than that for each level: these are up to so many times as wide,
-# as ties that send paths anywhere let most steps go one way, and signs are no question.
-LIKELY, PASSED, LOSS_PASSED = 3.0, 2.2, 3.0
-MANY_PASSED, MOST_WIDENED = 3_500.0, 1.6
-# A cell may have such a share of what each output there loses, beyond so many nats.
-PAID_SHARE, PAID_MARGIN = 0.6, 1.0
+# A cell may have such a share of what each output there loses (`Seen.paid`).
+PAID_SHARE = 0.6
 # That is looked at only if so large a share of all ranks is in such cells.
 EMPTY = 0.15
-# Spans go up by so many steps at most, and only if growth is more than that.
-MOST_STEPS, TINY = 512, 1e-200
 # The narrowest cells have so many ranks' nats where they would have less than so many.
 ALONE = 0.75, 1.5
 # If the cells of paths, or this share of them, cannot be narrower, as they are leaves, or if there
@@ -214,94 +168,6 @@ MOSTLY_LEAVES, HARDLY_MORE, LESS_NATS = 0.9, 1.02, 0.6
 FEW_SEEN, INFLATED = 4, 0.8
 # Of so many levels and more, rows are kept inside of windows.
 WINDOWED = 128
-# Ties that are wider than the windows of `PathLaw` are for cells up to so many levels, or if wide
-# ones are no more than that.
-MANY_LEVELS, MOST_WIDE = 256, 10 * 2**20
-# Such cells are of that many nats at most, and of so many at least, where signs in doubt would lose
-# more nats than that; they are aligned by so many widths. They are leaves, no two of which make up
-# a cell, and so many times as wide as the narrowest; there are none where all of these would be no
-# more than that.
-WIDEST_FREE, LEAST_FREE, FREE_LOSS, FREE_WIDTHS = 64.0, 8.0, 4.0, 512
-LEAST_WIDE, FEW_CELLS = 4.0, 2**18
-# Their blocks have so many nats, as few bends lose any, unless ranks are not many. Not more blocks
-# than that.
-FREE_BLOCK, MOST_FREE_BLOCKS = 1.0, 2**22
-
-
-class Tree(NamedTuple):
-    """Cells of 1, 2, 4, ... leaves, those of each size ascending.
-
-    Attributes
-    ----------
-    offset : ndarray of uintp, shape (H + 1,)
-        Where each size starts.
-    least, most : ndarray of int32 or int64, shape (C,)
-        Ranks of their outputs.
-    rising, volume, falling : ndarray of float64, shape (C,)
-        Volumes for the bends -1, 0 and 1; infinite where a cell is not to be used.
-    """
-
-    offset: NDArray[np.uintp]
-    least: NDArray[Any]
-    most: NDArray[Any]
-    rising: NDArray[np.float64]
-    volume: NDArray[np.float64]
-    falling: NDArray[np.float64]
-
-    def ranks(self, cells: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The least and the greatest of some cells."""
-        return self.least[cells].astype(np.int64), self.most[cells].astype(np.int64)
-
-
-class Widths(NamedTuple):
-    """How wide cells and blocks are.
-
-    Attributes
-    ----------
-    nats : float
-        Of the narrowest cells: c B.
-    growth : float
-        How much wider cells are farther away: see `csrc/coarse.h`.
-    most : int, optional
-        Outputs of a block have fewer ranks; by default as `zones_of` has it.
-    """
-
-    nats: float
-    growth: float
-    most: int | None = None
-
-
-class Spans(NamedTuple):
-    """How many nats cells may have, by stretches of ranks of each level: see `csrc/coarse.h`."""
-
-    stretch: NDArray[np.uintp]
-    until: NDArray[np.int64]
-    span: NDArray[np.float64]
-
-
-class Seen(NamedTuple):
-    """Where paths are likely to be, and cells of all ranks that they might go to.
-
-    Attributes
-    ----------
-    density : ndarray of float64, shape (m,)
-        ln of the least volume for each nat of the cells that some paths are in.
-    start : ndarray of uintp, shape (m + 1,)
-        Level j has the cells start[j], ..., start[j + 1] - 1.
-    least, most : ndarray of int64, shape (C,)
-        Ranks of their outputs.
-    densities : ndarray of float64, shape (C,)
-        ln of the volume for each nat.
-    lost : ndarray of float64, shape (C,), optional
-        By how many nats less paths weigh that pass there than where most do.
-    """
-
-    density: NDArray[np.float64]
-    start: NDArray[np.uintp]
-    least: NDArray[np.int64]
-    most: NDArray[np.int64]
-    densities: NDArray[np.float64]
-    lost: NDArray[np.float64] | None = None
 
 
 class Inside(NamedTuple):
@@ -431,7 +297,7 @@ class CoarseLaw:
         if bounds is not None:
             first, last, log_strayed = bounds.windows()
             self._around = bounds.near()
-            return Inside((first, last), log_strayed, seen=_seen_by(bounds, first, last))
+            return Inside((first, last), log_strayed, seen=seen_by(bounds, first, last))
         found = Windows(order, q, rate, reach).found()
         if found is None:
             return Inside()
@@ -441,10 +307,10 @@ class CoarseLaw:
 
     def _fit(self) -> None:
         """Cells that lose as much as pays where there are windows, and where there are none."""
-        n, loss = self._order.n, LOSS
-        if self._seen_by_bounds is not None:
+        n, loss, seen = self._order.n, LOSS, self._seen_by_bounds
+        if seen is not None:
             loss = LOSS_PASSED
-            entries = self._entries_by(aligned(n, self._q, self._rate, loss))
+            entries = self._entries_by(seen, aligned(n, self._q, self._rate, loss))
             loss *= min(max(entries / (MANY_PASSED * self._q.size), 1.0), MOST_WIDENED) ** 2
         elif self._window is not None and self._nats_within <= NATS_WITHIN:
             loss = LOSS_WITHIN
@@ -463,7 +329,7 @@ class CoarseLaw:
         if self._q.size < WINDOWED or self._widths.growth <= 0.0:
             return False
         nats = self._rate * np.linspace(0.0, min(reach, 0.5 * self._order.n), 1025)
-        wider = _wider_at(nats, self._q.size, self._widths.growth * self._as_wide)
+        wider = wider_at(nats, self._q.size, self._widths.growth * self._as_wide)
         entries = 2.0 * self._q.size * float(np.trapezoid(1.0 / wider, nats)) / self._narrowest
         return entries > MANY_ENTRIES
 
@@ -499,14 +365,14 @@ class CoarseLaw:
         self._low, self._high = _within(sums.least, sums.most, first, last)
         if (self._low >= self._high).any():
             return False
-        self._tree = _tree(sums, self._rate)
+        self._tree = tree_of(sums, self._rate)
         self._leaves.known = Sums(*self._tree[1:])
         return True
 
     def _fill(self) -> None:
         """Rows of cells."""
         self._has_leaves, self._grown, self._cells = True, self._widths.growth, None
-        self._near, self._seen = self._nearest(), None
+        self._near, self._seen = self._tree.nearest(self._whole), None
         may_grow, m = self._widths.growth > 0.0, self._q.size
         if self._seen_by_bounds is not None:
             self._near, self._seen = self._around, self._seen_by_bounds
@@ -514,7 +380,7 @@ class CoarseLaw:
             return
         if self._window is not None:
             if self._are_even:
-                away, near = _bridge(m, self._rate, self._order.n), self._near
+                away, near = bridge(m, self._rate, self._order.n), self._near
                 below, above = self._whole - away, self._whole + away
                 self._near = np.minimum(near[0], below), np.maximum(near[1], above)
             else:
@@ -567,15 +433,6 @@ class CoarseLaw:
             return more
         return more * (CENTERED_WITHIN if within else MORE_CENTERED)
 
-    def _nearest(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The nearest ranks that outputs have, around each target."""
-        leaves = slice(int(self._tree.offset[1]))
-        least, greatest = self._tree.least[leaves], self._tree.most[leaves]
-        at = np.maximum(np.searchsorted(least, self._whole, side="right") - 1, 0)
-        below = np.minimum(greatest[at], self._whole)
-        at = np.minimum(np.searchsorted(greatest, self._whole), least.size - 1)
-        return below, np.maximum(least[at], self._whole)
-
     def _visit(self) -> None:
         """See where paths are likely to be at each level.
 
@@ -585,7 +442,7 @@ class CoarseLaw:
         nearest, arrival, (wide, narrow) = self._near, self._arrival(), ROUGH
         cells = self._rough_cells(nearest, (self._low, self._high), wide, arrival)
         found, start, node = [self._some_paths(cells)], cells.start, cells.nodes()
-        near = self._between(found[0])
+        near = self._tree.between(found[0])
         cells = self._rough_cells(near, self._around_of(near), narrow, arrival)
         if self._is_elsewhere(near):  # or so it seems, as wide cells fit better between levels
             rows = self._around_of(nearest)
@@ -594,30 +451,15 @@ class CoarseLaw:
                 cells, found = at_targets, []
         # where several ways cost as much, one may show what another does not
         found.append(self._some_paths(cells))
-        all_near = [self._between(paths) for paths in found]
+        all_near = [self._tree.between(paths) for paths in found]
         below, above = zip(*all_near, strict=True)
         self._near = np.minimum.reduce(below), np.maximum.reduce(above)
-        least, most = self._tree.ranks(node)
-        density = np.minimum.reduce([self._density_at(paths) for paths in found])
-        seen = Seen(density, start, least, most, self._densities(node))
-        empty = (most - least + 1)[self._paid(seen) > 0.0].sum()
+        tree, rate = self._tree, self._rate
+        least, most = tree.ranks(node)
+        density = np.minimum.reduce([tree.density_at(paths, rate) for paths in found])
+        seen = Seen(density, start, least, most, tree.densities(node, rate))
+        empty = (most - least + 1)[seen.paid(self._gaps) > 0.0].sum()
         self._seen = seen if empty >= EMPTY * (most - least + 1).sum() else None
-
-    def _densities(self, node: NDArray[Any]) -> NDArray[np.float64]:
-        """ln of the volume of cells for each nat."""
-        tree = self._tree
-        ranks = tree.most[node] - tree.least[node] + 1.0
-        density: NDArray[np.float64] = np.log(tree.volume[node] / (self._rate * ranks))
-        return density
-
-    def _density_at(self, paths: NDArray[np.intp]) -> NDArray[np.float64]:
-        """The least of `_densities` at each level of some paths, for each of the outputs there."""
-        first = np.ones(paths.shape, dtype=bool)  # of a run in one cell
-        first[:, 1:] = paths[:, 1:] != paths[:, :-1]
-        run = np.cumsum(first) - 1
-        outputs = np.bincount(run)[run].reshape(paths.shape)
-        least: NDArray[np.float64] = (self._densities(paths) - np.log(outputs)).min(axis=0)
-        return least
 
     def _rough_cells(
         self,
@@ -652,11 +494,6 @@ class CoarseLaw:
         """Some paths of cells, shape (VISITORS, m)."""
         return cells.paths(VISITORS, _no_release()).view(np.intp)
 
-    def _between(self, paths: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Ranks between which some paths are at each level."""
-        least, most = self._tree.ranks(paths)
-        return least.min(axis=0), most.max(axis=0)
-
     @property
     def _widest(self) -> float:
         """How many nats cells of several leaves may have."""
@@ -672,56 +509,32 @@ class CoarseLaw:
         growth *= self._as_wide
         if seen is None:
             return spans_around(self._near, nats, growth, self._rate, self._widest)
-        paid = self._paid(seen)
+        paid = seen.paid(self._gaps)
         if seen.lost is None:
-            nats_away = self._rate * self._away(seen, paid > 0.0)
-            wider = _wider_at(nats_away, self._q.size, growth)
+            nats_away = self._rate * seen.away(self._near, paid > 0.0)
+            wider = wider_at(nats_away, self._q.size, growth)
         else:
-            wider = self._wider_by(seen.lost, self._as_wide)
+            wider = self._wider_by(seen, self._as_wide)
         span = np.minimum(np.maximum(nats * wider, PAID_SHARE * paid), self._widest)
         until = seen.most.copy()
         until[seen.start[1:].view(np.intp) - 1] = np.iinfo(np.int64).max
         return Spans(seen.start, until, span)
 
-    def _away(self, seen: Seen, are_empty: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """How many ranks away from paths cells are.
+    def _wider_by(self, seen: Seen, as_wide: float) -> NDArray[np.float64]:
+        """How much wider cells may be where bounds say what paths lose."""
+        assert seen.lost is not None
+        return wider_by(seen.lost, self._order.n, self._q, self._rate, as_wide)
 
-        Ways past cells where no path is are no way, but for these.
-        """
-        near = self._near
-        level = _levels_of(seen.start.view(np.intp))
-        ranks = np.where(are_empty, 0, seen.most - seen.least + 1)
-        end = np.cumsum(ranks)
-        below, above = _cells_between(seen, near)
-        away = np.maximum((end - ranks)[below][level] - end, (end - ranks) - end[above][level])
-        of_empty = np.maximum(near[0][level] - seen.most, seen.least - near[1][level])
-        away[are_empty] = of_empty[are_empty]
-        ranks_away: NDArray[np.int64] = np.maximum(away, 0)
-        return ranks_away
-
-    def _wider_by(self, lost: NDArray[np.float64], as_wide: float) -> NDArray[np.float64]:
-        """How much wider cells may be where paths weigh so much less."""
-        apart = min(FARTHER, FARTHER_EACH * gap_of(self._order.n, self._q, self._rate))
-        growth = PASSED * apart / _loss_of(self._q.size, LOSS_PASSED)
-        return np.sqrt(1.0 + growth * as_wide * np.maximum(lost - LIKELY, 0.0))
-
-    def _entries_by(self, nats: float) -> float:
+    def _entries_by(self, seen: Seen, nats: float) -> float:
         """About how many cells of so many nats, and wider ones, there are where paths were seen."""
-        seen = self._seen_by_bounds
-        assert seen is not None and seen.lost is not None
         each = self._rate * (seen.most - seen.least + 1.0)
-        return float((each / self._wider_by(seen.lost, 1.0)).sum()) / nats
+        return float((each / self._wider_by(seen, 1.0)).sum()) / nats
 
-    def _paid(self, seen: Seen) -> NDArray[np.float64]:
-        """What outputs in cells lose for sure, in nats, and others do not; or less than nothing."""
+    @property
+    def _gaps(self) -> NDArray[np.float64]:
+        """Nats between targets, and from both ends to these; shape (m + 1,)."""
         ends = np.concatenate(([0.0], self._whole + self._part, [self._order.n]))
-        gaps = self._rate * np.diff(ends)
-        level = _levels_of(seen.start.view(np.intp))
-        # (not what one wide gap has for many levels)
-        least = np.minimum(seen.density, np.median(seen.density)) - PAID_MARGIN
-        paid: NDArray[np.float64] = (least - 2.0 * np.maximum(gaps[1:], gaps[:-1]))[level]
-        paid -= seen.densities
-        return paid
+        return self._rate * np.diff(ends)
 
     def _rows(self, growth: float, most: int = ALL) -> kernel.Cells:
         """Rows whose cells are the narrowest where paths are near; still to be computed.
@@ -814,10 +627,10 @@ class CoarseLaw:
         elif self._lost() > INFLATED * self._q.size:
             law._grown *= LESS_GROWTH**3
         else:
-            below, above = self._between(paths)
+            below, above = self._tree.between(paths)
             law._near = np.minimum(below, self._near[0]), np.maximum(above, self._near[1])
             if self._seen is not None:
-                density = np.minimum(self._density_at(paths), self._seen.density)
+                density = np.minimum(self._tree.density_at(paths, self._rate), self._seen.density)
                 law._seen = self._seen._replace(density=density)
         return law
 
@@ -1137,304 +950,8 @@ def _no_release() -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(0))
 
 
-def _levels_of(start: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The level of each number: level j has start[j], ..., start[j + 1] - 1."""
-    return np.repeat(np.arange(start.size - 1), np.diff(start))
-
-
-def _seen_by(bounds: Passing, first: NDArray[np.int64], last: NDArray[np.int64]) -> Seen:
-    """Where paths are likely to be between two ranks of each level."""
-    start, block, lost = bounds.places(first, last)
-    densities, least = bounds.densities[block], block * bounds.ranks
-    density, likely = np.full(first.size, math.inf), lost <= LIKELY
-    np.minimum.at(density, _levels_of(start.view(np.intp))[likely], densities[likely])
-    return Seen(density, start, least, least + bounds.ranks - 1, densities, lost)
-
-
-def _cells_between(
-    seen: Seen, near: tuple[NDArray[np.int64], NDArray[np.int64]]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first and the last cell of each level that have ranks between two; at its ends, those."""
-    found = []
-    levels = pairwise(seen.start.tolist())
-    for (first, stop), low, high in zip(levels, *(each.tolist() for each in near), strict=True):
-        below = seen.most[first:stop].searchsorted(low)
-        above = seen.least[first:stop].searchsorted(high, side="right") - 1
-        found.append((min(first + below, stop - 1), max(first + above, first)))
-    below, above = np.array(found).T
-    return below, above
-
-
-def _tree(leaves: Sums, rate: float) -> Tree:
-    """A tree that some leaves grow into; those that hold more than all around them stay alone."""
-    return Tree(*kernel.tree(*leaves, rate, math.ceil(min(AROUND / rate, 2.0**61))))
-
-
-def narrowest(n: int, q: NDArray[np.float64], rate: float, loss: float = LOSS) -> float:
-    """c B: how wide the narrowest cells are to be, in nats."""
-    step = max(APART, CROWDED / gap_of(n, q, rate))
-    return math.sqrt(_loss_of(q.size, loss) / (q.size * step))
-
-
-def aligned(n: int, q: NDArray[np.float64], rate: float, loss: float = LOSS) -> float:
-    """`narrowest`, but about so that targets are some cells and a half apart, if they can be."""
-    nats = narrowest(n, q, rate, loss)
-    if q.size == 1:
-        return nats
-    return best_aligned(np.diff(q) * n * rate, nats * np.linspace(*ALIGNED))
-
-
-def wide_of(n: int, q: NDArray[np.float64], rate: float, ranks: float) -> list[Widths]:
-    """Widths where ties send paths anywhere, from the widest on.
-
-    None if all rows together, of so many ranks, have few cells anyway, or too many. A step is in
-    doubt for one path in gap / B, and then it loses as much as a whole cell less what it goes up
-    by: what is left over of the gap, but at least two blocks, of which cells are whole ones.
-    """
-    nats, least, found = WIDEST_FREE, narrowest(n, q, rate), []
-    most = 1 if n <= MANY_RANKS else max(1, math.floor(FREE_BLOCK / rate))
-    if q.size == 1 or rate * ranks < FEW_CELLS * least or n > MOST_FREE_BLOCKS * most:
-        return []
-    least = max(LEAST_WIDE * least, rate * ranks / MOST_WIDE, LEAST_FREE)
-    gaps = np.diff(q) * n * rate
-    while nats >= least:
-        widths = nats * np.linspace(ALIGNED[0], 1.0, FREE_WIDTHS)
-        each = widths[:, np.newaxis]
-        part = gaps / each % 1.0
-        part[part * each < 2.0 * rate * most] = 1.0
-        lost = np.log1p(each / (2.0 * gaps) * np.exp(part * each)).sum(axis=1)
-        if lost.min() <= FREE_LOSS:
-            found.append(Widths(float(widths[lost.argmin()]), 0.0, most))
-        nats /= 2.0
-    return found
-
-
-def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
-    """How much wider cells may be farther away: see `csrc/coarse.h`."""
-    return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate)) / max(_loss_of(q.size), LEAST_LOSS)
-
-
-def _loss_of(m: int, loss: float = LOSS) -> float:
-    """What all steps may lose where paths are, in nats."""
-    return loss * max(1.0, m / FEW_LEVELS)
-
-
-def zones_of(
-    order: WholeOrder,
-    below: NDArray[np.int64],
-    above: NDArray[np.int64],
-    first: NDArray[np.int64],
-    count: NDArray[np.int64],
-    rate: float,
-    growth: float = 0.0,
-) -> list[Zone]:
-    """How long blocks are in some segments of ranks, where paths are from below[j] to above[j].
-
-    Blocks are twice as long where twice as much may be lost, and leaves of dithered records where
-    cells may be twice as wide. One zone of single ranks if these are few, or if blocks would be too
-    many.
-    """
-    n, ranks = order.n, int(count.sum())
-    each_bend = rate * below.size
-    if isinstance(order, DitheredOrder):
-        return _zones_of_parts(order, below, above, Zone(1, first, count), rate, growth)
-    choices, least = [(*pair, MANY_BLOCKS) for pair in BENDS], LEAST_BLOCK
-    if ranks > MOST_RANKS:
-        least = LEAST_OF_MANY
-        choices += [(*BENDS_OF_MANY, MOST_BLOCKS), (*BENDS_OF_MOST, ranks // RANKS_EACH)]
-    for bends, farther, most in choices:
-        size = math.floor(min(bends / each_bend, ranks + 1.0))
-        if size < least and ranks <= MANY_RANKS:
-            break
-        if ranks > MOST_RANKS and least * each_bend <= MOST_BENDS:
-            size = max(size, least)
-        if size >= least:
-            zones = _doubling(n, below, above, rate, Zone(size, first, count), farther)
-            if _count(zones) <= most:
-                return zones
-    return [Zone(1, first, count)]
-
-
-def _zones_of_parts(
-    order: DitheredOrder,
-    below: NDArray[np.int64],
-    above: NDArray[np.int64],
-    whole: Zone,
-    rate: float,
-    growth: float,
-) -> list[Zone]:
-    """`zones_of` a dithered order, whose blocks are not kept: there may be more of them."""
-    n, m = order.n, below.size
-    if order.scans and rate * m > MOST_PART_BENDS:
-        return [whole]
-    spread = _bridge(m, rate, n)
-    begins = float(spread.mean()) * rate
-    below, above = below - spread, above + spread
-    are_apart = rate * float(above[-1] - below[0]) > FAR_APART * (m - 1)
-    farther = min(PART_FARTHER, PART_FARTHER_SQRT / math.sqrt(m)) if are_apart else PART_FARTHER
-    for bends, each in PART_BENDS:
-        records = max(int(order.scans), math.floor(min(bends / (rate * m), n)))
-        zones = _doubling(
-            n, below, above, rate, whole._replace(most=records + 1), farther, begins, growth
-        )
-        if _count(zones) <= max(MANY_BLOCKS, each * m**2):
-            break
-    return zones
-
-
 def _within(
     least: NDArray[Any], most: NDArray[Any], first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Leaves low[j], ..., high[j] - 1 are those that have ranks from first[j] to last[j]."""
     return np.searchsorted(most, first), np.searchsorted(least, last, side="right")
-
-
-def _bridge(m: int, rate: float, n: int) -> NDArray[np.int64]:
-    """So many ranks from its targets a path is at no cost: a bridge."""
-    steps = np.arange(1.0, m + 1.0)
-    away = 2.0 * SPREAD / rate * np.sqrt(steps * steps[::-1] / (m + 1.0))
-    return np.ceil(np.minimum(away, n + 1.0)).astype(np.int64)
-
-
-def _wider_at(nats: Any, m: int, growth: float) -> Any:
-    """How much wider cells may be so far from where paths are."""
-    return np.sqrt(1.0 + growth * nats * nats / (m + nats))
-
-
-def _away_at(grown: NDArray[np.float64], m: int, growth: float) -> NDArray[np.float64]:
-    """So far that the square of `_wider_at` is above 1 by that."""
-    root: NDArray[np.float64] = np.sqrt(grown * (grown + 4.0 * growth * m))
-    return (grown + root) / (2.0 * max(growth, TINY))
-
-
-def spans_around(
-    near: tuple[NDArray[np.int64], NDArray[np.int64]],
-    nats: float,
-    growth: float,
-    rate: float,
-    widest: float,
-) -> Spans:
-    """Spans of some nats near paths, and wider by eighth roots of two farther away."""
-    below, above = near
-    m, steps = below.size, np.arange(0)
-    if growth > TINY:
-        most = 8.0 * math.log2(max(1.0, min(widest, WIDEST) / nats))
-        steps = np.arange(1, min(math.ceil(most), MOST_STEPS) + 1)
-    nats_away = _away_at(np.exp2(steps / 4.0) - 1.0, m, growth)
-    with np.errstate(over="ignore"):
-        away = np.ceil(np.minimum(nats_away / rate, 2.0**61)).astype(np.int64)
-    last = np.full((m, 1), np.iinfo(np.int64).max)
-    until = np.hstack((below[:, np.newaxis] - away[::-1], above[:, np.newaxis] + away - 1, last))
-    wider = np.exp2((steps + 0.5) / 8.0)  # as in the middle of a step
-    wider = np.concatenate((wider[::-1], [1.0], wider))
-    stretch = np.arange(0, until.size + 1, wider.size, dtype=np.uintp)
-    return Spans(stretch, until.ravel(), np.tile(np.minimum(nats * wider, widest), m))
-
-
-def _doubling(
-    n: int,
-    below: NDArray[np.int64],
-    above: NDArray[np.int64],
-    rate: float,
-    whole: Zone,
-    farther: float,
-    begins: float = 0.0,
-    growth: float = 0.0,
-) -> list[Zone]:
-    """Zones of a whole one, whose `most` is that of the innermost.
-
-    The innermost one begins so many nats from where paths are.
-    """
-    zones: list[Zone] = []
-    size, first, count, wider = whole
-    away, ranks, m = 0, int(count.sum()), below.size
-    # so far that a block may lose twice as much; and that cells may be so many times as wide
-    doubled = math.ceil(size * m / farther)
-    widened = np.full(len(WIDENED), math.inf)
-    if growth > TINY:
-        widened = np.ceil(_away_at(np.array(WIDENED) ** 2 - 1.0, m, growth) / rate)
-    while True:
-        may_double = 2.0 * size * rate <= WIDEST_BLOCK
-        others = widened[np.array(WIDENED) > wider].min(initial=n + 1)
-        until = int(min(doubled if may_double else n + 1, others))
-        if until > n:
-            break
-        inner = segments(below - until, above + until, n)
-        if int(inner[1].sum()) >= ranks:
-            break
-        zones.append(Zone(size, inner[0], inner[1], wider))
-        if may_double and until == doubled:
-            size, doubled = 2 * size, until + math.ceil(2 * size * m / farther)
-        away = until
-        grown = min(float(_wider_at(begins + away * rate, m, growth)), WIDER)
-        wider = 2.0 ** math.floor(math.log2(grown))
-    return [*zones, Zone(size, first, count, wider)]
-
-
-def _count(zones: list[Zone]) -> int:
-    """About how many blocks some zones have."""
-    ranks = np.diff([float(zone.ranks.sum()) for zone in zones], prepend=0.0)
-    return math.ceil(float((ranks / [zone.most for zone in zones]).sum()))
-
-
-def law_of(
-    order: WholeOrder,
-    q: NDArray[np.float64],
-    rate: float,
-    forward: Forward = Scan.forward,
-    once: bool = False,
-) -> PathLaw | CoarseLaw:
-    """The law of JointExp, by cells of ranks where they save most of its rows.
-
-    If it is drawn from `once` alone, it takes less memory.
-    """
-    n, m = order.n, q.size
-    extreme = m * rate * n > MOST_LOST or (order.lattice is None and order.extent > LARGEST_EXTENT)
-    if extreme or is_short(n + 1, m):
-        return PathLaw(order, q, rate, forward)
-    guess = path.first_window(order, q, rate)
-    if is_short(2 * guess + 1, m):
-        return PathLaw(order, q, rate, forward, guess=guess)
-    first, count = intervals_kernel.windows(q, n, guess)[2:]
-    whole = targets(q, n)[0]
-    single = narrowest(n, q, rate) < rate * LEAST_RANKS
-    narrow = path.first_narrow(q, n, rate, guess)
-    ranks = int(count.sum())
-    if ranks > MOST_BLOCKS and zones_of(order, whole, whole, first, count, rate)[0].most == 1:
-        most = NARROW_OF_MANY if ranks > MANY_NARROW else MOST_NARROW
-        if m >= VERY_MANY_LEVELS:
-            most = NARROW_OF_VERY_MANY
-        single |= bool(narrow.mean() <= most)
-    tied = (single or not order.scans) and _is_tied(order, q, narrow, guess)
-    wide = wide_of(n, q, rate, m * min(2.0 * guess, n)) if tied else []
-    if wide and m > MANY_LEVELS:  # no narrower ones than these
-        *wide, last = wide
-        return CoarseLaw(order, q, rate, forward, guess, **last._asdict(), wide=wide, once=once)
-    few = n <= RANKS_EACH_LEVEL * m and m * (n + 1) <= MOST_WHOLE
-    if single and not wide and (m > MANY_LEVELS or not tied) and _may_be_narrow(n, q, narrow):
-        try:
-            return PathLaw(order, q, rate, forward, guess=guess, narrow=not (tied or few))
-        except path.TooWide:  # gaps or ties draw paths far away
-            pass
-    return CoarseLaw(order, q, rate, forward, guess, wide=wide, once=once)
-
-
-def _may_be_narrow(n: int, q: NDArray[np.float64], window: NDArray[np.int64]) -> bool:
-    """Whether rows of `PathLaw` are not too many, or there at some levels at a time."""
-    first, last = intervals_kernel.windows(q, n, window)[:2]
-    return int((last - first).sum()) <= path.MOST_GROWN or len(parts_of(first, last)) > 1
-
-
-def is_short(ranks: int, m: int) -> bool:
-    """Whether m rows of so many ranks are for `PathLaw`."""
-    return m * ranks <= (SHORT_ENTRIES if ranks <= SHORT_ROW else FEW_ENTRIES)
-
-
-def _is_tied(
-    order: WholeOrder, q: NDArray[np.float64], window: NDArray[np.int64], reach: int
-) -> bool:
-    """Whether windows of `PathLaw` would have to be wider for a tie, and cells may do."""
-    if (window >= reach).all():
-        return False
-    places = intervals_kernel.probes(q, order.n, window)
-    return bool((order.log_spans(places) == -math.inf).any())

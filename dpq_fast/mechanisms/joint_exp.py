@@ -10,7 +10,7 @@ from dpq_fast import _checks, privacy
 from dpq_fast._kernels.scan import Scan
 from dpq_fast.data.reprs import placement, shown
 from dpq_fast.data.sample import Reader, Sample
-from dpq_fast.laws import coarse, few, path
+from dpq_fast.laws import choice, few, path
 from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms._calls import OneRelease, in_units, with_options
@@ -348,5 +348,5 @@ def law_of(
         from dpq_fast.laws.fft import FftForward  # FFTW is slow to load
 
         forward = FftForward()
-    paths = coarse.law_of(sample.order(dither_rng), levels.values, rate, forward, once)
+    paths = choice.law_of(sample.order(dither_rng), levels.values, rate, forward, once)
     return JointExpLaw(sample, levels, paths)

@@ -19,11 +19,16 @@ from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
-from dpq_fast.laws import coarse, leaves, path, strayed
-from dpq_fast.laws.coarse import CoarseLaw, Widths
+from dpq_fast.laws import cells as cells_law
+from dpq_fast.laws import choice, coarse, leaves, path, strayed
+from dpq_fast.laws import seen as seen_law
+from dpq_fast.laws import widths as widths_law
+from dpq_fast.laws import zones as zones_law
+from dpq_fast.laws.coarse import CoarseLaw
 from dpq_fast.laws.leaves import BlockLeaves, PartLeaves, leaves_of
 from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.path import PathLaw, TooWide
+from dpq_fast.laws.widths import Widths
 
 SMALLEST_P = 1e-6
 POINTS = 7
@@ -105,7 +110,7 @@ def cut(ranks, zones):
     return blocks_of(made[0]) if made else [np.empty(0)] * 4
 
 
-def lopsided(*leaves, tree=coarse._tree):
+def lopsided(*leaves, tree=cells_law.tree_of):
     """The cells' tree, with other volumes for bends downwards."""
     grown = tree(*leaves)
     return grown._replace(falling=grown.falling * np.linspace(1.0, 3.0, grown.falling.size))
@@ -335,7 +340,7 @@ def test_cells_are_narrow_where_a_gap_draws_paths_far_from_their_targets(monkeyp
     never_narrower_leaves(monkeypatch)
     n, m, rng = 200_000, 200, np.random.default_rng(9)
     x = np.sort(np.where(np.arange(n) % 2, 0.0, rng.normal(0.0, 5.0, n)))
-    law = coarse.law_of(
+    law = choice.law_of(
         SortedOrder(x, None, (-100.0, 100.0)), np.linspace(0.0, 1.0, m + 2)[1:-1], 0.0125
     )
     first, closer = (part._propose(rng, 400)[1] for part in (law, closer_of(law)))
@@ -502,9 +507,9 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
     """As chosen at first, and around where paths were seen."""
     rng, q = np.random.default_rng(10), np.array([0.2, 0.3])
     for name, value in (("BENDS", ((0.9, 3.0),)), ("LEAST_BLOCK", 2), ("MANY_RANKS", 0)):
-        monkeypatch.setattr(coarse, name, value)
-    monkeypatch.setattr(coarse, "PART_BENDS", ((0.3, 1),))
-    monkeypatch.setattr(coarse, "SPREAD", 0.0)
+        monkeypatch.setattr(zones_law, name, value)
+    monkeypatch.setattr(zones_law, "PART_BENDS", ((0.3, 1),))
+    monkeypatch.setattr(zones_law, "SPREAD", 0.0)
     monkeypatch.setattr(coarse, "VISITORS", 3)
     never_narrower_leaves(monkeypatch)
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
@@ -518,20 +523,20 @@ def test_draws_from_blocks_that_are_longer_far_away_follow_the_law(monkeypatch, 
 
 @pytest.mark.parametrize("way", ["sorted", "counted"])
 def test_draws_from_leaves_that_are_wider_far_away_follow_the_law(monkeypatch, way):
-    q, widths, made = np.array([0.2, 0.3]), [], dither._widths
+    q, found, made = np.array([0.2, 0.3]), [], dither._widths
     for name, value in (
         ("PART_BENDS", ((0.3, 1),)),
         ("SPREAD", 0.0),
-        ("VERY_MANY_LEVELS", 1),
-        ("_wider_at", lambda nats, *_: 2.0 if nats < 2.0 else 4.0),
+        ("wider_at", lambda nats, *_: 2.0 if nats < 2.0 else 4.0),
     ):
-        monkeypatch.setattr(coarse, name, value)
+        monkeypatch.setattr(zones_law, name, value)
+    monkeypatch.setattr(coarse, "VERY_MANY_LEVELS", 1)
     monkeypatch.setattr(dither, "ALIKE", 1)
-    monkeypatch.setattr(dither, "_widths", lambda *of: widths.append(made(*of)[1]) or made(*of))
+    monkeypatch.setattr(dither, "_widths", lambda *of: found.append(made(*of)[1]) or made(*of))
     records = [0, 1] + [2] * 4 + [3] * 3 + [4] * 9 + [5, 5, 6] * 3
     ranks = orders(monkeypatch, records, "dither", way)
     law = CoarseLaw(ranks, q, 0.15, nats=0.3, growth=2.0)
-    assert set(widths[-1] / widths[-1].min()) >= {1.0, 2.0}
+    assert set(found[-1] / found[-1].min()) >= {1.0, 2.0}
     assert misfit(law, ranks, 2, "dither", np.random.default_rng(11), 2_000) > SMALLEST_P
 
 
@@ -753,12 +758,12 @@ def test_wrong_bounds_ranks_and_variates_are_noticed(monkeypatch, fault):
         law = CoarseLaw(ranks, q, 0.1, nats=0.101, growth=50.0)
         monkeypatch.setattr(law, "_propose", partial(without_descents, law))
     if fault == "volumes":
-        monkeypatch.setattr(coarse, "_tree", lopsided)
+        monkeypatch.setattr(coarse, "tree_of", lopsided)
         law = CoarseLaw(ranks, q, rate, nats=2.0, growth=9.0, most=4)
     if fault == "rough":
         tree = law._tree._replace(rising=law._tree.volume, falling=law._tree.volume)
         rows = law._low, law._high
-        spans = coarse.spans_around(law._near, 2.0, 9.0, rate, math.inf)
+        spans = widths_law.spans_around(law._near, 2.0, 9.0, rate, math.inf)
         law._use(law._cells_of(tree, rows, spans, coarse.ALL, law._arrival()))
     if fault == "beyond":
         law = CoarseLaw(ranks, q, rate, reach=2, nats=0.3)
@@ -881,19 +886,19 @@ def test_cells_lose_little_and_blocks_less():
         (10**6, 1, 1.0),
     ):
         q = np.linspace(0.0, 1.0, m + 2)[1:-1]
-        nats = coarse.narrowest(n, q, rate)
-        most = coarse.LOSS * max(1.0, m / coarse.FEW_LEVELS)
-        assert m * nats**2 * coarse.APART <= most * (1 + 1e-12)
+        nats = widths_law.narrowest(n, q, rate)
+        most = widths_law.LOSS * max(1.0, m / widths_law.FEW_LEVELS)
+        assert m * nats**2 * widths_law.APART <= most * (1 + 1e-12)
         zones = zones_around(n, q, rate)
-        assert zones[0].most == 1 or (zones[0].most - 1) * rate * m <= coarse.BENDS[-1][0]
+        assert zones[0].most == 1 or (zones[0].most - 1) * rate * m <= zones_law.BENDS[-1][0]
     assert zones_around(10**6, np.array([0.5]), 1.0)[0].most == 1
     many = np.linspace(0.0, 1.0, 1002)[1:-1]
     assert zones_around(10**6, many, 2.5e-4)[0].most == 1  # records, not two at a time
     assert zones_around(10**9, many, 2.5e-7)[0].most > 10**3
     # more of them than for few records, but not more than records are worth
     zones = zones_around(10**9, many, 1e-3)
-    assert coarse.MANY_BLOCKS < coarse._count(zones) < 10**9 / coarse.RANKS_EACH
-    assert zones_around(10**8, many, 7.5e-3)[0].most == coarse.LEAST_OF_MANY
+    assert zones_law.MANY_BLOCKS < zones_law._count(zones) < 10**9 / zones_law.RANKS_EACH
+    assert zones_around(10**8, many, 7.5e-3)[0].most == zones_law.LEAST_OF_MANY
     assert zones_around(10**8, many, 1.0)[0].most == 1
 
 
@@ -901,15 +906,15 @@ def zones_around(n, q, rate):
     """Zones of all ranks, for paths at their targets."""
     whole = np.floor(n * q).astype(np.int64)
     records = CountedOrder(np.array([0]), np.array([n]), Lattice.of(BOUNDS, 1, False), BOUNDS)
-    return coarse.zones_of(records, whole, whole, np.array([0]), np.array([n + 1]), rate)
+    return zones_law.zones_of(records, whole, whole, np.array([0]), np.array([n + 1]), rate)
 
 
 def test_blocks_are_longer_where_paths_pay_to_be():
     n, q, rate = 10**8, np.arange(1, 31) / 31, 2.5e-4
     zones = zones_around(n, q, rate)
-    assert len(zones) > 5 and zones[0].most >= coarse.LEAST_BLOCK
+    assert len(zones) > 5 and zones[0].most >= zones_law.LEAST_BLOCK
     (farther,) = (
-        share for nats, share in coarse.BENDS if math.floor(nats / rate / 30) == zones[0].most
+        share for nats, share in zones_law.BENDS if math.floor(nats / rate / 30) == zones[0].most
     )
     for inner, outer in pairwise(zones):
         assert outer.most == 2 * inner.most
@@ -919,9 +924,9 @@ def test_blocks_are_longer_where_paths_pay_to_be():
         away = (int(inner.ranks[0]) - 1) // 2
         more = (outer.most - zones[0].most) * q.size * rate
         assert more <= farther * away * rate * (1 + 1e-9)
-    assert zones[-1].most * rate <= coarse.WIDEST_BLOCK
-    assert coarse._count(zones) < coarse.MANY_BLOCKS
-    assert coarse._count([Zone(zones[0].most, *zones[-1][1:])]) > 20 * coarse._count(zones)
+    assert zones[-1].most * rate <= zones_law.WIDEST_BLOCK
+    assert zones_law._count(zones) < zones_law.MANY_BLOCKS
+    assert zones_law._count([Zone(zones[0].most, *zones[-1][1:])]) > 20 * zones_law._count(zones)
 
 
 def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
@@ -931,17 +936,18 @@ def test_wide_ties_are_for_cells_and_long_rows_of_single_ranks_are_not():
     tied = np.sort(np.where(np.arange(60_000) < 30_000, 0.0, x))
     for column, rate, kind in ((x, 0.25, PathLaw), (tied, 0.25, CoarseLaw), (x, 1e-4, CoarseLaw)):
         ranks = SortedOrder(column, None, (-100.0, 100.0))
-        law = coarse.law_of(ranks, q, rate)
+        law = choice.law_of(ranks, q, rate)
         assert type(law) is kind
         assert law.draw(rng, 3).shape == (3, 20)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(coarse, "MANY_BLOCKS", 1)
-            patch.setattr(coarse, "MOST_BLOCKS", 1)
-            patch.setattr(coarse, "MOST_NARROW", 2**20)
-            chosen = type(coarse.law_of(ranks, q, rate))
+            patch.setattr(zones_law, "MANY_BLOCKS", 1)
+            patch.setattr(zones_law, "MOST_BLOCKS", 1)
+            patch.setattr(choice, "MOST_BLOCKS", 1)
+            patch.setattr(choice, "MOST_NARROW", 2**20)
+            chosen = type(choice.law_of(ranks, q, rate))
             assert chosen is (CoarseLaw if column is tied else PathLaw)
-            patch.setattr(coarse, "MOST_RANKS", 0)
-            chosen = type(coarse.law_of(ranks, q, rate))
+            patch.setattr(zones_law, "MOST_RANKS", 0)
+            chosen = type(choice.law_of(ranks, q, rate))
             assert chosen is (PathLaw if rate == 0.25 and column is x else CoarseLaw)
 
 
@@ -965,16 +971,16 @@ def test_wide_cells_and_the_narrower_ones_after_them_draw_the_law(monkeypatch, f
 def test_wide_cells_fit_between_targets_and_lose_little():
     m, n, rate = 100, 10**6, 0.25
     q, gap = np.arange(1, m + 1) / (m + 1), rate * n / (m + 1)
-    wide = coarse.wide_of(n, q, rate, m * n)
+    wide = widths_law.wide_of(n, q, rate, m * n)
     assert wide[0].nats > 30.0 and wide == sorted(wide, reverse=True)
     for nats, growth, most in wide:
         assert 2.0 * rate <= gap % nats <= 2.0 and (growth, most) == (0.0, 1)
-        assert nats > 2 * coarse.narrowest(n, q, rate)
+        assert nats > 2 * widths_law.narrowest(n, q, rate)
     some = np.sort(np.random.default_rng(0).random(m))  # of which no cells are whole parts
-    assert not coarse.wide_of(n, some, rate, m * n)
-    assert not coarse.wide_of(n, q, rate, 10**4)  # short rows
-    assert not coarse.wide_of(10**9, q, rate, m * 10**9)  # too long ones
-    assert not coarse.wide_of(n, np.array([0.5]), rate, n)
+    assert not widths_law.wide_of(n, some, rate, m * n)
+    assert not widths_law.wide_of(n, q, rate, 10**4)  # short rows
+    assert not widths_law.wide_of(10**9, q, rate, m * 10**9)  # too long ones
+    assert not widths_law.wide_of(n, np.array([0.5]), rate, n)
 
 
 @pytest.mark.slow
@@ -985,7 +991,7 @@ def test_ties_are_drawn_from_wide_cells_as_from_narrow_ones(scale):
     ranks = SortedOrder(
         np.sort(np.where(rng.random(x.size) < 0.5, 0.01, x)) * scale, None, (-scale, scale)
     )
-    law = coarse.law_of(ranks, q, rate)
+    law = choice.law_of(ranks, q, rate)
     assert law._widths.nats > 20.0 and law._cells.entries < 20_000
     drawn, expected = law.draw(rng, 400), CoarseLaw(ranks, q, rate).draw(rng, 400)
     assert law._successor is None  # wide ones did
@@ -1031,17 +1037,17 @@ def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away(monkeypatc
     rng, q, rate = np.random.default_rng(5), np.linspace(0.0, 1.0, 402)[1:-1], 0.5
     x = np.sort(rng.normal(0.0, 5.0, 3_000))
     ranks = SortedOrder(x, None, (-100.0, 100.0))
-    whole = coarse.law_of(ranks, q, rate)
+    whole = choice.law_of(ranks, q, rate)
     assert type(whole) is PathLaw and (whole._windows[1] - whole._windows[0]).max() == ranks.n
-    monkeypatch.setattr(coarse, "MOST_WHOLE", q.size * ranks.n)
-    law, exact = coarse.law_of(ranks, q, rate), PathLaw(ranks, q, rate)
+    monkeypatch.setattr(choice, "MOST_WHOLE", q.size * ranks.n)
+    law, exact = choice.law_of(ranks, q, rate), PathLaw(ranks, q, rate)
     assert type(law) is CoarseLaw
     with pytest.raises(TooWide):
         PathLaw(ranks, q, rate, narrow=True)
     even = SortedOrder(np.linspace(-99.0, 99.0, 3_000), None, (-100.0, 100.0))
-    assert type(coarse.law_of(even, q, rate)) is PathLaw
+    assert type(choice.law_of(even, q, rate)) is PathLaw
     tied = SortedOrder(np.sort(np.where(np.arange(3_000) % 2, 0.0, x)), None, (-100.0, 100.0))
-    assert type(coarse.law_of(tied, q, rate)) is PathLaw  # cells do not help, of so many levels
+    assert type(choice.law_of(tied, q, rate)) is PathLaw  # cells do not help, of so many levels
     drawn, expected = law.draw(rng, 400), exact.draw(rng, 400)
     for level in (0, 50, 200, 320, 399):
         assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
@@ -1053,7 +1059,7 @@ def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
     for n, kind in ((1_000, PathLaw), (20_000, CoarseLaw)):
         ranks = SortedOrder(np.sort(rng.normal(0.0, 5.0, n)), None, (-100.0, 100.0))
         for rate in (1e-320, 1e-6, 0.03):
-            law = coarse.law_of(ranks, q, rate)
+            law = choice.law_of(ranks, q, rate)
             assert type(law) is kind
             drawn = law.draw(rng, 2)
             assert drawn.shape == (2, 300) and (np.diff(drawn) >= 0.0).all()
@@ -1083,7 +1089,8 @@ def test_ranks_inside_of_huge_blocks_are_counted_without_their_records():
 
 def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones(monkeypatch):
     """Not rows of 50 million single ranks, where cells take a fifth of the time."""
-    monkeypatch.setattr(coarse, "MOST_BLOCKS", 0)
+    for module in (choice, zones_law):
+        monkeypatch.setattr(module, "MOST_BLOCKS", 0)
     x = np.sort(np.random.default_rng(3).normal(0.0, 5.0, 60_000))
     ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(4))
     q = np.arange(1, 101) / 101
@@ -1091,17 +1098,17 @@ def test_windows_are_for_single_ranks_where_blocks_would_be_but_not_wide_ones(mo
         guess = path.first_window(ranks, q, rate)
         half = path.first_narrow(q, ranks.n, rate, guess).mean()
         for limit, many in (("MOST_NARROW", 2**24), ("NARROW_OF_MANY", 0)):
-            monkeypatch.setattr(coarse, "MANY_NARROW", many)
+            monkeypatch.setattr(choice, "MANY_NARROW", many)
             for most, law in ((half, PathLaw), (half - 1.0, CoarseLaw)):
-                monkeypatch.setattr(coarse, limit, most)
-                assert type(coarse.law_of(ranks, q, rate)) is law
+                monkeypatch.setattr(choice, limit, most)
+                assert type(choice.law_of(ranks, q, rate)) is law
 
 
 @pytest.mark.parametrize("growth", [0.0, 1e-3, 0.5, 40.0])
 def test_spans_are_as_wide_as_paths_pay_for(growth):
     m, nats, rate, widest = 3, 0.25, 0.01, 8.0
     near = np.array([100, 2_000, 2_500]), np.array([120, 2_000, 9_000])
-    stretch, until, span = coarse.spans_around(near, nats, growth, rate, widest)
+    stretch, until, span = widths_law.spans_around(near, nats, growth, rate, widest)
     stretch = stretch.view(np.intp)
     for j in range(m):
         last = until[stretch[j] : stretch[j + 1]]
@@ -1221,7 +1228,7 @@ def test_ways_past_empty_cells_are_no_way_but_for_these():
     law = CoarseLaw(ranks, np.array([0.3, 0.6]), 0.5, nats=2.0, growth=4.0)
     least, most, empty = np.array([0, 10, 21, 121, 131]), np.array([9, 20, 120, 130, 400]), -24.5
     law._near = np.array([10, 12]), np.array([20, 18])
-    law._seen = coarse.Seen(
+    law._seen = seen_law.Seen(
         np.array([0.0, -40.0]),  # at the second level paths are inside of it
         np.array([0, 5, 10], dtype=np.uintp),
         np.tile(least, 2),
@@ -1237,7 +1244,7 @@ def test_ways_past_empty_cells_are_no_way_but_for_these():
         return narrow * math.sqrt(1.0 + (0.5 * away) ** 2 / (2.0 + 0.5 * away))
 
     # the least that others have is -20, their median; gaps of 3 records cost 3 nats, there and back
-    paid = coarse.PAID_SHARE * (-20.0 - empty - 3.0 - coarse.PAID_MARGIN)
+    paid = coarse.PAID_SHARE * (-20.0 - empty - 3.0 - seen_law.PAID_MARGIN)
     assert 0.0 < paid < narrow
     np.testing.assert_allclose(span[:5], [narrow, narrow, wider(1), narrow, wider(10)])
     np.testing.assert_allclose(span[5:], [narrow, narrow, narrow, wider(100), wider(110)])
@@ -1256,7 +1263,7 @@ def many_tied(records, m):
 def test_a_billion_tied_records_have_fine_points_of_their_own():
     """Where they share some, what paths gain elsewhere asks for all that is within reach."""
     ranks, q = many_tied(10**9, 60)
-    law = coarse.law_of(ranks, q, 2.5)
+    law = choice.law_of(ranks, q, 2.5)
     assert isinstance(law, PathLaw) and law._log_escape <= -path.CERTIFICATE
     guess = path.first_narrow(q, ranks.n, 2.5, path.first_window(ranks, q, 2.5))
     assert (np.subtract(*law._windows[::-1]) <= 2.2 * guess).all()
@@ -1266,15 +1273,15 @@ def test_a_billion_tied_records_have_fine_points_of_their_own():
 @pytest.mark.parametrize("tied, rate", [(10**8, 0.0025), (10**9, 0.00025), (10**9, 0.0025)])
 def test_long_parts_of_ties_draw_no_paths_away(tied, rate):
     """Hundreds of nats away a bridge has paid less than all its bends lose there."""
-    law = coarse.law_of(*many_tied(tied, 1_000), rate)
+    law = choice.law_of(*many_tied(tied, 1_000), rate)
     assert isinstance(law, CoarseLaw)
     assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -7.0
 
 
 def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are(monkeypatch):
     """Rough cells are the wider the farther away: they may seem to weigh more 700 nats away."""
-    monkeypatch.setattr(coarse, "PART_FARTHER_SQRT", 0.45 * math.sqrt(300))
-    law = coarse.law_of(*many_tied(10**8, 300), 0.0025)
+    monkeypatch.setattr(zones_law, "PART_FARTHER_SQRT", 0.45 * math.sqrt(300))
+    law = choice.law_of(*many_tied(10**8, 300), 0.0025)
     assert isinstance(law, CoarseLaw)
     below, above = law._near
     assert np.mean((below <= law._whole) & (law._whole <= above)) > 0.9

@@ -29,11 +29,13 @@ import enumeration
 from dpq_fast.data import dither, lattice, order, prior, sample, selection
 from dpq_fast.data import passes as chunks
 from dpq_fast.data.selection import SelectedOrder
+from dpq_fast.laws import choice, few
 from dpq_fast.laws import coarse as coarse_law
 from dpq_fast.laws import depth as depth_law
-from dpq_fast.laws import few
 from dpq_fast.laws import path as path_law
 from dpq_fast.laws import rows as rows_law
+from dpq_fast.laws import widths as widths_law
+from dpq_fast.laws import zones as zones_law
 from dpq_fast.laws.depth import DepthLaw
 from dpq_fast.laws.path import PathLaw
 from dpq_fast.mechanisms.joint_exp import JointExpLaw
@@ -206,11 +208,13 @@ SELECTION = ((sample, "SORTED_RECORDS", 0),)
 CUT = ((selection, "READ", 0), (selection, "READ_SHARE", 0.0))  # by counts alone
 THREADS = (*SELECTION, (chunks, "MIN_SHARE", 1))
 RANKS = (  # blocks of few ranks, and cells of more
-    (coarse_law, "is_short", lambda ranks, m: False),
+    (choice, "is_short", lambda ranks, m: False),
+    (choice, "LEAST_RANKS", 0),
     (coarse_law, "LEAST_RANKS", 0),
-    (coarse_law, "BENDS", ((math.inf, 1.0),)),
-    (coarse_law, "MANY_RANKS", 0),
-    (coarse_law, "narrowest", lambda n, q, rate, loss=0.0: 3.0 * rate),
+    (zones_law, "BENDS", ((math.inf, 1.0),)),
+    (zones_law, "MANY_RANKS", 0),
+    (choice, "narrowest", lambda n, q, rate, loss=0.0: 3.0 * rate),
+    (widths_law, "narrowest", lambda n, q, rate, loss=0.0: 3.0 * rate),
     (coarse_law, "growth_of", lambda n, q, rate: 9.0),
 )
 PARTS = (  # rows of all levels but the last, and then of that
