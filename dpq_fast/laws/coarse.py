@@ -103,6 +103,7 @@ from dpq_fast.laws.widths import (
     Spans,
     Widths,
     aligned,
+    growth_by,
     growth_of,
     spans_around,
     wider_at,
@@ -116,7 +117,7 @@ LOSS_ANYWHERE, LOSS_WITHIN, NATS_WITHIN = 3.0, 2.0, 2.0**19
 # More than `LOSS_PASSED` is lost where there would be more cells than that for each level: these
 # are up to so many times as wide, as ties that send paths anywhere let most steps go one way, and
 # signs are no question.
-MANY_PASSED, MOST_WIDENED = 3_500.0, 1.6
+MANY_PASSED, MOST_WIDENED = 3_500.0, 1.9
 # Not all cells of one width have as many ranks.
 MARGIN = 1.05
 # A power of two: the extent without a lattice is scaled to this.
@@ -522,8 +523,10 @@ class CoarseLaw:
 
     def _wider_by(self, seen: Seen, as_wide: float) -> NDArray[np.float64]:
         """How much wider cells may be where bounds say what paths lose."""
-        assert seen.lost is not None
-        return wider_by(seen.lost, self._order.n, self._q, self._rate, as_wide)
+        assert seen.lost is not None and self._window is not None
+        nats = self._rate * float(np.subtract(*self._window[::-1]).sum())
+        growth = growth_by(self._order.n, self._q, self._rate, nats)
+        return wider_by(seen.lost, growth * as_wide)
 
     def _entries_by(self, seen: Seen, nats: float) -> float:
         """About how many cells of so many nats, and wider ones, there are where paths were seen."""

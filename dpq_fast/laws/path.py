@@ -61,6 +61,8 @@ SHAPED, SPARE_SHAPED, NEWTON = 64, 3.0, 5
 # More than is asked for, when windows are to be wider. If they lack so many times as many nats as
 # they have, paths are elsewhere.
 ASKED, DRAWN, HOPELESS = 1.5, 1.25, 4.0
+# Of that many and more, rows by cells take less than wider windows do.
+LACKING = 0.25
 # The most cells on one side of a target.
 MOST_CELLS = 2**19
 # Guesses at windows before all within reach is taken.
@@ -222,10 +224,13 @@ class PathLaw:
             return -math.inf
         if not self._certified(self._log_beyond):
             return math.inf
+        may_give_up = self._narrow and m * min(2 * reach, self._order.n) > MOST_WIDE
         for _ in range(GUESSES):
             log_strayed = self._log_strayed(window, reach, share)
             missing = CERTIFICATE + log_strayed - self._log_inside
             widest = self._rate * float(window.max())
+            if may_give_up and window is guess and missing > LACKING * widest:
+                raise TooWide
             if share > SHARES[1] and COARSE[0] * widest < missing < COARSE[1] * widest:
                 share = SHARES[1]
                 log_strayed = self._log_strayed(window, reach, share)
@@ -242,7 +247,7 @@ class PathLaw:
                 break
             if self._narrow and 2 * int(window.sum()) > MOST_GROWN:
                 raise TooWide
-        if self._narrow and m * min(2 * reach, self._order.n) > MOST_WIDE:
+        if may_give_up:
             raise TooWide
         self._run_inside(within)
         return -math.inf

@@ -26,6 +26,10 @@ APART, CROWDED = 0.16, 0.06
 # many nats less than the most, or fewer. Elsewhere their squares grow by a share of each nat more:
 # the second number over what all levels lose, the third for each of `FEW_LEVELS`.
 LIKELY, PASSED, LOSS_PASSED = 3.0, 2.2, 3.0
+# Where windows are of more nats than that for each level, over sqrt(m), ties let paths go elsewhere
+# at all levels for what that costs once. What all of these lose is no more than that, then: else
+# paths would be drawn there.
+ELSEWHERE, PASSED_ELSEWHERE = 27.0, 1.0
 # Cells of fewer ranks count as single ones; levels are very many from so many on.
 LEAST_RANKS, VERY_MANY_LEVELS = 2.5, 512
 # No cell of several leaves has so many nats.
@@ -129,13 +133,21 @@ def away_at(grown: NDArray[np.float64], m: int, growth: float) -> NDArray[np.flo
     return (grown + root) / (2.0 * max(growth, TINY))
 
 
-def wider_by(
-    lost: NDArray[np.float64], n: int, q: NDArray[np.float64], rate: float, as_wide: float
-) -> NDArray[np.float64]:
-    """How much wider cells may be where paths weigh so many nats less."""
+def growth_by(n: int, q: NDArray[np.float64], rate: float, nats: float) -> float:
+    """How much the square of `wider_by` grows with each nat lost.
+
+    Windows of all levels have so many nats together.
+    """
+    m = q.size
+    passed = PASSED if nats <= ELSEWHERE * m**1.5 else PASSED_ELSEWHERE
     apart = min(FARTHER, FARTHER_EACH * gap_of(n, q, rate))
-    growth = PASSED * apart / loss_of(q.size, LOSS_PASSED)
-    return np.sqrt(1.0 + growth * as_wide * np.maximum(lost - LIKELY, 0.0))
+    return passed * apart / loss_of(m, LOSS_PASSED)
+
+
+def wider_by(lost: NDArray[np.float64], growth: float) -> NDArray[np.float64]:
+    """How much wider cells may be where paths weigh so many nats less."""
+    wider: NDArray[np.float64] = np.sqrt(1.0 + growth * np.maximum(lost - LIKELY, 0.0))
+    return wider
 
 
 def spans_around(

@@ -1053,6 +1053,28 @@ def test_rows_of_single_ranks_give_way_where_gaps_draw_paths_far_away(monkeypatc
         assert stats.ks_2samp(drawn[:, level], expected[:, level]).pvalue > SMALLEST_P
 
 
+def test_long_rows_of_single_ranks_give_way_by_the_first_guess_at_windows(monkeypatch):
+    """Wider windows would do, at more than cells cost."""
+    asked, strayed = [], PathLaw._log_strayed
+
+    def counted(self, window, reach, share):
+        asked.append(window)
+        return strayed(self, window, reach, share)
+
+    monkeypatch.setattr(PathLaw, "_log_strayed", counted)
+    q, x = np.linspace(0.0, 1.0, 402)[1:-1], np.random.default_rng(5).normal(0.0, 5.0, 3_000)
+    ranks = SortedOrder(np.sort(x), None, (-100.0, 100.0))
+    short = PathLaw(ranks, q, 2.0, narrow=True)
+    assert len(asked) > 1 and (short._windows[1] - short._windows[0]).mean() < 500
+    monkeypatch.setattr(path, "MOST_WIDE", 0)
+    asked.clear()
+    with pytest.raises(TooWide):
+        PathLaw(ranks, q, 2.0, narrow=True)
+    assert len(asked) == 1
+    monkeypatch.setattr(path, "LACKING", 0.8)
+    assert PathLaw(ranks, q, 2.0, narrow=True)._log_inside == short._log_inside
+
+
 def test_short_rows_are_for_paths_at_any_rate_and_long_ones_for_cells():
     """Rows of cells take as long however few records there are."""
     rng, q = np.random.default_rng(5), np.linspace(0.0, 1.0, 302)[1:-1]
@@ -1276,6 +1298,15 @@ def test_long_parts_of_ties_draw_no_paths_away(tied, rate):
     law = choice.law_of(*many_tied(tied, 1_000), rate)
     assert isinstance(law, CoarseLaw)
     assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -7.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tied, rate", [(10**5, 0.175), (10**6, 0.01), (10**6, 0.02)])
+def test_cells_draw_no_paths_out_of_a_tie_that_hardly_pay_for_it(tied, rate):
+    """There they lose something at all levels, by wider cells: no more than the way there costs."""
+    law = choice.law_of(*many_tied(tied, 1_000), rate)
+    assert isinstance(law, CoarseLaw) and law._seen_by_bounds is not None
+    assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -8.0
 
 
 def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are(monkeypatch):
