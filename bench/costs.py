@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -59,7 +60,7 @@ def _passes() -> Iterator[list[float]]:
 def in_batches(
     batch: NDArray[np.float64], batches: int, m: int, epsilon: float
 ) -> tuple[float, int]:
-    """Seconds of one release beyond its passes over the records; what another one allocates."""
+    """Seconds of a release beyond its passes over the records, and what one allocates."""
     spent: list[float] = []
 
     def call() -> None:
@@ -69,8 +70,10 @@ def in_batches(
             dpq.joint_exp(sample, levels(m), epsilon=epsilon)
             spent.append(perf_counter() - start - sum(passes))
 
-    call()
-    return spent[0], peak_memory(call)
+    for _ in range(LEAST):
+        call()
+    seconds = median(spent)
+    return seconds, peak_memory(call)
 
 
 def held(x: NDArray[np.float64], m: int, epsilon: float) -> tuple[float, int]:
