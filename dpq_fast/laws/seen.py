@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpq_fast.laws.passing import Passing
 from dpq_fast.laws.widths import LIKELY
 
-# Not to be taken for less than what others lose: so many nats.
+# What outputs lose counts from so many nats on.
 PAID_MARGIN = 1.0
 
 
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
     @property
     def level(self) -> NDArray[np.intp]:
-        """Of each cell."""
+        """The level of each cell."""
         return _levels_of(self.start.view(np.intp))
 
     def away(
