@@ -9,7 +9,7 @@ VIEWS: int
 OTHER: int
 
 class Table:
-    def __init__(self, keys: list[bytes | None] | list[str]) -> None: ...
+    def __init__(self, keys: list[bytes] | list[bytes | None] | list[str]) -> None: ...
     def find_arrow(
         self,
         layout: int,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpq_fast._kernels.select import Map
 from dpq_fast.data.columns import as_float64, in_order, is_plain
+from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.likely import DEVIATIONS, Likely, near
 from dpq_fast.data.passes import MIN_PIECES, SCATTERED, Chunks
 from dpq_fast.data.queries import SampledCounts
@@ -54,8 +55,12 @@ class Foreseen(NamedTuple):
         q: NDArray[np.float64],
         beyond: float = BEYOND,
         workers: int = 1,
+        lattice: Lattice | None = None,
     ) -> Foreseen:
-        """By a sample of the values, for ascending levels, and what is around them."""
+        """By a sample of the values, for ascending levels, and what is around them.
+
+        Not what is rounded to one point of a lattice: counts are all that is asked of it.
+        """
         chosen = choose_map(low, high, probe)
         counts = sampled(values, chosen, workers)
         total = int(counts.sum())
@@ -64,6 +69,9 @@ class Foreseen(NamedTuple):
         wanted = near(np.cumsum(counts), q, beyond)
         crowded = wanted & (counts > FORESEEN_BUCKET * total + DEVIATIONS**2)
         wanted &= ~crowded
+        if lattice is not None:
+            buckets = np.flatnonzero(wanted)
+            wanted[buckets[are_of_one_point(chosen, lattice, buckets)[0]]] = False
         share = float(counts[wanted].sum()) / total
         taken = _to_be_taken(share, total, values.size, workers, q.size)
         if taken > min(FORESEEN_SHARE * values.size, FORESEEN):
@@ -94,6 +102,25 @@ def sampled(values: NDArray[Any], chosen: Map, workers: int) -> NDArray[np.int64
     share = max(SAMPLED_SHARE, -(-values.size // MOST_SAMPLED))
     asked = SampledCounts(chosen, BUCKETS, share, SAMPLED_RUN)
     return Chunks.of_array(values, workers).fold(asked)[:-1]
+
+
+def are_of_one_point(
+    chosen: Map, lattice: Lattice, bucket: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Whether all values of each bucket are rounded to one point, and a value in the bucket.
+
+    Those between the first bucket and the last one that the point's values fall in: both the map
+    and the rounding are monotone.
+    """
+    lower, upper = chosen.edges(bucket), chosen.edges(bucket + 1)
+    inside = lower + (upper - lower) / 2.0
+    narrow = upper - lower < lattice.step
+    if not narrow.any():
+        return narrow, inside
+    point = lattice.encode(inside)
+    first = chosen.buckets(lattice.least(point))
+    last = chosen.buckets(np.nextafter(lattice.least(point + 1), -np.inf))
+    return narrow & (first < bucket) & (bucket < last), inside
 
 
 def choose_map(low: float, high: float, probe: NDArray[Any]) -> Map:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,9 +116,12 @@ class PublicKeys:
     kind : str or None
         None where there are none, or `mixed` ones: those that were selected from a column that
         does not say.
+    moments : ndarray of int64, shape (G,), or None
+        Nanoseconds since 1970 of dates that came in a type of NumPy's.
     """
 
     def __init__(self, column: Any, mixed: bool = False) -> None:
+        self.moments: NDArray[np.int64] | None = None
         if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
             self.kind: str | None = INTEGERS if column.size else None
             self.keys: NDArray[Any] = column.astype(
@@ -125,6 +129,11 @@ class PublicKeys:
             )
             return
         items = _listed(column)
+        if _is_of_dates(column) and items:
+            self.moments = _moments(np.asarray(column))
+        if self.moments is not None:
+            self.kind, self.keys = DATES, _objects(items)
+            return
         types = set(map(type, items))
         of_integers = all(
             issubclass(own, (int, np.integer)) and not issubclass(own, (bool, np.bool_))
@@ -148,8 +157,8 @@ class PublicKeys:
         if self.kind == BOOLEANS:
             self.keys = np.array(items, dtype=np.bool_)
             return
-        self.keys = np.empty(len(items), dtype=object)
-        self.keys[:] = list(map(str, items)) if self.kind == STRINGS else items
+        exact = self.kind != STRINGS or types == {str}
+        self.keys = _objects(items if exact else list(map(str, items)))
 
     def __len__(self) -> int:
         return self.keys.size
@@ -158,11 +167,21 @@ class PublicKeys:
         """Some of the keys."""
         own = PublicKeys.__new__(PublicKeys)
         own.kind, own.keys = self.kind, self.keys[places]
+        own.moments = None if self.moments is None else self.moments[places]
         return own
+
+    @property
+    def are_distinct(self) -> bool:
+        """Whether it is seen without a look at each that no key is there twice."""
+        if self.moments is not None:
+            return np.unique(self.moments).size == len(self)
+        return self.kind not in (None, INTEGERS) and len(set(self.compared)) == len(self)
 
     @cached_property
     def compared(self) -> list[Any]:
         """The keys as they are compared."""
+        if self.moments is not None:
+            return [Instant(nanoseconds, False) for nanoseconds in self.moments.tolist()]
         keys = self.keys.tolist()
         return list(map(comparable, keys)) if self._may_be_dates else keys
 
@@ -204,11 +223,15 @@ class PublicKeys:
     def _of_integers(self, codes: NDArray[Any], unit: int) -> Lookup:
         """For columns of integers, of booleans, and of dates in steps of `unit` nanoseconds."""
         keys, places = self.keys, np.arange(len(self))
-        if self.kind in (DATES, ZONED):
+        if self.moments is not None and unit < 2**63:
+            steps_of, rests = np.divmod(self.moments, unit)
+            (places,) = np.nonzero(rests == 0)  # others are no dates of the column
+            keys = steps_of[places]
+        elif self.kind in (DATES, ZONED):
             steps = [divmod(key.nanoseconds, unit) for key in self.compared]
             fits = [
                 (g, step) for g, (step, rest) in enumerate(steps) if rest == 0 and abs(step) < 2**63
-            ]  # others are no dates of the column
+            ]
             places, keys = np.array(fits, dtype=np.int64).reshape(-1, 2).T
         if keys.size == 0:
             return Lookup(_picked(codes), 0, np.empty(0, dtype=np.int32), 0)
@@ -287,10 +310,17 @@ class PublicKeys:
 
     def _encoded(self, encoding: str) -> strings.Table:
         """The strings among the keys; with surrogates, of which no column can have any."""
+        keys = self.keys.tolist()
+        whole = "".join(keys) if self.kind == STRINGS else None
+        if whole is not None and (encoding != "utf-8" or whole.isascii()):  # all at once
+            width = 1 if encoding == "utf-8" else 4
+            encoded = whole.encode(encoding, "surrogatepass")
+            ends = (width * np.cumsum(list(map(len, keys)))).tolist()
+            return strings.Table([encoded[start:end] for start, end in pairwise([0, *ends])])
         return strings.Table(
             [
                 key.encode(encoding, "surrogatepass") if isinstance(key, str) else None
-                for key in self.keys.tolist()
+                for key in keys
             ]
         )
 
@@ -361,7 +391,8 @@ class Groups:
             groups = np.arange(groups.start, groups.stop, groups.step)
         if isinstance(groups, np.ndarray) and groups.ndim != 1:
             raise ValueError(f"groups must be one-dimensional, got {groups.ndim} dimensions")
-        if not (isinstance(groups, np.ndarray) and groups.dtype.kind in "iu"):
+        of_integers = isinstance(groups, np.ndarray) and groups.dtype.kind in "iu"
+        if not (of_integers or _is_of_dates(groups)):
             groups = _listed(groups)
         self.single = not (
             isinstance(groups, list)
@@ -375,8 +406,9 @@ class Groups:
             if len(widths) > 1 or widths == {0}:
                 raise ValueError("groups must be keys, or tuples of one length of keys")
             self.columns = [PublicKeys(list(column)) for column in zip(*groups, strict=True)]
-            self.keys = np.empty(len(groups), dtype=object)
-            self.keys[:] = list(zip(*(own.keys.tolist() for own in self.columns), strict=True))
+            self.keys = _objects(
+                list(zip(*(own.keys.tolist() for own in self.columns), strict=True))
+            )
         self._check_distinct()
 
     @classmethod
@@ -398,7 +430,9 @@ class Groups:
 
     def _check_distinct(self) -> None:
         kind = self.columns[0].kind if self.single else "several"
-        if kind not in (None, INTEGERS) and len(set(self._compared())) == len(self):
+        if self.single and self.columns[0].are_distinct:
+            return
+        if not self.single and len(set(self._compared())) == len(self):
             return
         if kind in (None, INTEGERS, STRINGS):
             keys = np.sort(self.keys)
@@ -560,6 +594,34 @@ def _listed(column: Any) -> list[Any]:
             items: list[Any] = getattr(column, name)()
             return items
     return list(column)
+
+
+def _objects(items: list[Any]) -> NDArray[np.object_]:
+    """As they are, even if they are tuples."""
+    objects = np.empty(len(items), dtype=object)
+    objects[:] = items
+    return objects
+
+
+def _is_of_dates(column: Any) -> bool:
+    """Whether it has a type of NumPy's for dates: an array, or a column or an index of pandas."""
+    declared = getattr(column, "dtype", None)
+    return isinstance(declared, np.dtype) and declared.kind == "M"
+
+
+def _moments(column: NDArray[np.datetime64]) -> NDArray[np.int64] | None:
+    """Nanoseconds since 1970; None where some are missing, or int64 does not hold them."""
+    name, steps = np.datetime_data(column.dtype)
+    if name in ("Y", "M"):
+        column, name, steps = column.astype("M8[D]"), "D", 1
+    if name not in TICKS or np.isnat(column).any():
+        return None
+    ticks = column.astype(f"M8[{steps}{name}]").view(np.int64)
+    each = steps * TICKS[name]
+    if max(-int(ticks.min()), int(ticks.max())) * each >= 2**63:
+        return None
+    moments: NDArray[np.int64] = ticks * each
+    return moments
 
 
 def _is_arrow(keys: Any) -> bool:
@@ -1037,6 +1099,4 @@ def as_array(keys: list[Any]) -> NDArray[Any]:
             return np.array(keys, dtype=np.int64)
         if min(keys) >= 0:
             return np.array(keys, dtype=np.uint64)
-    array = np.empty(len(keys), dtype=object)
-    array[:] = keys
-    return array
+    return _objects(keys)

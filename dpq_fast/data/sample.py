@@ -621,7 +621,7 @@ class Reader:
             return _of_points(chunks, countable, bounds, nan_policy)
         probe, foreseen = _probe(values), None
         if q is not None:
-            foreseen = Foreseen.of(values, *bounds, probe, q, reach / n, self._threads)
+            foreseen = Foreseen.of(values, *bounds, probe, q, reach / n, self._threads, dithered)
         crowded = foreseen is not None and foreseen.crowded
         if countable is not None and crowded:
             return _of_points(chunks, countable, bounds, nan_policy)

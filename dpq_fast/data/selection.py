@@ -23,7 +23,7 @@ from dpq_fast._kernels import intervals as intervals_kernel
 from dpq_fast._kernels.select import keys, value_of
 from dpq_fast.data.arranged import Arranged
 from dpq_fast.data.cutting import Cutter, values_of
-from dpq_fast.data.foreseen import BUCKETS, Foreseen, choose_map
+from dpq_fast.data.foreseen import BUCKETS, Foreseen, are_of_one_point, choose_map
 from dpq_fast.data.histogram import Bins
 from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import (
@@ -98,7 +98,7 @@ class Plan:
     tied : ndarray of bool, shape (C,)
         Whether all of its records are one value, or one lattice point: none has to be collected.
     value : ndarray of float64, shape (C,)
-        The least of its records, where they are tied.
+        Where they are tied: the least of its records, or one that is rounded as they are.
     """
 
     start: NDArray[np.int64]
@@ -291,6 +291,7 @@ class Buckets(Counted):
         np.add.at(inside, first, 1)
         np.add.at(inside, last + 1, -1)
         buckets = np.flatnonzero((np.cumsum(inside[:-1]) > 0) & (self.count > 0))
+        one_value = self._one_values(buckets)
         while True:
             parts = [
                 cell
@@ -299,11 +300,12 @@ class Buckets(Counted):
                 for cell in _meeting_cells(self._cells[bucket], start, stop)
             ]
             whole = [bucket for bucket in buckets.tolist() if bucket not in self._cells]
-            total = int(self.count[whole].sum()) + sum(c.count for c in parts if not c.tied)
+            taken = [bucket for bucket in whole if bucket not in one_value]
+            total = int(self.count[taken].sum()) + sum(c.count for c in parts if not c.tied)
             if total <= most:
                 break
             crowded = {c.bucket: c for c in parts if c.count > full and not c.tied}
-            for bucket in whole:
+            for bucket in taken:
                 if self.count[bucket] > full:
                     crowded[bucket] = self._whole(bucket)
             if not crowded:
@@ -316,8 +318,9 @@ class Buckets(Counted):
         count = np.append(self.count[whole], [c.count for c in parts]).astype(np.int64)
         begin = np.append(self.ends[whole] - self.count[whole], [c.start for c in parts])
         bucket = np.array(whole + [c.bucket for c in parts], dtype=np.int64)
-        tied = np.array([False] * len(whole) + [c.tied for c in parts], dtype=bool)
-        lowest = [0.0] * len(whole) + [value_of(c.key_lo) if c.tied else 0.0 for c in parts]
+        tied = np.array([b in one_value for b in whole] + [c.tied for c in parts], dtype=bool)
+        lowest = [one_value.get(bucket, 0.0) for bucket in whole]
+        lowest += [value_of(c.key_lo) if c.tied else 0.0 for c in parts]
         order = np.argsort(begin, kind="stable")
         return BucketPlan(
             begin[order].astype(np.int64),
@@ -327,6 +330,13 @@ class Buckets(Counted):
             bucket[order],
             cell[order],
         )
+
+    def _one_values(self, buckets: NDArray[np.int64]) -> dict[int, float]:
+        """The buckets all of whose records are rounded to one point, and a value that is, too."""
+        if self._lattice is None:
+            return {}
+        are_one, value = are_of_one_point(self._map, self._lattice, buckets)
+        return dict(zip(buckets[are_one].tolist(), value[are_one].tolist(), strict=True))
 
     def _meeting(
         self, start: NDArray[np.int64], stop: NDArray[np.int64]
@@ -446,12 +456,13 @@ class Buckets(Counted):
         parts = [cell for cell in plan.cell if cell is not None]
         wanted = np.zeros(BUCKETS + 1, dtype=np.uint8)
         whole = np.array([cell is None for cell in plan.cell])
-        wanted[plan.bucket[whole]] = 1
+        taken = plan.bucket[whole & ~plan.tied]
+        wanted[taken] = 1
         wanted[[cell.bucket for cell in parts if not cell.tied]] = 2
-        gaps = np.flatnonzero(np.diff(plan.bucket) != 1) + 1
+        gaps = np.flatnonzero(np.diff(taken) != 1) + 1
         if not parts and gaps.size < FEW_STRETCHES and self.ends[-1] >= COMPARED:
-            first = plan.bucket[np.append(0, gaps)].tolist()
-            last = plan.bucket[np.append(gaps - 1, plan.bucket.size - 1)].tolist()
+            first = taken[np.append(0, gaps)].tolist()
+            last = taken[np.append(gaps - 1, taken.size - 1)].tolist()
             lowest, highest = (int(key) for key in keys(np.array([self._low, self._high])))
             lo_keys = [self._first_key(bucket) for bucket in first]
             hi_keys = [self._first_key(bucket + 1) - 1 for bucket in last]

@@ -412,6 +412,58 @@ def test_tied_records_are_not_collected(monkeypatch):
         assert order._points([(10, 20)]).tolist() == [0.5 if lattice is None else 103] * 10
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_buckets_that_are_rounded_to_one_point_are_not_collected(workers):
+    """Counts are all that is asked of them, whether they are foreseen or not."""
+    bounds, rng = (-1e6, 1e6), np.random.default_rng(21)
+    lattice, values = Lattice.of(bounds, 1.0, False), rng.standard_cauchy(300_000)
+    order, expected = (make(values, lattice, bounds) for make in (selected, in_order))
+    start = np.arange(5_000, 300_000, 10_000)
+    plan = order._counted.plan(start, start + 400)
+    assert plan.tied.sum() > 500 and plan.count[~plan.tied].sum() < 20_000
+    bucket = order._counted._map.buckets(values).astype(np.int64)
+    points = lattice.encode(values)
+    for tied, value in zip(plan.bucket[plan.tied].tolist(), plan.value[plan.tied], strict=True):
+        assert (points[bucket == tied] == lattice.encode(np.array([value]))[0]).all()
+    windows = [(int(place), int(place) + 400) for place in start]
+    assert (order._points(windows) == expected._points(windows)).all()
+    asked = np.arange(-30, 30) + lattice.points // 2
+    assert (order.ranks_of(asked) == expected.ranks_of(asked)).all()
+    likely = foreseen.Foreseen.of(
+        values, *bounds, values[:100], np.linspace(0.1, 0.9, 9), 1e-3, workers, lattice
+    ).likely
+    assert likely is not None and likely.share < 0.1
+
+
+@given(
+    st.floats(-1e3, 1e3),
+    st.floats(-6.0, 6.0),
+    st.integers(3, 400),
+    st.lists(st.floats(-1e3, 1e3), max_size=40),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_buckets_of_one_point_hold_no_other(low, width, points, probe, near, seed):
+    """And all are found that lie between its least value and its greatest, but at its ends."""
+    rng, high = np.random.default_rng(seed), low + 10.0**width
+    lattice = Lattice.of((low, high), (high - low) / points, False)
+    chosen = foreseen.choose_map(low, high, np.array(probe, dtype=float))
+    buckets = np.arange(BUCKETS)
+    are_one, value = foreseen.are_of_one_point(chosen, lattice, buckets)
+    tried = np.clip(rng.uniform(low, high, 4_000), low, high)
+    if near:  # the last values of points, and the first ones
+        first = lattice.least(np.arange(1, lattice.points))
+        tried = np.clip(np.concatenate((first, np.nextafter(first, -np.inf))), low, high)
+    bucket, point = chosen.buckets(tried).astype(np.int64), lattice.encode(tried)
+    held = are_one[bucket]
+    assert (lattice.encode(value)[bucket[held]] == point[held]).all()
+    least = np.full(BUCKETS, lattice.points)
+    most = np.full(BUCKETS, -1)
+    np.minimum.at(least, bucket, point)
+    np.maximum.at(most, bucket, point)
+    assert not (are_one & (least < most)).any()
+
+
 def test_parts_of_windows_are_found_between_tied_records(monkeypatch):
     monkeypatch.setattr(selection, "FULL", 1)
     monkeypatch.setattr(selection, "COLLECTED", 4)

@@ -810,6 +810,45 @@ def test_quantile_by_takes_keys_of_several_columns(kind, spread, implementation,
     assert list(table.index.names) == (["town", "day"] if named else [None, None])
 
 
+STAMPS = [-(10**6), -1, 0, 1, 59, 60, 3_600, 86_400, 604_800, 31_536_000, 2**40]
+
+
+@pytest.mark.parametrize(
+    "of, unit, order",
+    [
+        *product([np.asarray], ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "7s"], "<>"),
+        *product([pd.DatetimeIndex, pd.Series], ["s", "ms", "us", "ns"], "="),
+    ],
+)
+def test_dates_in_a_type_of_numpy_are_found_as_each_of_them_is(of, unit, order):
+    """In one step for all of them, if they are in 64 bits of nanoseconds."""
+    short = {"Y": 4_000, "M": 40_000, "W": 10**5, "D": 10**6}.get(unit, 2**62)
+    stamps = [stamp for stamp in STAMPS if abs(stamp) < short]
+    given = np.array(stamps, dtype="i8").view(f"M8[{unit}]").astype(f"{order}M8[{unit}]")
+    public = of(given)
+    found, each = keys.Groups(public), keys.Groups(list(public))
+    column = found.columns[0]
+    assert column.kind == each.columns[0].kind == keys.DATES
+    assert column.compared == each.columns[0].compared
+    assert [type(key) for key in found.keys] == [type(key) for key in each.keys]
+    for by in ("Y", "D", "7s", "s", "ns"):
+        shifted = np.concatenate((given.astype("M8[s]"), given.astype("M8[s]") + 1))
+        records = np.append(shifted, np.datetime64("NaT")).astype(f"M8[{by}]")
+        places = found.places(records, records.size)
+        assert places.tolist() == each.places(records, records.size).tolist()
+    some = np.array([2, 0])
+    assert found.pick(some).columns[0].compared == each.pick(some).columns[0].compared
+
+
+def test_dates_beyond_64_bits_of_nanoseconds_are_found_one_by_one():
+    public = np.array(["0001-01-01", "2020-01-01", "9999-01-01"], dtype="M8[D]")
+    found = keys.Groups(public)
+    assert found.columns[0].moments is None and found.columns[0].kind == keys.DATES
+    assert found.places(public[::-1], 3).tolist() == [2, 1, 0]
+    with pytest.raises(ValueError, match=r"^groups must be distinct, got 0001-01-01 twice$"):
+        keys.Groups(np.append(public, public[:1]))
+
+
 def test_quantile_by_takes_a_frame_of_one_column(implementation):
     by = pd.DataFrame(dict(town=PAIR[0]))
     expected = implementation.quantile_by(X, PAIR[0], Q, groups=TOWNS[:2], rng=9, **OPTIONS)
@@ -1207,6 +1246,9 @@ BAD = [
     ({"groups": [True, True]}, ValueError, "^groups must be distinct, got True twice$"),
     ({"groups": [date(2020, 1, 1), np.datetime64("2020-01-01T00")]}, ValueError, "twice$"),
     ({"groups": [np.datetime64("NaT")]}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": np.array([1, 2], "M8[ps]")}, TypeError, "^groups must hold integers, strings"),
+    ({"groups": np.array(["2020", "NaT"], "M8[D]")}, TypeError, "^groups must hold integers"),
+    ({"groups": np.array(["2020", "2021", "2020"], "M8[s]")}, ValueError, "2020-01-01T.* twice$"),
     ({"groups": [(1, 2), 3]}, ValueError, "^groups must be keys, or tuples of one length"),
     ({"groups": [(1, 2)]}, TypeError, "^by must be a column of .* got int$"),
     ({"groups": [(1, 2, 3)]}, ValueError, "^groups must be .*as many keys as by has columns"),
