@@ -42,6 +42,8 @@ PARTS, MOST_PARTS = 8, 2**21
 # one place, where rows are to be of the same cells; and `kernel.APART` at most: more have windows
 # by a walk.
 LEAST_APART, LEAST_EACH = 1.0, 1e-3
+# If windows by these turn out to be too narrow, they are made so many nats wider than they lack.
+AGAIN = 2.0
 # Cells that hold so many times as much as others have a list, so many of them at most.
 HEAVY, MOST_HEAVY = 4.0, 8
 # Widths that are tried for where targets lie: so much narrower and wider, so many of them.
@@ -106,13 +108,14 @@ class Passing:
     densities: NDArray[np.float64]
     lost: float
 
-    def windows(self) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+    def windows(self, more: float = 0.0) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
         """Ranks first[j], ..., last[j] that hold nearly all, and ln of what leaves them at most.
 
-        All but 2^-64 of what all paths weigh, if bounds lose as much as it seems.
+        All but 2^-64 of what all paths weigh, if bounds lose as much as it seems, or so many nats
+        `more`.
         """
         m = self.log_passing.shape[0]
-        spare = CERTIFICATE + self.lost + ROWS_LOSE + math.log(2.0 * m)
+        spare = CERTIFICATE + self.lost + ROWS_LOSE + more + math.log(2.0 * m)
         weight = np.exp(np.minimum(self.log_passing.astype(np.float64) + spare, 64.0))
         first, last = self._between(weight)
         strayed = float(weight.sum(where=~self._are_inside(first, last)))
@@ -121,6 +124,11 @@ class Passing:
             log_left = self.log_all + math.log(strayed) - spare + ROUNDING
             log_strayed = float(np.logaddexp(log_strayed, log_left))
         return first, last, log_strayed
+
+    @property
+    def lacking(self) -> float:
+        """By how many nats too much is not in these blocks' rows; less than 0 if it is not."""
+        return self.log_beyond + CERTIFICATE + self.lost + ROWS_LOSE - self.log_all
 
     def near(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ranks between which paths are likely to be."""
@@ -175,15 +183,31 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
     target = whole + part
     if rate * float(np.diff(target).max(initial=0.0)) > kernel.APART:
         return None
-    rows, log_beyond = intervals_kernel.windows(q, n, reach)[:2], -math.inf
+    rows = intervals_kernel.windows(q, n, reach)[:2]
     nats = min((LOST / (EACH * m)) ** (1.0 / POWER), MOST_NATS)
     wide_nats = min(WIDE * nats, MOST_WIDE, WIDE_APART * gap)
     if rate * _mean_of(*rows) > MANY * nats and wide_nats >= LEAST_WIDE * nats:
-        wide = _bounds(order, target, rate, wide_nats, rows, log_beyond)
+        wide = _bounds(order, target, rate, wide_nats, rows, -math.inf)
         if wide is None:
             return None
-        first, last, log_beyond = wide.windows()
-        rows = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
+        found = _bounds_inside(wide, order, target, rate, nats, 0.0)
+        if found is not None and found.lacking > 0.0:  # wide cells lose more than it seemed
+            found = _bounds_inside(wide, order, target, rate, nats, found.lacking + AGAIN)
+        return found
+    return _bounds(order, target, rate, nats, rows, -math.inf)
+
+
+def _bounds_inside(
+    wide: Passing,
+    order: WholeOrder,
+    target: NDArray[np.float64],
+    rate: float,
+    nats: float,
+    more: float,
+) -> Passing | None:
+    """Bounds for what is inside of the windows by wide cells, which lose so many nats more."""
+    first, last, log_beyond = wide.windows(more)
+    rows = np.minimum.accumulate(first[::-1])[::-1], np.maximum.accumulate(last)
     return _bounds(order, target, rate, nats, rows, log_beyond)
 
 

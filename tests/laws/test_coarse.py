@@ -20,7 +20,7 @@ from dpq_fast.data.lattice import Lattice
 from dpq_fast.data.order import CountedOrder, SortedOrder
 from dpq_fast.data.sample import Sample
 from dpq_fast.laws import cells as cells_law
-from dpq_fast.laws import choice, coarse, leaves, path, strayed
+from dpq_fast.laws import choice, coarse, leaves, passing, path, strayed
 from dpq_fast.laws import seen as seen_law
 from dpq_fast.laws import widths as widths_law
 from dpq_fast.laws import zones as zones_law
@@ -1307,6 +1307,15 @@ def test_cells_draw_no_paths_out_of_a_tie_that_hardly_pay_for_it(tied, rate):
     law = choice.law_of(*many_tied(tied, 1_000), rate)
     assert isinstance(law, CoarseLaw) and law._seen_by_bounds is not None
     assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -8.0
+
+
+def test_wide_cells_that_lose_more_than_it_seemed_are_asked_for_wider_windows():
+    """What they leave is too much for the narrow ones: else rows would be all within reach."""
+    ranks, q = many_tied(46_287, 700)
+    bounds = passing.passing(ranks, q, 0.195, path.first_window(ranks, q, 0.195))
+    assert bounds.lacking <= 0.0
+    law = CoarseLaw(ranks, q, 0.195)
+    assert law._window is not None and law._log_strayed <= law._log_total - path.CERTIFICATE
 
 
 def test_cells_that_fit_better_between_levels_do_not_show_where_paths_are(monkeypatch):
