@@ -366,7 +366,7 @@ class CoarseLaw:
         self._low, self._high = _within(sums.least, sums.most, first, last)
         if (self._low >= self._high).any():
             return False
-        self._tree = tree_of(sums, self._rate)
+        self._tree = tree_of(sums, self._rate, self._leaves.ranks)
         self._leaves.known = Sums(*self._tree[1:])
         return True
 

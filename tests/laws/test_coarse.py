@@ -1309,6 +1309,17 @@ def test_cells_draw_no_paths_out_of_a_tie_that_hardly_pay_for_it(tied, rate):
     assert np.median(law._propose(np.random.default_rng(7), 32)[1]) > -8.0
 
 
+@pytest.mark.slow
+def test_leaves_between_ties_are_no_parts_of_cells():
+    """Most of what a cell holds is at one rank there, but a bend would count from the cell's end."""
+    values = np.arange(-100, 101) / 4.0
+    counts = np.rint(4.4e6 * 0.05 * stats.norm.pdf(values, scale=5.0) / 0.2).astype(np.int64)
+    order = Sample.of(values, (-100.0, 100.0), counts=counts).order(np.random.default_rng(6))
+    for rate in (0.0006455, 0.000134):
+        law = CoarseLaw(order, np.arange(1, 1_001) / 1_001, rate)
+        assert np.median(law._propose(np.random.default_rng(7), 64)[1]) > -4.0
+
+
 def test_wide_cells_that_lose_more_than_it_seemed_are_asked_for_wider_windows():
     """What they leave is too much for the narrow ones: else rows would be all within reach."""
     ranks, q = many_tied(46_287, 700)
