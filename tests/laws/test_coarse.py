@@ -1311,7 +1311,7 @@ def test_cells_draw_no_paths_out_of_a_tie_that_hardly_pay_for_it(tied, rate):
 
 @pytest.mark.slow
 def test_leaves_between_ties_are_no_parts_of_cells():
-    """Most of what a cell holds is at one rank there, but a bend would count from the cell's end."""
+    """What a cell holds is at one rank there, mostly; a bend would count from the cell's end."""
     values = np.arange(-100, 101) / 4.0
     counts = np.rint(4.4e6 * 0.05 * stats.norm.pdf(values, scale=5.0) / 0.2).astype(np.int64)
     order = Sample.of(values, (-100.0, 100.0), counts=counts).order(np.random.default_rng(6))
