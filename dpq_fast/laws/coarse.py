@@ -148,7 +148,7 @@ CENTERED, CENTERED_EACH, MOST_CENTERED = 2.5, 0.375, 5.0
 # But no cells grow if rows have no more entries than that, or than that if leaves became narrower:
 # where outputs of many levels are at one place, and cells of one level inside of those of the next,
 # most proposals would not ascend.
-MOST_ALIKE, MORE_ALIKE = 2**21, 2**23
+MOST_ALIKE, MORE_ALIKE = 2**21, 3 * 2**20
 # By this share of it if the narrowest are of single ranks: paths are far away from their targets.
 # If levels are very many, by so much more: their cells are most of what they cost. (By 1.6 times as
 # much, what cells a thousand nats away are too wide by is more than the way there costs.) Within
