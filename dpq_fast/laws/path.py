@@ -61,7 +61,7 @@ SHAPED, SPARE_SHAPED, NEWTON = 64, 3.0, 5
 # More than is asked for, when windows are to be wider. If they lack so many times as many nats as
 # they have, paths are elsewhere.
 ASKED, DRAWN, HOPELESS = 1.5, 1.25, 4.0
-# Of that many and more, rows by cells take less than wider windows do.
+# Of that many and more, where rows are long, those of cells take less than wider windows do.
 LACKING = 0.25
 # The most cells on one side of a target.
 MOST_CELLS = 2**19
@@ -229,7 +229,8 @@ class PathLaw:
             log_strayed = self._log_strayed(window, reach, share)
             missing = CERTIFICATE + log_strayed - self._log_inside
             widest = self._rate * float(window.max())
-            if may_give_up and window is guess and missing > LACKING * widest:
+            are_long = window is guess and 2 * int(guess.sum()) > MOST_WIDE
+            if may_give_up and are_long and missing > LACKING * widest:
                 raise TooWide
             if share > SHARES[1] and COARSE[0] * widest < missing < COARSE[1] * widest:
                 share = SHARES[1]
