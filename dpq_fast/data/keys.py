@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +22,7 @@ from dpq_fast import _checks
 from dpq_fast._kernels import groups as kernel
 from dpq_fast._kernels import strings
 from dpq_fast.data.columns import check_counts
-from dpq_fast.data.units import EPOCH, TICKS, Time
+from dpq_fast.data.units import EPOCH, TICKS, Time, ticks_of
 
 # Integer keys spread over at most this many times the groups (and this much) are looked up in a
 # table, others by bisection.
@@ -132,7 +132,7 @@ class PublicKeys:
         if _is_of_dates(column) and items:
             self.moments = _moments(np.asarray(column))
         if self.moments is not None:
-            self.kind, self.keys = DATES, _objects(items)
+            self.kind, self.keys = DATES, objects(items)
             return
         types = set(map(type, items))
         of_integers = all(
@@ -158,7 +158,7 @@ class PublicKeys:
             self.keys = np.array(items, dtype=np.bool_)
             return
         exact = self.kind != STRINGS or types == {str}
-        self.keys = _objects(items if exact else list(map(str, items)))
+        self.keys = objects(items if exact else list(map(str, items)))
 
     def __len__(self) -> int:
         return self.keys.size
@@ -406,9 +406,7 @@ class Groups:
             if len(widths) > 1 or widths == {0}:
                 raise ValueError("groups must be keys, or tuples of one length of keys")
             self.columns = [PublicKeys(list(column)) for column in zip(*groups, strict=True)]
-            self.keys = _objects(
-                list(zip(*(own.keys.tolist() for own in self.columns), strict=True))
-            )
+            self.keys = objects(zip(*(own.keys.tolist() for own in self.columns), strict=True))
         self._check_distinct()
 
     @classmethod
@@ -430,9 +428,11 @@ class Groups:
 
     def _check_distinct(self) -> None:
         kind = self.columns[0].kind if self.single else "several"
-        if self.single and self.columns[0].are_distinct:
-            return
-        if not self.single and len(set(self._compared())) == len(self):
+        if self.single:
+            are_distinct = self.columns[0].are_distinct
+        else:
+            are_distinct = len(set(self._compared())) == len(self)
+        if are_distinct:
             return
         if kind in (None, INTEGERS, STRINGS):
             keys = np.sort(self.keys)
@@ -596,11 +596,12 @@ def _listed(column: Any) -> list[Any]:
     return list(column)
 
 
-def _objects(items: list[Any]) -> NDArray[np.object_]:
-    """As they are, even if they are tuples."""
-    objects = np.empty(len(items), dtype=object)
-    objects[:] = items
-    return objects
+def objects(items: Iterable[Any]) -> NDArray[Any]:
+    """An array of them as they are, even if they are tuples."""
+    listed = list(items)
+    made = np.empty(len(listed), dtype=object)
+    made[:] = listed
+    return made
 
 
 def _is_of_dates(column: Any) -> bool:
@@ -611,13 +612,12 @@ def _is_of_dates(column: Any) -> bool:
 
 def _moments(column: NDArray[np.datetime64]) -> NDArray[np.int64] | None:
     """Nanoseconds since 1970; None where some are missing, or int64 does not hold them."""
-    name, steps = np.datetime_data(column.dtype)
-    if name in ("Y", "M"):
-        column, name, steps = column.astype("M8[D]"), "D", 1
-    if name not in TICKS or np.isnat(column).any():
+    if np.datetime_data(column.dtype)[0] in ("Y", "M"):
+        column = column.astype("M8[D]")
+    found = ticks_of(column)
+    if found is None or np.isnat(column).any():
         return None
-    ticks = column.astype(f"M8[{steps}{name}]").view(np.int64)
-    each = steps * TICKS[name]
+    ticks, each = found
     if max(-int(ticks.min()), int(ticks.max())) * each >= 2**63:
         return None
     moments: NDArray[np.int64] = ticks * each
@@ -812,11 +812,10 @@ def _of_numbers(by: NDArray[Any], missing: Any, kind: str | None) -> Column:
     """For integers, booleans and dates of NumPy."""
     unit = 1
     if by.dtype.kind == "M":
-        name, steps = np.datetime_data(by.dtype)
-        if name not in TICKS:
+        found = ticks_of(by)
+        if found is None:
             return Column(None, list(by), None, kind)
-        unit = steps * TICKS[name]
-        by = by.astype(f"datetime64[{steps}{name}]", copy=False).view(np.int64)
+        by, unit = found
     elif by.dtype.kind == "b":
         by = by.view(np.uint8)
     return Column(by, None, missing, kind, unit)
@@ -1099,4 +1098,4 @@ def as_array(keys: list[Any]) -> NDArray[Any]:
             return np.array(keys, dtype=np.int64)
         if min(keys) >= 0:
             return np.array(keys, dtype=np.uint64)
-    return _objects(keys)
+    return objects(keys)

@@ -319,14 +319,14 @@ class Buckets(Counted):
         begin = np.append(self.ends[whole] - self.count[whole], [c.start for c in parts])
         bucket = np.array(whole + [c.bucket for c in parts], dtype=np.int64)
         tied = np.array([b in one_value for b in whole] + [c.tied for c in parts], dtype=bool)
-        lowest = [one_value.get(bucket, 0.0) for bucket in whole]
-        lowest += [value_of(c.key_lo) if c.tied else 0.0 for c in parts]
+        value = [one_value.get(b, 0.0) for b in whole]
+        value += [value_of(c.key_lo) if c.tied else 0.0 for c in parts]
         order = np.argsort(begin, kind="stable")
         return BucketPlan(
             begin[order].astype(np.int64),
             count[order],
             tied[order],
-            np.array(lowest, dtype=np.float64)[order],
+            np.array(value, dtype=np.float64)[order],
             bucket[order],
             cell[order],
         )

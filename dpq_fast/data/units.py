@@ -96,6 +96,15 @@ class Time:
         return cls(kind, int(value.view(np.int64)) * times * TICKS[tick], tick, zone, library)
 
 
+def ticks_of(times: NDArray[Any]) -> tuple[NDArray[np.int64], int] | None:
+    """Times or durations of NumPy as numbers, and the nanoseconds of each; None without any."""
+    unit, each = np.datetime_data(times.dtype)
+    if unit not in TICKS:
+        return None  # months have no fixed length, and "generic" has none at all
+    native = np.asarray(times, dtype=times.dtype.newbyteorder("="))
+    return native.view(np.int64), each * TICKS[unit]
+
+
 def _microseconds(length: datetime.timedelta) -> int:
     return length // datetime.timedelta(microseconds=1)
 

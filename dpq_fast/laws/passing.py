@@ -115,7 +115,7 @@ class Passing:
         `more`.
         """
         m = self.log_passing.shape[0]
-        spare = CERTIFICATE + self.lost + ROWS_LOSE + more + math.log(2.0 * m)
+        spare = self._nats_less + more + math.log(2.0 * m)
         weight = np.exp(np.minimum(self.log_passing.astype(np.float64) + spare, 64.0))
         first, last = self._between(weight)
         strayed = float(weight.sum(where=~self._are_inside(first, last)))
@@ -128,7 +128,12 @@ class Passing:
     @property
     def lacking(self) -> float:
         """By how many nats too much is not in these blocks' rows; less than 0 if it is not."""
-        return self.log_beyond + CERTIFICATE + self.lost + ROWS_LOSE - self.log_all
+        return self.log_beyond + self._nats_less - self.log_all
+
+    @property
+    def _nats_less(self) -> float:
+        """By so much all that leaves rows has to be less than `log_all`, as it seems."""
+        return CERTIFICATE + self.lost + ROWS_LOSE
 
     def near(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Ranks between which paths are likely to be."""

@@ -225,12 +225,13 @@ class PathLaw:
         if not self._certified(self._log_beyond):
             return math.inf
         may_give_up = self._narrow and m * min(2 * reach, self._order.n) > MOST_WIDE
+        are_long = 2 * int(guess.sum()) > MOST_WIDE
         for _ in range(GUESSES):
             log_strayed = self._log_strayed(window, reach, share)
             missing = CERTIFICATE + log_strayed - self._log_inside
             widest = self._rate * float(window.max())
-            are_long = window is guess and 2 * int(guess.sum()) > MOST_WIDE
-            if may_give_up and are_long and missing > LACKING * widest:
+            is_first = window is guess
+            if may_give_up and are_long and is_first and missing > LACKING * widest:
                 raise TooWide
             if share > SHARES[1] and COARSE[0] * widest < missing < COARSE[1] * widest:
                 share = SHARES[1]

@@ -42,9 +42,9 @@ MOST_STEPS, TINY = 512, 1e-200
 # where all of these would be no more than that, nor where they would be more than that.
 WIDEST_FREE, LEAST_FREE, FREE_LOSS, FREE_WIDTHS = 64.0, 8.0, 4.0, 512
 LEAST_WIDE, FEW_CELLS, MOST_WIDE = 4.0, 2**18, 10 * 2**20
-# Their blocks have so many nats, as few bends lose any, unless ranks are not many. Not more blocks
-# than that.
-FREE_BLOCK, FEW_RANKS, MOST_FREE_BLOCKS = 1.0, 2**20, 2**22
+# Their blocks have so many nats, as few bends lose any, unless ranks are not many: so many may have
+# blocks of a record each. Not more blocks than that.
+FREE_BLOCK, MANY_RANKS, MOST_FREE_BLOCKS = 1.0, 2**20, 2**22
 
 
 class Widths(NamedTuple):
@@ -95,7 +95,7 @@ def wide_of(n: int, q: NDArray[np.float64], rate: float, ranks: float) -> list[W
     by: what is left over of the gap, but at least two blocks, of which cells are whole ones.
     """
     nats, least, found = WIDEST_FREE, narrowest(n, q, rate), []
-    most = 1 if n <= FEW_RANKS else max(1, math.floor(FREE_BLOCK / rate))
+    most = 1 if n <= MANY_RANKS else max(1, math.floor(FREE_BLOCK / rate))
     if q.size == 1 or rate * ranks < FEW_CELLS * least or n > MOST_FREE_BLOCKS * most:
         return []
     least = max(LEAST_WIDE * least, rate * ranks / MOST_WIDE, LEAST_FREE)
@@ -114,7 +114,7 @@ def wide_of(n: int, q: NDArray[np.float64], rate: float, ranks: float) -> list[W
 
 def growth_of(n: int, q: NDArray[np.float64], rate: float) -> float:
     """How much wider cells may be farther away: see `csrc/coarse.h`."""
-    return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate)) / max(loss_of(q.size), LEAST_LOSS)
+    return _farther(n, q, rate) / max(loss_of(q.size), LEAST_LOSS)
 
 
 def loss_of(m: int, loss: float = LOSS) -> float:
@@ -140,8 +140,12 @@ def growth_by(n: int, q: NDArray[np.float64], rate: float, nats: float) -> float
     """
     m = q.size
     passed = PASSED if nats <= ELSEWHERE * m**1.5 else PASSED_ELSEWHERE
-    apart = min(FARTHER, FARTHER_EACH * gap_of(n, q, rate))
-    return passed * apart / loss_of(m, LOSS_PASSED)
+    return passed * _farther(n, q, rate) / loss_of(m, LOSS_PASSED)
+
+
+def _farther(n: int, q: NDArray[np.float64], rate: float) -> float:
+    """What all steps may lose more for each nat that a path pays to be farther away."""
+    return min(FARTHER, FARTHER_EACH * gap_of(n, q, rate))
 
 
 def wider_by(lost: NDArray[np.float64], growth: float) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpq_fast.data.blocks import Zone, segments
 from dpq_fast.data.dither import DitheredOrder
 from dpq_fast.data.order import WholeOrder
-from dpq_fast.laws.widths import TINY, away_at, wider_at
+from dpq_fast.laws.widths import MANY_RANKS, TINY, away_at, wider_at
 
 # What all bends may lose by blocks, in nats, and more for each nat from where paths are; a later
 # pair where more blocks than that would be needed.
@@ -42,8 +42,8 @@ WIDER, WIDENED = 64.0, (2.0, 4.0, 8.0, 16.0, 32.0)
 WIDEST_BLOCK = 8.0
 # Shorter ones, and of many records much shorter ones, would be of a record each and cost more than
 # these do, which are read where they are few, and where there would be too many blocks; rows of
-# single ranks take over there if they have no more entries than that.
-LEAST_BLOCK, LEAST_OF_MANY, MANY_RANKS = 4, 2, 2**20
+# single ranks take over there if they have no more entries than `MANY_RANKS`.
+LEAST_BLOCK, LEAST_OF_MANY = 4, 2
 
 
 def zones_of(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,11 +204,3 @@ def first_of(plan: Plan) -> Errors:
     errors = plan.ranks or plan.values
     assert errors is not None
     return errors
-
-
-def objects(items: Iterable[Any]) -> NDArray[Any]:
-    """An array of them as they are."""
-    listed = list(items)
-    made = np.empty(len(listed), dtype=object)
-    made[:] = listed
-    return made

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpq_fast import _checks
-from dpq_fast.planning.plans import Errors, Plan, objects
+from dpq_fast.data.keys import objects
+from dpq_fast.planning.plans import Errors, Plan
 from dpq_fast.planning.samples import MOST_RELEASES, SAMPLES
 from dpq_fast.planning.words import rounded_up
 
