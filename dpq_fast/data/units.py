@@ -149,12 +149,11 @@ class Unit:
         """
         if np.datetime_data(times.dtype)[0] in ("Y", "M"):
             times = times.astype("M8[D]")
-        unit, each = np.datetime_data(times.dtype)
+        found = ticks_of(times)
         missing = np.isnat(times)
-        if unit not in TICKS:
+        if found is None:
             raise TypeError(f"x must hold {self.words} of fixed length, got dtype {times.dtype}")
-        tick = each * TICKS[unit]
-        ticks = np.ascontiguousarray(times).view(np.int64)
+        ticks, tick = np.ascontiguousarray(found[0]), found[1]
         whole, part = divmod(self.origin, tick)
         if abs(whole) > LARGEST:  # beyond all that the type has
             numbers = np.full(times.shape, -math.copysign(math.inf, whole))

@@ -25,6 +25,18 @@ RECORDS = DAYS[0] + np.random.default_rng(0).integers(0, 366, 500)
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
+@pytest.mark.parametrize("kind", ["M8[D]", "M8[s]", "M8[7ms]", "M8[M]", "m8[s]"])
+def test_times_of_the_other_byte_order_are_the_same_ones(kind):
+    times = np.array([*range(18_000, 18_400), np.iinfo(np.int64).min]).view(kind)
+    low = times[0].astype("M8[D]") if kind[0] == "M" else times[0]
+    made = unit_of(dict(bounds=(low, low + np.timedelta64(1_000, "D"))))
+    other = times.astype(times.dtype.newbyteorder())
+    assert np.array_equal(made.numbers_of(other), made.numbers_of(times), equal_nan=True)
+    assert np.isfinite(made.numbers_of(other[:-1])).all()
+    swapped = times.byteswap().view(times.dtype.newbyteorder())  # the same times again
+    assert np.array_equal(made.numbers_of(swapped), made.numbers_of(times), equal_nan=True)
+
+
 @given(
     ticks=st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=5),
     unit=st.sampled_from(["W", "D", "h", "m", "s", "ms", "us", "ns", "25s"]),
