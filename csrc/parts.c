@@ -154,6 +154,21 @@ give_part(const walk *w, dpq_part *to, dpq_dither_part part, int64_t left, int64
     return give(to, left, right, rank, rank + size - (w->count >> d->bits));
 }
 
+/* Of `n` parts of a node, those that are asked for: ranks may be that none of them has. So what is left out between
+ * two parts is of another rank than the second begins at. */
+static size_t
+asked_for(walk *w, dpq_part *part, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (allowed(w, part[i].least, part[i].most - part[i].least) >= 0) {
+            part[kept++] = part[i];
+        }
+    }
+    return kept;
+}
+
 /* Go on in a run, as far as there is room. */
 static size_t
 go_on(walk *w, dpq_part *to, size_t room)
@@ -253,7 +268,7 @@ lowest(walk *w, node x, dpq_part *to)
             return 0;
         }
         if (x.size <= most || x.size == 1 || x.part.depth == w->parts->dither.bits) {
-            return give_part(w, to, x.part, x.left, x.right, x.rank, x.size, most);
+            return asked_for(w, to, give_part(w, to, x.part, x.left, x.right, x.rank, x.size, most));
         }
         if (is_in_one(w, x.rank + x.size)) {
             if (w->sums && w->count >> (w->parts->dither.bits - 1) == 0) {

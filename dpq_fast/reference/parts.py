@@ -70,6 +70,8 @@ class Parts:
         leaves: list[list[Part]] = []
         end = 0
         for part in self._all(cells):
+            if self._allowed(part.least, part.most) < 0:
+                continue
             if not (leaves and part.least < end and part.left == sum(leaves[-1][-1][:2])):
                 leaves.append([])
                 u = bisect_right(begin.tolist(), part.least) - 1
@@ -130,7 +132,7 @@ class Parts:
         end = 0
         for i, (first, each, below, above) in enumerate(cells):
             last, most = (first - 1, below) if above > below else (first + each - 1, above)
-            if i > 0 and last > end and self._allowed(cells[i - 1][3], most) >= 0:
+            if i > 0 and last > end:
                 yield Part(end, last - end, cells[i - 1][3], most)
             offsets = self._offsets.of(above - below)
             yield from self._inside(first, each, below, offsets, 0, self._cell)
