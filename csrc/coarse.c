@@ -389,6 +389,13 @@ in_units(double digits, int64_t exponent, int64_t units)
     return units - exponent == 1 ? fmax(digits * (1.0 / DPQ_LARGE_UNIT), HELD) : HELD;
 }
 
+/* Entry i of row j, among what is held. */
+static inline size_t
+entry_of(const dpq_coarse_rows *rows, size_t j, size_t i)
+{
+    return rows->start[j] - rows->start[rows->held] + i;
+}
+
 /* Where the weights of a row go. */
 typedef struct {
     const dpq_coarse_problem *problem;
@@ -401,7 +408,7 @@ typedef struct {
 static place
 place_of(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, const workspace *work)
 {
-    size_t begin = rows->start[j];
+    size_t begin = entry_of(rows, j, 0);
 
     return (place){
         .problem = p,
@@ -440,14 +447,14 @@ keep_alone(const place *to, size_t t, dpq_large below, dpq_large above)
 static size_t
 block_of(const dpq_coarse_rows *rows, size_t j, size_t i)
 {
-    return rows->start[j] / BLOCK + j + i / BLOCK;
+    return rows->start[j] / BLOCK + j - (rows->start[rows->held] / BLOCK + rows->held) + i / BLOCK;
 }
 
 /* Keep what several weigh in the cell of entry i of row j, too, unless that is 0. */
 static void
 keep_run(const dpq_coarse_rows *rows, size_t j, size_t i, dpq_large run, dpq_coarse_runs *runs)
 {
-    size_t at = rows->start[j] + i, block = block_of(rows, j, i);
+    size_t at = entry_of(rows, j, i), block = block_of(rows, j, i);
     double *below = rows->weight[FROM_BELOW] + at, *above = rows->weight[FROM_ABOVE] + at;
     int64_t own = rows->exponent[at];
     int64_t units = run.exponent > own || (*below == 0.0 && *above == 0.0) ? run.exponent : own;
@@ -574,7 +581,7 @@ static void
 go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
       const dpq_coarse_rows *rows, const workspace *work, dpq_coarse_runs *runs, size_t j, size_t i)
 {
-    size_t at = rows->start[j] + i, c = work->cell[j % 2][i], k = 0;
+    size_t at = entry_of(rows, j, i), c = work->cell[j % 2][i], k = 0;
     dpq_large *run = runs->weight[j % 2] + work->begin[j % 2][i];
     dpq_large sum = DPQ_LARGE_ZERO, rest = DPQ_LARGE_ZERO, little;
 
@@ -582,7 +589,7 @@ go_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level 
         const size_t *begin = work->begin[(j - 1) % 2] + work->same[i];
         const dpq_large *longer = runs->weight[(j - 1) % 2] + begin[0];
         double low = low_of(p, decay, c);
-        dpq_large first = first_of_run(rows, rows->start[j - 1] + work->same[i], low, 0.0);
+        dpq_large first = first_of_run(rows, entry_of(rows, j - 1, work->same[i]), low, 0.0);
         dpq_large stay = stay_at(p, decay, work, j - 1, work->rank[j % 2][i],
                                  work->fade[(j - 1) % 2] + work->same[i]);
         dpq_large volume = dpq_large_of(p->volume[1][c]);
@@ -616,7 +623,7 @@ static void
 hand_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t j,
         const workspace *work)
 {
-    size_t begin = rows->start[j], n = rows->start[j + 1] - begin, block = block_of(rows, j, 0);
+    size_t n = rows->start[j + 1] - rows->start[j], block = block_of(rows, j, 0);
     const int64_t *rank = work->rank[j % 2];
     const uint32_t *cell = work->cell[j % 2];
 
@@ -629,7 +636,7 @@ hand_on(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_ro
         for (; i < end; i++, some >>= 1) {
             dpq_large plus, minus;
 
-            leave(p, decay, rows, begin + i, cell[i], some & 1 ? *next++ : 0.0, &plus, &minus);
+            leave(p, decay, rows, entry_of(rows, j, i), cell[i], some & 1 ? *next++ : 0.0, &plus, &minus);
             work->leave[0][i] = plus;
             work->leave[1][i] = minus;
             work->fade[j % 2][i] = fade(p, decay, work, j, rank[i], &plus, &minus);
@@ -670,27 +677,50 @@ next_row(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
     sums_large(&step, decay, work->leave[0], work->leave[1], faded, &next, work->suffix);
 }
 
+void
+dpq_coarse_prepare(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level)
+{
+    const int64_t ends[2] = {least_of(p, 0), least_of(p, p->leaves - 1)};
+    dpq_scan_problem scan = {.intervals = 2,
+                             .rank = ends,
+                             .levels = p->levels,
+                             .whole = p->whole,
+                             .part = p->part,
+                             .rate = p->rate};
+
+    dpq_scan_prepare(&scan, decay, level);
+}
+
+void
+dpq_coarse_begin_pass(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                      const dpq_coarse_rows *rows, const size_t *begins, void *room)
+{
+    const workspace work = workspace_of(p, rows, room);
+    const size_t j = rows->held;
+
+    prepare(p, decay, level, &work);
+    if (begins) {
+        memcpy(work.begin[j % 2], begins, (rows->start[j + 1] - rows->start[j] + 1) * sizeof *begins);
+        look_at(p, rows, j, work.cell[j % 2], work.rank[j % 2], work.leaf[j % 2]);
+        hand_on(p, decay, rows, j, &work);
+    }
+}
+
+const size_t *
+dpq_coarse_begins(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, void *room)
+{
+    return workspace_of(p, rows, room).begin[j % 2];
+}
+
 size_t
-dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                   const dpq_coarse_rows *rows, size_t first, dpq_coarse_runs *runs, void *room)
+dpq_coarse_forward(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                   const dpq_coarse_rows *rows, size_t first, size_t last, dpq_coarse_runs *runs,
+                   void *room)
 {
     const workspace work = workspace_of(p, rows, room);
     size_t j;
 
-    if (first == 0) {
-        const int64_t ends[2] = {least_of(p, 0), least_of(p, p->leaves - 1)};
-        dpq_scan_problem scan = {.intervals = 2,
-                                 .rank = ends,
-                                 .levels = p->levels,
-                                 .whole = p->whole,
-                                 .part = p->part,
-                                 .rate = p->rate};
-
-        dpq_scan_prepare(&scan, decay, level);
-        prepare(p, decay, level, &work);
-        runs->kept = 0;
-    }
-    for (j = first; j < p->levels; j++) {
+    for (j = first; j < last; j++) {
         size_t begin = rows->start[j], n = rows->start[j + 1] - begin;
 
         if (runs->room_kept < n + runs->kept ||
@@ -765,7 +795,7 @@ static void
 weigh_block(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows,
             size_t j, size_t block, workspace *work)
 {
-    size_t begin = rows->start[j], n = rows->start[j + 1] - begin, i = block * BLOCK;
+    size_t n = rows->start[j + 1] - rows->start[j], i = block * BLOCK;
     size_t end = i + BLOCK < n ? i + BLOCK : n, s;
 
     if (work->weighed[block]) {
@@ -777,7 +807,7 @@ weigh_block(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coars
 
         s += i == end_of(rows, j, s);
         c = rows->segment[s].cell + (i - rows->segment[s].at);
-        leave(p, decay, rows, begin + i, c, run_at(rows, j, i), plus, minus);
+        leave(p, decay, rows, entry_of(rows, j, i), c, run_at(rows, j, i), plus, minus);
         (void)fade(p, decay, work, j, rank_of(p, c), plus, minus);
     }
     work->weighed[block] = 1;
@@ -901,14 +931,12 @@ begun_before(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j,
     return at < end ? at : end;
 }
 
-/* Whether row j has a cell, and its entry. */
+/* Whether row j has a cell, and which of its entries is that. */
 static int
-has_cell(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t c, size_t *at)
+has_cell(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, size_t c, size_t *i)
 {
-    size_t i = begun_before(p, rows, j, leaf_of(p, c, height_of(p, c, 0)));
-
-    *at = rows->start[j] + i;
-    return *at < rows->start[j + 1] && cell_of(rows, j, i) == c;
+    *i = begun_before(p, rows, j, leaf_of(p, c, height_of(p, c, 0)));
+    return *i < rows->start[j + 1] - rows->start[j] && cell_of(rows, j, *i) == c;
 }
 
 /* Draw the last cell, and the sign of the step from it to the end. */
@@ -946,35 +974,43 @@ draw_sign(const dpq_coarse_rows *rows, size_t at, double after_plus, double afte
     return draw_one(2, x, rng, weight) ? -1 : 1;
 }
 
-/* ln of the weights of 2, 3, ... outputs in the cell c of row j, in units of about the first
- * one; how many there are. Unless `all` are asked for, the last one may be a bound on it and on all that
- * would follow: `rest` is set. */
+/* What follows some weights: nothing; or the last one is a bound on it and on all that would follow; or rows that
+ * are not held would say it. */
+typedef enum { NOTHING, BOUNDED, UNKNOWN } following;
+
+/* ln of the weights of 2, 3, ... outputs in the cell c of row j, in units of about the first one; how many there
+ * are. None is a bound if `all` are asked for. */
 static size_t
 log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
-                    const dpq_scan_level *level, const dpq_coarse_rows *rows,
-                    const workspace *work, size_t j, size_t c, int all, double *log_weight, int *rest)
+                    const dpq_scan_level *level, const dpq_coarse_rows *rows, const workspace *work,
+                    size_t j, size_t c, int all, double *log_weight, following *rest)
 {
     const double low = low_of(p, decay, c);
-    size_t l = j, n = 0, at;
+    size_t l = j, n = 0, i;
     dpq_large factor = dpq_large_of(1.0), sum = DPQ_LARGE_ZERO;
     int64_t unit = 0;
 
-    *rest = 0;
-    for (size_t k = 2; l > 0 && has_cell(p, rows, l - 1, c, &at); k++) {
+    *rest = NOTHING;
+    for (size_t k = 2; l > 0 && has_cell(p, rows, l - 1, c, &i); k++) {
         double places = p->volume[1][c] + (p->lattice ? (double)(k - 1) : 0.0);
         dpq_large first, bound;
+        size_t at;
 
-        l--;
+        if (l-- == rows->held) {
+            *rest = UNKNOWN;
+            break;
+        }
+        at = entry_of(rows, l, i);
         factor = dpq_large_mul(factor, dpq_large_of(places * level[k - 1].share));
         factor = dpq_large_mul(factor, stay_at(p, decay, work, l, rank_of(p, c), NULL));
-        bound = dpq_large_mul(factor, first_of_run(rows, at, low, run_at(rows, l, at - rows->start[l])));
+        bound = dpq_large_mul(factor, first_of_run(rows, at, low, run_at(rows, l, i)));
         first = dpq_large_mul(factor, first_of_run(rows, at, low, 0.0));
         unit = n == 0 ? first.exponent : unit;
         first.exponent -= unit;
         bound.exponent -= unit;
         if (!all && n > 0 &&
             dpq_large_less(bound, dpq_large_mul(sum, dpq_large_of(REST)))) {
-            *rest = 1;
+            *rest = BOUNDED;
             log_weight[n] = dpq_large_log(bound) + 0x1p-20; /* more than what rounding takes */
             return n + 1;
         }
@@ -984,7 +1020,7 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
     return n;
 }
 
-/* Draw how many outputs, two at least, there are in the cell c of row j. */
+/* Draw how many outputs, two at least, there are in the cell c of row j; 0 if more rows have to be held for that. */
 static size_t
 draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
          const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t c, bitgen_t *rng)
@@ -992,16 +1028,20 @@ draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
     double *log_weight = work->weight;
 
     for (;;) {
-        int rest;
+        following rest;
         size_t n = log_weights_of_runs(p, decay, level, rows, work, j, c, 0, log_weight, &rest);
         size_t drawn = 0;
-        double bound = log_weight[n - 1];
+        double bound;
 
+        if (rest == UNKNOWN) {
+            return 0;
+        }
+        bound = log_weight[n - 1];
         (void)dpq_race_draw(n, log_weight, rng, &drawn);
-        if (!rest || drawn + 1 < n) {
+        if (rest == NOTHING || drawn + 1 < n) {
             return drawn + 2;
         }
-        drawn = n - 1;
+        drawn = n - 1; /* (what is not held is less than a rounding of this one) */
         n = log_weights_of_runs(p, decay, level, rows, work, j, c, 1, log_weight, &rest);
         if (dpq_uniform_log(rng) < dpq_race_log_sum(n - drawn, log_weight + drawn) - bound) {
             size_t more = 0;
@@ -1012,14 +1052,13 @@ draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
     }
 }
 
-/* Draw how many outputs there are in the cell of entry i of row j, given the sign of the step that
- * leaves it, and the sign of the one that enters it. */
-static size_t
-draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-            const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t i, int leaving,
-            bitgen_t *rng, int *entering)
+/* Draw whether there are several outputs in the cell of entry i of row j, given the sign of the step that leaves
+ * it. If there is one, also the sign of the step that enters it. */
+static int
+draw_several(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coarse_rows *rows, size_t j, size_t i,
+             int leaving, bitgen_t *rng, int *entering)
 {
-    size_t at = rows->start[j] + i, c = cell_of(rows, j, i), k = 1, first = at;
+    size_t at = entry_of(rows, j, i), c = cell_of(rows, j, i);
     double from_plus = bent(p, c, leaving > 0 ? 0 : 1), from_minus = bent(p, c, leaving > 0 ? -1 : 0);
     double below = rows->weight[FROM_BELOW][at], above = rows->weight[FROM_ABOVE][at];
     double run = run_at(rows, j, i) * (leaving > 0 ? high_of(p, decay, c) : 1.0), weight[2];
@@ -1028,15 +1067,10 @@ draw_copies(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
         dpq_large_round(run, rows->exponent[at])};
 
     if (draw_one(2, x, rng, weight)) {
-        k = draw_run(p, decay, level, rows, work, j, c, rng);
-        for (size_t l = j; l > j + 1 - k; l--) {
-            (void)has_cell(p, rows, l - 1, c, &first);
-        }
-        from_plus = low_of(p, decay, c);
-        from_minus = 1.0;
+        return 1;
     }
-    *entering = draw_sign(rows, first, from_plus, from_minus, rng);
-    return k;
+    *entering = draw_sign(rows, at, from_plus, from_minus, rng);
+    return 0;
 }
 
 void
@@ -1047,17 +1081,16 @@ dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
 
     prepare(p, decay, level, &work);
     for (size_t i = 0; i < size; i++) {
-        state[i] = (dpq_coarse_draw){.levels = p->levels, .next = DPQ_COARSE_NONE, .sign = 0};
+        state[i] = (dpq_coarse_draw){.levels = p->levels, .next = DPQ_COARSE_NONE};
     }
 }
 
-/* Draw the cells of one path at level j, and at those before it that are in a run with it. */
+/* Draw the cell of one path at level j, and whether it is in a run; or only that, where it is known. */
 static void
-draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-            const dpq_coarse_rows *rows, size_t j, bitgen_t *rng, dpq_coarse_draw *draw,
-            workspace *work, size_t *path)
+draw_cell_at(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+             const dpq_coarse_rows *rows, size_t j, bitgen_t *rng, dpq_coarse_draw *draw, workspace *work)
 {
-    size_t lo = 0, hi = rows->start[j + 1] - rows->start[j], drawn, k;
+    size_t lo = 0, hi = rows->start[j + 1] - rows->start[j], drawn;
 
     if (draw->next == DPQ_COARSE_NONE) {
         drawn = draw_last(p, decay, rows, rng, work, &draw->sign);
@@ -1074,15 +1107,40 @@ draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
         hi = draw->sign > 0 ? turn : hi;
         drawn = draw_cell(p, decay, rows, j, draw->sign, lo, hi, rng, work);
     }
-    k = draw_copies(p, decay, level, rows, work, j, drawn, draw->sign, rng, &draw->sign);
+    draw->in_run = draw_several(p, decay, rows, j, drawn, draw->sign, rng, &draw->sign);
     draw->next = (uint32_t)cell_of(rows, j, drawn);
+}
+
+/* Draw one path at level j, and at those before it that are in a run with it. No if more rows have to be held. */
+static int
+draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+            const dpq_coarse_rows *rows, size_t j, bitgen_t *rng, dpq_coarse_draw *draw,
+            workspace *work, size_t *path)
+{
+    size_t k = 1;
+
+    if (!draw->in_run) {
+        draw_cell_at(p, decay, level, rows, j, rng, draw, work);
+    }
+    if (draw->in_run) {
+        size_t c = draw->next, i;
+
+        k = draw_run(p, decay, level, rows, work, j, c, rng);
+        if (k == 0) {
+            return 0;
+        }
+        (void)has_cell(p, rows, j + 1 - k, c, &i);
+        draw->sign = draw_sign(rows, entry_of(rows, j + 1 - k, i), low_of(p, decay, c), 1.0, rng);
+        draw->in_run = 0;
+    }
     draw->levels -= k;
     for (size_t l = j + 1 - k; l <= j; l++) {
         path[l] = draw->next;
     }
+    return 1;
 }
 
-void
+size_t
 dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
                  const dpq_coarse_rows *rows, size_t first, size_t last, size_t draws,
                  const size_t *which, bitgen_t *rng, dpq_coarse_draw *state, void *room, size_t *path)
@@ -1090,16 +1148,22 @@ dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
     workspace work = workspace_of(p, rows, room);
 
     for (size_t j = last; j-- > first;) {
+        int are_drawn = 1;
+
         memset(work.weighed, 0,
                blocks_of(rows->start[j + 1] - rows->start[j]) * sizeof *work.weighed);
         for (size_t i = 0; i < draws; i++) {
             dpq_coarse_draw *draw = state + which[i];
 
             if (draw->levels == j + 1) { /* not in a run with the level after it */
-                draw_run_to(p, decay, level, rows, j, rng, draw, &work, path + which[i] * p->levels);
+                are_drawn &= draw_run_to(p, decay, level, rows, j, rng, draw, &work, path + which[i] * p->levels);
             }
         }
+        if (!are_drawn) {
+            return j + 1;
+        }
     }
+    return first;
 }
 
 /* drawing points */

@@ -92,10 +92,12 @@ typedef struct {
     uint32_t cell; /* the first one */
 } dpq_coarse_segment;
 
+/* Rows, or those of some levels in a row: what follows `held` begins with the first entry of that level. */
 typedef struct {
     const size_t *start; /* length m + 1: the cells of row j are entries start[j], ..., start[j + 1] - 1, */
     const size_t *begin; /* length m + 1: in the segments begin[j], ..., begin[j + 1] - 1 */
     const dpq_coarse_segment *segment; /* ascending within a row */
+    size_t held;                       /* 0 if all rows are there */
     /* What all weighs that ends in the cell, over the potential exp(-c |v|), if no bend follows: one output
      * and s_j = 1, one and s_j = -1. With what k >= 2 weigh, the largest of them has digits as large.h says,
      * in units of 2^(512 exponent). */
@@ -134,25 +136,51 @@ dpq_coarse_room(size_t longest, size_t levels);
 typedef struct {
     size_t room;          /* so many fit: as there were of the row before, and one for each entry */
     dpq_large *weight[2]; /* WORK, by turns of the row at hand and of the one before */
-    size_t kept;          /* how many are in the rows' `run`: OUT if the first row is 0, else IN OUT; */
+    size_t kept;          /* IN OUT: how many are in the rows' `run`; */
     size_t room_kept;     /* so many fit: as there are, and one for each entry of the row */
 } dpq_coarse_runs;
 
-/* The forward pass: the sums of the rows from `first` on, as far as runs have room.
+/* What all passes and draws need.
  *
- *   decay        OUT if first is 0, then IN
- *   level        OUT if first is 0, then IN, length m
- *   rows         IN OUT
+ *   decay        OUT
+ *   level        OUT, length m
+ */
+void
+dpq_coarse_prepare(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level);
+
+/* Begin a pass with the first level that is held. If that is not level 0, its row is given: entries, and runs
+ * of it.
+ *
+ *   rows         IN
+ *   runs         IN: weight[held % 2] of that row
+ *   begins       IN, length n + 1, n its entries: where the runs of each one begin there; or NULL for level 0
+ *   work         OUT, to be kept from call to call
+ */
+void
+dpq_coarse_begin_pass(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                      const dpq_coarse_rows *rows, const size_t *begins, void *work);
+
+/* The forward pass: the sums of the rows first, ..., last - 1, as far as runs have room.
+ *
+ *   rows         IN OUT: the row before is held
  *   runs         IN OUT
- *   work         WORK, kept from call to call
+ *   work         IN OUT, from dpq_coarse_begin_pass
  *
- * Returns   the row that is next: m, or less if runs need more room. Then these are to be moved to where
+ * Returns   the row that is next: `last`, or less if runs need more room. Then these are to be moved to where
  *           there is more, and the pass goes on from there.
  * Cost      O(1) for each entry and run, no allocation.
  */
 size_t
-dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level,
-                   const dpq_coarse_rows *rows, size_t first, dpq_coarse_runs *runs, void *work);
+dpq_coarse_forward(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+                   const dpq_coarse_rows *rows, size_t first, size_t last, dpq_coarse_runs *runs,
+                   void *work);
+
+/* Where the runs of row j begin, once the pass went up to there: the `begins` of dpq_coarse_begin_pass.
+ *
+ *   work         IN, as the pass left it
+ */
+const size_t *
+dpq_coarse_begins(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size_t j, void *work);
 
 /* ln of the weight of all paths, after the forward pass.
  *
@@ -164,7 +192,8 @@ dpq_coarse_total(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void 
 typedef struct {
     size_t levels; /* so many of this draw are still to be drawn; */
     uint32_t next; /* the cell of the level after them, */
-    int sign;      /* and of the step to it */
+    int sign;      /* and of the step to it; */
+    int in_run;    /* or the cell of their last level, if that has several outputs, still to be drawn how many */
 } dpq_coarse_draw;
 
 /* Begin to draw `size` paths of cells.
@@ -177,15 +206,17 @@ dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
                  const dpq_coarse_rows *rows, size_t size, dpq_coarse_draw *state, void *work);
 
 /* Draw the cells of some of them at the levels before `last`, down to `first`; those from `last` on are
- * drawn, which are all m at first.
+ * drawn, which are all m at first. Rows first, ..., last - 1 are held, and better some before.
  *
  *   which        IN, length draws: these paths
  *   state, work  IN OUT, from dpq_coarse_begin
  *   path         IN OUT, size times m cells: also at levels before `first`, where a run goes on
  *
+ * Returns   the level down to which they are drawn: `first`; or a later one, if a run that goes on from there
+ *           may go on before the rows that are held. With more of these, draws go on as if they had been there.
  * Cost      O(n / DPQ_COARSE_BLOCK + DPQ_COARSE_BLOCK) for each draw and level, in rows of n cells.
  */
-void
+size_t
 dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
                  const dpq_coarse_rows *rows, size_t first, size_t last, size_t draws,
                  const size_t *which, bitgen_t *rng, dpq_coarse_draw *state, void *work,

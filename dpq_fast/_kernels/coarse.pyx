@@ -21,6 +21,8 @@ from dpq_fast._kernels.buffers cimport (
 from dpq_fast._kernels.csrc cimport (
     DPQ_COARSE_BLOCK,
     dpq_coarse_begin,
+    dpq_coarse_begin_pass,
+    dpq_coarse_begins,
     dpq_coarse_bends,
     dpq_coarse_cells,
     dpq_coarse_draw,
@@ -29,6 +31,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_paths,
     dpq_coarse_pieces,
     dpq_coarse_points,
+    dpq_coarse_prepare,
     dpq_coarse_problem,
     dpq_coarse_ranks,
     dpq_coarse_room,
@@ -64,6 +67,12 @@ import_array()
 # Room for runs to begin with: so many in the longest row, for each entry; and what is kept of them grows
 # by one for so many entries.
 RUNS, GROWN = 8, 64
+# Up to so many entries are kept, 28 bytes each; of more, so many, and the others are computed in parts of
+# that size.
+WHOLE, KEPT, PART = 11 * 2**19, 2**21, 2**20
+# Rows that are given may take such a share of what a part does; and so many levels of a part are drawn
+# by the one before, as their runs may go on there.
+GIVEN, BEFORE = 2.0, 32
 # Room for segments of cells to begin with, for each row.
 SEGMENTS = 256
 
@@ -137,6 +146,115 @@ cdef dpq_coarse_ranks given_ranks(ndarray ranks) except *:
     return given
 
 
+cdef class Cells  # of which these are rows
+
+
+cdef class Part:
+    """Rows of some levels after each other, computed.
+
+    Parameters
+    ----------
+    cells : Cells
+        All of them.
+    first, stop : int
+        Levels first, ..., stop - 1; first < stop.
+    given : tuple, optional
+        The `last_row` of a part that ends where this one begins, unless this begins with level 0.
+
+    Attributes
+    ----------
+    last_row : tuple
+    log_total : float
+        If that is the last part: ln of the weight of all paths.
+    """
+
+    cdef:
+        dpq_coarse_rows rows
+        object kept
+        readonly tuple last_row
+        readonly double log_total
+
+    def __cinit__(self, Cells cells not None, size_t first, size_t stop, tuple given):
+        cdef:
+            const size_t *start = cells.rows.start
+            size_t held = first if given is None else first - 1, j = first
+            size_t entries = start[stop] - start[held], last
+            size_t blocks = blocks_before(start, held, stop) + 1
+            ndarray exponent = np.empty(entries, dtype=np.int32)
+            ndarray first_run = new_places(blocks), has_run = np.empty(blocks, dtype=np.uint32)
+            list weights = [new_doubles(entries) for _ in range(2)]
+            list sums = [new_doubles(blocks * sizeof(dpq_large) // 8) for _ in range(2)]
+            ndarray several, workspace = new_doubles(cells.room), array
+            dpq_coarse_runs runs
+            const size_t *begins = NULL
+            void *work = doubles(workspace)
+            list room
+            int kind
+
+        self.rows = cells.rows
+        self.rows.held = held
+        for kind in range(2):
+            self.rows.weight[kind] = doubles(weights[kind])
+            self.rows.block[kind] = <dpq_large *>doubles(sums[kind])
+        self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
+        self.rows.first_run, self.rows.has_run = places(first_run), <uint32_t *>PyArray_DATA(has_run)
+        runs.room, runs.room_kept, runs.kept = RUNS * cells.longest, cells.longest, 0
+        if given is not None:
+            runs.kept = given[3].size
+            runs.room_kept += runs.kept
+            runs.room = max(runs.room, given[7].size // (sizeof(dpq_large) // 8))
+        several = new_doubles(runs.room_kept)
+        room = [new_doubles(runs.room * sizeof(dpq_large) // 8) for kind in range(2)]
+        if given is not None:
+            for array, known in zip((*weights, exponent, several, first_run, has_run), given[:6]):
+                array[:known.size] = known
+            begins = given_places(given[6])
+            array = room[held % 2]
+            array[:given[7].size] = given[7]
+        self.rows.run = doubles(several)
+        dpq_coarse_begin_pass(&cells.problem, cells.decay, cells.level, &self.rows, begins, work)
+        while True:
+            for kind in range(2):
+                runs.weight[kind] = <dpq_large *>doubles(room[kind])
+            self.rows.run = doubles(several)
+            with nogil:
+                j = dpq_coarse_forward(&cells.problem, cells.decay, cells.level, &self.rows, j, stop,
+                                       &runs, work)
+            if j == stop:
+                break
+            if runs.room_kept < runs.kept + (start[j + 1] - start[j]):
+                runs.room_kept += cells.longest + entries // GROWN
+                several.resize(runs.room_kept, refcheck=False)
+            else:
+                runs.room *= 2
+                for array in room:
+                    array.resize(2 * array.size, refcheck=False)
+        several.resize(runs.kept, refcheck=False)
+        self.rows.run = doubles(several)
+        self.kept = weights, sums, exponent, first_run, has_run, several
+        if stop == cells.problem.levels:
+            with nogil:
+                self.log_total = dpq_coarse_total(&cells.problem, &self.rows, work)
+            return
+        last, j = start[stop - 1] - start[held], blocks_before(start, held, stop - 1)
+        entries -= last
+        begins = dpq_coarse_begins(&cells.problem, &self.rows, stop - 1, work)
+        of_runs = np.array([begins[k] for k in range(entries + 1)], dtype=np.uintp)
+        self.last_row = (
+            *[each[last:].copy() for each in (*weights, exponent)],
+            several[first_run[j]:].copy(),
+            first_run[j:] - first_run[j],
+            has_run[j:].copy(),
+            of_runs,
+            room[(stop - 1) % 2][:of_runs[entries] * (sizeof(dpq_large) // 8)].copy(),
+        )
+
+
+cdef size_t blocks_before(const size_t *start, size_t held, size_t j) noexcept:
+    """How many blocks there are of the levels from `held` on, before level j."""
+    return start[j] // DPQ_COARSE_BLOCK + j - (start[held] // DPQ_COARSE_BLOCK + held)
+
+
 cdef class Cells:
     """Rows over cells of leaves, and draws of their paths once `forward` was called.
 
@@ -186,10 +304,12 @@ cdef class Cells:
         object kept
         readonly ndarray start
         ndarray begin, segments
-        size_t room  # of workspace, in numbers of 8 bytes
+        size_t longest, room  # entries of a row at most; workspace, in numbers of 8 bytes
         readonly size_t entries
         size_t at_most
         readonly double log_total
+        list begins, given  # the first level of each part, and the row before
+        Part last
 
     def __init__(self, ndarray offset not None, ndarray least not None, ndarray most not None,
                  ndarray rising not None, ndarray volume not None, ndarray falling not None,
@@ -259,66 +379,62 @@ cdef class Cells:
         nodes += np.repeat(cell - first.astype(np.uint32), size)  # modulo 2^32
         return nodes
 
-    def forward(self):
-        """Compute all rows."""
+    def forward(self, size_t whole=WHOLE, size_t kept=KEPT, size_t each=PART):
+        """Compute all rows.
+
+        Parameters
+        ----------
+        whole, kept, each : int
+            Of more entries than `whole`, about `kept` of the last levels are. The others are computed
+            once more to draw from, about `each` at a time.
+        """
         self.check_chosen()
         cdef:
-            ndarray exponent = np.empty(self.entries, dtype=np.int32)
-            ndarray weights, sums, workspace, several
-            size_t blocks = self.entries // DPQ_COARSE_BLOCK + self.problem.levels
-            ndarray first_run = new_places(blocks), has_run = np.empty(blocks, dtype=np.uint32)
-            size_t longest = 1, j, m = self.problem.levels
-            dpq_coarse_runs runs
-            list room
-            void *work
-            int kind
+            size_t j, begin = 0, longest = 1, m = self.problem.levels
+            tuple known = None
+            Part part
 
-        for kind in range(2):
-            weights = new_doubles(self.entries)
-            self.rows.weight[kind] = doubles(weights)
-            self.kept.append(weights)
-            sums = new_doubles(blocks * sizeof(dpq_large) // 8)
-            self.rows.block[kind] = <dpq_large *>doubles(sums)
-            self.kept.append(sums)
-        self.rows.first_run = places(first_run)
-        self.rows.has_run = <uint32_t *>PyArray_DATA(has_run)
         for j in range(m):
             longest = max(longest, self.rows.start[j + 1] - self.rows.start[j])
+        self.longest = longest
         self.room = dpq_coarse_room(longest, m) // 8 + 1
-        workspace = new_doubles(self.room)
-        work = doubles(workspace)
-        self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
-        self.kept += [exponent, first_run, has_run]
-        runs.room = RUNS * longest
-        room = [new_doubles(runs.room * sizeof(dpq_large) // 8) for kind in range(2)]
-        runs.room_kept = longest
-        several = new_doubles(runs.room_kept)
-        j = 0
-        while True:
-            for kind in range(2):
-                runs.weight[kind] = <dpq_large *>doubles(room[kind])
-            self.rows.run = doubles(several)
-            with nogil:
-                j = dpq_coarse_forward(&self.problem, self.decay, self.level, &self.rows, j, &runs,
-                                       work)
-            if j == m:
-                break
-            if runs.room_kept < runs.kept + (self.rows.start[j + 1] - self.rows.start[j]):
-                runs.room_kept += longest + self.entries // GROWN
-                several.resize(runs.room_kept, refcheck=False)
-            else:
-                runs.room *= 2
-                for array in room:
-                    array.resize(2 * array.size, refcheck=False)
-        several.resize(runs.kept, refcheck=False)
-        self.rows.run = doubles(several)
-        self.kept.append(several)
-        with nogil:
-            self.log_total = dpq_coarse_total(&self.problem, &self.rows, work)
+        dpq_coarse_prepare(&self.problem, self.decay, self.level)
+        ends = np.empty(0, dtype=np.intp)
+        if self.entries > whole:  # all rows that are given take about as much as a part
+            each = max(each, int((GIVEN * self.entries * longest) ** 0.5))
+            ends = np.arange(each, self.entries - kept + each, each)
+            ends = self.start.view(np.intp).searchsorted(ends)
+        self.begins, self.given = [], []
+        for j in [*np.unique(ends[(ends > 0) & (ends < m)]).tolist(), m]:
+            part = None  # before there is another one
+            part = Part(self, begin, j, known)
+            self.begins.append(begin)
+            self.given.append(known)
+            begin, known = j, part.last_row
+        self.last, self.log_total = part, part.log_total
+
+    @property
+    def parts(self):
+        """How many parts rows are computed in."""
+        return len(self.begins)
+
+    cdef size_t lowest(self, size_t i) except? 0:
+        """The lowest level that is drawn by part i, if runs that go on before it are short."""
+        cdef size_t m = self.problem.levels
+
+        if i == 0:
+            return 0
+        return m if i == self.parts else min(<size_t>self.begins[i] + BEFORE, m)
+
+    cdef Part part_of(self, size_t i, size_t stop):
+        """Part i, and the levels after it up to `stop`."""
+        if i + 1 == self.parts:
+            return self.last
+        return Part(self, self.begins[i], stop, self.given[i])
 
     def draws(self, size_t size):
         """`size` paths of cells, still to be drawn."""
-        if self.rows.exponent == NULL:
+        if self.last is None:
             raise ValueError("rows are to be computed before paths are drawn")
         return Draws(self, size)
 
@@ -423,12 +539,15 @@ cdef class Draws:
 
     cdef:
         Cells cells
+        Part part
+        size_t index  # of this part,
+        bint lacks_rows  # which does not go back far enough
         readonly ndarray path
         readonly size_t first
         ndarray states, workspace
 
     def __cinit__(self, Cells cells not None, size_t size):
-        self.cells = cells
+        self.cells, self.part, self.index = cells, cells.last, cells.parts - 1
         self.first = cells.problem.levels
         self.path = np.zeros((size, self.first), dtype=np.uintp)
         self.states = new_doubles(size * sizeof(dpq_coarse_draw) // 8)
@@ -445,7 +564,7 @@ cdef class Draws:
         """Draw some paths down to a level: those of all times before, or fewer."""
         cdef:
             Cells cells = self.cells
-            size_t draws = which.shape[0], last = self.first
+            size_t draws = which.shape[0], low
             const size_t *these = self.some(which)
             size_t *path = places(self.path)
             dpq_coarse_draw *state = <dpq_coarse_draw *>doubles(self.states)
@@ -453,12 +572,27 @@ cdef class Draws:
             object bit_generator = rng.bit_generator
             bitgen_t *bits = bitgen_of(bit_generator)
 
-        if first > last:
+        if first > self.first:
             raise ValueError("paths are drawn from the last level on")
-        with bit_generator.lock, nogil:
-            dpq_coarse_paths(&cells.problem, cells.decay, cells.level, &cells.rows, first, last,
-                             draws, these, bits, state, work, path)
-        self.first = first
+        while first < self.first:
+            low = max(first, self.hold())
+            with bit_generator.lock, nogil:
+                self.first = dpq_coarse_paths(
+                    &cells.problem, cells.decay, cells.level, &self.part.rows, low, self.first, draws,
+                    these, bits, state, work, path)
+            self.lacks_rows = self.first > low
+
+    cdef size_t hold(self) except? 0:
+        """Hold the rows to draw the next level by; the lowest one that they are for."""
+        cdef size_t index = self.index - self.lacks_rows, low = self.cells.lowest(index)
+
+        while low >= self.first:
+            index -= 1
+            low = self.cells.lowest(index)
+        if index != self.index:
+            self.part = None  # before there is another one
+            self.part, self.index = self.cells.part_of(index, self.first), index
+        return low
 
     def bends(self, size_t first, size_t last, ndarray which not None):
         """Bends of some paths at levels first, ..., last - 1, int64."""

@@ -633,6 +633,7 @@ cdef extern from "coarse.h" nogil:
         const size_t *start
         const size_t *begin
         const dpq_coarse_segment *segment
+        size_t held
         double *weight[2]
         int32_t *exponent
         double *run
@@ -665,14 +666,20 @@ cdef extern from "coarse.h" nogil:
     size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start,
                             size_t *begin, dpq_coarse_segment *segment)
     size_t dpq_coarse_room(size_t longest, size_t levels)
-    size_t dpq_coarse_forward(const dpq_coarse_problem *p, dpq_decay *decay,
-                              dpq_scan_level *level, const dpq_coarse_rows *rows, size_t first,
-                              dpq_coarse_runs *runs, void *work)
+    void dpq_coarse_prepare(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level)
+    void dpq_coarse_begin_pass(const dpq_coarse_problem *p, const dpq_decay *decay,
+                               const dpq_scan_level *level, const dpq_coarse_rows *rows,
+                               const size_t *begins, void *work)
+    size_t dpq_coarse_forward(const dpq_coarse_problem *p, const dpq_decay *decay,
+                              const dpq_scan_level *level, const dpq_coarse_rows *rows,
+                              size_t first, size_t last, dpq_coarse_runs *runs, void *work)
+    const size_t *dpq_coarse_begins(const dpq_coarse_problem *p, const dpq_coarse_rows *rows,
+                                    size_t j, void *work)
     double dpq_coarse_total(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *work)
     void dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay,
                           const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t size,
                           dpq_coarse_draw *state, void *work)
-    void dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay,
+    size_t dpq_coarse_paths(const dpq_coarse_problem *p, const dpq_decay *decay,
                           const dpq_scan_level *level, const dpq_coarse_rows *rows, size_t first,
                           size_t last, size_t draws, const size_t *which, bitgen_t *rng,
                           dpq_coarse_draw *state, void *work, size_t *path)

@@ -47,7 +47,9 @@ longer there, by a share of x / m nats, and their number is a multiple of m^2 lo
 dithered records are not kept: leaves are summed up without most of them, and one is drawn without a
 look at the others; and leaves are wider where cells are. What is accepted is a product of
 factors of one step or bend each, and none is above 1: so outputs are drawn for some levels after
-others, up to where a uniform variate rules a proposal out.
+others, up to where a uniform variate rules a proposal out. Rows have m^2 entries: where these are
+many, only those of the last levels are kept. The others are computed once more for some proposals
+together, from rows in between that are kept, too.
 
 **Ties** that hold several targets, and are not dithered, have no outputs inside: all ways past them
 deviate by as much, if only no step turns back, and so paths are anywhere. Signs of steps are hardly
@@ -98,6 +100,7 @@ from dpq_fast.laws.widths import (
     LEAST_RANKS,
     LOSS,
     LOSS_PASSED,
+    MOST_LEVELS,
     VERY_MANY_LEVELS,
     WIDEST,
     Spans,
@@ -114,9 +117,9 @@ from dpq_fast.laws.zones import bridge, zones_of
 # What all steps lose of very many levels whose rows are long, in place of `LOSS`; and less inside
 # of windows that have no more nats than that: proposals cost as much as rows there.
 LOSS_ANYWHERE, LOSS_WITHIN, NATS_WITHIN = 3.0, 2.0, 2.0**19
-# More than `LOSS_PASSED` is lost where there would be more cells than that for each level: these
-# are up to so many times as wide, as ties that send paths anywhere let most steps go one way, and
-# signs are no question.
+# More than `LOSS_PASSED` is lost where there would be more cells than that for each level (and more
+# by as much as levels are more than `MOST_LEVELS`): these are up to so many times as wide, as ties
+# that send paths anywhere let most steps go one way, and signs are no question.
 MANY_PASSED, MOST_WIDENED = 3_500.0, 1.9
 # Not all cells of one width have as many ranks.
 MARGIN = 1.05
@@ -127,8 +130,8 @@ ROUNDING = 1e-6
 # Proposals are drawn for so many levels or some more at a time, and cells for so many before them,
 # as runs are not to be cut: most are not accepted, and that is known before all is drawn.
 LEVELS_AT_ONCE, LEVELS_AHEAD = 64, 8
-# Proposals at once: for each draw, and where their ranks take a pass over the records; and at most
-# so many outputs.
+# Proposals at once: for each draw, and where their ranks take a pass over the records, or rows are
+# computed once more for them; and at most so many outputs.
 EACH, EACH_SCAN, MOST_OUTPUTS = 4, 64, 2**18
 # So many proposals without an accepted one, and likely so many to come that others would cost less
 # (an output costs as much as so many entries or blocks): then cells become narrower where paths are
@@ -312,7 +315,8 @@ class CoarseLaw:
         if seen is not None:
             loss = LOSS_PASSED
             entries = self._entries_by(seen, aligned(n, self._q, self._rate, loss))
-            loss *= min(max(entries / (MANY_PASSED * self._q.size), 1.0), MOST_WIDENED) ** 2
+            many = MANY_PASSED * self._q.size * max(1.0, self._q.size / MOST_LEVELS)
+            loss *= min(max(entries / many, 1.0), MOST_WIDENED) ** 2
         elif self._window is not None and self._nats_within <= NATS_WITHIN:
             loss = LOSS_WITHIN
         elif self._q.size >= VERY_MANY_LEVELS:
@@ -667,12 +671,12 @@ class CoarseLaw:
         """As `PathLaw.draw`."""
         accepted: list[NDArray[Any]] = []
         missing, m, tries, hope = size, self._q.size, 0, 0.0
-        each = EACH_SCAN if self._order.scans else EACH
         while missing:
             cells = self._cells
             if cells is None:
                 accepted.append(self._give_way().draw(rng, missing))
                 break
+            each = EACH_SCAN if self._order.scans or cells.parts > 1 else EACH
             tried = max(missing * each, tries // 2)
             tried = min(tried, math.ceil(MOST_OUTPUTS / m))
             log_variates = uniform.log_uniforms(tried, rng)

@@ -38,10 +38,9 @@ MOST_NATS, WIDEST = 3.0, 7.0
 MANY, WIDE, MOST_WIDE, WIDE_APART, LEAST_WIDE = 3_000, 4.0, 2.5, 0.7, 2.0
 # A cell is looked at by so many parts of it, for bends. No more than so many parts in all.
 PARTS, MOST_PARTS = 8, 2**21
-# Targets are so many nats apart, and so many for each level, or outputs of many levels would be at
-# one place, where rows are to be of the same cells; and `kernel.APART` at most: more have windows
-# by a walk.
-LEAST_APART, LEAST_EACH = 1.0, 1e-3
+# Targets are so many nats apart, or outputs of many levels would be at one place, where rows are to
+# be of the same cells; and `kernel.APART` at most: more have windows by a walk.
+LEAST_APART = 1.0
 # If windows by these turn out to be too narrow, they are made so many nats wider than they lack.
 AGAIN = 2.0
 # Cells that hold so many times as much as others have a list, so many of them at most.
@@ -182,7 +181,7 @@ def passing(order: WholeOrder, q: NDArray[np.float64], rate: float, reach: int) 
     """
     n, m = order.n, q.size
     gap = gap_of(n, q, rate)
-    if gap < max(LEAST_APART, LEAST_EACH * m):
+    if gap < LEAST_APART:
         return None
     whole, part = targets(q, n)
     target = whole + part

@@ -38,7 +38,15 @@ from dpq_fast._kernels import stray
 from dpq_fast._kernels.scan import Scan, targets
 from dpq_fast.data.order import Intervals, Order, WholeOrder
 from dpq_fast.laws.outside import Outside
-from dpq_fast.laws.rows import MOST_ENTRIES, Forward, Rows, points_inside, rows_of, scan_of
+from dpq_fast.laws.rows import (
+    MOST_ENTRIES,
+    Forward,
+    Rows,
+    parts_of,
+    points_inside,
+    rows_of,
+    scan_of,
+)
 
 # ln of the certificate: what is out of reach weighs less than 2^-64 of what windows hold, and so
 # does what leaves them within reach.
@@ -80,8 +88,9 @@ READ_AT_ONCE = 2**19
 APART = 2
 # If it is no more than so many ranks, it is read once, with what is inside.
 HELD = 2**20
-# Rows of so many entries are not too wide, whatever was guessed; those of more than so many are.
-MOST_WIDE, MOST_GROWN = 2**20, 2**23
+# Rows of so many entries are not too wide, whatever was guessed; those of more than so many are. Of
+# more levels than that, by the square of their number, as rows of cells have.
+MOST_WIDE, MOST_GROWN, GROWN_LEVELS = 2**20, 2**23, 1024
 # Largest loss per rank that the certificate is for.
 STEEPEST = 8.0
 
@@ -247,12 +256,20 @@ class PathLaw:
             window = np.minimum(window + np.ceil(more * window).astype(np.int64), within)
             if (window >= within).all():
                 break
-            if self._narrow and 2 * int(window.sum()) > MOST_GROWN:
+            if self._narrow and self._are_too_long(window):
                 raise TooWide
         if may_give_up:
             raise TooWide
         self._run_inside(within)
         return -math.inf
+
+    def _are_too_long(self, window: NDArray[np.int64]) -> bool:
+        """Whether rows have so many entries that those of cells take less."""
+        m, entries = self._q.size, 2 * int(window.sum())
+        if entries <= MOST_GROWN or entries > MOST_GROWN * (m / GROWN_LEVELS) ** 2:
+            return entries > MOST_GROWN
+        first, last = intervals_kernel.windows(self._q, self._order.n, window)[:2]
+        return len(parts_of(first, last)) == 1  # all in memory
 
     def _run_inside(self, window: NDArray[np.int64]) -> None:
         """Forward pass inside windows."""

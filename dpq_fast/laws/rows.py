@@ -13,6 +13,7 @@ however they are parted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -26,8 +27,9 @@ from dpq_fast._kernels.scan import KINDS, Scan
 from dpq_fast.data.blocks import segments
 from dpq_fast.data.order import Intervals, Order
 
-# Up to so many entries are computed at once; of more, parts of so many new ones, or some more.
-MOST_ENTRIES, PART = 2**22, 2**20
+# Up to so many entries are computed at once; of more, parts of so many new ones, or some more. An
+# entry that is given takes such a share of what one of a part does.
+MOST_ENTRIES, PART, GIVEN = 2**22, 2**20, 0.4
 
 Forward = Callable[[Scan], None]
 
@@ -269,7 +271,8 @@ def parts_of(first: NDArray[np.int64], last: NDArray[np.int64]) -> list[slice]:
     ends = np.append(0, np.cumsum(last - first + 1))  # entries up to each level
     parts, start, stop, given = [], 0, 0, 0
     while ends[-1] > MOST_ENTRIES and stop < m:
-        stop = min(int(np.searchsorted(ends, ends[start] + given + max(PART, given))), m)
+        new = max(PART, given, math.sqrt(GIVEN * given * float(ends[-1])))  # as all that is given
+        stop = min(int(np.searchsorted(ends, ends[start] + given + new)), m)
         if 4 * (ends[stop] - ends[start]) > ends[-1]:
             return [slice(0, m)]
         parts.append(slice(start, stop))

@@ -23,9 +23,11 @@ from dpq_fast._kernels import stray
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
 from dpq_fast.laws.path import CERTIFICATE, REST, SHARES, STEEPEST
+from dpq_fast.laws.widths import MOST_LEVELS
 
-# So many nats of ranks are taken together. If these are no more than so many times, their ends are
-# looked up once, for all levels.
+# So many nats of ranks are taken together; fewer where levels are more than `MOST_LEVELS`, as each
+# loses something by that. If these are no more than so many times, their ends are looked up once,
+# for all levels.
 NATS, MOST_TAKEN = 0.4, 2**21
 # What is lost for each level, in nats, beyond what these say; and to spare, or less where targets
 # are so many nats apart.
@@ -58,7 +60,8 @@ class Windows:
         self._q = q
         self._rate = rate
         self._reach = reach
-        self._size = max(1, math.floor(min(NATS / rate, order.n + 1.0)))
+        nats = NATS * min(1.0, MOST_LEVELS / q.size)
+        self._size = max(1, math.floor(min(nats / rate, order.n + 1.0)))
 
     def found(self) -> tuple[NDArray[np.int64], float, bool] | None:
         """Windows that will hold all but 2^-64, it seems, and ln U; None if there seem to be none.

@@ -370,16 +370,168 @@ check_path(const dpq_coarse_problem *p, const size_t *start, const uint32_t *nod
     }
 }
 
+/* Rows of some levels, and what a pass over them needs. */
+typedef struct {
+    dpq_coarse_rows rows;
+    dpq_coarse_runs runs;
+    void *work;
+} passed;
+
+static size_t
+blocks_before(const passed *x, size_t j)
+{
+    const size_t *start = x->rows.start, held = x->rows.held;
+
+    return start[j] / DPQ_COARSE_BLOCK + j - (start[held] / DPQ_COARSE_BLOCK + held);
+}
+
+/* Room for the rows of levels held, ..., stop - 1, and for so many runs. */
+static void
+make_rows(passed *x, const dpq_coarse_rows *all, size_t held, size_t stop, size_t levels, size_t room,
+          size_t room_kept)
+{
+    size_t entries = all->start[stop] - all->start[held], longest = 1, blocks;
+
+    x->rows = *all;
+    x->rows.held = held;
+    blocks = blocks_before(x, stop) + 1;
+    for (size_t j = 0; j < levels; j++) {
+        size_t n = all->start[j + 1] - all->start[j];
+
+        longest = n > longest ? n : longest;
+    }
+    x->rows.exponent = fuzz_room(entries, sizeof *x->rows.exponent);
+    x->rows.first_run = fuzz_room(blocks, sizeof *x->rows.first_run);
+    x->rows.has_run = fuzz_room(blocks, sizeof *x->rows.has_run);
+    x->rows.run = fuzz_room(room_kept, sizeof *x->rows.run);
+    x->runs = (dpq_coarse_runs){.room = room, .room_kept = room_kept};
+    for (int side = 0; side < 2; side++) {
+        x->rows.weight[side] = fuzz_room(entries, sizeof *x->rows.weight[side]);
+        x->rows.block[side] = fuzz_room(blocks, sizeof *x->rows.block[side]);
+        x->runs.weight[side] = fuzz_room(room, sizeof *x->runs.weight[side]);
+    }
+    x->work = fuzz_room(dpq_coarse_room(longest, levels), 1);
+}
+
+static void
+free_rows(passed *x)
+{
+    for (int side = 0; side < 2; side++) {
+        free(x->rows.weight[side]);
+        free(x->rows.block[side]);
+        free(x->runs.weight[side]);
+    }
+    free(x->rows.exponent);
+    free(x->rows.first_run);
+    free(x->rows.has_run);
+    free(x->rows.run);
+    free(x->work);
+}
+
+/* The pass over levels first, ..., stop - 1, with a little more room for runs whenever that is short. */
+static void
+pass_over(passed *x, const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
+          size_t first, size_t stop)
+{
+    size_t j = first;
+
+    while ((j = dpq_coarse_forward(p, decay, level, &x->rows, j, stop, &x->runs, x->work)) < stop) {
+        double *more_kept = fuzz_room(x->runs.room_kept + 1, sizeof *more_kept);
+
+        memcpy(more_kept, x->rows.run, x->runs.room_kept * sizeof *more_kept);
+        free(x->rows.run);
+        x->rows.run = more_kept;
+        x->runs.room_kept++;
+        x->runs.room++;
+        for (int turn = 0; turn < 2; turn++) {
+            dpq_large *more = fuzz_room(x->runs.room, sizeof *more);
+
+            memcpy(more, x->runs.weight[turn], (x->runs.room - 1) * sizeof *more);
+            free(x->runs.weight[turn]);
+            x->runs.weight[turn] = more;
+        }
+    }
+}
+
+/* The rows from `stop` on, after the last one of some others, which is given. */
+static void
+pass_after(passed *x, const passed *before, size_t stop, const dpq_coarse_problem *p, const dpq_decay *decay,
+           const dpq_scan_level *level)
+{
+    const size_t held = stop - 1, *start = before->rows.start, block = blocks_before(before, held);
+    const size_t n = start[stop] - start[held], at = start[held] - start[before->rows.held];
+    const size_t *begins = dpq_coarse_begins(p, &before->rows, held, before->work);
+    const size_t first_run = before->rows.first_run[block], kept = before->runs.kept - first_run;
+
+    make_rows(x, &before->rows, held, p->levels, p->levels, begins[n], kept);
+    x->runs.kept = kept;
+    memcpy(x->rows.exponent, before->rows.exponent + at, n * sizeof *x->rows.exponent);
+    memcpy(x->rows.run, before->rows.run + first_run, kept * sizeof *x->rows.run);
+    memcpy(x->runs.weight[held % 2], before->runs.weight[held % 2], begins[n] * sizeof(dpq_large));
+    for (size_t i = 0; i < (n + DPQ_COARSE_BLOCK - 1) / DPQ_COARSE_BLOCK; i++) {
+        x->rows.first_run[i] = before->rows.first_run[block + i] - first_run;
+        x->rows.has_run[i] = before->rows.has_run[block + i];
+    }
+    for (int side = 0; side < 2; side++) {
+        memcpy(x->rows.weight[side], before->rows.weight[side] + at, n * sizeof(double));
+    }
+    dpq_coarse_begin_pass(p, decay, level, &x->rows, begins, x->work);
+    pass_over(x, p, decay, level, stop, p->levels);
+}
+
+/* Rows are the same when they are computed in two parts, and so are paths that are drawn by the second one as far
+ * as that goes. */
+static void
+check_parts(fuzz_input *in, const passed *whole, const dpq_coarse_problem *p, const dpq_decay *decay,
+            const dpq_scan_level *level)
+{
+    const size_t m = p->levels, stop = (size_t)fuzz_between(in, 1, (int64_t)m - 1), *start = whole->rows.start;
+    const size_t which = 0, at = start[stop] - start[stop - 1];
+    passed before, after;
+    fuzz_input again;
+    bitgen_t rng;
+    dpq_coarse_draw state;
+    size_t path[2][MOST_LEVELS], low, drawn;
+    void *work = whole->work;
+
+    make_rows(&before, &whole->rows, 0, stop, m, 0, 0);
+    dpq_coarse_begin_pass(p, decay, level, &before.rows, NULL, before.work);
+    pass_over(&before, p, decay, level, 0, stop);
+    pass_after(&after, &before, stop, p, decay, level);
+    for (int side = 0; side < 2; side++) {
+        CHECK(memcmp(whole->rows.weight[side] + start[stop], after.rows.weight[side] + at,
+                     (start[m] - start[stop]) * sizeof(double)) == 0);
+    }
+    CHECK(memcmp(whole->rows.exponent + start[stop], after.rows.exponent + at,
+                 (start[m] - start[stop]) * sizeof(int32_t)) == 0);
+    CHECK(dpq_coarse_total(p, &after.rows, after.work) == dpq_coarse_total(p, &whole->rows, work));
+    again = *in;
+    rng = fuzz_generator(&again);
+    dpq_coarse_begin(p, decay, level, &whole->rows, 1, &state, work);
+    CHECK(dpq_coarse_paths(p, decay, level, &whole->rows, 0, m, 1, &which, &rng, &state, work, path[0]) == 0);
+    again = *in;
+    dpq_coarse_begin(p, decay, level, &after.rows, 1, &state, after.work);
+    low = (size_t)fuzz_between(&again, (int64_t)stop - 1, (int64_t)m);
+    again = *in;
+    drawn = dpq_coarse_paths(p, decay, level, &after.rows, low, m, 1, &which, &rng, &state, after.work, path[1]);
+    CHECK(drawn >= low && drawn <= m);
+    CHECK(dpq_coarse_paths(p, decay, level, &whole->rows, 0, drawn, 1, &which, &rng, &state, after.work,
+                           path[1]) == 0);
+    CHECK(memcmp(path[0], path[1], m * sizeof *path[0]) == 0);
+    free_rows(&after);
+    free_rows(&before);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_input in = {data, size, 1};
     static problem x;
+    passed all;
     dpq_coarse_rows rows = {0};
-    dpq_coarse_runs runs;
     dpq_decay decay;
     dpq_scan_level level[MOST_LEVELS];
-    size_t start[MOST_LEVELS + 1], begin[MOST_LEVELS + 1], entries, longest = 1, draws = 5, m, blocks;
+    size_t start[MOST_LEVELS + 1], begin[MOST_LEVELS + 1], entries, draws = 5, m;
     dpq_coarse_segment *segment;
     uint32_t *node;
     void *work;
@@ -412,40 +564,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rows.start = start;
     rows.begin = begin;
     rows.segment = segment;
-    rows.exponent = fuzz_room(entries, sizeof *rows.exponent);
-    blocks = entries / DPQ_COARSE_BLOCK + m;
-    rows.first_run = fuzz_room(blocks, sizeof *rows.first_run);
-    rows.has_run = fuzz_room(blocks, sizeof *rows.has_run);
-    for (int side = 0; side < 2; side++) {
-        rows.weight[side] = fuzz_room(entries, sizeof(double));
-        rows.block[side] = fuzz_room(blocks, sizeof(dpq_large));
-    }
-    for (size_t j = 0; j < m; j++) {
-        longest = start[j + 1] - start[j] > longest ? start[j + 1] - start[j] : longest;
-    }
-    work = fuzz_room(dpq_coarse_room(longest, m), 1);
-    runs.room = (size_t)fuzz_between(&in, 0, MOST_LEAVES);
-    for (int turn = 0; turn < 2; turn++) {
-        runs.weight[turn] = fuzz_room(runs.room, sizeof *runs.weight[turn]);
-    }
-    runs.room_kept = (size_t)fuzz_between(&in, 0, MOST_LEAVES);
-    rows.run = fuzz_room(runs.room_kept, sizeof *rows.run);
-    for (size_t j = 0; (j = dpq_coarse_forward(&x.p, &decay, level, &rows, j, &runs, work)) < m;) {
-        double *more_kept = fuzz_room(runs.room_kept + 1, sizeof *more_kept);
-
-        memcpy(more_kept, rows.run, runs.room_kept * sizeof *more_kept);
-        free(rows.run);
-        rows.run = more_kept;
-        runs.room_kept++;
-        runs.room++;
-        for (int turn = 0; turn < 2; turn++) {
-            dpq_large *more = fuzz_room(runs.room, sizeof *more);
-
-            memcpy(more, runs.weight[turn], (runs.room - 1) * sizeof *more);
-            free(runs.weight[turn]);
-            runs.weight[turn] = more;
-        }
-    }
+    make_rows(&all, &rows, 0, m, m, (size_t)fuzz_between(&in, 0, MOST_LEAVES),
+              (size_t)fuzz_between(&in, 0, MOST_LEAVES));
+    dpq_coarse_prepare(&x.p, &decay, level);
+    dpq_coarse_begin_pass(&x.p, &decay, level, &all.rows, NULL, all.work);
+    pass_over(&all, &x.p, &decay, level, 0, m);
+    rows = all.rows;
+    work = all.work;
     found = dpq_coarse_total(&x.p, &rows, work);
     expected = plain_total(&x.p, start, node);
     if (expected > LOWEST) {
@@ -464,6 +589,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t *copied = fuzz_room(draws * m, sizeof *copied);
         size_t *which = fuzz_room(draws, sizeof *which);
 
+        if (m > 1) {
+            check_parts(&in, &all, &x.p, &decay, level);
+        }
         rng = fuzz_generator(&in);
         dpq_coarse_begin(&x.p, &decay, level, &rows, draws, state, work);
         for (size_t i = 0; i < draws; i++) {
@@ -471,8 +599,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         for (size_t last = m, first; last > 0; last = first) { /* some levels at a time */
             first = (size_t)fuzz_between(&in, 0, (int64_t)last - 1);
-            dpq_coarse_paths(&x.p, &decay, level, &rows, first, last, draws, which, &rng, state, work,
-                             path);
+            CHECK(dpq_coarse_paths(&x.p, &decay, level, &rows, first, last, draws, which, &rng, state, work,
+                                   path) == first);
         }
         dpq_coarse_bends(&x.p, 0, m, draws, which, path, bend);
         for (size_t i = 0, j = (size_t)fuzz_between(&in, 0, (int64_t)m - 1); i < draws; i++) {
@@ -514,16 +642,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(path);
         free(state);
     }
-    free(work);
-    for (int side = 0; side < 2; side++) {
-        free(runs.weight[side]);
-        free(rows.block[side]);
-        free(rows.weight[side]);
-    }
-    free(rows.run);
-    free(rows.has_run);
-    free(rows.first_run);
-    free(rows.exponent);
+    free_rows(&all);
     free(node);
     free(segment);
     return 0;

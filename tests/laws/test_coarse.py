@@ -2,6 +2,7 @@
 
 import math
 import sys
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import combinations_with_replacement, pairwise
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import dpq_fast as dpq
+from dpq_fast._kernels import coarse as kernel
 from dpq_fast._kernels import intervals, uniform
 from dpq_fast.data import dither, order, sample, selection
 from dpq_fast.data.blocks import Zone, segments
@@ -76,7 +78,8 @@ class Straight:
     """Cells that know no bends."""
 
     def __init__(self, cells):
-        self.leaves, self.points, self.entries = cells.leaves, cells.points, cells.entries
+        self.leaves, self.points = cells.leaves, cells.points
+        self.entries, self.parts = cells.entries, cells.parts
         self._drawn_by = cells.draws
 
     def draws(self, size):
@@ -1359,6 +1362,88 @@ def test_ranks_take_half_the_memory_where_they_fit():
         tied = CoarseLaw(records, np.array([0.25, 0.75]), 1e-9, reach=n)
         assert tied._tree.most.dtype == kind and tied._tree.most.max() == n
         assert np.isfinite(tied._log_total)
+
+
+PARTED = {
+    "spread": (lambda: np.sort(np.random.default_rng(1).normal(0.0, 5.0, 2000)), 40, 0.1),
+    "crowded": (lambda: np.sort(np.random.default_rng(1).normal(0.0, 5.0, 150)), 70, 0.02),
+    "tied": (lambda: np.repeat([0.0, 1.0, 50.0], [900, 1000, 100]), 40, 0.02),
+}
+
+
+def parted(name):
+    """Cells whose rows can be computed in parts, and all that they hold in one."""
+    column, m, rate = PARTED[name]
+    read = Sample.of(column(), (-100.0, 100.0), resolution=0.25)
+    ranks = read.order(np.random.default_rng(5))
+    law = CoarseLaw(ranks, np.arange(1, m + 1) / (m + 1), rate)
+    return law, law._cells
+
+
+@pytest.mark.parametrize("before", [0, 1, 3, 32])
+@pytest.mark.parametrize("name", PARTED)
+def test_rows_in_parts_are_those_that_are_kept(monkeypatch, name, before):
+    """And so are paths, however many levels of a part are drawn by the one before."""
+    monkeypatch.setattr(kernel, "BEFORE", before)
+    monkeypatch.setattr(kernel, "GIVEN", 0.0)
+    cells = parted(name)[1]
+    whole = [cells.paths(1, np.random.default_rng(seed)) for seed in range(20)]
+    log_total, rows = cells.log_total, np.diff(cells.start.view(np.intp)).max()
+    assert cells.parts == 1
+    for kept, each in ((0, 1), (3 * rows, 1), (0, 5 * rows)):
+        cells.forward(0, kept, each)
+        assert cells.parts > 2 and cells.log_total == log_total
+        draw = partial(cells.paths, 1)
+        with ThreadPoolExecutor(2) as threads:
+            drawn = list(threads.map(draw, map(np.random.default_rng, range(20))))
+        np.testing.assert_array_equal(drawn, whole)
+    cells.forward()
+    assert cells.parts == 1
+
+
+@pytest.mark.parametrize("name", PARTED)
+def test_many_paths_by_parts_follow_the_same_law(monkeypatch, name):
+    """They are drawn in another order, where runs of some go on before what is held."""
+    monkeypatch.setattr(kernel, "BEFORE", 0)
+    monkeypatch.setattr(kernel, "GIVEN", 0.0)
+    law, cells = parted(name)
+    whole = law._tree.ranks(cells.paths(1500, np.random.default_rng(1)).view(np.intp))[0]
+    cells.forward(0, 0, 1)
+    ranks = law._tree.ranks(cells.paths(1500, np.random.default_rng(2)).view(np.intp))[0]
+    p = stats.ks_2samp(whole, ranks, axis=0, method="asymp").pvalue
+    assert p.min() >= SMALLEST_P
+
+
+@pytest.mark.parametrize("form", ["lattice", "numbers"])
+@pytest.mark.parametrize("rate", [0.02, 0.3])
+def test_draws_by_rows_in_parts_follow_the_law(monkeypatch, form, rate):
+    """Where outputs share cells, and each row is a part."""
+    monkeypatch.setattr(kernel, "BEFORE", 0)
+    monkeypatch.setattr(kernel, "GIVEN", 0.0)
+    rng, q = np.random.default_rng(2), np.array([0.2, 0.5, 0.55])
+    records = [0, 0, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 6, 6]
+    ranks = orders(monkeypatch, records, form, "at once")
+    law = CoarseLaw(ranks, q, rate, reach=16, nats=3.0 * rate, growth=9.0)
+    law._cells.forward(0, 0, 1)
+    assert law._cells.parts == 3
+    assert misfit(law, ranks, 3, form, rng) > SMALLEST_P
+
+
+@pytest.mark.slow
+def test_rows_in_parts_take_less_memory():
+    x = np.sort(np.random.default_rng(0).normal(0.0, 5.0, 10**6))
+    ranks = Sample.of(x, (-100.0, 100.0)).order(np.random.default_rng(6))
+    cells = choice.law_of(ranks, np.arange(1, 1001) / 1001, 0.0075)._cells
+    cells.forward(0, 0)  # what was kept goes
+    tracemalloc.start()
+    cells.forward(0, 0, 2**17)
+    paths = cells.paths(4, np.random.default_rng(1))
+    in_parts = tracemalloc.get_traced_memory()[1]
+    cells.forward()
+    whole = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert cells.entries > 2**20 and in_parts < whole / 3
+    assert paths.shape == (4, 1000)
 
 
 def windows_of(window, q):

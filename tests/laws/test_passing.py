@@ -27,7 +27,6 @@ def small(monkeypatch, nats):
     monkeypatch.setattr(passing, "MOST_NATS", nats)
     monkeypatch.setattr(passing, "WIDER", math.inf)
     monkeypatch.setattr(passing, "LEAST_APART", 0.0)
-    monkeypatch.setattr(passing, "LEAST_EACH", 0.0)
 
 
 def log_through(order, q, rate, level, first, last):
@@ -185,10 +184,6 @@ def test_bounds_are_for_targets_that_are_some_nats_apart_but_not_many():
     q = np.arange(1, 51) / 51
     assert passing.passing(ranks, q, 0.02, 2_000) is None
     assert passing.passing(ranks, q, 0.1, 2_000) is not None
-    # very many levels are to be farther apart
-    many, ranks = np.arange(1, 1_201) / 1_201, Sample.of(np.arange(2e4), (0.0, 2e4)).order(rng)
-    assert passing.passing(ranks, many, 0.07, 20_000) is None
-    assert passing.passing(ranks, many, 0.075, 20_000) is not None
     assert passing.passing(ranks, q, 5.0, 2_000) is None
 
 

@@ -32,6 +32,7 @@ Q = np.arange(1, 41) / 41
 def in_parts(monkeypatch, part=1_400):
     monkeypatch.setattr(rows_law, "MOST_ENTRIES", 0)
     monkeypatch.setattr(rows_law, "PART", part)
+    monkeypatch.setattr(rows_law, "GIVEN", 0.0)
 
 
 def column(name, n):
@@ -169,6 +170,7 @@ def test_parts_hold_all_that_steps_and_runs_need(first, window, part):
 
 def test_few_rows_are_not_parted(monkeypatch):
     monkeypatch.setattr(rows_law, "PART", 90)
+    monkeypatch.setattr(rows_law, "GIVEN", 0.0)
     first = np.arange(40) * 10
     monkeypatch.setattr(rows_law, "MOST_ENTRIES", 400)
     assert parts_of(first, first + 9) == [slice(0, 40)]
