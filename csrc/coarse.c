@@ -447,7 +447,7 @@ keep_alone(const place *to, size_t t, dpq_large below, dpq_large above)
 static size_t
 block_of(const dpq_coarse_rows *rows, size_t j, size_t i)
 {
-    return rows->start[j] / BLOCK + j - (rows->start[rows->held] / BLOCK + rows->held) + i / BLOCK;
+    return dpq_coarse_block(rows, j) + i / BLOCK;
 }
 
 /* Keep what several weigh in the cell of entry i of row j, too, unless that is 0. */

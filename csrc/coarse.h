@@ -104,13 +104,20 @@ typedef struct {
     double *weight[2];
     int32_t *exponent;
     double *run; /* what k >= 2 weigh, for entries where that is something, one after another */
-    /* Blocks of DPQ_COARSE_BLOCK entries, from the first one of each row on; length
-     * entries / DPQ_COARSE_BLOCK + m: */
+    /* Blocks of DPQ_COARSE_BLOCK entries, from the first one of each row on; length dpq_coarse_block of the row
+     * after the last one, + 1: */
     size_t *first_run;   /* the first one in `run`, */
     uint32_t *has_run;   /* entries that have one, a bit each, the lowest for the first, */
     dpq_large *block[2]; /* and sums of what entries hand on to a step with the sign 1, and with -1, from
                           * where it begins */
 } dpq_coarse_rows;
+
+/* The first block of row j, among those that are held; j may be m. */
+static inline size_t
+dpq_coarse_block(const dpq_coarse_rows *rows, size_t j)
+{
+    return rows->start[j] / DPQ_COARSE_BLOCK + j - (rows->start[rows->held] / DPQ_COARSE_BLOCK + rows->held);
+}
 
 /* Choose the cells of all rows.
  *

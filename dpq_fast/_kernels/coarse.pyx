@@ -1,8 +1,11 @@
 """Paths through cells of ranks, csrc/coarse.h."""
 
+from collections import namedtuple
+
 import numpy as np
 
 from libc.stdint cimport INT32_MAX
+from libc.string cimport memcpy
 
 from dpq_fast._kernels.bitgen cimport bitgen_of
 from dpq_fast._kernels.buffers cimport (
@@ -23,6 +26,7 @@ from dpq_fast._kernels.csrc cimport (
     dpq_coarse_begin,
     dpq_coarse_begin_pass,
     dpq_coarse_begins,
+    dpq_coarse_block,
     dpq_coarse_bends,
     dpq_coarse_cells,
     dpq_coarse_draw,
@@ -70,6 +74,9 @@ RUNS, GROWN = 8, 64
 # Up to so many entries are kept, 28 bytes each; of more, so many, and the others are computed in parts of
 # that size.
 WHOLE, KEPT, PART = 11 * 2**19, 2**21, 2**20
+# Numbers of 8 bytes in a large one.
+cdef enum:
+    LARGE = sizeof(dpq_large) // 8
 # Rows that are given may take such a share of what a part does; and so many levels of a part are drawn
 # by the one before, as their runs may go on there.
 GIVEN, BEFORE = 2.0, 32
@@ -146,6 +153,10 @@ cdef dpq_coarse_ranks given_ranks(ndarray ranks) except *:
     return given
 
 
+# What a pass goes on from after one row: its entries; what several outputs weigh there; and that by how many
+# they are, with where it begins for each entry.
+Row = namedtuple("Row", "below above exponent several first_run has_run runs begins")
+
 cdef class Cells  # of which these are rows
 
 
@@ -158,101 +169,122 @@ cdef class Part:
         All of them.
     first, stop : int
         Levels first, ..., stop - 1; first < stop.
-    given : tuple, optional
+    given : Row, optional
         The `last_row` of a part that ends where this one begins, unless this begins with level 0.
 
     Attributes
     ----------
-    last_row : tuple
+    last_row : Row
+        Of a part that is not the last one.
     log_total : float
-        If that is the last part: ln of the weight of all paths.
+        Of the last one: ln of the weight of all paths.
     """
 
     cdef:
+        Cells cells
         dpq_coarse_rows rows
-        object kept
-        readonly tuple last_row
+        ndarray below, above, exponent, several, first_run, has_run
+        list sums
+        readonly object last_row
         readonly double log_total
 
-    def __cinit__(self, Cells cells not None, size_t first, size_t stop, tuple given):
+    def __cinit__(self, Cells cells not None, size_t first, size_t stop, given):
         cdef:
-            const size_t *start = cells.rows.start
-            size_t held = first if given is None else first - 1, j = first
-            size_t entries = start[stop] - start[held], last
-            size_t blocks = blocks_before(start, held, stop) + 1
-            ndarray exponent = np.empty(entries, dtype=np.int32)
-            ndarray first_run = new_places(blocks), has_run = np.empty(blocks, dtype=np.uint32)
-            list weights = [new_doubles(entries) for _ in range(2)]
-            list sums = [new_doubles(blocks * sizeof(dpq_large) // 8) for _ in range(2)]
-            ndarray several, workspace = new_doubles(cells.room), array
-            dpq_coarse_runs runs
-            const size_t *begins = NULL
+            ndarray workspace = new_doubles(cells.room)
             void *work = doubles(workspace)
-            list room
+            const size_t *begins = NULL
+            dpq_coarse_runs runs
+            list of_runs  # what they weigh, of a row and of the one before, by turns
+
+        self.cells = cells
+        self.make_room(first if given is None else first - 1, stop)
+        runs.room, runs.kept = RUNS * cells.longest, 0
+        if given is not None:
+            runs.room = max(runs.room, given.runs.size // LARGE)
+            runs.kept = given.several.size
+            begins = given_places(given.begins)
+        of_runs = [new_doubles(runs.room * LARGE) for _ in range(2)]
+        runs.room_kept = runs.kept + cells.longest
+        self.several = new_doubles(runs.room_kept)
+        self.rows.run = doubles(self.several)
+        if given is not None:
+            copy_to(of_runs[self.rows.held % 2], given.runs)
+            for array, row in zip((self.below, self.above, self.exponent, self.several, self.first_run,
+                                   self.has_run), given):
+                copy_to(array, row)
+        dpq_coarse_begin_pass(&cells.problem, cells.decay, cells.level, &self.rows, begins, work)
+        self.go_on(first, stop, &runs, of_runs, work)
+        if stop == cells.problem.levels:
+            self.log_total = dpq_coarse_total(&cells.problem, &self.rows, work)
+        else:
+            begins = dpq_coarse_begins(&cells.problem, &self.rows, stop - 1, work)
+            self.last_row = self.row(stop - 1, begins, of_runs[(stop - 1) % 2])
+
+    cdef int make_room(self, size_t held, size_t stop) except -1:
+        """Make room for the rows of levels held, ..., stop - 1, but for runs."""
+        cdef size_t entries = self.cells.rows.start[stop] - self.cells.rows.start[held], blocks
+
+        self.rows = self.cells.rows
+        self.rows.held = held
+        blocks = dpq_coarse_block(&self.rows, stop) + 1
+        self.below, self.above = new_doubles(entries), new_doubles(entries)
+        self.rows.weight[0], self.rows.weight[1] = doubles(self.below), doubles(self.above)
+        self.sums = [new_doubles(blocks * LARGE) for _ in range(2)]
+        for kind in range(2):
+            self.rows.block[kind] = <dpq_large *>doubles(self.sums[kind])
+        self.exponent = np.empty(entries, dtype=np.int32)
+        self.rows.exponent = <int32_t *>PyArray_DATA(self.exponent)
+        self.first_run, self.has_run = new_places(blocks), np.empty(blocks, dtype=np.uint32)
+        self.rows.first_run = places(self.first_run)
+        self.rows.has_run = <uint32_t *>PyArray_DATA(self.has_run)
+        return 0
+
+    cdef int go_on(self, size_t j, size_t stop, dpq_coarse_runs *runs, list of_runs,
+                   void *work) except -1:
+        """The pass over levels j, ..., stop - 1."""
+        cdef:
+            Cells cells = self.cells
+            const size_t *start = cells.rows.start
             int kind
 
-        self.rows = cells.rows
-        self.rows.held = held
-        for kind in range(2):
-            self.rows.weight[kind] = doubles(weights[kind])
-            self.rows.block[kind] = <dpq_large *>doubles(sums[kind])
-        self.rows.exponent = <int32_t *>PyArray_DATA(exponent)
-        self.rows.first_run, self.rows.has_run = places(first_run), <uint32_t *>PyArray_DATA(has_run)
-        runs.room, runs.room_kept, runs.kept = RUNS * cells.longest, cells.longest, 0
-        if given is not None:
-            runs.kept = given[3].size
-            runs.room_kept += runs.kept
-            runs.room = max(runs.room, given[7].size // (sizeof(dpq_large) // 8))
-        several = new_doubles(runs.room_kept)
-        room = [new_doubles(runs.room * sizeof(dpq_large) // 8) for kind in range(2)]
-        if given is not None:
-            for array, known in zip((*weights, exponent, several, first_run, has_run), given[:6]):
-                array[:known.size] = known
-            begins = given_places(given[6])
-            array = room[held % 2]
-            array[:given[7].size] = given[7]
-        self.rows.run = doubles(several)
-        dpq_coarse_begin_pass(&cells.problem, cells.decay, cells.level, &self.rows, begins, work)
         while True:
             for kind in range(2):
-                runs.weight[kind] = <dpq_large *>doubles(room[kind])
-            self.rows.run = doubles(several)
+                runs.weight[kind] = <dpq_large *>doubles(of_runs[kind])
+            self.rows.run = doubles(self.several)
             with nogil:
                 j = dpq_coarse_forward(&cells.problem, cells.decay, cells.level, &self.rows, j, stop,
-                                       &runs, work)
+                                       runs, work)
             if j == stop:
                 break
             if runs.room_kept < runs.kept + (start[j + 1] - start[j]):
-                runs.room_kept += cells.longest + entries // GROWN
-                several.resize(runs.room_kept, refcheck=False)
+                runs.room_kept += cells.longest + self.exponent.shape[0] // GROWN
+                self.several.resize(runs.room_kept, refcheck=False)
             else:
                 runs.room *= 2
-                for array in room:
+                for array in of_runs:
                     array.resize(2 * array.size, refcheck=False)
-        several.resize(runs.kept, refcheck=False)
-        self.rows.run = doubles(several)
-        self.kept = weights, sums, exponent, first_run, has_run, several
-        if stop == cells.problem.levels:
-            with nogil:
-                self.log_total = dpq_coarse_total(&cells.problem, &self.rows, work)
-            return
-        last, j = start[stop - 1] - start[held], blocks_before(start, held, stop - 1)
-        entries -= last
-        begins = dpq_coarse_begins(&cells.problem, &self.rows, stop - 1, work)
-        of_runs = np.array([begins[k] for k in range(entries + 1)], dtype=np.uintp)
-        self.last_row = (
-            *[each[last:].copy() for each in (*weights, exponent)],
-            several[first_run[j]:].copy(),
-            first_run[j:] - first_run[j],
-            has_run[j:].copy(),
-            of_runs,
-            room[(stop - 1) % 2][:of_runs[entries] * (sizeof(dpq_large) // 8)].copy(),
-        )
+        self.several.resize(runs.kept, refcheck=False)
+        self.rows.run = doubles(self.several)
+        return 0
+
+    cdef object row(self, size_t j, const size_t *begins, ndarray runs):
+        """Row j, the last one; its runs are the first ones of `runs`."""
+        cdef:
+            size_t at = self.rows.start[j] - self.rows.start[self.rows.held]
+            size_t size = self.rows.start[j + 1] - self.rows.start[j]
+            size_t block = dpq_coarse_block(&self.rows, j)
+            ndarray copied = new_places(size + 1)
+
+        memcpy(places(copied), begins, (size + 1) * sizeof(size_t))
+        entries = [each[at:].copy() for each in (self.below, self.above, self.exponent)]
+        first_run = self.first_run[block:]
+        return Row(*entries, self.several[first_run[0]:].copy(), first_run - first_run[0],
+                   self.has_run[block:].copy(), runs[:begins[size] * LARGE].copy(), copied)
 
 
-cdef size_t blocks_before(const size_t *start, size_t held, size_t j) noexcept:
-    """How many blocks there are of the levels from `held` on, before level j."""
-    return start[j] // DPQ_COARSE_BLOCK + j - (start[held] // DPQ_COARSE_BLOCK + held)
+def copy_to(array, row):
+    """Let an array begin with a row."""
+    array[:row.size] = row
 
 
 cdef class Cells:
@@ -391,8 +423,7 @@ cdef class Cells:
         self.check_chosen()
         cdef:
             size_t j, begin = 0, longest = 1, m = self.problem.levels
-            tuple known = None
-            Part part
+            Part part = None
 
         for j in range(m):
             longest = max(longest, self.rows.start[j + 1] - self.rows.start[j])
@@ -402,15 +433,15 @@ cdef class Cells:
         ends = np.empty(0, dtype=np.intp)
         if self.entries > whole:  # all rows that are given take about as much as a part
             each = max(each, int((GIVEN * self.entries * longest) ** 0.5))
-            ends = np.arange(each, self.entries - kept + each, each)
+            ends = np.arange(each, int(self.entries) - int(kept) + each, each)
             ends = self.start.view(np.intp).searchsorted(ends)
         self.begins, self.given = [], []
         for j in [*np.unique(ends[(ends > 0) & (ends < m)]).tolist(), m]:
-            part = None  # before there is another one
-            part = Part(self, begin, j, known)
             self.begins.append(begin)
-            self.given.append(known)
-            begin, known = j, part.last_row
+            self.given.append(None if part is None else part.last_row)
+            part = None  # before there is another one
+            part = Part(self, begin, j, self.given[len(self.given) - 1])
+            begin = j
         self.last, self.log_total = part, part.log_total
 
     @property

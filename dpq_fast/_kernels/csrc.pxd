@@ -665,6 +665,7 @@ cdef extern from "coarse.h" nogil:
                          const dpq_coarse_ranks *most, double **volume)
     size_t dpq_coarse_cells(const dpq_coarse_problem *p, size_t most, size_t room, size_t *start,
                             size_t *begin, dpq_coarse_segment *segment)
+    size_t dpq_coarse_block(const dpq_coarse_rows *rows, size_t j)
     size_t dpq_coarse_room(size_t longest, size_t levels)
     void dpq_coarse_prepare(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level)
     void dpq_coarse_begin_pass(const dpq_coarse_problem *p, const dpq_decay *decay,

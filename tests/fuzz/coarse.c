@@ -377,14 +377,6 @@ typedef struct {
     void *work;
 } passed;
 
-static size_t
-blocks_before(const passed *x, size_t j)
-{
-    const size_t *start = x->rows.start, held = x->rows.held;
-
-    return start[j] / DPQ_COARSE_BLOCK + j - (start[held] / DPQ_COARSE_BLOCK + held);
-}
-
 /* Room for the rows of levels held, ..., stop - 1, and for so many runs. */
 static void
 make_rows(passed *x, const dpq_coarse_rows *all, size_t held, size_t stop, size_t levels, size_t room,
@@ -394,7 +386,7 @@ make_rows(passed *x, const dpq_coarse_rows *all, size_t held, size_t stop, size_
 
     x->rows = *all;
     x->rows.held = held;
-    blocks = blocks_before(x, stop) + 1;
+    blocks = dpq_coarse_block(&x->rows, stop) + 1;
     for (size_t j = 0; j < levels; j++) {
         size_t n = all->start[j + 1] - all->start[j];
 
@@ -458,7 +450,7 @@ static void
 pass_after(passed *x, const passed *before, size_t stop, const dpq_coarse_problem *p, const dpq_decay *decay,
            const dpq_scan_level *level)
 {
-    const size_t held = stop - 1, *start = before->rows.start, block = blocks_before(before, held);
+    const size_t held = stop - 1, *start = before->rows.start, block = dpq_coarse_block(&before->rows, held);
     const size_t n = start[stop] - start[held], at = start[held] - start[before->rows.held];
     const size_t *begins = dpq_coarse_begins(p, &before->rows, held, before->work);
     const size_t first_run = before->rows.first_run[block], kept = before->runs.kept - first_run;
