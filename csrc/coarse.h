@@ -156,11 +156,10 @@ void
 dpq_coarse_prepare(const dpq_coarse_problem *p, dpq_decay *decay, dpq_scan_level *level);
 
 /* Begin a pass with the first level that is held. If that is not level 0, its row is given: entries, and runs
- * of it.
+ * of it; and weight[held % 2] of dpq_coarse_runs will be.
  *
  *   rows         IN
- *   runs         IN: weight[held % 2] of that row
- *   begins       IN, length n + 1, n its entries: where the runs of each one begin there; or NULL for level 0
+ *   begins       IN, length n + 1, n its entries: where the runs of each one begin in that; or NULL for level 0
  *   work         OUT, to be kept from call to call
  */
 void
@@ -169,7 +168,7 @@ dpq_coarse_begin_pass(const dpq_coarse_problem *p, const dpq_decay *decay, const
 
 /* The forward pass: the sums of the rows first, ..., last - 1, as far as runs have room.
  *
- *   rows         IN OUT: the row before is held
+ *   rows         IN OUT: the row before `first` is held
  *   runs         IN OUT
  *   work         IN OUT, from dpq_coarse_begin_pass
  *
@@ -182,7 +181,8 @@ dpq_coarse_forward(const dpq_coarse_problem *p, const dpq_decay *decay, const dp
                    const dpq_coarse_rows *rows, size_t first, size_t last, dpq_coarse_runs *runs,
                    void *work);
 
-/* Where the runs of row j begin, once the pass went up to there: the `begins` of dpq_coarse_begin_pass.
+/* Where the runs of row j begin in weight[j % 2], once the pass went up to there: the `begins` of
+ * dpq_coarse_begin_pass, to go on from there in other rows.
  *
  *   work         IN, as the pass left it
  */
