@@ -1020,11 +1020,13 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
     return n;
 }
 
-/* Draw how many outputs, two at least, there are in the cell c of row j; 0 if more rows have to be held for that. */
+/* Draw how many outputs there are in the cell of a run, which ends with row j; 0 if more rows have to be held for
+ * that. What was drawn by then is kept. */
 static size_t
 draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
-         const dpq_coarse_rows *rows, const workspace *work, size_t j, size_t c, bitgen_t *rng)
+         const dpq_coarse_rows *rows, const workspace *work, size_t j, dpq_coarse_draw *draw, bitgen_t *rng)
 {
+    const size_t c = draw->next;
     double *log_weight = work->weight;
 
     for (;;) {
@@ -1037,18 +1039,25 @@ draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_lev
             return 0;
         }
         bound = log_weight[n - 1];
-        (void)dpq_race_draw(n, log_weight, rng, &drawn);
-        if (rest == NOTHING || drawn + 1 < n) {
-            return drawn + 2;
+        if (draw->known == DPQ_COARSE_RUN) {
+            (void)dpq_race_draw(n, log_weight, rng, &drawn);
+            if (rest == NOTHING || drawn + 1 < n) {
+                return drawn + 2;
+            }
+            draw->known = DPQ_COARSE_LONG_RUN;
         }
-        drawn = n - 1; /* (what is not held is less than a rounding of this one) */
+        drawn = n - 1;
         n = log_weights_of_runs(p, decay, level, rows, work, j, c, 1, log_weight, &rest);
+        if (rest == UNKNOWN) {
+            return 0;
+        }
         if (dpq_uniform_log(rng) < dpq_race_log_sum(n - drawn, log_weight + drawn) - bound) {
             size_t more = 0;
 
             (void)dpq_race_draw(n - drawn, log_weight + drawn, rng, &more);
             return drawn + more + 2;
         }
+        draw->known = DPQ_COARSE_RUN;
     }
 }
 
@@ -1085,7 +1094,7 @@ dpq_coarse_begin(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_
     }
 }
 
-/* Draw the cell of one path at level j, and whether it is in a run; or only that, where it is known. */
+/* Draw the cell of one path at level j, and whether it has several outputs. */
 static void
 draw_cell_at(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
              const dpq_coarse_rows *rows, size_t j, bitgen_t *rng, dpq_coarse_draw *draw, workspace *work)
@@ -1107,7 +1116,9 @@ draw_cell_at(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan
         hi = draw->sign > 0 ? turn : hi;
         drawn = draw_cell(p, decay, rows, j, draw->sign, lo, hi, rng, work);
     }
-    draw->in_run = draw_several(p, decay, rows, j, drawn, draw->sign, rng, &draw->sign);
+    if (draw_several(p, decay, rows, j, drawn, draw->sign, rng, &draw->sign)) {
+        draw->known = DPQ_COARSE_RUN;
+    }
     draw->next = (uint32_t)cell_of(rows, j, drawn);
 }
 
@@ -1119,19 +1130,19 @@ draw_run_to(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_
 {
     size_t k = 1;
 
-    if (!draw->in_run) {
+    if (draw->known == DPQ_COARSE_ANY) {
         draw_cell_at(p, decay, level, rows, j, rng, draw, work);
     }
-    if (draw->in_run) {
+    if (draw->known != DPQ_COARSE_ANY) {
         size_t c = draw->next, i;
 
-        k = draw_run(p, decay, level, rows, work, j, c, rng);
+        k = draw_run(p, decay, level, rows, work, j, draw, rng);
         if (k == 0) {
             return 0;
         }
         (void)has_cell(p, rows, j + 1 - k, c, &i);
         draw->sign = draw_sign(rows, entry_of(rows, j + 1 - k, i), low_of(p, decay, c), 1.0, rng);
-        draw->in_run = 0;
+        draw->known = DPQ_COARSE_ANY;
     }
     draw->levels -= k;
     for (size_t l = j + 1 - k; l <= j; l++) {

@@ -196,11 +196,15 @@ dpq_coarse_begins(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, size
 double
 dpq_coarse_total(const dpq_coarse_problem *p, const dpq_coarse_rows *rows, void *work);
 
+/* What is known of the last level that is still to be drawn: nothing; or its cell, which has several outputs: it is
+ * to be drawn how many, or how many of those numbers that together have a bound. */
+typedef enum { DPQ_COARSE_ANY, DPQ_COARSE_RUN, DPQ_COARSE_LONG_RUN } dpq_coarse_known;
+
 typedef struct {
     size_t levels; /* so many of this draw are still to be drawn; */
-    uint32_t next; /* the cell of the level after them, */
-    int sign;      /* and of the step to it; */
-    int in_run;    /* or the cell of their last level, if that has several outputs, still to be drawn how many */
+    uint32_t next; /* the cell of the level after them, or of the last one, if that is known, */
+    int sign;      /* and of the step to the level after them */
+    dpq_coarse_known known;
 } dpq_coarse_draw;
 
 /* Begin to draw `size` paths of cells.
