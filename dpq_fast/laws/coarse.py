@@ -92,7 +92,7 @@ from dpq_fast.laws.cells import Tree, tree_of
 from dpq_fast.laws.leaves import Sums, leaves_of
 from dpq_fast.laws.outside import Outside
 from dpq_fast.laws.passing import passing
-from dpq_fast.laws.path import CERTIFICATE, PathLaw, gap_of
+from dpq_fast.laws.path import CERTIFICATE, MOST_LEVELS, PathLaw, gap_of
 from dpq_fast.laws.rows import Forward, points_inside
 from dpq_fast.laws.seen import Seen, seen_by
 from dpq_fast.laws.strayed import Windows
@@ -100,7 +100,6 @@ from dpq_fast.laws.widths import (
     LEAST_RANKS,
     LOSS,
     LOSS_PASSED,
-    MOST_LEVELS,
     VERY_MANY_LEVELS,
     WIDEST,
     Spans,

@@ -88,9 +88,11 @@ READ_AT_ONCE = 2**19
 APART = 2
 # If it is no more than so many ranks, it is read once, with what is inside.
 HELD = 2**20
-# Rows of so many entries are not too wide, whatever was guessed; those of more than so many are. Of
-# more levels than that, by the square of their number, as rows of cells have.
-MOST_WIDE, MOST_GROWN, GROWN_LEVELS = 2**20, 2**23, 1024
+# Rows of so many entries are not too wide, whatever was guessed; those of more than so many are.
+MOST_WIDE, MOST_GROWN = 2**20, 2**23
+# Of more levels than that all together lose no more by cells: so these are narrower, and entries go
+# by the square of how many levels there are.
+MOST_LEVELS = 1024
 # Largest loss per rank that the certificate is for.
 STEEPEST = 8.0
 
@@ -266,7 +268,7 @@ class PathLaw:
     def _are_too_long(self, window: NDArray[np.int64]) -> bool:
         """Whether rows have so many entries that those of cells take less."""
         m, entries = self._q.size, 2 * int(window.sum())
-        if entries <= MOST_GROWN or entries > MOST_GROWN * (m / GROWN_LEVELS) ** 2:
+        if entries <= MOST_GROWN or entries > MOST_GROWN * (m / MOST_LEVELS) ** 2:
             return entries > MOST_GROWN
         first, last = intervals_kernel.windows(self._q, self._order.n, window)[:2]
         return len(parts_of(first, last)) == 1  # all in memory

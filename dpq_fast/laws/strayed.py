@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from dpq_fast._kernels import stray
 from dpq_fast.data.order import WholeOrder
 from dpq_fast.laws import path
-from dpq_fast.laws.path import CERTIFICATE, REST, SHARES, STEEPEST
-from dpq_fast.laws.widths import MOST_LEVELS
+from dpq_fast.laws.path import CERTIFICATE, MOST_LEVELS, REST, SHARES, STEEPEST
 
 # So many nats of ranks are taken together; fewer where levels are more than `MOST_LEVELS`, as each
 # loses something by that. If these are no more than so many times, their ends are looked up once,

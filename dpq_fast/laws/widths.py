@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpq_fast.laws.passing import ALIGNED, best_aligned
-from dpq_fast.laws.path import gap_of
+from dpq_fast.laws.path import MOST_LEVELS, gap_of
 
 # What all steps may lose, in nats; and more for each nat that a path pays to be farther away, but
 # less where targets are so close that several outputs are likely to share a cell: by nats between.
 LOSS, FARTHER, FARTHER_EACH = 2.5, 1.0, 0.12
-# More where levels are many, whose rows are long, up to so many; and cells grow as if it was more.
-FEW_LEVELS, MOST_LEVELS, LEAST_LOSS = 256, 1024, 12.0
+# More where levels are many, whose rows are long, up to `MOST_LEVELS`; and cells grow as if it was
+# more.
+FEW_LEVELS, LEAST_LOSS = 256, 12.0
 # What a step loses, per squared nat of a cell, as measured: where targets are apart, and where they
 # are crowded.
 APART, CROWDED = 0.16, 0.06

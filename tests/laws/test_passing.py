@@ -185,6 +185,10 @@ def test_bounds_are_for_targets_that_are_some_nats_apart_but_not_many():
     assert passing.passing(ranks, q, 0.02, 2_000) is None
     assert passing.passing(ranks, q, 0.1, 2_000) is not None
     assert passing.passing(ranks, q, 5.0, 2_000) is None
+    # as many nats for very many levels
+    many, ranks = np.arange(1, 1_201) / 1_201, Sample.of(np.arange(2e4), (0.0, 2e4)).order(rng)
+    assert passing.passing(ranks, many, 0.059, 20_000) is None
+    assert passing.passing(ranks, many, 0.061, 20_000) is not None
 
 
 def test_rows_are_short_where_ties_send_paths_far_away(monkeypatch):
