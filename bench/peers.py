@@ -5,12 +5,10 @@ They are imported when they are used; without them there is `Missing`.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -34,17 +32,10 @@ def require(package: str) -> None:
 
 @cache
 def diffprivlib() -> Any:
-    """`diffprivlib.tools`, without its models, which need an older scikit-learn."""
     require("diffprivlib")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings():  # it changes the filters
         warnings.simplefilter("ignore")
-        try:
-            from diffprivlib import tools
-        except ImportError:
-            for name in [name for name in sys.modules if name.startswith("diffprivlib")]:
-                del sys.modules[name]
-            sys.modules["diffprivlib.models"] = ModuleType("diffprivlib.models")
-            from diffprivlib import tools
+        from diffprivlib import tools
     return tools
 
 

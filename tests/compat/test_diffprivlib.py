@@ -1,7 +1,4 @@
-"""diffprivlib's tools as they are documented, one test each; against the real ones where they are.
-
-With scikit-learn 1.9 `import diffprivlib` fails, for its models; `bench.peers` leaves them out.
-"""
+"""diffprivlib's tools as they are documented, one test each; against the real ones where they are."""
 
 from __future__ import annotations
 
