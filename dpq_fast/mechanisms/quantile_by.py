@@ -234,8 +234,8 @@ def quantile_by(
         If `x`, `by`, `counts`, `groups` or an argument is not of the type its rule above asks for.
     ValueError
         If a public argument breaks its rule, `x` or `by` is not one-dimensional, they or `counts`
-        differ in length or have indexes of pandas that do not fit, `counts` breaks its rule, or a NaN is there against
-        ``nan_policy="raise"``.
+        differ in length or have indexes of pandas that do not fit, `counts` breaks its rule, or a
+        NaN is there against ``nan_policy="raise"``.
     BudgetExceeded
         If `accountant` has too little left.
 
