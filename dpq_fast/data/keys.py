@@ -462,7 +462,7 @@ class Groups:
         return columns
 
     def _split(self, by: Any) -> list[Any]:
-        columns = columns_of(by)
+        columns = _key_columns_of(by)
         if columns is None:
             several = not self.single and isinstance(by, (list, tuple))
             columns = list(by) if several else [by]
@@ -479,19 +479,18 @@ class Groups:
         if columns != len(self.columns):
             self.columns = [PublicKeys([]) for _ in range(columns)]
 
-    def lookup(self, by: Any, size: int, each: Map) -> tuple[kernel.Keys, KeysOf]:
+    def lookup(self, by: list[Any], size: int, each: Map) -> tuple[kernel.Keys, KeysOf]:
         """How to find the group of each of `size` rows: a table, and its entries for some rows."""
         found = self._lookup(by, size, each)
         return kernel.Keys(len(self), found.lowest, found.table), found.keys_of
 
     def places(self, by: Any, size: int) -> NDArray[np.int64]:
         """The group of each of `size` rows, -1 for none."""
-        return self._lookup(by, size, lambda find, blocks: list(map(find, blocks))).places(
-            slice(None)
-        )
+        found = self._lookup(self._split(by), size, lambda find, blocks: list(map(find, blocks)))
+        return found.places(slice(None))
 
-    def _lookup(self, by: Any, size: int, each: Map) -> Lookup:
-        columns = [Column.of(column) for column in self._split(by)]
+    def _lookup(self, by: list[Any], size: int, each: Map) -> Lookup:
+        columns = [Column.of(column) for column in by]
         if any(len(column) != size for column in columns):
             raise ValueError("by must have one key for each row of x")
         for own, column in zip(self.columns, columns, strict=True):
@@ -658,6 +657,14 @@ def columns_of(frame: Any) -> list[Any] | None:
     if hasattr(kind, "column_names"):  # pyarrow
         return list(frame.columns)
     return None
+
+
+def _key_columns_of(by: Any) -> list[Any] | None:
+    """As `columns_of`, of a frame that has some."""
+    columns = columns_of(by)
+    if columns == []:
+        raise ValueError("by must have at least one column, got a frame of none")
+    return columns
 
 
 def names_of(by: Any) -> list[Any]:
@@ -958,7 +965,7 @@ def split_columns(by: Any) -> list[Any]:
 
     Those of a frame, or of a list or a tuple that holds nothing but columns.
     """
-    columns = columns_of(by)
+    columns = _key_columns_of(by)
     if columns is None:
         several = isinstance(by, (list, tuple)) and len(by) > 0 and all(map(_is_column, by))
         columns = list(by) if several else [by]

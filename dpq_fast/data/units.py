@@ -296,6 +296,11 @@ class Timed:
         return iter(self.column)
 
 
+def untimed(x: Any) -> Any:
+    """A column as it was given."""
+    return x.column if isinstance(x, Timed) else x
+
+
 def placed(x: Any, **options: Any) -> tuple[Any, Unit | None, dict[str, Any]]:
     """A column and its public arguments, as numbers.
 
