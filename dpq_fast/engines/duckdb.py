@@ -16,7 +16,8 @@ from dpq_fast.data.units import DURATIONS, INSTANTS, TICKS
 from dpq_fast.engines.sql import Constants, Grid, PushedDown, Ranges, times
 
 # Declared types: those that are float64 by a cast, and those whose text is.
-NUMBERS = {"DOUBLE", "FLOAT", "BOOLEAN", "NULL"}
+FLOATS = {"DOUBLE", "FLOAT"}
+NUMBERS = {*FLOATS, "BOOLEAN", "NULL"}
 WHOLE = {f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")}
 WHOLE |= {"INTEGER", "UINTEGER"}
 LONG_WHOLE = {"HUGEINT", "UHUGEINT"}
@@ -102,8 +103,10 @@ class DuckDB(PushedDown):
         name, declared = self.quoted(column), self._declared[column].strip('"')
         base = declared.partition("(")[0]
         if takes_numbers(unit):
+            if base in FLOATS:
+                return self._without_nan(name if base == "DOUBLE" else f"CAST({name} AS DOUBLE)")
             if base in NUMBERS or base in WHOLE:
-                return name if base == "DOUBLE" else f"CAST({name} AS DOUBLE)"
+                return f"CAST({name} AS DOUBLE)"
             if base in LONG_WHOLE or base == "DECIMAL":
                 digits = int(declared[8:].partition(",")[0]) if base == "DECIMAL" else DIGITS + 1
                 exact = name if digits <= DIGITS else f"CAST({name} AS VARCHAR)"
@@ -124,8 +127,19 @@ class DuckDB(PushedDown):
                 )
         refuse(f"dtype {declared}", unit, base in TIMES)
 
+    def _without_nan(self, x: str) -> str:
+        """A number, NULL where it is NaN.
+
+        Statistics of Parquet files leave NaN out, and DuckDB takes them for the range of all
+        values: `isnan(x)` is false by them, `x <= 5` true, a row group without a value above 5 is
+        not read for `x > 5`. No rule of its optimizer may decide about a sum with a number that no
+        statistics know, however much it learns about functions. What is left of the column has the
+        range that the statistics promise, and NULL, which they are told of.
+        """
+        return f"CASE WHEN NOT isnan({x} + (SELECT zero FROM {self._prefix}_numbers)) THEN {x} END"
+
     def present(self, value: str, x: str) -> str:
-        return f"CASE WHEN NOT isnan({x}) THEN {value} END"
+        return f"CASE WHEN {x} IS NOT NULL THEN {value} END"
 
     def whole(self, value: str) -> str:
         return f"try_cast(floor({value}) AS INTEGER)"  # what fails to be cast is in no message
@@ -208,10 +222,8 @@ class DuckDB(PushedDown):
         by: tuple[str, ...],
     ) -> list[Any]:
         pa = _checks.extra("pyarrow", "a table in DuckDB", "duckdb")
-        tables = {}
-        if constants.private:
-            numbers = {f"p{i}": [value] for i, value in enumerate(constants.private)}
-            tables["numbers"] = pa.table(numbers)
+        numbers = {f"p{i}": [value] for i, value in enumerate(constants.private)}
+        tables = {"numbers": pa.table({"zero": [0.0], **numbers})}
         if ranges is not None:
             tables["ranges"] = pa.table(_columns_of(ranges))
         if groups is not None:
