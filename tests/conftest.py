@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import gc
 import math
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import combinations_with_replacement, product
 from pathlib import Path
@@ -68,6 +70,18 @@ def real_columns() -> Path:
     if not folder.is_dir():
         pytest.skip("the real columns (shared/data beside the checkout) are not here")
     return folder
+
+
+M_PERTURB = -6  # of glibc's mallopt
+
+
+@pytest.fixture
+def fill_memory() -> Iterator[Callable[[int], None]]:
+    """Lets memory that nobody has set hold a byte from now on, where the C library is glibc."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    fill = mallopt or (lambda option, byte: None)
+    yield lambda byte: fill(M_PERTURB, byte ^ 0xFF)
+    fill(M_PERTURB, 0)
 
 
 class Untouchable:
