@@ -813,7 +813,8 @@ weigh_block(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_coars
     work->weighed[block] = 1;
 }
 
-/* Draw one of n numbers, not all 0, by what they are. */
+/* Draw one of n numbers, not all 0, by what they are. The largest is 2^624 times FLOOR or more, and so what is drawn
+ * is taken, but with probability n 2^-624. */
 static size_t
 draw_one(size_t n, const dpq_large *x, bitgen_t *rng, double *weight)
 {
@@ -1021,7 +1022,8 @@ log_weights_of_runs(const dpq_coarse_problem *p, const dpq_decay *decay,
 }
 
 /* Draw how many outputs there are in the cell of a run, which ends with row j; 0 if more rows have to be held for
- * that. What was drawn by then is kept. */
+ * that. What was drawn by then is kept. A bound is drawn with probability REST at most, and only then may there be
+ * another round. */
 static size_t
 draw_run(const dpq_coarse_problem *p, const dpq_decay *decay, const dpq_scan_level *level,
          const dpq_coarse_rows *rows, const workspace *work, size_t j, dpq_coarse_draw *draw, bitgen_t *rng)

@@ -147,6 +147,9 @@ dpq_large_fill_far(dpq_decay *decay, int64_t largest)
         decay->multiple[decay->far] = x.digits;
         decay->power[decay->far] = x.exponent;
     }
+    if (decay->far < DPQ_DECAY_FAR) { /* all of which multiples of them are multiplied by */
+        return;
+    }
     for (; decay->farther < DPQ_DECAY_FARTHER && decay->farther <= largest / DPQ_LARGE_FAR; decay->farther++) {
         dpq_large x = dpq_large_exp(decay->rate, (double)(decay->farther * DPQ_LARGE_FAR));
 

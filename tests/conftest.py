@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import gc
 import math
 import os
+import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import combinations_with_replacement, product
 from pathlib import Path
@@ -77,6 +79,18 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not REAL_COLUMNS.is_dir():
         terminalreporter.section("NOT TESTED: accuracy on real columns", red=True, bold=True)
         terminalreporter.line("shared/data beside the checkout is not here")
+
+
+M_PERTURB = -6  # of glibc's mallopt
+
+
+@pytest.fixture
+def fill_memory() -> Iterator[Callable[[int], None]]:
+    """Lets memory that nobody has set hold a byte from now on, where the C library is glibc."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    fill = mallopt or (lambda option, byte: None)
+    yield lambda byte: fill(M_PERTURB, byte ^ 0xFF)
+    fill(M_PERTURB, 0)
 
 
 class Untouchable:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -130,6 +131,37 @@ def test_an_interrupt_in_the_middle_of_a_pass_leaves_all_in_order():
     )
     assert run.stdout.split() == ["20", "True", "True", "False"]
     assert run.stderr == ""
+
+
+# Nobody's records: few, tied at a bound, none beyond a tie, none at all.
+TIED = {
+    "few": [1.0, 2.0, 3.0, 3.0],
+    "below": np.where(np.arange(12_000) < 8_000, -10.0, X[:12_000]),
+    "above": np.where(np.arange(12_000) < 8_000, 10.0, X[:12_000]),
+    "inside": np.where(np.arange(12_000) < 8_000, 0.0, np.round(X[:12_000], 1)),
+    "none": [],
+}
+CONTINUOUS = {
+    f"{name}, {epsilon}": partial(
+        getattr(dpq, name), q=np.arange(1, 30) / 30, epsilon=epsilon, resolution=0, **BOUNDS
+    )
+    for name in ("joint_exp", "ind_exp", "approx_quantiles")
+    for epsilon in (1e-3, 0.1, 3.0)
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*RELEASES, *CONTINUOUS])
+def test_memory_that_was_not_set_decides_nothing(name, fill_memory):
+    """What else is loaded, and what was released before, leave other bytes in it."""
+    release = RELEASES.get(name) or (lambda x, rng: CONTINUOUS[name](x, rng=rng))
+    for x in TIED.values():
+        drawn = []
+        for byte in (0x00, 0x55, 0xFF):
+            fill_memory(byte)
+            drawn.append(np.asarray(release(x, 3)))
+        np.testing.assert_array_equal(drawn[1], drawn[0])
+        np.testing.assert_array_equal(drawn[2], drawn[0])
 
 
 # What allocates; one call of these fails, then the next one, until the release gets through.

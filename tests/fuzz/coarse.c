@@ -67,8 +67,8 @@ draw_problem(fuzz_input *in, problem *x)
 {
     size_t leaves = (size_t)fuzz_between(in, 1, MOST_LEAVES), m = (size_t)fuzz_between(in, 1, MOST_LEVELS);
     double rate = ldexp(1.0 + fuzz_share(in), (int)fuzz_between(in, -12, 3));
-    int lattice = fuzz_bit(in), huge = fuzz_between(in, 0, 3) == 0;
-    int64_t n = 0, at = -1;
+    int lattice = fuzz_bit(in), kind = (int)fuzz_between(in, 0, 3), huge = kind == 0, far = kind == 1;
+    int64_t n = far ? 9000 : 0, at = -1; /* thousands of ranks, which no table of decays may have */
     double q[MOST_LEVELS];
     size_t pieces = 0, c, longest = 1;
 
@@ -89,7 +89,7 @@ draw_problem(fuzz_input *in, problem *x)
                                              : fuzz_between(in, 1, 9));
             at += (int64_t)x->width[pieces];
         }
-        n += fuzz_between(in, 0, 2) == 0 ? fuzz_between(in, 0, 60) : 0;
+        n += fuzz_between(in, 0, 2) == 0 ? fuzz_between(in, 0, 60) << (far ? 8 : 0) : 0;
         x->least[i] = x->piece_least[x->start[i]];
         x->most[i] = x->piece_most[pieces - 1];
         for (size_t k = x->start[i]; k < pieces; k++) {
@@ -558,6 +558,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rows.segment = segment;
     make_rows(&all, &rows, 0, m, m, (size_t)fuzz_between(&in, 0, MOST_LEAVES),
               (size_t)fuzz_between(&in, 0, MOST_LEAVES));
+    memset(&decay, 0xA5, sizeof decay);
     dpq_coarse_prepare(&x.p, &decay, level);
     dpq_coarse_begin_pass(&x.p, &decay, level, &all.rows, NULL, all.work);
     pass_over(&all, &x.p, &decay, level, 0, m);

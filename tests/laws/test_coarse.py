@@ -362,6 +362,18 @@ def test_cells_of_one_rank_weigh_what_they_hold_across_wide_ties():
         assert law._log_total == pytest.approx(exact.log_normalizer, abs=1e-9)
 
 
+def test_cells_thousands_of_ranks_from_all_targets_weigh_what_they_hold(fill_memory):
+    """Farther than leaves are from each other: no table has decays from there to the targets."""
+    fill_memory(0x55)
+    tied = np.where(np.arange(12_000) < 8_000, 0.0, np.arange(12_000) / 12.0)
+    ranks = Sample.of(tied, (0.0, 1000.0), resolution=0).order()
+    q = np.array([0.1, 0.2, 0.3])
+    for rate in (1e-4, 2e-2):
+        law = CoarseLaw(ranks, q, rate, reach=ranks.n, nats=1e-9, growth=0.0, most=1)
+        exact = PathLaw(ranks, q, rate, reach=ranks.n)
+        assert law._log_total == pytest.approx(exact.log_normalizer, abs=1e-9)
+
+
 def ten_records():
     lattice = Lattice.of((0.0, 9.0), 1.0, False)
     return CoarseLaw(SortedOrder(np.arange(10), lattice, (0.0, 9.0)), np.array([0.5]), 0.1)
